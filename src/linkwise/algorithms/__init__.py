@@ -1,0 +1,1 @@
+"""The published algorithms, one file each, over any scalar."""

@@ -1,0 +1,76 @@
+"""Inverse dynamics as a two-point boundary-value problem.
+
+G. Rodriguez, JPL 86-48, 1986, sections 4–7, with the corrections of K. Kozłowski, 1990, (3.1)–(3.14): states are
+spatial forces x (inward), costates are spatial accelerations λ (outward). λ holds the rate of the velocity in the
+link's own frame, so ω × v appears in the bias force (3.14), whose term m ω×(ω×p) is missing in Rodriguez's (4.4) and
+(4.11); the lever l runs from joint k to joint k−1 (Rodriguez's section 3 has it reversed). λ at the base is −g.
+"""
+
+from __future__ import annotations
+
+from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.scalar import Scalar, stage
+from linkwise.spatial import RigidInertia, Spatial, Vector, zero_spatial, zero_vector
+
+
+def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar]:
+    """Joint torques without friction and rotor inertia [N·m or N]; ``wrenches`` as in ``newton_euler``."""
+    with stage("joint turns"):
+        turned = links.each(lambda link, q: link.turned(q), q)
+    with stage("bias forces and accelerations"):
+        velocities = spatial_velocities(links, turned, qd)
+        bias_accelerations = links.each(bias_acceleration, velocities, qd)
+        bias_forces = links.each(lambda link, V: bias_force(link.inertia, V), velocities)
+    with stage("costates outward"):
+        root = Spatial(zero_vector(), -links.gravity)
+        costates = links.outward(_costate, root, turned, bias_accelerations, qdd)
+    with stage("states inward"):
+        loads = links.each(lambda link, λ, b: link.inertia @ λ + b, costates, bias_forces)
+        if wrenches is not None:
+            loads = [load - wrench for load, wrench in zip(loads, wrenches, strict=True)]
+        return links.inward(_state, zero_spatial(), turned, loads)
+
+
+def spatial_velocities(links: Mechanism, turned, qd) -> list[Spatial]:
+    """(3.1)–(3.3): V⁻ of every link."""
+
+    def step(link: MovingLink, parent: Spatial, turned, qd: Scalar) -> Spatial:
+        return add_along_axis(link, link.placed(turned).motion_from_parent(parent), qd)
+
+    return links.outward(step, zero_spatial(), turned, qd)
+
+
+def add_along_axis(link: MovingLink, motion: Spatial, rate: Scalar) -> Spatial:
+    """motion + Hᵀ·rate."""
+    along = Vector(0.0, 0.0, rate)
+    if link.revolute:
+        return Spatial(motion.angular + along, motion.linear)
+    return Spatial(motion.angular, motion.linear + along)
+
+
+def bias_acceleration(link: MovingLink, V: Spatial, qd: Scalar) -> Spatial:
+    """n of (3.7), (3.7'). V⁻ may stand for V⁺: they differ along the axis only, which × h removes."""
+    w, v = V
+    turning = Vector(w.y * qd, -(w.x * qd), 0.0)
+    if link.revolute:
+        return Spatial(turning, Vector(v.y * qd, -(v.x * qd), 0.0))
+    return Spatial(zero_vector(), turning)
+
+
+def bias_force(inertia: RigidInertia, V: Spatial) -> Spatial:
+    """b of (3.14)."""
+    w, v = V
+    m, h, I = inertia
+    carried = w.cross(v)
+    return Spatial(w.cross(I @ w) + h.cross(carried), m * carried + w.cross(w.cross(h)))
+
+
+def _costate(link: MovingLink, parent: Spatial, turned, bias: Spatial, qdd: Scalar) -> Spatial:
+    """(3.10), (3.11)."""
+    return add_along_axis(link, link.placed(turned).motion_from_parent(parent) + bias, qdd)
+
+
+def _state(link: MovingLink, received: Spatial, turned, load: Spatial):
+    """(3.8), (3.9), (3.12)."""
+    x = received + load
+    return link.along_axis(x), link.placed(turned).force_to_parent(x)

@@ -1,0 +1,91 @@
+"""Inertia and gravity coefficients by compound links.
+
+A. Izaguirre et al., "A new computational structure for real-time dynamics", 1992, (2)–(17), for every pairing of
+revolute and prismatic joints. Slips corrected: (1) multiplies D_ij by the acceleration of joint *j*; (8)'s last entry
+is l_x² + l_y²; the masses add as M_j = M_{j+1} + m_j and (15) needs L_{j+1}; the printed program leaves J413 and J423
+out when it carries compound link 4 into frame 3.
+
+The frames here are those of modified DH, in which the moments of a link are constant in its own frame.
+"""
+
+from __future__ import annotations
+
+from linkwise.algorithms.velocity_torques import velocity_torques
+from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.scalar import Scalar, stage
+from linkwise.spatial import RigidInertia, Spatial, Vector, zero_rigid
+
+
+def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar]:
+    """Σ_j D_ij q̈_j + velocity torques + D_i: torques without friction and rotor inertia [N·m or N]."""
+    turned, compound = compound_links(links, q)
+    D = inertia_coefficients(links, turned, compound)
+    gravity = gravity_coefficients(links, turned, compound)
+    velocity = velocity_torques(links, q, qd, wrenches)
+    with stage("sum"):
+        return [
+            sum((D[i][j] * qdd[j] for j in range(len(links))), start=velocity[i] + gravity[i])
+            for i in range(len(links))
+        ]
+
+
+def mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
+    """D_ij without rotor inertia."""
+    turned, compound = compound_links(links, q)
+    return inertia_coefficients(links, turned, compound)
+
+
+def gravity_torques(links: Mechanism, q) -> list[Scalar]:
+    """D_i: the torques that hold the arm against gravity [N·m or N]."""
+    turned, compound = compound_links(links, q)
+    return gravity_coefficients(links, turned, compound)
+
+
+def compound_links(links: Mechanism, q) -> tuple[list, list[RigidInertia]]:
+    """(15), (17): mass, first and second moments of each compound link, about its frame's origin."""
+    with stage("joint turns"):
+        turned = links.each(lambda link, q: link.turned(q), q)
+
+    def step(link: MovingLink, received: RigidInertia, turned):
+        compound = received + link.inertia
+        joint = link.placed(turned)
+        return compound, joint.inward(compound).shifted(joint.lever)
+
+    with stage("compound links"):
+        return turned, links.inward(step, zero_rigid(), turned)
+
+
+def inertia_coefficients(links: Mechanism, turned, compound) -> list[list[Scalar]]:
+    """(3), (9), (11): D_ij = (z_i × p)·(z_j × L_j) + z_i·I_j z_j and its prismatic kin.
+
+    The force and moment that compound link j needs for a unit acceleration of joint j are carried inward, link by
+    link; each joint i on the way feels D_ij of them. With a·(b × c) = (a × b)·c that is (9), with all p's shared.
+    """
+    n = len(links)
+    D: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    with stage("inertia coefficients"):
+        for j in range(n):
+            link, body = links[j], compound[j]
+            m, L, I = body
+            if link.revolute:
+                x = Spatial(Vector(I.xz, I.yz, I.zz), Vector(-L.y, L.x, 0.0))  # I z, z × L
+            else:
+                x = Spatial(Vector(L.y, -L.x, 0.0), Vector(0.0, 0.0, m))  # L × z, M z
+            D[j][j] = link.along_axis(x)
+            for i in links.ancestors(j):
+                x = link.placed(turned[link.index]).force_to_parent(x)
+                link = links[i]
+                D[i][j] = D[j][i] = link.along_axis(x)
+    return D
+
+
+def gravity_coefficients(links: Mechanism, turned, compound) -> list[Scalar]:
+    """(5), (13): −(z × L)·g for a revolute joint, −M z·g for a prismatic one, with g in the link's axes."""
+    with stage("gravity coefficients"):
+        gravity = links.outward(lambda link, g, turned: link.placed(turned).outward(g), links.gravity, turned)
+
+        def coefficient(link: MovingLink, body: RigidInertia, g: Vector) -> Scalar:
+            L = body.first_moment
+            return L.y * g.x - L.x * g.y if link.revolute else -(body.mass * g.z)
+
+        return links.each(coefficient, compound, gravity)

@@ -1,0 +1,142 @@
+"""The Coriolis matrix with Christoffel's symbols, so that Ṁ − 2C is skew, and the symbols themselves.
+
+S. Echeandia and P. Wensing, "Numerical methods to compute the Coriolis matrix and Christoffel symbols for rigid-body
+systems", 2021: the body Coriolis matrix B(I, V) = ½[(V×*)I + (I V)×̄* − I(V×)] and its sums over the outer links. All
+quantities are taken in the base frame about its origin, where they pass from link to link unchanged. The D_ijk of
+Izaguirre's (1) are the entries of C for unit velocities, because C is linear in q̇.
+"""
+
+from __future__ import annotations
+
+from linkwise.algorithms.kinematics import Pose, link_poses
+from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.scalar import Scalar, stage
+from linkwise.spatial import Matrix, RigidInertia, Spatial, Symmetric, Vector, skew, zero_spatial
+
+Block = list[list[Scalar]]
+
+
+def coriolis_matrix(links: Mechanism, q, qd) -> list[list[Scalar]]:
+    """C(q, q̇), n×n: C q̇ are the velocity torques, and C + Cᵀ = Ṁ."""
+    return _coriolis(links, link_poses(links, q), qd)
+
+
+def christoffel(links: Mechanism, q) -> list[list[list[Scalar]]]:
+    """D_ijk, n×n×n, symmetric in j and k: the velocity torques are Σ_jk D_ijk q̇_j q̇_k."""
+    n = len(links)
+    poses = link_poses(links, q)
+    slices = [_coriolis(links, poses, [1.0 if i == k else 0.0 for i in range(n)]) for k in range(n)]
+    return [[[slices[k][i][j] for k in range(n)] for j in range(n)] for i in range(n)]
+
+
+def _coriolis(links: Mechanism, poses: list[Pose], qd) -> list[list[Scalar]]:
+    n = len(links)
+    with stage("axes and velocities"):
+        S = links.each(_axis, poses)
+
+        def step(link: MovingLink, parent, S: Spatial, qd: Scalar):
+            V = parent[0] + qd * S
+            return V, _motion_cross(V, S)
+
+        moving = links.outward(step, (zero_spatial(), zero_spatial()), S, qd)
+        rates = [rate for _, rate in moving]
+    with stage("composite inertias"):
+        inertias = links.each(_in_base, poses)
+        own = [(body, _body_coriolis(body, V)) for body, (V, _) in zip(inertias, moving, strict=True)]
+        total: list[tuple[RigidInertia, Block] | None] = [None] * n
+        for link in reversed(links):
+            k = link.index
+            body, B = own[k]
+            known = total[k]
+            total[k] = (body, B) if known is None else (known[0] + body, _add(known[1], B))
+            if link.parent >= 0:
+                above = total[link.parent]
+                mine = total[k]
+                assert mine is not None
+                total[link.parent] = mine if above is None else (above[0] + mine[0], _add(above[1], mine[1]))
+    C: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    with stage("matrix"):
+        for j in range(n):
+            composite = total[j]
+            assert composite is not None
+            body, B = composite
+            first = body @ rates[j] + _times(B, S[j])
+            second = body @ S[j]
+            third = _transposed_times(B, S[j])
+            C[j][j] = S[j].dot(first)
+            for i in links.ancestors(j):
+                C[i][j] = S[i].dot(first)
+                C[j][i] = rates[i].dot(second) + S[i].dot(third)
+    return C
+
+
+def _axis(link: MovingLink, pose: Pose) -> Spatial:
+    R = pose.rotation
+    z = Vector(R.xz, R.yz, R.zz)
+    if link.revolute:
+        return Spatial(z, pose.position.cross(z))
+    return Spatial(Vector(0.0, 0.0, 0.0), z)
+
+
+def _in_base(link: MovingLink, pose: Pose) -> RigidInertia:
+    """The link's inertia about the base's origin, in base axes."""
+    m, h, I = link.inertia
+    R = pose.rotation
+    k = R.times(I.matrix()).times(R.transposed())
+    body = RigidInertia(m, R @ h, Symmetric(k.xx, k.xy, k.xz, k.yy, k.yz, k.zz))
+    return body.shifted(pose.position)
+
+
+def _motion_cross(V: Spatial, S: Spatial) -> Spatial:
+    w, v = V
+    return Spatial(w.cross(S.angular), w.cross(S.linear) + v.cross(S.angular))
+
+
+def _body_coriolis(body: RigidInertia, V: Spatial) -> Block:
+    """B(I, V) as 3×3 blocks [[a, b], [c, d]] of a 6×6 matrix, written out."""
+    m, h, I = body
+    w, v = V
+    momentum = body @ V
+    W, Vx, H = skew(w), skew(v), skew(h)
+    full = I.matrix()
+    mass = Matrix(m, 0.0, 0.0, 0.0, m, 0.0, 0.0, 0.0, m)
+    lower = _scaled(H, -1.0)
+    # V×* = [[w^, v^], [0, w^]],  V× = [[w^, 0], [v^, w^]],  f ×̄* = [[−n^, −f^], [−f^, 0]] for f = (n, f)
+    n, f = skew(momentum.angular), skew(momentum.linear)
+    aa = W.times(full) + Vx.times(lower) - n - (full.times(W) + H.times(Vx))
+    ab = W.times(H) + Vx.times(mass) - f - H.times(W)
+    ba = W.times(lower) - f - (lower.times(W) + mass.times(Vx))
+    bb = W.times(mass) - mass.times(W)
+    return _assemble(*(_scaled(block, 0.5) for block in (aa, ab, ba, bb)))
+
+
+def _scaled(M: Matrix, factor: float) -> Matrix:
+    return Matrix(*(factor * entry for entry in M))
+
+
+def _assemble(aa: Matrix, ab: Matrix, ba: Matrix, bb: Matrix) -> Block:
+    rows = []
+    for left, right in ((aa, ab), (ba, bb)):
+        l, r = list(left), list(right)
+        rows += [l[3 * i : 3 * i + 3] + r[3 * i : 3 * i + 3] for i in range(3)]
+    return rows
+
+
+def _add(A: Block, B: Block) -> Block:
+    return [[a + b for a, b in zip(r, s, strict=True)] for r, s in zip(A, B, strict=True)]
+
+
+def _flat(x: Spatial) -> list[Scalar]:
+    return [*x.angular, *x.linear]
+
+
+def _times(B: Block, x: Spatial) -> Spatial:
+    flat = _flat(x)
+    values = [sum((row[k] * flat[k] for k in range(1, 6)), start=row[0] * flat[0]) for row in B]
+    return Spatial(Vector(*values[:3]), Vector(*values[3:]))
+
+
+def _transposed_times(B: Block, x: Spatial) -> Spatial:
+    return _times([list(column) for column in zip(*B, strict=True)], x)
+
+

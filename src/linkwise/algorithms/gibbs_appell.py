@@ -1,0 +1,125 @@
+"""Gibbs–Appell inverse dynamics.
+
+A. Valera et al., "Solving the inverse dynamic control for low cost real-time industrial robot control applications",
+2003, (9)–(26). The torque is the derivative of the energy of accelerations by the joint acceleration, split into A
+(turning about the centre of mass) and B (moving it). Slips corrected: with modified DH frames the moment arm in
+(22)–(25) runs from O_j; (9), (10) and (14) need the factor ρ for prismatic joints.
+
+A body without mass has no centre of mass, but a set of reduced parameters may still give it moments: its reference
+point G is then the frame's origin and its first moment about G does not vanish (it is zero for every real body).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.scalar import Scalar, stage
+from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector, zero_spatial, zero_vector
+
+
+@dataclass(slots=True, eq=False)
+class Moving:
+    """Angular velocity, angular acceleration, acceleration of the origin (9)–(11)."""
+
+    w: Vector
+    wd: Vector
+    rdd: Vector
+
+    def __iter__(self):
+        return iter((self.w, self.wd, self.rdd))
+
+
+@dataclass(slots=True, eq=False)
+class Centred:
+    """A body seen from its reference point G: where G is, the first moment about it, the inertia about it."""
+
+    arm: Vector
+    first_moment: Vector
+    inertia: Symmetric
+
+
+def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar]:
+    """Joint torques without friction and rotor inertia [N·m or N]; ``wrenches`` as in ``newton_euler``."""
+    with stage("step 1: rotations"):
+        turned = links.each(lambda link, q: link.turned(q), q)
+    with stage("step 2: velocities and accelerations"):
+        still = Moving(zero_vector(), zero_vector(), -links.gravity)
+        moving = links.outward(_moved, still, turned, qd, qdd)
+        # step 3, the derivatives of ω̇ by q̈ (14), is the axis z in the link's own frame: nothing to compute
+        at_centre = links.each(_acceleration_of_centre, moving)
+    with stage("step 4: A terms"):
+        own_alpha = links.each(_turning, moving, at_centre)
+        if wrenches is not None:
+            own_alpha = [a - wrench.moment for a, wrench in zip(own_alpha, wrenches, strict=True)]
+        alpha = links.inward(_gather_alpha, zero_vector(), turned, own_alpha)
+    with stage("step 5: B terms"):
+        own_force = links.each(lambda link, moving, rdd: _inertial_force(link.inertia, moving, rdd), moving, at_centre)
+        own_beta = links.each(lambda link, f: f.cross(centred(link.inertia).arm), own_force)
+        if wrenches is not None:
+            own_force = [f - wrench.force for f, wrench in zip(own_force, wrenches, strict=True)]
+        own = [Spatial(b, f) for b, f in zip(own_beta, own_force, strict=True)]
+        beta = links.inward(_gather_beta, zero_spatial(), turned, own)
+    with stage("step 6: generalised forces"):
+        # (16), (23) for a revolute joint; for a prismatic one the derivative of the acceleration of G is z itself
+        return links.each(lambda link, a, b: a.z - b.angular.z if link.revolute else b.linear.z, alpha, beta)
+
+
+def centred(inertia: RigidInertia) -> Centred:
+    """The body about its centre of mass (about its origin when it has no mass)."""
+    m, h, I = inertia
+    if isinstance(m, float) and m == 0.0:
+        return Centred(zero_vector(), h, I)
+    c = Vector(h.x / m, h.y / m, h.z / m)
+    xx, yy, zz = h.x * c.x, h.y * c.y, h.z * c.z
+    about = Symmetric(
+        I.xx - (yy + zz), I.xy + h.x * c.y, I.xz + h.x * c.z, I.yy - (xx + zz), I.yz + h.y * c.z, I.zz - (xx + yy)
+    )
+    return Centred(c, zero_vector(), about)
+
+
+def _moved(link: MovingLink, parent: Moving, turned, qd: Scalar, qdd: Scalar) -> Moving:
+    """(9)–(11)."""
+    joint = link.placed(turned)
+    w = joint.outward(parent.w)
+    wd = joint.outward(parent.wd)
+    lever = joint.lever
+    rdd = joint.outward(parent.rdd + parent.w.cross(parent.w.cross(lever)) + parent.wd.cross(lever))
+    if link.revolute:
+        wd = Vector(wd.x + w.y * qd, wd.y - w.x * qd, wd.z + qdd)
+        return Moving(Vector(w.x, w.y, w.z + qd), wd, rdd)
+    twice = 2.0 * qd
+    return Moving(w, wd, Vector(rdd.x + w.y * twice, rdd.y - w.x * twice, rdd.z + qdd))
+
+
+def _acceleration_of_centre(link: MovingLink, moving: Moving) -> Vector:
+    """(12)."""
+    arm = centred(link.inertia).arm
+    return moving.rdd + moving.w.cross(moving.w.cross(arm)) + moving.wd.cross(arm)
+
+
+def _turning(link: MovingLink, moving: Moving, rdd: Vector) -> Vector:
+    """The link's own part of (17)."""
+    body = centred(link.inertia)
+    w = moving.w
+    return body.inertia @ moving.wd + w.cross(body.inertia @ w) + body.first_moment.cross(rdd)
+
+
+def _inertial_force(inertia: RigidInertia, moving: Moving, rdd: Vector) -> Vector:
+    """m r̈_G (and what a first moment about G adds, for bodies without mass)."""
+    h = centred(inertia).first_moment
+    return inertia.mass * rdd + moving.w.cross(moving.w.cross(h)) + moving.wd.cross(h)
+
+
+def _gather_alpha(link: MovingLink, received: Vector, turned, own: Vector):
+    """(17): α_j = own part + R α_{j+1}."""
+    alpha = own + received
+    return alpha, link.placed(turned).inward(alpha)
+
+
+def _gather_beta(link: MovingLink, received: Spatial, turned, own: Spatial):
+    """(25), (26): β_j and φ_j + m r̈_G, about the link's origin."""
+    total = own + received
+    joint = link.placed(turned)
+    phi = joint.inward(total.linear)
+    return total, Spatial(joint.inward(total.angular) + phi.cross(joint.lever), phi)

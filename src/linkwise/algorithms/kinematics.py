@@ -1,0 +1,117 @@
+"""Where the frames are and how they move, in the axes of the file's base frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.model.transform import Transform
+from linkwise.scalar import Scalar, stage
+from linkwise.spatial import Matrix, Spatial, Vector
+
+
+@dataclass(slots=True, eq=False)
+class Pose:
+    """Rotation and position of a frame in another, over any scalar."""
+
+    rotation: Matrix
+    position: Vector
+
+    def times(self, other: Pose) -> Pose:
+        return Pose(self.rotation.times(other.rotation), self.rotation @ other.position + self.position)
+
+
+def constant_pose(transform: Transform) -> Pose:
+    return Pose(Matrix(*transform.rotation.ravel().tolist()), Vector(*transform.translation.tolist()))
+
+
+def base_pose(links: Mechanism) -> Pose:
+    """The pose of the prepared base frame in the file's, cleaned of round-off."""
+    return constant_pose(links.base)
+
+
+def link_poses(links: Mechanism, q) -> list[Pose]:
+    """The pose of every prepared link frame in the file's base frame."""
+    with stage("joint turns"):
+        turned = links.each(lambda link, q: link.turned(q), q)
+
+    def step(link: MovingLink, parent: Pose, turned) -> Pose:
+        joint = link.placed(turned)
+        columns = [joint.inward(Vector(*e)) for e in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))]
+        turn = Matrix(*(scalar for row in zip(*columns, strict=True) for scalar in row))
+        return parent.times(Pose(turn, joint.lever))
+
+    with stage("poses outward"):
+        return links.outward(step, base_pose(links), turned)
+
+
+def frame_pose(links: Mechanism, poses: list[Pose], body: int, pose: Transform) -> Pose:
+    """The pose of a frame that lies at ``pose`` in the file's frame of link ``body`` (−1: the base)."""
+    if body < 0:
+        return constant_pose(pose)
+    return poses[body].times(constant_pose(links[body].file_frame @ pose))
+
+
+def pose(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scalar]]:
+    """The homogeneous 4×4 matrix of a frame in the base frame."""
+    found = frame_pose(links, link_poses(links, q), body, pose)
+    R, p = found.rotation, found.position
+    return [
+        [R.xx, R.xy, R.xz, p.x],
+        [R.yx, R.yy, R.yz, p.y],
+        [R.zx, R.zy, R.zz, p.z],
+        [0.0, 0.0, 0.0, 1.0],
+    ]
+
+
+def axes(links: Mechanism, poses: list[Pose]) -> list[Spatial]:
+    """For every joint the unit vector z and the position of its origin, in the base frame."""
+    return links.each(lambda link, p: Spatial(Vector(p.rotation.xz, p.rotation.yz, p.rotation.zz), p.position), poses)
+
+
+def jacobian(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scalar]]:
+    """6×n: angular then linear velocity of a frame's origin, in base axes, per joint velocity."""
+    n = len(links)
+    poses = link_poses(links, q)
+    with stage("jacobian"):
+        target = frame_pose(links, poses, body, pose).position
+        columns: list[list[Scalar]] = [[0.0] * 6 for _ in range(n)]
+        moving = [body, *links.ancestors(body)] if body >= 0 else []
+        for k in moving:
+            z, origin = axes(links, poses)[k]
+            if links[k].revolute:
+                columns[k] = [*z, *z.cross(target - origin)]
+            else:
+                columns[k] = [0.0, 0.0, 0.0, *z]
+        return [[columns[k][row] for k in range(n)] for row in range(6)]
+
+
+def velocity(links: Mechanism, q, qd, body: int, pose: Transform) -> list[Scalar]:
+    """Angular and linear velocity of a frame's origin [rad/s, m/s], in base axes, 6 values."""
+    poses = link_poses(links, q)
+    with stage("velocities outward"):
+
+        def step(link: MovingLink, parent: Spatial, own: Pose, qd: Scalar) -> Spatial:
+            # velocities are taken at the base's origin, so they pass from link to link unchanged
+            z = Vector(own.rotation.xz, own.rotation.yz, own.rotation.zz)
+            if link.revolute:
+                return parent + qd * Spatial(z, own.position.cross(z))
+            return Spatial(parent.angular, parent.linear + qd * z)
+
+        zero = Spatial(Vector(0.0, 0.0, 0.0), Vector(0.0, 0.0, 0.0))
+        velocities = links.outward(step, zero, poses, qd)
+        if body < 0:
+            return [0.0] * 6
+        w, v = velocities[body]
+        target = frame_pose(links, poses, body, pose).position
+        return [*w, *(v + w.cross(target))]
+
+
+def wrench_on_link(links: Mechanism, wrench, body: int, pose: Transform) -> Spatial:
+    """A wrench given at a frame's origin in its axes, about the prepared link frame's origin, in that frame's axes."""
+    at = links[body].file_frame @ pose
+    rotation = Matrix(*np.where(np.abs(at.rotation) < 1e-15, 0.0, at.rotation).ravel().tolist())
+    moment, force = rotation @ Vector(*wrench[:3]), rotation @ Vector(*wrench[3:])
+    return Spatial(moment + Vector(*at.translation.tolist()).cross(force), force)

@@ -1,0 +1,74 @@
+"""Velocity (Coriolis and centrifugal) torques by a recursion of their own.
+
+A. Izaguirre et al., 1992, (18)–(24), after Khalil: the motion that joint speeds alone cause, outward; its forces,
+inward. No gravity and no joint accelerations take part, so the background task needs nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.scalar import Scalar, stage
+from linkwise.spatial import Matrix, Spatial, Vector, skew, zero_spatial, zero_vector
+
+
+@dataclass(slots=True, eq=False)
+class Coasting:
+    """Angular velocity and the accelerations of a link while its joints keep their speed."""
+
+    w: Vector
+    wd: Vector
+    vd: Vector
+    U: Matrix
+
+    def __iter__(self):
+        return iter((self.w, self.wd, self.vd, self.U))
+
+
+def velocity_torques(links: Mechanism, q, qd, wrenches=None) -> list[Scalar]:
+    """c(q, q̇) [N·m or N], less what external wrenches contribute."""
+    with stage("joint turns"):
+        turned = links.each(lambda link, q: link.turned(q), q)
+    with stage("velocity outward"):
+        still = Coasting(zero_vector(), zero_vector(), zero_vector(), Matrix(*[0.0] * 9))
+        coasting = links.outward(_coasted, still, turned, qd)
+    with stage("velocity torques inward"):
+        loads = links.each(_load, coasting)
+        if wrenches is not None:
+            loads = [load - wrench for load, wrench in zip(loads, wrenches, strict=True)]
+        return links.inward(_gather, zero_spatial(), turned, loads)
+
+
+def _coasted(link: MovingLink, parent: Coasting, turned, qd: Scalar) -> Coasting:
+    """(18)–(20)."""
+    joint = link.placed(turned)
+    w, wd = joint.outward(parent.w), joint.outward(parent.wd)
+    vd = joint.outward(parent.vd + parent.U @ joint.lever)
+    if link.revolute:
+        wd = Vector(wd.x + w.y * qd, wd.y - w.x * qd, wd.z)
+        w = Vector(w.x, w.y, w.z + qd)
+    else:
+        twice = 2.0 * qd
+        vd = Vector(vd.x + w.y * twice, vd.y - w.x * twice, vd.z)
+    return Coasting(w, wd, vd, skew(wd) + _square(w))
+
+
+def _square(w: Vector) -> Matrix:
+    """ŵŵ."""
+    xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
+    xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
+    return Matrix(-(yy + zz), xy, xz, xy, -(xx + zz), yz, xz, yz, -(xx + yy))
+
+
+def _load(link: MovingLink, moving: Coasting) -> Spatial:
+    """(21), (22) and the term L × v̇ of (24)."""
+    m, L, I = link.inertia
+    force = m * moving.vd + moving.U @ L
+    return Spatial(I @ moving.wd + moving.w.cross(I @ moving.w) + L.cross(moving.vd), force)
+
+
+def _gather(link: MovingLink, received: Spatial, turned, load: Spatial):
+    """(23), (24)."""
+    x = received + load
+    return link.along_axis(x), link.placed(turned).force_to_parent(x)

@@ -1,0 +1,72 @@
+"""The vocabulary that all LLVM text is written with: how many lanes, of what type, and a writer of instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How many states are computed side by side, and in which precision."""
+
+    width: int
+    dtype: str
+
+    @property
+    def scalar(self) -> str:
+        return "double" if self.dtype == "float64" else "float"
+
+    @property
+    def bits(self) -> int:
+        return 64 if self.dtype == "float64" else 32
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
+
+    @property
+    def quad(self) -> int:
+        """Scalars in 128 bits, or all lanes where there are fewer."""
+        return min(self.width, 128 // self.bits)
+
+    @property
+    def real(self) -> str:
+        return self.vector(self.scalar)
+
+    def vector(self, element: str, width: int | None = None) -> str:
+        width = self.width if width is None else width
+        return element if width == 1 else f"<{width} x {element}>"
+
+    def splat(self, element: str, literal: str) -> str:
+        """A constant in every lane."""
+        return literal if self.width == 1 else f"splat ({element} {literal})"
+
+    @property
+    def suffix(self) -> str:
+        """What LLVM appends to the names of its intrinsics."""
+        return f"f{self.bits}" if self.width == 1 else f"v{self.width}f{self.bits}"
+
+
+class Writer:
+    """Collects the instructions of a function."""
+
+    def __init__(self):
+        self.lines: list[str] = []
+        self.block = "entry"
+        self._count = 0
+
+    def value(self, instruction: str, name: str | None = None) -> str:
+        """Write an instruction that has a result; the name of the result."""
+        if name is None:
+            self._count += 1
+            name = f"%t{self._count}"
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def effect(self, instruction: str) -> None:
+        """Write an instruction without a result."""
+        self.lines.append(f"  {instruction}")
+
+    def start_block(self, label: str) -> None:
+        self.lines.append(f"{label}:")
+        self.block = label

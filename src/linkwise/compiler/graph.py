@@ -1,0 +1,451 @@
+"""The expression graph: hash-consed nodes, simplified when they are made.
+
+Equal expressions are one node. Zeros, ones, signs, constants and the order of commutative operands are settled on
+construction, so an algorithm traced over symbols shrinks to what one robot needs. A change of sign is free: signs are
+pulled outwards (``(-a)*b`` is ``-(a*b)``) and vanish into subtractions.
+
+Operations of a node (``op``; ``args`` are nodes, ``value`` is what the op needs besides):
+
+=========  ===========  ================================================================================
+op         value        meaning
+=========  ===========  ================================================================================
+const      float        a constant (float64; a float32 program rounds it once)
+input      (name, k)    element k of an input
+add sub mul div neg     IEEE arithmetic, one rounding each
+fma                     a*b + c with one rounding; only made by ``fuse``
+sqrt abs                IEEE square root, absolute value
+sin cos                 sine, cosine; expanded by ``sincos`` into the operations of this table
+atan2                   atan2(y, x); expanded likewise
+lt le eq                comparison, a condition (false when an operand is NaN)
+and or not              on conditions
+select                  args (condition, a, b): a where the condition holds, else b
+bit        k            condition: bit k of the representation of the argument is set
+phi        (loop, k)    inside a loop: the k-th carried value
+result     (loop, k)    after a loop: the k-th carried value's last state
+=========  ===========  ================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from linkwise.errors import TraceError
+from linkwise.scalar import current_stage
+from linkwise.spatial import Tensor
+
+CONDITIONS = frozenset({"lt", "le", "eq", "and", "or", "not", "bit"})
+
+
+class Node:
+    """One value of a graph. Supports ``+ - * /``, comparisons and the functions of ``linkwise.scalar``."""
+
+    __array_ufunc__ = None  # NumPy must not try to spread a node over an array
+    __slots__ = ("args", "graph", "index", "op", "stage", "value")
+
+    def __init__(self, graph: Graph, op: str, args: tuple[Node, ...], value: Any, index: int):
+        self.graph = graph
+        self.op = op
+        self.args = args
+        self.value = value
+        self.index = index  # order of creation: arguments come before what uses them
+        self.stage = current_stage.get()
+
+    def __add__(self, other):
+        return self.graph.add(self, self.graph.lift(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other):
+        return self.graph.sub(self, self.graph.lift(other))
+
+    def __rsub__(self, other):
+        return self.graph.sub(self.graph.lift(other), self)
+
+    def __mul__(self, other):
+        if isinstance(other, Tensor):
+            return NotImplemented  # scalar times vector is the vector's business
+        return self.graph.mul(self, self.graph.lift(other))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        return self.graph.div(self, self.graph.lift(other))
+
+    def __rtruediv__(self, other):
+        return self.graph.div(self.graph.lift(other), self)
+
+    def __neg__(self):
+        return self.graph.neg(self)
+
+    def __pos__(self):
+        return self
+
+    def __pow__(self, exponent):
+        if exponent == 2:
+            return self * self
+        raise TraceError("a symbol can only be squared (** 2); write other powers as products")
+
+    def __abs__(self):
+        return self.graph.unary("abs", self)
+
+    def __lt__(self, other):
+        return self.graph.compare("lt", self, self.graph.lift(other))
+
+    def __le__(self, other):
+        return self.graph.compare("le", self, self.graph.lift(other))
+
+    def __gt__(self, other):
+        return self.graph.compare("lt", self.graph.lift(other), self)
+
+    def __ge__(self, other):
+        return self.graph.compare("le", self.graph.lift(other), self)
+
+    def __and__(self, other):
+        return self.graph.both(self, self.graph.lift_condition(other))
+
+    __rand__ = __and__
+
+    def __or__(self, other):
+        return self.graph.either(self, self.graph.lift_condition(other))
+
+    __ror__ = __or__
+
+    def __invert__(self):
+        return self.graph.make("not", (self,))
+
+    def __bool__(self):
+        raise TraceError(
+            "a traced value has no truth value yet, so Python's if, while, and, or cannot depend on it; "
+            "use lw.where(condition, a, b) instead"
+        )
+
+    def __float__(self):
+        if self.op == "const":
+            return float(self.value)
+        raise TraceError("a traced value is not a number yet; use the functions of linkwise instead of math or numpy")
+
+    def sin(self):
+        return self.graph.odd_function("sin", self)
+
+    def cos(self):
+        return self.graph.even_function("cos", self)
+
+    def sqrt(self):
+        return self.graph.unary("sqrt", self)
+
+    def where(self, if_true, if_false):
+        return self.graph.select(self, self.graph.lift(if_true), self.graph.lift(if_false))
+
+    def while_loop(self, active, body, state):
+        return self.graph.while_loop(active, body, state)
+
+    def __repr__(self):
+        if self.op in ("const", "input"):
+            return f"<{self.op} {self.value}>"
+        return f"<{self.op} {', '.join(f'#{a.index}' for a in self.args)} as #{self.index}>"
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop whose lanes stop one by one: ``state = select(active, body(state), state)`` while any lane is active."""
+
+    initial: list[Node]
+    phi: list[Node] = field(default_factory=list)
+    active: Node | None = None  # condition over the phis
+    following: list[Node] = field(default_factory=list)  # next state, already frozen where a lane is not active
+
+
+class Graph:
+    """Makes nodes; equal nodes are made once."""
+
+    def __init__(self):
+        self._nodes: dict[tuple, Node] = {}
+        self._count = 0
+        self.loops: list[Loop] = []
+        self.zero = self.const(0.0)
+        self.one = self.const(1.0)
+
+    # -- making nodes ---------------------------------------------------------------------------------------------
+
+    def make(self, op: str, args: tuple[Node, ...] = (), value: Any = None) -> Node:
+        """The node for this operation exactly as given; ``add``, ``mul`` and so on simplify first."""
+        key = (op, *[a.index for a in args], value)
+        node = self._nodes.get(key)
+        if node is None:
+            node = Node(self, op, args, value, self._count)
+            self._count += 1
+            self._nodes[key] = node
+        return node
+
+    def const(self, value: float) -> Node:
+        value = float(value)
+        if value == 0.0:
+            value = 0.0  # one zero: a negative zero is not worth an operation
+        if math.isnan(value):
+            value = math.nan  # one NaN: equal to itself as the same object
+        return self.make("const", (), value)
+
+    def input(self, name: str, k: int) -> Node:
+        return self.make("input", (), (name, k))
+
+    def inputs(self, name: str, size: int) -> list[Node]:
+        return [self.input(name, k) for k in range(size)]
+
+    def lift(self, x: Any) -> Node:
+        if isinstance(x, Node):
+            if x.graph is not self:
+                raise TraceError("values of two different traces cannot be mixed")
+            return x
+        try:
+            return self.const(x)
+        except (TypeError, ValueError):
+            raise TraceError(f"cannot use a {type(x).__name__} with a traced value; expected a number") from None
+
+    def lift_condition(self, x: Any) -> Node:
+        if isinstance(x, Node):
+            return self.lift(x)
+        return self.compare("lt", self.zero, self.one if x else self.zero)
+
+    # -- arithmetic, simplified -----------------------------------------------------------------------------------
+
+    def neg(self, a: Node) -> Node:
+        if a.op == "const":
+            return self.const(-a.value)
+        if a.op == "neg":
+            return a.args[0]
+        return self.make("neg", (a,))
+
+    def add(self, a: Node, b: Node) -> Node:
+        if a.op == "const":
+            if b.op == "const":
+                return self.const(a.value + b.value)
+            if a.value == 0.0:
+                return b
+        elif b.op == "const" and b.value == 0.0:
+            return a
+        if b.op == "neg":
+            return self.sub(a, b.args[0])
+        if a.op == "neg":
+            return self.sub(b, a.args[0])
+        if a.index > b.index:
+            a, b = b, a
+        return self.make("add", (a, b))
+
+    def sub(self, a: Node, b: Node) -> Node:
+        if b.op == "const":
+            if a.op == "const":
+                return self.const(a.value - b.value)
+            if b.value == 0.0:
+                return a
+            if b.value < 0.0:
+                return self.add(a, self.const(-b.value))
+        elif a.op == "const" and a.value == 0.0:
+            return self.neg(b)
+        if a is b:
+            return self.zero
+        if b.op == "neg":
+            return self.add(a, b.args[0])
+        if a.op == "neg":
+            return self.neg(self.add(a.args[0], b))
+        if a.index > b.index:  # a - b and b - a are one node up to its sign
+            return self.neg(self.make("sub", (b, a)))
+        return self.make("sub", (a, b))
+
+    def mul(self, a: Node, b: Node) -> Node:
+        if b.op == "const":
+            a, b = b, a
+        if a.op == "const":
+            if b.op == "const":
+                return self.const(a.value * b.value)
+            if a.value == 0.0:
+                return self.zero
+            if a.value == 1.0:
+                return b
+            if a.value < 0.0:
+                return self.neg(self.mul(self.const(-a.value), b))
+            if b.op == "mul" and b.args[0].op == "const":
+                return self.mul(self.const(a.value * b.args[0].value), b.args[1])
+        if a.op == "neg":
+            return self.neg(self.mul(a.args[0], b))
+        if b.op == "neg":
+            return self.neg(self.mul(a, b.args[0]))
+        if a.op != "const" and a.index > b.index:
+            a, b = b, a
+        return self.make("mul", (a, b))
+
+    def div(self, a: Node, b: Node) -> Node:
+        if a.op == "const" and a.value == 0.0:
+            return self.zero
+        if b.op == "const":
+            if a.op == "const":
+                return self.const(_divide(a.value, b.value))
+            if b.value == 1.0:
+                return a
+            mantissa, _ = math.frexp(b.value)
+            if abs(mantissa) == 0.5:  # the reciprocal of a power of two is exact
+                return self.mul(self.const(1.0 / b.value), a)
+        if a.op == "neg":
+            return self.neg(self.div(a.args[0], b))
+        if b.op == "neg":
+            return self.neg(self.div(a, b.args[0]))
+        return self.make("div", (a, b))
+
+    def fma(self, a: Node, b: Node, c: Node) -> Node:
+        return self.make("fma", (a, b, c))
+
+    def unary(self, op: str, a: Node) -> Node:
+        if a.op == "const":
+            if op == "sqrt":
+                return self.const(math.sqrt(a.value) if a.value >= 0 else math.nan)
+            if op == "abs":
+                return self.const(abs(a.value))
+        if op == "abs" and a.op == "neg":
+            return self.unary("abs", a.args[0])
+        return self.make(op, (a,))
+
+    def odd_function(self, op: str, a: Node) -> Node:
+        if a.op == "const":
+            return self.const(math.sin(a.value) if math.isfinite(a.value) else math.nan)
+        if a.op == "neg":
+            return self.neg(self.make(op, a.args))
+        return self.make(op, (a,))
+
+    def even_function(self, op: str, a: Node) -> Node:
+        if a.op == "const":
+            return self.const(math.cos(a.value) if math.isfinite(a.value) else math.nan)
+        if a.op == "neg":
+            return self.make(op, a.args)
+        return self.make(op, (a,))
+
+    # -- conditions -----------------------------------------------------------------------------------------------
+
+    def compare(self, op: str, a: Node, b: Node) -> Node:
+        return self.make(op, (a, b))
+
+    def both(self, a: Node, b: Node) -> Node:
+        return a if a is b else self.make("and", (a, b))
+
+    def either(self, a: Node, b: Node) -> Node:
+        return a if a is b else self.make("or", (a, b))
+
+    def select(self, condition: Node, a: Node, b: Node) -> Node:
+        if a is b:
+            return a
+        return self.make("select", (condition, a, b))
+
+    # -- loops ----------------------------------------------------------------------------------------------------
+
+    def while_loop(self, active: Callable[..., Any], body: Callable[..., tuple], state: Iterable[Any]) -> tuple:
+        """See ``linkwise.scalar.while_loop``."""
+        number = self.open_loop([self.lift(s) for s in state])
+        loop = self.loops[number]
+        loop.active = self.lift(active(*loop.phi))
+        new = [self.lift(s) for s in body(*loop.phi)]
+        if len(new) != len(loop.phi):
+            raise TraceError(f"the body of a loop must return {len(loop.phi)} values, it returned {len(new)}")
+        loop.following = [self.select(loop.active, n, p) for n, p in zip(new, loop.phi, strict=True)]
+        return tuple(self.make("result", (), (number, k)) for k in range(len(loop.phi)))
+
+    def open_loop(self, initial: list[Node]) -> int:
+        """The number of a new loop with its carried values; ``active`` and ``following`` are still to be set."""
+        number = len(self.loops)
+        phi = [self.make("phi", (), (number, k)) for k in range(len(initial))]
+        self.loops.append(Loop(initial, phi))
+        return number
+
+
+def _divide(a: float, b: float) -> float:
+    if b == 0.0:
+        return math.nan if a == 0.0 or math.isnan(a) else math.copysign(math.inf, a)
+    return a / b
+
+
+def reachable(outputs: Iterable[Node]) -> list[Node]:
+    """All nodes the outputs depend on, arguments first; a loop's result brings in its initial state and its body."""
+    found: dict[int, Node] = {}
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node.index in found:
+            continue
+        found[node.index] = node
+        stack.extend(node.args)
+        if node.op == "result":
+            loop = node.graph.loops[node.value[0]]
+            stack.extend(loop.initial)
+            stack.extend(loop.phi)
+            stack.extend(loop.following)
+            if loop.active is not None:
+                stack.append(loop.active)
+    return [found[k] for k in sorted(found)]
+
+
+def loop_numbers(nodes: Iterable[Node]) -> tuple[dict[int, int], dict[int, int]]:
+    """Where nodes belong: (node index -> innermost loop that it varies in, loop -> loop around it); -1 is no loop.
+
+    ``nodes`` come arguments first, as ``reachable`` gives them. A node varies in a loop if it depends on one of its
+    carried values; what does not vary in a loop can be computed before it. Inner loops have the higher numbers.
+    """
+    varies: dict[int, int] = {}  # a set of loops, as bits
+    parent: dict[int, int] = {}
+    for node in nodes:
+        loops = 0
+        for a in node.args:
+            loops |= varies[a.index]
+        if node.op == "phi":
+            loops = 1 << node.value[0]
+        elif node.op == "result":
+            number = node.value[0]
+            loop = node.graph.loops[number]
+            for a in (*loop.initial, loop.active, *loop.following):
+                loops |= varies[a.index]
+            loops &= ~(1 << number)
+            parent[number] = loops.bit_length() - 1
+        varies[node.index] = loops
+    return {index: loops.bit_length() - 1 for index, loops in varies.items()}, parent
+
+
+def rebuild(outputs: Iterable[Node], make: Callable[[Graph, Node, tuple[Node, ...]], Node]) -> list[Node]:
+    """The outputs again in a new graph, every node made by ``make(graph, old node, its new arguments)``.
+
+    Stages are kept. Loops are carried over here: ``make`` is never asked for a ``phi`` or a ``result``.
+    """
+    outputs = list(outputs)
+    graph = Graph()
+    image: dict[int, Node] = {}
+    numbers: dict[int, int] = {}  # old loop -> new loop
+    token = current_stage.set("")
+    try:
+        for node in reachable(outputs):
+            current_stage.set(node.stage)
+            op = node.op
+            if op == "const":
+                new = graph.const(node.value)
+            elif op == "input":
+                new = graph.make(op, (), node.value)
+            elif op == "phi":
+                old, k = node.value
+                if old not in numbers:
+                    numbers[old] = graph.open_loop([image[a.index] for a in node.graph.loops[old].initial])
+                new = graph.loops[numbers[old]].phi[k]
+            elif op == "result":
+                old, k = node.value
+                loop, source = graph.loops[numbers[old]], node.graph.loops[old]
+                if loop.active is None:
+                    loop.active = image[source.active.index]
+                    loop.following = [image[a.index] for a in source.following]
+                new = graph.make(op, (), (numbers[old], k))
+            else:
+                new = make(graph, node, tuple([image[a.index] for a in node.args]))
+            image[node.index] = new
+    finally:
+        current_stage.reset(token)
+    return [image[node.index] for node in outputs]
+
+
+def copy(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+    """For ``rebuild``: the same operation, exactly as given."""
+    return graph.make(node.op, args, node.value)

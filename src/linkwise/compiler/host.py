@@ -1,0 +1,52 @@
+"""What this machine is: its vector width, and an identity that compiled code is filed under.
+
+Both are needed before LLVM is loaded, because code from the cache runs without it.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import sys
+
+_VECTOR_BITS = ({"avx512f", "avx512dq", "avx512vl"}, 512), ({"avx2", "fma"}, 256)
+
+
+@functools.cache
+def description() -> str:
+    """Processor and features, as the system states them for the first core."""
+    fields = _cpuinfo() or _llvm_host()
+    return f"{sys.platform} {platform.machine()} {fields}"
+
+
+@functools.cache
+def vector_bits() -> int:
+    """Width of the widest vector registers that are worth using: AVX-512, AVX2; else 128 (SSE2, NEON)."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return 128
+    features = set(description().replace("+", " ").replace(",", " ").split())
+    return next((bits for needed, bits in _VECTOR_BITS if needed <= features), 128)
+
+
+def lanes(dtype: str) -> int:
+    """How many states fit side by side in a register."""
+    return vector_bits() // (64 if dtype == "float64" else 32)
+
+
+def _cpuinfo() -> str:
+    """The constant fields of the first processor in /proc/cpuinfo; empty where there is no such file."""
+    wanted = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
+    wanted += ("Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision")
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            first = file.read(8192).split("\n\n")[0]  # the kernel writes no more cores than are read
+    except OSError:
+        return ""
+    pairs = (line.partition(":") for line in first.splitlines())
+    return " ".join(value.strip() for name, _, value in pairs if name.strip() in wanted)
+
+
+def _llvm_host() -> str:
+    import llvmlite.binding as llvm
+
+    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"

@@ -1,0 +1,143 @@
+"""Machine code that can be loaded without LLVM: one block of bytes that runs at any address.
+
+LLVM emits an object file, which needs a linker. What the compiler makes of a program refers to nothing but itself (its
+constants) and, rarely, to a few functions of the C library; so the linking is done here once, when the code is compiled,
+and what is stored is position independent. Loading it takes a copy and one change of the page protection.
+
+Only ELF for x86-64 is handled; ``link`` says so by an ``UnsupportedObject`` and the caller leaves the work to LLVM.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import json
+import mmap
+import struct
+from dataclasses import dataclass
+
+from linkwise.errors import LinkwiseError
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QQq")
+_ALLOCATED, _WRITABLE = 2, 1
+_SYMBOLS, _RELOCATIONS, _ZEROS = 2, 4, 8
+_RELATIVE = (2, 4)  # R_X86_64_PC32 and R_X86_64_PLT32
+_JUMP = bytes.fromhex("ff2500000000")  # jmp through the eight bytes that follow
+_C_LIBRARY = frozenset({"fma", "fmaf", "memcpy", "memmove", "memset"})
+
+
+class UnsupportedObject(Exception):
+    """The object file has something this linker does not know."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """Linked code. ``functions`` are offsets of entry points, ``imports`` of the words that take a C function."""
+
+    code: bytes
+    functions: dict[str, int]
+    imports: dict[str, int]
+
+    def pack(self) -> bytes:
+        head = json.dumps({"functions": self.functions, "imports": self.imports}).encode()
+        return struct.pack("<I", len(head)) + head + self.code
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Image:
+        (size,) = struct.unpack_from("<I", data)
+        head = json.loads(data[4 : 4 + size])
+        return cls(data[4 + size :], head["functions"], head["imports"])
+
+
+class LoadedImage:
+    """Code in executable memory; the memory lives as long as this object."""
+
+    def __init__(self, image: Image):
+        self._memory = mmap.mmap(-1, len(image.code), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._memory[:] = image.code
+        for name, offset in image.imports.items():
+            self._memory[offset : offset + 8] = struct.pack("<Q", _c_function(name))
+        self._pin = ctypes.c_char.from_buffer(self._memory)  # the map cannot be closed or moved while it is held
+        start = ctypes.addressof(self._pin)
+        protect = ctypes.CDLL(None, use_errno=True).mprotect
+        protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        if protect(start, len(image.code), mmap.PROT_READ | mmap.PROT_EXEC) != 0:
+            raise LinkwiseError(f"the system refuses executable memory (error {ctypes.get_errno()})")
+        self.functions = {name: start + offset for name, offset in image.functions.items()}
+        self.size = len(image.code)
+
+
+def link(data: bytes) -> Image:
+    """The image of an ELF object file."""
+    header = _HEADER.unpack_from(data)
+    if header[0][:6] != b"\x7fELF\x02\x01" or header[1] != 1 or header[2] != 62:
+        raise UnsupportedObject("not a relocatable ELF file for x86-64")
+    sections = [_SECTION.unpack_from(data, header[6] + k * header[11]) for k in range(header[12])]
+    code, places = _lay_out(data, sections)
+    symbols, names = _symbols(data, sections)
+    imports: dict[str, int] = {}
+
+    def place(number: int) -> int:
+        """Where a symbol is; a function of the C library gets a jump of its own at the end of the code."""
+        _, _, _, section, value, _ = symbols[number]
+        if section in places:
+            return places[section] + value
+        name = names[number]
+        if section != 0 or name not in _C_LIBRARY:
+            raise UnsupportedObject(f"symbol {name!r}")
+        if name not in imports:
+            code.extend(b"\x90" * (-len(code) % 8) + _JUMP)
+            imports[name] = len(code)
+            code.extend(bytes(8))
+        return imports[name] - len(_JUMP)
+
+    for section in sections:
+        kind, start, size, target = section[1], section[4], section[5], section[7]
+        if kind != _RELOCATIONS or target not in places:
+            continue
+        for offset, info, addend in _RELOCATION.iter_unpack(data[start : start + size]):
+            if info & 0xFFFFFFFF not in _RELATIVE:
+                raise UnsupportedObject(f"relocation {info & 0xFFFFFFFF}")
+            here = places[target] + offset
+            code[here : here + 4] = struct.pack("<i", place(info >> 32) + addend - here)
+    functions = {
+        names[k]: places[section] + value
+        for k, (_, kind, _, section, value, _) in enumerate(symbols)
+        if kind == 0x12 and section in places  # a global function
+    }
+    return Image(bytes(code), functions, imports)
+
+
+def _lay_out(data: bytes, sections: list[tuple]) -> tuple[bytearray, dict[int, int]]:
+    """The sections that take part at run time, one after the other, and where each begins."""
+    code = bytearray()
+    places: dict[int, int] = {}
+    for number, (_, kind, flags, _, start, size, _, _, alignment, _) in enumerate(sections):
+        if not flags & _ALLOCATED or not size:
+            continue
+        if flags & _WRITABLE or kind == _ZEROS:
+            raise UnsupportedObject("writable data")
+        code.extend(bytes(-len(code) % max(alignment, 1)))
+        places[number] = len(code)
+        code.extend(data[start : start + size])
+    return code, places
+
+
+def _symbols(data: bytes, sections: list[tuple]) -> tuple[list[tuple], list[str]]:
+    for section in sections:
+        if section[1] == _SYMBOLS:
+            start, size, names = section[4], section[5], sections[section[6]][4]
+            symbols = list(_SYMBOL.iter_unpack(data[start : start + size]))
+            return symbols, [data[names + s[0] : data.index(b"\0", names + s[0])].decode() for s in symbols]
+    return [], []
+
+
+def _c_function(name: str) -> int:
+    """The address of a function of the C library."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, name):
+        library = ctypes.CDLL(ctypes.util.find_library("m"))
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value

@@ -1,0 +1,140 @@
+"""The definition of meaning: a program run one operation at a time in plain Python.
+
+Every target must return these bits (all NaNs count as equal). Each operation rounds once, to nearest with ties to even,
+with subnormal numbers, in the precision of the program. NumPy's scalars do that for ``+ - * /`` and the square root; a
+fused multiply-add is computed exactly on integers here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from linkwise.compiler.graph import Node
+from linkwise.compiler.program import Program
+from linkwise.compiler.schedule import Body, LoopRegion
+from linkwise.errors import ShapeError
+
+_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "lt": lambda a, b: bool(a < b),
+    "le": lambda a, b: bool(a <= b),
+    "eq": lambda a, b: bool(a == b),
+    "and": lambda a, b: a and b,
+    "or": lambda a, b: a or b,
+}
+_UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": lambda a: -a,
+    "abs": abs,
+    "sqrt": np.sqrt,
+    "not": lambda a: not a,
+}
+
+
+def run(program: Program, *inputs: Sequence[float]) -> list[np.ndarray]:
+    """The outputs for one state; one sequence of numbers per input, in the order of ``program.inputs``."""
+    scalar = np.float64 if program.dtype == "float64" else np.float32
+    if len(inputs) != len(program.inputs):
+        raise ShapeError(f"{program.name} takes {len(program.inputs)} inputs, got {len(inputs)}")
+    states: dict[str, np.ndarray] = {}
+    for (name, size), given in zip(program.inputs, inputs, strict=True):
+        states[name] = np.asarray(given, dtype=scalar).reshape(-1)
+        if states[name].size != size:
+            raise ShapeError(f"{name}: expected {size} numbers, got {states[name].size}")
+    with np.errstate(all="ignore"):
+        machine = _Machine(scalar, states)
+        machine.execute(program.body)
+        return [
+            np.array([machine.value(node) for node in nodes], dtype=scalar).reshape(shape)
+            for (_, shape), nodes in zip(program.outputs, program.values, strict=True)
+        ]
+
+
+class _Machine:
+    def __init__(self, scalar: type[np.floating], inputs: dict[str, np.ndarray]):
+        self.scalar = scalar
+        self.inputs = inputs
+        self.known: dict[int, Any] = {}  # node index -> value
+
+    def value(self, node: Node) -> Any:
+        if node.op == "const":
+            return self.scalar(node.value)
+        if node.op == "input":
+            name, k = node.value
+            return self.inputs[name][k]
+        if node.op == "result":  # a loop leaves the last state in its carried values
+            return self.known[node.graph.loops[node.value[0]].phi[node.value[1]].index]
+        return self.known[node.index]
+
+    def execute(self, body: Body) -> None:
+        for item in body:
+            if isinstance(item, LoopRegion):
+                self.loop(item)
+            else:
+                self.known[item.index] = self.evaluate(item)
+
+    def loop(self, region: LoopRegion) -> None:
+        loop = region.loop
+        state = [self.value(node) for node in loop.initial]
+        while True:
+            self.known.update((phi.index, value) for phi, value in zip(loop.phi, state, strict=True))
+            self.execute(region.body)
+            if not self.value(loop.active):
+                return
+            state = [self.value(node) for node in loop.following]
+
+    def evaluate(self, node: Node) -> Any:
+        args = [self.value(a) for a in node.args]
+        if node.op in _BINARY:
+            return _BINARY[node.op](*args)
+        if node.op in _UNARY:
+            return _UNARY[node.op](*args)
+        if node.op == "fma":
+            return fma(*args)
+        if node.op == "select":
+            return args[1] if args[0] else args[2]
+        if node.op == "bit":
+            return bool((bits(args[0]) >> node.value) & 1)
+        raise NotImplementedError(f"the interpreter has no operation {node.op}")
+
+
+def bits(x: np.floating) -> int:
+    """The representation of a float as an unsigned integer."""
+    return int(x.view(np.uint64 if x.itemsize == 8 else np.uint32))
+
+
+def fma(a: np.floating, b: np.floating, c: np.floating) -> np.floating:
+    """a·b + c, rounded once to the precision of the operands."""
+    scalar = type(a)
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return a * b + c  # the product is exactly an infinity or NaN
+    if not math.isfinite(c):
+        return c
+    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    if exact == 0:
+        return a * b + c if float(a) == 0.0 or float(b) == 0.0 else scalar(0.0)  # IEEE's rule for the sign of zero
+    return scalar(_nearest(exact, 53, -1074) if scalar is np.float64 else _nearest(exact, 24, -149))
+
+
+def _nearest(exact: Fraction, digits: int, smallest: int) -> float:
+    """The nearest binary float with that many digits and 2^smallest as its smallest step; exact in a Python float."""
+    n, d = abs(exact.numerator), exact.denominator
+    exponent = n.bit_length() - d.bit_length()
+    if n << max(-exponent, 0) < d << max(exponent, 0):
+        exponent -= 1  # now 2^exponent <= n/d < 2^(exponent + 1)
+    step = max(exponent - digits + 1, smallest)
+    whole, rest = divmod(n << max(-step, 0), d << max(step, 0))
+    half = 2 * rest - (d << max(step, 0))
+    if half > 0 or (half == 0 and whole & 1):
+        whole += 1
+    largest = 128 if digits == 24 else 1024
+    if whole.bit_length() + step > largest:
+        return math.copysign(math.inf, exact)
+    return math.copysign(math.ldexp(whole, step), exact)

@@ -1,0 +1,90 @@
+"""LLVM text -> machine code -> functions that can be called.
+
+LLVM itself is loaded only when something is compiled. Where ``image`` can link the result, the stored code runs without
+LLVM; elsewhere the object file is stored and LLVM loads it.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Protocol
+
+from linkwise.compiler.image import Image, LoadedImage, UnsupportedObject, link
+
+_IMAGE, _OBJECT = b"image\0", b"object"
+_OPTIMIZATION = 2  # of the code generator; the graph has done the rest, so no pass over the text is needed
+
+
+class Code(Protocol):
+    """Loaded machine code: addresses by name, valid as long as the object lives."""
+
+    functions: dict[str, int]
+    size: int
+
+
+def compile_text(text: str) -> bytes:
+    """Machine code for this machine, to be given to ``load`` here or in another process."""
+    import llvmlite.binding as llvm
+
+    _initialize()
+    machine = _target_machine()
+    module = llvm.parse_assembly(text)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    binary = machine.emit_object(module)
+    if sys.platform == "linux":
+        try:
+            return _IMAGE + link(binary).pack()
+        except UnsupportedObject:
+            pass
+    return _OBJECT + binary
+
+
+def load(data: bytes) -> Code:
+    """Make compiled code callable."""
+    kind, content = data[:6], data[6:]
+    if kind == _IMAGE:
+        return LoadedImage(Image.unpack(content))
+    if kind == _OBJECT:
+        return LoadedObject(content)
+    raise ValueError("not code of this compiler")
+
+
+class LoadedObject:
+    """Code linked and loaded by LLVM."""
+
+    def __init__(self, binary: bytes):
+        import llvmlite.binding as llvm
+
+        _initialize()
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
+        self._engine.finalize_object()
+        self.functions = {}
+        for name in ("run", "call"):
+            address = self._engine.get_function_address(name)
+            if address:
+                self.functions[name] = address
+        self.size = len(binary)
+
+
+@functools.cache
+def _initialize() -> None:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+def _target_machine():
+    import llvmlite.binding as llvm
+
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=_OPTIMIZATION,
+        reloc="pic",
+        codemodel="default",
+    )

@@ -1,0 +1,100 @@
+"""What a program costs, counted the way the papers count.
+
+Every multiplication counts (by a constant too), every addition or subtraction, every division. A change of sign is
+free, comparisons and selections are not counted, sines and cosines are listed apart, and so are square roots. The
+count is taken before multiplications and additions are fused, so a fused multiply-add is one of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from linkwise.compiler.graph import Node, loop_numbers, reachable
+
+_COUNTED = {
+    "mul": "multiplications",
+    "add": "additions",
+    "sub": "additions",
+    "div": "divisions",
+    "sin": "trigonometric",
+    "cos": "trigonometric",
+    "atan2": "trigonometric",
+    "sqrt": "square_roots",
+}
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Operations of one evaluation of a program."""
+
+    multiplications: int = 0
+    additions: int = 0
+    divisions: int = 0
+    trigonometric: int = 0
+    """Calls of sine, cosine and arc tangent."""
+    square_roots: int = 0
+    by_stage: dict[str, Operations] = field(default_factory=dict, compare=False)
+    """The same counts, split by the stage of the algorithm in which an operation first appears."""
+    per_iteration: Operations | None = None
+    """One pass through the program's loops; not part of the counts above. None if there is no loop."""
+    prelude: Operations | None = None
+    """What depends on run-time parameters alone, computed once for many states; not part of the counts above."""
+
+    @property
+    def total(self) -> int:
+        """Multiplications, additions and divisions together."""
+        return self.multiplications + self.additions + self.divisions
+
+    def __str__(self) -> str:
+        parts = [f"{self.multiplications} multiplications", f"{self.additions} additions"]
+        for count, noun in (
+            (self.divisions, "divisions"),
+            (self.square_roots, "square roots"),
+            (self.trigonometric, "sin/cos"),
+        ):
+            if count:
+                parts.append(f"{count} {noun}")
+        text = ", ".join(parts)
+        if self.per_iteration is not None:
+            text += f"; per iteration of its loop: {self.per_iteration}"
+        if self.prelude is not None:
+            text += f"; once per set of parameters: {self.prelude}"
+        return text
+
+
+def count(outputs: Iterable[Node]) -> Operations:
+    """The operations needed for these values, each node counted once."""
+    nodes = reachable(outputs)
+    depth = _loop_depths(nodes)
+    levels: list[list[Node]] = [[] for _ in range(1 + max(depth.values(), default=0))]
+    for node in nodes:
+        if node.op in _COUNTED:
+            levels[depth[node.index]].append(node)
+    counted = None
+    for level in reversed(levels):
+        counted = _tally(level, counted)
+    return counted
+
+
+def _loop_depths(nodes: list[Node]) -> dict[int, int]:
+    """How many loops each node sits in."""
+    innermost, parent = loop_numbers(nodes)
+
+    def depth(loop: int) -> int:
+        return 0 if loop < 0 else 1 + depth(parent[loop])
+
+    of_loop = {loop: depth(loop) for loop in {-1, *innermost.values(), *parent}}
+    return {index: of_loop[loop] for index, loop in innermost.items()}
+
+
+def _tally(nodes: list[Node], per_iteration: Operations | None) -> Operations:
+    counts: dict[str, int] = {}
+    stages: dict[str, dict[str, int]] = {}
+    for node in nodes:
+        kind = _COUNTED[node.op]
+        counts[kind] = counts.get(kind, 0) + 1
+        stage = stages.setdefault(node.stage, {})
+        stage[kind] = stage.get(kind, 0) + 1
+    by_stage = {name: Operations(**split) for name, split in stages.items()}
+    return Operations(**counts, by_stage=by_stage, per_iteration=per_iteration)

@@ -1,0 +1,215 @@
+"""The order of a program: arguments before use, few values alive at a time, loops as regions of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from linkwise.compiler.graph import Loop, Node, loop_numbers, reachable
+
+_NOT_SCHEDULED = frozenset({"const", "input", "phi", "result"})
+
+
+@dataclass(eq=False)
+class LoopRegion:
+    """One loop of a program.
+
+    Meaning, for every target: ``state = loop.initial``; repeat: evaluate the body with ``loop.phi = state``; if
+    ``loop.active`` holds in no lane, stop; else ``state = loop.following`` (lanes that are not active keep their state:
+    the selection is part of ``following``). ``result`` nodes read the last state.
+
+    The nodes that ``active`` needs come first in the body, so that a target may leave the loop right after it.
+    ``active``, an initial or a following value may also be a node from outside the loop, a constant or a phi.
+    """
+
+    loop: Loop
+    number: int
+    body: list[Node | LoopRegion] = field(default_factory=list)
+
+
+Body = list["Node | LoopRegion"]
+
+
+def schedule(outputs: Iterable[Node]) -> Body:
+    """Every operation that the outputs need, exactly once and after its arguments.
+
+    Constants, inputs, phis and results are not listed: the first two are there from the start, the others come with
+    their loop. What does not vary in a loop is computed before it.
+    """
+    nodes = reachable(outputs)
+    innermost, parent = loop_numbers(nodes)
+    regions = {number: LoopRegion(nodes[0].graph.loops[number], number) for number in parent}
+    contents: dict[int, Body] = {number: [] for number in (-1, *parent)}
+    for node in nodes:
+        if node.op not in _NOT_SCHEDULED:
+            contents[innermost[node.index]].append(node)
+        elif node.op == "result" and regions[node.value[0]] not in contents[innermost[node.index]]:
+            contents[innermost[node.index]].append(regions[node.value[0]])
+
+    reads: dict[int, list[Node]] = {}  # loop -> all nodes it uses, those of its body too
+    for number in sorted(contents, reverse=True):  # inner loops have the higher numbers
+        body = contents[number]
+        if number < 0:
+            return _ordered(body, reads)
+        loop = regions[number].loop
+        first = _needed_for(loop.active, body, reads)
+        regions[number].body = _ordered(first, reads) + _ordered([item for item in body if item not in first], reads)
+        reads[number] = [*loop.initial, loop.active, *loop.following]
+        reads[number] += [node for item in body for node in _arguments(item, reads)]
+    raise AssertionError("the program itself is region -1")
+
+
+def _arguments(item: Node | LoopRegion, reads: dict[int, list[Node]]) -> Sequence[Node]:
+    return reads[item.number] if isinstance(item, LoopRegion) else item.args
+
+
+def _producers(body: Body) -> dict[object, int]:
+    """What computes a value: node index -> place in the body; a loop computes its results."""
+    places: dict[object, int] = {}
+    for place, item in enumerate(body):
+        if isinstance(item, LoopRegion):
+            graph = item.loop.phi[0].graph if item.loop.phi else None
+            for k in range(len(item.loop.phi)):
+                places[graph.make("result", (), (item.number, k)).index] = place
+        else:
+            places[item.index] = place
+    return places
+
+
+def _dependencies(body: Body, reads: dict[int, list[Node]]) -> list[list[int]]:
+    """For each item the places of the items of this body that it uses, each once."""
+    places = _producers(body)
+    found = []
+    for place, item in enumerate(body):
+        used = {places[a.index] for a in _arguments(item, reads) if a.index in places}
+        found.append(sorted(used - {place}))
+    return found
+
+
+def _needed_for(target: Node, body: Body, reads: dict[int, list[Node]]) -> Body:
+    """The part of a body that a node of it depends on."""
+    place = _producers(body).get(target.index)
+    if place is None:
+        return []
+    uses = _dependencies(body, reads)
+    needed, stack = set(), [place]
+    while stack:
+        place = stack.pop()
+        if place not in needed:
+            needed.add(place)
+            stack.extend(uses[place])
+    return [body[place] for place in sorted(needed)]
+
+
+def _ordered(body: Body, reads: dict[int, list[Node]]) -> Body:
+    """The items in an order that keeps few values alive.
+
+    Two passes of list scheduling: from the end to the beginning, which brings a value close to its uses, then forward,
+    which ends lives early; each takes the item that leaves the fewest values alive and otherwise follows the order it
+    was given. Together they beat depth-first orders in reloads from memory and in measured time.
+    """
+    uses = _dependencies(body, reads)
+    order = _forward(uses, _backward(uses))
+    return [body[place] for place in order]
+
+
+def _forward(uses: list[list[int]], given: list[int]) -> list[int]:
+    """List scheduling from the first item to the last."""
+    rank = _inverse(given)
+    users = _users(uses)
+    waiting = [len(u) for u in uses]
+    left = [len(u) for u in users]  # uses still to come
+
+    def cost(place: int) -> tuple[int, int]:
+        ended = sum(1 for a in uses[place] if left[a] == 1)
+        return (1 if users[place] else 0) - ended, rank[place]
+
+    ready = _Ready(cost)
+    for place in given:
+        if not waiting[place]:
+            ready.push(place)
+    order = []
+    while (place := ready.pop()) is not None:
+        order.append(place)
+        for a in uses[place]:
+            left[a] -= 1
+            if left[a] == 1:  # whoever uses it last has become cheaper
+                for user in users[a]:
+                    if not waiting[user]:
+                        ready.push(user)
+        for user in users[place]:
+            waiting[user] -= 1
+            if not waiting[user]:
+                ready.push(user)
+    return order
+
+
+def _backward(uses: list[list[int]]) -> list[int]:
+    """List scheduling from the last item to the first; the given order is that of creation."""
+    users = _users(uses)
+    left = [len(u) for u in users]
+    alive = [False] * len(uses)
+
+    def cost(place: int) -> tuple[int, int]:
+        begun = sum(1 for a in uses[place] if not alive[a])
+        return begun - (1 if alive[place] else 0), -place
+
+    ready = _Ready(cost)
+    for place in range(len(uses)):
+        if not left[place]:
+            ready.push(place)
+    order = []
+    while (place := ready.pop()) is not None:
+        order.append(place)
+        for a in uses[place]:
+            if not alive[a]:
+                alive[a] = True
+                for user in users[a]:  # the value is there anyway: its other users have become cheaper
+                    if not left[user]:
+                        ready.push(user)
+            left[a] -= 1
+            if not left[a]:
+                ready.push(a)
+    order.reverse()
+    return order
+
+
+class _Ready:
+    """Items that may come next, cheapest first. Costs change: a better one is pushed again, a worse one is found late."""
+
+    def __init__(self, cost):
+        self.cost = cost
+        self.heap: list[tuple[tuple[int, int], int]] = []
+        self.taken: set[int] = set()
+
+    def push(self, place: int) -> None:
+        if place not in self.taken:
+            heappush(self.heap, (self.cost(place), place))
+
+    def pop(self) -> int | None:
+        while self.heap:
+            cost, place = heappop(self.heap)
+            if place in self.taken:
+                continue
+            if cost != self.cost(place):
+                self.push(place)
+                continue
+            self.taken.add(place)
+            return place
+        return None
+
+
+def _users(uses: list[list[int]]) -> list[list[int]]:
+    users: list[list[int]] = [[] for _ in uses]
+    for place, used in enumerate(uses):
+        for a in used:
+            users[a].append(place)
+    return users
+
+
+def _inverse(order: list[int]) -> list[int]:
+    rank = [0] * len(order)
+    for k, place in enumerate(order):
+        rank[place] = k
+    return rank

@@ -1,0 +1,33 @@
+"""The errors of the project. All share one base class, so that ``except lw.LinkwiseError`` catches them."""
+
+
+class LinkwiseError(Exception):
+    """Base class of every error that Linkwise raises on purpose."""
+
+
+class ModelError(LinkwiseError, ValueError):
+    """A robot or a robot file is wrong; the message names the file, the element and the reason."""
+
+
+class ShapeError(LinkwiseError, ValueError):
+    """An array has the wrong shape; the message names the argument, the shape expected and the shape given."""
+
+
+class UnknownNameError(LinkwiseError, ValueError):
+    """A name is not known; the message lists the valid ones."""
+
+
+class SingularError(LinkwiseError, ArithmeticError):
+    """The mass matrix is singular in this configuration; the message names the joint."""
+
+
+class ConvergenceError(LinkwiseError, ArithmeticError):
+    """An iteration did not reach its tolerance; the message states the residual."""
+
+
+class TraceError(LinkwiseError, TypeError):
+    """A function cannot be traced with symbols (for example, it branches on one)."""
+
+
+class ModelWarning(UserWarning):
+    """A robot file was read under a documented tolerance, or its inertias are not physically possible."""

@@ -1,0 +1,127 @@
+"""What a robot must satisfy before anything is computed with it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwise.errors import ModelError, ModelWarning
+
+if TYPE_CHECKING:
+    from linkwise.model.model import Frame, Joint, Link, Model
+
+
+def check_tree(links: Sequence[Link], joints: Sequence[Joint], frames: Sequence[Frame]) -> None:
+    """One root, no cycle, every link reached once, names unique."""
+    from linkwise.model.model import JOINT_TYPES
+
+    if not links:
+        raise ModelError("a robot needs at least one link")
+    _unique("link", (link.name for link in links))
+    _unique("joint", (joint.name for joint in joints))
+    _unique("frame", [*(link.name for link in links), *(frame.name for frame in frames)])
+    names = {link.name for link in links}
+    entered: dict[str, str] = {}
+    for joint in joints:
+        if joint.type not in JOINT_TYPES:
+            raise ModelError(
+                f"joint {joint.name!r}: unknown or unsupported type {joint.type!r}; "
+                f"expected one of {', '.join(JOINT_TYPES)}"
+            )
+        for role, link in (("parent", joint.parent), ("child", joint.child)):
+            if link not in names:
+                raise ModelError(f"joint {joint.name!r}: its {role} link {link!r} does not exist")
+        if joint.child in entered:
+            raise ModelError(
+                f"link {joint.child!r} is the child of two joints, {entered[joint.child]!r} and {joint.name!r}"
+            )
+        entered[joint.child] = joint.name
+    roots = [link.name for link in links if link.name not in entered]
+    if not roots:
+        raise ModelError(f"the joints form a cycle: every link is some joint's child ({_cycle(joints)})")
+    if len(roots) > 1:
+        raise ModelError(f"the robot has {len(roots)} roots ({', '.join(roots)}); expected one connected tree")
+    reached = {roots[0]}
+    by_parent: dict[str, list[str]] = {}
+    for joint in joints:
+        by_parent.setdefault(joint.parent, []).append(joint.child)
+    stack = [roots[0]]
+    while stack:
+        for child in by_parent.get(stack.pop(), []):
+            reached.add(child)
+            stack.append(child)
+    if len(reached) < len(names):
+        raise ModelError(f"the joints form a cycle ({_cycle([j for j in joints if j.child not in reached])})")
+    for frame in frames:
+        if frame.link not in names:
+            raise ModelError(f"frame {frame.name!r}: its link {frame.link!r} does not exist")
+
+
+def check_numbers(
+    links: Sequence[Link], joints: Sequence[Joint], frames: Sequence[Frame], gravity: Sequence[float]
+) -> None:
+    """Every number is finite and has a meaning."""
+    if len(gravity) != 3 or not all(math.isfinite(g) for g in gravity):
+        raise ModelError(f"gravity: expected three finite numbers [m/s²], got {tuple(gravity)}")
+    for link in links:
+        if not all(math.isfinite(p) for p in link.inertia.parameters):
+            raise ModelError(f"link {link.name!r}: an inertial parameter is not finite: {link.inertia.parameters}")
+        if link.inertia.mass < 0:
+            raise ModelError(f"link {link.name!r}: mass {link.inertia.mass:g} is negative")
+    for joint in joints:
+        for what, array in (("origin", joint.origin.translation), ("origin", joint.origin.rotation)):
+            if not np.isfinite(array).all():
+                raise ModelError(f"joint {joint.name!r}: its {what} is not finite")
+        if not joint.moves:
+            continue
+        length = math.sqrt(sum(a * a for a in joint.axis))
+        if not abs(length - 1.0) < 1e-9:
+            raise ModelError(f"joint {joint.name!r}: axis {joint.axis} is not a unit vector")
+        for what, value in (
+            ("rotor inertia", joint.rotor_inertia),
+            ("viscous friction", joint.viscous_friction),
+            ("Coulomb friction", joint.coulomb_friction[0]),
+            ("Coulomb friction", joint.coulomb_friction[1]),
+        ):
+            if not math.isfinite(value):
+                raise ModelError(f"joint {joint.name!r}: {what} {value!r} is not finite")
+            if value < 0 and what == "rotor inertia":
+                raise ModelError(f"joint {joint.name!r}: {what} {value:g} is negative")
+        if any(math.isnan(v) for v in (joint.limits.lower, joint.limits.upper, joint.limits.velocity, joint.limits.effort)):
+            raise ModelError(f"joint {joint.name!r}: a limit is NaN")
+        if joint.mimic is not None and not (
+            math.isfinite(joint.mimic.multiplier) and math.isfinite(joint.mimic.offset)
+        ):
+            raise ModelError(f"joint {joint.name!r}: its mimic relation is not finite")
+    for frame in frames:
+        if not (np.isfinite(frame.pose.rotation).all() and np.isfinite(frame.pose.translation).all()):
+            raise ModelError(f"frame {frame.name!r}: its pose is not finite")
+
+
+def check_physics(model: Model, *, strict: bool, where: str) -> None:
+    """Warn about (or, if strict, refuse) links that no body can be; sets of reduced parameters are exempt."""
+    if model.reduced:
+        return
+    for link in model.links:
+        if link.name == model.base:
+            continue
+        for violation in link.inertia.violations():
+            message = f"{where}: link {link.name!r}: {violation}"
+            if strict:
+                raise ModelError(message)
+            warnings.warn(message, ModelWarning, stacklevel=3)
+
+
+def _unique(what: str, names: Iterable[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ModelError(f"two {what}s are named {twice[0]!r}; names must be unique")
+
+
+def _cycle(joints: Iterable[Joint]) -> str:
+    return ", ".join(f"{joint.parent} → {joint.child}" for joint in joints)

@@ -1,0 +1,173 @@
+"""Robots in TOML: chains by Denavit–Hartenberg numbers and general trees. ``docs/formats.md`` describes the format."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.dh import CONVENTIONS, DhJoint, chain
+from linkwise.model.dh_toml_table import DRIVE_KEYS, INERTIAL_KEYS, LIMIT_KEYS, POSE_KEYS, Table
+from linkwise.model.dh_toml_writer import write_toml
+from linkwise.model.model import JOINT_TYPES, STANDARD_GRAVITY, Frame, Joint, Link, Mimic, Model
+
+__all__ = ["read_citation", "read_toml", "write_toml"]
+
+HEADER_KEYS = ("name", "source", "notes", "convention", "gravity", "reduced")
+CHAIN_KEYS = (*HEADER_KEYS, "base", "joint", "frame")
+TREE_KEYS = (*HEADER_KEYS, "link", "joint", "frame")
+DH_KEYS = ("alpha", "alpha_deg", "a", "d", "theta", "theta_deg")
+CHAIN_JOINT_KEYS = ("name", "link", "type", *DH_KEYS, *LIMIT_KEYS, *INERTIAL_KEYS, *DRIVE_KEYS)
+TREE_JOINT_KEYS = ("name", "type", "parent", "child", *POSE_KEYS, "axis", *LIMIT_KEYS, *DRIVE_KEYS, "mimic")
+UNIT_TOLERANCE = 1e-12  # an axis this close to unit length is kept to the last bit
+
+
+def read_toml(data: bytes, where: str) -> Model:
+    """The robot of a TOML file; ``where`` (usually the file's name) begins every error message."""
+    top = _parse(data, where)
+    convention = top.choice("convention", (*CONVENTIONS, "tree"))
+    top.allow(TREE_KEYS if convention == "tree" else CHAIN_KEYS)
+    try:
+        return _tree(top, where) if convention == "tree" else _chain(top, convention, where)
+    except ModelError as error:
+        # the checks of the model itself know links and joints, not files
+        raise error if str(error).startswith(where) else ModelError(f"{where}: {error}") from None
+
+
+def read_citation(data: bytes, where: str) -> str:
+    """What the file says about the source of its numbers; empty when it says nothing."""
+    return _parse(data, where).text("source", "")
+
+
+def _parse(data: bytes, where: str) -> Table:
+    try:
+        return Table(tomllib.loads(data.decode("utf-8-sig")), where)
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{where}: not a text in UTF-8 ({error.reason} at byte {error.start})") from None
+    except ValueError as error:  # TOMLDecodeError, or an integer with thousands of digits
+        raise ModelError(f"{where}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise ModelError(f"{where}: not valid TOML: nested too deeply") from None
+
+
+def _header(top: Table) -> dict[str, Any]:
+    top.text("source", "")
+    top.text("notes", "")
+    gravity = top.list("gravity", 3) if top.has("gravity") else STANDARD_GRAVITY
+    return {"gravity": gravity, "reduced": top.flag("reduced")}
+
+
+def _tables(top: Table, kind: str) -> list[Table]:
+    """The tables [[kind]], each named in messages by its own name where it has one."""
+    found = top.values.get(kind, [])
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        top.fail(f"expected {kind!r} to be tables [[{kind}]]")
+    return [
+        Table(entry, f"{top.where}: [[{kind}]] {entry['name'] if isinstance(entry.get('name'), str) else k}")
+        for k, entry in enumerate(found, start=1)
+    ]
+
+
+# -- chains -------------------------------------------------------------------------------------------------------
+
+
+def _chain(top: Table, convention: str, where: str) -> Model:
+    joints = _tables(top, "joint")
+    if not joints:
+        top.fail("a chain needs at least one [[joint]]")
+    base = None
+    if top.has("base"):
+        if not isinstance(top.values["base"], dict):
+            top.fail("expected 'base' to be a table [base] with xyz and rpy, rpy_deg or rotation")
+        table = Table(top.values["base"], f"{where}: [base]")
+        table.allow(POSE_KEYS)
+        base = table.pose()
+    rows = [_dh_joint(table, number) for number, table in enumerate(joints, start=1)]
+    return chain(
+        top.text("name"),
+        rows,
+        convention,
+        base=base,
+        frames=_frames(top, default=rows[-1].link),
+        **_header(top),
+    )
+
+
+def _dh_joint(table: Table, number: int) -> DhJoint:
+    table.allow(CHAIN_JOINT_KEYS)
+    kind = table.choice("type", JOINT_TYPES, "revolute")
+    return DhJoint(
+        name=table.text("name", f"joint{number}"),
+        link=table.text("link", f"link{number}"),
+        type=kind,
+        alpha=table.angle("alpha"),
+        a=table.number("a", 0.0),
+        d=table.number("d", 0.0),
+        theta=table.angle("theta"),
+        inertia=table.inertia(),
+        limits=table.limits(kind),
+        **table.drive(),
+    )
+
+
+def _frames(top: Table, default: str | None = None) -> list[Frame]:
+    """[[frame]]: a named frame on a link, in a chain on the last one unless it says otherwise."""
+    frames = []
+    for table in _tables(top, "frame"):
+        table.allow(("name", "link", *POSE_KEYS))
+        frames.append(Frame(table.text("name"), table.text("link", default), table.pose()))
+    return frames
+
+
+# -- trees --------------------------------------------------------------------------------------------------------
+
+
+def _tree(top: Table, where: str) -> Model:
+    links = []
+    for table in _tables(top, "link"):
+        table.allow(("name", *INERTIAL_KEYS))
+        links.append(Link(table.text("name"), table.inertia()))
+    joints = [_tree_joint(table) for table in _tables(top, "joint")]
+    return Model(top.text("name"), links, joints, frames=_frames(top), **_header(top))
+
+
+def _tree_joint(table: Table) -> Joint:
+    table.allow(TREE_JOINT_KEYS)
+    kind = table.choice("type", JOINT_TYPES)
+    return Joint(
+        name=table.text("name"),
+        type=kind,
+        parent=table.text("parent"),
+        child=table.text("child"),
+        origin=table.pose(),
+        axis=_axis(table),
+        limits=table.limits(kind),
+        mimic=_mimic(table),
+        **table.drive(),
+    )
+
+
+def _axis(table: Table) -> tuple[float, float, float]:
+    if not table.has("axis"):
+        return (0.0, 0.0, 1.0)
+    axis = table.vector("axis")
+    length = float(np.linalg.norm(axis))
+    if length < 1e-9:
+        table.fail(f"axis = {table.values['axis']}: a direction has a length other than 0")
+    if abs(length - 1.0) > UNIT_TOLERANCE:
+        axis = axis / length
+    x, y, z = axis.tolist()
+    return (x, y, z)
+
+
+def _mimic(table: Table) -> Mimic | None:
+    if not table.has("mimic"):
+        return None
+    value = table.values["mimic"]
+    if not isinstance(value, dict):
+        table.fail(f"mimic: expected a table with joint, multiplier and offset, got {value!r}")
+    relation = Table(value, f"{table.where}: mimic")
+    relation.allow(("joint", "multiplier", "offset"))
+    return Mimic(relation.text("joint"), relation.number("multiplier", 1.0), relation.number("offset", 0.0))

@@ -1,0 +1,110 @@
+"""Any robot as TOML in the general tree form. Numbers are written so that reading gives the same bits back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from linkwise.model.inertia import Inertia
+from linkwise.model.model import Joint, Limits, Model
+from linkwise.model.transform import Transform
+
+
+def write_toml(model: Model, *, source: str = "") -> str:
+    """The text of a TOML file; what has its default value is left out."""
+    lines = [f"name = {_text(model.name)}"]
+    if source:
+        lines.append(f"source = {_text(source)}")
+    lines += ['convention = "tree"', f"gravity = {_list(model.gravity)}"]
+    if model.reduced:
+        lines.append("reduced = true")
+    for link in model.links:
+        lines += ["", "[[link]]", f"name = {_text(link.name)}", *_inertia(link.inertia)]
+    for joint in model.joints:
+        lines += ["", "[[joint]]", *_joint(joint)]
+    for frame in model.frames:
+        lines += ["", "[[frame]]", f"name = {_text(frame.name)}", f"link = {_text(frame.link)}", *_pose(frame.pose)]
+    return "\n".join(lines) + "\n"
+
+
+def _inertia(inertia: Inertia) -> list[str]:
+    if _same(inertia.parameters, Inertia().parameters):
+        return []
+    return [
+        f"mass = {_number(inertia.mass)}",
+        f"first_moment = {_list(inertia.first_moment)}",
+        "inertia_about_origin = { "
+        + ", ".join(
+            f"{label} = {_number(value)}"
+            for label, value in zip(
+                ("Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz"), inertia.inertia_about_origin, strict=True
+            )
+        )
+        + " }",
+    ]
+
+
+def _joint(joint: Joint) -> list[str]:
+    lines = [
+        f"name = {_text(joint.name)}",
+        f"type = {_text(joint.type)}",
+        f"parent = {_text(joint.parent)}",
+        f"child = {_text(joint.child)}",
+        *_pose(joint.origin),
+    ]
+    if joint.moves or not _same(joint.axis, (0.0, 0.0, 1.0)):
+        lines.append(f"axis = {_list(joint.axis)}")
+    lines += _limits(joint.limits)
+    for key in ("rotor_inertia", "viscous_friction"):
+        value = getattr(joint, key)
+        if not _same([value], [0.0]):
+            lines.append(f"{key} = {_number(value)}")
+    if not _same(joint.coulomb_friction, (0.0, 0.0)):
+        lines.append(f"coulomb_friction = {_list(joint.coulomb_friction)}")
+    if joint.mimic is not None:
+        m = joint.mimic
+        values = f"multiplier = {_number(m.multiplier)}, offset = {_number(m.offset)}"
+        lines.append(f"mimic = {{ joint = {_text(m.joint)}, {values} }}")
+    return lines
+
+
+def _limits(limits: Limits) -> list[str]:
+    lines = []
+    if not (math.isinf(limits.lower) and limits.lower < 0 and math.isinf(limits.upper) and limits.upper > 0):
+        lines.append(f"limits = {_list([limits.lower, limits.upper])}")
+    if limits.velocity != math.inf:
+        lines.append(f"velocity_limit = {_number(limits.velocity)}")
+    if limits.effort != math.inf:
+        lines.append(f"effort_limit = {_number(limits.effort)}")
+    return lines
+
+
+def _pose(pose: Transform) -> list[str]:
+    """The rotation as a matrix: angles would lose the last bits."""
+    lines = []
+    if not _same(pose.translation, np.zeros(3)):
+        lines.append(f"xyz = {_list(pose.translation)}")
+    if not _same(pose.rotation.ravel(), np.eye(3).ravel()):
+        rows = ",\n".join(f"  {_list(row)}" for row in pose.rotation)
+        lines.append(f"rotation = [\n{rows},\n]")
+    return lines
+
+
+def _same(left: Iterable[float], right: Iterable[float]) -> bool:
+    """Equal to the last bit, the sign of zero included."""
+    return np.array(left, dtype=float).tobytes() == np.array(right, dtype=float).tobytes()
+
+
+def _text(value: str) -> str:
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _number(value: float) -> str:
+    return repr(float(value))
+
+
+def _list(values: Iterable[float]) -> str:
+    return "[" + ", ".join(_number(v) for v in values) + "]"

@@ -1,0 +1,328 @@
+"""A robot prepared for computing: moving links only, every joint axis turned onto z.
+
+The frames of a file are chosen for people. Here each link gets a frame in which the arithmetic is shortest:
+
+* fixed joints are lumped;
+* the link's joint axis is z, so a joint turn is a planar pair (c, s);
+* x is the common normal of the link's own axis and its (first) child's, so that child lies at
+  Rx(α)·Rz(q + θ) as in the modified Denavit–Hartenberg convention; further children need one more turn Rz(φ);
+* the origin slides along a revolute axis to where a component of the lever from the parent vanishes; a prismatic
+  link's origin lies on its parent's at q = 0;
+* the base frame is aligned with the first joint.
+
+Nothing of this is seen outside: poses, Jacobians, wrenches and parameters are given in the frames of the file.
+Angles within 2.5e-10 rad of a multiple of a right angle are taken as that multiple: 1.570796327 in a file means π/2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.model.model import Model
+from linkwise.model.transform import Transform, cosine, sine
+from linkwise.scalar import Scalar, cos, sin
+from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector
+
+RIGHT_ANGLE_TOLERANCE = 2.5e-10  # [rad]; files that mean π/2 write at least nine decimals
+PARALLEL_TOLERANCE = 1e-9  # sine of the angle under which two axes count as parallel
+ROUND_OFF = 1e-14  # relative: what the change of frame leaves of a zero
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A constant turn about one axis: the angle [rad] and its cosine and sine, exact at right angles."""
+
+    angle: float
+    c: float
+    s: float
+
+    @classmethod
+    def by(cls, angle: float) -> Turn:
+        right = round(angle / (math.pi / 2)) * (math.pi / 2)
+        if abs(angle - right) < RIGHT_ANGLE_TOLERANCE:
+            angle = right
+        return cls(angle, cosine(angle), sine(angle))
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the turn only swaps axes and signs."""
+        return 0.0 in (self.c, self.s)
+
+
+@dataclass(frozen=True)
+class MovingLink:
+    """One moving link with its inner joint, in its prepared frame."""
+
+    index: int
+    parent: int  # −1: the base
+    children: tuple[int, ...]
+    joint_name: str
+    revolute: bool
+    branch: Turn  # Rz(φ): only where a link has several children
+    twist: Turn  # Rx(α)
+    offset: Turn  # Rz(θ), added to the joint angle
+    lever: Vector  # from the parent's origin to this link's (at q = 0), in the parent's axes
+    inertia: RigidInertia
+    rotor_inertia: float
+    viscous_friction: float
+    coulomb_friction: tuple[float, float]
+    file_frame: Transform  # the pose of the file's link frame in this frame
+
+    def turned(self, q: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """(c, s, d): cosine and sine of the joint's turn about z, and its slide along z, at the coordinate q."""
+        if not self.revolute:
+            return self.offset.c, self.offset.s, q
+        if self.offset.is_right:
+            c, s = cos(q), sin(q)
+            return self.offset.c * c - self.offset.s * s, self.offset.s * c + self.offset.c * s, 0.0
+        angle = q + self.offset.angle
+        return cos(angle), sin(angle), 0.0
+
+    def placed(self, turned: Sequence[Scalar]) -> Placement:
+        """Where the link lies in its parent; ``turned`` is what the method of that name gave."""
+        c, s, d = turned
+        if self.revolute:
+            return Placement(self, c, s, self.lever)
+        axis = Vector(0.0, 0.0, 1.0).turn_x(self.twist.c, self.twist.s).turn_z(self.branch.c, self.branch.s)
+        return Placement(self, c, s, self.lever + d * axis)
+
+    def along_axis(self, x) -> Scalar:
+        """H·x: the component of a spatial vector that the joint feels."""
+        return x.angular.z if self.revolute else x.linear.z
+
+
+@dataclass(slots=True, eq=False)
+class Placement:
+    """Link axes against parent axes. ``lever`` runs from the parent's origin to the link's, in the parent's axes."""
+
+    link: MovingLink
+    c: Scalar
+    s: Scalar
+    lever: Vector
+
+    def outward(self, x):
+        """A vector (or matrix, or inertia) of the parent's axes, in the link's axes."""
+        branch, twist = self.link.branch, self.link.twist
+        return x.turn_z(branch.c, -branch.s).turn_x(twist.c, -twist.s).turn_z(self.c, -self.s)
+
+    def inward(self, x):
+        """A vector (or matrix, or inertia) of the link's axes, in the parent's axes."""
+        branch, twist = self.link.branch, self.link.twist
+        return x.turn_z(self.c, self.s).turn_x(twist.c, twist.s).turn_z(branch.c, branch.s)
+
+    def motion_from_parent(self, parent: Spatial) -> Spatial:
+        """A⁻¹φᵀ: a motion of the parent's body, taken at the link's origin, in the link's axes."""
+        return self.outward(Spatial(parent.angular, parent.linear + parent.angular.cross(self.lever)))
+
+    def force_to_parent(self, x: Spatial) -> Spatial:
+        """φA: a spatial force on the link, about the parent's origin, in the parent's axes."""
+        force = self.inward(x.force)
+        return Spatial(self.inward(x.moment) + self.lever.cross(force), force)
+
+
+class Mechanism(Sequence):
+    """The moving links of a robot, parents before children, and the two ways to go over them."""
+
+    def __init__(self, name: str, links: Sequence[MovingLink], gravity: Vector, base: Transform):
+        self.name = name
+        self.links = tuple(links)
+        self.gravity = gravity  # in the prepared base frame
+        self.base = base  # pose of the prepared base frame in the file's base frame
+
+    def __len__(self):
+        return len(self.links)
+
+    def __getitem__(self, k):
+        return self.links[k]
+
+    def outward(self, step: Callable[..., Any], root: Any, *per_link: Sequence[Any]) -> list[Any]:
+        """From the base to the tips: value[k] = step(link k, value of its parent (or root), *what per_link has for k)."""
+        values: list[Any] = []
+        for link, *own in zip(self.links, *per_link, strict=True):
+            values.append(step(link, root if link.parent < 0 else values[link.parent], *own))
+        return values
+
+    def inward(self, step: Callable[..., tuple[Any, Any]], zero: Any, *per_link: Sequence[Any]) -> list[Any]:
+        """From the tips to the base: value[k], carried = step(link k, sum of what its children carried, *per_link of k)."""
+        received: list[Any] = [None] * len(self.links)
+        values: list[Any] = [None] * len(self.links)
+        for link, *own in reversed(list(zip(self.links, *per_link, strict=True))):
+            k = link.index
+            values[k], carried = step(link, zero if received[k] is None else received[k], *own)
+            if link.parent >= 0:
+                known = received[link.parent]
+                received[link.parent] = carried if known is None else known + carried
+        return values
+
+    def each(self, step: Callable[..., Any], *per_link: Sequence[Any]) -> list[Any]:
+        """value[k] = step(link k, *per_link of k): no order needed."""
+        return [step(link, *own) for link, *own in zip(self.links, *per_link, strict=True)]
+
+    def ancestors(self, k: int) -> list[int]:
+        """The links between link k and the base, nearest first, without k."""
+        found = []
+        k = self.links[k].parent
+        while k >= 0:
+            found.append(k)
+            k = self.links[k].parent
+        return found
+
+
+def prepare(model: Model, *, slide: bool = True) -> Mechanism:
+    """Choose the frames described above. ``slide=False`` leaves origins where the file has them on the axis."""
+    joints = model.moving_joints
+    n = len(joints)
+    parents, poses = [], []
+    for joint in joints:
+        body, pose = model.carrier(joint.parent)
+        parents.append(body)
+        poses.append(pose @ joint.origin)  # child's file frame in the parent body's file frame, at q = 0
+    children: list[list[int]] = [[] for _ in range(n + 1)]  # the last entry is the base
+    for k, parent in enumerate(parents):
+        children[parent].append(k)
+    size = [1] * n
+    for k in reversed(range(n)):
+        if parents[k] >= 0:
+            size[parents[k]] += size[k]
+    for family in children:
+        family.sort(key=lambda k: -size[k])  # stable: the largest branch first, else the order of the file
+
+    axes = [np.array(joint.axis) / np.linalg.norm(joint.axis) for joint in joints]
+    frames: list[Transform] = [Transform.identity()] * n  # prepared frame in the file's frame, per body
+    base = _base_frame(model, children[-1], poses, axes)
+
+    links: list[MovingLink] = []
+    bodies = model.bodies()
+    for k, joint in enumerate(joints):
+        outer = frames[parents[k]] if parents[k] >= 0 else base
+        # the file frame of this link in the parent's prepared frame, at q = 0
+        here = outer.inverse() @ poses[k]
+        z = here.rotation @ axes[k]
+        primary = children[parents[k]][0] == k and parents[k] >= 0
+        branch, twist = _twist(z, primary)
+        shift = _slide(here.translation, z, joint.revolute, slide)
+        x = _normal(k, children, poses, axes, shift)
+        frame = Transform(_clean_rotation(np.column_stack([x, np.cross(axes[k], x), axes[k]])), shift * axes[k])
+        if not joint.revolute:
+            # the axis of a slide has a direction only: put the origin on the parent's
+            frame = Transform(frame.rotation, -here.rotation.T @ here.translation)
+        frames[k] = frame
+        relative = here @ frame
+        partly = Transform.about((0, 0, 1), branch.angle).rotation @ Transform.about((1, 0, 0), twist.angle).rotation
+        rest = partly.T @ relative.rotation
+        offset = Turn.by(math.atan2(rest[1, 0], rest[0, 0]))
+        inertia = bodies[k].expressed_in(frame.inverse())
+        links.append(
+            MovingLink(
+                index=k,
+                parent=parents[k],
+                children=tuple(sorted(children[k])),
+                joint_name=joint.name,
+                revolute=joint.revolute,
+                branch=branch,
+                twist=twist,
+                offset=offset,
+                lever=Vector(*_clean(relative.translation, np.linalg.norm(here.translation))),
+                inertia=RigidInertia(
+                    inertia.mass,
+                    Vector(*_clean(inertia.first_moment)),
+                    Symmetric(*_clean(inertia.inertia_about_origin)),
+                ),
+                rotor_inertia=joint.rotor_inertia,
+                viscous_friction=joint.viscous_friction,
+                coulomb_friction=joint.coulomb_friction,
+                file_frame=frame.inverse(),
+            )
+        )
+    gravity = Vector(*_clean(base.rotation.T @ np.array(model.gravity)))
+    return Mechanism(model.name, links, gravity, base)
+
+
+def _base_frame(model: Model, first: list[int], poses: list[Transform], axes: list[np.ndarray]) -> Transform:
+    """Aligned with the first joint, and turned so that gravity has no y component."""
+    if not first:
+        return Transform.identity()
+    k = first[0]
+    z = _snapped(poses[k].rotation @ axes[k])
+    gravity = np.array(model.gravity)
+    across = gravity - (gravity @ z) * z
+    if np.linalg.norm(across) > 1e-9 * max(np.linalg.norm(gravity), 1e-300):
+        x = across / np.linalg.norm(across)
+    else:
+        x = _perpendicular(z)
+    return Transform(_clean_rotation(np.column_stack([x, np.cross(z, x), z])), poses[k].translation)
+
+
+def _twist(z: np.ndarray, primary: bool) -> tuple[Turn, Turn]:
+    """(φ, α) with z = Rz(φ)·Rx(α)·e_z; φ = 0 for the child that x was chosen for."""
+    if primary:
+        return Turn.by(0.0), Turn.by(math.atan2(-z[1], z[2]))
+    across = math.hypot(z[0], z[1])
+    if across < PARALLEL_TOLERANCE:
+        return Turn.by(0.0), Turn.by(0.0 if z[2] > 0 else math.pi)
+    return Turn.by(math.atan2(z[0], -z[1])), Turn.by(math.atan2(across, z[2]))
+
+
+def _slide(lever: np.ndarray, z: np.ndarray, revolute: bool, slide: bool) -> float:
+    """How far to move the origin along the axis so that the lever loses the component it most easily can."""
+    if not (slide and revolute):
+        return 0.0
+    if math.hypot(z[0], z[1]) < PARALLEL_TOLERANCE:
+        return -lever[2] / z[2]
+    k = 1 if abs(z[1]) >= abs(z[0]) else 0
+    return -lever[k] / z[k]
+
+
+def _normal(
+    k: int, children: list[list[int]], poses: list[Transform], axes: list[np.ndarray], shift: float
+) -> np.ndarray:
+    """The x axis of link k in its file frame: the common normal with its first child's axis, where there is one."""
+    own = axes[k]
+    if children[k]:
+        child = children[k][0]
+        other = poses[child].rotation @ axes[child]
+        normal = np.cross(own, other)
+        if np.linalg.norm(normal) > PARALLEL_TOLERANCE:
+            return _toward_file_x(normal / np.linalg.norm(normal), own)
+        gap = poses[child].translation - shift * own
+        across = gap - (gap @ own) * own
+        if np.linalg.norm(across) > 1e-9 * max(float(np.linalg.norm(gap)), 1e-300):
+            return across / np.linalg.norm(across)
+    return _perpendicular(own)
+
+
+def _perpendicular(z: np.ndarray) -> np.ndarray:
+    """A unit vector across z, along an axis of the file where possible."""
+    for axis in np.eye(3):
+        if abs(axis @ z) < 1e-9:
+            return axis
+    k = int(np.argmin(np.abs(z)))
+    x = np.eye(3)[k] - z[k] * z
+    return x / np.linalg.norm(x)
+
+
+def _toward_file_x(normal: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Of the two directions of a normal, the one nearer to the file's own axes."""
+    return normal if normal[int(np.argmax(np.abs(normal)))] > 0 else -normal
+
+
+def _snapped(v: np.ndarray) -> np.ndarray:
+    rounded = np.round(v)
+    return rounded if np.max(np.abs(v - rounded)) < RIGHT_ANGLE_TOLERANCE else v
+
+
+def _clean_rotation(R: np.ndarray) -> np.ndarray:
+    """A rotation that is nearly a swap of axes becomes exactly that; round-off next to zero becomes zero."""
+    R = _snapped(R)
+    return np.where(np.abs(R) < 1e-15, 0.0, R)
+
+
+def _clean(values, scale: float | None = None) -> list[float]:
+    array = np.asarray(values, dtype=float)
+    size = np.max(np.abs(array)) if scale is None else max(float(np.max(np.abs(array))), float(scale))
+    return np.where(np.abs(array) <= ROUND_OFF * size, 0.0, array).tolist()

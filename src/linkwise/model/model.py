@@ -1,0 +1,418 @@
+"""What a robot is: an immutable tree of links and joints, in the frames of the file it came from."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+
+from linkwise.errors import ModelError, UnknownNameError
+from linkwise.model.checks import check_numbers, check_tree
+from linkwise.model.inertia import LABELS, Inertia
+from linkwise.model.transform import Transform
+
+STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+MOVING = ("revolute", "continuous", "prismatic")
+JOINT_TYPES = (*MOVING, "fixed")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a joint: position [rad or m], speed [rad/s or m/s], effort [N·m or N]."""
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    velocity: float = math.inf
+    effort: float = math.inf
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """q = multiplier·q(joint) + offset: kept as data, the coordinate stays independent (as in Pinocchio)."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
+class Joint:
+    """A joint between two links.
+
+    ``origin`` is the pose of the child link's frame in the parent's at q = 0; ``axis`` is a unit vector in the child's
+    frame. rotor_inertia is seen at the joint [kg·m² or kg], viscous_friction [N·m·s/rad or N·s/m];
+    coulomb_friction = (forward, backward) are two magnitudes [N·m or N] for positive and negative speed.
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    origin: Transform = field(default_factory=Transform.identity)
+    axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    limits: Limits = Limits()
+    rotor_inertia: float = 0.0
+    viscous_friction: float = 0.0
+    coulomb_friction: tuple[float, float] = (0.0, 0.0)
+    mimic: Mimic | None = None
+
+    @property
+    def moves(self) -> bool:
+        return self.type in MOVING
+
+    @property
+    def revolute(self) -> bool:
+        return self.type in ("revolute", "continuous")
+
+    def motion(self, q: float) -> Transform:
+        """The pose of the child's frame in the parent's at the joint coordinate q."""
+        if not self.moves:
+            return self.origin
+        return self.origin @ (Transform.about(self.axis, q) if self.revolute else Transform.along(self.axis, q))
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link with its inertia about the origin of its frame."""
+
+    name: str
+    inertia: Inertia = Inertia()
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A named frame fixed to a link."""
+
+    name: str
+    link: str
+    pose: Transform
+
+
+class Model:
+    """An immutable robot: a tree of links. Every ``with_…`` method gives a new one.
+
+    Joint coordinates are those of the moving joints, parents before children, branches in the order of the file.
+    ``reduced`` marks a set of identified (base) parameters, which need not be physically possible link by link.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        links: Iterable[Link],
+        joints: Iterable[Joint],
+        *,
+        gravity: Sequence[float] = STANDARD_GRAVITY,
+        frames: Iterable[Frame] = (),
+        reduced: bool = False,
+    ):
+        links, joints, frames = tuple(links), tuple(joints), tuple(frames)
+        check_tree(links, joints, frames)
+        check_numbers(links, joints, frames, gravity)
+        put = self.__dict__.__setitem__
+        put("name", name)
+        put("links", links)
+        put("gravity", tuple(float(g) for g in gravity))
+        put("frames", frames)
+        put("reduced", reduced)
+        children: dict[str, list[Joint]] = {}
+        for joint in joints:
+            children.setdefault(joint.parent, []).append(joint)
+        below = {joint.child for joint in joints}
+        put("base", next(link.name for link in links if link.name not in below))
+        ordered: list[Joint] = []
+        stack = list(reversed(children.get(self.base, [])))
+        while stack:
+            joint = stack.pop()
+            ordered.append(joint)
+            stack.extend(reversed(children.get(joint.child, [])))
+        put("joints", tuple(ordered))
+        put("moving_joints", tuple(joint for joint in ordered if joint.moves))
+
+    # -- names ----------------------------------------------------------------------------------------------------
+
+    base: str
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    moving_joints: tuple[Joint, ...]
+    gravity: tuple[float, float, float]
+    frames: tuple[Frame, ...]
+    reduced: bool
+
+    @property
+    def dof(self) -> int:
+        """Number of joint coordinates n."""
+        return len(self.moving_joints)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints that move, in the order of the coordinates."""
+        return tuple(joint.name for joint in self.moving_joints)
+
+    @property
+    def link_names(self) -> tuple[str, ...]:
+        """Names of all links, those behind fixed joints too; each is also the name of a frame."""
+        return tuple(link.name for link in self.links)
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Every name that may be passed as a frame."""
+        return (*self.link_names, *(frame.name for frame in self.frames))
+
+    @property
+    def leaf_names(self) -> tuple[str, ...]:
+        """Links (or the named frames on them, see ``default_frame``) without children."""
+        parents = {joint.parent for joint in self.joints}
+        return tuple(name for name in self.link_names if name not in parents)
+
+    def default_frame(self) -> str:
+        """The only leaf; with several leaves a ValueError lists them."""
+        leaves = self.leaf_names
+        if len(leaves) == 1:
+            return leaves[0]
+        raise UnknownNameError(f"{self.name} has {len(leaves)} leaves; name the frame: one of {', '.join(leaves)}")
+
+    def __setattr__(self, name, value):
+        raise AttributeError("robots are immutable; use with_parameters, with_payload, with_gravity or lock")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
+    def __repr__(self):
+        return f"<{type(self).__name__} {self.name!r}: {self.dof} joints>"
+
+    def __reduce__(self):
+        return _rebuild, (type(self), self._parts())
+
+    def __eq__(self, other):
+        return isinstance(other, Model) and self.content() == other.content()
+
+    def __hash__(self):
+        return hash(self.content())
+
+    def content(self) -> tuple:
+        """Everything that defines the robot, as nested tuples: equal content, equal robot."""
+        known = self.__dict__.get("_content")
+        if known is None:
+            known = (
+                self.name,
+                tuple((link.name, link.inertia.parameters) for link in self.links),
+                tuple(
+                    (
+                        *(j.name, j.type, j.parent, j.child, j.origin.rotation.tobytes(), j.origin.translation.tobytes()),
+                        *(j.axis, j.limits, j.rotor_inertia, j.viscous_friction, j.coulomb_friction, j.mimic),
+                    )
+                    for j in self.joints
+                ),
+                self.gravity,
+                tuple((f.name, f.link, f.pose.rotation.tobytes(), f.pose.translation.tobytes()) for f in self.frames),
+                self.reduced,
+            )
+            self.__dict__["_content"] = known
+        return known
+
+    def _parts(self) -> dict:
+        return {
+            "name": self.name,
+            "links": self.links,
+            "joints": self.joints,
+            "gravity": self.gravity,
+            "frames": self.frames,
+            "reduced": self.reduced,
+        }
+
+    def _with(self, **changes) -> Self:
+        return _rebuild(type(self), {**self._parts(), **changes})
+
+    # -- where things are -----------------------------------------------------------------------------------------
+
+    def carrier(self, link: str) -> tuple[int, Transform]:
+        """(k, pose): the link is fixed to the child of moving joint k (−1: the base), at this pose in its frame."""
+        table = self.__dict__.get("_carriers")
+        if table is None:
+            table = {self.base: (-1, Transform.identity())}
+            number = {joint.name: k for k, joint in enumerate(self.moving_joints)}
+            for joint in self.joints:
+                if joint.moves:
+                    table[joint.child] = (number[joint.name], Transform.identity())
+                else:
+                    body, pose = table[joint.parent]
+                    table[joint.child] = (body, pose @ joint.origin)
+            self.__dict__["_carriers"] = table
+        return table[link]
+
+    def locate(self, frame: str | None) -> tuple[int, Transform]:
+        """(k, pose) of a named frame, see ``carrier``; None is the only leaf."""
+        name = self.default_frame() if frame is None else frame
+        for known in self.frames:
+            if known.name == name:
+                body, pose = self.carrier(known.link)
+                return body, pose @ known.pose
+        if name not in self.link_names:
+            raise UnknownNameError(f"frame: {self.name} has no frame {name!r}; {suggest(name, self.frame_names)}")
+        return self.carrier(name)
+
+    def bodies(self) -> list[Inertia]:
+        """The inertia of each moving link with what is fixed to it, in the frame of the joint's child link."""
+        total = [Inertia() for _ in self.moving_joints]
+        for link in self.links:
+            body, pose = self.carrier(link.name)
+            if body >= 0 and not link.inertia.is_zero:
+                # the moving link itself stays as it is, to the last bit
+                moved = link.inertia if pose is _IDENTITY or _is_identity(pose) else link.inertia.expressed_in(pose)
+                total[body] = moved if total[body].is_zero else total[body] + moved
+        return total
+
+    # -- parameters -----------------------------------------------------------------------------------------------
+
+    @property
+    def asymmetric_friction(self) -> bool:
+        """Whether some joint's Coulomb friction differs by direction (then two columns describe it, else one)."""
+        return any(j.coulomb_friction[0] != j.coulomb_friction[1] for j in self.moving_joints)
+
+    @property
+    def parameter_labels(self) -> tuple[str, ...]:
+        """A label for every entry of ``parameters`` and every column of ``regressor``.
+
+        ``LINK.m LINK.hx … LINK.Izz`` for each moving link, then ``JOINT.rotor_inertia``, ``JOINT.viscous_friction``
+        and ``JOINT.coulomb_friction`` (or ``…_forward`` and ``…_backward`` where friction is asymmetric) for all joints.
+        """
+        joints = self.moving_joints
+        labels = [f"{joint.child}.{label}" for joint in joints for label in LABELS]
+        for kind in self._joint_parameters():
+            labels += [f"{joint.name}.{kind}" for joint in joints]
+        return tuple(labels)
+
+    def _joint_parameters(self) -> tuple[str, ...]:
+        coulomb = ("coulomb_friction",)
+        if self.asymmetric_friction:
+            coulomb = ("coulomb_friction_forward", "coulomb_friction_backward")
+        return ("rotor_inertia", "viscous_friction", *coulomb)
+
+    @property
+    def parameters(self) -> np.ndarray:
+        """All dynamic parameters in the order of ``parameter_labels``: regressor @ parameters = torques."""
+        joints = self.moving_joints
+        values = [p for body in self.bodies() for p in body.parameters]
+        values += [joint.rotor_inertia for joint in joints]
+        values += [joint.viscous_friction for joint in joints]
+        values += [joint.coulomb_friction[0] for joint in joints]
+        if self.asymmetric_friction:
+            values += [joint.coulomb_friction[1] for joint in joints]
+        return np.array(values)
+
+    def with_parameters(self, parameters: Mapping[str, float] | Sequence[float] | np.ndarray) -> Self:
+        """A new robot with other parameters: a vector in the order of ``parameter_labels``, or some of them by label.
+
+        A moving link's inertia includes what is fixed to it, so the inertias of links fixed to a changed one are
+        merged into it.
+        """
+        labels = self.parameter_labels
+        values = dict(zip(labels, self.parameters.tolist(), strict=True))
+        if isinstance(parameters, Mapping):
+            given = {label: float(value) for label, value in parameters.items()}
+            for label in given:
+                if label.endswith((".coulomb_friction_forward", ".coulomb_friction_backward")):
+                    joint = label.rsplit(".", 1)[0]
+                    if f"{joint}.coulomb_friction" in values:
+                        same = values[f"{joint}.coulomb_friction"]
+                        values.setdefault(f"{joint}.coulomb_friction_forward", same)
+                        values.setdefault(f"{joint}.coulomb_friction_backward", same)
+                elif label.endswith(".coulomb_friction") and label + "_forward" in values:
+                    values[label + "_forward"] = values[label + "_backward"] = given[label]
+                    continue
+                if label not in values:
+                    raise UnknownNameError(f"with_parameters: no parameter {label!r}; {suggest(label, labels)}")
+        else:
+            flat = np.asarray(parameters, dtype=float)
+            if flat.shape != (len(labels),):
+                raise ModelError(f"with_parameters: expected shape ({len(labels)},), got {flat.shape}")
+            given = dict(zip(labels, flat.tolist(), strict=True))
+        touched = {label.rsplit(".", 1)[0] for label, value in given.items() if values.get(label) != value}
+        values.update(given)
+        links = []
+        for link in self.links:
+            body, _ = self.carrier(link.name)
+            mover = self.moving_joints[body].child if body >= 0 else None
+            if mover in touched:
+                ten = [values[f"{mover}.{label}"] for label in LABELS]
+                inertia = Inertia.from_parameters(ten) if link.name == mover else Inertia()
+                links.append(replace(link, inertia=inertia))
+            else:
+                links.append(link)
+        joints = [_with_friction(joint, values) if joint.moves else joint for joint in self.joints]
+        return self._with(links=links, joints=joints)
+
+    def with_gravity(self, gravity: Sequence[float]) -> Self:
+        """A new robot under another gravity [m/s²] in the base frame, shape (3,)."""
+        return self._with(gravity=gravity)
+
+    def with_payload(
+        self,
+        mass: float,
+        com: Sequence[float] = (0.0, 0.0, 0.0),
+        inertia: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0),
+        frame: str | None = None,
+    ) -> Self:
+        """A new robot carrying a load fixed to a frame: mass [kg], com [m] in that frame, inertia [kg·m²] about the
+        load's centre of mass in that frame's axes: (3, 3), (Ixx, Ixy, Ixz, Iyy, Iyz, Izz) or a diagonal."""
+        body, pose = self.locate(frame)
+        if body < 0:
+            return self
+        load = Inertia.from_com(mass, com, inertia).expressed_in(pose)
+        mover = self.moving_joints[body].child
+        links = [replace(k, inertia=k.inertia + load) if k.name == mover else k for k in self.links]
+        return self._with(links=links)
+
+    def lock(self, positions: Mapping[str, float]) -> Self:
+        """A new robot in which the named joints are fixed at the given positions [rad or m]."""
+        for name in positions:
+            if name not in self.joint_names:
+                raise UnknownNameError(
+                    f"lock: {self.name} has no moving joint {name!r}; {suggest(name, self.joint_names)}"
+                )
+        joints = [
+            replace(joint, type="fixed", origin=joint.motion(float(positions[joint.name])), mimic=None)
+            if joint.moves and joint.name in positions
+            else joint
+            for joint in self.joints
+        ]
+        return self._with(joints=joints)
+
+
+_IDENTITY = Transform.identity()
+
+
+def _is_identity(pose: Transform) -> bool:
+    return bool(np.array_equal(pose.rotation, np.eye(3)) and not pose.translation.any())
+
+
+def _rebuild(cls: type[Model], parts: dict) -> Model:
+    parts = dict(parts)
+    return cls(parts.pop("name"), parts.pop("links"), parts.pop("joints"), **parts)
+
+
+def _with_friction(joint: Joint, values: Mapping[str, float]) -> Joint:
+    name = joint.name
+    both = values.get(f"{name}.coulomb_friction")
+    forward = values.get(f"{name}.coulomb_friction_forward", both)
+    backward = values.get(f"{name}.coulomb_friction_backward", both)
+    assert forward is not None and backward is not None
+    return replace(
+        joint,
+        rotor_inertia=values[f"{name}.rotor_inertia"],
+        viscous_friction=values[f"{name}.viscous_friction"],
+        coulomb_friction=(forward, backward),
+    )
+
+
+def suggest(name: str, valid: Iterable[str]) -> str:
+    """'did you mean …' when something is close, and the valid names (the first thirty) in any case."""
+    names = list(valid)
+    close = difflib.get_close_matches(str(name), names, n=1)
+    listed = ", ".join(names[:30]) + (", …" if len(names) > 30 else "")
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}valid: {listed}"

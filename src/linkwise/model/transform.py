@@ -1,0 +1,110 @@
+"""Poses: where one frame lies in another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """The pose of a frame in another: x_outer = rotation·x_inner + translation. Read-only arrays."""
+
+    rotation: np.ndarray
+    translation: np.ndarray
+
+    def __post_init__(self):
+        for name, shape in (("rotation", (3, 3)), ("translation", (3,))):
+            array = np.array(getattr(self, name), dtype=float)
+            if array.shape != shape:
+                raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+    @classmethod
+    def identity(cls) -> Transform:
+        return cls(np.eye(3), np.zeros(3))
+
+    @classmethod
+    def from_rpy(cls, xyz: Sequence[float] = (0, 0, 0), rpy: Sequence[float] = (0, 0, 0)) -> Transform:
+        """URDF's origin: fixed-axis roll, pitch, yaw [rad] = Rz(yaw)·Ry(pitch)·Rx(roll)."""
+        roll, pitch, yaw = rpy
+        return cls(turn(2, yaw) @ turn(1, pitch) @ turn(0, roll), np.asarray(xyz, dtype=float))
+
+    @classmethod
+    def from_quaternion(cls, xyz: Sequence[float], wxyz: Sequence[float]) -> Transform:
+        """From a quaternion (w, x, y, z), normalised here."""
+        w, x, y, z = np.asarray(wxyz, dtype=float) / np.linalg.norm(wxyz)
+        return cls(
+            np.array(
+                [
+                    [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                    [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+                    [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+                ]
+            ),
+            np.asarray(xyz, dtype=float),
+        )
+
+    @classmethod
+    def along(cls, axis: Sequence[float], distance: float) -> Transform:
+        return cls(np.eye(3), distance * np.asarray(axis, dtype=float))
+
+    @classmethod
+    def about(cls, axis: Sequence[float], angle: float) -> Transform:
+        """A turn about a unit axis through the origin [rad]."""
+        x, y, z = axis
+        K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+        return cls(np.eye(3) + sine(angle) * K + (1 - cosine(angle)) * K @ K, np.zeros(3))
+
+    def __matmul__(self, other: Transform) -> Transform:
+        return Transform(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
+
+    def inverse(self) -> Transform:
+        return Transform(self.rotation.T, -self.rotation.T @ self.translation)
+
+    @property
+    def rpy(self) -> np.ndarray:
+        """Roll, pitch, yaw [rad] such that ``from_rpy`` gives this rotation back."""
+        R = self.rotation
+        pitch = math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0]))
+        if math.hypot(R[0, 0], R[1, 0]) < 1e-9:  # gimbal lock: only yaw − roll (or their sum) is defined
+            return np.array([0.0, pitch, math.atan2(-R[0, 1], R[1, 1])])
+        return np.array([math.atan2(R[2, 1], R[2, 2]), pitch, math.atan2(R[1, 0], R[0, 0])])
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The homogeneous matrix, shape (4, 4)."""
+        T = np.eye(4)
+        T[:3, :3] = self.rotation
+        T[:3, 3] = self.translation
+        return T
+
+
+def cosine(angle: float) -> float:
+    """cos, exact at multiples of a right angle (math.cos(pi/2) is 6e-17, which would cost operations for ever)."""
+    quarter = angle / (math.pi / 2)
+    if quarter == round(quarter):
+        return (1.0, 0.0, -1.0, 0.0)[round(quarter) % 4]
+    return math.cos(angle)
+
+
+def sine(angle: float) -> float:
+    """sin, exact at multiples of a right angle."""
+    quarter = angle / (math.pi / 2)
+    if quarter == round(quarter):
+        return (0.0, 1.0, 0.0, -1.0)[round(quarter) % 4]
+    return math.sin(angle)
+
+
+def turn(axis: int, angle: float) -> np.ndarray:
+    """The rotation matrix of a turn about x (0), y (1) or z (2) [rad]."""
+    c, s = cosine(angle), sine(angle)
+    if axis == 0:
+        return np.array([[1, 0, 0], [0, c, -s], [0, s, c]], dtype=float)
+    if axis == 1:
+        return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]], dtype=float)
+    return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]], dtype=float)
