@@ -1,0 +1,43 @@
+"""Linkwise: the dynamics of robot arms, link by link."""
+
+from linkwise.errors import (
+    ConvergenceError,
+    LinkwiseError,
+    ModelError,
+    ModelWarning,
+    ShapeError,
+    SingularError,
+    TraceError,
+    UnknownNameError,
+)
+from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
+from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
+from linkwise.robot import Robot
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConvergenceError",
+    "Frame",
+    "Inertia",
+    "Joint",
+    "Limits",
+    "Link",
+    "LinkwiseError",
+    "Mimic",
+    "ModelError",
+    "ModelWarning",
+    "Robot",
+    "ShapeError",
+    "SingularError",
+    "TraceError",
+    "Transform",
+    "UnknownNameError",
+    "__version__",
+    "general_chain",
+    "load",
+    "planar_chain",
+    "random_robot",
+    "robots",
+    "save",
+]

@@ -57,6 +57,8 @@ def forward_dynamics(
     Stops at ‖r‖ ≤ tolerance·√(‖τ‖² + ‖b‖²) or after ``limit`` iterations (10 n); the caller judges the residual.
     """
     n = len(links)
+    if n == 0:
+        return [], 0.0, 0.0
     limit = 10 * n if limit is None else limit
     system = assemble(links, q, qd, tau, wrenches, preconditioned)
     x, r = _start(system, start, n)

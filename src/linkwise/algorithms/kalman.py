@@ -58,7 +58,7 @@ def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Scalar
         turned = links.each(lambda link, q: link.turned(q), q)
     with stage("bias forces and accelerations"):
         biases = bias_accelerations(links, turned, qd)
-        forces = links.each(_bias_force, [w for w, _ in biases])
+        forces = links.each(bias_force, [w for w, _ in biases])
         if wrenches is not None:
             forces = [b - wrench for b, wrench in zip(forces, wrenches, strict=True)]
     n = [bias for _, bias in biases]
@@ -99,7 +99,7 @@ def _square_times(w: Vector, l: Vector) -> Vector:
     )
 
 
-def _bias_force(link: MovingLink, w: Vector) -> Spatial:
+def bias_force(link: MovingLink, w: Vector) -> Spatial:
     """b̄ of (3.33): [ω × I ω, ω × (ω × h)]."""
     I = link.inertia.second_moment
     xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
@@ -241,7 +241,7 @@ def acceleration_parts(links: Mechanism, q, qd, tau, wrenches=None) -> tuple[lis
     cause; their sum is q̈."""
     turned = links.each(lambda link, q: link.turned(q), q)
     biases = bias_accelerations(links, turned, qd)
-    forces = links.each(_bias_force, [w for w, _ in biases])
+    forces = links.each(bias_force, [w for w, _ in biases])
     if wrenches is not None:
         forces = [b - wrench for b, wrench in zip(forces, wrenches, strict=True)]
     n = [bias for _, bias in biases]

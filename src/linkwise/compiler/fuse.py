@@ -2,10 +2,9 @@
 
 Fusing is part of the arithmetic (a·b + c rounds once instead of twice), so it is decided here and not by a compiler.
 
-Additions whose result is used once, by another addition, form one sum with many terms. A sum is evaluated as a chain: it
-starts with a term that is not a product, and every product is absorbed into one fused operation. A product is absorbed
-if that is possible in all the sums that use it; otherwise it has to be computed anyway and is a term like others. Where
-a sum consists of products only, one of them is computed to start the chain.
+A sum is evaluated as a chain: it starts with a term that is not a product, and every product is absorbed into one fused
+operation. A product is absorbed if that is possible in all the sums that use it; otherwise it has to be computed anyway
+and is a term like others. Where a sum consists of products only, one of them is computed to start the chain.
 
 Signs go onto operands of the fused operation, where they cost nothing on any target: a·b - c, c - a·b and -(a·b) - c
 are one instruction each.
@@ -15,119 +14,68 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from linkwise.compiler.graph import Graph, Node, copy, loop_numbers, reachable, rebuild
+from linkwise.compiler.graph import Graph, Node, copy, reachable, rebuild
+from linkwise.compiler.sums import SUMS, Sums, Term, count_uses
 
 _SLOW = {"div": 4, "sqrt": 5}  # how long other operations take, in units of an addition
 
 
-@dataclass(frozen=True)
-class Term:
-    """``sign`` times ``node``, which is known after ``depth`` operations one after another."""
-
-    sign: int
-    node: Node
-    depth: int
-    is_product: bool
-
-
 def fuse(outputs: Iterable[Node]) -> list[Node]:
     """The outputs with products absorbed into sums and changes of sign moved to where they are free."""
-    outputs = list(outputs)
-    plan = _Plan(outputs)
-    open_sums: dict[int, list[Term]] = {}  # inner additions, waiting for the one that uses them
+    sums = Sums(outputs)
+    absorbed = _absorbed(sums)
+    depth = _depths(sums.nodes)
 
-    def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-        if node.index not in plan.sums:
-            return copy(graph, node, args)
-        terms: list[Term] = []
-        for place, (old, new) in enumerate(zip(node.args, args, strict=True)):
-            sign = -1 if node.op == "sub" and place == 1 else 1
-            if old.index in plan.inner:
-                terms += [Term(sign * t.sign, t.node, t.depth, t.is_product) for t in open_sums.pop(old.index)]
-            else:
-                terms.append(Term(sign, new, plan.known_after(old), old.index in plan.absorbed))
-        if node.index in plan.inner:
-            open_sums[node.index] = terms
-            return args[0]  # never looked at
-        if any(term.is_product for term in terms):
-            return _chain(graph, terms)
-        return copy(graph, node, args)
+    def known_after(term: Term) -> int:
+        """How many operations, one after another, a term waits for: a product that is absorbed, only for its factors."""
+        return depth[term.old.index] - (1 if term.old.index in absorbed else 0)
 
-    return _sink_signs(rebuild(outputs, make))
+    def total(graph: Graph, terms: list[Term]) -> Node:
+        terms = sorted(terms, key=lambda term: (known_after(term), term.old.index, term.sign))
+        return _chain(graph, terms, absorbed)
+
+    whole = [node.index for node in sums.nodes if node.op in SUMS and node.index not in sums.inner]
+    return _sink_signs(sums.rebuild(total, whole))
 
 
-class _Plan:
-    """Which additions belong together, and which products are absorbed."""
-
-    def __init__(self, outputs: list[Node]):
-        nodes = reachable(outputs)
-        self.depth: dict[int, int] = {}
-        uses = _count_uses(nodes, outputs)
-        loop, _ = loop_numbers(nodes)
-        self.sums = {node.index for node in nodes if node.op in ("add", "sub")}
-        self.inner: set[int] = set()
-        as_term: Counter[int] = Counter()  # how often a product is used in sums of its own loop
-        for node in nodes:
-            self.depth[node.index] = _SLOW.get(node.op, 1) + max((self.depth[a.index] for a in node.args), default=0)
-            if node.index in self.sums:
-                for a in node.args:
-                    if loop[a.index] == loop[node.index]:
-                        if a.op == "mul":
-                            as_term[a.index] += 1
-                        elif a.index in self.sums and uses[a.index] == 1:
-                            self.inner.add(a.index)
-        self.absorbed = {index for index, count in as_term.items() if count == uses[index]}
-        self._open_with_something(nodes, as_term)
-
-    def known_after(self, node: Node) -> int:
-        """The depth of a term; of an absorbed product, that of its factors."""
-        return self.depth[node.index] - (1 if node.index in self.absorbed else 0)
-
-    def _open_with_something(self, nodes: list[Node], as_term: Counter[int]) -> None:
-        """Takes one product back from each sum that has nothing else to start with: the most used, then the first known."""
-        terms: dict[int, list[Node]] = {}
-        for node in nodes:
-            if node.index not in self.sums:
-                continue
-            own = terms[node.index] = []
-            for a in node.args:
-                own.extend(terms.pop(a.index) if a.index in self.inner else [a])
-            if node.index in self.inner:
-                continue
-            if all(a.index in self.absorbed for a in own):
-                start = min(own, key=lambda a: (-as_term[a.index], self.depth[a.index], a.index))
-                self.absorbed.discard(start.index)
+def _absorbed(sums: Sums) -> set[int]:
+    """The products that are nowhere computed by themselves."""
+    terms = sums.terms()
+    as_term: Counter[int] = Counter()  # how often a product is a term of a sum in its own loop
+    for index, own in terms.items():
+        as_term.update(a.index for _, a in own if a.op == "mul" and sums.loop[a.index] == sums.loop[index])
+    absorbed = {index for index, count in as_term.items() if count == sums.uses[index]}
+    for own in terms.values():
+        if all(a.index in absorbed for _, a in own):  # one has to start: the most used, then the oldest
+            start = min((a for _, a in own), key=lambda a: (-as_term[a.index], a.index))
+            absorbed.discard(start.index)
+    return absorbed
 
 
-def _chain(graph: Graph, terms: list[Term]) -> Node:
-    """The sum, terms in the order in which they become known."""
-    terms = sorted(terms, key=lambda term: (term.depth, term.node.index, term.sign))
-    start = next(term for term in terms if not term.is_product)
-    value, sign = start.node, start.sign
+def _depths(nodes: list[Node]) -> dict[int, int]:
+    depth: dict[int, int] = {}
+    for node in nodes:
+        depth[node.index] = _SLOW.get(node.op, 1) + max((depth[a.index] for a in node.args), default=0)
+    return depth
+
+
+def _chain(graph: Graph, terms: list[Term], absorbed: set[int]) -> Node:
+    """The sum in the order of the terms, after one that is not a product."""
+    start = next(term for term in terms if term.old.index not in absorbed)
+    value, sign = start.new, start.sign
     for term in terms:
         if term is start:
             continue
-        if term.is_product:
-            a, b = term.node.args if term.sign > 0 else _negate_product(graph, *term.node.args)
+        if term.old.index in absorbed:
+            a, b = term.new.args if term.sign > 0 else _negate_product(graph, *term.new.args)
             value, sign = graph.fma(a, b, value if sign > 0 else graph.neg(value)), 1
         elif term.sign == sign:
-            value = graph.make("add", (value, term.node))
+            value = graph.make("add", (value, term.new))
         else:
-            value = graph.make("sub", (value, term.node) if sign > 0 else (term.node, value))
+            value = graph.make("sub", (value, term.new) if sign > 0 else (term.new, value))
             sign = 1
     return value if sign > 0 else graph.neg(value)
-
-
-def _count_uses(nodes: list[Node], outputs: list[Node]) -> Counter[int]:
-    """Uses as arguments, as outputs and at the ends of loops."""
-    uses = Counter(a.index for node in nodes for a in node.args)
-    uses.update(node.index for node in outputs)
-    for number in {node.value[0] for node in nodes if node.op == "result"}:
-        loop = outputs[0].graph.loops[number]
-        uses.update(node.index for node in (*loop.initial, loop.active, *loop.following))
-    return uses
 
 
 def _negate_product(graph: Graph, a: Node, b: Node) -> tuple[Node, Node]:
@@ -137,7 +85,8 @@ def _negate_product(graph: Graph, a: Node, b: Node) -> tuple[Node, Node]:
 
 def _sink_signs(outputs: list[Node]) -> list[Node]:
     """Moves a change of sign into the operation before it, where that operation has no other use."""
-    uses = _count_uses(reachable(outputs), outputs)
+    uses = count_uses(reachable(outputs))
+    uses.update(node.index for node in outputs)
 
     def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
         if node.op == "neg" and uses[node.args[0].index] == 1:

@@ -180,6 +180,17 @@ class Graph:
             self._nodes[key] = node
         return node
 
+    @property
+    def count(self) -> int:
+        """How many nodes were made so far."""
+        return self._count
+
+    def forget(self, count: int) -> None:
+        """Unmake the nodes made since there were ``count``; nothing may refer to them."""
+        while self._count > count:
+            self._nodes.popitem()
+            self._count -= 1
+
     def const(self, value: float) -> Node:
         value = float(value)
         if value == 0.0:

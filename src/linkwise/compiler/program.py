@@ -12,6 +12,7 @@ from linkwise.compiler import sincos
 from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node, reachable
 from linkwise.compiler.operations import Operations
+from linkwise.compiler.rules import simplify
 from linkwise.compiler.schedule import Body, LoopRegion, schedule
 from linkwise.compiler.verify import verify
 from linkwise.errors import TraceError, UnknownNameError
@@ -144,11 +145,6 @@ def unfused(program: Program) -> Program:
         for (name, shape), nodes in zip(program.outputs, program.source_values, strict=True)
     }
     return lower(outputs, dict(program.inputs), name=program.name, dtype=program.dtype, fused=False)
-
-
-def simplify(nodes: Sequence[Node]) -> list[Node]:
-    """The rules that save operations, in a new graph."""
-    return list(nodes)
 
 
 def _nodes(body: Body) -> Iterator[Node]:

@@ -36,18 +36,16 @@ class Transform:
 
     @classmethod
     def from_quaternion(cls, xyz: Sequence[float], wxyz: Sequence[float]) -> Transform:
-        """From a quaternion (w, x, y, z), normalised here."""
-        w, x, y, z = np.asarray(wxyz, dtype=float) / np.linalg.norm(wxyz)
-        return cls(
-            np.array(
-                [
-                    [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-                    [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-                    [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-                ]
-            ),
-            np.asarray(xyz, dtype=float),
+        """From a quaternion (w, x, y, z) of any length; exact where it says a right angle, as (1, 1, 0, 0) does."""
+        w, x, y, z = (float(c) for c in wxyz)
+        rotation = np.array(
+            [
+                [w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                [2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)],
+                [2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z],
+            ]
         )
+        return cls(rotation / (w * w + x * x + y * y + z * z), np.asarray(xyz, dtype=float))
 
     @classmethod
     def along(cls, axis: Sequence[float], distance: float) -> Transform:

@@ -1,0 +1,135 @@
+"""What a kernel accepts: arrays checked, converted and broadcast, reduced to addresses and strides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linkwise.errors import LinkwiseError, ShapeError
+
+FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
+
+
+class DtypeError(LinkwiseError, TypeError):
+    """An array has elements that cannot be used; the message names the argument, what was expected and what came."""
+
+
+class Rows(NamedTuple):
+    """One input as the compiled code reads it. ``owner`` keeps the memory alive."""
+
+    owner: np.ndarray
+    address: int
+    stride: int  # in scalars, from one state to the next; 0: the same state throughout
+
+
+def as_reals(name: str, value: Any) -> np.ndarray:
+    """An array of float64 or float32; other real numbers become float64."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # rows of different lengths
+        raise ShapeError(f"{name}: {error}") from None
+    if array.dtype is FLOAT64 or array.dtype is FLOAT32:
+        return array
+    if array.dtype == FLOAT32:  # the other byte order
+        return array.astype(FLOAT32)
+    if array.dtype.kind not in "biuf":
+        raise DtypeError(f"{name}: expected real numbers, got an array of {array.dtype}")
+    return array.astype(FLOAT64)
+
+
+def batch_shape(arrays: Sequence[np.ndarray], inputs: Sequence[tuple[str, int]]) -> tuple[int, ...]:
+    """The leading axes of all inputs, broadcast together; every last axis is checked."""
+    batch: tuple[int, ...] = ()
+    plain = True
+    for array, (name, size) in zip(arrays, inputs, strict=True):
+        shape = array.shape
+        if not shape or shape[-1] != size:
+            raise ShapeError(f"{name}: expected shape (..., {size}), got {shape}")
+        if len(shape) > 1 and shape[:-1] != batch:
+            if batch:
+                plain = False
+            else:
+                batch = shape[:-1]
+    if plain:
+        return batch
+    try:
+        return np.broadcast_shapes(*[array.shape[:-1] for array in arrays])
+    except ValueError:
+        listed = ", ".join(f"{name} {array.shape}" for array, (name, _) in zip(arrays, inputs, strict=True))
+        raise ShapeError(f"the leading axes of the inputs do not broadcast together: {listed}") from None
+
+
+def rows(array: np.ndarray, batch: tuple[int, ...]) -> Rows:
+    """An input as rows of equal distance; copied only where its memory does not look like that."""
+    shape, size = array.shape, array.shape[-1]
+    if array.size == size or size == 0:  # one state
+        single = np.ascontiguousarray(array).reshape(-1)[:size]
+        single = single if single.flags.aligned else single.copy()
+        return Rows(single, _address(single), 0)
+    if array.flags.c_contiguous and array.flags.aligned and shape[:-1] == batch:
+        return Rows(array, _address(array), size)
+    array = np.broadcast_to(array, (*batch, size))
+    stride = _row_stride(array)
+    if stride is None:
+        array = np.array(array, order="C")
+        stride = size
+    return Rows(array, _address(array), stride)
+
+
+def _row_stride(array: np.ndarray) -> int | None:
+    """The distance of the rows in scalars if it is the same everywhere and the rows themselves are dense."""
+    item = array.itemsize
+    if not array.flags.aligned or (array.shape[-1] > 1 and array.strides[-1] != item):
+        return None
+    distance = None
+    expected = None
+    for length, step in zip(reversed(array.shape[:-1]), reversed(array.strides[:-1]), strict=True):
+        if length == 1:
+            continue
+        if distance is None:
+            distance = step
+        elif step != expected:
+            return None
+        expected = step * length
+    if distance is None or distance % item:
+        return None
+    return distance // item
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def address(array: np.ndarray) -> int:
+    """Where the elements of a contiguous array begin."""
+    return _address(array)
+
+
+def check_out(name: str, out: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array to write to, as the caller gave it."""
+    if not isinstance(out, np.ndarray):
+        raise DtypeError(f"{name}: expected a NumPy array, got {type(out).__name__}")
+    if out.shape != shape:
+        raise ShapeError(f"{name}: expected shape {shape}, got {out.shape}")
+    if out.dtype != dtype:
+        raise DtypeError(f"{name}: expected an array of {dtype}, got {out.dtype}")
+    if not out.flags.writeable:
+        raise ValueError(f"{name}: the array is read-only")
+    return out
+
+
+def writes_directly(out: np.ndarray, others: Sequence[np.ndarray]) -> bool:
+    """Whether compiled code may write to ``out`` while it reads and writes the others."""
+    return (
+        out.flags.c_contiguous
+        and out.flags.aligned
+        and out.dtype.isnative
+        and not any(np.may_share_memory(out, other) for other in others)
+    )
+
+
+def count_states(batch: tuple[int, ...]) -> int:
+    return math.prod(batch)

@@ -1,0 +1,189 @@
+"""Compiled code on disk, so that a new process need not compile again.
+
+An entry is a file named by the hash of everything the code depends on. It is written aside and renamed, so a reader sees
+a whole entry or none, whoever else writes and wherever a writer dies. Because entries are executed, the folder is
+private to its user, and owner, permissions and a checksum are verified before an entry is used: a damaged one is removed
+and built anew. A folder that cannot be used costs one warning, never a result.
+
+The folder is ``$LINKWISE_CACHE``, else ``linkwise`` in the user's cache folder (``$XDG_CACHE_HOME`` or ``~/.cache``). An
+empty ``LINKWISE_CACHE`` turns the cache off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import os
+import secrets
+import stat
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from linkwise.compiler import host
+
+SIZE_LIMIT = 256 << 20  # bytes; when exceeded, the entries unused for longest are removed
+_MAGIC = b"linkwise code 1\n"
+_ENDING = ".code"
+_ABANDONED = 3600.0  # seconds after which an unfinished file is nobody's
+_warned = False
+
+
+def key(content: bytes) -> str:
+    """The name of an entry: what the caller says it depends on, and everything else that decides the machine code."""
+    return hashlib.sha256(b"\0".join((content, host.description().encode(), _software()))).hexdigest()
+
+
+def load(name: str) -> bytes | None:
+    """The stored code, or None."""
+    folder = _folder(create=False)
+    if folder is None:
+        return None
+    path = folder / (name + _ENDING)
+    try:
+        data = _read_private(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _warn(f"cannot read {path}: {error}")
+        return None
+    code = data[len(_MAGIC) + 32 :]
+    if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : len(_MAGIC) + 32] != _checksum(name, code):
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # the last use decides what is removed first
+    return code
+
+
+def store(name: str, code: bytes) -> None:
+    """Keep code under a name; whatever goes wrong is a warning."""
+    folder = _folder(create=True)
+    if folder is None:
+        return
+    aside = folder / f".{name}.{os.getpid()}.{secrets.token_hex(8)}"
+    try:
+        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(_MAGIC + _checksum(name, code) + code)
+        os.replace(aside, folder / (name + _ENDING))
+    except OSError as error:
+        _warn(f"cannot write to {folder}: {error}")
+        with contextlib.suppress(OSError):
+            aside.unlink()
+        return
+    _trim(folder)
+
+
+def _checksum(name: str, code: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + code).digest()
+
+
+def _folder(create: bool) -> Path | None:
+    """The folder of the entries if it can be trusted; made if asked for."""
+    base = _base()
+    if base is None:
+        return None
+    folder = base / "code"
+    try:
+        if create:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError("it is not a folder")
+        if status.st_uid != os.geteuid():
+            raise PermissionError("it belongs to another user")
+        if status.st_mode & 0o077:
+            folder.chmod(0o700)
+    except FileNotFoundError:
+        return None  # nothing stored yet
+    except OSError as error:
+        _warn(f"cannot use {folder}: {error}")
+        return None
+    return folder
+
+
+def _base() -> Path | None:
+    chosen = os.environ.get("LINKWISE_CACHE")
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    shared = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(shared):  # the specification says to ignore a relative path
+        shared = os.path.expanduser("~/.cache")
+    if not os.path.isabs(shared):
+        _warn("there is no home folder")
+        return None
+    return Path(shared) / "linkwise"
+
+
+def _read_private(path: Path) -> bytes:
+    """The bytes of a regular file that nobody but this user can have written."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            raise PermissionError("it is not a private file of this user")
+        return file.read()
+
+
+def _trim(folder: Path) -> None:
+    """Remove what dead writers left, and the oldest entries while the folder is too large."""
+    with contextlib.suppress(OSError):
+        entries, total = [], 0
+        for path, status in _files(folder):
+            if path.suffix != _ENDING:
+                if time.time() - status.st_mtime > _ABANDONED:
+                    path.unlink(missing_ok=True)
+                continue
+            entries.append((status.st_mtime, status.st_size, path))
+            total += status.st_size
+        for _, size, path in sorted(entries):
+            if total <= SIZE_LIMIT:
+                break
+            path.unlink(missing_ok=True)
+            total -= size
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    with os.scandir(folder) as found:
+        for entry in found:
+            with contextlib.suppress(FileNotFoundError):  # another process may be removing it
+                yield Path(entry.path), entry.stat(follow_symlinks=False)
+
+
+@functools.cache
+def _software() -> bytes:
+    """Versions and, for this package, the state of every source file: an edited algorithm must not find old code."""
+    parts = [sys.version, np.__version__, _llvmlite()]
+    package = Path(__file__).parent.parent
+    for folder, folders, names in os.walk(package):
+        folders[:] = sorted(name for name in folders if name != "__pycache__")
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            status = os.stat(path)
+            parts.append(f"{os.path.relpath(path, package)} {status.st_size} {status.st_mtime_ns}")
+    return "\0".join(parts).encode()
+
+
+def _llvmlite() -> str:
+    """The version of llvmlite without importing it."""
+    found = importlib.util.find_spec("llvmlite")
+    if found is None or found.origin is None:
+        return ""
+    try:
+        return Path(found.origin).with_name("_version.py").read_text(encoding="utf-8")
+    except OSError:
+        return str(os.stat(found.origin).st_mtime_ns)
+
+
+def _warn(reason: str) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(f"Linkwise runs without its cache of compiled code: {reason}", RuntimeWarning, stacklevel=3)

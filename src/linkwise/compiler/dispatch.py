@@ -1,0 +1,162 @@
+"""The short way from a Python call to the arithmetic of one state.
+
+A wrapper in machine code, part of the module for single states, is called by the interpreter itself. It looks at its
+arguments: as many as there are inputs, no keywords, each an ndarray of the kernel's precision with one axis of the right
+length, contiguous and aligned. Then it makes the result and runs the arithmetic; anything else goes to a fallback in
+Python with the same arguments. The wrapper relies on the memory layout of CPython's and NumPy's objects, so it is used
+only for versions it is known to fit and after a test on real objects; elsewhere the fallback is all there is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from linkwise.compiler.native import Native
+
+# Byte offsets in PyObject and PyArrayObject, the same from NumPy 1.7 to 2.x.
+TYPE, DATA, AXES, SHAPE, DTYPE, FLAGS = 8, 16, 24, 32, 56, 64
+DENSE_AND_ALIGNED = 0x1 | 0x100  # NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_ALIGNED
+CTYPES_ADDRESS = 16  # in an object of ctypes: where its C data begin
+_METH_KEYWORDS, _METH_FASTCALL = 0x2, 0x80
+_NUMPY_TYPE, _NUMPY_SCALAR, _NUMPY_NEW = 2, 60, 93  # places in NumPy's table of C functions
+TYPE_NUMBER = {"float64": 12, "float32": 11}
+
+
+class Table(ctypes.Structure):
+    """What the wrapper needs to know; it is the ``self`` of the callable and keeps everything alive that it uses."""
+
+    _fields_ = (
+        ("fallback", ctypes.py_object),
+        ("array_type", ctypes.c_void_p),
+        ("dtype", ctypes.py_object),
+        ("vectorcall", ctypes.c_void_p),
+        ("new_array", ctypes.c_void_p),
+        ("new_scalar", ctypes.c_void_p),
+        ("new_tuple", ctypes.c_void_p),
+        ("set_item", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+    )
+    kept: tuple
+
+
+class _Method(ctypes.Structure):
+    """PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def fast_callable(
+    native: Native, dtype: str, fallback: Callable[..., Any], name: str, doc: str, signature: str | None = None
+) -> Callable[..., Any]:
+    """A callable that takes single states the short way and leaves everything else to ``fallback``.
+
+    ``native`` is the code for width 1. ``signature`` is what ``help`` shows, such as ``(q, qd, *, out=None)``.
+    """
+    address = native.code.functions.get("call")
+    if not SUPPORTED or address is None:
+        return fallback
+    if signature is not None:
+        doc = f"{name}{signature}\n--\n\n{doc}"
+    method = _Method(name.encode(), address, _METH_FASTCALL | _METH_KEYWORDS, doc.encode())
+    table = _table(fallback, dtype)
+    table.kept = (native.code, method)  # a builtin function releases its self last, after its definition
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    make.restype = ctypes.py_object
+    return make(ctypes.addressof(method), table, "linkwise")
+
+
+def change_fallback(callable_: Callable[..., Any], fallback: Callable[..., Any]) -> None:
+    """Let a callable of ``fast_callable`` send what it cannot do elsewhere."""
+    callable_.__self__.fallback = fallback
+
+
+def _table(fallback: Callable[..., Any], dtype: str) -> Table:
+    python = ctypes.pythonapi
+    numpy = _numpy_functions()
+
+    def address(function: Any) -> int:
+        return ctypes.cast(function, ctypes.c_void_p).value
+
+    return Table(
+        fallback=fallback,
+        array_type=numpy[_NUMPY_TYPE],
+        dtype=np.dtype(dtype),
+        vectorcall=address(python.PyObject_Vectorcall),
+        new_array=numpy[_NUMPY_NEW],
+        new_scalar=numpy[_NUMPY_SCALAR],
+        new_tuple=address(python.PyTuple_New),
+        set_item=address(python.PyTuple_SetItem),
+        release=address(python.Py_DecRef),
+    )
+
+
+def _numpy_functions() -> Any:
+    """NumPy's table of C functions."""
+    if np.__version__.startswith("1."):
+        from numpy.core import _multiarray_umath as umath
+    else:
+        from numpy._core import _multiarray_umath as umath
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    get.restype = ctypes.c_void_p
+    return ctypes.cast(get(umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+
+
+def _supported() -> bool:
+    """Whether this Python and this NumPy lay out their objects as the wrapper expects."""
+    version = tuple(int(part) for part in np.__version__.split(".")[:2])
+    if (
+        sys.implementation.name != "cpython"
+        or not (3, 11) <= sys.version_info[:2] <= (3, 14)
+        or "t" in sys.abiflags  # no interpreter lock: other objects, other rules
+        or not ((1, 26) <= version < (3, 0))
+        or ctypes.sizeof(ctypes.c_void_p) != 8
+        or hasattr(sys, "gettotalrefcount")  # debugging builds have longer objects
+    ):
+        return False
+    return _layout_is_known()
+
+
+def _layout_is_known() -> bool:
+    """Read real objects by the offsets above and compare."""
+
+    def word(place: int) -> int:
+        return ctypes.c_uint64.from_address(place).value
+
+    def short(place: int) -> int:
+        return ctypes.c_int.from_address(place).value
+
+    owner = np.arange(12.0)
+    table = Table()
+    for array in (owner, owner[3:8], owner[::2], owner.reshape(3, 4)):
+        start = id(array)
+        dense = array.flags.c_contiguous and array.flags.aligned
+        if (
+            word(start + TYPE) != id(np.ndarray)
+            or word(start + DATA) != array.__array_interface__["data"][0]
+            or short(start + AXES) != array.ndim
+            or word(word(start + SHAPE)) != array.shape[0]
+            or word(start + DTYPE) != id(np.dtype(np.float64))
+            or (short(start + FLAGS) & DENSE_AND_ALIGNED == DENSE_AND_ALIGNED) != dense
+        ):
+            return False
+    return (
+        word(id(table) + CTYPES_ADDRESS) == ctypes.addressof(table)
+        and _numpy_functions()[_NUMPY_TYPE] == id(np.ndarray)
+        and all(np.dtype(name).num == number for name, number in TYPE_NUMBER.items())
+    )
+
+
+SUPPORTED = _supported()

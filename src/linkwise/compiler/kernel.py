@@ -1,0 +1,155 @@
+"""A compiled program that takes arrays."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.compiler import arrays, dispatch, host, threads
+from linkwise.compiler.native import Native, NativeProgram
+from linkwise.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from linkwise.compiler.operations import Operations
+    from linkwise.compiler.program import Program
+
+_WORTH_THREADS = 8 << 20  # bytes of machine code to run through, about a tenth of a millisecond
+_DTYPES = ("float64", "float32")
+
+
+class Kernel:
+    """A function of arrays, compiled for one program when it is first called.
+
+    Each input has shape (..., size): any leading axes, broadcast together as in NumPy; the result has the same leading
+    axes. The arithmetic is done in float64, in float32 if all inputs are float32 or the kernel's dtype is; real numbers
+    of other types are converted to float64 first.
+
+    ``build`` makes the program for a precision; ``key`` stands for everything the program depends on besides this
+    package, so that code can be found in the cache without building the program (None: it is always built).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Iterable[tuple[str, int]],
+        outputs: Iterable[tuple[str, tuple[int, ...]]],
+        dtype: str,
+        build: Callable[[str], Program],
+        key: bytes | None = None,
+    ):
+        if dtype not in _DTYPES:
+            raise UnknownNameError(f"dtype: expected {' or '.join(_DTYPES)}, got {dtype!r}")
+        self.name = name
+        self.inputs = tuple(inputs)
+        self.outputs = tuple((output, tuple(shape)) for output, shape in outputs)
+        self.dtype = dtype
+        self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
+        self._row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
+        self._natives: dict[str, NativeProgram] = {}
+        for precision in _DTYPES:
+            own_key = None if key is None else f"{name}\0{self.inputs}\0{self.outputs}\0{precision}\0".encode() + key
+            self._natives[precision] = NativeProgram(lambda precision=precision: build(precision), own_key)
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
+        """The outputs for these inputs; several outputs come as a tuple.
+
+        ``out`` is an array to write to (a tuple of arrays for several outputs). ``threads`` is the number of threads
+        to use; None: all cores when the batch is worth it, or as many as the environment variable LINKWISE_THREADS says.
+        """
+        if len(args) != len(self.inputs):
+            names = ", ".join(name for name, _ in self.inputs)
+            raise TypeError(f"{self.name} takes {len(self.inputs)} arrays ({names}), got {len(args)}")
+        given = [arrays.as_reals(name, value) for (name, _), value in zip(self.inputs, args, strict=True)]
+        batch = arrays.batch_shape(given, self.inputs)
+        dtype = arrays.FLOAT32 if all(a.dtype == arrays.FLOAT32 for a in given) else arrays.FLOAT64
+        if self.dtype == "float32":
+            dtype = arrays.FLOAT32
+        given = [a if a.dtype == dtype else a.astype(dtype) for a in given]
+        rows = [arrays.rows(a, batch) for a in given]
+        results = self._places(out, batch, dtype)
+        targets = self._targets(results, rows, given)
+        self._run(targets, rows, math.prod(batch), dtype.name, threads)
+        for result, target in zip(results, targets, strict=True):
+            if result is not target:
+                result[...] = target
+        if out is None and not batch:
+            results = [r if r.ndim else r[()] for r in results]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _places(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:
+        """Where the results go: new arrays or those of the caller."""
+        shapes = [(*batch, *shape) for _, shape in self.outputs]
+        if out is None:
+            return [np.empty(shape, dtype) for shape in shapes]
+        several = len(self.outputs) > 1
+        if several and (not isinstance(out, (tuple, list)) or len(out) != len(shapes)):
+            names = ", ".join(name for name, _ in self.outputs)
+            raise TypeError(f"out: expected {len(shapes)} arrays ({names}) as a tuple, got {type(out).__name__}")
+        given = out if several else [out]
+        labels = [f"out[{k}]" if several else "out" for k in range(len(shapes))]
+        return [arrays.check_out(*each, dtype) for each in zip(labels, given, shapes, strict=True)]
+
+    @staticmethod
+    def _targets(results: list[np.ndarray], rows: list[arrays.Rows], given: list[np.ndarray]) -> list[np.ndarray]:
+        """What the code writes to: the results, or new memory where they cannot be written while inputs are read."""
+        targets: list[np.ndarray] = []
+        for result in results:
+            others = [*(r.owner for r in rows), *given, *targets]
+            targets.append(result if arrays.writes_directly(result, others) else np.empty(result.shape, result.dtype))
+        return targets
+
+    def _run(
+        self, targets: list[np.ndarray], rows: list[arrays.Rows], count: int, dtype: str, wanted: int | None
+    ) -> None:
+        if wanted is not None:
+            wanted = threads.wanted(wanted)
+        if count == 0:
+            return
+        native = self._native(dtype, 1 if count == 1 else host.lanes(dtype))
+        words = [*(arrays.address(t) for t in targets), *(r.address for r in rows), *(r.stride for r in rows)]
+        arguments = np.array(words, np.int64)
+        where = arrays.address(arguments)
+        if wanted is None:
+            worth = count // native.width * native.code.size >= _WORTH_THREADS
+            wanted = threads.wanted(None) if worth else 1
+
+        def work(first: int, number: int) -> None:
+            scratch = np.empty(native.width * self._row_size, dtype)
+            native.run(first, number, where, arrays.address(scratch))
+
+        threads.run(work, count, native.width, wanted)
+        del arguments  # kept alive until here: the code reads it
+
+    def _native(self, dtype: str, width: int) -> Native:
+        return self._natives[dtype].form(width)
+
+    def fast_callable(
+        self, fallback: Callable[..., Any] | None = None, doc: str = "", signature: str | None = None
+    ) -> Callable[..., Any]:
+        """A function that computes single states with next to no overhead and leaves all other calls to ``fallback``.
+
+        The fallback (the kernel itself if none is given) gets exactly the arguments of the call.
+        """
+        return dispatch.fast_callable(self, fallback or self, doc, signature)
+
+    # -- what the kernel is ----------------------------------------------------------------------------------------
+
+    def program(self, dtype: str | None = None) -> Program:
+        """The program that is compiled, in the kernel's own or another precision."""
+        return self._natives[dtype or self.dtype].program
+
+    @property
+    def operations(self) -> Operations:
+        """Operations of one evaluation."""
+        return self.program().operations
+
+    def __repr__(self) -> str:
+        ins = ", ".join(f"{name} ({size})" for name, size in self.inputs)
+        outs = ", ".join(f"{name} {shape}" for name, shape in self.outputs)
+        return f"<Kernel {self.name}: {ins} -> {outs}, {self.dtype}>"

@@ -1,0 +1,341 @@
+"""Rewriting that saves operations: a table ``pattern -> replacement`` and the factoring of sums.
+
+Patterns are written as the formulas they mean. Equal letters stand for equal expressions; k, l, m, n stand for constants.
+Sums and products match in either order. A rule is applied where it makes the program cheaper: what it removes
+(operations that nothing else uses) must weigh more than what it adds (operations that do not exist yet). So a rule needs
+no conditions about sharing: ``a*a - b*b -> (a - b)*(a + b)`` fires where a - b or a + b is known already.
+
+Rules keep the value in exact arithmetic wherever the pattern has one, up to overflow; rounding may differ.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from linkwise.compiler.graph import Graph, Node, reachable, rebuild
+from linkwise.compiler.sums import Sums, Term, count_uses
+from linkwise.scalar import stage
+
+# Additions and multiplications are what the papers count. A division costs several of them, a sine about twenty.
+COST = {
+    "const": 0.0, "input": 0.0, "phi": 0.0, "result": 0.0, "neg": 0.01,
+    "add": 1.0, "sub": 1.0, "mul": 1.0, "div": 4.0, "sqrt": 4.0, "sin": 20.0, "cos": 20.0, "atan2": 40.0,
+}  # fmt: skip
+COST_OF_LOGIC = 0.1
+MOST_PASSES = 8
+
+Found = dict[str, Node]  # letter of a pattern -> the node it stands for
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One line of the table."""
+
+    pattern: str
+    replacement: str
+    condition: Callable[[Found], bool] | None = None
+
+
+def _quarter_turns() -> Iterator[Rule]:
+    """Sine and cosine of an angle and a multiple of π/2: those of the angle alone can be shared, and are exact."""
+    sine = ("sin(a)", "cos(a)", "-sin(a)", "-cos(a)")
+    cosine = ("cos(a)", "-sin(a)", "-cos(a)", "sin(a)")
+    for quarters in range(4):
+
+        def condition(found: Found, quarters: int = quarters) -> bool:
+            k = found["k"].value
+            turns = round(k / (math.pi / 2)) if math.isfinite(k) else 0
+            return turns != 0 and k == turns * (math.pi / 2) and turns % 4 == quarters
+
+        yield Rule("sin(a + k)", sine[quarters], condition)
+        yield Rule("sin(a - k)", sine[-quarters], condition)
+        yield Rule("sin(k - a)", f"-({sine[-quarters]})", condition)
+        yield Rule("cos(a + k)", cosine[quarters], condition)
+        yield Rule("cos(a - k)", cosine[-quarters], condition)
+        yield Rule("cos(k - a)", cosine[-quarters], condition)
+
+
+RULES = (
+    # -- constants move together, where they fold
+    Rule("(k*a)*b", "k*(a*b)"),  # saves where a*b is known
+    Rule("(k*a)*(l*b)", "(k*l)*(a*b)"),
+    Rule("(k + a) + l", "a + (k + l)"),
+    Rule("(k - a) + l", "(k + l) - a"),
+    Rule("(a - k) + l", "a + (l - k)"),
+    Rule("(k + a) - l", "a + (k - l)"),
+    Rule("l - (k + a)", "(l - k) - a"),
+    Rule("l - (k - a)", "(l - k) + a"),
+    Rule("l - (a - k)", "(l + k) - a"),
+    Rule("k*a + l*a", "(k + l)*a"),
+    Rule("k*a - l*a", "(k - l)*a"),
+    # -- squares
+    Rule("cos(a)*cos(a) + sin(a)*sin(a)", "1"),
+    Rule("1 - cos(a)*cos(a)", "sin(a)*sin(a)"),  # saves where the sine is known, and does not cancel
+    Rule("1 - sin(a)*sin(a)", "cos(a)*cos(a)"),
+    Rule("a*a - b*b", "(a - b)*(a + b)"),
+    Rule("abs(a)*abs(a)", "a*a"),
+    Rule("sqrt(a*a)", "abs(a)"),
+    # -- division is slow
+    Rule("a/k", "(1/k)*a"),
+    Rule("a/c + b/c", "(a + b)/c"),
+    Rule("a/c - b/c", "(a - b)/c"),
+    Rule("(a/b)/c", "a/(b*c)"),
+    Rule("a/(b/c)", "(a*c)/b"),
+    *_quarter_turns(),
+)
+
+
+def simplify(outputs: Sequence[Node]) -> list[Node]:
+    """The outputs at a lower cost, or as they are where no rule helps. Stages are kept."""
+    best = list(outputs)
+    cost = total_cost(best)
+    for _ in range(MOST_PASSES):
+        candidate = factored(rewritten(best))
+        new_cost = total_cost(candidate)
+        if new_cost >= cost - 1e-6:
+            break
+        best, cost = candidate, new_cost
+    return best
+
+
+def total_cost(outputs: Iterable[Node]) -> float:
+    return sum(_cost(node) for node in reachable(outputs))
+
+
+def _cost(node: Node) -> float:
+    return COST.get(node.op, COST_OF_LOGIC)
+
+
+# -- the table ------------------------------------------------------------------------------------------------------
+
+
+def rewritten(outputs: Sequence[Node], rules: Sequence[Rule] = RULES) -> list[Node]:
+    """One pass of the table over the graph, arguments first."""
+    table = _by_operation(tuple(rules))
+    nodes = reachable(outputs)
+    old_uses = count_uses(nodes)
+    old_uses.update(node.index for node in outputs)
+    uses: Counter[int] = Counter()  # of the new nodes, by the old ones that they stand for
+
+    def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+        new = simplified(graph, node, args)
+        for pattern, replacement, condition in table.get(new.op, ()):
+            better = _applied(graph, new, pattern, replacement, condition, uses)
+            if better is not None:
+                new = better
+                break
+        uses[new.index] += old_uses[node.index]
+        return new
+
+    return rebuild(outputs, make)
+
+
+def _applied(graph: Graph, node: Node, pattern, replacement, condition, uses: Counter[int]) -> Node | None:
+    """The replacement, if the pattern matches and it saves something."""
+    for found in _matches(pattern, node, {}):
+        if condition is not None and not condition(found):
+            continue
+        before = graph.count
+        new = _built(graph, replacement, found)
+        added = sum(_cost(n) for n in _newer_than(before, new))
+        if added < _removed(pattern, node, uses, whole=True) - 1e-6:
+            return new
+        graph.forget(before)
+    return None
+
+
+def _removed(pattern, node: Node, uses: Counter[int], whole: bool = False) -> float:
+    """The cost of the matched operations that nothing else uses."""
+    if isinstance(pattern, (str, float)) or (uses[node.index] > 1 and not whole):
+        return 0.0
+    # In which order the arguments matched does not matter here: what a letter stands for costs nothing.
+    op, *parts = pattern
+    below = [p for p in parts if not isinstance(p, (str, float))]
+    return _cost(node) + sum(
+        max((_removed(p, a, uses) for a in node.args if a.op == p[0]), default=0.0) for p in below
+    )
+
+
+def _newer_than(before: int, node: Node) -> set[Node]:
+    found: set[Node] = set()
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if node.index >= before and node not in found:
+            found.add(node)
+            stack.extend(node.args)
+    return found
+
+
+def _matches(pattern, node: Node, found: Found) -> Iterator[Found]:
+    """All ways to read the node as the pattern, given what is found already."""
+    if isinstance(pattern, str):
+        known = found.get(pattern)
+        if known is None:
+            if pattern not in _CONSTANTS or node.op == "const":
+                yield {**found, pattern: node}
+        elif known is node:
+            yield found
+        return
+    if isinstance(pattern, float):
+        if node.op == "const" and node.value == pattern:
+            yield found
+        return
+    op, *parts = pattern
+    if node.op != op:
+        return
+    if len(parts) == 1:
+        yield from _matches(parts[0], node.args[0], found)
+        return
+    first, second = node.args
+    for partly in _matches(parts[0], first, found):
+        yield from _matches(parts[1], second, partly)
+    if op in ("add", "mul") and first is not second:
+        for partly in _matches(parts[0], second, found):
+            yield from _matches(parts[1], first, partly)
+
+
+def _built(graph: Graph, pattern, found: Found) -> Node:
+    if isinstance(pattern, str):
+        return found[pattern]
+    if isinstance(pattern, float):
+        return graph.const(pattern)
+    op, *parts = pattern
+    return make_simplified(graph, op, tuple(_built(graph, part, found) for part in parts))
+
+
+# -- reading the table ----------------------------------------------------------------------------------------------
+
+_CONSTANTS = frozenset("klmn")
+_OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+
+
+@cache
+def _by_operation(rules: tuple[Rule, ...]) -> dict[str, list[tuple]]:
+    """The rules as trees, by the operation that they replace."""
+    table: dict[str, list[tuple]] = {}
+    for rule in rules:
+        pattern = _parsed(rule.pattern)
+        table.setdefault(pattern[0], []).append((pattern, _parsed(rule.replacement), rule.condition))
+    return table
+
+
+def _parsed(text: str):
+    """A formula as (operation, argument, ...); a letter is a string and a number a float."""
+    return _tree(ast.parse(text, mode="eval").body)
+
+
+def _tree(node: ast.expr):
+    match node:
+        case ast.BinOp(left, op, right):
+            return _OPERATORS[type(op)], _tree(left), _tree(right)
+        case ast.UnaryOp(ast.USub(), operand):
+            return "neg", _tree(operand)
+        case ast.Call(ast.Name(name), args):
+            return name, *map(_tree, args)
+        case ast.Name(name):
+            return name
+        case ast.Constant(value):
+            return float(value)
+    raise ValueError(f"a rule cannot contain {ast.dump(node)}")
+
+
+# -- making nodes again, with all that the graph simplifies by itself ---------------------------------------------------
+
+
+def simplified(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+    """For ``rebuild``: the same operation, simplified for its new arguments."""
+    return make_simplified(graph, node.op, args, node.value)
+
+
+def make_simplified(graph: Graph, op: str, args: tuple[Node, ...], value=None) -> Node:
+    if op in ("add", "sub", "mul", "div", "neg"):
+        return getattr(graph, op)(*args)
+    if op in ("sqrt", "abs"):
+        return graph.unary(op, *args)
+    if op == "sin":
+        return graph.odd_function(op, *args)
+    if op == "cos":
+        return graph.even_function(op, *args)
+    if op in ("select", "and", "or"):
+        truth = _truth(args[0])
+        if truth is not None:
+            if op == "select":
+                return args[1] if truth else args[2]
+            return args[1] if truth == (op == "and") else args[0]
+        if op == "select":
+            if args[0].op == "not":  # where(not c, a, b) -> where(c, b, a)
+                return graph.select(args[0].args[0], args[2], args[1])
+            return graph.select(*args)
+    if op == "not" and args[0].op == "not":
+        return args[0].args[0]
+    return graph.make(op, args, value)
+
+
+def _truth(condition: Node) -> bool | None:
+    """Whether a comparison of two constants holds; None for other conditions."""
+    if condition.op in ("lt", "le", "eq") and all(a.op == "const" for a in condition.args):
+        a, b = (argument.value for argument in condition.args)
+        return {"lt": a < b, "le": a <= b, "eq": a == b}[condition.op]
+    return None
+
+
+# -- factoring ------------------------------------------------------------------------------------------------------
+
+
+def factored(outputs: Sequence[Node]) -> list[Node]:
+    """a*b + ... + a*c -> ... + a*(b + c) in sums of any length, for products that nothing else uses: saves a product."""
+    sums = Sums(outputs)
+    chosen = []
+    for index, terms in sums.terms().items():
+        if _common_factor([term for _, term in terms], sums.uses) is not None:
+            chosen.append(index)
+    if not chosen:
+        return list(outputs)
+    return sums.rebuild(lambda graph, terms: _factored_sum(graph, terms, sums.uses), chosen)
+
+
+def _common_factor(terms: Iterable[Node], uses: Counter[int]) -> Node | None:
+    """What most products have in common; of several the one made last, which has the most in it."""
+    factors: Counter[Node] = Counter()
+    for term in terms:
+        if term.op == "mul" and uses[term.index] == 1:
+            factors.update(set(term.args))
+    best = max(factors, key=lambda factor: (factors[factor], factor.index), default=None)
+    return best if best is not None and factors[best] > 1 else None
+
+
+def _factored_sum(graph: Graph, terms: list[Term], uses: Counter[int]) -> Node:
+    grouped: list[Term] = []
+    while (factor := _common_factor((term.old for term in terms), uses)) is not None:
+        others, products = [], []
+        for term in terms:
+            shares = term.old.op == "mul" and uses[term.old.index] == 1 and factor in term.old.args
+            (products if shares else others).append(term)
+        cofactors = []
+        for term in products:
+            place = 0 if term.old.args[0] is factor else 1
+            common = term.new.args[place]
+            cofactors.append(replace(term, new=term.new.args[1 - place]))
+        with stage(products[0].old.stage):
+            product = graph.mul(common, _sum(graph, cofactors))
+        grouped.append(replace(products[0], sign=1, new=product))
+        terms = others
+    return _sum(graph, terms + grouped)
+
+
+def _sum(graph: Graph, terms: list[Term]) -> Node:
+    """The terms one after another, beginning with a positive one if there is one."""
+    terms = sorted(terms, key=lambda term: -term.sign)
+    if terms[0].sign < 0:
+        return graph.neg(_sum(graph, [replace(term, sign=1) for term in terms]))
+    value = terms[0].new
+    for term in terms[1:]:
+        with stage(term.stage):
+            value = graph.add(value, term.new) if term.sign > 0 else graph.sub(value, term.new)
+    return value

@@ -1,0 +1,156 @@
+"""Looking inside: why a result is not a number, and what the filter and the iterations did on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algorithms import conjugate_gradient, joint_terms, kalman
+from linkwise.algorithms.singularity import axis_inertia_floors
+from linkwise.arrays import checked_inputs
+from linkwise.errors import SingularError
+from linkwise.functions import mechanism_of
+from linkwise.model import Model
+from linkwise.spatial import ArticulatedInertia, Spatial, zero_vector
+
+if TYPE_CHECKING:
+    from linkwise.robot import Iterations
+
+
+def singular(model: Model, result: np.ndarray, given: Mapping[str, Any]) -> None:
+    """Raise SingularError, naming the joint, if the result has a NaN that its inputs do not explain."""
+    if not np.isnan(result).any():
+        return
+    arrays = [np.asarray(value, dtype=float) for value in given.values()]
+    batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+    finite = np.ones(batch, dtype=bool)
+    for array in arrays:
+        finite &= np.broadcast_to(np.isfinite(array).all(axis=-1), batch)
+    extra = result.ndim - len(batch)
+    broken = np.isnan(result).any(axis=tuple(range(-extra, 0))) & finite
+    if not broken.any():
+        return
+    state = tuple(int(k) for k in np.argwhere(broken)[0])
+    q = np.broadcast_to(np.asarray(given["q"], dtype=float), (*batch, model.dof))[state]
+    joint = _singular_joint(model, q)
+    if joint is not None:
+        where = f" in state {state if len(state) > 1 else state[0]}" if state else ""
+        raise SingularError(
+            f"{model.name}: the mass matrix is singular{where}: joint {joint!r} moves no inertia; give the links beyond it "
+            "mass, give the joint rotor inertia, or lock it"
+        )
+
+
+def _singular_joint(model: Model, q: np.ndarray) -> str | None:
+    links = mechanism_of(model)
+    turned = links.each(lambda link, q: link.turned(q), [float(v) for v in q])
+    floors = axis_inertia_floors(links)
+    filtered, _ = kalman.filter_inertias(links, turned)
+    for k in reversed(range(len(links))):  # from the tips: the first to fail is the cause
+        if not filtered[k].axis_inertia > floors[k]:
+            return links[k].joint_name
+    return None
+
+
+@dataclass(frozen=True)
+class FilterStates:
+    """The filter and smoother of one state, an entry per joint; spatial vectors are (angular, linear), (moment, force),
+    in the prepared frame of each link (joint axis = z)."""
+
+    inertia: np.ndarray  # P⁻, shape (n, 6, 6)
+    axis_inertia: np.ndarray  # D, shape (n,)
+    gain: np.ndarray  # G, shape (n, 6)
+    innovation: np.ndarray  # e⁻, shape (n,)
+    state: np.ndarray  # z⁻, shape (n, 6)
+    costate: np.ndarray  # λ⁻, shape (n, 6)
+    qdd: np.ndarray  # shape (n,)
+    smoothed_covariance: np.ndarray  # S = P − P Λ P (9.18), shape (n, 6, 6)
+
+
+def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
+    """See ``Robot.filter``."""
+    n = model.dof
+    arrays, batch = checked_inputs({"q": n, "qd": n, "tau": n}, {"q": q, "qd": qd, "tau": tau})
+    if batch:
+        raise ValueError(f"filter looks at one state: expected shape ({n},), got a batch of shape {batch}")
+    q, qd, tau = ([float(v) for v in arrays[name]] for name in ("q", "qd", "tau"))
+    links = mechanism_of(model)
+    if friction:
+        tau = [t - f for t, f in zip(tau, joint_terms.friction(links, qd), strict=True)]
+    turned = links.each(lambda link, q: link.turned(q), q)
+    biases = kalman.bias_accelerations(links, turned, qd)
+    forces = links.each(kalman.bias_force, [w for w, _ in biases])
+    bias = [b for _, b in biases]
+    filtered, updated = kalman.filter_inertias(links, turned)
+    estimates = kalman.filter_states(links, turned, filtered, updated, forces, bias, tau)
+    smoothed = kalman.smoothed(links, turned, filtered, estimates, bias, Spatial(zero_vector(), -links.gravity))
+    covariances = kalman.costate_covariances(links, turned, filtered)
+    P = np.array([_full(known.inertia) for known in filtered]).reshape(n, 6, 6)
+    costate = np.array([_full(minus) for _, minus in covariances]).reshape(n, 6, 6)
+    return FilterStates(
+        inertia=P,
+        axis_inertia=np.array([known.axis_inertia for known in filtered]),
+        gain=np.array([_flat(known.gain) for known in filtered]).reshape(n, 6),
+        innovation=np.array([estimate.innovation for estimate in estimates]),
+        state=np.array([_flat(estimate.state) for estimate in estimates]).reshape(n, 6),
+        costate=np.array([_flat(costate) for _, costate in smoothed]).reshape(n, 6),
+        qdd=np.array([qdd for qdd, _ in smoothed]),
+        smoothed_covariance=P - P @ costate @ P,
+    )
+
+
+def acceleration_parts(model: Model, q, qd, tau, friction: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """See ``Robot.acceleration_parts``."""
+    n = model.dof
+    arrays, batch = checked_inputs({"q": n, "qd": n, "tau": n}, {"q": q, "qd": qd, "tau": tau})
+    lanes = {name: [array[..., k] for k in range(n)] for name, array in arrays.items()}
+    links = mechanism_of(model)
+    torque = lanes["tau"]
+    if friction:
+        torque = [t - f for t, f in zip(torque, joint_terms.friction(links, lanes["qd"]), strict=True)]
+    parts = kalman.acceleration_parts(links, lanes["q"], lanes["qd"], torque)
+    first, second, third = (
+        np.stack([np.broadcast_to(value, batch) for value in part], axis=-1) if n else np.zeros((*batch, 0))
+        for part in parts
+    )
+    return first, second, third
+
+
+def conjugate_gradient_history(model: Model, q, qd, tau, *, preconditioned, tolerance, limit, start) -> Iterations:
+    """See ``Robot.conjugate_gradient``."""
+    from linkwise.robot import Iterations
+
+    n = model.dof
+    sizes = {"q": n, "qd": n, "tau": n, **({"start": n} if start is not None else {})}
+    given = {"q": q, "qd": qd, "tau": tau, **({"start": start} if start is not None else {})}
+    arrays, batch = checked_inputs(sizes, given)
+    if batch:
+        raise ValueError(f"the history is that of one state: expected shape ({n},), got a batch of shape {batch}")
+    values = {name: [float(v) for v in array] for name, array in arrays.items()}
+    links = mechanism_of(model)
+    torque = [t - f for t, f in zip(values["tau"], joint_terms.friction(links, values["qd"]), strict=True)]
+    qdd, residuals = conjugate_gradient.history(
+        links,
+        values["q"],
+        values["qd"],
+        torque,
+        preconditioned=preconditioned,
+        tolerance=tolerance,
+        limit=limit,
+        start=values.get("start"),
+    )
+    return Iterations(np.array(qdd), tuple(residuals), residuals[-1] <= tolerance)
+
+
+def _flat(x: Spatial) -> list[float]:
+    return [float(v) for v in (*x.angular, *x.linear)]
+
+
+def _full(P: ArticulatedInertia) -> np.ndarray:
+    A = np.array(list(P.A.matrix()), dtype=float).reshape(3, 3)
+    B = np.array(list(P.B), dtype=float).reshape(3, 3)
+    C = np.array(list(P.C.matrix()), dtype=float).reshape(3, 3)
+    return np.block([[A, B], [B.T, C]])

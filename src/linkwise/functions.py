@@ -1,0 +1,368 @@
+"""What can be computed of a robot: every function of the public surface, with the algorithms that compute it.
+
+A function is a table row: its inputs, the shape of its outputs for one state and, by name, algorithms that take
+scalars and give nested lists of scalars. Whether the scalars are numbers, arrays or symbols is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from linkwise.algorithms import (
+    boundary_value,
+    compound_link,
+    conjugate_gradient,
+    coriolis,
+    energy,
+    factorised,
+    gibbs_appell,
+    joint_terms,
+    kalman,
+    kinematics,
+    newton_euler,
+    regressor,
+    velocity_torques,
+)
+from linkwise.model import Model, Transform
+from linkwise.model.mechanism import Mechanism, prepare
+from linkwise.model.model import suggest
+from linkwise.errors import UnknownNameError
+from linkwise.scalar import Scalar
+from linkwise.spatial import Spatial, zero_spatial
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a function is asked of: a robot, and the choices that are settled before any state is known."""
+
+    model: Model
+    friction: bool = True
+    frame: str | None = None  # for pose, jacobian, velocity and wrench
+    wrench: bool = False  # whether an external wrench is an input
+    tolerance: float | None = None  # conjugate gradients
+    limit: int | None = None
+    start: bool = False  # whether a warm start is an input
+    dtype: str = "float64"
+
+    def links(self) -> Mechanism:
+        return mechanism_of(self.model)
+
+    def target(self) -> tuple[int, Transform]:
+        return self.model.locate(self.frame)
+
+
+def mechanism_of(model: Model) -> Mechanism:
+    """The prepared robot, made once."""
+    known = model.__dict__.get("_mechanism")
+    if known is None:
+        known = model.__dict__["_mechanism"] = prepare(model)
+    return known
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function of the public surface."""
+
+    name: str
+    inputs: tuple[str, ...]  # those always given; each has n scalars
+    shapes: Callable[[Model], Shapes]
+    algorithms: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    summary: str = ""
+
+    @property
+    def default(self) -> str:
+        return next(iter(self.algorithms))
+
+    def algorithm(self, name: str | None) -> str:
+        """The name of an algorithm, checked; None is the default."""
+        if name is None:
+            return self.default
+        if name not in self.algorithms:
+            raise UnknownNameError(
+                f"algorithm: {self.name} has no algorithm {name!r}; {suggest(name, self.algorithms)}"
+            )
+        return name
+
+    def input_sizes(self, setting: Setting) -> dict[str, int]:
+        """Name and number of scalars of every input, in the order of the call."""
+        n = setting.model.dof
+        sizes = dict.fromkeys(self.inputs, n)
+        if setting.wrench:
+            sizes["wrench"] = 6
+        if setting.start:
+            sizes["start"] = n
+        return sizes
+
+    def evaluate(self, setting: Setting, algorithm: str, **inputs: Sequence[Scalar]) -> dict[str, Any]:
+        """The outputs by name, as nested lists of scalars."""
+        result = self.algorithms[algorithm](setting, **inputs)
+        names = list(self.shapes(setting.model))
+        return dict(zip(names, result if len(names) > 1 else (result,), strict=True))
+
+
+# -- torques ----------------------------------------------------------------------------------------------------------
+
+
+def _wrenches(setting: Setting, wrench) -> list[Spatial] | None:
+    """The wrench as seen by every prepared link; none if it acts on the base."""
+    if wrench is None:
+        return None
+    links = setting.links()
+    body, pose = setting.target()
+    loads = [zero_spatial() for _ in links]
+    if body >= 0:
+        loads[body] = kinematics.wrench_on_link(links, wrench, body, pose)
+    return loads
+
+
+def _inverse(method: Callable[..., list[Scalar]]):
+    def run(setting: Setting, q, qd, qdd, wrench=None):
+        links = setting.links()
+        tau = method(links, q, qd, qdd, _wrenches(setting, wrench))
+        tau = _sum(tau, joint_terms.rotor_torques(links, qdd))
+        return _sum(tau, joint_terms.friction(links, qd)) if setting.friction else tau
+
+    return run
+
+
+def _sum(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _difference(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return [x - y for x, y in zip(a, b, strict=True)]
+
+
+def _zeros(like: Sequence[Scalar]) -> list[Scalar]:
+    return [0.0] * len(like)
+
+
+def _gravity(setting: Setting, q):
+    return newton_euler.inverse_dynamics(setting.links(), q, _zeros(q), _zeros(q))
+
+
+def _gravity_compound(setting: Setting, q):
+    return compound_link.gravity_torques(setting.links(), q)
+
+
+def _velocity(setting: Setting, q, qd):
+    return velocity_torques.velocity_torques(setting.links(), q, qd)
+
+
+def _bias(setting: Setting, q, qd):
+    return newton_euler.inverse_dynamics(setting.links(), q, qd, _zeros(q))
+
+
+# -- motion -----------------------------------------------------------------------------------------------------------
+
+
+def _net(setting: Setting, qd, tau):
+    """Torques less friction."""
+    return _difference(tau, joint_terms.friction(setting.links(), qd)) if setting.friction else list(tau)
+
+
+def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
+    return kalman.forward_dynamics(setting.links(), q, qd, _net(setting, qd, tau), _wrenches(setting, wrench))
+
+
+def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
+    links = setting.links()
+    M = joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q))
+    bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(q), _wrenches(setting, wrench))
+    return factorised.solve(links, M, _difference(_net(setting, qd, tau), bias))
+
+
+def _forward_gradient(preconditioned: bool):
+    def run(setting: Setting, q, qd, tau, wrench=None, start=None):
+        tolerance = setting.tolerance or conjugate_gradient.DEFAULT_TOLERANCE[setting.dtype]
+        return conjugate_gradient.forward_dynamics(
+            setting.links(),
+            q,
+            qd,
+            _net(setting, qd, tau),
+            _wrenches(setting, wrench),
+            preconditioned=preconditioned,
+            tolerance=tolerance,
+            limit=setting.limit,
+            start=start,
+        )
+
+    return run
+
+
+# -- matrices ---------------------------------------------------------------------------------------------------------
+
+
+def _mass(method):
+    def run(setting: Setting, q):
+        links = setting.links()
+        return joint_terms.add_rotor_inertia(links, method(links, q))
+
+    return run
+
+
+def _mass_by_columns(links: Mechanism, q):
+    """n inverse dynamics with unit accelerations, without velocities and gravity."""
+    n = len(links)
+    weightless = Mechanism(links.name, links.links, zero_spatial().linear, links.base)
+    columns = [
+        newton_euler.inverse_dynamics(weightless, q, _zeros(q), [1.0 if i == j else 0.0 for i in range(n)])
+        for j in range(n)
+    ]
+    return [[columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
+
+
+def _inverse_mass_compound(setting: Setting, q):
+    links = setting.links()
+    return factorised.invert(links, joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q)))
+
+
+def _vector(name: str):
+    return lambda model: {name: (model.dof,)}
+
+
+def _square(name: str):
+    return lambda model: {name: (model.dof, model.dof)}
+
+
+FUNCTIONS: dict[str, Function] = {
+    function.name: function
+    for function in (
+        Function(
+            "inverse_dynamics",
+            ("q", "qd", "qdd"),
+            _vector("tau"),
+            {
+                "newton_euler": _inverse(newton_euler.inverse_dynamics),
+                "boundary_value": _inverse(boundary_value.inverse_dynamics),
+                "gibbs_appell": _inverse(gibbs_appell.inverse_dynamics),
+                "compound_link": _inverse(compound_link.inverse_dynamics),
+            },
+            "joint torques for a motion",
+        ),
+        Function(
+            "forward_dynamics",
+            ("q", "qd", "tau"),
+            _vector("qdd"),
+            {"kalman": _forward_kalman, "compound_link": _forward_compound},
+            "joint accelerations for torques",
+        ),
+        Function(
+            "iterated_forward_dynamics",
+            ("q", "qd", "tau"),
+            lambda model: {"qdd": (model.dof,), "residual": (), "iterations": ()},
+            {
+                "conjugate_gradient": _forward_gradient(False),
+                "preconditioned_conjugate_gradient": _forward_gradient(True),
+            },
+            "joint accelerations by conjugate gradients, with the squared relative residual",
+        ),
+        Function(
+            "mass_matrix",
+            ("q",),
+            _square("mass_matrix"),
+            {
+                "compound_link": _mass(compound_link.mass_matrix),
+                "covariance": _mass(kalman.mass_matrix),
+                "newton_euler": _mass(_mass_by_columns),
+            },
+            "mass matrix, rotor inertias included",
+        ),
+        Function(
+            "inverse_mass_matrix",
+            ("q",),
+            _square("inverse_mass_matrix"),
+            {
+                "kalman": lambda setting, q: kalman.inverse_mass_matrix(setting.links(), q),
+                "compound_link": _inverse_mass_compound,
+            },
+            "inverse of the mass matrix",
+        ),
+        Function(
+            "gravity_torques",
+            ("q",),
+            _vector("tau"),
+            {"newton_euler": _gravity, "compound_link": _gravity_compound},
+            "torques that hold the robot against gravity",
+        ),
+        Function(
+            "velocity_torques",
+            ("q", "qd"),
+            _vector("tau"),
+            {"velocity_recursion": _velocity},
+            "Coriolis and centrifugal torques",
+        ),
+        Function("bias_torques", ("q", "qd"), _vector("tau"), {"newton_euler": _bias}, "velocity and gravity torques"),
+        Function(
+            "coriolis_matrix",
+            ("q", "qd"),
+            _square("coriolis_matrix"),
+            {"christoffel": lambda setting, q, qd: coriolis.coriolis_matrix(setting.links(), q, qd)},
+            "Coriolis matrix C with Ṁ − 2C skew",
+        ),
+        Function(
+            "christoffel",
+            ("q",),
+            lambda model: {"christoffel": (model.dof, model.dof, model.dof)},
+            {"christoffel": lambda setting, q: coriolis.christoffel(setting.links(), q)},
+            "Christoffel's symbols D_ijk",
+        ),
+        Function(
+            "kinetic_energy",
+            ("q", "qd"),
+            lambda model: {"kinetic_energy": ()},
+            {"spatial": lambda setting, q, qd: energy.kinetic_energy(setting.links(), q, qd)},
+            "kinetic energy, rotors included",
+        ),
+        Function(
+            "potential_energy",
+            ("q",),
+            lambda model: {"potential_energy": ()},
+            {"spatial": lambda setting, q: energy.potential_energy(setting.links(), q)},
+            "potential energy",
+        ),
+        Function(
+            "pose",
+            ("q",),
+            lambda model: {"pose": (4, 4)},
+            {"kinematics": lambda setting, q: kinematics.pose(setting.links(), q, *setting.target())},
+            "pose of a frame in the base frame",
+        ),
+        Function(
+            "jacobian",
+            ("q",),
+            lambda model: {"jacobian": (6, model.dof)},
+            {"kinematics": lambda setting, q: kinematics.jacobian(setting.links(), q, *setting.target())},
+            "Jacobian of a frame, angular then linear",
+        ),
+        Function(
+            "velocity",
+            ("q", "qd"),
+            lambda model: {"velocity": (6,)},
+            {"kinematics": lambda setting, q, qd: kinematics.velocity(setting.links(), q, qd, *setting.target())},
+            "velocity of a frame, angular then linear",
+        ),
+        Function(
+            "regressor",
+            ("q", "qd", "qdd"),
+            lambda model: {"regressor": (model.dof, len(model.parameter_labels))},
+            {
+                "newton_euler": lambda setting, q, qd, qdd: regressor.regressor(
+                    setting.links(), q, qd, qdd, setting.model.asymmetric_friction
+                )
+            },
+            "torques per parameter",
+        ),
+    )
+}
+
+
+def function_named(name: str) -> Function:
+    """The function of this name; an unknown name lists the valid ones."""
+    if name not in FUNCTIONS:
+        raise UnknownNameError(f"no function {name!r}; {suggest(name, FUNCTIONS)}")
+    return FUNCTIONS[name]

@@ -1,0 +1,64 @@
+"""Robots from names, files and generators."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from linkwise.model import Model
+from linkwise.robot import Robot
+
+
+def robots() -> tuple[str, ...]:
+    """Names of the bundled robots, each of which ``load`` takes."""
+    from linkwise.model import files
+
+    return tuple(files.bundled_names())
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    gravity: Sequence[float] | None = None,
+    lock: Mapping[str, float] | None = None,
+    strict: bool = False,
+) -> Robot:
+    """A robot from a bundled name or a file: .urdf, .xml (MJCF or URDF), .toml (DH or modified DH), .spec (1992 format).
+
+    ``gravity`` [m/s²] in the base frame, shape (3,), replaces the file's; ``lock`` fixes joints at positions [rad or m];
+    ``strict`` makes physically impossible inertias an error instead of a warning.
+    """
+    from linkwise.model import files
+
+    return Robot.from_model(files.read(source, gravity=gravity, lock=lock, strict=strict))
+
+
+def save(robot: Model, path: str | os.PathLike[str]) -> None:
+    """Write a robot as .urdf or .toml; the file appears whole or not at all."""
+    from linkwise.model import files
+
+    files.save(robot, path)
+
+
+def planar_chain(n: int, **options) -> Robot:
+    """n equal links in a vertical plane, see ``linkwise.model.generators.planar_chain``."""
+    from linkwise.model import generators
+
+    return Robot.from_model(generators.planar_chain(n, **options))
+
+
+def random_robot(seed: int, dof: int, *, tree: bool = False, joints: str = "RP", **options) -> Robot:
+    """A physically possible robot with arbitrary axes and poses, the same for the same seed.
+
+    ``tree``: arbitrary parents instead of a chain; ``joints``: the joint types to draw from, "R", "P" or "RP".
+    """
+    from linkwise.model import generators
+
+    return Robot.from_model(generators.random_model(seed, dof, tree=tree, joints=joints, **options))
+
+
+def general_chain(n: int, *, seed: int = 0, twists: str = "general", **options) -> Robot:
+    """A chain of general links (free α, a, d and ten parameters each), as in the papers' operation counts."""
+    from linkwise.model import generators
+
+    return Robot.from_model(generators.general_chain(n, seed=seed, twists=twists, **options))

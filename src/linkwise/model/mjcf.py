@@ -1,0 +1,235 @@
+"""MJCF, MuJoCo's format, for arms: nested bodies with hinge and slide joints.
+
+Read: bodies and <frame>s with every way to write an orientation, several joints in one body, joint ``pos`` and ``ref``,
+<inertial>, inertia from geoms that are simple solids, default classes, ``armature`` (rotor inertia), ``damping`` (viscous
+friction), ``frictionloss`` (Coulomb friction), ranges, gravity, sites (as frames), linear joint equalities (as mimic
+data). Actuators, contacts, sensors, keyframes and the like do not belong to the arm's equation of motion and are
+left out. What would change it and cannot be represented (springs, gravity compensation, tendons with stiffness, closed
+loops, ball and free joints, meshes without <inertial>) is refused by name. No other file is ever opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.inertia import Inertia
+from linkwise.model.mjcf_constraints import check_sections, read_mimics, refuse_includes
+from linkwise.model.mjcf_defaults import Defaults
+from linkwise.model.mjcf_geom import geom_inertia
+from linkwise.model.mjcf_joint import MjcfJoint, check_attributes, read_joint
+from linkwise.model.mjcf_settings import read_settings
+from linkwise.model.model import Frame, Joint, Link, Model, suggest
+from linkwise.model.transform import Transform
+from linkwise.model.xml import Element, parse_xml
+
+WORLD = "world"
+POSE = ("pos", "quat", "axisangle", "xyaxes", "zaxis", "euler")
+BODY_ATTRIBUTES = ("name", "childclass", "mocap", "user", "gravcomp", "fuse", "simple", "sleep", *POSE)
+FRAME_ATTRIBUTES = ("name", "childclass", *POSE)
+INERTIAL_ATTRIBUTES = ("mass", "diaginertia", "fullinertia", *POSE)
+IN_BODY = ("inertial", "joint", "freejoint", "geom", "site", "camera", "light", "body", "frame", "plugin")
+
+
+def read_mjcf(data: bytes, where: str) -> Model:
+    """The robot of an MJCF file; ``where`` (usually the file's name) begins every error message."""
+    root = parse_xml(data, where)
+    if root.tag != "mujoco":
+        raise root.error("the root element of an MJCF file is <mujoco>")
+    refuse_includes(root)
+    return _Reader(root, where).model()
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A child of a body, with the pose and the class of the <frame>s around it."""
+
+    element: Element
+    frame: Transform
+    childclass: str | None
+
+
+class _Reader:
+    def __init__(self, root: Element, where: str):
+        self.root, self.where = root, where
+        self.settings = read_settings(root)
+        self.defaults = Defaults(root)
+        self.links = [Link(WORLD)]
+        self.joints: list[Joint] = []
+        self.frames: list[Frame] = []
+        self.named: dict[str, MjcfJoint] = {}
+        self.taken = {WORLD, *(element.get("name") for element in root.iter())}
+
+    def model(self) -> Model:
+        check_sections(self.root, self.defaults, self.settings)
+        for section in self.root:
+            if section.tag == "worldbody":
+                for item in self._items(section, Transform.identity(), None):
+                    if item.element.tag == "body":
+                        self._body(item, WORLD, moving=False)
+                    elif item.element.tag in ("joint", "freejoint", "inertial"):
+                        raise item.element.error("the world has no joints and no inertia")
+                    elif item.element.tag == "site":
+                        self._site(item, WORLD)
+        mimics = read_mimics(self.root, self.defaults, self.settings, self.named)
+        joints = [replace(joint, mimic=mimics.get(joint.name)) for joint in self.joints]
+        try:
+            return Model(
+                self.root.get("model", "MuJoCo Model"),
+                self.links,
+                joints,
+                gravity=self.settings.gravity,
+                frames=self._unique_frames(),
+            )
+        except ModelError as error:
+            raise ModelError(f"{self.where}: {error}") from None
+
+    def _items(self, parent: Element, frame: Transform, childclass: str | None) -> Iterator[_Item]:
+        """The children of a body in the order of the file; <frame>s are gone through, not given."""
+        for child in parent:
+            if child.tag not in IN_BODY:
+                raise child.error(f"unknown element in a body; {suggest(child.tag, IN_BODY)}")
+            if child.tag == "frame":
+                check_attributes(child, FRAME_ATTRIBUTES)
+                yield from self._items(child, frame @ self.settings.pose(child), child.get("childclass", childclass))
+            else:
+                yield _Item(child, frame, childclass)
+
+    def _body(self, item: _Item, parent: str, moving: bool) -> None:
+        body = item.element
+        check_attributes(body, BODY_ATTRIBUTES)
+        name = body.get("name") or self._new_name("body")
+        items = list(self._items(body, Transform.identity(), body.get("childclass", item.childclass)))
+        for inner in items:
+            if inner.element.tag == "freejoint":
+                raise inner.element.error("free joints are not supported (a floating base is not an arm)")
+            if inner.element.tag == "plugin":
+                raise inner.element.error("plugins are not supported")
+        joints = [inner for inner in items if inner.element.tag == "joint"]
+        moving = moving or bool(joints)
+        if moving and body.number("gravcomp", 0.0) != 0:
+            raise body.error(f"gravcomp={body.get('gravcomp')!r}: gravity compensation is not supported")
+        self._connect(name, parent, item.frame @ self.settings.pose(body), joints)
+        self.links.append(Link(name, self._inertia(body, items, moving)))
+        for inner in items:
+            if inner.element.tag == "site":
+                self._site(inner, name)
+            elif inner.element.tag == "body":
+                self._body(inner, name, moving)
+
+    def _connect(self, body: str, parent: str, pose: Transform, joints: list[_Item]) -> None:
+        """From the parent to the body, through as many joints as the body has.
+
+        MuJoCo's joints of one body act one after the other, each turning about an axis through its own anchor. Here a
+        joint's axis passes through the origin of its child, so every joint but a last one with its anchor in the
+        body's origin gets a massless link of its own, which has the body's axes and the joint's anchor.
+        """
+        at = np.zeros(3)  # the origin of the link reached so far, in the axes of the body
+        for k, item in enumerate(joints):
+            given = self.defaults.resolve(item.element, item.childclass)
+            joint = read_joint(given, item.frame, self.settings)
+            name = given.get("name") or self._new_name(f"{body}_joint")
+            if joint.type == "revolute":
+                pose, at = pose @ Transform(np.eye(3), joint.anchor - at), joint.anchor
+            last = k == len(joints) - 1 and not at.any()
+            child = body if last else self._new_name(f"{body}_{name}")
+            self.joints.append(
+                Joint(
+                    name=name,
+                    type=joint.type,
+                    parent=parent,
+                    child=child,
+                    origin=pose @ _displacement(joint, -joint.ref),
+                    axis=joint.axis,
+                    limits=joint.limits,
+                    rotor_inertia=joint.rotor_inertia,
+                    viscous_friction=joint.viscous_friction,
+                    coulomb_friction=(joint.coulomb_friction, joint.coulomb_friction),
+                )
+            )
+            self.named[name] = joint
+            if last:
+                return
+            self.links.append(Link(child))
+            parent, pose = child, Transform.identity()
+        if joints:
+            pose = Transform(np.eye(3), -at)
+        self.joints.append(Joint(self._new_name(f"{body}_fixed"), "fixed", parent, body, pose))
+
+    # -- inertia --------------------------------------------------------------------------------------------------
+
+    def _inertia(self, body: Element, items: list[_Item], moving: bool) -> Inertia:
+        """What <inertial> states, or what the geoms add up to; a body that cannot move needs neither."""
+        stated = [self._from_inertial(item) for item in items if item.element.tag == "inertial"]
+        if len(stated) > 1:
+            raise body.error("it has more than one <inertial>")
+        if not moving:
+            return stated[0] if stated else Inertia()
+        mode = self.settings.inertiafromgeom
+        if mode == "true" or (mode == "auto" and not stated):
+            solids = [self._solid(item) for item in items if item.element.tag == "geom"]
+            counted = [solid for solid in solids if solid is not None]
+            stated = [sum(counted[1:], start=counted[0])] if counted else stated
+        return self._checked(body, stated[0] if stated else Inertia())
+
+    def _solid(self, item: _Item) -> Inertia | None:
+        return geom_inertia(self.defaults.resolve(item.element, item.childclass), item.frame, self.settings)
+
+    def _from_inertial(self, item: _Item) -> Inertia:
+        inertial = item.element
+        check_attributes(inertial, INERTIAL_ATTRIBUTES)
+        inertial.text_of("pos")
+        mass = inertial.number("mass")
+        full, diagonal = "fullinertia" in inertial.keys(), "diaginertia" in inertial.keys()
+        if full and (diagonal or any(key in inertial.keys() for key in POSE[1:])):
+            raise inertial.error("fullinertia excludes diaginertia and an orientation")
+        pose = self.settings.pose(inertial)
+        if full:
+            xx, yy, zz, xy, xz, yz = inertial.numbers("fullinertia", 6)
+            moments = (xx, xy, xz, yy, yz, zz)
+        else:
+            moments = inertial.numbers("diaginertia", 3) if diagonal else (0.0, 0.0, 0.0)
+        pose = item.frame @ pose
+        return Inertia.from_com(mass, pose.translation, moments, pose.rotation)
+
+    def _checked(self, body: Element, inertia: Inertia) -> Inertia:
+        """Refuse where the <compiler> would have changed this inertia."""
+        settings = self.settings
+        moments = np.linalg.eigvalsh(inertia.matrix_about_com)
+        if inertia.mass < settings.boundmass or moments[0] < settings.boundinertia:
+            raise body.error("boundmass or boundinertia of the <compiler> would change its inertia: not supported")
+        if settings.balanceinertia and moments[0] + moments[1] < moments[2] * (1 - 1e-9):
+            raise body.error("balanceinertia of the <compiler> would change its inertia: not supported")
+        return inertia
+
+    # -- names ----------------------------------------------------------------------------------------------------
+
+    def _site(self, item: _Item, link: str) -> None:
+        site = self.defaults.resolve(item.element, item.childclass)
+        if site.get("name") and "fromto" not in site.keys():
+            self.frames.append(Frame(site.text_of("name"), link, item.frame @ self.settings.pose(site)))
+
+    def _unique_frames(self) -> list[Frame]:
+        """MuJoCo lets a site have the name of a body; here both are frames."""
+        taken = {link.name for link in self.links}
+        return [
+            Frame(f"{frame.name}_site" if frame.name in taken else frame.name, frame.link, frame.pose)
+            for frame in self.frames
+        ]
+
+    def _new_name(self, stem: str) -> str:
+        """The stem, with a number where the file (or this reader) has used it already."""
+        name, number = stem, 1
+        while name in self.taken:
+            number += 1
+            name = f"{stem}{number}"
+        self.taken.add(name)
+        return name
+
+
+def _displacement(joint: MjcfJoint, q: float) -> Transform:
+    """The motion of a joint by q from where the file draws it."""
+    return Transform.about(joint.axis, q) if joint.type == "revolute" else Transform.along(joint.axis, q)

@@ -1,0 +1,97 @@
+"""The inertia of a body that an MJCF file describes by the solids it consists of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from linkwise.model.inertia import Inertia
+from linkwise.model.mjcf_settings import Settings, flag, from_z_to, unit
+from linkwise.model.transform import Transform
+from linkwise.model.xml import Element
+
+WATER = 1000.0  # MuJoCo's density where none is given [kg/m³]
+SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}  # numbers that a solid needs
+
+
+def geom_inertia(geom: Element, frame: Transform, settings: Settings) -> Inertia | None:
+    """The inertia in the body's frame of one <geom> (with its defaults); None if it does not count as mass."""
+    low, high = settings.inertiagrouprange
+    if not low <= geom.number("group", 0.0) <= high:
+        return None
+    kind = geom.get("type", "sphere")
+    mass = geom.number("mass") if "mass" in geom.keys() else None
+    density = geom.number("density", WATER)
+    if mass == 0 or (mass is None and density == 0):
+        return None
+    if kind not in SIZES or "mesh" in geom.keys():
+        what = "a mesh" if "mesh" in geom.keys() or kind == "mesh" else f"type {kind!r}"
+        raise geom.error(
+            f"the body has no <inertial>, and the inertia of {what} is not computed here; "
+            "add an <inertial>, or give the geom mass='0'"
+        )
+    if flag(geom, "shellinertia", False):
+        raise geom.error("shellinertia is not supported; add an <inertial> to the body")
+    pose, size = _place(geom, kind, settings)
+    volume = _volume(kind, size)
+    if mass is None:
+        mass = density * volume
+    if mass < 0:
+        raise geom.error(f"its mass {mass:g} is negative")
+    return Inertia.from_com(mass, (0, 0, 0), _moments(kind, size, mass)).expressed_in(frame @ pose)
+
+
+def _place(geom: Element, kind: str, settings: Settings) -> tuple[Transform, Sequence[float]]:
+    """The pose of the solid in the body, and its sizes (half lengths and radii)."""
+    given = len(geom.text_of("size").split())
+    size = list(geom.numbers("size", given))
+    if "fromto" not in geom.keys():
+        if given < SIZES[kind]:
+            raise geom.error(f"size: a {kind} needs {SIZES[kind]} numbers, got {given}")
+        pose = settings.pose(geom)
+    else:
+        if kind == "sphere":
+            raise geom.error("fromto: a sphere has no ends")
+        ends = np.array(geom.numbers("fromto", 6))
+        along = ends[:3] - ends[3:]
+        half = float(np.linalg.norm(along)) / 2
+        if given < SIZES[kind] - 1:
+            raise geom.error(f"size: a {kind} with fromto needs {SIZES[kind] - 1} numbers, got {given}")
+        size = [*size[: SIZES[kind] - 1], half]
+        pose = Transform(from_z_to(unit(geom, "fromto", along)), (ends[:3] + ends[3:]) / 2)
+    size = size[: SIZES[kind]]
+    if min(size) <= 0:
+        raise geom.error(f"size: expected positive numbers, got {geom.get('size')!r}")
+    return pose, size
+
+
+def _volume(kind: str, size: Sequence[float]) -> float:
+    if kind == "box":
+        return 8 * size[0] * size[1] * size[2]
+    if kind == "ellipsoid":
+        return 4 / 3 * math.pi * size[0] * size[1] * size[2]
+    r = size[0]
+    ball = 4 / 3 * math.pi * r**3
+    if kind == "sphere":
+        return ball
+    tube = 2 * math.pi * r**2 * size[1]
+    return tube if kind == "cylinder" else tube + ball
+
+
+def _moments(kind: str, size: Sequence[float], mass: float) -> tuple[float, float, float]:
+    """Principal moments about the centre, along the solid's axes."""
+    if kind in ("box", "ellipsoid"):
+        share = mass / (3 if kind == "box" else 5)
+        x, y, z = (s * s for s in size)
+        return share * (y + z), share * (x + z), share * (x + y)
+    r = size[0]
+    if kind == "sphere":
+        both = 2 / 5 * mass * r**2
+        return both, both, both
+    half = size[1]
+    caps = 0.0 if kind == "cylinder" else mass * 2 * r / (2 * r + 3 * half)  # mass of the two half balls
+    tube = mass - caps
+    across = tube * (r**2 / 4 + half**2 / 3) + caps * (2 / 5 * r**2 + half**2 + 3 / 4 * half * r)
+    return across, across, tube * r**2 / 2 + caps * 2 / 5 * r**2

@@ -1,0 +1,107 @@
+"""One <joint> of an MJCF file, with its defaults, as numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.model.mjcf_settings import Settings, unit
+from linkwise.model.model import Limits, suggest
+from linkwise.model.transform import Transform
+from linkwise.model.xml import Element
+
+TYPES = {"hinge": "revolute", "slide": "prismatic"}
+ATTRIBUTES = (
+    *("name", "class", "type", "group", "pos", "axis", "springdamper", "solreflimit", "solimplimit", "solreffriction"),
+    *("solimpfriction", "stiffness", "range", "limited", "actuatorfrcrange", "actuatorfrclimited", "actuatorgravcomp"),
+    *("margin", "ref", "springref", "springyield", "armature", "damping", "frictionloss", "user"),
+)
+
+
+@dataclass(frozen=True)
+class MjcfJoint:
+    """``anchor`` [m] and ``axis`` are in the body's frame; ``ref`` is the coordinate of the pose that the file draws."""
+
+    type: str
+    axis: tuple[float, float, float]
+    anchor: np.ndarray
+    ref: float
+    limits: Limits
+    rotor_inertia: float
+    viscous_friction: float
+    coulomb_friction: float
+
+
+def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoint:
+    """From an element with its defaults; ``frame`` is the pose of the <frame> around it in the body."""
+    check_attributes(joint, ATTRIBUTES)
+    kind = joint.get("type", "hinge")
+    if kind not in TYPES:
+        raise joint.error(
+            f"type {kind!r} is not supported; expected {' or '.join(TYPES)}"
+            + (" (a floating base is not an arm)" if kind == "free" else "")
+        )
+    _no_spring(joint, settings)
+    own_axis = joint.numbers("axis", 3) if "axis" in joint.keys() else (0.0, 0.0, 1.0)
+    pos = joint.numbers("pos", 3) if "pos" in joint.keys() else (0.0, 0.0, 0.0)
+    hinge = kind == "hinge"
+    ref = joint.number("ref", 0.0)
+    x, y, z = (frame.rotation @ unit(joint, "axis", own_axis)).tolist()
+    return MjcfJoint(
+        type=TYPES[kind],
+        axis=(x, y, z),
+        anchor=frame.rotation @ np.array(pos) + frame.translation,
+        ref=settings.angle(ref) if hinge else ref,
+        limits=_limits(joint, hinge, settings),
+        rotor_inertia=joint.number("armature", 0.0),
+        viscous_friction=_damping(joint) if settings.dampers else 0.0,
+        coulomb_friction=joint.number("frictionloss", 0.0) if settings.frictionloss else 0.0,
+    )
+
+
+def _no_spring(joint: Element, settings: Settings) -> None:
+    if settings.springs and any(coefficients(joint, "stiffness")):
+        raise joint.error(f"stiffness={joint.get('stiffness')!r}: springs at joints are not supported")
+    if any(coefficients(joint, "springdamper")):
+        raise joint.error("springdamper: springs at joints are not supported")
+
+
+def _damping(joint: Element) -> float:
+    linear, *higher = (*coefficients(joint, "damping"), 0.0)
+    if any(higher):
+        raise joint.error(f"damping={joint.get('damping')!r}: only damping linear in the speed is supported")
+    return linear
+
+
+def _limits(joint: Element, hinge: bool, settings: Settings) -> Limits:
+    lower, upper, effort = -math.inf, math.inf, math.inf
+    if _is_limited(joint, "range", "limited", settings):
+        lower, upper = joint.numbers("range", 2)
+        if hinge:
+            lower, upper = settings.angle(lower), settings.angle(upper)
+    if _is_limited(joint, "actuatorfrcrange", "actuatorfrclimited", settings):
+        effort = max(abs(force) for force in joint.numbers("actuatorfrcrange", 2))
+    return Limits(lower, upper, effort=effort)
+
+
+def _is_limited(joint: Element, values: str, switch: str, settings: Settings) -> bool:
+    limited = joint.get(switch, "auto")
+    if limited not in ("true", "false", "auto"):
+        raise joint.error(f"{switch}={limited!r}: expected true, false or auto")
+    if limited == "auto":
+        return settings.autolimits and values in joint.keys()
+    return limited == "true"
+
+
+def coefficients(element: Element, key: str) -> tuple[float, ...]:
+    """An attribute of one or more numbers; none when it is absent."""
+    return element.numbers(key, len(element.text_of(key).split())) if key in element.keys() else ()
+
+
+def check_attributes(element: Element, valid: tuple[str, ...]) -> None:
+    """A misspelt attribute would silently leave its default in force."""
+    for key in element.keys():
+        if key not in valid:
+            raise element.error(f"unknown attribute {key!r}; {suggest(key, valid)}")

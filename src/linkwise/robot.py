@@ -1,0 +1,229 @@
+"""The robot as users meet it: a model whose methods pick a kernel and call it.
+
+Equation of motion and signs, for all methods: M(q) q̈ + c(q, q̇) + g(q) + friction = τ + Jᵀ w. A wrench w = (moment,
+force) acts *on* the robot at the origin of a frame, in that frame's own axes. SI units and radians. Every argument has
+shape (..., n): leading batch axes broadcast together as in NumPy. float64, or float32 when all inputs are float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise import diagnose
+from linkwise.algorithms import conjugate_gradient
+from linkwise.errors import ConvergenceError, UnknownNameError
+from linkwise.functions import FUNCTIONS, Setting, function_named
+from linkwise.kernels import evaluate
+from linkwise.model import Model
+from linkwise.model.model import suggest
+
+ITERATED = "iterated_forward_dynamics"
+
+
+@dataclass(frozen=True)
+class Iterations:
+    """What a conjugate-gradient solution did: q̈, the relative residual after each iteration, whether it converged."""
+
+    qdd: np.ndarray
+    residuals: tuple[float, ...]
+    converged: bool
+
+    @property
+    def count(self) -> int:
+        return len(self.residuals) - 1
+
+
+class Robot(Model):
+    """A robot and its dynamics. Make one with ``linkwise.load``."""
+
+    @classmethod
+    def from_model(cls, model: Model) -> Robot:
+        return cls(**model._parts())
+
+    # -- torques --------------------------------------------------------------------------------------------------
+
+    def inverse_dynamics(
+        self, q, qd, qdd, *, algorithm=None, wrench=None, wrench_frame=None, friction=True, out=None, threads=None
+    ) -> np.ndarray:
+        """Joint torques τ [N·m or N], shape (..., n), for positions q [rad or m], velocities qd and accelerations qdd.
+
+        ``algorithm``: newton_euler (default), boundary_value, gibbs_appell, compound_link. ``wrench`` (..., 6) =
+        (moment [N·m], force [N]) acts on the robot at ``wrench_frame`` (default: the only leaf). ``friction`` covers
+        viscous and Coulomb terms; rotor inertia always counts.
+        """
+        given = {"q": q, "qd": qd, "qdd": qdd}
+        return self._torque_like("inverse_dynamics", given, algorithm, wrench, wrench_frame, friction, out, threads)
+
+    def forward_dynamics(
+        self,
+        q,
+        qd,
+        tau,
+        *,
+        algorithm=None,
+        wrench=None,
+        wrench_frame=None,
+        friction=True,
+        out=None,
+        threads=None,
+        tolerance: float | None = None,
+        limit: int | None = None,
+        start=None,
+    ) -> np.ndarray:
+        """Joint accelerations q̈ [rad/s² or m/s²], shape (..., n), for torques tau [N·m or N].
+
+        ``algorithm``: kalman (default), compound_link (mass matrix and a factorised solve), conjugate_gradient,
+        preconditioned_conjugate_gradient; the last two take ``tolerance`` (relative residual, 1e-12), ``limit``
+        (iterations, 10 n) and ``start`` (a warm start, (..., n)). A singular mass matrix raises SingularError naming
+        the joint; an iteration that does not converge raises ConvergenceError with its residual.
+        """
+        given = {"q": q, "qd": qd, "tau": tau}
+        if algorithm not in FUNCTIONS[ITERATED].algorithms:
+            if algorithm not in (None, *FUNCTIONS["forward_dynamics"].algorithms):
+                valid = self.algorithms("forward_dynamics")
+                raise UnknownNameError(f"algorithm: no {algorithm!r}; {suggest(algorithm, valid)}")
+            if tolerance is not None or limit is not None or start is not None:
+                raise TypeError("tolerance, limit and start belong to the conjugate-gradient algorithms")
+            return self._torque_like("forward_dynamics", given, algorithm, wrench, wrench_frame, friction, out, threads)
+        setting = Setting(
+            self,
+            friction=friction,
+            frame=wrench_frame,
+            wrench=wrench is not None,
+            tolerance=tolerance,
+            limit=limit,
+            start=start is not None,
+        )
+        if wrench is not None:
+            given["wrench"] = wrench
+        if start is not None:
+            given["start"] = start
+        qdd, residual, _ = evaluate(ITERATED, setting, algorithm, given, (out, None, None) if out is not None else None, threads)
+        self._check_convergence(qdd, residual, tolerance, given)
+        return qdd
+
+    def gravity_torques(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
+        """Torques that hold the robot still against gravity, g(q) [N·m or N], shape (..., n)."""
+        return evaluate("gravity_torques", Setting(self), algorithm, {"q": q}, out, threads)
+
+    def velocity_torques(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+        """Coriolis and centrifugal torques c(q, q̇) [N·m or N], shape (..., n)."""
+        return evaluate("velocity_torques", Setting(self), None, {"q": q, "qd": qd}, out, threads)
+
+    def bias_torques(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+        """c(q, q̇) + g(q) [N·m or N], shape (..., n): torques at zero acceleration, without friction."""
+        return evaluate("bias_torques", Setting(self), None, {"q": q, "qd": qd}, out, threads)
+
+    # -- matrices -------------------------------------------------------------------------------------------------
+
+    def mass_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
+        """Mass matrix M(q), rotor inertias included, shape (..., n, n), symmetric.
+
+        ``algorithm``: compound_link (default), covariance, newton_euler (n unit accelerations).
+        """
+        return evaluate("mass_matrix", Setting(self), algorithm, {"q": q}, out, threads)
+
+    def inverse_mass_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
+        """M(q)⁻¹, shape (..., n, n), symmetric. ``algorithm``: kalman (default), compound_link."""
+        result = evaluate("inverse_mass_matrix", Setting(self), algorithm, {"q": q}, out, threads)
+        diagnose.singular(self, result, {"q": q})
+        return result
+
+    def coriolis_matrix(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+        """C(q, q̇) from Christoffel's symbols, shape (..., n, n): C q̇ = velocity torques and Ṁ − 2C is skew."""
+        return evaluate("coriolis_matrix", Setting(self), None, {"q": q, "qd": qd}, out, threads)
+
+    def christoffel(self, q, *, out=None, threads=None) -> np.ndarray:
+        """D_ijk of Izaguirre's (1), shape (..., n, n, n), symmetric in j and k: c_i = Σ_jk D_ijk q̇_j q̇_k."""
+        return evaluate("christoffel", Setting(self), None, {"q": q}, out, threads)
+
+    def regressor(self, q, qd, qdd, *, out=None, threads=None) -> np.ndarray:
+        """Y with Y @ robot.parameters = τ, shape (..., n, parameters); columns as in ``parameter_labels``."""
+        return evaluate("regressor", Setting(self), None, {"q": q, "qd": qd, "qdd": qdd}, out, threads)
+
+    # -- energy and kinematics ------------------------------------------------------------------------------------
+
+    def kinetic_energy(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+        """½ q̇ᵀ M q̇ [J], shape (...); rotors included."""
+        return evaluate("kinetic_energy", Setting(self), None, {"q": q, "qd": qd}, out, threads)
+
+    def potential_energy(self, q, *, out=None, threads=None) -> np.ndarray:
+        """Potential energy [J], shape (...), zero for masses in the base frame's origin."""
+        return evaluate("potential_energy", Setting(self), None, {"q": q}, out, threads)
+
+    def pose(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
+        """Pose of a frame in the base frame, shape (..., 4, 4) [m]; default frame: the only leaf."""
+        return evaluate("pose", Setting(self, frame=self._frame(frame)), None, {"q": q}, out, threads)
+
+    def jacobian(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
+        """Jacobian of a frame, shape (..., 6, n): rows angular then linear velocity of its origin, in base axes."""
+        return evaluate("jacobian", Setting(self, frame=self._frame(frame)), None, {"q": q}, out, threads)
+
+    def velocity(self, q, qd, frame=None, *, out=None, threads=None) -> np.ndarray:
+        """Velocity of a frame, shape (..., 6): angular [rad/s], then linear of its origin [m/s], in base axes."""
+        return evaluate("velocity", Setting(self, frame=self._frame(frame)), None, {"q": q, "qd": qd}, out, threads)
+
+    # -- inside the algorithms ------------------------------------------------------------------------------------
+
+    def algorithms(self, function: str) -> tuple[str, ...]:
+        """Names that may be passed as ``algorithm=`` to this function, the default first."""
+        names = tuple(function_named(function).algorithms)
+        return names + tuple(FUNCTIONS[ITERATED].algorithms) if function == "forward_dynamics" else names
+
+    def filter(self, q, qd, tau, *, friction=True) -> diagnose.FilterStates:
+        """The Kalman filter of one state, joint by joint: P, D, gains, innovations, predicted states, costates."""
+        return diagnose.filter_states(self, q, qd, tau, friction)
+
+    def acceleration_parts(self, q, qd, tau, *, friction=True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rodriguez (10.2): the parts of q̈ due to torques (less friction), bias forces, and bias accelerations with
+        gravity; each (..., n), their sum is q̈."""
+        return diagnose.acceleration_parts(self, q, qd, tau, friction)
+
+    def conjugate_gradient(
+        self,
+        q: Sequence[float],
+        qd: Sequence[float],
+        tau: Sequence[float],
+        *,
+        preconditioned: bool = True,
+        tolerance: float = 1e-12,
+        limit: int | None = None,
+        start: Sequence[float] | None = None,
+    ) -> Iterations:
+        """One state by conjugate gradients, with its history of residuals (friction included in the torques)."""
+        return diagnose.conjugate_gradient_history(
+            self, q, qd, tau, preconditioned=preconditioned, tolerance=tolerance, limit=limit, start=start
+        )
+
+    # -- shared ---------------------------------------------------------------------------------------------------
+
+    def _frame(self, frame: str | None) -> str:
+        return self.default_frame() if frame is None else frame
+
+    def _torque_like(self, name, given, algorithm, wrench, wrench_frame, friction, out, threads) -> np.ndarray:
+        if wrench is not None:
+            given = {**given, "wrench": wrench}
+            wrench_frame = self._frame(wrench_frame)
+        setting = Setting(self, friction=bool(friction), frame=wrench_frame, wrench=wrench is not None)
+        result = evaluate(name, setting, algorithm, given, out, threads)
+        if name == "forward_dynamics":
+            diagnose.singular(self, result, given)
+        return result
+
+    def _check_convergence(self, qdd, residual, tolerance, given: Mapping[str, Any]) -> None:
+        relative = np.sqrt(np.atleast_1d(residual))
+        wanted = tolerance or conjugate_gradient.DEFAULT_TOLERANCE[str(np.asarray(qdd).dtype)]
+        failed = ~(relative <= wanted) & ~np.isnan(relative)
+        if failed.any():
+            worst = int(np.argmax(np.where(failed, relative, -1.0)))
+            raise ConvergenceError(
+                f"conjugate gradients did not reach a relative residual of {wanted:g}: "
+                f"state {worst} stopped at {relative.flat[worst]:.3g}; raise limit= or use algorithm='kalman'"
+            )
+        diagnose.singular(self, qdd, given)
+
+
