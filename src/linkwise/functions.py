@@ -48,6 +48,10 @@ class Setting:
     start: bool = False  # whether a warm start is an input
     dtype: str = "float64"
 
+    def options(self) -> tuple:
+        """The choices alone, as a key."""
+        return (self.friction, self.frame, self.wrench, self.tolerance, self.limit, self.start)
+
     def links(self) -> Mechanism:
         return mechanism_of(self.model)
 
@@ -72,6 +76,12 @@ class Function:
     shapes: Callable[[Model], Shapes]
     algorithms: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     summary: str = ""
+    cost: tuple[int, int] = (400, 1)  # about a·nᵏ operations
+
+    def size(self, n: int) -> int:
+        """A rough estimate of the operations for n joints, to decide what is compiled as straight-line code."""
+        factor, power = self.cost
+        return factor * n**power
 
     @property
     def default(self) -> str:
@@ -250,6 +260,7 @@ FUNCTIONS: dict[str, Function] = {
             _vector("qdd"),
             {"kalman": _forward_kalman, "compound_link": _forward_compound},
             "joint accelerations for torques",
+            (500, 1),
         ),
         Function(
             "iterated_forward_dynamics",
@@ -271,6 +282,7 @@ FUNCTIONS: dict[str, Function] = {
                 "newton_euler": _mass(_mass_by_columns),
             },
             "mass matrix, rotor inertias included",
+            (30, 2),
         ),
         Function(
             "inverse_mass_matrix",
@@ -281,6 +293,7 @@ FUNCTIONS: dict[str, Function] = {
                 "compound_link": _inverse_mass_compound,
             },
             "inverse of the mass matrix",
+            (60, 2),
         ),
         Function(
             "gravity_torques",
@@ -303,6 +316,7 @@ FUNCTIONS: dict[str, Function] = {
             _square("coriolis_matrix"),
             {"christoffel": lambda setting, q, qd: coriolis.coriolis_matrix(setting.links(), q, qd)},
             "Coriolis matrix C with Ṁ − 2C skew",
+            (100, 2),
         ),
         Function(
             "christoffel",
@@ -310,6 +324,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"christoffel": (model.dof, model.dof, model.dof)},
             {"christoffel": lambda setting, q: coriolis.christoffel(setting.links(), q)},
             "Christoffel's symbols D_ijk",
+            (60, 3),
         ),
         Function(
             "kinetic_energy",
@@ -356,6 +371,7 @@ FUNCTIONS: dict[str, Function] = {
                 )
             },
             "torques per parameter",
+            (200, 2),
         ),
     )
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -33,11 +32,10 @@ def as_reals(name: str, value: Any) -> np.ndarray:
         raise ShapeError(f"{name}: {error}") from None
     if array.dtype is FLOAT64 or array.dtype is FLOAT32:
         return array
-    if array.dtype == FLOAT32:  # the other byte order
-        return array.astype(FLOAT32)
     if array.dtype.kind not in "biuf":
         raise DtypeError(f"{name}: expected real numbers, got an array of {array.dtype}")
-    return array.astype(FLOAT64)
+    single = array.dtype.kind == "f" and array.itemsize == 4  # of the other byte order
+    return array.astype(FLOAT32 if single else FLOAT64)
 
 
 def batch_shape(arrays: Sequence[np.ndarray], inputs: Sequence[tuple[str, int]]) -> tuple[int, ...]:
@@ -68,15 +66,15 @@ def rows(array: np.ndarray, batch: tuple[int, ...]) -> Rows:
     if array.size == size or size == 0:  # one state
         single = np.ascontiguousarray(array).reshape(-1)[:size]
         single = single if single.flags.aligned else single.copy()
-        return Rows(single, _address(single), 0)
+        return Rows(single, address(single), 0)
     if array.flags.c_contiguous and array.flags.aligned and shape[:-1] == batch:
-        return Rows(array, _address(array), size)
+        return Rows(array, address(array), size)
     array = np.broadcast_to(array, (*batch, size))
     stride = _row_stride(array)
     if stride is None:
         array = np.array(array, order="C")
         stride = size
-    return Rows(array, _address(array), stride)
+    return Rows(array, address(array), stride)
 
 
 def _row_stride(array: np.ndarray) -> int | None:
@@ -99,13 +97,9 @@ def _row_stride(array: np.ndarray) -> int | None:
     return distance // item
 
 
-def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]
-
-
 def address(array: np.ndarray) -> int:
-    """Where the elements of a contiguous array begin."""
-    return _address(array)
+    """Where the elements of an array begin."""
+    return array.__array_interface__["data"][0]
 
 
 def check_out(name: str, out: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -129,7 +123,3 @@ def writes_directly(out: np.ndarray, others: Sequence[np.ndarray]) -> bool:
         and out.dtype.isnative
         and not any(np.may_share_memory(out, other) for other in others)
     )
-
-
-def count_states(batch: tuple[int, ...]) -> int:
-    return math.prod(batch)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from linkwise.compiler.native import Native
+    from linkwise.compiler.kernel import Kernel
 
 # Byte offsets in PyObject and PyArrayObject, the same from NumPy 1.7 to 2.x.
 TYPE, DATA, AXES, SHAPE, DTYPE, FLAGS = 8, 16, 24, 32, 56, 64
@@ -40,7 +40,12 @@ class Table(ctypes.Structure):
         ("new_scalar", ctypes.c_void_p),
         ("new_tuple", ctypes.c_void_p),
         ("set_item", ctypes.c_void_p),
+        ("hold", ctypes.c_void_p),
         ("release", ctypes.c_void_p),
+        ("unlock", ctypes.c_void_p),
+        ("lock", ctypes.c_void_p),
+        ("batch_run", ctypes.c_void_p),  # the code for batches, once it is there,
+        ("batch_limit", ctypes.c_int64),  # and up to how many states it may take; the others want threads
     )
     kept: tuple
 
@@ -57,29 +62,40 @@ class _Method(ctypes.Structure):
 
 
 def fast_callable(
-    native: Native, dtype: str, fallback: Callable[..., Any], name: str, doc: str, signature: str | None = None
+    kernel: Kernel, fallback: Callable[..., Any], name: str, doc: str, signature: str | None = None
 ) -> Callable[..., Any]:
-    """A callable that takes single states the short way and leaves everything else to ``fallback``.
+    """A function that takes single states the short way and leaves all other calls to ``fallback``.
 
-    ``native`` is the code for width 1. ``signature`` is what ``help`` shows, such as ``(q, qd, *, out=None)``.
+    The fallback gets exactly the arguments of the call. ``signature`` is what ``help`` shows, such as
+    ``(q, qd, *, out=None)``.
     """
-    address = native.code.functions.get("call")
-    if not SUPPORTED or address is None:
-        return fallback
     if signature is not None:
         doc = f"{name}{signature}\n--\n\n{doc}"
-    method = _Method(name.encode(), address, _METH_FASTCALL | _METH_KEYWORDS, doc.encode())
+    fast = _wrap(kernel, kernel.dtype, fallback, name, doc)
+    if fast is fallback or kernel.dtype == "float32":
+        return fast
+
+    def fallback_until_float32(*args: Any, **options: Any) -> Any:
+        """The fallback; the first single state in float32 puts the short way for float32 before it."""
+        if not options and args and all(type(a) is np.ndarray and a.dtype == np.float32 and a.ndim == 1 for a in args):
+            fast.__self__.fallback = _wrap(kernel, "float32", fallback, name, doc)
+        return fallback(*args, **options)
+
+    fast.__self__.fallback = fallback_until_float32
+    return fast
+
+
+def _wrap(kernel: Kernel, dtype: str, fallback: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    code = kernel.native(dtype, 1).code
+    if not SUPPORTED or "call" not in code.functions:
+        return fallback
+    method = _Method(name.encode(), code.functions["call"], _METH_FASTCALL | _METH_KEYWORDS, doc.encode())
     table = _table(fallback, dtype)
-    table.kept = (native.code, method)  # a builtin function releases its self last, after its definition
+    table.kept = (code, method)  # a builtin function releases its self last, after its definition
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     make.restype = ctypes.py_object
     return make(ctypes.addressof(method), table, "linkwise")
-
-
-def change_fallback(callable_: Callable[..., Any], fallback: Callable[..., Any]) -> None:
-    """Let a callable of ``fast_callable`` send what it cannot do elsewhere."""
-    callable_.__self__.fallback = fallback
 
 
 def _table(fallback: Callable[..., Any], dtype: str) -> Table:
@@ -98,7 +114,10 @@ def _table(fallback: Callable[..., Any], dtype: str) -> Table:
         new_scalar=numpy[_NUMPY_SCALAR],
         new_tuple=address(python.PyTuple_New),
         set_item=address(python.PyTuple_SetItem),
+        hold=address(python.Py_IncRef),
         release=address(python.Py_DecRef),
+        unlock=address(python.PyEval_SaveThread),
+        lock=address(python.PyEval_RestoreThread),
     )
 
 

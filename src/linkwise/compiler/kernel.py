@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.compiler import arrays, dispatch, host, threads
+from linkwise.compiler import arrays, host, threads
 from linkwise.compiler.native import Native, NativeProgram
 from linkwise.errors import UnknownNameError
 
@@ -111,7 +110,7 @@ class Kernel:
             wanted = threads.wanted(wanted)
         if count == 0:
             return
-        native = self._native(dtype, 1 if count == 1 else host.lanes(dtype))
+        native = self.native(dtype, 1 if count == 1 else host.lanes(dtype))
         words = [*(arrays.address(t) for t in targets), *(r.address for r in rows), *(r.stride for r in rows)]
         arguments = np.array(words, np.int64)
         where = arrays.address(arguments)
@@ -119,24 +118,17 @@ class Kernel:
             worth = count // native.width * native.code.size >= _WORTH_THREADS
             wanted = threads.wanted(None) if worth else 1
 
-        def work(first: int, number: int) -> None:
+        used = (arguments, targets, rows)
+
+        def work(first: int, number: int, _used: tuple = used) -> None:  # the memory must outlive an interrupted call
             scratch = np.empty(native.width * self._row_size, dtype)
             native.run(first, number, where, arrays.address(scratch))
 
         threads.run(work, count, native.width, wanted)
-        del arguments  # kept alive until here: the code reads it
 
-    def _native(self, dtype: str, width: int) -> Native:
+    def native(self, dtype: str, width: int) -> Native:
+        """The machine code for blocks of ``width`` states."""
         return self._natives[dtype].form(width)
-
-    def fast_callable(
-        self, fallback: Callable[..., Any] | None = None, doc: str = "", signature: str | None = None
-    ) -> Callable[..., Any]:
-        """A function that computes single states with next to no overhead and leaves all other calls to ``fallback``.
-
-        The fallback (the kernel itself if none is given) gets exactly the arguments of the call.
-        """
-        return dispatch.fast_callable(self, fallback or self, doc, signature)
 
     # -- what the kernel is ----------------------------------------------------------------------------------------
 
@@ -148,6 +140,14 @@ class Kernel:
     def operations(self) -> Operations:
         """Operations of one evaluation."""
         return self.program().operations
+
+    def source(self, target: str, **options: Any) -> str:
+        """The program as source code, ``target`` "c"; the options are those of ``linkwise.compiler.emit.c.source``."""
+        if target != "c":
+            raise UnknownNameError(f"target: expected 'c', got {target!r}")
+        from linkwise.compiler.emit import c
+
+        return c.source(self.program(), **options)
 
     def __repr__(self) -> str:
         ins = ", ".join(f"{name} ({size})" for name, size in self.inputs)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linkwise.compiler import cache, dispatch, machine
+from linkwise.compiler import cache, dispatch, host, machine
 
 if TYPE_CHECKING:  # code from the cache runs without the rest of the compiler
     from linkwise.compiler.program import Program
@@ -58,6 +58,10 @@ class NativeProgram:
                     native = self._forms[width] = Native(self._load(width), width)
         return native
 
+    def known_form(self, width: int) -> Native | None:
+        """The code for this width if it has been asked for before."""
+        return self._forms.get(width)
+
     def _load(self, width: int) -> machine.Code:
         name = None
         if self._key is not None:
@@ -78,11 +82,12 @@ class NativeProgram:
     def text(self, width: int) -> str:
         """The LLVM text for blocks of this many states."""
         from linkwise.compiler.emit import blocks
-        from linkwise.compiler.emit.wrapper import wrapper
+        from linkwise.compiler.emit.wrapper import Interface, wrapper
 
         program = self.program
         text = blocks.module(program, width)
         if width == 1 and dispatch.SUPPORTED:
             sizes = [size for _, size in program.inputs]
-            text += wrapper(sizes, [shape for _, shape in program.outputs], program.dtype)
+            interface = Interface(sizes, [shape for _, shape in program.outputs], program.dtype)
+            text += wrapper(interface, host.lanes(program.dtype))
         return text

@@ -47,20 +47,22 @@ class Operations:
         return self.multiplications + self.additions + self.divisions
 
     def __str__(self) -> str:
-        parts = [f"{self.multiplications} multiplications", f"{self.additions} additions"]
-        for count, noun in (
-            (self.divisions, "divisions"),
-            (self.square_roots, "square roots"),
-            (self.trigonometric, "sin/cos"),
-        ):
+        parts = [_counted(self.multiplications, "multiplication"), _counted(self.additions, "addition")]
+        for count, noun in ((self.divisions, "division"), (self.square_roots, "square root")):
             if count:
-                parts.append(f"{count} {noun}")
+                parts.append(_counted(count, noun))
+        if self.trigonometric:
+            parts.append(f"{self.trigonometric} sin/cos")
         text = ", ".join(parts)
         if self.per_iteration is not None:
             text += f"; per iteration of its loop: {self.per_iteration}"
         if self.prelude is not None:
             text += f"; once per set of parameters: {self.prelude}"
         return text
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def count(outputs: Iterable[Node]) -> Operations:

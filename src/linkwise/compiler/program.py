@@ -10,7 +10,7 @@ from typing import Any, Literal
 from linkwise.compiler import operations as operations_
 from linkwise.compiler import sincos
 from linkwise.compiler.fuse import fuse
-from linkwise.compiler.graph import Graph, Node, reachable
+from linkwise.compiler.graph import Graph, Node, loop_numbers, reachable
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.rules import simplify
 from linkwise.compiler.schedule import Body, LoopRegion, schedule
@@ -120,6 +120,7 @@ def lower(
     """
     sizes = [len(nodes) for _, nodes in outputs.values()]
     source = [node for _, nodes in outputs.values() for node in nodes]
+    _check_loops(name, source)
     simplified = simplify(source)
     lowered = sincos.expand(simplified, dtype, fused=fused)
     if fused:
@@ -136,6 +137,12 @@ def lower(
         fused=fused,
     )
     return verify(program)
+
+
+def _check_loops(name: str, outputs: Sequence[Node]) -> None:
+    innermost, _ = loop_numbers(reachable(outputs))
+    if any(innermost[node.index] >= 0 for node in outputs):
+        raise TraceError(f"{name}: a value from inside a while_loop is used after it; return it as part of the state")
 
 
 def unfused(program: Program) -> Program:

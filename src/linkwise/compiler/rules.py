@@ -124,7 +124,10 @@ def rewritten(outputs: Sequence[Node], rules: Sequence[Rule] = RULES) -> list[No
 
     def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
         new = simplified(graph, node, args)
-        for pattern, replacement, condition in table.get(new.op, ()):
+        below = {a.op for a in new.args}
+        for needed, pattern, replacement, condition in table.get(new.op, ()):
+            if not needed <= below:
+                continue
             better = _applied(graph, new, pattern, replacement, condition, uses)
             if better is not None:
                 new = better
@@ -217,11 +220,14 @@ _OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 @cache
 def _by_operation(rules: tuple[Rule, ...]) -> dict[str, list[tuple]]:
-    """The rules as trees, by the operation that they replace."""
+    """By the operation that is replaced: (operations right below it, pattern and replacement as trees, condition)."""
     table: dict[str, list[tuple]] = {}
     for rule in rules:
         pattern = _parsed(rule.pattern)
-        table.setdefault(pattern[0], []).append((pattern, _parsed(rule.replacement), rule.condition))
+        needed = {part[0] for part in pattern[1:] if isinstance(part, tuple)}
+        if any(isinstance(part, float) or part in _CONSTANTS for part in pattern[1:]):
+            needed.add("const")
+        table.setdefault(pattern[0], []).append((needed, pattern, _parsed(rule.replacement), rule.condition))
     return table
 
 

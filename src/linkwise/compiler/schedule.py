@@ -39,67 +39,60 @@ def schedule(outputs: Iterable[Node]) -> Body:
     """
     nodes = reachable(outputs)
     innermost, parent = loop_numbers(nodes)
-    regions = {number: LoopRegion(nodes[0].graph.loops[number], number) for number in parent}
     contents: dict[int, Body] = {number: [] for number in (-1, *parent)}
+    regions: dict[int, LoopRegion] = {}
     for node in nodes:
         if node.op not in _NOT_SCHEDULED:
             contents[innermost[node.index]].append(node)
-        elif node.op == "result" and regions[node.value[0]] not in contents[innermost[node.index]]:
-            contents[innermost[node.index]].append(regions[node.value[0]])
+        elif node.op == "result" and node.value[0] not in regions:
+            number = node.value[0]
+            regions[number] = LoopRegion(node.graph.loops[number], number)
+            contents[innermost[node.index]].append(regions[number])
 
     reads: dict[int, list[Node]] = {}  # loop -> all nodes it uses, those of its body too
-    for number in sorted(contents, reverse=True):  # inner loops have the higher numbers
-        body = contents[number]
-        if number < 0:
-            return _ordered(body, reads)
-        loop = regions[number].loop
-        first = _needed_for(loop.active, body, reads)
-        regions[number].body = _ordered(first, reads) + _ordered([item for item in body if item not in first], reads)
+    for number in sorted(regions, reverse=True):  # inner loops have the higher numbers
+        body, loop = contents[number], regions[number].loop
+        uses = _dependencies(body, reads)
+        first = _needed_for(loop.active, body, uses)
+        rest = [item for place, item in enumerate(body) if place not in first]
+        regions[number].body = _ordered([body[place] for place in sorted(first)], reads) + _ordered(rest, reads)
         reads[number] = [*loop.initial, loop.active, *loop.following]
         reads[number] += [node for item in body for node in _arguments(item, reads)]
-    raise AssertionError("the program itself is region -1")
+    return _ordered(contents[-1], reads)
 
 
 def _arguments(item: Node | LoopRegion, reads: dict[int, list[Node]]) -> Sequence[Node]:
     return reads[item.number] if isinstance(item, LoopRegion) else item.args
 
 
-def _producers(body: Body) -> dict[object, int]:
-    """What computes a value: node index -> place in the body; a loop computes its results."""
-    places: dict[object, int] = {}
-    for place, item in enumerate(body):
-        if isinstance(item, LoopRegion):
-            graph = item.loop.phi[0].graph if item.loop.phi else None
-            for k in range(len(item.loop.phi)):
-                places[graph.make("result", (), (item.number, k)).index] = place
-        else:
-            places[item.index] = place
-    return places
+def _name(item: Node | LoopRegion) -> tuple[str, int]:
+    """What a body's items are known by: a loop computes all its results."""
+    if isinstance(item, LoopRegion):
+        return "loop", item.number
+    return ("loop", item.value[0]) if item.op == "result" else ("node", item.index)
 
 
 def _dependencies(body: Body, reads: dict[int, list[Node]]) -> list[list[int]]:
     """For each item the places of the items of this body that it uses, each once."""
-    places = _producers(body)
+    places = {_name(item): place for place, item in enumerate(body)}
     found = []
     for place, item in enumerate(body):
-        used = {places[a.index] for a in _arguments(item, reads) if a.index in places}
-        found.append(sorted(used - {place}))
+        used = {places.get(_name(a), place) for a in _arguments(item, reads)}
+        used.discard(place)
+        found.append(sorted(used))
     return found
 
 
-def _needed_for(target: Node, body: Body, reads: dict[int, list[Node]]) -> Body:
-    """The part of a body that a node of it depends on."""
-    place = _producers(body).get(target.index)
-    if place is None:
-        return []
-    uses = _dependencies(body, reads)
-    needed, stack = set(), [place]
+def _needed_for(target: Node, body: Body, uses: list[list[int]]) -> set[int]:
+    """The places of the items of a body that a node depends on."""
+    needed: set[int] = set()
+    stack = [place for place, item in enumerate(body) if _name(item) == _name(target)]
     while stack:
         place = stack.pop()
         if place not in needed:
             needed.add(place)
             stack.extend(uses[place])
-    return [body[place] for place in sorted(needed)]
+    return needed
 
 
 def _ordered(body: Body, reads: dict[int, list[Node]]) -> Body:

@@ -73,7 +73,7 @@ class _Checker:
         if node.op == "bit" and not (isinstance(node.value, int) and 0 <= node.value < self.bits):
             self.fail(node, f"bit {node.value} of {self.bits}")
         for a, kind in zip(node.args, kinds, strict=True):
-            self.use(a, f"argument of {node!r}", kind)
+            self.use(a, node, kind)
         self.define([node])
 
     def region(self, region: LoopRegion) -> None:
@@ -100,22 +100,23 @@ class _Checker:
             self.seen[node.index] = node
             self.defined.add(node.index)
 
-    def use(self, node: Node | None, where: str, kind: str) -> None:
+    def use(self, node: Node | None, user: Node | str, kind: str) -> None:
+        """``kind``: n a number, c a condition."""
         if node is None:
-            raise ProgramError(f"{self.name}: {where} is missing")
+            raise ProgramError(f"{self.name}: {user} is missing")
         if (node.op in CONDITIONS) != (kind == "c"):
-            self.fail(node, f"{where} must be a {'condition' if kind == 'c' else 'number'}")
+            self.fail(node, f"used by {user} as a {'condition' if kind == 'c' else 'number'}")
         if node.op == "const":
             return
         if node.op == "input":
             name, k = node.value
             if not 0 <= k < self.sizes.get(name, 0):
-                self.fail(node, f"{where} reads an input that is not declared")
+                self.fail(node, f"{user} reads an input that is not declared")
         elif node.op == "result":
             if node.value[0] not in self.results:
-                self.fail(node, f"{where} reads a loop that has not run")
+                self.fail(node, f"{user} reads a loop that has not run")
         elif node.index not in self.defined:
-            self.fail(node, f"{where} is read before it is computed")
+            self.fail(node, f"{user} reads it before it is computed")
         self.used.add(node.index)
 
     def nothing_unused(self) -> None:

@@ -57,9 +57,7 @@ def _place(geom: Element, kind: str, settings: Settings) -> tuple[Transform, Seq
         ends = np.array(geom.numbers("fromto", 6))
         along = ends[:3] - ends[3:]
         half = float(np.linalg.norm(along)) / 2
-        if given < SIZES[kind] - 1:
-            raise geom.error(f"size: a {kind} with fromto needs {SIZES[kind] - 1} numbers, got {given}")
-        size = [*size[: SIZES[kind] - 1], half]
+        size = [*[size[0]] * (SIZES[kind] - 1), half]  # MuJoCo takes one number for both sides of a box
         pose = Transform(from_z_to(unit(geom, "fromto", along)), (ends[:3] + ends[3:]) / 2)
     size = size[: SIZES[kind]]
     if min(size) <= 0:

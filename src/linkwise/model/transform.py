@@ -67,11 +67,14 @@ class Transform:
     @property
     def rpy(self) -> np.ndarray:
         """Roll, pitch, yaw [rad] such that ``from_rpy`` gives this rotation back."""
+        # yaw first, then the other two of the matrix turned back by it: accurate in gimbal lock too, where yaw is
+        # arbitrary and roll makes up for it
         R = self.rotation
-        pitch = math.atan2(-R[2, 0], math.hypot(R[0, 0], R[1, 0]))
-        if math.hypot(R[0, 0], R[1, 0]) < 1e-9:  # gimbal lock: only yaw − roll (or their sum) is defined
-            return np.array([0.0, pitch, math.atan2(-R[0, 1], R[1, 1])])
-        return np.array([math.atan2(R[2, 1], R[2, 2]), pitch, math.atan2(R[1, 0], R[0, 0])])
+        yaw = math.atan2(R[1, 0], R[0, 0])
+        c, s = cosine(yaw), sine(yaw)
+        pitch = math.atan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
+        roll = math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+        return np.array([roll, pitch, yaw])
 
     @property
     def matrix(self) -> np.ndarray:
@@ -84,18 +87,23 @@ class Transform:
 
 def cosine(angle: float) -> float:
     """cos, exact at multiples of a right angle (math.cos(pi/2) is 6e-17, which would cost operations for ever)."""
-    quarter = angle / (math.pi / 2)
-    if quarter == round(quarter):
-        return (1.0, 0.0, -1.0, 0.0)[round(quarter) % 4]
-    return math.cos(angle)
+    quarter = _quarters(angle)
+    return math.cos(angle) if quarter is None else (1.0, 0.0, -1.0, 0.0)[quarter % 4]
 
 
 def sine(angle: float) -> float:
     """sin, exact at multiples of a right angle."""
-    quarter = angle / (math.pi / 2)
-    if quarter == round(quarter):
-        return (0.0, 1.0, 0.0, -1.0)[round(quarter) % 4]
-    return math.sin(angle)
+    quarter = _quarters(angle)
+    return math.sin(angle) if quarter is None else (0.0, 1.0, 0.0, -1.0)[quarter % 4]
+
+
+def _quarters(angle: float) -> int | None:
+    """How many right angles this is, if it is a whole (and small) number of them."""
+    if not math.isfinite(angle):
+        raise ValueError(f"angle: expected a finite number [rad], got {angle!r}")
+    quarters = angle / (math.pi / 2)
+    # beyond a few turns a rounded multiple of pi/2 is no right angle, and beyond 2**53 every quotient is whole
+    return round(quarters) if abs(quarters) <= 64 and quarters == round(quarters) else None
 
 
 def turn(axis: int, angle: float) -> np.ndarray:

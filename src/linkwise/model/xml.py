@@ -197,44 +197,59 @@ class _Builder(ContentHandler):
 
 # -- repairs: each gives the bytes back with the same lines ---------------------------------------------------------------
 
+# By hand and not by one regular expression: a hostile file must not be able to make the search quadratic.
+
 _BOM = b"\xef\xbb\xbf"
-_LATE_DECLARATION = re.compile(rb"(?P<before>(?:\s+|<!--.*?-->)+)(?P<declaration><\?xml\s.*?\?>)", re.DOTALL)
-_DECLARATION = re.compile(rb"<\?xml\s.*?\?>", re.DOTALL)
-_ENCODING = re.compile(rb"\sencoding\s*=\s*[\"']([^\"']*)[\"']")
-_COMMENT = re.compile(rb"<!--(.*?)-->", re.DOTALL)
+_ENCODING = re.compile(rb"\sencoding\s*=\s*[\"']([^\"']{0,40})[\"']")
+
+
+def _declaration(data: bytes) -> tuple[int, int]:
+    """Where the <?xml ...?> declaration is, behind white space and comments if need be; (0, 0) without one."""
+    start = len(_BOM) if data.startswith(_BOM) else 0
+    while True:
+        start += len(data[start : start + 4096]) - len(data[start : start + 4096].lstrip())
+        if data[start : start + 1].isspace():
+            continue
+        if not data.startswith(b"<!--", start):
+            break
+        end = data.find(b"-->", start + 4)
+        if end < 0:
+            break
+        start = end + 3
+    end = data.find(b"?>", start, start + 1024)
+    if end < 0 or data[start : start + 5] != b"<?xml" or not data[start + 5 : start + 6].isspace():
+        return 0, 0
+    return start, end + 2
 
 
 def _declaration_first(data: bytes) -> bytes:
-    mark = _BOM if data.startswith(_BOM) else b""
-    found = _LATE_DECLARATION.match(data, len(mark))
-    if not found:
+    start, end = _declaration(data)
+    mark = len(_BOM) if data.startswith(_BOM) else 0
+    if start <= mark:
         return data
-    lines = b"\n" * found["before"].count(b"\n")
-    return mark + found["declaration"] + lines + data[found.end() :]
+    return data[:mark] + data[start:end] + b"\n" * data.count(b"\n", 0, start) + data[end:]
 
 
 def _version_spelt(data: bytes) -> bytes:
-    found = _DECLARATION.search(data[:1024])
-    if not found:
-        return data
-    return data[: found.start()] + found[0].replace(b"verison", b"version") + data[found.end() :]
+    start, end = _declaration(data)
+    return data[:start] + data[start:end].replace(b"verison", b"version") + data[end:]
 
 
 def _comments_without_double_hyphen(data: bytes) -> bytes:
-    def blank(comment: re.Match[bytes]) -> bytes:
-        inside = comment[1]
-        if b"--" not in inside and not inside.endswith(b"-"):
-            return comment[0]
-        return b"<!--" + b"\n" * inside.count(b"\n") + b"-->"
-
-    return _COMMENT.sub(blank, data)
+    kept, done = [], 0
+    while (start := data.find(b"<!--", done)) >= 0 and (end := data.find(b"-->", start + 4)) >= 0:
+        comment = data[start + 4 : end]
+        if b"--" in comment or comment.endswith(b"-"):
+            comment = b"\n" * comment.count(b"\n")
+        kept += [data[done:start], b"<!--", comment, b"-->"]
+        done = end + 3
+    return b"".join([*kept, data[done:]])
 
 
 def _latin1_as_utf8(data: bytes) -> bytes:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16 says so itself
         return data
-    declaration = _DECLARATION.match(data.removeprefix(_BOM))
-    declared = _ENCODING.search(declaration[0]) if declaration else None
+    declared = _ENCODING.search(data, *_declaration(data))
     if declared and declared[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii"):
         return data
     try:

@@ -103,9 +103,12 @@ class Printer:
     def statements(self) -> list[str]:
         """The whole body; an output is stored as soon as it is known."""
         self._stores: dict[int, list[str]] = {}
+        self._results: dict[int, list[Node]] = {}  # loop -> outputs that it computes
         for name, nodes in zip(self.output_names, self.program.values, strict=True):
             for k, node in enumerate(nodes):
                 self._stores.setdefault(node.index, []).append(f"{name}[{k}] = {self.value(node)};")
+                if node.op == "result":
+                    self._results.setdefault(node.value[0], []).append(node)
         self._body(self.program.body)
         for stores in self._stores.values():  # constants and inputs
             self.lines += ["    " + store for store in stores]
@@ -134,8 +137,8 @@ class Printer:
         for item in body:
             if isinstance(item, LoopRegion):
                 self._loop(item)
-                for k in range(len(item.loop.phi)):
-                    self._store(item.loop.phi[k].graph.make("result", (), (item.number, k)))
+                for node in self._results.get(item.number, ()):
+                    self._store(node)
                 continue
             if item.op != "neg" and item.index not in self._inlined_bits:
                 kind = self.dialect.condition if item.op in CONDITIONS else self.dialect.real

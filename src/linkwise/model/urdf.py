@@ -1,0 +1,249 @@
+"""URDF files as they are found in the wild, read into a ``Model``.
+
+What is read: links with their ``<inertial>``; joints with origin, axis, limits, dynamics and mimic. Everything else
+(visual, collision, material, gazebo, transmission, sensor ...) is passed over: no mesh or ``package://`` path is ever opened.
+
+Where the format leaves room, or files break it in ways whose meaning is clear:
+
+- a joint without ``<axis>`` turns about (1, 0, 0); axes of other lengths are normalised; a zero axis is an error,
+  except on a fixed joint, which has none;
+- ``damping`` is the viscous friction, ``friction`` the Coulomb friction in both directions;
+- a ``<mimic>`` joint keeps a coordinate of its own, and the relation is data (as in Pinocchio); a relation to a joint
+  that is not there is dropped, with a warning;
+- a link without ``<inertial>`` has no mass; an ``<inertial>`` without ``<inertia>`` is a point mass, and an empty one
+  is nothing at all, both with a warning;
+- ``lower`` and ``upper`` both left out, or ``lower`` > ``upper`` (PyBullet's idiom, with a warning), mean no limit;
+  one of them left out is zero, as the format says; the largest double, which Pinocchio uses for "no limit", is infinity;
+- ``quat_xyzw`` counts in files of version 1.1 and 1.2;
+- a robot without a name is called after its file, with a warning;
+- of an element that may stand once and stands twice the first counts, with a warning.
+
+Numbers must be plain decimals; unexpanded xacro is an error where a value depends on it. Only joints with one degree of
+freedom are supported: ``floating``, ``planar`` and others are errors.
+
+``linkwise:`` elements carry what URDF has no words for: see ``urdf_writer``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from pathlib import PurePath
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model import urdf_extension
+from linkwise.model.inertia import Inertia
+from linkwise.model.model import JOINT_TYPES, MOVING, Joint, Limits, Link, Mimic, Model
+from linkwise.model.transform import Transform
+from linkwise.model.xml import Element, parse_xml
+
+# xacro that only defines something; every other xacro element would put something into the robot
+_HARMLESS_XACRO = ("xacro:property", "xacro:macro", "xacro:arg")
+_LARGEST = sys.float_info.max
+
+
+def read_urdf(data: bytes, where: str) -> Model:
+    """The robot of a URDF file; ``where`` names the file in errors and warnings."""
+    root = parse_xml(data, where)
+    if root.tag != "robot":
+        raise root.error("the root element of a URDF file is <robot>")
+    _refuse_xacro(root)
+    quaternions = _version(root) >= (1, 1)
+    name = _robot_name(root)
+    links = [_read_link(element, quaternions) for element in root if element.tag == "link"]
+    joints = [_read_joint(element, quaternions) for element in root if element.tag == "joint"]
+    joints = _without_dangling_mimics(joints, root)
+    extras = urdf_extension.read_robot(root)
+    try:
+        return Model(name, links, joints, **extras)
+    except ModelError as error:
+        raise ModelError(f"{where}: {error}") from error
+
+
+def _version(root: Element) -> tuple[int, int]:
+    text = root.get("version")
+    if text is None:
+        return (1, 0)
+    found = re.fullmatch(r"\s*([0-9]{1,4})(?:\.([0-9]{1,4}))?\s*", text)
+    if not found or int(found[1]) != 1:
+        raise root.error(f'version="{text}": only URDF 1.0 to 1.2 can be read')
+    version = (1, int(found[2] or 0))
+    if version > (1, 2):
+        root.warn(f'version="{text}" is newer than 1.2; read as 1.2')
+    return version
+
+
+def _robot_name(root: Element) -> str:
+    name = root.get("name", "")
+    if name.strip():
+        return _name(root, "name")
+    derived = PurePath(root.where).stem or "robot"
+    root.warn(f"the robot has no name; called {derived!r} after its file")
+    return derived
+
+
+# -- links -----------------------------------------------------------------------------------------------------------------
+
+
+def _read_link(element: Element, quaternions: bool) -> Link:
+    name = _name(element, "name")
+    _refuse_xacro(element)
+    inertial = element.only("inertial")
+    if inertial is None:
+        return Link(name, urdf_extension.read_inertia(element, Inertia()))
+    _refuse_xacro(inertial)
+    return Link(name, urdf_extension.read_inertia(element, _read_inertial(inertial, quaternions)))
+
+
+def _read_inertial(inertial: Element, quaternions: bool) -> Inertia:
+    mass, inertia = inertial.only("mass"), inertial.only("inertia")
+    if mass is None:
+        if inertia is not None:
+            raise inertial.error("it has an <inertia> but no <mass>")
+        inertial.warn("it has neither <mass> nor <inertia>; the link is taken as massless")
+        return Inertia()
+    value = mass.number("value")
+    if value < 0:
+        raise mass.error(f"mass {value:g} is negative")
+    pose = _read_origin(inertial, quaternions)
+    if inertia is None:
+        inertial.warn("it has no <inertia>; taken as a point mass")
+        moments = (0.0,) * 6
+    else:
+        moments = tuple(inertia.number(entry) for entry in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+    # an unturned inertia keeps its digits to the last bit
+    rotation = None if np.array_equal(pose.rotation, np.eye(3)) else pose.rotation
+    return Inertia.from_com(value, pose.translation, moments, rotation)
+
+
+def _read_origin(owner: Element, quaternions: bool) -> Transform:
+    """The ``<origin>`` of an element; the identity without one."""
+    origin = owner.only("origin")
+    if origin is None:
+        return Transform.identity()
+    xyz = (0.0, 0.0, 0.0) if origin.get("xyz") is None else origin.numbers("xyz", 3)
+    rpy = (0.0, 0.0, 0.0) if origin.get("rpy") is None else origin.numbers("rpy", 3)
+    if origin.get("quat_xyzw") is None or not quaternions and origin.get("rpy") is not None:
+        return Transform.from_rpy(xyz, rpy)
+    if not quaternions:
+        raise origin.error('quat_xyzw needs <robot version="1.1"> or later; older readers would ignore it')
+    if origin.get("rpy") is not None:
+        raise origin.error("it has both rpy and quat_xyzw; one of them must go")
+    x, y, z, w = origin.numbers("quat_xyzw", 4)
+    if not any((x, y, z, w)):
+        raise origin.error(f'quat_xyzw="{origin.get("quat_xyzw")}" is zero and no rotation')
+    return Transform.from_quaternion(xyz, (w, x, y, z))
+
+
+# -- joints ----------------------------------------------------------------------------------------------------------------
+
+
+def _read_joint(element: Element, quaternions: bool) -> Joint:
+    name = _name(element, "name")
+    kind = element.text_of("type")
+    if kind not in JOINT_TYPES:
+        raise element.error(
+            f"type {kind!r} is not supported, only joints with one degree of freedom or none: {', '.join(JOINT_TYPES)}"
+        )
+    _refuse_xacro(element)
+    ends = []
+    for role in ("parent", "child"):
+        end = element.only(role)
+        if end is None:
+            raise element.error(f"it has no <{role}>")
+        ends.append(_name(end, "link"))
+    joint = Joint(name, kind, *ends, origin=_read_origin(element, quaternions))
+    if kind in MOVING:
+        joint = Joint(
+            *(name, kind, *ends, joint.origin),
+            axis=_read_axis(element),
+            limits=_read_limits(element, kind),
+            mimic=_read_mimic(element),
+            **_read_dynamics(element),
+        )
+    return urdf_extension.read_joint(element, joint)
+
+
+def _read_axis(joint: Element) -> tuple[float, float, float]:
+    axis = joint.only("axis")
+    if axis is None:
+        return (1.0, 0.0, 0.0)
+    x, y, z = axis.numbers("xyz", 3)
+    largest = max(abs(x), abs(y), abs(z))
+    if largest == 0:
+        raise axis.error(f'xyz="{axis.get("xyz")}" is zero and no direction')
+    length = math.hypot(x, y, z)
+    if abs(length - 1.0) <= 1e-15:  # already as good as a double can be: keep the digits of the file
+        return (x, y, z)
+    x, y, z = x / largest, y / largest, z / largest  # neither overflow nor underflow, whatever the length
+    length = math.hypot(x, y, z)
+    return (x / length, y / length, z / length)
+
+
+def _read_limits(joint: Element, kind: str) -> Limits:
+    limit = joint.only("limit")
+    if limit is None:
+        if kind != "continuous":
+            joint.warn(f"a {kind} joint needs a <limit>; taken as unlimited")
+        return Limits()
+    velocity = _unlimited(limit.number("velocity", math.inf))
+    effort = _unlimited(limit.number("effort", math.inf))
+    if kind == "continuous" or limit.get("lower") is None and limit.get("upper") is None:
+        return Limits(velocity=velocity, effort=effort)
+    lower, upper = _unlimited(limit.number("lower", 0.0)), _unlimited(limit.number("upper", 0.0))
+    if lower > upper:
+        limit.warn(f"lower {lower:g} is above upper {upper:g}; taken as no limit, as PyBullet does")
+        lower, upper = -math.inf, math.inf
+    return Limits(lower, upper, velocity, effort)
+
+
+def _unlimited(value: float) -> float:
+    return math.copysign(math.inf, value) if abs(value) == _LARGEST else value
+
+
+def _read_dynamics(joint: Element) -> dict:
+    dynamics = joint.only("dynamics")
+    if dynamics is None:
+        return {}
+    coulomb = dynamics.number("friction", 0.0)
+    return {"viscous_friction": dynamics.number("damping", 0.0), "coulomb_friction": (coulomb, coulomb)}
+
+
+def _read_mimic(joint: Element) -> Mimic | None:
+    mimic = joint.only("mimic")
+    if mimic is None:
+        return None
+    return Mimic(_name(mimic, "joint"), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))
+
+
+def _without_dangling_mimics(joints: list[Joint], root: Element) -> list[Joint]:
+    from dataclasses import replace
+
+    moving = {joint.name for joint in joints if joint.moves}
+    kept = []
+    for joint in joints:
+        if joint.mimic is not None and (joint.mimic.joint not in moving or joint.mimic.joint == joint.name):
+            element = next(e for e in root if e.tag == "joint" and e.get("name") == joint.name)
+            element.warn(f"it mimics {joint.mimic.joint!r}, which is no other moving joint; the relation is dropped")
+            joint = replace(joint, mimic=None)
+        kept.append(joint)
+    return kept
+
+
+# -- names and xacro -------------------------------------------------------------------------------------------------------
+
+
+def _name(element: Element, attribute: str) -> str:
+    name = element.text_of(attribute)
+    if "${" in name or "$(" in name:
+        raise element.error(f'{attribute}="{name}" is unexpanded xacro; run xacro on the file first')
+    return name
+
+
+def _refuse_xacro(owner: Element) -> None:
+    for child in owner:
+        if child.tag.startswith("xacro:") and child.tag not in _HARMLESS_XACRO:
+            raise child.error("unexpanded xacro; run xacro on the file first")

@@ -1,0 +1,107 @@
+"""What URDF has no words for, as ``linkwise:`` elements that other readers pass over.
+
+| element | inside | attributes |
+|---|---|---|
+| ``linkwise:robot`` | ``robot`` | ``gravity`` (3 numbers [m/s²]), ``reduced`` (``true``: a set of base parameters) |
+| ``linkwise:frame`` | ``robot`` | ``name``, ``link``, ``xyz`` [m], ``rotation`` (9 numbers, row by row) |
+| ``linkwise:joint`` | ``joint`` | ``rotor_inertia``, ``coulomb_forward``, ``coulomb_backward``, ``axis``, ``rotation`` |
+| ``linkwise:inertia`` | ``link`` | ``parameters``: the ten of the link, about its origin, in the order of ``LABELS`` |
+
+``axis``, ``rotation`` and ``parameters`` only repeat, to the last bit, what standard elements say with round-off. Someone
+may have edited those by hand: where the two disagree the standard elements count, and a warning says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from linkwise.model.inertia import Inertia
+from linkwise.model.model import Frame, Joint
+from linkwise.model.transform import Transform
+from linkwise.model.xml import Element
+
+PREFIX = "linkwise:"
+NAMESPACE = "urn:linkwise:urdf:1"
+AGREEMENT = 1e-9  # relative; far above round-off, far below what anyone edits
+
+
+def read_robot(root: Element) -> dict:
+    """gravity, reduced and frames, as far as the file states them."""
+    found: dict = {"frames": [_read_frame(e) for e in root if e.tag == PREFIX + "frame"]}
+    robot = root.only(PREFIX + "robot")
+    if robot is None:
+        return found
+    if robot.get("gravity") is not None:
+        found["gravity"] = robot.numbers("gravity", 3)
+    if robot.get("reduced") is not None:
+        if robot.get("reduced") not in ("true", "false"):
+            raise robot.error(f'reduced="{robot.get("reduced")}": expected true or false')
+        found["reduced"] = robot.get("reduced") == "true"
+    return found
+
+
+def _read_frame(element: Element) -> Frame:
+    rotation = _rotation(element)
+    if not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=AGREEMENT) or np.linalg.det(rotation) < 0:
+        raise element.error(f'rotation="{element.get("rotation")}" is no rotation matrix')
+    pose = Transform(rotation, np.array(element.numbers("xyz", 3)))
+    return Frame(element.text_of("name"), element.text_of("link"), pose)
+
+
+def read_joint(element: Element, joint: Joint) -> Joint:
+    """The joint with what its extension adds."""
+    extra = element.only(PREFIX + "joint")
+    if extra is None:
+        return joint
+    if extra.get("rotation") is not None:
+        rotation = _rotation(extra)
+        if _agrees(extra, "rotation", rotation, joint.origin.rotation, 1.0):
+            joint = replace(joint, origin=Transform(rotation, joint.origin.translation))
+    if not joint.moves:
+        return joint
+    if extra.get("axis") is not None:
+        x, y, z = extra.numbers("axis", 3)
+        if _agrees(extra, "axis", np.array((x, y, z)), np.array(joint.axis), 1.0):
+            joint = replace(joint, axis=(x, y, z))
+    forward, backward = joint.coulomb_friction
+    return replace(
+        joint,
+        rotor_inertia=extra.number("rotor_inertia", 0.0),
+        coulomb_friction=(extra.number("coulomb_forward", forward), extra.number("coulomb_backward", backward)),
+    )
+
+
+def read_inertia(link: Element, inertia: Inertia) -> Inertia:
+    """The inertia to the last bit, if the extension states it and agrees with the standard elements."""
+    extra = link.only(PREFIX + "inertia")
+    if extra is None:
+        return inertia
+    exact = Inertia.from_parameters(extra.numbers("parameters", 10))
+    for part, scale in (
+        (slice(0, 1), inertia.mass),
+        (slice(1, 4), float(np.linalg.norm(inertia.first_moment))),
+        (slice(4, 10), inertia_scale(inertia)),
+    ):
+        mine, theirs = np.array(exact.parameters[part]), np.array(inertia.parameters[part])
+        if not _agrees(extra, "parameters", mine, theirs, scale):
+            return inertia
+    return exact
+
+
+def inertia_scale(inertia: Inertia) -> float:
+    """The size of the numbers whose difference the inertia may be [kg·m²]: mass·distance² and the moments."""
+    shift = inertia.mass * float(inertia.com @ inertia.com)
+    return max(float(np.abs(inertia.inertia_about_origin).max()), shift)
+
+
+def _rotation(element: Element) -> np.ndarray:
+    return np.array(element.numbers("rotation", 9)).reshape(3, 3)
+
+
+def _agrees(element: Element, what: str, exact: np.ndarray, standard: np.ndarray, scale: float) -> bool:
+    agree = bool(np.abs(exact - standard).max() <= AGREEMENT * scale)
+    if not agree:
+        element.warn(f"its {what} disagree with the standard elements, which count; were they edited by hand?")
+    return agree
