@@ -82,7 +82,7 @@ def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
         tau = [t - f for t, f in zip(tau, joint_terms.friction(links, qd), strict=True)]
     turned = links.each(lambda link, q: link.turned(q), q)
     biases = kalman.bias_accelerations(links, turned, qd)
-    forces = links.each(kalman.bias_force, [w for w, _ in biases])
+    forces = links.each(lambda link, bias: kalman.bias_force(link, bias[0]), biases)
     bias = [b for _, b in biases]
     filtered, updated = kalman.filter_inertias(links, turned)
     estimates = kalman.filter_states(links, turned, filtered, updated, forces, bias, tau)

@@ -30,7 +30,7 @@ from linkwise.model.mechanism import Mechanism, prepare
 from linkwise.model.model import suggest
 from linkwise.errors import UnknownNameError
 from linkwise.scalar import Scalar
-from linkwise.spatial import Spatial, zero_spatial
+from linkwise.spatial import Spatial, zero_spatial, zero_vector
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -47,13 +47,14 @@ class Setting:
     limit: int | None = None
     start: bool = False  # whether a warm start is an input
     dtype: str = "float64"
+    swept: Mechanism | None = None  # stands for the links while loops over them are traced
 
     def options(self) -> tuple:
         """The choices alone, as a key."""
         return (self.friction, self.frame, self.wrench, self.tolerance, self.limit, self.start)
 
     def links(self) -> Mechanism:
-        return mechanism_of(self.model)
+        return mechanism_of(self.model) if self.swept is None else self.swept
 
     def target(self) -> tuple[int, Transform]:
         return self.model.locate(self.frame)
@@ -133,26 +134,27 @@ def _inverse(method: Callable[..., list[Scalar]]):
     def run(setting: Setting, q, qd, qdd, wrench=None):
         links = setting.links()
         tau = method(links, q, qd, qdd, _wrenches(setting, wrench))
-        tau = _sum(tau, joint_terms.rotor_torques(links, qdd))
-        return _sum(tau, joint_terms.friction(links, qd)) if setting.friction else tau
+        tau = _sum(links, tau, joint_terms.rotor_torques(links, qdd))
+        return _sum(links, tau, joint_terms.friction(links, qd)) if setting.friction else tau
 
     return run
 
 
-def _sum(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
-    return [x + y for x, y in zip(a, b, strict=True)]
+def _sum(links: Mechanism, a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return links.each(lambda link, x, y: x + y, a, b)
 
 
-def _difference(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
-    return [x - y for x, y in zip(a, b, strict=True)]
+def _difference(links: Mechanism, a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return links.each(lambda link, x, y: x - y, a, b)
 
 
-def _zeros(like: Sequence[Scalar]) -> list[Scalar]:
-    return [0.0] * len(like)
+def _zeros(links: Mechanism) -> list[Scalar]:
+    return [0.0] * len(links)
 
 
 def _gravity(setting: Setting, q):
-    return newton_euler.inverse_dynamics(setting.links(), q, _zeros(q), _zeros(q))
+    links = setting.links()
+    return newton_euler.inverse_dynamics(links, q, _zeros(links), _zeros(links))
 
 
 def _gravity_compound(setting: Setting, q):
@@ -163,8 +165,14 @@ def _velocity(setting: Setting, q, qd):
     return velocity_torques.velocity_torques(setting.links(), q, qd)
 
 
+def _velocity_newton_euler(setting: Setting, q, qd):
+    links = setting.links()
+    return newton_euler.inverse_dynamics(links, q, qd, _zeros(links), gravity=zero_vector())
+
+
 def _bias(setting: Setting, q, qd):
-    return newton_euler.inverse_dynamics(setting.links(), q, qd, _zeros(q))
+    links = setting.links()
+    return newton_euler.inverse_dynamics(links, q, qd, _zeros(links))
 
 
 # -- motion -----------------------------------------------------------------------------------------------------------
@@ -172,7 +180,10 @@ def _bias(setting: Setting, q, qd):
 
 def _net(setting: Setting, qd, tau):
     """Torques less friction."""
-    return _difference(tau, joint_terms.friction(setting.links(), qd)) if setting.friction else list(tau)
+    if not setting.friction:
+        return tau
+    links = setting.links()
+    return _difference(links, tau, joint_terms.friction(links, qd))
 
 
 def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
@@ -182,8 +193,8 @@ def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
 def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
     links = setting.links()
     M = joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q))
-    bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(q), _wrenches(setting, wrench))
-    return factorised.solve(links, M, _difference(_net(setting, qd, tau), bias))
+    bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), _wrenches(setting, wrench))
+    return factorised.solve(links, M, _difference(links, _net(setting, qd, tau), bias))
 
 
 def _forward_gradient(preconditioned: bool):
@@ -218,9 +229,10 @@ def _mass(method):
 def _mass_by_columns(links: Mechanism, q):
     """n inverse dynamics with unit accelerations, without velocities and gravity."""
     n = len(links)
-    weightless = Mechanism(links.name, links.links, zero_spatial().linear, links.base)
     columns = [
-        newton_euler.inverse_dynamics(weightless, q, _zeros(q), [1.0 if i == j else 0.0 for i in range(n)])
+        newton_euler.inverse_dynamics(
+            links, q, _zeros(links), [1.0 if i == j else 0.0 for i in range(n)], gravity=zero_vector()
+        )
         for j in range(n)
     ]
     return [[columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
@@ -299,14 +311,14 @@ FUNCTIONS: dict[str, Function] = {
             "gravity_torques",
             ("q",),
             _vector("tau"),
-            {"newton_euler": _gravity, "compound_link": _gravity_compound},
+            {"compound_link": _gravity_compound, "newton_euler": _gravity},
             "torques that hold the robot against gravity",
         ),
         Function(
             "velocity_torques",
             ("q", "qd"),
             _vector("tau"),
-            {"velocity_recursion": _velocity},
+            {"newton_euler": _velocity_newton_euler, "velocity_recursion": _velocity},
             "Coriolis and centrifugal torques",
         ),
         Function("bias_torques", ("q", "qd"), _vector("tau"), {"newton_euler": _bias}, "velocity and gravity torques"),

@@ -27,7 +27,7 @@ def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar
     with stage("states inward"):
         loads = links.each(lambda link, λ, b: link.inertia @ λ + b, costates, bias_forces)
         if wrenches is not None:
-            loads = [load - wrench for load, wrench in zip(loads, wrenches, strict=True)]
+            loads = links.each(lambda link, load, wrench: load - wrench, loads, wrenches)
         return links.inward(_state, zero_spatial(), turned, loads)
 
 

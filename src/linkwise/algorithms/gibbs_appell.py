@@ -51,14 +51,14 @@ def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar
     with stage("step 4: A terms"):
         own_alpha = links.each(_turning, moving, at_centre)
         if wrenches is not None:
-            own_alpha = [a - wrench.moment for a, wrench in zip(own_alpha, wrenches, strict=True)]
+            own_alpha = links.each(lambda link, a, wrench: a - wrench.moment, own_alpha, wrenches)
         alpha = links.inward(_gather_alpha, zero_vector(), turned, own_alpha)
     with stage("step 5: B terms"):
         own_force = links.each(lambda link, moving, rdd: _inertial_force(link.inertia, moving, rdd), moving, at_centre)
         own_beta = links.each(lambda link, f: f.cross(centred(link.inertia).arm), own_force)
         if wrenches is not None:
-            own_force = [f - wrench.force for f, wrench in zip(own_force, wrenches, strict=True)]
-        own = [Spatial(b, f) for b, f in zip(own_beta, own_force, strict=True)]
+            own_force = links.each(lambda link, f, wrench: f - wrench.force, own_force, wrenches)
+        own = links.each(lambda link, b, f: Spatial(b, f), own_beta, own_force)
         beta = links.inward(_gather_beta, zero_spatial(), turned, own)
     with stage("step 6: generalised forces"):
         # (16), (23) for a revolute joint; for a prismatic one the derivative of the acceleration of G is z itself

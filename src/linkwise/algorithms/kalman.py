@@ -43,13 +43,11 @@ class Filtered:
 
 @dataclass(slots=True, eq=False)
 class Estimate:
-    """Predicted state z⁻ and innovation e⁻ at a joint."""
+    """Predicted state z⁻, innovation e⁻ and residual e⁺ = e⁻/D at a joint."""
 
     state: Spatial
     innovation: Scalar
-
-    def __iter__(self):
-        return iter((self.state, self.innovation))
+    residual: Scalar
 
 
 def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Scalar]:
@@ -58,10 +56,10 @@ def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Scalar
         turned = links.each(lambda link, q: link.turned(q), q)
     with stage("bias forces and accelerations"):
         biases = bias_accelerations(links, turned, qd)
-        forces = links.each(bias_force, [w for w, _ in biases])
+        forces = links.each(lambda link, bias: bias_force(link, bias[0]), biases)
         if wrenches is not None:
-            forces = [b - wrench for b, wrench in zip(forces, wrenches, strict=True)]
-    n = [bias for _, bias in biases]
+            forces = links.each(lambda link, b, wrench: b - wrench, forces, wrenches)
+        n = links.each(lambda link, bias: bias[1], biases)
     gravity = Spatial(zero_vector(), -links.gravity)
     filtered, updated = filter_inertias(links, turned)
     estimates = filter_states(links, turned, filtered, updated, forces, n, tau)
@@ -122,13 +120,13 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
     """
     floors = axis_inertia_floors(links)
 
-    def step(link: MovingLink, received: ArticulatedInertia, turned):
+    def step(link: MovingLink, received: ArticulatedInertia, turned, floor: float):
         with stage("inertia prediction"):
             P = received + articulated(link.inertia)
         with stage("axis inertia and gain"):
             column = inertia_column(link, P)
             D = link.along_axis(column) + link.rotor_inertia
-            D = where(D > floors[link.index], D, math.nan)
+            D = where(D > floor, D, math.nan)
             inverse = 1.0 / D
             gain = _gain(link, column, inverse)
         with stage("inertia update"):
@@ -138,8 +136,9 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
             carried = joint.inward(updated).shifted(joint.lever)
         return (Filtered(P, D, inverse, gain), updated), carried
 
-    both = links.inward(step, zero_articulated(), turned)
-    return [filtered for filtered, _ in both], [updated for _, updated in both]
+    both = links.inward(step, zero_articulated(), turned, floors)
+    filtered = links.each(lambda link, pair: pair[0], both)
+    return filtered, links.each(lambda link, pair: pair[1], both)
 
 
 def inertia_column(link: MovingLink, P: ArticulatedInertia) -> Spatial:
@@ -197,7 +196,7 @@ def _minus_outer(S: Symmetric, a: Vector, b: Vector) -> Symmetric:
 def filter_states(
     links: Mechanism, turned, filtered, updated, forces, n, tau: Sequence[Scalar]
 ) -> list[Estimate]:
-    """(3.47), (3.51), (3.52): z⁻ and e⁻ of every joint."""
+    """(3.47), (3.51)–(3.53): z⁻, e⁻ and e⁺ of every joint."""
 
     def step(link: MovingLink, received: Spatial, turned, known: Filtered, P: ArticulatedInertia, b, n, tau):
         with stage("state prediction"):
@@ -207,7 +206,9 @@ def filter_states(
         with stage("state update"):
             after = z + e * known.gain + P @ n
             carried = link.placed(turned).force_to_parent(after)
-        return Estimate(z, e), carried
+        with stage("residuals"):
+            residual = e * known.inverse_axis_inertia
+        return Estimate(z, e, residual), carried
 
     return links.inward(step, zero_spatial(), turned, filtered, updated, forces, n, tau)
 
@@ -216,8 +217,9 @@ def filter_states(
 
 
 def smooth(links: Mechanism, turned, filtered, estimates, n, root: Spatial) -> list[Scalar]:
-    """(3.53), (3.55)–(3.58): joint accelerations, from the base to the tips."""
-    return [qdd for qdd, _ in smoothed(links, turned, filtered, estimates, n, root)]
+    """(3.55)–(3.58): joint accelerations, from the base to the tips."""
+    pairs = smoothed(links, turned, filtered, estimates, n, root)
+    return links.each(lambda link, pair: pair[0], pairs)
 
 
 def smoothed(links: Mechanism, turned, filtered, estimates, n, root: Spatial) -> list[tuple[Scalar, Spatial]]:
@@ -227,7 +229,7 @@ def smoothed(links: Mechanism, turned, filtered, estimates, n, root: Spatial) ->
         with stage("costate propagation"):
             λ = link.placed(turned).motion_from_parent(parent[1]) + n
         with stage("joint acceleration"):
-            qdd = estimate.innovation * known.inverse_axis_inertia - known.gain.dot(λ)
+            qdd = estimate.residual - known.gain.dot(λ)
         with stage("costate update"):
             along = Vector(0.0, 0.0, qdd)
             λ = Spatial(λ.angular + along, λ.linear) if link.revolute else Spatial(λ.angular, λ.linear + along)
@@ -241,10 +243,10 @@ def acceleration_parts(links: Mechanism, q, qd, tau, wrenches=None) -> tuple[lis
     cause; their sum is q̈."""
     turned = links.each(lambda link, q: link.turned(q), q)
     biases = bias_accelerations(links, turned, qd)
-    forces = links.each(bias_force, [w for w, _ in biases])
+    forces = links.each(lambda link, bias: bias_force(link, bias[0]), biases)
     if wrenches is not None:
-        forces = [b - wrench for b, wrench in zip(forces, wrenches, strict=True)]
-    n = [bias for _, bias in biases]
+        forces = links.each(lambda link, b, wrench: b - wrench, forces, wrenches)
+    n = links.each(lambda link, bias: bias[1], biases)
     nothing = [zero_spatial() for _ in links]
     rest = [0.0 for _ in links]
     filtered, updated = filter_inertias(links, turned)

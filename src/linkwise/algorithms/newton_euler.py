@@ -38,15 +38,18 @@ def inverse_dynamics(
     qd: Sequence[Scalar],
     qdd: Sequence[Scalar],
     wrenches: Sequence[Spatial] | None = None,
+    *,
+    gravity: Vector | None = None,
 ) -> list[Scalar]:
     """Joint torques without friction and rotor inertia [N·m or N].
 
-    ``wrenches``: the external (moment, force) on each link, about its origin, in its axes.
+    ``wrenches``: the external (moment, force) on each link, about its origin, in its axes. ``gravity`` replaces the
+    robot's own.
     """
     with stage("joint turns"):
         turned = links.each(lambda link, q: link.turned(q), q)
     with stage("motion outward"):
-        moving = motion(links, turned, qd, qdd)
+        moving = motion(links, turned, qd, qdd, gravity)
     with stage("forces of the links"):
         loads = links.each(lambda link, moving: body_force(link.inertia, moving), moving)
     with stage("forces inward"):
@@ -103,7 +106,7 @@ def turning_moment(inertia: RigidInertia, moving: Moving) -> Vector:
 def joint_torques(links: Mechanism, turned, loads: Sequence[Spatial], wrenches=None) -> list[Scalar]:
     """(3.28)–(3.30): forces from the tips to the base, and what each joint feels of them."""
     if wrenches is not None:
-        loads = [load - wrench for load, wrench in zip(loads, wrenches, strict=True)]
+        loads = links.each(lambda link, load, wrench: load - wrench, loads, wrenches)
 
     def step(link: MovingLink, received: Spatial, turned, load: Spatial):
         x = received + load

@@ -36,7 +36,7 @@ def velocity_torques(links: Mechanism, q, qd, wrenches=None) -> list[Scalar]:
     with stage("velocity torques inward"):
         loads = links.each(_load, coasting)
         if wrenches is not None:
-            loads = [load - wrench for load, wrench in zip(loads, wrenches, strict=True)]
+            loads = links.each(lambda link, load, wrench: load - wrench, loads, wrenches)
         return links.inward(_gather, zero_spatial(), turned, loads)
 
 

@@ -64,38 +64,48 @@ class _Method(ctypes.Structure):
 def fast_callable(
     kernel: Kernel, fallback: Callable[..., Any], name: str, doc: str, signature: str | None = None
 ) -> Callable[..., Any]:
-    """A function that takes single states the short way and leaves all other calls to ``fallback``.
+    """A function that computes single states and plain batches with next to no overhead.
 
-    The fallback gets exactly the arguments of the call. ``signature`` is what ``help`` shows, such as
-    ``(q, qd, *, out=None)``.
+    All other calls go to ``fallback``, with exactly their arguments. It must give what the kernel gives; what the first
+    batch and the first float32 call compile there is used directly from then on. ``signature`` is what ``help`` shows,
+    such as ``(q, qd, *, out=None)``.
     """
     if signature is not None:
         doc = f"{name}{signature}\n--\n\n{doc}"
-    fast = _wrap(kernel, kernel.dtype, fallback, name, doc)
-    if fast is fallback or kernel.dtype == "float32":
-        return fast
-
-    def fallback_until_float32(*args: Any, **options: Any) -> Any:
-        """The fallback; the first single state in float32 puts the short way for float32 before it."""
-        if not options and args and all(type(a) is np.ndarray and a.dtype == np.float32 and a.ndim == 1 for a in args):
-            fast.__self__.fallback = _wrap(kernel, "float32", fallback, name, doc)
-        return fallback(*args, **options)
-
-    fast.__self__.fallback = fallback_until_float32
-    return fast
+    return _wrap(kernel, kernel.dtype, fallback, name, doc)
 
 
 def _wrap(kernel: Kernel, dtype: str, fallback: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
     code = kernel.native(dtype, 1).code
     if not SUPPORTED or "call" not in code.functions:
         return fallback
-    method = _Method(name.encode(), code.functions["call"], _METH_FASTCALL | _METH_KEYWORDS, doc.encode())
     table = _table(fallback, dtype)
+
+    def learn(*args: Any, **options: Any) -> Any:
+        """The fallback; afterwards, what it has compiled becomes known to the wrapper."""
+        result = fallback(*args, **options)
+        _connect_batches(table, kernel, dtype)
+        if dtype == "float64" and args and all(type(a) is np.ndarray and a.dtype == np.float32 for a in args):
+            table.fallback = _wrap(kernel, "float32", fallback, name, doc)
+        return result
+
+    table.fallback = learn
+    method = _Method(name.encode(), code.functions["call"], _METH_FASTCALL | _METH_KEYWORDS, doc.encode())
     table.kept = (code, method)  # a builtin function releases its self last, after its definition
+    _connect_batches(table, kernel, dtype)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     make.restype = ctypes.py_object
     return make(ctypes.addressof(method), table, "linkwise")
+
+
+def _connect_batches(table: Table, kernel: Kernel, dtype: str) -> None:
+    """Let the wrapper use the code for batches if there is any yet."""
+    batch = None if table.batch_limit else kernel.known_native(dtype)
+    if batch is not None:
+        table.kept += (batch.code,)
+        table.batch_run = batch.code.functions["run"]
+        table.batch_limit = batch.states_for_one_thread
 
 
 def _table(fallback: Callable[..., Any], dtype: str) -> Table:

@@ -31,12 +31,19 @@ def fuse(outputs: Iterable[Node]) -> list[Node]:
         """How many operations, one after another, a term waits for: a product that is absorbed, only for its factors."""
         return depth[term.old.index] - (1 if term.old.index in absorbed else 0)
 
-    def total(graph: Graph, terms: list[Term]) -> Node:
-        terms = sorted(terms, key=lambda term: (known_after(term), term.old.index, term.sign))
+    inner: dict[int, list[Term]] = {}
+
+    def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+        if node.op not in SUMS:
+            return copy(graph, node, args)
+        terms = sums.gather(node, args, inner)
+        if node.index in sums.inner:
+            inner[node.index] = terms
+            return args[0]  # a stand-in: only the sum around it asks for this node
+        terms.sort(key=lambda term: (known_after(term), term.old.index, term.sign))
         return _chain(graph, terms, absorbed)
 
-    whole = [node.index for node in sums.nodes if node.op in SUMS and node.index not in sums.inner]
-    return _sink_signs(sums.rebuild(total, whole))
+    return _sink_signs(rebuild(sums.outputs, make))
 
 
 def _absorbed(sums: Sums) -> set[int]:

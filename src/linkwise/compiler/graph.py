@@ -211,8 +211,8 @@ class Graph:
                 raise TraceError("values of two different traces cannot be mixed")
             return x
         try:
-            return self.const(x)
-        except (TypeError, ValueError):
+            return self.const(x.__float__())  # float(x) would take the text "1", too
+        except (AttributeError, TypeError, ValueError):
             raise TraceError(f"cannot use a {type(x).__name__} with a traced value; expected a number") from None
 
     def lift_condition(self, x: Any) -> Node:
@@ -353,10 +353,12 @@ class Graph:
         """See ``linkwise.scalar.while_loop``."""
         number = self.open_loop([self.lift(s) for s in state])
         loop = self.loops[number]
-        loop.active = self.lift(active(*loop.phi))
+        loop.active = self.lift_condition(active(*loop.phi))
         new = [self.lift(s) for s in body(*loop.phi)]
         if len(new) != len(loop.phi):
             raise TraceError(f"the body of a loop must return {len(loop.phi)} values, it returned {len(new)}")
+        if any(s.op in CONDITIONS for s in (*loop.initial, *new)):
+            raise TraceError("a loop carries numbers, not conditions; carry where(condition, 1.0, 0.0) instead")
         loop.following = [self.select(loop.active, n, p) for n, p in zip(new, loop.phi, strict=True)]
         return tuple(self.make("result", (), (number, k)) for k in range(len(loop.phi)))
 

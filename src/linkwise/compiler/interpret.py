@@ -134,7 +134,6 @@ def _nearest(exact: Fraction, digits: int, smallest: int) -> float:
     half = 2 * rest - (d << max(step, 0))
     if half > 0 or (half == 0 and whole & 1):
         whole += 1
-    largest = 128 if digits == 24 else 1024
-    if whole.bit_length() + step > largest:
-        return math.copysign(math.inf, exact)
-    return math.copysign(math.ldexp(whole, step), exact)
+    overflows = whole.bit_length() + step > (128 if digits == 24 else 1024)
+    magnitude = math.inf if overflows else math.ldexp(whole, step)
+    return magnitude if exact > 0 else -magnitude

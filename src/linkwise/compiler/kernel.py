@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from linkwise.compiler.operations import Operations
     from linkwise.compiler.program import Program
 
-_WORTH_THREADS = 8 << 20  # bytes of machine code to run through, about a tenth of a millisecond
 _DTYPES = ("float64", "float32")
 
 
@@ -46,6 +45,7 @@ class Kernel:
         self.inputs = tuple(inputs)
         self.outputs = tuple((output, tuple(shape)) for output, shape in outputs)
         self.dtype = dtype
+        self._dtype = np.dtype(dtype)
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self._row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
         self._natives: dict[str, NativeProgram] = {}
@@ -66,14 +66,17 @@ class Kernel:
             raise TypeError(f"{self.name} takes {len(self.inputs)} arrays ({names}), got {len(args)}")
         given = [arrays.as_reals(name, value) for (name, _), value in zip(self.inputs, args, strict=True)]
         batch = arrays.batch_shape(given, self.inputs)
-        dtype = arrays.FLOAT32 if all(a.dtype == arrays.FLOAT32 for a in given) else arrays.FLOAT64
-        if self.dtype == "float32":
+        dtype = self._dtype
+        if given and all(a.dtype is arrays.FLOAT32 for a in given):
             dtype = arrays.FLOAT32
-        given = [a if a.dtype == dtype else a.astype(dtype) for a in given]
-        rows = [arrays.rows(a, batch) for a in given]
-        results = self._places(out, batch, dtype)
-        targets = self._targets(results, rows, given)
-        self._run(targets, rows, math.prod(batch), dtype.name, threads)
+        rows = [arrays.rows(a if a.dtype is dtype else a.astype(dtype), batch) for a in given]
+        if out is None:
+            results = targets = [np.empty((*batch, *shape), dtype) for _, shape in self.outputs]
+        else:
+            results = self._check_out(out, batch, dtype)
+            targets = self._targets(results, [row.owner for row in rows])
+        precision = "float64" if dtype is arrays.FLOAT64 else "float32"
+        self._run(targets, rows, math.prod(batch), precision, threads)
         for result, target in zip(results, targets, strict=True):
             if result is not target:
                 result[...] = target
@@ -81,11 +84,9 @@ class Kernel:
             results = [r if r.ndim else r[()] for r in results]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _places(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:
-        """Where the results go: new arrays or those of the caller."""
+    def _check_out(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:
+        """The arrays of the caller that the results go to."""
         shapes = [(*batch, *shape) for _, shape in self.outputs]
-        if out is None:
-            return [np.empty(shape, dtype) for shape in shapes]
         several = len(self.outputs) > 1
         if several and (not isinstance(out, (tuple, list)) or len(out) != len(shapes)):
             names = ", ".join(name for name, _ in self.outputs)
@@ -95,12 +96,12 @@ class Kernel:
         return [arrays.check_out(*each, dtype) for each in zip(labels, given, shapes, strict=True)]
 
     @staticmethod
-    def _targets(results: list[np.ndarray], rows: list[arrays.Rows], given: list[np.ndarray]) -> list[np.ndarray]:
+    def _targets(results: list[np.ndarray], inputs: list[np.ndarray]) -> list[np.ndarray]:
         """What the code writes to: the results, or new memory where they cannot be written while inputs are read."""
         targets: list[np.ndarray] = []
         for result in results:
-            others = [*(r.owner for r in rows), *given, *targets]
-            targets.append(result if arrays.writes_directly(result, others) else np.empty(result.shape, result.dtype))
+            direct = arrays.writes_directly(result, [*inputs, *targets])
+            targets.append(result if direct else np.empty(result.shape, result.dtype))
         return targets
 
     def _run(
@@ -115,13 +116,12 @@ class Kernel:
         arguments = np.array(words, np.int64)
         where = arrays.address(arguments)
         if wanted is None:
-            worth = count // native.width * native.code.size >= _WORTH_THREADS
-            wanted = threads.wanted(None) if worth else 1
+            wanted = threads.wanted(None) if count > native.states_for_one_thread else 1
 
         used = (arguments, targets, rows)
 
         def work(first: int, number: int, _used: tuple = used) -> None:  # the memory must outlive an interrupted call
-            scratch = np.empty(native.width * self._row_size, dtype)
+            scratch = np.empty(native.width * self._row_size + native.room, dtype)
             native.run(first, number, where, arrays.address(scratch))
 
         threads.run(work, count, native.width, wanted)
@@ -129,6 +129,10 @@ class Kernel:
     def native(self, dtype: str, width: int) -> Native:
         """The machine code for blocks of ``width`` states."""
         return self._natives[dtype].form(width)
+
+    def known_native(self, dtype: str) -> Native | None:
+        """The machine code for batches if it is there already."""
+        return self._natives[dtype].known_form(host.lanes(dtype))
 
     # -- what the kernel is ----------------------------------------------------------------------------------------
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:  # code from the cache runs without the rest of the compiler
 RUN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 """(first, count, arguments, scratch); see ``emit.blocks``. A call releases the interpreter lock."""
 
+_WORTH_THREADS = 8 << 20  # bytes of straight-line machine code: about a tenth of a millisecond
+
 
 @dataclass(frozen=True)
 class Native:
@@ -32,6 +34,17 @@ class Native:
     @functools.cached_property
     def run(self) -> Callable[[int, int, int, int], None]:
         return RUN(self.code.functions["run"])
+
+    @functools.cached_property
+    def room(self) -> int:
+        """Scalars of scratch memory that the code needs beyond rows of its inputs and outputs (sweeps do)."""
+        address = self.code.functions.get("room")
+        return 0 if address is None else ctypes.CFUNCTYPE(ctypes.c_int64)(address)()
+
+    @property
+    def states_for_one_thread(self) -> int:
+        """The largest batch that is not worth a second thread, judged by how much code it runs through."""
+        return self.width * (_WORTH_THREADS // self.code.size + 1)
 
 
 class NativeProgram:
@@ -83,10 +96,11 @@ class NativeProgram:
         """The LLVM text for blocks of this many states."""
         from linkwise.compiler.emit import blocks
         from linkwise.compiler.emit.wrapper import Interface, wrapper
+        from linkwise.compiler.program import Program
 
         program = self.program
         text = blocks.module(program, width)
-        if width == 1 and dispatch.SUPPORTED:
+        if width == 1 and dispatch.SUPPORTED and isinstance(program, Program):
             sizes = [size for _, size in program.inputs]
             interface = Interface(sizes, [shape for _, shape in program.outputs], program.dtype)
             text += wrapper(interface, host.lanes(program.dtype))

@@ -82,6 +82,7 @@ def trace(
     *,
     name: str = "program",
     dtype: Dtype = "float64",
+    fused: bool = True,
 ) -> Program:
     """The program of a function of scalars.
 
@@ -103,7 +104,7 @@ def trace(
     nodes = {}
     for key, shape in outputs.items():
         nodes[key] = (tuple(shape), [graph.lift(x) for x in _flatten(returned[key], tuple(shape), key)])
-    return lower(nodes, inputs, name=name, dtype=dtype)
+    return lower(nodes, inputs, name=name, dtype=dtype, fused=fused)
 
 
 def lower(

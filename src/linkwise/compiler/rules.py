@@ -14,11 +14,11 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 from linkwise.compiler.graph import Graph, Node, reachable, rebuild
-from linkwise.compiler.sums import Sums, Term, count_uses
+from linkwise.compiler.sums import SUMS, Sums, Term
 from linkwise.scalar import stage
 
 # Additions and multiplications are what the papers count. A division costs several of them, a sine about twenty.
@@ -27,7 +27,8 @@ COST = {
     "add": 1.0, "sub": 1.0, "mul": 1.0, "div": 4.0, "sqrt": 4.0, "sin": 20.0, "cos": 20.0, "atan2": 40.0,
 }  # fmt: skip
 COST_OF_LOGIC = 0.1
-MOST_PASSES = 8
+MOST_PASSES = 12
+WORTH_A_PASS = 1e-3  # the part of the cost that a pass must save for another one to follow
 
 Found = dict[str, Node]  # letter of a pattern -> the node it stands for
 
@@ -90,16 +91,18 @@ RULES = (
 )
 
 
-def simplify(outputs: Sequence[Node]) -> list[Node]:
+def simplify(outputs: Sequence[Node], rules: Sequence[Rule] = RULES) -> list[Node]:
     """The outputs at a lower cost, or as they are where no rule helps. Stages are kept."""
     best = list(outputs)
     cost = total_cost(best)
     for _ in range(MOST_PASSES):
-        candidate = factored(rewritten(best))
+        candidate = _Pass(best, rules).run()
         new_cost = total_cost(candidate)
-        if new_cost >= cost - 1e-6:
+        saved = cost - new_cost
+        if saved > 1e-6:
+            best, cost = candidate, new_cost
+        if saved < WORTH_A_PASS * cost:
             break
-        best, cost = candidate, new_cost
     return best
 
 
@@ -111,31 +114,42 @@ def _cost(node: Node) -> float:
     return COST.get(node.op, COST_OF_LOGIC)
 
 
-# -- the table ------------------------------------------------------------------------------------------------------
+class _Pass:
+    """One pass over the graph, arguments first, so that what one rule leaves is seen by the next."""
 
+    def __init__(self, outputs: Sequence[Node], rules: Sequence[Rule]):
+        self.table = _by_operation(tuple(rules))
+        self.sums = Sums(outputs)
+        self.terms: dict[int, list[Term]] = {}  # of inner additions, until the whole sum is made
+        self.uses: Counter[int] = Counter()  # of the new nodes, by the old ones that they stand for
 
-def rewritten(outputs: Sequence[Node], rules: Sequence[Rule] = RULES) -> list[Node]:
-    """One pass of the table over the graph, arguments first."""
-    table = _by_operation(tuple(rules))
-    nodes = reachable(outputs)
-    old_uses = count_uses(nodes)
-    old_uses.update(node.index for node in outputs)
-    uses: Counter[int] = Counter()  # of the new nodes, by the old ones that they stand for
+    def run(self) -> list[Node]:
+        return rebuild(self.sums.outputs, self.make)
 
-    def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-        new = simplified(graph, node, args)
-        below = {a.op for a in new.args}
-        for needed, pattern, replacement, condition in table.get(new.op, ()):
-            if not needed <= below:
-                continue
-            better = _applied(graph, new, pattern, replacement, condition, uses)
-            if better is not None:
-                new = better
-                break
-        uses[new.index] += old_uses[node.index]
+    def make(self, graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+        new = plain = make_simplified(graph, node.op, args, node.value)
+        if node.op in SUMS:
+            terms = self.sums.gather(node, args, self.terms)
+            if node.index in self.sums.inner:
+                self.terms[node.index] = terms
+            elif (shorter := factored(graph, terms, self.uses)) is not None:
+                new = shorter
+        new = self.rewritten(graph, new)
+        if new is not plain:
+            self.terms.pop(node.index, None)
+        self.uses[new.index] += self.sums.uses[node.index]
         return new
 
-    return rebuild(outputs, make)
+    def rewritten(self, graph: Graph, node: Node) -> Node:
+        for pattern, replacement, condition in self.table.get(node.op, ()):
+            if _fits(pattern, node):
+                better = _applied(graph, node, pattern, replacement, condition, self.uses)
+                if better is not None:
+                    return better
+        return node
+
+
+# -- the table ------------------------------------------------------------------------------------------------------
 
 
 def _applied(graph: Graph, node: Node, pattern, replacement, condition, uses: Counter[int]) -> Node | None:
@@ -175,6 +189,20 @@ def _newer_than(before: int, node: Node) -> set[Node]:
     return found
 
 
+def _fits(pattern, node: Node) -> bool:
+    """Whether the operations are those of the pattern, whatever the letters stand for: a quick look before a match."""
+    if isinstance(pattern, str):
+        return pattern not in _CONSTANTS or node.op == "const"
+    if isinstance(pattern, float):
+        return node.op == "const" and node.value == pattern
+    if node.op != pattern[0]:
+        return False
+    if len(pattern) == 2:
+        return _fits(pattern[1], node.args[0])
+    (op, first, second), (a, b) = pattern, node.args
+    return (_fits(first, a) and _fits(second, b)) or (op in _COMMUTATIVE and _fits(first, b) and _fits(second, a))
+
+
 def _matches(pattern, node: Node, found: Found) -> Iterator[Found]:
     """All ways to read the node as the pattern, given what is found already."""
     if isinstance(pattern, str):
@@ -198,7 +226,7 @@ def _matches(pattern, node: Node, found: Found) -> Iterator[Found]:
     first, second = node.args
     for partly in _matches(parts[0], first, found):
         yield from _matches(parts[1], second, partly)
-    if op in ("add", "mul") and first is not second:
+    if op in _COMMUTATIVE and first is not second:
         for partly in _matches(parts[0], second, found):
             yield from _matches(parts[1], first, partly)
 
@@ -215,19 +243,17 @@ def _built(graph: Graph, pattern, found: Found) -> Node:
 # -- reading the table ----------------------------------------------------------------------------------------------
 
 _CONSTANTS = frozenset("klmn")
+_COMMUTATIVE = frozenset({"add", "mul"})
 _OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 
 @cache
 def _by_operation(rules: tuple[Rule, ...]) -> dict[str, list[tuple]]:
-    """By the operation that is replaced: (operations right below it, pattern and replacement as trees, condition)."""
+    """By the operation that is replaced: (pattern, replacement, condition), formulas as trees."""
     table: dict[str, list[tuple]] = {}
     for rule in rules:
         pattern = _parsed(rule.pattern)
-        needed = {part[0] for part in pattern[1:] if isinstance(part, tuple)}
-        if any(isinstance(part, float) or part in _CONSTANTS for part in pattern[1:]):
-            needed.add("const")
-        table.setdefault(pattern[0], []).append((needed, pattern, _parsed(rule.replacement), rule.condition))
+        table.setdefault(pattern[0], []).append((pattern, _parsed(rule.replacement), rule.condition))
     return table
 
 
@@ -252,11 +278,6 @@ def _tree(node: ast.expr):
 
 
 # -- making nodes again, with all that the graph simplifies by itself ---------------------------------------------------
-
-
-def simplified(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-    """For ``rebuild``: the same operation, simplified for its new arguments."""
-    return make_simplified(graph, node.op, args, node.value)
 
 
 def make_simplified(graph: Graph, op: str, args: tuple[Node, ...], value=None) -> Node:
@@ -294,52 +315,44 @@ def _truth(condition: Node) -> bool | None:
 # -- factoring ------------------------------------------------------------------------------------------------------
 
 
-def factored(outputs: Sequence[Node]) -> list[Node]:
-    """a*b + ... + a*c -> ... + a*(b + c) in sums of any length, for products that nothing else uses: saves a product."""
-    sums = Sums(outputs)
-    chosen = []
-    for index, terms in sums.terms().items():
-        if _common_factor([term for _, term in terms], sums.uses) is not None:
-            chosen.append(index)
-    if not chosen:
-        return list(outputs)
-    return sums.rebuild(lambda graph, terms: _factored_sum(graph, terms, sums.uses), chosen)
+def factored(graph: Graph, terms: list[Term], uses: Counter[int]) -> Node | None:
+    """a*b + ... + a*c -> ... + a*(b + c) in a sum of any length, for products that nothing else uses; None if there are
+    none. Every factoring saves a multiplication."""
+    grouped: list[Term] = []
+    while (factor := _common_factor(terms, uses)) is not None:
+        products = [term for term in terms if _is_own_product(term, uses) and factor in term.new.args]
+        cofactors = [term._replace(new=_cofactor(term.new, factor)) for term in products]
+        with stage(products[0].old.stage):
+            product = graph.mul(factor, _sum(graph, cofactors))
+        grouped.append(products[0]._replace(sign=1, new=product))
+        terms = [term for term in terms if term not in products]
+    return _sum(graph, terms + grouped) if grouped else None
 
 
-def _common_factor(terms: Iterable[Node], uses: Counter[int]) -> Node | None:
+def _common_factor(terms: Iterable[Term], uses: Counter[int]) -> Node | None:
     """What most products have in common; of several the one made last, which has the most in it."""
     factors: Counter[Node] = Counter()
     for term in terms:
-        if term.op == "mul" and uses[term.index] == 1:
-            factors.update(set(term.args))
+        if _is_own_product(term, uses):
+            factors.update(set(term.new.args))
     best = max(factors, key=lambda factor: (factors[factor], factor.index), default=None)
     return best if best is not None and factors[best] > 1 else None
 
 
-def _factored_sum(graph: Graph, terms: list[Term], uses: Counter[int]) -> Node:
-    grouped: list[Term] = []
-    while (factor := _common_factor((term.old for term in terms), uses)) is not None:
-        others, products = [], []
-        for term in terms:
-            shares = term.old.op == "mul" and uses[term.old.index] == 1 and factor in term.old.args
-            (products if shares else others).append(term)
-        cofactors = []
-        for term in products:
-            place = 0 if term.old.args[0] is factor else 1
-            common = term.new.args[place]
-            cofactors.append(replace(term, new=term.new.args[1 - place]))
-        with stage(products[0].old.stage):
-            product = graph.mul(common, _sum(graph, cofactors))
-        grouped.append(replace(products[0], sign=1, new=product))
-        terms = others
-    return _sum(graph, terms + grouped)
+def _is_own_product(term: Term, uses: Counter[int]) -> bool:
+    return term.new.op == "mul" and uses[term.new.index] == 1
+
+
+def _cofactor(product: Node, factor: Node) -> Node:
+    first, second = product.args
+    return second if first is factor else first
 
 
 def _sum(graph: Graph, terms: list[Term]) -> Node:
     """The terms one after another, beginning with a positive one if there is one."""
     terms = sorted(terms, key=lambda term: -term.sign)
     if terms[0].sign < 0:
-        return graph.neg(_sum(graph, [replace(term, sign=1) for term in terms]))
+        return graph.neg(_sum(graph, [term._replace(sign=1) for term in terms]))
     value = terms[0].new
     for term in terms[1:]:
         with stage(term.stage):

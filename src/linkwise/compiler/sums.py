@@ -7,16 +7,15 @@ passes that gain by it may put the terms of a sum in another order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from linkwise.compiler.graph import Graph, Node, copy, loop_numbers, reachable, rebuild
+from linkwise.compiler.graph import Node, loop_numbers, reachable
 
 SUMS = frozenset({"add", "sub"})
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(NamedTuple):
     """``sign`` times a value: ``old`` in the graph before a pass, ``new`` in the graph after it.
 
     ``stage`` is that of the addition that brings it into the sum; for the first term, of the first addition.
@@ -68,34 +67,20 @@ class Sums:
                 found[node.index] = own
         return found
 
-    def rebuild(self, total: Callable[[Graph, list[Term]], Node], chosen: Iterable[int]) -> list[Node]:
-        """The outputs with the chosen sums (their indices) made by ``total``, all else as it was."""
-        chosen = set(chosen)
-        parts = set(chosen)  # these sums and their inner additions
-        for node in reversed(self.nodes):
-            if node.index in parts:
-                parts.update(a.index for a in node.args if a.index in self.inner)
-        waiting: dict[int, list[Term]] = {}
-
-        def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-            if node.index not in parts:
-                return copy(graph, node, args)
-            terms: list[Term] = []
-            for place, (old, new) in enumerate(zip(node.args, args, strict=True)):
-                sign = _sign(node, place)
-                if old.index in self.inner:
-                    own = [Term(sign * t.sign, t.old, t.new, t.stage) for t in waiting.pop(old.index)]
-                else:
-                    own = [Term(sign, old, new, node.stage)]
+    def gather(self, node: Node, args: tuple[Node, ...], inner: dict[int, list[Term]]) -> list[Term]:
+        """The terms of an addition while a graph is rebuilt; ``inner`` holds those of the additions within it."""
+        terms: list[Term] = []
+        for place, (old, new) in enumerate(zip(node.args, args, strict=True)):
+            sign = _sign(node, place)
+            below = inner.pop(old.index, None) if old.index in self.inner else None
+            if below is None:
+                own = [Term(sign, old, new, node.stage)]
+            else:
+                own = [Term(sign * t.sign, t.old, t.new, t.stage) for t in below]
                 if place == 1:
-                    own[0] = replace(own[0], stage=node.stage)
-                terms += own
-            if node.index in chosen:
-                return total(graph, terms)
-            waiting[node.index] = terms
-            return args[0]  # a stand-in: only the sum around it asks for this node
-
-        return rebuild(self.outputs, make)
+                    own[0] = own[0]._replace(stage=node.stage)
+            terms += own
+        return terms
 
 
 def _sign(node: Node, place: int) -> int:

@@ -77,6 +77,7 @@ def check_numbers(
         for what, array in (("origin", joint.origin.translation), ("origin", joint.origin.rotation)):
             if not np.isfinite(array).all():
                 raise ModelError(f"joint {joint.name!r}: its {what} is not finite")
+        _check_rotation(f"joint {joint.name!r}: its origin", joint.origin.rotation)
         if not joint.moves:
             continue
         length = math.sqrt(sum(a * a for a in joint.axis))
@@ -101,6 +102,7 @@ def check_numbers(
     for frame in frames:
         if not (np.isfinite(frame.pose.rotation).all() and np.isfinite(frame.pose.translation).all()):
             raise ModelError(f"frame {frame.name!r}: its pose is not finite")
+        _check_rotation(f"frame {frame.name!r}: its pose", frame.pose.rotation)
 
 
 def check_physics(model: Model, *, strict: bool, where: str) -> None:
@@ -115,6 +117,12 @@ def check_physics(model: Model, *, strict: bool, where: str) -> None:
             if strict:
                 raise ModelError(message)
             warnings.warn(message, ModelWarning, stacklevel=3)
+
+
+def _check_rotation(whose: str, rotation: np.ndarray) -> None:
+    error = float(np.abs(rotation @ rotation.T - np.eye(3)).max())
+    if error > 1e-9 or np.linalg.det(rotation) < 0:
+        raise ModelError(f"{whose} has no rotation matrix: R·Rᵀ differs from 1 by {error:.1e}, det R = {np.linalg.det(rotation):.3g}")
 
 
 def _unique(what: str, names: Iterable[str]) -> None:

@@ -199,7 +199,8 @@ class _Reader:
         """Refuse where the <compiler> would have changed this inertia."""
         settings = self.settings
         moments = np.linalg.eigvalsh(inertia.matrix_about_com)
-        if inertia.mass < settings.boundmass or moments[0] < settings.boundinertia:
+        too_light = settings.boundmass > 0 and inertia.mass < settings.boundmass
+        if too_light or (settings.boundinertia > 0 and moments[0] < settings.boundinertia):
             raise body.error("boundmass or boundinertia of the <compiler> would change its inertia: not supported")
         if settings.balanceinertia and moments[0] + moments[1] < moments[2] * (1 - 1e-9):
             raise body.error("balanceinertia of the <compiler> would change its inertia: not supported")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkwise.model.model import suggest
 from linkwise.model.xml import Element
 
-MAIN = "main"  # the class of everything that names none; the outermost <default> may call it otherwise
+MAIN = "main"  # the class of everything that names none; in older files the outermost <default> may rename it
 
 
 class Defaults:

@@ -374,6 +374,8 @@ class Model:
                 raise UnknownNameError(
                     f"lock: {self.name} has no moving joint {name!r}; {suggest(name, self.joint_names)}"
                 )
+            if not math.isfinite(positions[name]):
+                raise ModelError(f"lock: position {positions[name]!r} of joint {name!r} is not finite")
         joints = [
             replace(joint, type="fixed", origin=joint.motion(float(positions[joint.name])), mimic=None)
             if joint.moves and joint.name in positions

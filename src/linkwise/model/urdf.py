@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import PurePath
 
 import numpy as np
@@ -51,16 +52,24 @@ def read_urdf(data: bytes, where: str) -> Model:
     if root.tag != "robot":
         raise root.error("the root element of a URDF file is <robot>")
     _refuse_xacro(root)
-    quaternions = _version(root) >= (1, 1)
     name = _robot_name(root)
-    links = [_read_link(element, quaternions) for element in root if element.tag == "link"]
-    joints = [_read_joint(element, quaternions) for element in root if element.tag == "joint"]
-    joints = _without_dangling_mimics(joints, root)
+    moving = frozenset(e.get("name") for e in root if e.tag == "joint" and e.get("type") in MOVING)
+    context = _Context(quaternions=_version(root) >= (1, 1), moving_joints=moving)
+    links = [_read_link(element, context) for element in root if element.tag == "link"]
+    joints = [_read_joint(element, context) for element in root if element.tag == "joint"]
     extras = urdf_extension.read_robot(root)
     try:
         return Model(name, links, joints, **extras)
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What an element must know of the rest of its file."""
+
+    quaternions: bool  # whether quat_xyzw counts
+    moving_joints: frozenset[str | None]  # names that a mimic joint may follow
 
 
 def _version(root: Element) -> tuple[int, int]:
@@ -88,17 +97,17 @@ def _robot_name(root: Element) -> str:
 # -- links -----------------------------------------------------------------------------------------------------------------
 
 
-def _read_link(element: Element, quaternions: bool) -> Link:
+def _read_link(element: Element, context: _Context) -> Link:
     name = _name(element, "name")
     _refuse_xacro(element)
     inertial = element.only("inertial")
     if inertial is None:
         return Link(name, urdf_extension.read_inertia(element, Inertia()))
     _refuse_xacro(inertial)
-    return Link(name, urdf_extension.read_inertia(element, _read_inertial(inertial, quaternions)))
+    return Link(name, urdf_extension.read_inertia(element, _read_inertial(inertial, context)))
 
 
-def _read_inertial(inertial: Element, quaternions: bool) -> Inertia:
+def _read_inertial(inertial: Element, context: _Context) -> Inertia:
     mass, inertia = inertial.only("mass"), inertial.only("inertia")
     if mass is None:
         if inertia is not None:
@@ -108,7 +117,7 @@ def _read_inertial(inertial: Element, quaternions: bool) -> Inertia:
     value = mass.number("value")
     if value < 0:
         raise mass.error(f"mass {value:g} is negative")
-    pose = _read_origin(inertial, quaternions)
+    pose = _read_origin(inertial, context)
     if inertia is None:
         inertial.warn("it has no <inertia>; taken as a point mass")
         moments = (0.0,) * 6
@@ -119,16 +128,16 @@ def _read_inertial(inertial: Element, quaternions: bool) -> Inertia:
     return Inertia.from_com(value, pose.translation, moments, rotation)
 
 
-def _read_origin(owner: Element, quaternions: bool) -> Transform:
+def _read_origin(owner: Element, context: _Context) -> Transform:
     """The ``<origin>`` of an element; the identity without one."""
     origin = owner.only("origin")
     if origin is None:
         return Transform.identity()
     xyz = (0.0, 0.0, 0.0) if origin.get("xyz") is None else origin.numbers("xyz", 3)
     rpy = (0.0, 0.0, 0.0) if origin.get("rpy") is None else origin.numbers("rpy", 3)
-    if origin.get("quat_xyzw") is None or not quaternions and origin.get("rpy") is not None:
+    if origin.get("quat_xyzw") is None or not context.quaternions and origin.get("rpy") is not None:
         return Transform.from_rpy(xyz, rpy)
-    if not quaternions:
+    if not context.quaternions:
         raise origin.error('quat_xyzw needs <robot version="1.1"> or later; older readers would ignore it')
     if origin.get("rpy") is not None:
         raise origin.error("it has both rpy and quat_xyzw; one of them must go")
@@ -141,7 +150,7 @@ def _read_origin(owner: Element, quaternions: bool) -> Transform:
 # -- joints ----------------------------------------------------------------------------------------------------------------
 
 
-def _read_joint(element: Element, quaternions: bool) -> Joint:
+def _read_joint(element: Element, context: _Context) -> Joint:
     name = _name(element, "name")
     kind = element.text_of("type")
     if kind not in JOINT_TYPES:
@@ -155,15 +164,15 @@ def _read_joint(element: Element, quaternions: bool) -> Joint:
         if end is None:
             raise element.error(f"it has no <{role}>")
         ends.append(_name(end, "link"))
-    joint = Joint(name, kind, *ends, origin=_read_origin(element, quaternions))
+    details: dict = {}
     if kind in MOVING:
-        joint = Joint(
-            *(name, kind, *ends, joint.origin),
-            axis=_read_axis(element),
-            limits=_read_limits(element, kind),
-            mimic=_read_mimic(element),
+        details = {
+            "axis": _read_axis(element),
+            "limits": _read_limits(element, kind),
+            "mimic": _read_mimic(element, context),
             **_read_dynamics(element),
-        )
+        }
+    joint = Joint(name, kind, *ends, origin=_read_origin(element, context), **details)
     return urdf_extension.read_joint(element, joint)
 
 
@@ -212,25 +221,15 @@ def _read_dynamics(joint: Element) -> dict:
     return {"viscous_friction": dynamics.number("damping", 0.0), "coulomb_friction": (coulomb, coulomb)}
 
 
-def _read_mimic(joint: Element) -> Mimic | None:
+def _read_mimic(joint: Element, context: _Context) -> Mimic | None:
     mimic = joint.only("mimic")
     if mimic is None:
         return None
-    return Mimic(_name(mimic, "joint"), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))
-
-
-def _without_dangling_mimics(joints: list[Joint], root: Element) -> list[Joint]:
-    from dataclasses import replace
-
-    moving = {joint.name for joint in joints if joint.moves}
-    kept = []
-    for joint in joints:
-        if joint.mimic is not None and (joint.mimic.joint not in moving or joint.mimic.joint == joint.name):
-            element = next(e for e in root if e.tag == "joint" and e.get("name") == joint.name)
-            element.warn(f"it mimics {joint.mimic.joint!r}, which is no other moving joint; the relation is dropped")
-            joint = replace(joint, mimic=None)
-        kept.append(joint)
-    return kept
+    followed = _name(mimic, "joint")
+    if followed not in context.moving_joints or followed == joint.get("name"):
+        mimic.warn(f"joint {followed!r} is no other moving joint; the relation is dropped")
+        return None
+    return Mimic(followed, mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))
 
 
 # -- names and xacro -------------------------------------------------------------------------------------------------------

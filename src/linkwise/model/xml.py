@@ -160,7 +160,8 @@ def _refuse(error: SAXParseException, builder: _Builder, where: str) -> NoReturn
     still_open = builder.open_element
     hint = "" if still_open is None else f" (<{still_open.tag}> of line {still_open.line} is still open)"
     place = f"{where}:{error.getLineNumber()}:{(error.getColumnNumber() or 0) + 1}"
-    raise ModelError(f"{place}: not well-formed XML: {error.getMessage()}{hint}") from error
+    reason = error.getMessage().removeprefix("not well-formed ").strip("()")
+    raise ModelError(f"{place}: not well-formed XML: {reason}{hint}") from error
 
 
 class _Builder(ContentHandler):

@@ -17,7 +17,9 @@ from collections.abc import Sequence
 
 from linkwise.compiler.emit.lanes import Lanes, Writer
 from linkwise.compiler.emit.llvm import Arithmetic, intrinsics
+from linkwise.compiler.emit.sweeps import SweptArithmetic, tables
 from linkwise.compiler.program import Program
+from linkwise.compiler.sweeps import SweptProgram
 
 # Row r of the copy is row min(r, last) of the source.
 _COPY_ROWS = """
@@ -80,7 +82,7 @@ copy:
 """
 
 
-def module(program: Program, width: int) -> str:
+def module(program: Program | SweptProgram, width: int) -> str:
     """The text of the module for blocks of ``width`` states."""
     lanes = Lanes(width, program.dtype)
     parts = [intrinsics(lanes)]
@@ -89,6 +91,9 @@ def module(program: Program, width: int) -> str:
     parts.append("define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {\nentry:")
     parts.extend(_Frame(program, lanes).lines())
     parts.append("}\n")
+    if isinstance(program, SweptProgram):
+        parts.insert(0, tables(program))
+        parts.append(f"define i64 @room() nounwind {{\n  ret i64 {program.scratch_scalars(width)}\n}}\n")
     return "\n".join(parts)
 
 
@@ -100,7 +105,7 @@ def scratch_scalars(in_sizes: Sequence[int], out_sizes: Sequence[int], width: in
 class _Frame:
     """The loop over blocks of states."""
 
-    def __init__(self, program: Program, lanes: Lanes):
+    def __init__(self, program: Program | SweptProgram, lanes: Lanes):
         self.program = program
         self.lanes = lanes
         self.writer = Writer()
@@ -142,7 +147,12 @@ class _Frame:
         return writer.lines
 
     def _arithmetic(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        Arithmetic(self.program, self.lanes, self.writer, inputs, outputs).write()
+        if isinstance(self.program, SweptProgram):
+            used = scratch_scalars(self.in_sizes, self.out_sizes, self.lanes.width)
+            room = self.writer.value(f"getelementptr {self.lanes.scalar}, ptr %scratch, i64 {used}")
+            SweptArithmetic(self.program, self.lanes, self.writer, inputs, outputs, room).write()
+        else:
+            Arithmetic(self.program, self.lanes, self.writer, inputs, outputs).write()
 
     def _repeat_single_states(self, inputs: list[str], strides: list[str]) -> tuple[list[str], list[str]]:
         """Replace an input of stride 0 by W copies of its state in the scratch room; also the resulting gaps."""

@@ -45,6 +45,21 @@ class Arithmetic:
 
     def __init__(self, program: Program, lanes: Lanes, writer: Writer, inputs: Sequence[str], outputs: Sequence[str]):
         self.program = program
+        self._prepare(lanes, writer)
+        self.input_tiles: dict[tuple[str, int], tuple[Tile, Address]] = {}
+        for (name, size), base in zip(program.inputs, inputs, strict=True):
+            address = row_addresses(writer, lanes, base, size)
+            for tile in reversed(tiles(size, lanes)):  # a column of two tiles comes with the earlier one
+                self.input_tiles.update({(name, column): (tile, address) for column in tile.columns})
+
+        for (_, shape), nodes, base in zip(program.outputs, program.values, outputs, strict=True):
+            size = math.prod(shape)
+            address = row_addresses(writer, lanes, base, size)
+            for tile in tiles(size, lanes):
+                self._expect(_OutputTile(tile, address, [nodes[k] for k in tile.columns], dense=size == 1))
+
+    def _prepare(self, lanes: Lanes, writer: Writer) -> None:
+        """What is needed to write operations, whatever they read and wherever results go."""
         self.lanes = lanes
         self.writer = writer
         self.condition = lanes.vector("i1")
@@ -54,19 +69,8 @@ class Arithmetic:
         self.is_condition: dict[int, bool] = {}  # for values that loops carry
 
         self.columns: dict[tuple[str, int], str] = {}  # inputs loaded so far
-        self.input_tiles: dict[tuple[str, int], tuple[Tile, Address]] = {}
-        for (name, size), base in zip(program.inputs, inputs, strict=True):
-            address = row_addresses(writer, lanes, base, size)
-            for tile in reversed(tiles(size, lanes)):  # a column of two tiles comes with the earlier one
-                self.input_tiles.update({(name, column): (tile, address) for column in tile.columns})
-
         self.waiting: dict[int, list[_OutputTile]] = defaultdict(list)  # node -> stores that need it
         self.ready: list[_OutputTile] = []
-        for (_, shape), nodes, base in zip(program.outputs, program.values, outputs, strict=True):
-            size = math.prod(shape)
-            address = row_addresses(writer, lanes, base, size)
-            for tile in tiles(size, lanes):
-                self._expect(_OutputTile(tile, address, [nodes[k] for k in tile.columns], dense=size == 1))
 
     def write(self) -> None:
         """Everything: loads, operations, stores."""
@@ -85,7 +89,7 @@ class Arithmetic:
             return self.lanes.splat(self.lanes.scalar, literal(node.value, self.lanes.dtype))
         if node.op == "input":
             return self.columns[node.value]
-        return self.names[node.index]
+        return self.names[_index(node)]
 
     def _item(self, item: Node | LoopRegion) -> None:
         if isinstance(item, LoopRegion):
@@ -95,10 +99,11 @@ class Arithmetic:
 
     def _operation(self, node: Node) -> None:
         if node.op == "bit":
-            self._name(node, self._bit(self.operand(node.args[0]), node.value))
-            return
-        text = self.spelling[node.op].format(*[self.operand(a) for a in node.args])
-        self._name(node, self.writer.value(text, f"%n{node.index}"))
+            self.names[node.index] = self._bit(self.operand(node.args[0]), node.value)
+        else:
+            text = self.spelling[node.op].format(*[self.operand(a) for a in node.args])
+            self.names[node.index] = self.writer.value(text)
+        self._announce(node.index)
 
     def _bit(self, operand: str, k: int) -> str:
         lanes, writer = self.lanes, self.writer
@@ -108,9 +113,9 @@ class Arithmetic:
         picked = writer.value(f"and {integers} {bits}, {lanes.splat(integer, str(_signed(1 << k, lanes.bits)))}")
         return writer.value(f"icmp ne {integers} {picked}, {lanes.splat(integer, '0')}")
 
-    def _name(self, node: Node, name: str) -> None:
-        self.names[node.index] = name
-        for output in self.waiting.pop(node.index, ()):
+    def _announce(self, index: int) -> None:
+        """Tell the outputs that a value is known."""
+        for output in self.waiting.pop(index, ()):
             output.missing -= 1
             if not output.missing:
                 self.ready.append(output)
@@ -132,7 +137,7 @@ class Arithmetic:
             self.is_condition[phi.index] = types[k] == self.condition
 
         pending = list(region.body)
-        while loop.active.op not in ("const", "input") and loop.active.index not in self.names:
+        while loop.active.op != "const" and _index(loop.active) not in self.names:
             self._item(pending.pop(0))
         writer.effect(f"br i1 {self._any_lane(self.operand(loop.active))}, label %{body}, label %{end}")
         writer.start_block(body)
@@ -145,10 +150,8 @@ class Arithmetic:
         ]
         writer.effect(f"br label %{head}")
         writer.start_block(end)
-        for k, phi in enumerate(loop.phi):
-            result = phi.graph.make("result", (), (region.number, k))
-            self.is_condition[result.index] = self.is_condition[phi.index]
-            self._name(result, self.names[phi.index])
+        for phi in loop.phi:
+            self._announce(phi.index)
 
     def _any_lane(self, condition: str) -> str:
         width = self.lanes.width
@@ -158,7 +161,7 @@ class Arithmetic:
         return self.writer.value(f"icmp ne i{width} {bits}, 0")
 
     def _type(self, node: Node) -> str:
-        holds = node.op in CONDITIONS or self.is_condition.get(node.index, False)
+        holds = node.op in CONDITIONS or self.is_condition.get(_index(node), False)
         return self.condition if holds else self.lanes.real
 
     # -- inputs and outputs ----------------------------------------------------------------------------------------
@@ -172,7 +175,7 @@ class Arithmetic:
 
     def _expect(self, output: _OutputTile) -> None:
         """Store the tile as soon as the last of its nodes is known."""
-        needed = {node.index for node in output.nodes if node.op not in ("const", "input")}
+        needed = {_index(node) for node in output.nodes if node.op not in ("const", "input")}
         output.missing = len(needed)
         for index in needed:
             self.waiting[index].append(output)
@@ -230,6 +233,14 @@ def _inputs_of(item: Node | LoopRegion) -> Iterator[Node]:
     yield from (node for node in (*loop.initial, loop.active, *loop.following) if node.op == "input")
     for inner in item.body:
         yield from _inputs_of(inner)
+
+
+def _index(node: Node) -> int:
+    """The node that holds the value: after a loop, what it carried."""
+    if node.op == "result":
+        loop, k = node.value
+        return node.graph.loops[loop].phi[k].index
+    return node.index
 
 
 def _signed(value: int, bits: int) -> int:

@@ -46,17 +46,10 @@ def wrapper(interface: Interface, batch_width: int) -> str:
     text = _Single(interface).text()
     if interface.inputs and interface.scratch_bytes(batch_width) <= STACK_LIMIT:
         return text + _Batch(interface, batch_width).text()
-    return text + _FALLBACK.format(arguments=_ARGUMENTS, **_offsets())
+    return text + (_NO_BATCH + _OTHER).format(arguments=_ARGUMENTS, **_offsets())
 
 
-_FALLBACK = """
-define internal ptr @call_batch({arguments}) nounwind {{
-entry:
-  %place = getelementptr i8, ptr %self, i64 {address}
-  %table = load ptr, ptr %place
-  br label %other
-""" + (
-    _OTHER := """
+_OTHER = """
 other:
   %fallback_at = getelementptr i8, ptr %table, i64 {fallback}
   %vectorcall_at = getelementptr i8, ptr %table, i64 {vectorcall}
@@ -72,7 +65,14 @@ other:
   ret ptr %others
 }}
 """
-)
+
+_NO_BATCH = """
+define internal ptr @call_batch({arguments}) nounwind {{
+entry:
+  %place = getelementptr i8, ptr %self, i64 {address}
+  %table = load ptr, ptr %place
+  br label %other
+"""
 
 
 def _offsets() -> dict[str, int]:

@@ -1,0 +1,144 @@
+"""The commands by name, and what happens when one of them goes wrong.
+
+Bad input ends with exit status 2 and one line on standard error, never a traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+import click
+
+from linkwise.errors import LinkwiseError
+
+# Listed here, so that ``linkwise --help`` does not import them. Module: linkwise.cli.NAME; the command in it: ``command``.
+COMMANDS = {
+    "demo": "The PUMA 560 experiment of 1990, end to end.",
+    "robots": "The bundled robots.",
+    "info": "What is in a robot: joints, links, frames, parameters.",
+    "check": "Every algorithm and every installed engine on one robot.",
+    "inverse": "Joint torques along a motion.",
+    "forward": "Joint accelerations for torques.",
+    "operations": "Operation counts of every algorithm, beside the published ones.",
+    "generate": "Source code of one function of one robot.",
+    "bench": "Speed, side by side with other libraries.",
+}
+
+BAD_INPUT = 2
+
+
+class Commands(click.Group):
+    """A group whose members are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return importlib.import_module(f"linkwise.cli.{cmd_name}").command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            close = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise click.UsageError(f"no command {name!r}; {hint}commands: {', '.join(COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from linkwise import __version__
+
+        click.echo(f"linkwise {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version.")
+def linkwise() -> None:
+    """The dynamics of robot arms, link by link.
+
+    ROBOT is the name of a bundled robot or a file: .urdf, .xml (MJCF), .toml (DH or modified DH), .spec (1992 format).
+
+    \b
+    Example:
+      linkwise demo
+      linkwise info panda
+      linkwise inverse puma560 --trajectory quintic --to 90,-45,45,0,30,0 --degrees --out torques.csv
+    """
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit status is the result."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                status = linkwise.main(arguments, prog_name="linkwise", standalone_mode=False)
+            except click.exceptions.Exit as stop:
+                status = stop.exit_code
+        _show_warnings(caught)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except click.exceptions.NoArgsIsHelpError as help_text:
+        click.echo(help_text.format_message())
+        return 0
+    except click.ClickException as error:
+        return _complain(_with_command(error))
+    except (LinkwiseError, ValueError) as error:
+        return _complain(str(error))
+    except BrokenPipeError:
+        _close_quietly()
+        return 0
+    except OSError as error:
+        return _complain(_operating_system_said(error))
+    except (KeyboardInterrupt, click.Abort):
+        print(file=sys.stderr)
+        return 130
+
+
+def _complain(message: str) -> int:
+    click.echo(f"linkwise: {' '.join(message.split())}", err=True)
+    return BAD_INPUT
+
+
+def _with_command(error: click.ClickException) -> str:
+    """The message of a wrong option or argument, with a pointer to the help of its command."""
+    message = error.format_message()
+    context = getattr(error, "ctx", None)
+    if context is not None and context.parent is not None:
+        return f"{context.info_name}: {message.rstrip('.')} (see: {context.command_path} --help)"
+    return message
+
+
+def _operating_system_said(error: OSError) -> str:
+    if error.filename is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror or error}"
+
+
+def _show_warnings(caught: Sequence[warnings.WarningMessage]) -> None:
+    """Each warning once, a line each, after the results: on success only, as an error is one line."""
+    seen = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught if _concerns_people(warning))
+    for message in seen:
+        click.echo(f"linkwise: warning: {message}", err=True)
+
+
+def _concerns_people(warning: warnings.WarningMessage) -> bool:
+    return not issubclass(warning.category, (DeprecationWarning, ImportWarning, ResourceWarning))
+
+
+def _close_quietly() -> None:
+    """The reader of our output has gone: Python must not complain about it while it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

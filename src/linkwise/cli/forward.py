@@ -1,0 +1,51 @@
+"""``linkwise forward``."""
+
+from __future__ import annotations
+
+import click
+import numpy as np
+
+from linkwise.cli import columns
+from linkwise.cli.options import json_option, load_robot, robot_argument
+from linkwise.cli.output import Table, number, say, say_json, show
+
+
+@click.command("forward")
+@robot_argument
+@click.option("--torques", required=True, metavar="FILE", help="A table of t, q, qd, tau; - reads standard input.")
+@click.option(
+    "--algorithm",
+    metavar="NAME",
+    help="kalman (default), compound_link, conjugate_gradient, preconditioned_conjugate_gradient.",
+)
+@click.option("--no-friction", is_flag=True, help="Leave friction out.")
+@click.option("--out", metavar="FILE", help="Write the table here and print a summary; default: standard output.")
+@json_option
+def command(robot, gravity, lock, torques, algorithm, no_friction, out, as_json):
+    """Compute the joint accelerations that torques cause.
+
+    The file has a line per state and columns t (optional), q1 … qn, qd1 … qdn, tau1 … taun, with a header (then in any
+    order, also as q.JOINT) or without. Units: s, rad, m, N·m, N.
+
+    \b
+    Example:
+      linkwise forward puma560 --torques states.csv --out accelerations.csv
+      linkwise inverse panda --trajectory motion.csv --states | linkwise forward panda --torques -
+    """
+    loaded = load_robot(robot, gravity, lock)
+    t, found = columns.read(torques, ("q", "qd", "tau"), loaded.joint_names)
+    qdd = loaded.forward_dynamics(found["q"], found["qd"], found["tau"], algorithm=algorithm, friction=not no_friction)
+    table = {"t": np.arange(len(qdd), dtype=float) if t is None else t} | columns.named("qdd", qdd)
+    if out is not None:
+        columns.write(out, table)
+    if as_json:
+        say_json({"robot": loaded.name, "joints": loaded.joint_names, "out": out, "columns": table})
+    elif out is None:
+        columns.write(None, table)
+    else:
+        rows = [
+            [joint.name, number(float(np.abs(values).max())), "rad/s²" if joint.revolute else "m/s²"]
+            for joint, values in zip(loaded.moving_joints, qdd.T, strict=True)
+        ]
+        show(Table(f"Accelerations of {loaded.name}", ["joint", ">largest", "unit"], rows))
+        say(f"{len(qdd)} states written to {out}")

@@ -1,0 +1,114 @@
+"""``linkwise info``."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import click
+
+from linkwise.cli.options import json_option, load_robot, robot_argument
+from linkwise.cli.output import Table, number, say, say_json, show
+
+
+@click.command("info")
+@robot_argument
+@json_option
+def command(robot: str, gravity, lock, as_json: bool) -> None:
+    """Show what is in a robot: joints, links, frames, parameters, and what is odd about it.
+
+    \b
+    Example:
+      linkwise info puma560
+      linkwise info arm.urdf --lock finger_joint1=0.02 --json
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded = load_robot(robot, gravity, lock)
+    facts = describe(loaded, list(dict.fromkeys(str(warning.message) for warning in caught)))
+    if as_json:
+        say_json(facts)
+    else:
+        _show(facts)
+
+
+def describe(robot, warned: list[str]) -> dict[str, Any]:
+    """Everything that is shown, as plain data."""
+    return {
+        "name": robot.name,
+        "dof": robot.dof,
+        "mass": sum(link.inertia.mass for link in robot.links),
+        "gravity": robot.gravity,
+        "base": robot.base,
+        "leaves": robot.leaf_names,
+        "reduced": robot.reduced,
+        "parameters": len(robot.parameter_labels),
+        "joints": [_joint(joint) for joint in robot.joints],
+        "links": [_link(link) for link in robot.links],
+        "frames": [{"name": frame.name, "link": frame.link} for frame in robot.frames],
+        "warnings": warned,
+    }
+
+
+def _joint(joint) -> dict[str, Any]:
+    limits = joint.limits
+    return {
+        "name": joint.name,
+        "type": joint.type,
+        "parent": joint.parent,
+        "child": joint.child,
+        "limits": {"lower": limits.lower, "upper": limits.upper, "velocity": limits.velocity, "effort": limits.effort},
+        "rotor_inertia": joint.rotor_inertia,
+        "viscous_friction": joint.viscous_friction,
+        "coulomb_friction": joint.coulomb_friction,
+        "mimic": None
+        if joint.mimic is None
+        else {"joint": joint.mimic.joint, "multiplier": joint.mimic.multiplier, "offset": joint.mimic.offset},
+    }
+
+
+def _link(link) -> dict[str, Any]:
+    mass = link.inertia.mass
+    return {"name": link.name, "mass": mass, "com": link.inertia.com if mass else None}
+
+
+def _show(facts: dict[str, Any]) -> None:
+    say(f"{facts['name']}: {facts['dof']} joints that move, {number(facts['mass'])} kg")
+    say(f"  gravity     {_vector(facts['gravity'])} m/s²")
+    say(f"  base        {facts['base']}")
+    say(f"  leaves      {', '.join(facts['leaves'])}")
+    kind = "a reduced set, not physical link by link" if facts["reduced"] else "ten per moving link, then the joints'"
+    say(f"  parameters  {facts['parameters']} ({kind})")
+    say()
+    show(_joint_table(facts["joints"]))
+    rows = [[link["name"], number(link["mass"]), _vector(link["com"]) if link["com"] is not None else ""] for link in facts["links"]]
+    show(Table("Links", ["name", ">mass [kg]", "centre of mass [m]"], rows))
+    if facts["frames"]:
+        show(Table("Frames", ["name", "on link"], [[frame["name"], frame["link"]] for frame in facts["frames"]]))
+    for warning in facts["warnings"]:
+        say(f"warning: {' '.join(warning.split())}")
+
+
+def _joint_table(joints: list[dict[str, Any]]) -> Table:
+    columns = ["name", "type", ">lower", ">upper", ">speed", ">effort", ">rotor inertia", ">viscous", ">Coulomb"]
+    rows = []
+    for joint in joints:
+        if joint["type"] == "fixed":
+            rows.append([joint["name"], "fixed", *[""] * 7])
+            continue
+        limits = joint["limits"]
+        unit = 1.0 if joint["type"] == "prismatic" else math.degrees(1.0)
+        range_ = [number(limits[key] * unit) + (" m" if unit == 1.0 else "°") for key in ("lower", "upper")]
+        forward, backward = joint["coulomb_friction"]
+        coulomb = number(forward) if forward == backward else f"{number(forward)} / {number(backward)}"
+        rows.append(
+            [joint["name"], joint["type"], *range_, number(limits["velocity"]), number(limits["effort"])]
+            + [number(joint["rotor_inertia"]), number(joint["viscous_friction"]), coulomb]
+        )
+    mimics = [f"{j['name']} follows {j['mimic']['joint']}, kept as data" for j in joints if j["mimic"]]
+    return Table("Joints (SI units; ranges in degrees or metres)", columns, rows, mimics)
+
+
+def _vector(values) -> str:
+    return ", ".join(number(float(value)) for value in values)

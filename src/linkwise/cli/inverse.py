@@ -1,0 +1,87 @@
+"""``linkwise inverse``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+import numpy as np
+
+from linkwise.cli import columns
+from linkwise.cli.options import Numbers, json_option, load_robot, robot_argument
+from linkwise.cli.output import Table, number, say, say_json, show
+from linkwise.cli.trajectories import Motion, quintic
+
+
+@click.command("inverse")
+@robot_argument
+@click.option(
+    "--trajectory", required=True, metavar="FILE|quintic", help="A table of t, q, qd, qdd; - reads standard input; or quintic."
+)
+@click.option("--from", "start", type=Numbers(), metavar="Q1,Q2,…", help="Where a quintic starts; default: zeros.")
+@click.option("--to", "end", type=Numbers(), metavar="Q1,Q2,…", help="Where a quintic ends.")
+@click.option("--degrees", is_flag=True, help="--from and --to are in degrees where a joint turns.")
+@click.option("--duration", type=float, default=2.0, show_default=True, help="Duration of a quintic [s].")
+@click.option("--points", type=int, default=101, show_default=True, help="Points of a quintic.")
+@click.option("--algorithm", metavar="NAME", help="newton_euler (default), boundary_value, gibbs_appell, compound_link.")
+@click.option("--no-friction", is_flag=True, help="Leave friction out.")
+@click.option("--states", is_flag=True, help="Write q, qd and qdd too: what linkwise forward reads.")
+@click.option("--out", metavar="FILE", help="Write the table here and print a summary; default: standard output.")
+@json_option
+def command(robot, gravity, lock, trajectory, start, end, degrees, duration, points, algorithm, no_friction, states, out, as_json):
+    """Compute the joint torques along a motion.
+
+    The motion is a file with a line per point in time and columns t (optional), q1 … qn, qd1 … qdn, qdd1 … qddn, with a
+    header (then in any order, also as q.JOINT) or without; or a quintic: from one position to another, at rest and
+    without acceleration at both ends. Units: s, rad, m, N·m, N.
+
+    \b
+    Example:
+      linkwise inverse puma560 --trajectory quintic --to 90,-45,45,0,30,0 --degrees --out torques.csv
+      linkwise inverse arm.urdf --trajectory motion.csv --algorithm gibbs_appell > torques.csv
+    """
+    loaded = load_robot(robot, gravity, lock)
+    if trajectory == "quintic":
+        motion = _quintic(loaded, start, end, degrees, duration, points)
+    elif start is not None or end is not None:
+        raise click.UsageError("--from and --to belong to --trajectory quintic")
+    else:
+        t, found = columns.read(trajectory, ("q", "qd", "qdd"), loaded.joint_names)
+        motion = Motion(np.arange(len(found["q"]), dtype=float) if t is None else t, **found)
+    tau = loaded.inverse_dynamics(motion.q, motion.qd, motion.qdd, algorithm=algorithm, friction=not no_friction)
+    table = {"t": motion.t}
+    if states:
+        table |= columns.named("q", motion.q) | columns.named("qd", motion.qd) | columns.named("qdd", motion.qdd)
+    table |= columns.named("tau", tau)
+    if out is not None:
+        columns.write(out, table)
+    if as_json:
+        say_json({"robot": loaded.name, "joints": loaded.joint_names, "out": out, "columns": table})
+    elif out is None:
+        columns.write(None, table)
+    else:
+        _summary(loaded, tau)
+        say(f"{len(tau)} points written to {out}")
+
+
+def _quintic(robot, start, end, degrees: bool, duration: float, points: int) -> Motion:
+    if end is None:
+        raise click.UsageError("a quintic needs --to")
+    first = _position(robot, "--from", start if start is not None else (0.0,) * robot.dof, degrees)
+    return quintic(first, _position(robot, "--to", end, degrees), duration, points)
+
+
+def _position(robot, option: str, values: Sequence[float], degrees: bool) -> np.ndarray:
+    if len(values) != robot.dof:
+        raise click.UsageError(f"{option}: expected {robot.dof} numbers for {', '.join(robot.joint_names)}; got {len(values)}")
+    turns = np.array([joint.revolute for joint in robot.moving_joints])
+    return np.where(turns & degrees, np.radians(values), values)
+
+
+def _summary(robot, tau: np.ndarray) -> None:
+    rows = []
+    for joint, torque in zip(robot.moving_joints, tau.T, strict=True):
+        unit = "N·m" if joint.revolute else "N"
+        peak, rms = float(np.abs(torque).max()), float(np.sqrt(np.mean(torque**2)))
+        rows.append([joint.name, number(peak), number(rms), number(joint.limits.effort), unit])
+    show(Table(f"Torques of {robot.name}", ["joint", ">largest", ">rms", ">limit", "unit"], rows))

@@ -1,0 +1,88 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from linkwise.robot import Robot
+
+
+class Numbers(click.ParamType):
+    """Numbers separated by commas: 0,-45,90."""
+
+    name = "numbers"
+
+    def __init__(self, count: int | None = None):
+        self.count = count
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        if not isinstance(value, str):
+            return tuple(value)
+        try:
+            numbers = tuple(float(part) for part in value.replace(",", " ").split())
+        except ValueError:
+            self.fail(f"{value!r}: expected numbers separated by commas", param, ctx)
+        if self.count is not None and len(numbers) != self.count:
+            self.fail(f"{value!r}: expected {self.count} numbers, got {len(numbers)}", param, ctx)
+        return numbers
+
+
+class Locked(click.ParamType):
+    """JOINT=POSITION."""
+
+    name = "joint=position"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
+        if not isinstance(value, str):
+            return value
+        joint, sign, position = value.rpartition("=")
+        try:
+            if not sign:
+                raise ValueError
+            return joint, float(position)
+        except ValueError:
+            self.fail(f"{value!r}: expected JOINT=POSITION, for example finger_joint1=0.02", param, ctx)
+
+
+class OneOf(click.ParamType):
+    """One of a few names; a mistyped one suggests the nearest."""
+
+    def __init__(self, names: Sequence[str], what: str = "name"):
+        self.names = tuple(names)
+        self.name = what
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.names:
+            close = difflib.get_close_matches(value, self.names, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            self.fail(f"no {value!r}; {hint}valid: {', '.join(self.names)}", param, ctx)
+        return value
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def robot_argument(command: Callable) -> Callable:
+    """ROBOT with the options that change it; read it with ``load_robot``."""
+    decorators = [
+        click.argument("robot"),
+        click.option(
+            "--gravity", type=Numbers(3), metavar="X,Y,Z", help="Gravity in the base frame [m/s²], instead of the robot's."
+        ),
+        click.option("--lock", type=Locked(), multiple=True, metavar="JOINT=POSITION", help="Fix a joint [rad or m]."),
+    ]
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def load_robot(source: str, gravity: Sequence[float] | None = None, lock: Sequence[tuple[str, float]] = ()) -> Robot:
+    """The robot that the options describe."""
+    import linkwise as lw
+
+    return lw.load(source, gravity=gravity, lock=dict(lock))

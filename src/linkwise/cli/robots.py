@@ -1,0 +1,36 @@
+"""``linkwise robots``."""
+
+from __future__ import annotations
+
+import click
+
+from linkwise.cli.options import json_option
+from linkwise.cli.output import Table, number, say_json, show
+
+
+@click.command("robots")
+@json_option
+def command(as_json: bool) -> None:
+    """List the bundled robots.
+
+    \b
+    Example:
+      linkwise robots
+    """
+    import linkwise as lw
+
+    found = [(name, lw.load(name)) for name in lw.robots()]
+    if as_json:
+        say_json([{"name": name, "dof": robot.dof, "mass": _mass(robot)} for name, robot in found])
+        return
+    rows = [[name, str(robot.dof), _letters(robot), number(_mass(robot))] for name, robot in found]
+    show(Table("Bundled robots", ["name", ">joints", "types", ">mass [kg]"], rows, ["linkwise info NAME tells more"]))
+
+
+def _letters(robot) -> str:
+    """R for a joint that turns, P for one that slides."""
+    return "".join("R" if joint.revolute else "P" for joint in robot.moving_joints)
+
+
+def _mass(robot) -> float:
+    return sum(link.inertia.mass for link in robot.links)

@@ -1,0 +1,36 @@
+"""Motions: a quintic from one position to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A motion sampled in time: t [s], shape (points,); q, qd, qdd, shape (points, n)."""
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+
+
+def quintic(start: Sequence[float], end: Sequence[float], duration: float, points: int) -> Motion:
+    """From ``start`` to ``end`` in ``duration`` [s], at rest and without acceleration at both ends."""
+    if not duration > 0:
+        raise ValueError(f"duration: expected a positive time in seconds, got {duration:g}")
+    if points < 2:
+        raise ValueError(f"points: expected at least 2, got {points}")
+    first, last = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
+    t = np.linspace(0.0, duration, points)
+    u = (t / duration)[:, np.newaxis]
+    way = last - first
+    return Motion(
+        t,
+        first + way * (u**3 * (10 - 15 * u + 6 * u**2)),
+        way * (30 * u**2 * (1 - u) ** 2) / duration,
+        way * (60 * u * (1 - u) * (1 - 2 * u)) / duration**2,
+    )

@@ -1,0 +1,320 @@
+"""Programs with loops over rows (the links of a robot), for chains too long to be written out.
+
+The same traversals that an algorithm uses on a list of links are recorded here instead of run: each step is traced once
+per kind of row, over symbols that stand for "this row's" constants and values. What is recorded is a list of sweeps,
+loops over all rows in one direction. Consecutive traversals in one direction share a loop, so a value that only the
+same row needs never reaches memory. In a chain a row's parent is the row before it: its values stay in registers.
+
+Rows refer to memory by ``input`` nodes, so the passes of the compiler need not know any of this:
+
+=====================  ================================================================
+("given", name)        this row's element of an input
+("table", column)      a constant of this row
+("at", field)          a value that an earlier sweep stored for this row
+("above", field)       the parent row's value, or the root's
+("received", field)    the sum of what the row's children carried inward
+=====================  ================================================================
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from linkwise.compiler import operations as operations_
+from linkwise.compiler import sincos
+from linkwise.compiler.fuse import fuse
+from linkwise.compiler.graph import Graph, Node, reachable
+from linkwise.compiler.operations import Operations
+from linkwise.compiler.schedule import schedule
+from linkwise.errors import TraceError
+
+
+def leaves(value: Any) -> list[Any]:
+    """The scalars of nested tuples, lists and dataclasses."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, f.name) for f in dataclasses.fields(value)]
+    if isinstance(value, (tuple, list)):
+        return [leaf for part in value for leaf in leaves(part)]
+    return [value]
+
+
+def rebuilt(template: Any, scalars: Sequence[Any]) -> Any:
+    """The same structure as the template with other scalars."""
+    supply = iter(scalars)
+
+    def build(part: Any) -> Any:
+        if dataclasses.is_dataclass(part) and not isinstance(part, type):
+            return type(part)(*(build(getattr(part, f.name)) for f in dataclasses.fields(part)))
+        if isinstance(part, (tuple, list)):
+            return type(part)(build(p) for p in part)
+        return next(supply)
+
+    return build(template)
+
+
+@dataclass(eq=False)
+class Array:
+    """A value for every row: an input, a list of constants, or what a sweep computed."""
+
+    template: Any
+    sweep: Sweep | None = None
+    given: str | None = None
+    column: int | None = None
+    fields: list[int | float] = field(default_factory=list)  # a field's number, or a constant of all rows
+    per_kind: dict[Any, list[Node]] = field(default_factory=dict)  # the nodes, where it was computed
+
+    def __len__(self) -> int:
+        raise TraceError("a value per link is not a list while links are swept; use links.each")
+
+
+@dataclass(eq=False)
+class Kind:
+    """The rows of one kind in one sweep: the graph of their step and what it stores and carries."""
+
+    graph: Graph
+    row: Any  # what the algorithm sees as the link
+    stored: dict[int, Node] = field(default_factory=dict)  # field -> node
+    carried: dict[int, Node] = field(default_factory=dict)  # accumulated field of the parent -> node
+    body: list = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Sweep:
+    """One loop over all rows."""
+
+    inward: bool
+    kinds: dict[Any, Kind]
+    above: set[int] = field(default_factory=set)  # fields read of the parent
+    received: dict[int, float] = field(default_factory=dict)  # accumulated field -> its start
+
+
+@dataclass(frozen=True, eq=False)
+class SweptProgram:
+    """A program of sweeps over rows, with a row of memory for each and one more for the root."""
+
+    name: str
+    inputs: tuple[tuple[str, int], ...]
+    outputs: tuple[tuple[str, tuple[int, ...]], ...]
+    results: tuple[int | float, ...]  # per output the field that holds it, row by row
+    dtype: str
+    rows: int
+    parents: tuple[int, ...]
+    kind_of: tuple[int, ...]
+    table: np.ndarray  # (rows, columns)
+    sweeps: tuple[Sweep, ...]
+    kinds: tuple[Any, ...]
+    roots: dict[int, float]  # field -> what the root row holds
+    places: dict[int, int]  # field -> its place in a row's memory, for those that are kept there
+    operations: Operations
+
+    @property
+    def chain(self) -> bool:
+        return all(parent == k - 1 for k, parent in enumerate(self.parents))
+
+    def scratch_scalars(self, width: int) -> int:
+        """Memory that one call needs beside its inputs and outputs."""
+        return (self.rows + 1) * len(self.places) * width
+
+
+class Sweeper:
+    """Records traversals. The rows of a kind are seen through ``make_row(kind, constant)``, where ``constant(values)``
+    turns one number per row of that kind into a constant or a table entry."""
+
+    def __init__(self, parents: Sequence[int], kind_of: Sequence[Any], make_row: Callable[..., Any]):
+        self.parents = tuple(parents)
+        self.kind_of = tuple(kind_of)
+        self.kinds = tuple(dict.fromkeys(kind_of))
+        self.make_row = make_row
+        self.columns: list[np.ndarray] = []
+        self.column_of: dict[bytes, int] = {}
+        self.sweeps: list[Sweep] = []
+        self.roots: dict[int, float] = {}
+        self.field_count = 0
+
+    # -- the traversals of a mechanism ----------------------------------------------------------------------------
+
+    def outward(self, step: Callable[..., Any], root: Any, *per_row: Any) -> Array:
+        sweep = self._sweep(inward=False)
+        root_leaves = leaves(root)
+        fields = [self._field() for _ in root_leaves]
+        self.roots.update(dict(zip(fields, root_leaves, strict=True)))
+        result = Array(root, sweep, fields=list(fields))
+        for name, kind in sweep.kinds.items():
+            parent = rebuilt(root, [kind.graph.make("input", (), ("above", f)) for f in fields])
+            value = step(kind.row, parent, *self._own(kind, name, per_row))
+            self._store(result, name, kind, fields, leaves(value))
+        sweep.above.update(fields)
+        return result
+
+    def inward(self, step: Callable[..., Any], zero: Any, *per_row: Any) -> Array:
+        sweep = self._sweep(inward=True)
+        starts = leaves(zero)
+        sums = [self._field() for _ in starts]
+        sweep.received.update(dict(zip(sums, starts, strict=True)))
+        result: Array | None = None
+        for name, kind in sweep.kinds.items():
+            received = rebuilt(zero, [kind.graph.make("input", (), ("received", f)) for f in sums])
+            value, carried = step(kind.row, received, *self._own(kind, name, per_row))
+            scalars = leaves(value)
+            if result is None:
+                result = Array(value, sweep, fields=[self._field() for _ in scalars])
+            self._store(result, name, kind, [f for f in result.fields if isinstance(f, int)], scalars)
+            kind.carried.update({f: kind.graph.lift(c) for f, c in zip(sums, leaves(carried), strict=True)})
+        assert result is not None
+        return result
+
+    def each(self, step: Callable[..., Any], *per_row: Any) -> Array:
+        if not self.sweeps:
+            self._sweep(inward=False)
+        sweep = self.sweeps[-1]
+        result: Array | None = None
+        for name, kind in sweep.kinds.items():
+            value = step(kind.row, *self._own(kind, name, per_row))
+            scalars = leaves(value)
+            if result is None:
+                result = Array(value, sweep, fields=[self._field() for _ in scalars])
+            self._store(result, name, kind, [f for f in result.fields if isinstance(f, int)], scalars)
+        assert result is not None
+        return result
+
+    # -- recording ------------------------------------------------------------------------------------------------
+
+    def _field(self) -> int:
+        self.field_count += 1
+        return self.field_count - 1
+
+    def _sweep(self, inward: bool) -> Sweep:
+        """The current loop if it runs the right way, else a new one."""
+        if self.sweeps and self.sweeps[-1].inward == inward:
+            return self.sweeps[-1]
+        kinds = {}
+        for kind in self.kinds:
+            graph = Graph()
+            members = [k for k, other in enumerate(self.kind_of) if other == kind]
+
+            def constant(values: Sequence[float], graph=graph, members=members):
+                if len(set(values)) == 1:
+                    return float(values[0])
+                return graph.make("input", (), ("table", self._column(members, values)))
+
+            kinds[kind] = Kind(graph, self.make_row(kind, members, constant))
+        self.sweeps.append(Sweep(inward, kinds))
+        return self.sweeps[-1]
+
+    def _column(self, members: Sequence[int], values: Sequence[float]) -> int:
+        column = np.zeros(len(self.parents))
+        column[list(members)] = values
+        key = column.tobytes()
+        if key not in self.column_of:
+            self.column_of[key] = len(self.columns)
+            self.columns.append(column)
+        return self.column_of[key]
+
+    def _own(self, kind: Kind, name: Any, per_row: Sequence[Any]) -> list[Any]:
+        return [self._element(kind, name, array) for array in per_row]
+
+    def _element(self, kind: Kind, name: Any, array: Any) -> Any:
+        """What a value per row is for the row at hand."""
+        graph = kind.graph
+        if not isinstance(array, Array):  # one constant per row
+            values = list(array)
+            if len(set(values)) == 1:
+                return float(values[0])
+            members = range(len(self.parents))
+            return graph.make("input", (), ("table", self._column(members, values)))
+        if array.given is not None:
+            return graph.make("input", (), ("given", array.given))
+        if array.sweep is self.sweeps[-1]:
+            return rebuilt(array.template, array.per_kind[name])
+        scalars = [f if isinstance(f, float) else graph.make("input", (), ("at", f)) for f in array.fields]
+        return rebuilt(array.template, scalars)
+
+    def _store(self, array: Array, name: Any, kind: Kind, fields: list[int], scalars: list[Any]) -> None:
+        nodes = [kind.graph.lift(s) for s in scalars]
+        array.per_kind[name] = nodes
+        for f, node in zip(fields, nodes, strict=True):
+            kind.stored[f] = node
+
+    # -- the program ----------------------------------------------------------------------------------------------
+
+    def program(
+        self, name: str, inputs: dict[str, int], outputs: dict[str, Array], dtype: str
+    ) -> SweptProgram:
+        results = tuple(array.fields[0] for array in outputs.values())
+        needed = self._needed(results)
+        counted = []
+        for sweep in self.sweeps:
+            sweep.above = {f for f in sweep.above if f in needed}
+            sweep.received = {f: v for f, v in sweep.received.items() if f in needed}
+            for kind in sweep.kinds.values():
+                kind.stored = {f: n for f, n in kind.stored.items() if f in needed}
+                kind.carried = {f: n for f, n in kind.carried.items() if f in needed}
+                counted.append(operations_.count([*kind.stored.values(), *kind.carried.values()]))
+                self._lower(kind, dtype)
+        return SweptProgram(
+            name=name,
+            inputs=tuple(inputs.items()),
+            outputs=tuple((key, (len(self.parents),)) for key in outputs),
+            results=results,
+            dtype=dtype,
+            rows=len(self.parents),
+            parents=self.parents,
+            kind_of=tuple(self.kinds.index(kind) for kind in self.kind_of),
+            table=np.array(self.columns).T.reshape(len(self.parents), len(self.columns)),
+            sweeps=tuple(self.sweeps),
+            kinds=self.kinds,
+            roots={f: v for f, v in self.roots.items() if f in needed},
+            places={f: k for k, f in enumerate(sorted(self._in_memory()))},
+            operations=self._operations(counted),
+        )
+
+    def _operations(self, counted: list[Operations]) -> Operations:
+        """The steps times the rows that take them."""
+        rows = [self.kind_of.count(kind) for kind in self.kinds] * len(self.sweeps)
+        totals = {
+            key: sum(getattr(part, key) * count for part, count in zip(counted, rows, strict=True))
+            for key in ("multiplications", "additions", "divisions", "trigonometric", "square_roots")
+        }
+        return Operations(**totals)
+
+    def _needed(self, results: Sequence[int | float]) -> set[int]:
+        """The fields that the results depend on, through every sweep."""
+        needed: set[int] = set()
+        new = {f for f in results if isinstance(f, int)}
+        while new:
+            needed |= new
+            new = set()
+            for sweep in self.sweeps:
+                for kind in sweep.kinds.values():
+                    roots = [n for f, n in (*kind.stored.items(), *kind.carried.items()) if f in needed]
+                    for node in reachable(roots):
+                        if node.op == "input" and node.value[0] in ("at", "above", "received"):
+                            new.add(node.value[1])
+            new -= needed
+        return needed
+
+    def _in_memory(self) -> set[int]:
+        """Fields that pass from one sweep to another or, in a tree, from row to row."""
+        chain = all(parent == k - 1 for k, parent in enumerate(self.parents))
+        kept: set[int] = set()
+        for sweep in self.sweeps:
+            if not chain:
+                kept |= sweep.above | set(sweep.received)
+            for kind in sweep.kinds.values():
+                targets = [*kind.stored.values(), *kind.carried.values()]
+                kept |= {n.value[1] for n in reachable(targets) if n.op == "input" and n.value[0] == "at"}
+        return kept
+
+    @staticmethod
+    def _lower(kind: Kind, dtype: str) -> None:
+        targets = [*kind.stored.values(), *kind.carried.values()]
+        lowered = fuse(sincos.expand(targets, dtype))  # type: ignore[arg-type]
+        stored = dict(zip(kind.stored, lowered, strict=False))
+        kind.carried = dict(zip(kind.carried, lowered[len(stored) :], strict=True))
+        kind.stored = stored
+        kind.body = schedule(lowered)

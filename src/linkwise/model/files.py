@@ -1,0 +1,188 @@
+"""Robots by name or by path: which reader a file needs, and how a file is written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.checks import check_physics
+from linkwise.model.model import Model, suggest
+from linkwise.model.xml import MAX_BYTES
+
+READ_ENDINGS = (".urdf", ".xml", ".toml", ".spec")
+WRITE_ENDINGS = (".urdf", ".toml")
+
+_ROBOTS = "linkwise.model.robots"  # the package that holds one TOML file for each bundled robot
+
+
+def bundled_names() -> tuple[str, ...]:
+    """Names of the robots that come with Linkwise."""
+    return tuple(sorted(Path(entry.name).stem for entry in resources.files(_ROBOTS).iterdir() if entry.name.endswith(".toml")))
+
+
+def read(
+    source: str | os.PathLike[str],
+    *,
+    gravity: Sequence[float] | None = None,
+    lock: Mapping[str, float] | None = None,
+    strict: bool = False,
+) -> Model:
+    """A robot from a bundled name or a file: .urdf, .xml (URDF or MJCF, as its root element says), .toml or .spec.
+
+    ``gravity`` [m/s²] in the base frame, shape (3,), replaces the file's; ``lock`` fixes joints at positions [rad or m];
+    ``strict`` makes physically impossible inertias an error instead of a warning. A bundled name goes before a file of
+    the same name: write ``./panda`` for the file.
+    """
+    data, where, ending = _fetch(source)
+    model = _reader(data, where, ending)(data, where)
+    if gravity is not None:
+        model = model.with_gravity(_three_numbers(gravity))
+    if lock is not None:
+        model = model.lock(_positions(lock))
+    check_physics(model, strict=strict, where=where)
+    return model
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a robot as .urdf or .toml. The text is written aside and renamed: the file appears whole or not at all."""
+    target = _path(path)
+    ending = target.suffix.lower()
+    if ending == ".urdf":
+        from linkwise.model.urdf_writer import write_urdf as write
+    elif ending == ".toml":
+        from linkwise.model.dh_toml import write_toml as write
+    else:
+        raise ModelError(f"{target}: unknown ending {ending!r}; a robot is saved as {' or '.join(WRITE_ENDINGS)}")
+    try:
+        text = write(model)
+    except ModelError as error:
+        raise ModelError(f"{target}: {error}") from error
+    _replace(target, text.encode("utf-8"))
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------------
+
+
+def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
+    """The bytes of a robot, how to call it in messages, and its ending."""
+    if isinstance(source, str) and source in bundled_names():
+        data = resources.files(_ROBOTS).joinpath(f"{source}.toml").read_bytes()
+        return data, f"{source}.toml", ".toml"
+    path = _path(source)
+    ending = path.suffix.lower()
+    try:
+        info = path.stat()
+    except FileNotFoundError:
+        raise ModelError(_not_found(path, ending)) from None
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # a NUL character in the name
+        raise ModelError(f"{str(path)!r}: cannot be read: {error}") from error
+    if stat.S_ISDIR(info.st_mode):
+        raise ModelError(f"{path}: it is a directory; expected a file ({', '.join(READ_ENDINGS)})")
+    if not stat.S_ISREG(info.st_mode):  # a device or a pipe may never end
+        raise ModelError(f"{path}: it is not a regular file")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > MAX_BYTES:
+        raise ModelError(f"{path}: it has {info.st_size} bytes; at most {MAX_BYTES} are read")
+    if not data.strip():
+        raise ModelError(f"{path}: the file is empty")
+    return data, str(path), ending
+
+
+def _reader(data: bytes, where: str, ending: str) -> Callable[[bytes, str], Model]:
+    """Who reads this file. Readers are imported where used: a bundled robot needs no XML."""
+    if ending == ".toml":
+        from linkwise.model.dh_toml import read_toml
+
+        return read_toml
+    if ending == ".spec":
+        from linkwise.model.spec1992 import read_spec
+
+        return read_spec
+    if ending not in READ_ENDINGS and not _looks_like_xml(data):
+        raise ModelError(f"{where}: unknown ending {ending!r}; a robot is read from {', '.join(READ_ENDINGS)}")
+    from linkwise.model.xml import root_tag
+
+    tag = root_tag(data, where)
+    if tag == "robot":
+        from linkwise.model.urdf import read_urdf
+
+        return read_urdf
+    if tag == "mujoco":
+        from linkwise.model.mjcf import read_mjcf
+
+        return read_mjcf
+    raise ModelError(f"{where}: the root element is <{tag}>; expected <robot> (URDF) or <mujoco> (MJCF)")
+
+
+def _looks_like_xml(data: bytes) -> bool:
+    return data[:4096].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+
+
+def _not_found(path: Path, ending: str) -> str:
+    names = bundled_names()
+    if ending in READ_ENDINGS or len(path.parts) > 1:
+        return f"{path}: no such file (bundled robots: {', '.join(names)})"
+    return f"{path}: neither a file nor a bundled robot; {suggest(str(path), names)}"
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        raise ModelError(f"expected the name of a robot or the path of a file, got {path!r}") from None
+    if not name:
+        raise ModelError(f"expected the name of a robot or the path of a file, got {path!r}")
+    return Path(name)
+
+
+def _three_numbers(gravity: Sequence[float]) -> tuple[float, float, float]:
+    try:
+        values = np.asarray(gravity, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"gravity: expected three numbers [m/s²], got {gravity!r}") from None
+    if values.shape != (3,):
+        raise ModelError(f"gravity: expected three numbers [m/s²], shape (3,), got shape {values.shape}")
+    x, y, z = values.tolist()
+    return (x, y, z)
+
+
+def _positions(lock: Mapping[str, float]) -> dict[str, float]:
+    try:
+        return {name: float(position) for name, position in lock.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise ModelError(f"lock: expected joint names with positions, as in {{'joint1': 0.0}}, got {lock!r}") from None
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------------
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Write beside the target, then rename; a link is followed, so that what it points to is replaced."""
+    try:
+        target = Path(os.path.realpath(target))
+        aside = target.with_name(f".{target.name}.{os.getpid()}.{id(data):x}.part")
+    except ValueError as error:
+        raise ModelError(f"{str(target)!r}: cannot be written: {error}") from error
+    try:
+        try:
+            with aside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(aside, target)
+        finally:
+            aside.unlink(missing_ok=True)
+    except OSError as error:
+        raise ModelError(f"{target}: cannot be written: {error.strerror}") from error

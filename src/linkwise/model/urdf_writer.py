@@ -1,0 +1,171 @@
+"""A ``Model`` as URDF text that gives the same robot back, to the last bit.
+
+Numbers are written with as many digits as a double needs. Standard elements say everything they can, so that any reader
+gets the robot to round-off; what URDF has no words for (rotor inertia, friction that differs by direction, gravity, named
+frames) and the last bits that its words cannot hold go into ``linkwise:`` elements, which other readers pass over: see
+``urdf_extension``. "No limit" is written as the largest double, as Pinocchio does.
+
+Not kept, as it has no effect: position limits of a continuous joint; axis, limits and friction of a fixed joint; a mimic
+relation to a joint that does not move. Not possible: a link with a first moment but no mass, found in sets of base
+parameters, which URDF cannot express; such a robot must be saved as TOML.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterable
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.inertia import Inertia
+from linkwise.model.model import STANDARD_GRAVITY, Frame, Joint, Link, Model
+from linkwise.model.transform import Transform
+from linkwise.model.urdf_extension import NAMESPACE, PREFIX
+
+_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write_urdf(model: Model) -> str:
+    """The robot as the text of a URDF file."""
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<robot name={_quoted(model.name)} xmlns:{PREFIX[:-1]}={_quoted(NAMESPACE)}>",
+    ]
+    extras = {}
+    if model.gravity != STANDARD_GRAVITY:
+        extras["gravity"] = _numbers(model.gravity)
+    if model.reduced:
+        extras["reduced"] = "true"
+    if extras:
+        lines.append(_element(PREFIX + "robot", indent=1, **extras))
+    for link in model.links:
+        lines += _link_lines(link)
+    for joint in model.joints:
+        lines += _joint_lines(joint, model)
+    lines += [_frame_line(frame) for frame in model.frames]
+    lines.append("</robot>")
+    return "\n".join(lines) + "\n"
+
+
+# -- links -----------------------------------------------------------------------------------------------------------------
+
+
+def _link_lines(link: Link) -> list[str]:
+    if _is_exactly_zero(link.inertia):
+        return [_element("link", indent=1, name=link.name)]
+    mass, com, moments = _about_com(link)
+    lines = [
+        f"  <link name={_quoted(link.name)}>",
+        "    <inertial>",
+        _element("origin", indent=3, xyz=_numbers(com), rpy="0 0 0"),
+        _element("mass", indent=3, value=repr(mass)),
+        _element("inertia", indent=3, **dict(zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), map(repr, moments), strict=True))),
+        "    </inertial>",
+    ]
+    if _bits(Inertia.from_com(mass, com, moments).parameters) != _bits(link.inertia.parameters):
+        lines.append(_element(PREFIX + "inertia", indent=2, parameters=_numbers(link.inertia.parameters)))
+    return [*lines, "  </link>"]
+
+
+def _about_com(link: Link) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
+    """Mass, centre of mass and moments about it, such that reading them gives the parameters back to round-off."""
+    inertia = link.inertia
+    if inertia.mass == 0 and any(inertia.first_moment):
+        raise ModelError(
+            f"link {link.name!r}: it has a first moment {inertia.first_moment} but no mass, which URDF cannot express; "
+            "save the robot as .toml"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        com = inertia.com
+        # subtract what reading will add, with the same operations, so that the sum comes back
+        added = np.array(Inertia.from_com(inertia.mass, com, (0.0, 0.0, 0.0)).inertia_about_origin)
+        moments = np.array(inertia.inertia_about_origin) - added
+    if not (np.isfinite(com).all() and np.isfinite(moments).all()):
+        raise ModelError(
+            f"link {link.name!r}: mass {inertia.mass!r} with first moment {inertia.first_moment} has no finite centre "
+            "of mass, which URDF needs; save the robot as .toml"
+        )
+    return inertia.mass, tuple(com.tolist()), tuple(moments.tolist())
+
+
+# -- joints ----------------------------------------------------------------------------------------------------------------
+
+
+def _joint_lines(joint: Joint, model: Model) -> list[str]:
+    extras: dict[str, str] = {}
+    rpy = joint.origin.rpy
+    if _bits(Transform.from_rpy(rpy=rpy).rotation.flat) != _bits(joint.origin.rotation.flat):
+        extras["rotation"] = _numbers(joint.origin.rotation.flat)
+    lines = [
+        f"  <joint name={_quoted(joint.name)} type={_quoted(joint.type)}>",
+        _element("parent", link=joint.parent),
+        _element("child", link=joint.child),
+        _element("origin", xyz=_numbers(joint.origin.translation), rpy=_numbers(rpy)),
+    ]
+    if joint.moves:
+        lines += _moving_lines(joint, model, extras)
+    if extras:
+        lines.append(_element(PREFIX + "joint", **extras))
+    return [*lines, "  </joint>"]
+
+
+def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterable[str]:
+    """The lines of a joint that moves; what has no line of its own is added to the extras."""
+    if abs(math.hypot(*joint.axis) - 1.0) > 1e-15:  # the reader would normalise it
+        extras["axis"] = _numbers(joint.axis)
+    yield _element("axis", xyz=_numbers(joint.axis))
+    limits = {"effort": _limit(joint.limits.effort), "velocity": _limit(joint.limits.velocity)}
+    if joint.type != "continuous":
+        limits |= {"lower": _limit(joint.limits.lower), "upper": _limit(joint.limits.upper)}
+    yield _element("limit", **limits)
+    forward, backward = joint.coulomb_friction
+    if joint.viscous_friction or forward or backward:
+        # others know one Coulomb friction only: the mean of the two is right on average
+        friction = forward if forward == backward else 0.5 * forward + 0.5 * backward
+        yield _element("dynamics", damping=repr(joint.viscous_friction), friction=repr(friction))
+    if forward != backward:
+        extras |= {"coulomb_forward": repr(forward), "coulomb_backward": repr(backward)}
+    if joint.rotor_inertia:
+        extras["rotor_inertia"] = repr(joint.rotor_inertia)
+    if joint.mimic is not None and joint.mimic.joint in model.joint_names and joint.mimic.joint != joint.name:
+        relation = {"multiplier": repr(joint.mimic.multiplier), "offset": repr(joint.mimic.offset)}
+        yield _element("mimic", joint=joint.mimic.joint, **relation)
+
+
+def _frame_line(frame: Frame) -> str:
+    place = {"xyz": _numbers(frame.pose.translation), "rotation": _numbers(frame.pose.rotation.flat)}
+    return _element(PREFIX + "frame", indent=1, name=frame.name, link=frame.link, **place)
+
+
+# -- text ------------------------------------------------------------------------------------------------------------------
+
+
+def _element(tag: str, *, indent: int = 2, **attributes: str) -> str:
+    written = "".join(f" {key}={_quoted(text)}" for key, text in attributes.items())
+    return f"{'  ' * indent}<{tag}{written}/>"
+
+
+def _quoted(text: str) -> str:
+    if _NOT_XML.search(text):
+        raise ModelError(f"name {text!r}: it has a character that XML cannot hold")
+    return quoteattr(text)
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return " ".join(repr(float(value)) for value in values)
+
+
+def _limit(value: float) -> str:
+    return repr(math.copysign(sys.float_info.max, value) if math.isinf(value) else float(value))
+
+
+def _bits(values: Iterable[float]) -> bytes:
+    return np.fromiter(values, dtype=float).tobytes()
+
+
+def _is_exactly_zero(inertia: Inertia) -> bool:
+    return not any(_bits(inertia.parameters))

@@ -1,0 +1,89 @@
+"""A robot whose links are swept in loops: what an algorithm sees instead of the list of links.
+
+For the algorithm nothing changes: it goes outward and inward over ``links``. Here each step is traced once for all
+revolute and once for all prismatic links, with the constants that differ between links read from a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from linkwise.compiler.sweeps import Array, Sweeper, SweptProgram
+from linkwise.model.mechanism import Mechanism, MovingLink, Turn
+from linkwise.spatial import RigidInertia, Symmetric, Vector
+
+
+class SweptLinks(Mechanism):
+    """Records what an algorithm does with the links of a mechanism."""
+
+    def __init__(self, mechanism: Mechanism):
+        super().__init__(mechanism.name, mechanism.links, mechanism.gravity, mechanism.base)
+        self._sweeper = Sweeper(
+            [link.parent for link in mechanism],
+            ["revolute" if link.revolute else "prismatic" for link in mechanism],
+            self._row,
+        )
+
+    def outward(self, step: Callable[..., Any], root: Any, *per_link: Any) -> Any:
+        return self._sweeper.outward(step, root, *per_link)
+
+    def inward(self, step: Callable[..., tuple[Any, Any]], zero: Any, *per_link: Any) -> Any:
+        return self._sweeper.inward(step, zero, *per_link)
+
+    def each(self, step: Callable[..., Any], *per_link: Any) -> Any:
+        return self._sweeper.each(step, *per_link)
+
+    def _row(self, kind: str, members: Sequence[int], constant: Callable[[Sequence[float]], Any]) -> MovingLink:
+        """One link that stands for all of its kind."""
+        links = [self.links[k] for k in members]
+
+        def field(get: Callable[[MovingLink], float]) -> Any:
+            return constant([get(link) for link in links])
+
+        def turn(get: Callable[[MovingLink], Turn]) -> Turn:
+            return Turn(
+                field(lambda link: get(link).angle), field(lambda link: get(link).c), field(lambda link: get(link).s)
+            )
+
+        def vector(get: Callable[[MovingLink], Vector]) -> Vector:
+            return Vector(
+                field(lambda link: get(link).x), field(lambda link: get(link).y), field(lambda link: get(link).z)
+            )
+
+        I = Symmetric(
+            *(
+                field(lambda link, name=name: getattr(link.inertia.second_moment, name))
+                for name in ("xx", "xy", "xz", "yy", "yz", "zz")
+            )
+        )
+        return MovingLink(
+            index=-1,
+            parent=-1,
+            children=(),
+            joint_name=f"any {kind} joint",
+            revolute=kind == "revolute",
+            branch=turn(lambda link: link.branch),
+            twist=turn(lambda link: link.twist),
+            offset=turn(lambda link: link.offset),
+            lever=vector(lambda link: link.lever),
+            inertia=RigidInertia(
+                field(lambda link: link.inertia.mass), vector(lambda link: link.inertia.first_moment), I
+            ),
+            rotor_inertia=field(lambda link: link.rotor_inertia),
+            viscous_friction=field(lambda link: link.viscous_friction),
+            coulomb_friction=(
+                field(lambda link: link.coulomb_friction[0]),
+                field(lambda link: link.coulomb_friction[1]),
+            ),
+            file_frame=self.base,  # not used by sweeps
+        )
+
+    def program(
+        self, name: str, function: Callable[..., Any], inputs: Sequence[str], output: str, dtype: str
+    ) -> SweptProgram:
+        """Trace ``function(links, **inputs)``, which gives one value per link."""
+        n = len(self)
+        given = {key: Array(0.0, given=key) for key in inputs}
+        result = function(self, **given)
+        return self._sweeper.program(name, dict.fromkeys(inputs, n), {output: result}, dtype)

@@ -1,0 +1,110 @@
+"""Which products become part of fused multiply-adds."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_programs import INPUTS, random_function, states
+
+from linkwise.compiler import interpret
+from linkwise.compiler.fuse import fuse
+from linkwise.compiler.graph import Graph, reachable
+from linkwise.compiler.program import trace
+from linkwise.scalar import while_loop
+
+
+def operations(function, size=6):
+    """How often each operation is left after fusing."""
+    graph = Graph()
+    fused = fuse([graph.lift(value) for value in function(*graph.inputs("x", size))])
+    counts = {}
+    for node in reachable(fused):
+        if node.op not in ("const", "input"):
+            counts[node.op] = counts.get(node.op, 0) + 1
+    return counts
+
+
+def test_a_product_and_a_sum_become_one():
+    assert operations(lambda a, b, c: [a * b + c], 3) == {"fma": 1}
+
+
+def test_signs_go_onto_operands():
+    assert operations(lambda a, b, c: [a * b - c], 3) == {"fma": 1, "neg": 1}
+    assert operations(lambda a, b, c: [c - a * b], 3) == {"fma": 1, "neg": 1}
+    assert operations(lambda a, b, c: [-(a * b) - c], 3) == {"fma": 1, "neg": 2}
+    assert operations(lambda a, b, c: [-(a - b)], 3) == {"sub": 1}
+    assert operations(lambda a, b, c: [-(2.0 * a)], 3) == {"mul": 1}
+
+
+def test_a_sum_of_products_computes_one_of_them():
+    assert operations(lambda a, b, c, d, e, f: [a * b + c * d + e * f]) == {"mul": 1, "fma": 2}
+    assert operations(lambda a, b, c, d, e, f: [(a * b + c * d) + (e * f + a * d)]) == {"mul": 1, "fma": 3}
+
+
+def test_a_sum_starts_with_what_is_not_a_product():
+    assert operations(lambda a, b, c, d, e, f: [(a * b + c * d) + e]) == {"fma": 2}
+
+
+def test_a_product_that_is_needed_anyway_is_not_absorbed():
+    assert operations(lambda a, b, c: [a * b + c, (a * b) / c], 3) == {"mul": 1, "add": 1, "div": 1}
+    assert operations(lambda a, b, c: [a * b + c, a * b], 3) == {"mul": 1, "add": 1}
+
+
+def test_a_product_in_several_sums_is_absorbed_by_all():
+    assert operations(lambda a, b, c: [a * b + c, a * b - c], 3)["fma"] == 2
+    assert "mul" not in operations(lambda a, b, c: [a * b + c, a * b - c], 3)
+
+
+def test_a_product_added_to_itself():
+    assert operations(lambda a, b: [a * b + a * b], 2) == {"mul": 1, "add": 1}
+
+
+def test_invariant_products_stay_outside_a_loop():
+    def function(a, b, c):
+        return while_loop(lambda u: u < c, lambda u: (u + a * b,), (c,))
+
+    assert operations(function, 3)["mul"] == 1
+
+
+def test_the_choice_does_not_change():
+    graph = Graph()
+    outputs = [graph.lift(v) for v in random_function(5, 60)(graph.inputs("x", 3), graph.inputs("y", 2))]
+    first, second = fuse(outputs), fuse(outputs)
+    assert [(n.op, n.value, [a.index for a in n.args]) for n in reachable(first)] == [
+        (n.op, n.value, [a.index for a in n.args]) for n in reachable(second)
+    ]
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_every_lonely_product_of_a_sum_is_fused(seed):
+    """After fusing, a product whose only use is an addition starts a sum of products, or stands outside its loop."""
+    program = trace(random_function(seed, 40), INPUTS, {"out": (6,)})
+    nodes = list(program.nodes())
+    users = {}
+    for node in nodes:
+        for a in node.args:
+            users.setdefault(a.index, []).append(node)
+    outputs = {node.index for node in program.values[0]}
+    for node in nodes:
+        if node.op == "mul" and node.index not in outputs:
+            assert not all(user.op in ("add", "sub") and user.args[0] is not user.args[1] for user in users[node.index]) or any(
+                # the other operand of such an addition is a product of this kind itself, used elsewhere, too
+                a.op == "mul"
+                for user in users[node.index]
+                for a in user.args
+                if a is not node
+            )
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=20, deadline=None)
+def test_fusing_changes_rounding_only(seed):
+    function = random_function(seed, 25, smooth=True)
+    fused = trace(function, INPUTS, {"out": (6,)})
+    plain = trace(function, INPUTS, {"out": (6,)}, fused=False)
+    for x, y in states(2, seed, special=False):
+        x, y = np.tanh(x), np.tanh(y)
+        wanted = interpret.run(plain, x, y)[0]
+        scale = 1.0 + np.max(np.abs(wanted))
+        if scale < 1e6:
+            np.testing.assert_allclose(interpret.run(fused, x, y)[0], wanted, rtol=1e-9, atol=1e-9 * scale)

@@ -1,0 +1,144 @@
+"""What the graph settles when a node is made."""
+
+import math
+
+import pytest
+
+from linkwise.compiler.graph import Graph, copy, loop_numbers, reachable, rebuild
+from linkwise.errors import TraceError
+from linkwise.scalar import cos, sin, stage, where, while_loop
+
+
+@pytest.fixture
+def graph():
+    return Graph()
+
+
+@pytest.fixture
+def symbols(graph):
+    return graph.inputs("x", 3)
+
+
+def test_equal_expressions_are_one_node(symbols):
+    a, b, _ = symbols
+    assert a * b + a is a + b * a
+    assert sin(a) is sin(a)
+    assert (a < b) is (b > a)
+
+
+def test_zeros_ones_and_constants_vanish(graph, symbols):
+    a, _, _ = symbols
+    assert a + 0.0 is a
+    assert 1.0 * a is a
+    assert a * 0.0 is graph.zero
+    assert a - a is graph.zero
+    assert 0.0 / a is graph.zero
+    assert 2.0 * (3.0 * a) is 6.0 * a
+    assert graph.const(2.0) * 3.0 is graph.const(6.0)
+    assert (a / 4.0) is 0.25 * a
+    assert (a / 1.0) is a
+    assert graph.const(1.0) / 0.0 is graph.const(math.inf)
+
+
+def test_signs_are_pulled_outwards(symbols):
+    a, b, _ = symbols
+    assert -(-a) is a
+    assert (-a) * (-b) is a * b
+    assert (-a) * b is -(a * b)
+    assert a + (-b) is a - b
+    assert b - a is -(a - b)
+    assert -2.0 * a is -(2.0 * a)
+    assert sin(-a) is -sin(a)
+    assert cos(-a) is cos(a)
+    assert abs(-a) is abs(a)
+
+
+def test_there_is_one_nan_and_one_zero(graph):
+    assert graph.const(math.nan) is graph.const(float("nan"))
+    assert math.isnan(graph.const(math.nan).value)
+    assert math.copysign(1.0, graph.const(-0.0).value) == 1.0
+
+
+def test_a_symbol_has_no_truth_value_and_is_no_number(symbols):
+    a, b, _ = symbols
+    with pytest.raises(TraceError, match="where"):
+        bool(a < b)
+    with pytest.raises(TraceError, match="not a number"):
+        math.sin(a)
+    with pytest.raises(TraceError, match="squared"):
+        a**3
+    with pytest.raises(TraceError, match="expected a number"):
+        a + "1"
+
+
+def test_traces_do_not_mix(symbols):
+    with pytest.raises(TraceError, match="different traces"):
+        symbols[0] + Graph().input("x", 0)
+
+
+def test_a_loop_carries_as_many_values_as_it_began_with(symbols):
+    a, b, _ = symbols
+    with pytest.raises(TraceError, match="2 values, it returned 1"):
+        while_loop(lambda u, v: u < v, lambda u, v: (u,), (a, b))
+
+
+def test_a_loop_carries_numbers_only(symbols):
+    a, b, _ = symbols
+    with pytest.raises(TraceError, match="numbers, not conditions"):
+        while_loop(lambda u, v: u < 1.0, lambda u, v: (u + 1.0, u < 2.0), (a, b))
+
+
+def test_nodes_remember_their_stage(symbols):
+    a, b, _ = symbols
+    with stage("outward"):
+        product = a * b
+    assert product.stage == "outward"
+    assert (a + b).stage == ""
+    assert rebuild([product], copy)[0].stage == "outward"
+
+
+def test_reachable_lists_arguments_first(symbols):
+    a, b, c = symbols
+    out = where(a < b, a * b + c, sin(c))
+    nodes = reachable([out])
+    place = {node: k for k, node in enumerate(nodes)}
+    assert all(place[argument] < place[node] for node in nodes for argument in node.args)
+    assert a * a not in nodes
+
+
+def test_loops_nest(symbols):
+    a, b, c = symbols
+
+    def outer(u, n):
+        inner, _ = while_loop(lambda v, k: k < u, lambda v, k: (v * c, k + 1.0), (u, 0.0))
+        return inner, n + b * c
+
+    out, _ = while_loop(lambda u, n: n < 9.0, outer, (a, 0.0))
+    nodes = reachable([out])
+    innermost, parent = loop_numbers(nodes)
+    assert parent == {0: -1, 1: 0}
+    assert innermost[out.index] == -1
+    assert innermost[(b * c).index] == -1  # does not vary in any loop
+    phi = {node.value: node for node in nodes if node.op == "phi"}
+    assert innermost[(phi[1, 0] * c).index] == 1
+    assert innermost[(phi[0, 1] + b * c).index] == 0
+
+
+def test_rebuild_copies_loops_too(symbols):
+    a, b, _ = symbols
+    out = while_loop(lambda u, n: n < b, lambda u, n: (n, u * b), (a, a + b))
+    again = rebuild(out, copy)
+    assert again[0].graph is not a.graph
+    assert [node.op for node in reachable(again)] == [node.op for node in reachable(out)]
+    loop = again[0].graph.loops[0]
+    assert loop.active is not None
+    assert len(loop.following) == len(loop.initial) == 2
+
+
+def test_forget_unmakes_the_last_nodes(graph, symbols):
+    a, b, _ = symbols
+    before = graph.count
+    product = a * b
+    graph.forget(before)
+    assert graph.count == before
+    assert a * b is not product

@@ -1,0 +1,174 @@
+"""MJCF: what has no counterpart in MuJoCo's numbers, and everything that is refused. Numbers: conformance/test_mujoco."""
+
+import math
+
+import pytest
+
+import linkwise as lw
+from linkwise.model import Limits, Mimic
+from linkwise.model.mjcf import read_mjcf
+
+SOLID = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+
+
+def read(body: str, head: str = "", tail: str = ""):
+    return read_mjcf(f"<mujoco model='arm'>{head}<worldbody>{body}</worldbody>{tail}</mujoco>".encode(), "arm.xml")
+
+
+def hinge(attributes: str = "", head: str = ""):
+    return read(f'<body name="a"><joint name="j" {attributes}/>{SOLID}</body>', head).moving_joints[0]
+
+
+def test_names():
+    model = read(f'<body name="a"><joint name="j"/><joint name="k" pos="1 0 0"/>{SOLID}<site name="a"/><site name="s"/></body>')
+    assert model.name == "arm"
+    assert model.link_names == ("world", "a_j", "a_k", "a")
+    assert model.joint_names == ("j", "k")
+    assert [frame.name for frame in model.frames] == ["a_site", "s"]
+
+
+def test_joint_terms():
+    joint = hinge('armature=".1" damping=".2" frictionloss=".3"')
+    assert (joint.rotor_inertia, joint.viscous_friction, joint.coulomb_friction) == (0.1, 0.2, (0.3, 0.3))
+    off = '<option><flag damper="disable" frictionloss="disable"/></option>'
+    joint = hinge('damping=".2" frictionloss=".3"', off)
+    assert (joint.viscous_friction, joint.coulomb_friction) == (0.0, (0.0, 0.0))
+
+
+def test_limits():
+    assert hinge('range="-90 180"').limits == Limits(-math.pi / 2, math.pi)
+    assert hinge('range="-1 2"', '<compiler angle="radian"/>').limits == Limits(-1.0, 2.0)
+    assert hinge('range="-90 180" limited="false"').limits == Limits()
+    assert hinge('range="-90 180"', '<compiler autolimits="false"/>').limits == Limits()
+    assert hinge('range="0 90" limited="true"', '<compiler autolimits="false"/>').limits == Limits(0.0, math.pi / 2)
+    assert hinge('type="slide" range="-1 2"').limits == Limits(-1.0, 2.0)
+    assert hinge('actuatorfrcrange="-5 5"').limits.effort == 5.0
+
+
+def test_the_main_class_may_have_another_name():
+    assert hinge(head='<default class="top"><joint armature=".2"/></default>').rotor_inertia == 0.2
+    assert hinge('class="top"', '<default class="top"><joint armature=".2"/></default>').rotor_inertia == 0.2
+
+
+TWO = f'<body name="a"><joint name="j" ref="90"/>{SOLID}<body name="b"><joint name="k"/>{SOLID}</body></body>'
+
+
+def test_a_linear_equality_is_kept_as_mimic_data():
+    relation = '<equality><joint joint1="k" joint2="j" polycoef="0.5 2"/></equality>'
+    with pytest.warns(lw.ModelWarning, match="'k' stays an independent coordinate"):
+        model = read(TWO, tail=relation)
+    assert model.moving_joints[1].mimic == Mimic("j", 2.0, 0.5 - 2.0 * math.pi / 2)
+    inactive = '<equality><weld body1="a" body2="b" active="false"/></equality>'
+    assert read(TWO, tail=inactive).moving_joints[1].mimic is None
+    assert read(TWO, head='<option><flag equality="disable"/></option>', tail=relation).moving_joints[1].mimic is None
+
+
+def test_what_does_not_belong_to_the_arm_is_left_out():
+    tail = (
+        '<actuator><motor joint="j" gear="50"/></actuator><contact><exclude body1="a" body2="b"/></contact>'
+        '<sensor><jointpos joint="j"/></sensor><keyframe><key qpos="0 0"/></keyframe><custom/><asset/>'
+        '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
+    )
+    assert read(TWO, tail=tail).dof == 2
+
+
+def test_a_massless_moving_body_is_read():
+    assert read('<body name="a"><joint name="j"/></body>').links[-1].inertia.is_zero
+
+
+def joint(attributes):
+    return f'<body name="a"><joint name="j" {attributes}/>{SOLID}</body>'
+
+
+REFUSED = [
+    (joint('type="ball"'), '<joint name="j">: type \'ball\' is not supported'),
+    (joint('type="free"'), "a floating base is not an arm"),
+    (f'<body name="a"><freejoint/>{SOLID}</body>', '<freejoint> of <body name="a">: free joints'),
+    (joint('stiffness="3"'), "<joint name=\"j\">: stiffness='3': springs"),
+    (joint('springdamper="1 1"'), "springs at joints"),
+    (joint('damping="1 2"'), "only damping linear in the speed"),
+    (joint('damping="x"'), "'x' is not a finite number"),
+    (joint('axis="0 0 0"'), "axis: the vector has no direction"),
+    (joint('axis="0 0"'), "expected 3 numbers, got 2"),
+    (joint('range="1 2 3"'), "expected 2 numbers, got 3"),
+    (joint('limited="true"'), "attribute 'range' is missing"),
+    (joint('limited="maybe"'), "expected true, false or auto"),
+    (joint('dampng="1"'), "unknown attribute 'dampng'; did you mean 'damping'?"),
+    (joint('class="nowhere"'), "no default class 'nowhere'"),
+    (joint('armature="-1"'), "rotor inertia -1 is negative"),
+    (joint('armature="nan"'), "is not a finite number"),
+    (f'<body name="a" gravcomp="1"><joint/>{SOLID}</body>', '<body name="a">: gravcomp'),
+    (f'<body name="a" quat="1 0 0 0" euler="0 0 0"><joint/>{SOLID}</body>', "'quat' and 'euler' exclude each other"),
+    (f'<body name="a" quat="0 0 0 0"><joint/>{SOLID}</body>', "all four numbers are zero"),
+    (f'<body name="a" position="0 0 0"><joint/>{SOLID}</body>', "unknown attribute 'position'"),
+    (f'<body name="a"><joint/><plugin plugin="x"/>{SOLID}</body>', "plugins are not supported"),
+    (f'<body name="a"><joint/>{SOLID}{SOLID}</body>', "more than one <inertial>"),
+    (f'<body name="a"><joint/>{SOLID}<bdy/></body>', "unknown element in a body; did you mean 'body'?"),
+    (f'<body name="a"><joint/>{SOLID}</body><body name="a"><joint/>{SOLID}</body>', "two links are named 'a'"),
+    ('<body name="a"><joint/><geom type="mesh" mesh="m"/></body>', '<geom> of <body name="a">: the body has no <inertial>'),
+    ('<body name="a"><joint/><geom type="box" size="1 1"/></body>', "a box needs 3 numbers, got 2"),
+    ('<body name="a"><joint/><geom size="-1"/></body>', "expected positive numbers"),
+    ('<body name="a"><joint/><geom size="1" shellinertia="true"/></body>', "shellinertia"),
+    ('<body name="a"><joint/><inertial mass="1" diaginertia="1 1 1"/></body>', "attribute 'pos' is missing"),
+    ('<body name="a"><joint/><inertial pos="0 0 0" diaginertia="1 1 1"/></body>', "attribute 'mass' is missing"),
+    ('<body name="a"><joint/><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>', "mass -1 is negative"),
+    (
+        '<body name="a"><joint/><inertial pos="0 0 0" mass="1" fullinertia="1 1 1 0 0 0" quat="1 0 0 0"/></body>',
+        "fullinertia excludes",
+    ),
+    ("<joint/>", "the world has no joints"),
+    ('<include file="other.xml"/>', "<include>: not supported"),
+    ('<replicate count="3"/>', "<replicate>: not supported"),
+    ('<body name="a"><flexcomp/></body>', "<flexcomp> of"),
+]
+
+
+@pytest.mark.parametrize(("body", "expected"), REFUSED)
+def test_refused_in_a_body(body, expected):
+    with pytest.raises(lw.ModelError) as error:
+        read(body)
+    assert str(error.value).startswith("arm.xml")
+    assert expected in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "expected"),
+    [
+        ('<compiler coordinate="global"/>', "", "global coordinates"),
+        ('<compiler angle="degrees"/>', "", "angle='degrees': expected one of degree, radian"),
+        ('<compiler eulerseq="xy"/>', "", "expected three of the letters"),
+        ('<compiler settotalmass="3"/>', "", "settotalmass"),
+        ('<compiler boundmass="3"/>', "", '<body name="a">: boundmass'),
+        ('<compiler boundinertia="3"/>', "", "boundinertia"),
+        ('<option density="1000"/>', "", "fluid"),
+        ('<option><flag gravity="off"/></option>', "", "expected one of enable, disable"),
+        ("<optin/>", "", "<optin>: unknown element; did you mean 'option'?"),
+        ("", '<equality><connect body1="a" body2="b" anchor="0 0 0"/></equality>', "type 'connect' (closed loops)"),
+        ("", '<equality><joint joint1="k"/></equality>', "holds joint 'k' still"),
+        ("", '<equality><joint joint1="k" joint2="x"/></equality>', "no joint 'x'"),
+        ("", '<equality><joint joint1="k" joint2="j" polycoef="0 1 2"/></equality>', "only linear relations"),
+        ("", '<tendon><fixed name="t" stiffness="1"/></tendon>', "<fixed name=\"t\">: stiffness='1': tendons"),
+        ('<default><tendon armature="1"/></default>', '<tendon><spatial name="t"/></tendon>', "armature='1': tendons"),
+        ("", '<actuator><motor name="m" joint="j" armature="1"/></actuator>', '<motor name="m">: armature'),
+        ('<default><general damping="1"/></default>', '<actuator><motor joint="j"/></actuator>', "damping of an actuator"),
+        ("", "<deformable><flex/></deformable>", "deformable bodies"),
+        ("", '<include file="x"/>', "<include>: not supported"),
+    ],
+)
+def test_refused_elsewhere(head, tail, expected):
+    with pytest.raises(lw.ModelError) as error:
+        read(TWO, head, tail)
+    assert expected in str(error.value)
+
+
+def test_balanceinertia_would_change_a_body():
+    body = '<body name="a"><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 3"/></body>'
+    with pytest.raises(lw.ModelError, match="balanceinertia"):
+        read(body, '<compiler balanceinertia="true"/>')
+
+
+def test_not_mjcf():
+    with pytest.raises(lw.ModelError, match=r"arm.xml:1: <robot.*the root element of an MJCF file is <mujoco>"):
+        read_mjcf(b"<robot name='x'/>", "arm.xml")
+    with pytest.raises(lw.ModelError, match="document type"):
+        read_mjcf(b'<!DOCTYPE m [<!ENTITY x "y">]><mujoco/>', "arm.xml")
