@@ -78,6 +78,7 @@ class Function:
     algorithms: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     summary: str = ""
     cost: tuple[int, int] = (400, 1)  # about a·nᵏ operations
+    swept: tuple[str, ...] = ()  # algorithms that only go outward and inward over the links
 
     def size(self, n: int) -> int:
         """A rough estimate of the operations for n joints, to decide what is compiled as straight-line code."""
@@ -265,6 +266,7 @@ FUNCTIONS: dict[str, Function] = {
                 "compound_link": _inverse(compound_link.inverse_dynamics),
             },
             "joint torques for a motion",
+            swept=("newton_euler", "boundary_value", "gibbs_appell"),
         ),
         Function(
             "forward_dynamics",
@@ -273,6 +275,7 @@ FUNCTIONS: dict[str, Function] = {
             {"kalman": _forward_kalman, "compound_link": _forward_compound},
             "joint accelerations for torques",
             (500, 1),
+            ("kalman",),
         ),
         Function(
             "iterated_forward_dynamics",
@@ -313,6 +316,7 @@ FUNCTIONS: dict[str, Function] = {
             _vector("tau"),
             {"compound_link": _gravity_compound, "newton_euler": _gravity},
             "torques that hold the robot against gravity",
+            swept=("compound_link", "newton_euler"),
         ),
         Function(
             "velocity_torques",
@@ -320,8 +324,16 @@ FUNCTIONS: dict[str, Function] = {
             _vector("tau"),
             {"newton_euler": _velocity_newton_euler, "velocity_recursion": _velocity},
             "Coriolis and centrifugal torques",
+            swept=("newton_euler", "velocity_recursion"),
         ),
-        Function("bias_torques", ("q", "qd"), _vector("tau"), {"newton_euler": _bias}, "velocity and gravity torques"),
+        Function(
+            "bias_torques",
+            ("q", "qd"),
+            _vector("tau"),
+            {"newton_euler": _bias},
+            "velocity and gravity torques",
+            swept=("newton_euler",),
+        ),
         Function(
             "coriolis_matrix",
             ("q", "qd"),

@@ -1,7 +1,7 @@
 """From a function's name and a setting to results: finds or makes the kernel, calls it.
 
-A kernel is made once per robot, function, algorithm and choice of options. What would be too large as straight-line
-code runs on the array path instead.
+A kernel is made once per robot, function, algorithm and choice of options: straight-line code where that is small
+enough, loops over the links where it is not. What can be neither runs on the array path.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from linkwise import arrays
 from linkwise.compiler.kernel import Kernel
 from linkwise.functions import Function, Setting, function_named
 
-STRAIGHT_LINE_LIMIT = 40_000  # estimated operations; beyond, code no longer fits the caches and compiles for seconds
+# Estimated operations of straight-line code. Up to here it is faster than loops; beyond, it leaves the instruction
+# cache and takes seconds to compile (see benchmarks/long_chains.py).
+STRAIGHT_LINE_LIMIT = 20_000
 
 
 def evaluate(name: str, setting: Setting, algorithm: str | None, given: Mapping[str, Any], out=None, threads=None) -> Any:
     """The outputs of a function for these inputs: one array, or a tuple where there are several outputs."""
     function = function_named(name)
     algorithm = function.algorithm(algorithm)
-    if compiles(function, setting):
+    if compiles(function, setting, algorithm):
         found = kernel(function, setting, algorithm)
         return found(*(given[key] for key, _ in found.inputs), out=out, threads=threads)
     results = tuple(arrays.evaluate(function, setting, algorithm, given).values())
@@ -34,10 +36,19 @@ def evaluate(name: str, setting: Setting, algorithm: str | None, given: Mapping[
     return results if len(results) > 1 else results[0]
 
 
-def compiles(function: Function, setting: Setting) -> bool:
-    """Whether the function of this robot is small enough to be one straight program."""
-    n = setting.model.dof
-    return 0 < n and function.size(n) <= STRAIGHT_LINE_LIMIT
+def compiles(function: Function, setting: Setting, algorithm: str) -> bool:
+    """Whether the function of this robot becomes a kernel."""
+    return setting.model.dof > 0 and (is_straight(function, setting) or sweeps(function, setting, algorithm))
+
+
+def is_straight(function: Function, setting: Setting) -> bool:
+    """Whether the function of this robot is small enough to be written out."""
+    return function.size(setting.model.dof) <= STRAIGHT_LINE_LIMIT
+
+
+def sweeps(function: Function, setting: Setting, algorithm: str) -> bool:
+    """Whether the algorithm only goes outward and inward over the links, so that it can be loops."""
+    return algorithm in function.swept and not setting.wrench
 
 
 def kernel(function: Function, setting: Setting, algorithm: str, dtype: str = "float64") -> Kernel:
@@ -55,6 +66,8 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
     shapes = function.shapes(setting.model)
 
     def build(precision: str):
+        if not is_straight(function, setting):
+            return _swept_program(function, setting, algorithm, precision)
         from linkwise.compiler.program import trace
 
         chosen = replace(setting, dtype=precision)
@@ -68,6 +81,21 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
 
     identity = repr((setting.model.content(), algorithm, setting.options())).encode()
     return Kernel(function.name, sizes.items(), shapes.items(), dtype, build, hashlib.sha256(identity).digest())
+
+
+def _swept_program(function: Function, setting: Setting, algorithm: str, dtype: str):
+    from linkwise.swept import SweptLinks
+
+    links = SweptLinks(setting.links())
+    chosen = replace(setting, swept=links, dtype=dtype)
+    output = next(iter(function.shapes(setting.model)))
+    return links.program(
+        function.name,
+        lambda _, **inputs: function.algorithms[algorithm](chosen, **inputs),
+        function.inputs,
+        output,
+        dtype,
+    )
 
 
 def _written(out: Any, results: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:

@@ -36,7 +36,7 @@ def random_function(seed: int, size: int, *, smooth: bool = False) -> Callable:
             elif kind == 9:
                 new = a / 3.0
             elif kind == 10:
-                new = a / b if isinstance(b, float) or hasattr(b, "graph") else a
+                new = a if isinstance(b, float) else a / b
             elif kind == 11:
                 new = where(a < b, c, a)
             elif kind == 12:

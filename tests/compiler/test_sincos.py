@@ -65,10 +65,10 @@ def test_accurate_on_random_arguments(dtype, fused):
     rng = np.random.default_rng(7)
     arguments = np.concatenate(
         [
-            rng.uniform(-1e5, 1e5, 700),
-            rng.uniform(-7, 7, 700),
-            rng.uniform(0.5, 0.55, 200),  # where the error of the remainder weighs most
-            10.0 ** rng.uniform(-12, 5, 300),
+            rng.uniform(-1e5, 1e5, 2500),
+            rng.uniform(-7, 7, 2500),
+            rng.uniform(0.5, 0.55, 500),  # where the error of the remainder weighs most
+            10.0 ** rng.uniform(-12, 5, 1000),
             np.arange(-100, 100) * (np.pi / 2),
             np.arange(-100, 100) * (np.pi / 4),
         ]

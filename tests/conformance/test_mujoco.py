@@ -24,7 +24,8 @@ def without_meshes(xml: str) -> str:
 
 
 def agree(xml: str, *, for_mujoco: str | None = None, states: int = 8) -> lw.Robot:
-    """Compare inverse dynamics (with damping), mass matrix and poses in random states; gives the robot back."""
+    """Compare inverse dynamics (with damping), mass matrix and poses in random states; gives the robot
+    back."""
     robot = lw.Robot.from_model(read_mjcf(xml.encode(), "arm.xml"))
     peer = mujoco.MjModel.from_xml_string(for_mujoco or xml)
     # friction loss, limits, contacts and equalities are constraints there
@@ -33,9 +34,9 @@ def agree(xml: str, *, for_mujoco: str | None = None, states: int = 8) -> lw.Rob
     n = peer.nv
     assert robot.dof == n
     names = [mujoco.mj_id2name(peer, mujoco.mjtObj.mjOBJ_JOINT, k) for k in range(n)]
-    assert [mine if theirs is None else theirs for mine, theirs in zip(robot.joint_names, names, strict=True)] == [
-        *robot.joint_names
-    ]
+    assert [
+        mine if theirs is None else theirs for mine, theirs in zip(robot.joint_names, names, strict=True)
+    ] == [*robot.joint_names]
     damping = np.array([joint.viscous_friction for joint in robot.moving_joints])
     np.testing.assert_allclose(damping, peer.dof_damping)
     rng = np.random.default_rng(0)
@@ -82,9 +83,15 @@ TIP = f'<body name="tip" pos=".5 .1 0"><joint name="last" axis="1 0 1"/>{SOLID}<
 
 FEATURES = {
     "plain": arm(f'<body name="a"><joint name="j"/>{SOLID}{TIP}</body>'),
-    "joint_pos": arm(f'<body name="a" pos=".1 .2 .3"><joint name="j" pos=".3 -.1 .2" axis="1 2 3"/>{SOLID}{TIP}</body>'),
-    "ref_in_degrees": arm(f'<body name="a"><joint name="j" ref="35" pos="0 .1 0" axis="0 1 1"/>{SOLID}{TIP}</body>'),
-    "ref_of_a_slide": arm(f'<body name="a"><joint name="j" type="slide" ref=".3" axis="0 2 1"/>{SOLID}{TIP}</body>'),
+    "joint_pos": arm(
+        f'<body name="a" pos=".1 .2 .3"><joint name="j" pos=".3 -.1 .2" axis="1 2 3"/>{SOLID}{TIP}</body>'
+    ),
+    "ref_in_degrees": arm(
+        f'<body name="a"><joint name="j" ref="35" pos="0 .1 0" axis="0 1 1"/>{SOLID}{TIP}</body>'
+    ),
+    "ref_of_a_slide": arm(
+        f'<body name="a"><joint name="j" type="slide" ref=".3" axis="0 2 1"/>{SOLID}{TIP}</body>'
+    ),
     "several_joints": arm(
         '<body name="a" pos=".1 .2 .3"><joint name="j1" pos=".3 -.1 .2" axis="1 2 3" ref="-20"/>'
         '<joint name="j2" type="slide" axis="0 1 1" ref=".1" pos="5 5 5"/><joint name="j3" pos="0 .1 .2" axis="0 1 0"/>'
@@ -101,7 +108,9 @@ FEATURES = {
     "euler_mixed": arm(
         f'<body name="a" euler="10 -20 30"><joint name="j"/>{SOLID}{TIP}</body>', '<compiler eulerseq="zYx"/>'
     ),
-    "axisangle": arm(f'<body name="a" axisangle="1 2 3 40"><joint name="j" axis="1 0 0"/>{SOLID}{TIP}</body>'),
+    "axisangle": arm(
+        f'<body name="a" axisangle="1 2 3 40"><joint name="j" axis="1 0 0"/>{SOLID}{TIP}</body>'
+    ),
     "xyaxes": arm(f'<body name="a" xyaxes="1 1 0 0 1 1"><joint name="j" axis="1 0 0"/>{SOLID}{TIP}</body>'),
     "zaxis": arm(
         f'<body name="a" zaxis="1 -2 .5"><joint name="j"/>{SOLID}'
@@ -132,9 +141,15 @@ FEATURES = {
         f'<body name="a"><joint name="j"/>{SOLID}<body name="b"><joint name="k" axis="1 0 0"/>{SOLID}</body>{TIP}</body>'
         f'<body name="c" pos="0 1 0"><joint name="l" axis="0 1 0"/>{SOLID}</body>'
     ),
-    "names_left_out": arm(f"<body><joint/>{SOLID}<body><joint axis='1 0 0'/><joint axis='0 1 0'/>{SOLID}</body></body>"),
-    "other_gravity": arm(f'<body name="a"><joint name="j"/>{SOLID}{TIP}</body>', '<option gravity="1 2 -3"/>'),
-    "no_gravity": arm(f'<body name="a"><joint name="j"/>{SOLID}{TIP}</body>', '<option><flag gravity="disable"/></option>'),
+    "names_left_out": arm(
+        f"<body><joint/>{SOLID}<body><joint axis='1 0 0'/><joint axis='0 1 0'/>{SOLID}</body></body>"
+    ),
+    "other_gravity": arm(
+        f'<body name="a"><joint name="j"/>{SOLID}{TIP}</body>', '<option gravity="1 2 -3"/>'
+    ),
+    "no_gravity": arm(
+        f'<body name="a"><joint name="j"/>{SOLID}{TIP}</body>', '<option><flag gravity="disable"/></option>'
+    ),
     "mocap_and_world_geoms": arm(
         f'<geom type="plane" size="1 1 1"/><body name="m" mocap="true"><geom size=".1"/></body>'
         f'<body name="a"><joint name="j"/>{SOLID}{TIP}</body>'

@@ -1,7 +1,10 @@
-"""The TOML format: every key means what docs/formats.md says, mistakes are named, and saving loses nothing."""
+"""The TOML format: every key means what docs/formats.md says, mistakes are named, and saving loses
+nothing."""
 
 import math
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +13,14 @@ from hypothesis import strategies as st
 
 import linkwise as lw
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
-from linkwise.model.dh_toml import read_citation, read_toml, write_toml
+from linkwise.model.dh_toml import (
+    CHAIN_JOINT_KEYS,
+    CHAIN_KEYS,
+    TREE_JOINT_KEYS,
+    read_citation,
+    read_toml,
+    write_toml,
+)
 from linkwise.model.generators import general_chain, random_model
 
 
@@ -23,11 +33,15 @@ def robot(text: str) -> lw.Robot:
 
 
 def rx(t):
-    return np.array([[1, 0, 0, 0], [0, math.cos(t), -math.sin(t), 0], [0, math.sin(t), math.cos(t), 0], [0, 0, 0, 1]])
+    return np.array(
+        [[1, 0, 0, 0], [0, math.cos(t), -math.sin(t), 0], [0, math.sin(t), math.cos(t), 0], [0, 0, 0, 1]]
+    )
 
 
 def rz(t):
-    return np.array([[math.cos(t), -math.sin(t), 0, 0], [math.sin(t), math.cos(t), 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    return np.array(
+        [[math.cos(t), -math.sin(t), 0, 0], [math.sin(t), math.cos(t), 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    )
 
 
 def shift(x=0.0, z=0.0):
@@ -129,7 +143,18 @@ def test_inertial_terms_in_every_form():
     moments = ", ".join(repr(v) for v in centre.inertia_about_origin)
     first = ", ".join(repr(v) for v in centre.first_moment)
     assert only_link(f"mass = 2\nfirst_moment = [{first}]\ninertia_about_origin = [{moments}]") == centre
-    assert only_link("mass = 2\ncom = [1, 0, 0]\ninertia_about_origin = [1, 3, 3]").parameters == (2, 2, 0, 0, 1, 0, 0, 3, 0, 3)
+    assert only_link("mass = 2\ncom = [1, 0, 0]\ninertia_about_origin = [1, 3, 3]").parameters == (
+        2,
+        2,
+        0,
+        0,
+        1,
+        0,
+        0,
+        3,
+        0,
+        3,
+    )
     assert only_link("mass = 2\ncom = [1, 0, 0]") == Inertia.from_com(2, (1, 0, 0), (0, 0, 0))  # a point
     assert only_link("mass = 2\nfirst_moment = [1, 0, 0]").inertia_about_origin == (0,) * 6
     assert only_link("inertia_about_origin = { Izz = 0.3 }").parameters == (*(0,) * 9, 0.3)
@@ -146,7 +171,9 @@ def test_drive_terms_at_the_joint_and_on_the_motor_side():
 
 
 def test_limits_in_radians_degrees_and_metres():
-    limits = read(JOINT + "limits_deg = [-90, 180]\nvelocity_limit_deg = 90\neffort_limit = 5").joints[0].limits
+    limits = (
+        read(JOINT + "limits_deg = [-90, 180]\nvelocity_limit_deg = 90\neffort_limit = 5").joints[0].limits
+    )
     assert limits == Limits(-math.pi / 2, math.pi, math.pi / 2, 5.0)
     slide = read(JOINT + 'type = "prismatic"\nlimits = [0, inf]').joints[0].limits
     assert slide == Limits(0.0, math.inf)
@@ -192,7 +219,10 @@ def test_tree_form():
         (JOINT + "mass = -1", "mass -1 is negative"),
         (JOINT + "com = [1, 2, 3]", "com is given without mass"),
         (JOINT + "inertia = [1, 2, 3]", "inertia (about the centre of mass) is given without mass"),
-        (JOINT + "mass = 1\ncom = [0,0,0]\nfirst_moment = [0,0,0]", "'com' and 'first_moment' exclude each other"),
+        (
+            JOINT + "mass = 1\ncom = [0,0,0]\nfirst_moment = [0,0,0]",
+            "'com' and 'first_moment' exclude each other",
+        ),
         (JOINT + "mass = 1\ninertia = [1, 2]", "inertia: expected a table of Ixx"),
         (JOINT + "mass = 1\ninertia = { Ixx = 1, Iyx = 2 }", "inertia: unknown key 'Iyx'"),
         (JOINT + "mass = 1\ninertia = [[1, 2, 0], [0, 1, 0], [0, 0, 1]]", "not symmetric"),
@@ -204,11 +234,17 @@ def test_tree_form():
         (JOINT + 'type = "prismatic"\nlimits_deg = [0, 1]', "limits of a prismatic joint are lengths"),
         (JOINT + "[[frame]]", "[[frame]] 1: missing key 'name'"),
         (JOINT + '[[frame]]\nname = "link1"', "two frames are named 'link1'"),
-        (JOINT + '[[frame]]\nname = "f"\nlink = "nowhere"', "arm.toml: frame 'f': its link 'nowhere' does not exist"),
+        (
+            JOINT + '[[frame]]\nname = "f"\nlink = "nowhere"',
+            "arm.toml: frame 'f': its link 'nowhere' does not exist",
+        ),
         ('name = "a"\nconvention = "mdh"\njoint = 3', "expected 'joint' to be tables [[joint]]"),
         ('name = "a"\nconvention = "mdh"\nbase = 3\n[[joint]]', "expected 'base' to be a table"),
         (TREE + TREE_JOINT + "axis = [0, 0, 0]", "[[joint]] j: axis = [0, 0, 0]: a direction has a length"),
-        (TREE + TREE_JOINT + "rotation = [[1, 0, 0], [0, 1, 0], [0, 0, -1]]", "not those of a rotation matrix"),
+        (
+            TREE + TREE_JOINT + "rotation = [[1, 0, 0], [0, 1, 0], [0, 0, -1]]",
+            "not those of a rotation matrix",
+        ),
         (TREE + TREE_JOINT + "rotation = [1, 2, 3]", "expected three rows of three numbers"),
         (TREE + TREE_JOINT + "rpy = [0, 0, 0]\nrpy_deg = [0, 0, 0]", "exclude each other"),
         (TREE + TREE_JOINT + "alpha = 1", "unknown key 'alpha'"),
@@ -236,7 +272,7 @@ def test_limits_upside_down_warn():
         read(JOINT + "limits = [1, -1]")
 
 
-# -- saving -------------------------------------------------------------------------------------------------------
+# -- saving --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None)
@@ -250,7 +286,11 @@ numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @settings(max_examples=60, deadline=None)
-@given(inertia=st.lists(numbers, min_size=9, max_size=9), mass=st.floats(0, 1e300), xyz=st.lists(numbers, min_size=3, max_size=3))
+@given(
+    inertia=st.lists(numbers, min_size=9, max_size=9),
+    mass=st.floats(0, 1e300),
+    xyz=st.lists(numbers, min_size=3, max_size=3),
+)
 def test_every_number_survives(inertia, mass, xyz):
     links = [Link("base"), Link("arm", Inertia.from_parameters([mass, *inertia]))]
     joint = Joint("j", "revolute", "base", "arm", Transform(np.eye(3), xyz), viscous_friction=xyz[0])
@@ -262,7 +302,9 @@ def test_unusual_content_survives():
     text = 'quote " backslash \\ line\nbreak \x7f é 𝛼'
     links = [Link(text), Link("a", Inertia(1.0, (-0.0, 0.0, 0.0))), Link("b"), Link("c")]
     joints = [
-        Joint("fixed one", "fixed", text, "a", axis=(1.0, 0.0, 0.0), viscous_friction=3.0),  # as lock leaves it
+        Joint(
+            "fixed one", "fixed", text, "a", axis=(1.0, 0.0, 0.0), viscous_friction=3.0
+        ),  # as lock leaves it
         Joint("half", "prismatic", "a", "b", limits=Limits(lower=-1.0), mimic=Mimic("other", -2.0, 0.1)),
         Joint("other", "continuous", "a", "c", Transform.about((0, 0, 1), 0.1), limits=Limits(effort=3.0)),
     ]
@@ -283,3 +325,18 @@ def test_reading_is_quiet():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read(chain_text("dh"))
+
+
+def test_the_examples_of_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    blocks = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+    assert [read(block).name for block in blocks] == ["scara", "pendulum"]
+    keys = re.findall(r"`(\w+)`", page)
+    assert (
+        not (set(CHAIN_JOINT_KEYS) | set(TREE_JOINT_KEYS) | set(CHAIN_KEYS))
+        - set(keys)
+        - {"base", "joint", "frame"}
+        - {
+            *("parent", "child", "xyz", "axis", "mimic")  # in the example
+        }
+    )

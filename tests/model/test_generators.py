@@ -17,14 +17,21 @@ DEFINITIONS = DATA.parent / "reference" / "record_robots.toml"
 
 
 @settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 10**6), dof=st.integers(1, 12), tree=st.booleans(), joints=st.sampled_from(["R", "P", "RP"]))
+@given(
+    seed=st.integers(0, 10**6),
+    dof=st.integers(1, 12),
+    tree=st.booleans(),
+    joints=st.sampled_from(["R", "P", "RP"]),
+)
 def test_random_models(seed, dof, tree, joints):
     model = random_model(seed, dof, tree=tree, joints=joints, friction=True, rotor=True)
     assert model == random_model(seed, dof, tree=tree, joints=joints, friction=True, rotor=True)
     assert model.dof == dof
     for link, joint in zip(model.links[1:], model.joints, strict=True):
         assert np.linalg.eigvalsh(link.inertia.pseudo_inertia)[0] > 1e-3
-        assert joint.type in {"R": ("revolute",), "P": ("prismatic",), "RP": ("revolute", "prismatic")}[joints]
+        assert (
+            joint.type in {"R": ("revolute",), "P": ("prismatic",), "RP": ("revolute", "prismatic")}[joints]
+        )
     robot = lw.Robot.from_model(model)
     q = np.random.default_rng(seed).uniform(-1, 1, dof)
     assert np.linalg.cond(robot.mass_matrix(q)) < 1e5
@@ -47,9 +54,7 @@ def test_planar_chain_of_two_is_the_elbow_arm_with_rods():
     q1, q2 = 0.4, -1.1
     M = arm.mass_matrix([q1, q2])
     ml2 = 2.0 * 0.5**2
-    expected = ml2 * np.array(
-        [[5 / 3 + np.cos(q2), 1 / 3 + np.cos(q2) / 2], [1 / 3 + np.cos(q2) / 2, 1 / 3]]
-    )
+    expected = ml2 * np.array([[5 / 3 + np.cos(q2), 1 / 3 + np.cos(q2) / 2], [1 / 3 + np.cos(q2) / 2, 1 / 3]])
     np.testing.assert_allclose(M, expected, rtol=1e-14)
     np.testing.assert_allclose(arm.pose([0.0, 0.0], "tip")[:3, 3], [1.0, 0.0, 0.0])
 
@@ -63,7 +68,11 @@ def test_record_robots(name):
     robot = lw.Robot.from_model(model)
     assert np.linalg.cond(robot.mass_matrix(np.full(6, 0.3))) < 1e4
     for k, labels in enumerate(table.get("nonzero", [])):
-        given = [label for label in model.parameter_labels[10 * k : 10 * k + 10] if model.parameters[model.parameter_labels.index(label)]]
+        given = [
+            label
+            for label in model.parameter_labels[10 * k : 10 * k + 10]
+            if model.parameters[model.parameter_labels.index(label)]
+        ]
         assert {label.split(".")[1] for label in given} == set(labels)
 
 
@@ -79,7 +88,9 @@ def test_record_robots_are_those_of_the_definitions():
             assert [v if v == "joint" or not isinstance(v, str) else "free" for v in mine[key]] == [
                 v if v == "joint" or not isinstance(v, str) else "free" for v in theirs[key]
             ]
-        assert [sorted(labels) for labels in mine.get("nonzero", [])] == [sorted(v) for v in theirs.get("nonzero", [])]
+        assert [sorted(labels) for labels in mine.get("nonzero", [])] == [
+            sorted(v) for v in theirs.get("nonzero", [])
+        ]
 
 
 def test_general_chains():

@@ -1,4 +1,5 @@
-"""MJCF: what has no counterpart in MuJoCo's numbers, and everything that is refused. Numbers: conformance/test_mujoco."""
+"""MJCF: what has no counterpart in MuJoCo's numbers, and everything that is refused. Numbers:
+conformance/test_mujoco."""
 
 import math
 
@@ -12,7 +13,9 @@ SOLID = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 
 
 def read(body: str, head: str = "", tail: str = ""):
-    return read_mjcf(f"<mujoco model='arm'>{head}<worldbody>{body}</worldbody>{tail}</mujoco>".encode(), "arm.xml")
+    return read_mjcf(
+        f"<mujoco model='arm'>{head}<worldbody>{body}</worldbody>{tail}</mujoco>".encode(), "arm.xml"
+    )
 
 
 def hinge(attributes: str = "", head: str = ""):
@@ -20,7 +23,9 @@ def hinge(attributes: str = "", head: str = ""):
 
 
 def test_names():
-    model = read(f'<body name="a"><joint name="j"/><joint name="k" pos="1 0 0"/>{SOLID}<site name="a"/><site name="s"/></body>')
+    model = read(
+        f'<body name="a"><joint name="j"/><joint name="k" pos="1 0 0"/>{SOLID}<site name="a"/><site name="s"/></body>'
+    )
     assert model.name == "arm"
     assert model.link_names == ("world", "a_j", "a_k", "a")
     assert model.joint_names == ("j", "k")
@@ -40,7 +45,9 @@ def test_limits():
     assert hinge('range="-1 2"', '<compiler angle="radian"/>').limits == Limits(-1.0, 2.0)
     assert hinge('range="-90 180" limited="false"').limits == Limits()
     assert hinge('range="-90 180"', '<compiler autolimits="false"/>').limits == Limits()
-    assert hinge('range="0 90" limited="true"', '<compiler autolimits="false"/>').limits == Limits(0.0, math.pi / 2)
+    assert hinge('range="0 90" limited="true"', '<compiler autolimits="false"/>').limits == Limits(
+        0.0, math.pi / 2
+    )
     assert hinge('type="slide" range="-1 2"').limits == Limits(-1.0, 2.0)
     assert hinge('actuatorfrcrange="-5 5"').limits.effort == 5.0
 
@@ -60,7 +67,10 @@ def test_a_linear_equality_is_kept_as_mimic_data():
     assert model.moving_joints[1].mimic == Mimic("j", 2.0, 0.5 - 2.0 * math.pi / 2)
     inactive = '<equality><weld body1="a" body2="b" active="false"/></equality>'
     assert read(TWO, tail=inactive).moving_joints[1].mimic is None
-    assert read(TWO, head='<option><flag equality="disable"/></option>', tail=relation).moving_joints[1].mimic is None
+    assert (
+        read(TWO, head='<option><flag equality="disable"/></option>', tail=relation).moving_joints[1].mimic
+        is None
+    )
 
 
 def test_what_does_not_belong_to_the_arm_is_left_out():
@@ -81,7 +91,7 @@ def joint(attributes):
 
 
 REFUSED = [
-    (joint('type="ball"'), '<joint name="j">: type \'ball\' is not supported'),
+    (joint('type="ball"'), "<joint name=\"j\">: type 'ball' is not supported"),
     (joint('type="free"'), "a floating base is not an arm"),
     (f'<body name="a"><freejoint/>{SOLID}</body>', '<freejoint> of <body name="a">: free joints'),
     (joint('stiffness="3"'), "<joint name=\"j\">: stiffness='3': springs"),
@@ -98,20 +108,35 @@ REFUSED = [
     (joint('armature="-1"'), "rotor inertia -1 is negative"),
     (joint('armature="nan"'), "is not a finite number"),
     (f'<body name="a" gravcomp="1"><joint/>{SOLID}</body>', '<body name="a">: gravcomp'),
-    (f'<body name="a" quat="1 0 0 0" euler="0 0 0"><joint/>{SOLID}</body>', "'quat' and 'euler' exclude each other"),
+    (
+        f'<body name="a" quat="1 0 0 0" euler="0 0 0"><joint/>{SOLID}</body>',
+        "'quat' and 'euler' exclude each other",
+    ),
     (f'<body name="a" quat="0 0 0 0"><joint/>{SOLID}</body>', "all four numbers are zero"),
     (f'<body name="a" position="0 0 0"><joint/>{SOLID}</body>', "unknown attribute 'position'"),
     (f'<body name="a"><joint/><plugin plugin="x"/>{SOLID}</body>', "plugins are not supported"),
     (f'<body name="a"><joint/>{SOLID}{SOLID}</body>', "more than one <inertial>"),
     (f'<body name="a"><joint/>{SOLID}<bdy/></body>', "unknown element in a body; did you mean 'body'?"),
-    (f'<body name="a"><joint/>{SOLID}</body><body name="a"><joint/>{SOLID}</body>', "two links are named 'a'"),
-    ('<body name="a"><joint/><geom type="mesh" mesh="m"/></body>', '<geom> of <body name="a">: the body has no <inertial>'),
+    (
+        f'<body name="a"><joint/>{SOLID}</body><body name="a"><joint/>{SOLID}</body>',
+        "two links are named 'a'",
+    ),
+    (
+        '<body name="a"><joint/><geom type="mesh" mesh="m"/></body>',
+        '<geom> of <body name="a">: the body has no <inertial>',
+    ),
     ('<body name="a"><joint/><geom type="box" size="1 1"/></body>', "a box needs 3 numbers, got 2"),
     ('<body name="a"><joint/><geom size="-1"/></body>', "expected positive numbers"),
     ('<body name="a"><joint/><geom size="1" shellinertia="true"/></body>', "shellinertia"),
     ('<body name="a"><joint/><inertial mass="1" diaginertia="1 1 1"/></body>', "attribute 'pos' is missing"),
-    ('<body name="a"><joint/><inertial pos="0 0 0" diaginertia="1 1 1"/></body>', "attribute 'mass' is missing"),
-    ('<body name="a"><joint/><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>', "mass -1 is negative"),
+    (
+        '<body name="a"><joint/><inertial pos="0 0 0" diaginertia="1 1 1"/></body>',
+        "attribute 'mass' is missing",
+    ),
+    (
+        '<body name="a"><joint/><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>',
+        "mass -1 is negative",
+    ),
     (
         '<body name="a"><joint/><inertial pos="0 0 0" mass="1" fullinertia="1 1 1 0 0 0" quat="1 0 0 0"/></body>',
         "fullinertia excludes",
@@ -143,14 +168,30 @@ def test_refused_in_a_body(body, expected):
         ('<option density="1000"/>', "", "fluid"),
         ('<option><flag gravity="off"/></option>', "", "expected one of enable, disable"),
         ("<optin/>", "", "<optin>: unknown element; did you mean 'option'?"),
-        ("", '<equality><connect body1="a" body2="b" anchor="0 0 0"/></equality>', "type 'connect' (closed loops)"),
+        (
+            "",
+            '<equality><connect body1="a" body2="b" anchor="0 0 0"/></equality>',
+            "type 'connect' (closed loops)",
+        ),
         ("", '<equality><joint joint1="k"/></equality>', "holds joint 'k' still"),
         ("", '<equality><joint joint1="k" joint2="x"/></equality>', "no joint 'x'"),
         ("", '<equality><joint joint1="k" joint2="j" polycoef="0 1 2"/></equality>', "only linear relations"),
-        ("", '<tendon><fixed name="t" stiffness="1"/></tendon>', "<fixed name=\"t\">: stiffness='1': tendons"),
-        ('<default><tendon armature="1"/></default>', '<tendon><spatial name="t"/></tendon>', "armature='1': tendons"),
+        (
+            "",
+            '<tendon><fixed name="t" stiffness="1"/></tendon>',
+            "<fixed name=\"t\">: stiffness='1': tendons",
+        ),
+        (
+            '<default><tendon armature="1"/></default>',
+            '<tendon><spatial name="t"/></tendon>',
+            "armature='1': tendons",
+        ),
         ("", '<actuator><motor name="m" joint="j" armature="1"/></actuator>', '<motor name="m">: armature'),
-        ('<default><general damping="1"/></default>', '<actuator><motor joint="j"/></actuator>', "damping of an actuator"),
+        (
+            '<default><general damping="1"/></default>',
+            '<actuator><motor joint="j"/></actuator>',
+            "damping of an actuator",
+        ),
         ("", "<deformable><flex/></deformable>", "deformable bodies"),
         ("", '<include file="x"/>', "<include>: not supported"),
     ],
@@ -168,7 +209,9 @@ def test_balanceinertia_would_change_a_body():
 
 
 def test_not_mjcf():
-    with pytest.raises(lw.ModelError, match=r"arm.xml:1: <robot.*the root element of an MJCF file is <mujoco>"):
+    with pytest.raises(
+        lw.ModelError, match=r"arm.xml:1: <robot.*the root element of an MJCF file is <mujoco>"
+    ):
         read_mjcf(b"<robot name='x'/>", "arm.xml")
     with pytest.raises(lw.ModelError, match="document type"):
         read_mjcf(b'<!DOCTYPE m [<!ENTITY x "y">]><mujoco/>', "arm.xml")

@@ -53,7 +53,9 @@ def test_panda_is_the_urdf_without_its_hand():
     mine = {link.name: link.inertia for link in panda.links}
     for link in whole.links:
         if link.name in mine and link.name != "panda_link0":
-            np.testing.assert_allclose(link.inertia.parameters, mine[link.name].parameters, rtol=1e-15, atol=1e-18)
+            np.testing.assert_allclose(
+                link.inertia.parameters, mine[link.name].parameters, rtol=1e-15, atol=1e-18
+            )
     for theirs, ours in zip(whole.moving_joints, panda.moving_joints, strict=True):
         assert theirs.limits == ours.limits
         assert theirs.viscous_friction == ours.viscous_friction
@@ -78,9 +80,13 @@ def test_iiwa14_is_the_mjcf():
     path = DATA / "mjcf/kuka_iiwa_14/iiwa14.xml"
     menagerie = lw.Robot.from_model(read_mjcf(path.read_bytes(), path.name))
     q, qd, qdd = states(iiwa)
-    np.testing.assert_allclose(iiwa.inverse_dynamics(q, qd, qdd), menagerie.inverse_dynamics(q, qd, qdd), atol=1e-12)
+    np.testing.assert_allclose(
+        iiwa.inverse_dynamics(q, qd, qdd), menagerie.inverse_dynamics(q, qd, qdd), atol=1e-12
+    )
     np.testing.assert_allclose(iiwa.pose(q), menagerie.pose(q, "attachment_site"), atol=1e-14)
-    assert [joint.limits for joint in iiwa.moving_joints] == [joint.limits for joint in menagerie.moving_joints]
+    assert [joint.limits for joint in iiwa.moving_joints] == [
+        joint.limits for joint in menagerie.moving_joints
+    ]
 
 
 @needs("ur10e/ur10e.urdf")
@@ -90,7 +96,9 @@ def test_ur10e_is_the_urdf_with_exact_right_angles():
     assert urdf.joint_names == ur.joint_names
     q, qd, qdd = states(ur)
     # the URDF's angles are right to eleven decimals
-    np.testing.assert_allclose(ur.inverse_dynamics(q, qd, qdd), urdf.inverse_dynamics(q, qd, qdd), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        ur.inverse_dynamics(q, qd, qdd), urdf.inverse_dynamics(q, qd, qdd), rtol=1e-9, atol=1e-9
+    )
     for frame in ("tool0", "ee_link", "wrist_3_link", "base"):
         np.testing.assert_allclose(ur.pose(q, frame), urdf.pose(q, frame), atol=1e-10)
     for theirs, ours in zip(urdf.moving_joints, ur.moving_joints, strict=True):
@@ -102,7 +110,8 @@ def test_ur10e_is_the_urdf_with_exact_right_angles():
 
 def test_puma_valera_has_the_shape_of_a_puma():
     puma = lw.load("puma_valera")
-    # stretched out: the wrist centre lies 0.432 + 0.433 out along the upper arm and the forearm, 0.15 to the side
+    # stretched out: the wrist centre lies 0.432 + 0.433 out along the upper arm and the forearm, 0.15 to the
+    # side
     wrist = puma.pose([0.0, 0.0, np.pi / 2, 0.0, 0.0, 0.0], "link4")[:3, 3]
     np.testing.assert_allclose(np.abs(wrist), [0.432 + 0.433, 0.15, 0.02], atol=1e-12)
     # the two wrist joints and the flange meet in that point
@@ -113,7 +122,12 @@ def test_puma_valera_has_the_shape_of_a_puma():
 
 def test_stanford_slides():
     arm = lw.load("stanford")
-    assert [joint.type for joint in arm.moving_joints] == ["revolute", "revolute", "prismatic", *["revolute"] * 3]
+    assert [joint.type for joint in arm.moving_joints] == [
+        "revolute",
+        "revolute",
+        "prismatic",
+        *["revolute"] * 3,
+    ]
     near, far = (arm.pose([0.0, np.pi / 2, d, 0.0, 0.0, 0.0]) for d in (0.4, 0.9))
     np.testing.assert_allclose(far[:3, 3] - near[:3, 3], [0.5, 0.0, 0.0], atol=1e-15)
     np.testing.assert_allclose(far[:3, 3], [0.9 + 0.263, 0.154, 0.412], atol=1e-15)

@@ -1,7 +1,9 @@
 """The specification file of 1992: the printed example with its slips, and errors with file and line."""
 
 import math
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,6 +136,14 @@ def test_mistakes_are_named(text, expected):
     with pytest.raises(lw.ModelError) as error:
         read(text)
     assert expected in str(error.value)
+
+
+def test_the_example_of_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    (example,) = re.findall(r"```\n(number_links.*?)```", page, flags=re.DOTALL)
+    arm = read(example)
+    assert arm.dof == 2
+    np.testing.assert_allclose(arm.mass_matrix([0.0, 0.0])[1, 1], 0.05 + 1.5 * 0.2**2 - 2 * 0.15 * 0.2 + 0.2)
 
 
 def test_text_that_is_not_utf8():

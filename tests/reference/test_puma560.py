@@ -1,4 +1,5 @@
-"""The PUMA 560 against published numbers: robotics-toolbox-python's tests, and SymPyBotics' standard-DH model."""
+"""The PUMA 560 against published numbers: robotics-toolbox-python's tests, and SymPyBotics' standard-DH
+model."""
 
 import json
 import os
@@ -11,8 +12,8 @@ import pytest
 import linkwise as lw
 from linkwise.model.dh_toml import read_toml
 
-# Expected values of robotics-toolbox-python (tests/test_DHRobot.py, 4 decimals); those with ten decimals were re-derived
-# with Pinocchio from the parameter table alone.
+# Expected values of robotics-toolbox-python (tests/test_DHRobot.py, 4 decimals); those with ten decimals were
+# re-derived with Pinocchio from the parameter table alone.
 QN = np.array([0, pi / 4, pi, 0, pi / 4, 0])
 Z, O = np.zeros(6), np.ones(6)
 PRINTED = 5.1e-5  # values with four decimals
@@ -58,7 +59,8 @@ def test_inverse_dynamics_without_gravity(puma):
 
 
 def test_wrench(puma):
-    # theirs is (force, moment) exerted by the robot, ours (moment, force) on the robot, both in the end's own frame
+    # theirs is (force, moment) exerted by the robot, ours (moment, force) on the robot, both in the end's own
+    # frame
     wrench = -np.array([1, 2, 3, 1, 2, 3])
     tau = puma.inverse_dynamics(QN, Z, Z, wrench=wrench)
     close(tau, [0.642756, 29.0866, 4.70321, 2.82843, -1.97175, 3], PRINTED)
@@ -141,7 +143,9 @@ def test_joint_dynamics_on_the_motor_side(puma):
     # theirs adds the motor inertia to a mass matrix that has it already; the numbers come from MATLAB
     ratios, motor = np.array([-62.6111, 107.815, -53.7063]), 200e-6
     inertia = np.diag(puma.mass_matrix(QN))[:3] / ratios**2 + motor
-    np.testing.assert_allclose(inertia, [0.001133478453251, 0.579706964030143e-3, 0.000525146448377], rtol=1e-9)
+    np.testing.assert_allclose(
+        inertia, [0.001133478453251, 0.579706964030143e-3, 0.000525146448377], rtol=1e-9
+    )
     viscous = [joint.viscous_friction for joint in puma.moving_joints[:3]] / ratios**2
     np.testing.assert_allclose(viscous, [0.00148, 0.817e-3, 0.00138], rtol=1e-14)
 
@@ -154,14 +158,15 @@ def test_friction_depends_on_direction(puma):
     close(backward, -ratios * [0.435, 0.071, 0.105, 16.9e-3, 14.5e-3, 10.5e-3], 1e-6)
 
 
-# -- SymPyBotics --------------------------------------------------------------------------------------------------
+# -- SymPyBotics ---------------------------------------------------------------------------------------------
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 SYMPYBOTICS = DATA.parent / "reference" / "puma560_sympybotics.json"
 
 
 def standard_dh_arm(rows, parameters) -> lw.Robot:
-    """From the JSON's rows (alpha, a, d) and its ten parameters per link: Lxx Lxy Lxz Lyy Lyz Lzz, lx ly lz, m."""
+    """From the JSON's rows (alpha, a, d) and its ten parameters per link: Lxx Lxy Lxz Lyy Lyz Lzz, lx ly lz,
+    m."""
     degrees = {"pi/2": 90, "-pi/2": -90, 0: 0}
     text = 'name = "puma"\nconvention = "dh"\nreduced = true\n'
     for (alpha, a, d), ten in zip(rows, np.reshape(parameters, (6, 10)).tolist(), strict=True):

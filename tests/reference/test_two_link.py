@@ -1,4 +1,5 @@
-"""The two-link arm against its closed form and the values of Spong's book (as in robotics-toolbox-python's tests)."""
+"""The two-link arm against its closed form and the values of Spong's book (as in robotics-toolbox-python's
+tests)."""
 
 from math import pi
 
@@ -60,7 +61,9 @@ def test_closed_form(arm):
     q, qd, qdd = rng.uniform(-3, 3, (3, 100, 2))
     (q1, q2), (v1, v2) = q.T, qd.T
     c2, h = np.cos(q2), -0.5 * np.sin(q2)
-    M = np.stack([np.stack([1.5 + c2, 0.25 + 0.5 * c2], -1), np.stack([0.25 + 0.5 * c2, np.full(100, 0.25)], -1)], -2)
+    M = np.stack(
+        [np.stack([1.5 + c2, 0.25 + 0.5 * c2], -1), np.stack([0.25 + 0.5 * c2, np.full(100, 0.25)], -1)], -2
+    )
     velocity = np.stack([h * (2 * v1 * v2 + v2**2), -h * v1**2], -1)
     gravity = -9.81 * np.stack([1.5 * np.cos(q1) + 0.5 * np.cos(q1 + q2), 0.5 * np.cos(q1 + q2)], -1)
     close(arm.mass_matrix(q), M)
@@ -75,7 +78,12 @@ def test_closed_form(arm):
 
 @pytest.mark.parametrize(
     ("q", "expected"),
-    [((0, 0), (-2, -0.5)), ((0, -pi / 2), (-1.5, 0)), ((-pi / 2, pi / 2), (-0.5, -0.5)), ((-pi / 2, 0), (0, 0))],
+    [
+        ((0, 0), (-2, -0.5)),
+        ((0, -pi / 2), (-1.5, 0)),
+        ((-pi / 2, pi / 2), (-0.5, -0.5)),
+        ((-pi / 2, 0), (0, 0)),
+    ],
 )
 def test_gravity_of_spong(arm, q, expected):
     close(arm.inverse_dynamics(q, (0, 0), (0, 0)) / 9.81, expected)

@@ -16,7 +16,6 @@ import functools
 import hashlib
 import importlib.util
 import os
-import secrets
 import stat
 import sys
 import time
@@ -68,7 +67,7 @@ def store(name: str, code: bytes) -> None:
     folder = _folder(create=True)
     if folder is None:
         return
-    aside = folder / f".{name}.{os.getpid()}.{secrets.token_hex(8)}"
+    aside = folder / f".{name}.{os.getpid()}.{os.urandom(8).hex()}"
     try:
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as file:

@@ -10,8 +10,6 @@ Only ELF for x86-64 is handled; ``link`` says so by an ``UnsupportedObject`` and
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
-import json
 import mmap
 import struct
 from dataclasses import dataclass
@@ -42,14 +40,19 @@ class Image:
     imports: dict[str, int]
 
     def pack(self) -> bytes:
-        head = json.dumps({"functions": self.functions, "imports": self.imports}).encode()
-        return struct.pack("<I", len(head)) + head + self.code
+        """As bytes: a line of names and offsets for the functions, one for the imports, then the code."""
+        lines = (" ".join(f"{name} {place}" for name, place in d.items()) for d in (self.functions, self.imports))
+        return "\n".join((*lines, "")).encode() + self.code
 
     @classmethod
     def unpack(cls, data: bytes) -> Image:
-        (size,) = struct.unpack_from("<I", data)
-        head = json.loads(data[4 : 4 + size])
-        return cls(data[4 + size :], head["functions"], head["imports"])
+        functions, imports, code = data.split(b"\n", 2)
+        return cls(code, _places(functions), _places(imports))
+
+
+def _places(line: bytes) -> dict[str, int]:
+    words = line.decode().split()
+    return {name: int(place) for name, place in zip(words[::2], words[1::2], strict=True)}
 
 
 class LoadedImage:
@@ -139,5 +142,7 @@ def _c_function(name: str) -> int:
     """The address of a function of the C library."""
     library = ctypes.CDLL(None)
     if not hasattr(library, name):
+        import ctypes.util  # slow to import and hardly ever needed
+
         library = ctypes.CDLL(ctypes.util.find_library("m"))
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value

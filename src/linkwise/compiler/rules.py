@@ -69,6 +69,8 @@ RULES = (
     Rule("(k - a) + l", "(k + l) - a"),
     Rule("(a - k) + l", "a + (l - k)"),
     Rule("(k + a) - l", "a + (k - l)"),
+    Rule("(k - a) - l", "(k - l) - a"),
+    Rule("(a - k) - l", "a - (k + l)"),
     Rule("l - (k + a)", "(l - k) - a"),
     Rule("l - (k - a)", "(l - k) + a"),
     Rule("l - (a - k)", "(l + k) - a"),
@@ -160,22 +162,24 @@ def _applied(graph: Graph, node: Node, pattern, replacement, condition, uses: Co
         before = graph.count
         new = _built(graph, replacement, found)
         added = sum(_cost(n) for n in _newer_than(before, new))
-        if added < _removed(pattern, node, uses, whole=True) - 1e-6:
+        removed = sum(_cost(n) for n in _removed(pattern, node, uses))
+        if added < removed - 1e-6:
             return new
         graph.forget(before)
     return None
 
 
-def _removed(pattern, node: Node, uses: Counter[int], whole: bool = False) -> float:
-    """The cost of the matched operations that nothing else uses."""
-    if isinstance(pattern, (str, float)) or (uses[node.index] > 1 and not whole):
-        return 0.0
-    # In which order the arguments matched does not matter here: what a letter stands for costs nothing.
-    op, *parts = pattern
-    below = [p for p in parts if not isinstance(p, (str, float))]
-    return _cost(node) + sum(
-        max((_removed(p, a, uses) for a in node.args if a.op == p[0]), default=0.0) for p in below
-    )
+def _removed(pattern, node: Node, uses: Counter[int]) -> set[Node]:
+    """The matched operations that nothing else uses: the node itself, and below it those that only it uses."""
+    found = {node}
+    for a in node.args:
+        if uses[a.index] <= node.args.count(a):
+            # In which order the arguments matched does not matter: what a letter stands for is not removed.
+            for part in pattern[1:]:
+                if isinstance(part, tuple) and part[0] == a.op:
+                    found |= _removed(part, a, uses)
+                    break
+    return found
 
 
 def _newer_than(before: int, node: Node) -> set[Node]:

@@ -1,15 +1,15 @@
 """Chains by Denavit and Hartenberg's four numbers per joint, standard ("dh") or modified ("mdh").
 
-* standard (Paul 1981, Izaguirre 1992): T = Rz(q+θ)·Tz(d)·Tx(a)·Rx(α); frame i lies *behind* joint i, whose axis is z of
-  frame i−1;
-* modified (Craig 1986, Khalil and Kleinfinger 1987, Valera 2003): T = Rx(α)·Tx(a)·Rz(q+θ)·Tz(d); z of frame i is the
-  axis of joint i.
+* standard (Paul 1981, Izaguirre 1992): T = Rz(q+θ)·Tz(d)·Tx(a)·Rx(α); frame i lies *behind* joint i, whose
+  axis is z of frame i−1;
+* modified (Craig 1986, Khalil and Kleinfinger 1987, Valera 2003): T = Rx(α)·Tx(a)·Rz(q+θ)·Tz(d); z of frame i
+  is the axis of joint i.
 
-For a prismatic joint q adds to d; a fixed one (a flange, say) only carries its frame. In both conventions the inertial terms of link i are constant in frame i, and the
-link named ``link3`` has frame 3 as its frame. A link frame of the model must lie on its joint's axis; frame i of the
-standard convention does not when the joint turns and a ≠ 0. There a massless link ``link3_hinge`` turns with the joint
-(axes of frame 3, origin shifted back by a), and ``link3`` is fixed to it.
-"""
+For a prismatic joint q adds to d; a fixed one (a flange, say) only carries its frame. In both conventions the
+inertial terms of link i are constant in frame i, and the link named ``link3`` has frame 3 as its frame. A
+link frame of the model must lie on its joint's axis; frame i of the standard convention does not when the
+joint turns and a ≠ 0. There a massless link ``link3_hinge`` turns with the joint (axes of frame 3, origin
+shifted back by a), and ``link3`` is fixed to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ CONVENTIONS = ("dh", "mdh")
 
 @dataclass(frozen=True)
 class DhJoint:
-    """One joint of a chain: its four numbers (angles in rad, lengths in m), its terms, and the link it moves."""
+    """One joint of a chain: its four numbers (angles in rad, lengths in m), its terms, and the link it
+    moves."""
 
     name: str
     link: str
@@ -54,7 +55,8 @@ def chain(
     frames: Iterable[Frame] = (),
     reduced: bool = False,
 ) -> Model:
-    """The model of a chain. Frame 0 is the link ``base``, or ``link0`` at the pose ``base`` in it where one is given."""
+    """The model of a chain. Frame 0 is the link ``base``, or ``link0`` at the pose ``base`` in it where one
+    is given."""
     links, joints = [Link("base")], []
     parent = "base"
     if base is not None:
@@ -103,13 +105,16 @@ def _standard(row: DhJoint) -> Placing:
     rotation = theta @ turn(0, row.alpha)
     axis = (0.0, sine(row.alpha), cosine(row.alpha))
     up = np.array([0.0, 0.0, row.d])
-    if row.type in ("prismatic", "fixed") or row.a == 0.0:  # a slide has a direction only; a hinge's axis has a place
+    if (
+        row.type in ("prismatic", "fixed") or row.a == 0.0
+    ):  # a slide has a direction only; a hinge's axis has a place
         return Transform(rotation, up + row.a * theta[:, 0]), axis, None
     return Transform(rotation, up), axis, Transform.along((1.0, 0.0, 0.0), row.a)
 
 
 def radians(degrees: float) -> float:
-    """Degrees in radians; a multiple of 90 becomes that multiple of π/2, which sine and cosine know exactly."""
+    """Degrees in radians; a multiple of 90 becomes that multiple of π/2, which sine and cosine know
+    exactly."""
     quarters = degrees / 90.0
     exact = math.isfinite(quarters) and quarters == round(quarters)
     return quarters * (math.pi / 2) if exact else math.radians(degrees)

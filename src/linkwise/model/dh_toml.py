@@ -1,4 +1,5 @@
-"""Robots in TOML: chains by Denavit–Hartenberg numbers and general trees. ``docs/formats.md`` describes the format."""
+"""Robots in TOML: chains by Denavit–Hartenberg numbers and general trees. ``docs/formats.md`` describes the
+format."""
 
 from __future__ import annotations
 
@@ -70,7 +71,7 @@ def _tables(top: Table, kind: str) -> list[Table]:
     ]
 
 
-# -- chains -------------------------------------------------------------------------------------------------------
+# -- chains --------------------------------------------------------------------------------------------------
 
 
 def _chain(top: Table, convention: str, where: str) -> Model:
@@ -121,7 +122,7 @@ def _frames(top: Table, default: str | None = None) -> list[Frame]:
     return frames
 
 
-# -- trees --------------------------------------------------------------------------------------------------------
+# -- trees ---------------------------------------------------------------------------------------------------
 
 
 def _tree(top: Table, where: str) -> Model:

@@ -1,4 +1,5 @@
-"""Reading a TOML table with every key checked: errors name the file, the table, the key and what was expected."""
+"""Reading a TOML table with every key checked: errors name the file, the table, the key and what was
+expected."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ class Table:
             self.fail(f"{given[0]!r} and {given[1]!r} exclude each other")
         return given[0] if given else None
 
-    # -- single values --------------------------------------------------------------------------------------------
+    # -- single values ---------------------------------------------------------------------------------------
 
     def text(self, key: str, default: str | None = None) -> str:
         if key not in self.values:
@@ -105,7 +106,7 @@ class Table:
             return radians(self.number(f"{key}_deg"))
         return self.number(key, 0.0)
 
-    # -- lists ----------------------------------------------------------------------------------------------------
+    # -- lists -----------------------------------------------------------------------------------------------
 
     def list(self, key: str, count: int, *, infinite: bool = False) -> list[float]:
         value = self.values[key]
@@ -119,11 +120,15 @@ class Table:
 
     def matrix(self, key: str) -> np.ndarray:
         rows = self.values[key]
-        if not isinstance(rows, list) or len(rows) != 3 or not all(isinstance(r, list) and len(r) == 3 for r in rows):
+        if (
+            not isinstance(rows, list)
+            or len(rows) != 3
+            or not all(isinstance(r, list) and len(r) == 3 for r in rows)
+        ):
             self.fail(f"{key}: expected three rows of three numbers, got {rows!r}")
         return np.array([[self._float(key, entry) for entry in row] for row in rows])
 
-    # -- what several tables have in common -----------------------------------------------------------------------
+    # -- what several tables have in common ------------------------------------------------------------------
 
     def pose(self) -> Transform:
         """xyz [m] with rpy [rad], rpy_deg or a rotation matrix."""
@@ -134,21 +139,27 @@ class Table:
             if np.max(np.abs(R @ R.T - np.eye(3))) > ROTATION_TOLERANCE or np.linalg.det(R) < 0:
                 self.fail("rotation: the three rows are not those of a rotation matrix")
             return Transform(R, xyz)
-        angles = [radians(t) for t in self.list("rpy_deg", 3)] if given == "rpy_deg" else self.vector("rpy").tolist()
+        angles = (
+            [radians(t) for t in self.list("rpy_deg", 3)]
+            if given == "rpy_deg"
+            else self.vector("rpy").tolist()
+        )
         return Transform.from_rpy(xyz, angles)
 
     def inertia(self) -> Inertia:
         """mass, its centre (or first moment), and the inertia about the centre (or about the origin).
 
-        Where no inertia is given, a mass with a centre is a point, and one with a first moment adds nothing to it.
-        """
+        Where no inertia is given, a mass with a centre is a point, and one with a first moment adds nothing
+        to it."""
         centre = self.one_of("com", "first_moment")
         about = self.one_of("inertia", "inertia_about_origin")
         if not self.has("mass"):
             if self.has("com"):
                 self.fail("com is given without mass")
             if self.has("inertia"):
-                self.fail("inertia (about the centre of mass) is given without mass; inertia_about_origin needs none")
+                self.fail(
+                    "inertia (about the centre of mass) is given without mass; inertia_about_origin needs none"
+                )
         mass = self.number("mass", 0.0)
         vector = self.vector(centre) if centre else np.zeros(3)
         moments = self._moments(about) if about else np.zeros(6)
@@ -202,11 +213,11 @@ class Table:
         return Limits(lower, upper, velocity, effort)
 
     def drive(self) -> dict[str, Any]:
-        """Rotor inertia and friction as the joint feels them: given so, or on the motor's side with a gear ratio G.
+        """Rotor inertia and friction as the joint feels them: given so, or on the motor's side with a gear
+        ratio G.
 
-        Seen through the gear, inertia and viscous friction grow with G², Coulomb friction with |G|. The two Coulomb
-        magnitudes stand for positive and negative speed of the *joint*, also where G is negative.
-        """
+        Seen through the gear, inertia and viscous friction grow with G², Coulomb friction with |G|. The two
+        Coulomb magnitudes stand for positive and negative speed of the *joint*, also where G is negative."""
         if self.has("motor_inertia", "motor_viscous", "motor_coulomb") and not self.has("gear_ratio"):
             self.fail("motor_inertia, motor_viscous and motor_coulomb need gear_ratio")
         gear = self.number("gear_ratio", 1.0)
@@ -214,12 +225,16 @@ class Table:
             self.fail("gear_ratio: expected a number other than 0")
         found: dict[str, Any] = {}
         for name, motor in (("rotor_inertia", "motor_inertia"), ("viscous_friction", "motor_viscous")):
-            found[name] = gear**2 * self.number(motor) if self.one_of(name, motor) == motor else self.number(name, 0.0)
+            found[name] = (
+                gear**2 * self.number(motor) if self.one_of(name, motor) == motor else self.number(name, 0.0)
+            )
         given = self.one_of("coulomb_friction", "motor_coulomb")
         scale = abs(gear) if given == "motor_coulomb" else 1.0
         forward, backward = self._pair(given) if given else (0.0, 0.0)
         if given == "motor_coulomb" and min(forward, backward) < 0:
-            self.fail("motor_coulomb: expected magnitudes (no sign) for forward and backward motion of the joint")
+            self.fail(
+                "motor_coulomb: expected magnitudes (no sign) for forward and backward motion of the joint"
+            )
         found["coulomb_friction"] = (scale * forward, scale * backward)
         return found
 

@@ -1,4 +1,5 @@
-"""Any robot as TOML in the general tree form. Numbers are written so that reading gives the same bits back."""
+"""Any robot as TOML in the general tree form. Numbers are written so that reading gives the same bits
+back."""
 
 from __future__ import annotations
 
@@ -26,7 +27,13 @@ def write_toml(model: Model, *, source: str = "") -> str:
     for joint in model.joints:
         lines += ["", "[[joint]]", *_joint(joint)]
     for frame in model.frames:
-        lines += ["", "[[frame]]", f"name = {_text(frame.name)}", f"link = {_text(frame.link)}", *_pose(frame.pose)]
+        lines += [
+            "",
+            "[[frame]]",
+            f"name = {_text(frame.name)}",
+            f"link = {_text(frame.link)}",
+            *_pose(frame.pose),
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -28,7 +28,8 @@ def planar_chain(
     radius: float = 0.05,
     gravity: Sequence[float] = STANDARD_GRAVITY,
 ) -> Model:
-    """n equal solid rods [m, kg] in the vertical plane x-z, joints about +y, stretched along x at q = 0; frame ``tip``."""
+    """n equal solid rods [m, kg] in the vertical plane x-z, joints about +y, stretched along x at q = 0;
+    frame ``tip``."""
     if n < 1:
         raise ModelError(f"planar_chain: expected at least one link, got n = {n}")
     across = mass * (radius**2 / 4 + length**2 / 12)
@@ -36,7 +37,9 @@ def planar_chain(
     links, joints = [Link("base")], []
     for k in range(1, n + 1):
         origin = Transform.along((1, 0, 0), length if k > 1 else 0.0)
-        joints.append(Joint(f"joint{k}", "revolute", links[-1].name, f"link{k}", origin, axis=(0.0, 1.0, 0.0)))
+        joints.append(
+            Joint(f"joint{k}", "revolute", links[-1].name, f"link{k}", origin, axis=(0.0, 1.0, 0.0))
+        )
         links.append(Link(f"link{k}", rod))
     tip = Frame("tip", f"link{n}", Transform.along((1, 0, 0), length))
     return Model(f"planar_chain_{n}", links, joints, gravity=gravity, frames=[tip])
@@ -54,13 +57,14 @@ def random_model(
 ) -> Model:
     """A robot with arbitrary axes, poses and physically possible inertias, of arm-like size.
 
-    ``tree``: links may branch anywhere. ``joints``: "R", "P", "RP" (a random mix), or one letter for every joint.
-    ``friction``: viscous and direction-dependent Coulomb friction. ``rotor``: rotor inertias.
-    """
+    ``tree``: links may branch anywhere. ``joints``: "R", "P", "RP" (a random mix), or one letter for every
+    joint. ``friction``: viscous and direction-dependent Coulomb friction. ``rotor``: rotor inertias."""
     if dof < 1:
         raise ModelError(f"random_model: expected at least one joint, got dof = {dof}")
     if not joints or set(joints) - set(KINDS) or (joints not in ("R", "P", "RP") and len(joints) != dof):
-        raise ModelError(f'random_model: joints = {joints!r}: expected "R", "P", "RP" or {dof} letters R and P')
+        raise ModelError(
+            f'random_model: joints = {joints!r}: expected "R", "P", "RP" or {dof} letters R and P'
+        )
     rng = np.random.default_rng(seed)
     drives = np.random.default_rng([seed, 1])  # apart, so that a robot is the same with and without them
     links, made = [Link("base")], []
@@ -68,7 +72,9 @@ def random_model(
         letter = joints[k - 1] if joints not in ("R", "P", "RP") else str(rng.choice(list(joints)))
         parent = int(rng.integers(0, k)) if tree else k - 1
         x, y, z = _direction(rng)
-        inertia, viscous, forward, backward = drives.uniform((0.05, 0.1, 0.1, 0.1), (0.5, 2.0, 2.0, 2.0)).tolist()
+        inertia, viscous, forward, backward = drives.uniform(
+            (0.05, 0.1, 0.1, 0.1), (0.5, 2.0, 2.0, 2.0)
+        ).tolist()
         made.append(
             Joint(
                 name=f"joint{k}",
@@ -89,7 +95,8 @@ def random_model(
 
 
 def general_chain(n: int, seed: int = 0, *, twists: str = "general", base_offsets: bool = True) -> Model:
-    """A revolute chain by modified Denavit–Hartenberg numbers with a and d free and ten free parameters per link.
+    """A revolute chain by modified Denavit–Hartenberg numbers with a and d free and ten free parameters per
+    link.
 
     ``twists="general"``: free angles; ``"perpendicular"``: 0°, −90°, 0°, −90°, 90°, −90°, repeated. With
     ``base_offsets=False`` alpha, a and d of the first joint are zero, as most papers have it.
@@ -111,11 +118,22 @@ def general_chain(n: int, seed: int = 0, *, twists: str = "general", base_offset
     return record_robot(table, seed, name=f"{twists}_chain_{n}")
 
 
-_PUMA = {"joints": "RRRRRR", "alpha": [0, -90, 0, -90, 90, -90], "a": [0, 0, "a3", "a4", 0, 0], "d": [0, 0, "d3", "d4", 0, 0]}
-_STANFORD = {"joints": "RRPRRR", "alpha": [0, -90, 90, 0, -90, 90], "a": [0] * 6, "d": [0, "d2", "joint", 0, 0, 0]}
+_PUMA = {
+    "joints": "RRRRRR",
+    "alpha": [0, -90, 0, -90, 90, -90],
+    "a": [0, 0, "a3", "a4", 0, 0],
+    "d": [0, 0, "d3", "d4", 0, 0],
+}
+_STANFORD = {
+    "joints": "RRPRRR",
+    "alpha": [0, -90, 90, 0, -90, 90],
+    "a": [0] * 6,
+    "d": [0, "d2", "joint", 0, 0, 0],
+}
 _FREE = {key: [f"{key}{k}" for k in range(1, 7)] for key in ("alpha", "a", "d")}
 
-# The robots behind published operation counts: numbers are meant (angles in degrees), a text is any generic number.
+# The robots behind published operation counts: numbers are meant (angles in degrees), a text is any generic
+# number.
 RECORD_ROBOTS: dict[str, dict[str, Any]] = {
     "general_6r": {"joints": "RRRRRR", **_FREE},
     "perpendicular_6r": {"joints": "RRRRRR", **_FREE, "alpha": [0, -90, 0, -90, 90, -90]},
@@ -153,12 +171,13 @@ RECORD_ROBOTS: dict[str, dict[str, Any]] = {
 
 
 def record_robot(which: str | Mapping[str, Any], seed: int = 0, *, name: str | None = None) -> Model:
-    """A robot behind a published operation count, by name or as a table with joints, alpha, a, d and perhaps nonzero.
+    """A robot behind a published operation count, by name or as a table with joints, alpha, a, d and perhaps
+    nonzero.
 
-    Modified Denavit–Hartenberg; a text in the table becomes a random number that is nothing special, "joint" marks the
-    coordinate of a prismatic joint. ``nonzero`` lists the labels of the inertial parameters of each link that are not
-    zero (all ten otherwise); such sparse sets are marked as reduced. No friction, no rotor inertia.
-    """
+    Modified Denavit–Hartenberg; a text in the table becomes a random number that is nothing special, "joint"
+    marks the coordinate of a prismatic joint. ``nonzero`` lists the labels of the inertial parameters of each
+    link that are not zero (all ten otherwise); such sparse sets are marked as reduced. No friction, no rotor
+    inertia."""
     if isinstance(which, str):
         if which not in RECORD_ROBOTS:
             raise ModelError(f"record_robot: no robot {which!r}; {suggest(which, RECORD_ROBOTS)}")
@@ -188,7 +207,8 @@ def _generic(value: float | str, rng: np.random.Generator, low: float, high: flo
 
 
 def _body(rng: np.random.Generator) -> Inertia:
-    """Eight point masses around some centre: any such body is possible, and none is close to a rod or a plate."""
+    """Eight point masses around some centre: any such body is possible, and none is close to a rod or a
+    plate."""
     centre = rng.uniform(-0.2, 0.2, 3)
     corners = np.array([[i, j, k] for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)])
     places = centre + 0.15 * corners + rng.uniform(-0.05, 0.05, (8, 3))

@@ -1,17 +1,18 @@
 """MJCF, MuJoCo's format, for arms: nested bodies with hinge and slide joints.
 
-Read: bodies and <frame>s with every way to write an orientation, several joints in one body, joint ``pos`` and ``ref``,
-<inertial>, inertia from geoms that are simple solids, default classes, ``armature`` (rotor inertia), ``damping`` (viscous
-friction), ``frictionloss`` (Coulomb friction), ranges, gravity, sites (as frames), linear joint equalities (as mimic
-data). Actuators, contacts, sensors, keyframes and the like do not belong to the arm's equation of motion and are
-left out. What would change it and cannot be represented (springs, gravity compensation, tendons with stiffness, closed
-loops, ball and free joints, meshes without <inertial>) is refused by name. No other file is ever opened.
-"""
+Read: bodies and <frame>s with every way to write an orientation, several joints in one body, joint ``pos``
+and ``ref``, <inertial>, inertia from geoms that are simple solids, default classes, ``armature`` (rotor
+inertia), ``damping`` (viscous friction), ``frictionloss`` (Coulomb friction), ranges, gravity, sites (as
+frames), linear joint equalities (as mimic data). Actuators, contacts, sensors, keyframes and the like do not
+belong to the arm's equation of motion and are left out. What would change it and cannot be represented
+(springs, gravity compensation, tendons with stiffness, closed loops, ball and free joints, meshes without
+<inertial>) is refused by name. No other file is ever opened."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 import numpy as np
 
@@ -78,7 +79,7 @@ class _Reader:
         joints = [replace(joint, mimic=mimics.get(joint.name)) for joint in self.joints]
         try:
             return Model(
-                self.root.get("model", "MuJoCo Model"),
+                self.root.get("model") or PurePath(self.where).stem,
                 self.links,
                 joints,
                 gravity=self.settings.gravity,
@@ -94,7 +95,9 @@ class _Reader:
                 raise child.error(f"unknown element in a body; {suggest(child.tag, IN_BODY)}")
             if child.tag == "frame":
                 check_attributes(child, FRAME_ATTRIBUTES)
-                yield from self._items(child, frame @ self.settings.pose(child), child.get("childclass", childclass))
+                yield from self._items(
+                    child, frame @ self.settings.pose(child), child.get("childclass", childclass)
+                )
             else:
                 yield _Item(child, frame, childclass)
 
@@ -123,10 +126,10 @@ class _Reader:
     def _connect(self, body: str, parent: str, pose: Transform, joints: list[_Item]) -> None:
         """From the parent to the body, through as many joints as the body has.
 
-        MuJoCo's joints of one body act one after the other, each turning about an axis through its own anchor. Here a
-        joint's axis passes through the origin of its child, so every joint but a last one with its anchor in the
-        body's origin gets a massless link of its own, which has the body's axes and the joint's anchor.
-        """
+        MuJoCo's joints of one body act one after the other, each turning about an axis through its own
+        anchor. Here a joint's axis passes through the origin of its child, so every joint but a last one with
+        its anchor in the body's origin gets a massless link of its own, which has the body's axes and the
+        joint's anchor."""
         at = np.zeros(3)  # the origin of the link reached so far, in the axes of the body
         for k, item in enumerate(joints):
             given = self.defaults.resolve(item.element, item.childclass)
@@ -159,7 +162,7 @@ class _Reader:
             pose = Transform(np.eye(3), -at)
         self.joints.append(Joint(self._new_name(f"{body}_fixed"), "fixed", parent, body, pose))
 
-    # -- inertia --------------------------------------------------------------------------------------------------
+    # -- inertia ---------------------------------------------------------------------------------------------
 
     def _inertia(self, body: Element, items: list[_Item], moving: bool) -> Inertia:
         """What <inertial> states, or what the geoms add up to; a body that cannot move needs neither."""
@@ -183,8 +186,8 @@ class _Reader:
         check_attributes(inertial, INERTIAL_ATTRIBUTES)
         inertial.text_of("pos")
         mass = inertial.number("mass")
-        full, diagonal = "fullinertia" in inertial.keys(), "diaginertia" in inertial.keys()
-        if full and (diagonal or any(key in inertial.keys() for key in POSE[1:])):
+        full, diagonal = "fullinertia" in inertial.attrib, "diaginertia" in inertial.attrib
+        if full and (diagonal or any(key in inertial.attrib for key in POSE[1:])):
             raise inertial.error("fullinertia excludes diaginertia and an orientation")
         pose = self.settings.pose(inertial)
         if full:
@@ -201,16 +204,18 @@ class _Reader:
         moments = np.linalg.eigvalsh(inertia.matrix_about_com)
         too_light = settings.boundmass > 0 and inertia.mass < settings.boundmass
         if too_light or (settings.boundinertia > 0 and moments[0] < settings.boundinertia):
-            raise body.error("boundmass or boundinertia of the <compiler> would change its inertia: not supported")
+            raise body.error(
+                "boundmass or boundinertia of the <compiler> would change its inertia: not supported"
+            )
         if settings.balanceinertia and moments[0] + moments[1] < moments[2] * (1 - 1e-9):
             raise body.error("balanceinertia of the <compiler> would change its inertia: not supported")
         return inertia
 
-    # -- names ----------------------------------------------------------------------------------------------------
+    # -- names -----------------------------------------------------------------------------------------------
 
     def _site(self, item: _Item, link: str) -> None:
         site = self.defaults.resolve(item.element, item.childclass)
-        if site.get("name") and "fromto" not in site.keys():
+        if site.get("name") and "fromto" not in site.attrib:
             self.frames.append(Frame(site.text_of("name"), link, item.frame @ self.settings.pose(site)))
 
     def _unique_frames(self) -> list[Frame]:

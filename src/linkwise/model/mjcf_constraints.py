@@ -14,7 +14,17 @@ from linkwise.model.xml import Element
 IGNORED = ("compiler", "option", "default", "size", "visual", "statistic", "asset", "contact", "custom")
 IGNORED += ("keyframe", "sensor", "extension", "worldbody")
 SECTIONS = (*IGNORED, "actuator", "equality", "tendon", "deformable")
-ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle", "adhesion")
+ACTUATORS = (
+    "general",
+    "motor",
+    "position",
+    "velocity",
+    "intvelocity",
+    "damper",
+    "cylinder",
+    "muscle",
+    "adhesion",
+)
 
 
 def refuse_includes(root: Element) -> None:
@@ -40,7 +50,8 @@ def check_sections(root: Element, defaults: Defaults, settings: Settings) -> Non
 
 
 def _tendon(tendon: Element, settings: Settings) -> None:
-    """A tendon that only measures or pulls leaves the arm as it is; one with mechanics of its own does not."""
+    """A tendon that only measures or pulls leaves the arm as it is; one with mechanics of its own does
+    not."""
     active = {
         "stiffness": settings.springs,
         "damping": settings.dampers,
@@ -49,11 +60,14 @@ def _tendon(tendon: Element, settings: Settings) -> None:
     }
     for key, acts in active.items():
         if acts and any(coefficients(tendon, key)):
-            raise tendon.error(f"{key}={tendon.get(key)!r}: tendons with mechanics of their own are not supported")
+            raise tendon.error(
+                f"{key}={tendon.get(key)!r}: tendons with mechanics of their own are not supported"
+            )
 
 
 def _actuator(actuator: Element, defaults: Defaults) -> None:
-    """Torques are inputs here, so how an actuator makes them does not matter; what it adds to the arm does."""
+    """Torques are inputs here, so how an actuator makes them does not matter; what it adds to the arm
+    does."""
     for kind in {actuator.tag, *ACTUATORS}:  # all kinds of actuator share one set of defaults
         resolved = defaults.resolve(actuator, kind=kind)
         for key in ("armature", "damping"):
@@ -64,7 +78,8 @@ def _actuator(actuator: Element, defaults: Defaults) -> None:
 def read_mimics(
     root: Element, defaults: Defaults, settings: Settings, joints: Mapping[str, MjcfJoint]
 ) -> dict[str, Mimic]:
-    """Linear relations between two joints, by the name of the joint that follows; other equalities are refused."""
+    """Linear relations between two joints, by the name of the joint that follows; other equalities are
+    refused."""
     found = {}
     for section in root:
         if section.tag != "equality" or not settings.equalities:
@@ -79,9 +94,11 @@ def read_mimics(
 
 def _mimic(equality: Element, joints: Mapping[str, MjcfJoint]) -> tuple[str, Mimic]:
     if equality.tag != "joint":
-        raise equality.error(f"equality constraints of type {equality.tag!r} (closed loops) are not supported")
+        raise equality.error(
+            f"equality constraints of type {equality.tag!r} (closed loops) are not supported"
+        )
     follower = equality.text_of("joint1")
-    if "joint2" not in equality.keys():
+    if "joint2" not in equality.attrib:
         raise equality.error(f"it holds joint {follower!r} still; remove it and lock the joint instead")
     leader = equality.text_of("joint2")
     for name in (follower, leader):
@@ -93,5 +110,7 @@ def _mimic(equality: Element, joints: Mapping[str, MjcfJoint]) -> tuple[str, Mim
         raise equality.error(f"polycoef={equality.get('polycoef')!r}: only linear relations are supported")
     # MuJoCo relates the displacements from ref
     offset = constant + joints[follower].ref - slope * joints[leader].ref
-    equality.warn(f"joint {follower!r} stays an independent coordinate; its relation to {leader!r} is kept as data")
+    equality.warn(
+        f"joint {follower!r} stays an independent coordinate; its relation to {leader!r} is kept as data"
+    )
     return follower, Mimic(leader, slope, offset)

@@ -30,7 +30,8 @@ class Defaults:
                 self._add(child, child.text_of("class"), own)
 
     def resolve(self, element: Element, childclass: str | None = None, kind: str | None = None) -> Element:
-        """The element with what it inherits: from its own class, else from the nearest ``childclass``, else from main.
+        """The element with what it inherits: from its own class, else from the nearest ``childclass``, else
+        from main.
 
         ``kind`` is the tag under which its defaults stand where that is not its own.
         """

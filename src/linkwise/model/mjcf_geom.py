@@ -17,17 +17,18 @@ SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}  # 
 
 
 def geom_inertia(geom: Element, frame: Transform, settings: Settings) -> Inertia | None:
-    """The inertia in the body's frame of one <geom> (with its defaults); None if it does not count as mass."""
+    """The inertia in the body's frame of one <geom> (with its defaults); None if it does not count as
+    mass."""
     low, high = settings.inertiagrouprange
     if not low <= geom.number("group", 0.0) <= high:
         return None
     kind = geom.get("type", "sphere")
-    mass = geom.number("mass") if "mass" in geom.keys() else None
+    mass = geom.number("mass") if "mass" in geom.attrib else None
     density = geom.number("density", WATER)
     if mass == 0 or (mass is None and density == 0):
         return None
-    if kind not in SIZES or "mesh" in geom.keys():
-        what = "a mesh" if "mesh" in geom.keys() or kind == "mesh" else f"type {kind!r}"
+    if kind not in SIZES or "mesh" in geom.attrib:
+        what = "a mesh" if "mesh" in geom.attrib or kind == "mesh" else f"type {kind!r}"
         raise geom.error(
             f"the body has no <inertial>, and the inertia of {what} is not computed here; "
             "add an <inertial>, or give the geom mass='0'"
@@ -47,7 +48,7 @@ def _place(geom: Element, kind: str, settings: Settings) -> tuple[Transform, Seq
     """The pose of the solid in the body, and its sizes (half lengths and radii)."""
     given = len(geom.text_of("size").split())
     size = list(geom.numbers("size", given))
-    if "fromto" not in geom.keys():
+    if "fromto" not in geom.attrib:
         if given < SIZES[kind]:
             raise geom.error(f"size: a {kind} needs {SIZES[kind]} numbers, got {given}")
         pose = settings.pose(geom)

@@ -14,15 +14,35 @@ from linkwise.model.xml import Element
 
 TYPES = {"hinge": "revolute", "slide": "prismatic"}
 ATTRIBUTES = (
-    *("name", "class", "type", "group", "pos", "axis", "springdamper", "solreflimit", "solimplimit", "solreffriction"),
-    *("solimpfriction", "stiffness", "range", "limited", "actuatorfrcrange", "actuatorfrclimited", "actuatorgravcomp"),
+    *(
+        "name",
+        "class",
+        "type",
+        "group",
+        "pos",
+        "axis",
+        "springdamper",
+        "solreflimit",
+        "solimplimit",
+        "solreffriction",
+    ),
+    *(
+        "solimpfriction",
+        "stiffness",
+        "range",
+        "limited",
+        "actuatorfrcrange",
+        "actuatorfrclimited",
+        "actuatorgravcomp",
+    ),
     *("margin", "ref", "springref", "springyield", "armature", "damping", "frictionloss", "user"),
 )
 
 
 @dataclass(frozen=True)
 class MjcfJoint:
-    """``anchor`` [m] and ``axis`` are in the body's frame; ``ref`` is the coordinate of the pose that the file draws."""
+    """``anchor`` [m] and ``axis`` are in the body's frame; ``ref`` is the coordinate of the pose that the
+    file draws."""
 
     type: str
     axis: tuple[float, float, float]
@@ -44,8 +64,8 @@ def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoin
             + (" (a floating base is not an arm)" if kind == "free" else "")
         )
     _no_spring(joint, settings)
-    own_axis = joint.numbers("axis", 3) if "axis" in joint.keys() else (0.0, 0.0, 1.0)
-    pos = joint.numbers("pos", 3) if "pos" in joint.keys() else (0.0, 0.0, 0.0)
+    own_axis = joint.numbers("axis", 3) if "axis" in joint.attrib else (0.0, 0.0, 1.0)
+    pos = joint.numbers("pos", 3) if "pos" in joint.attrib else (0.0, 0.0, 0.0)
     hinge = kind == "hinge"
     ref = joint.number("ref", 0.0)
     x, y, z = (frame.rotation @ unit(joint, "axis", own_axis)).tolist()
@@ -91,17 +111,17 @@ def _is_limited(joint: Element, values: str, switch: str, settings: Settings) ->
     if limited not in ("true", "false", "auto"):
         raise joint.error(f"{switch}={limited!r}: expected true, false or auto")
     if limited == "auto":
-        return settings.autolimits and values in joint.keys()
+        return settings.autolimits and values in joint.attrib
     return limited == "true"
 
 
 def coefficients(element: Element, key: str) -> tuple[float, ...]:
     """An attribute of one or more numbers; none when it is absent."""
-    return element.numbers(key, len(element.text_of(key).split())) if key in element.keys() else ()
+    return element.numbers(key, len(element.text_of(key).split())) if key in element.attrib else ()
 
 
 def check_attributes(element: Element, valid: tuple[str, ...]) -> None:
     """A misspelt attribute would silently leave its default in force."""
-    for key in element.keys():
+    for key in element.attrib:
         if key not in valid:
             raise element.error(f"unknown attribute {key!r}; {suggest(key, valid)}")

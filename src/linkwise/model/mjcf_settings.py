@@ -37,8 +37,8 @@ class Settings:
 
     def pose(self, element: Element) -> Transform:
         """pos with quat, axisangle, xyaxes, zaxis or euler."""
-        pos = element.numbers("pos", 3) if "pos" in element.keys() else (0.0, 0.0, 0.0)
-        given = [key for key in ("quat", "axisangle", "xyaxes", "zaxis", "euler") if key in element.keys()]
+        pos = element.numbers("pos", 3) if "pos" in element.attrib else (0.0, 0.0, 0.0)
+        given = [key for key in ("quat", "axisangle", "xyaxes", "zaxis", "euler") if key in element.attrib]
         if len(given) > 1:
             raise element.error(f"{given[0]!r} and {given[1]!r} exclude each other")
         rotation = self._rotation(element, given[0]) if given else np.eye(3)
@@ -69,7 +69,8 @@ class Settings:
 
 
 def read_settings(root: Element) -> Settings:
-    """From all <compiler> and <option> elements; what would change the dynamics and is not understood is refused."""
+    """From all <compiler> and <option> elements; what would change the dynamics and is not understood is
+    refused."""
     settings = Settings()
     for section in root:
         if section.tag == "compiler":
@@ -80,14 +81,19 @@ def read_settings(root: Element) -> Settings:
 
 
 def _compiler(element: Element, settings: Settings) -> None:
-    settings.degrees = _choice(element, "angle", ("degree", "radian"), "degree" if settings.degrees else "radian") == "degree"
+    settings.degrees = (
+        _choice(element, "angle", ("degree", "radian"), "degree" if settings.degrees else "radian")
+        == "degree"
+    )
     settings.eulerseq = element.get("eulerseq", settings.eulerseq)
     if len(settings.eulerseq) != 3 or set(settings.eulerseq.lower()) - set("xyz"):
         raise element.error(f"eulerseq={settings.eulerseq!r}: expected three of the letters x, y, z, X, Y, Z")
     settings.autolimits = flag(element, "autolimits", settings.autolimits)
     settings.balanceinertia = flag(element, "balanceinertia", settings.balanceinertia)
-    settings.inertiafromgeom = _choice(element, "inertiafromgeom", ("false", "true", "auto"), settings.inertiafromgeom)
-    if "inertiagrouprange" in element.keys():
+    settings.inertiafromgeom = _choice(
+        element, "inertiafromgeom", ("false", "true", "auto"), settings.inertiafromgeom
+    )
+    if "inertiagrouprange" in element.attrib:
         low, high = element.numbers("inertiagrouprange", 2)
         settings.inertiagrouprange = (low, high)
     settings.boundmass = element.number("boundmass", settings.boundmass)
@@ -99,7 +105,7 @@ def _compiler(element: Element, settings: Settings) -> None:
 
 
 def _option(element: Element, settings: Settings) -> None:
-    if "gravity" in element.keys():
+    if "gravity" in element.attrib:
         settings.gravity = element.numbers("gravity", 3)
     for key in ("density", "viscosity"):
         if element.number(key, 0.0) != 0:
@@ -131,7 +137,8 @@ def flag(element: Element, key: str, default: bool) -> bool:
 
 
 def unit(element: Element, key: str, vector: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The direction of a vector; one without direction is an error. A unit vector stays as it is, to the last bit."""
+    """The direction of a vector; one without direction is an error. A unit vector stays as it is, to the last
+    bit."""
     v = np.array(vector, dtype=float)
     length = float(np.linalg.norm(v))
     if length < 1e-10:

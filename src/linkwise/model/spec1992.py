@@ -11,11 +11,11 @@
     variable m6 2.768114        % names with values; constants are meant to stay, variables to be identified
     constant a2 0.20320
 
-``docs/formats.md`` has the whole list. adyna, bdyna, cdyna are Ixx, Iyy, Izz; ddyna, edyna, fdyna are Ixy, Iyz, Ixz: the
-paper does not say so, but its Table 1 keeps d2 and e2 and drops f2, and with its own order of elimination it is Ixz of
-link 2 that depends on the others. Slips of the printed example are read as what they mean, with a warning: ``advna`` for
-``adyna``, ``ai2`` for ``ia2``, and a line of values without keyword after the moments, which gives the motor inertias.
-"""
+``docs/formats.md`` has the whole list. adyna, bdyna, cdyna are Ixx, Iyy, Izz; ddyna, edyna, fdyna are Ixy,
+Iyz, Ixz: the paper does not say so, but its Table 1 keeps d2 and e2 and drops f2, and with its own order of
+elimination it is Ixz of link 2 that depends on the others. Slips of the printed example are read as what they
+mean, with a warning: ``advna`` for ``adyna``, ``ai2`` for ``ia2``, and a line of values without keyword after
+the moments, which gives the motor inertias."""
 
 from __future__ import annotations
 
@@ -78,8 +78,12 @@ class _Reader:
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ModelError(f"{self.where}: not a text in UTF-8 ({error.reason} at byte {error.start})") from None
-        lines = ((number, line.split("%")[0].split()) for number, line in enumerate(text.splitlines(), start=1))
+            raise ModelError(
+                f"{self.where}: not a text in UTF-8 ({error.reason} at byte {error.start})"
+            ) from None
+        lines = (
+            (number, line.split("%")[0].split()) for number, line in enumerate(text.splitlines(), start=1)
+        )
         return [(number, words) for number, words in lines if words]
 
     def _line(self, number: int, words: list[str]) -> None:
@@ -119,14 +123,16 @@ class _Reader:
         self.values[name] = self._float(number, value)
         self.defined[name] = number
 
-    # -- values ---------------------------------------------------------------------------------------------------
+    # -- values ----------------------------------------------------------------------------------------------
 
     def _number_links(self) -> int:
         if "number_links" not in self.single:
             raise ModelError(f"{self.where}: number_links is missing")
         number, words = self.single["number_links"]
         if len(words) != 1 or not words[0].isdecimal() or not 1 <= int(words[0]) <= 1000:
-            self._fail(number, f"number_links: expected one whole number from 1 to 1000, got {' '.join(words)!r}")
+            self._fail(
+                number, f"number_links: expected one whole number from 1 to 1000, got {' '.join(words)!r}"
+            )
         return int(words[0])
 
     def _row(self, keyword: str, count: int) -> list[float]:
@@ -161,7 +167,10 @@ class _Reader:
 
     def _joint(self, k: int, row: dict[str, float]) -> DhJoint:
         if row["sigma"] not in (0.0, 1.0):
-            self._fail(self.rows["sigma"][0], f"sigma of link {k + 1}: expected 0 (turns) or 1 (slides), got {row['sigma']:g}")
+            self._fail(
+                self.rows["sigma"][0],
+                f"sigma of link {k + 1}: expected 0 (turns) or 1 (slides), got {row['sigma']:g}",
+            )
         xx, yy, zz, xy, yz, xz = (row[f"{letter}dyna"] for letter in "abcdef")
         return DhJoint(
             name=f"joint{k + 1}",
@@ -171,7 +180,9 @@ class _Reader:
             a=row["apar"],
             d=row["dpar"],
             theta=radians(row["theta"]),
-            inertia=Inertia(row["mass"], (row["xgrav"], row["ygrav"], row["zgrav"]), (xx, xy, xz, yy, yz, zz)),
+            inertia=Inertia(
+                row["mass"], (row["xgrav"], row["ygrav"], row["zgrav"]), (xx, xy, xz, yy, yz, zz)
+            ),
             rotor_inertia=row[MOTOR],
             viscous_friction=row["ds"],
             coulomb_friction=(row["fs"], row["fs"]),

@@ -1,0 +1,107 @@
+"""Do they agree? Every algorithm of a function, and every other library, on the same states.
+
+Torques and mass matrices are compared entry by entry, relative to the largest. Accelerations are judged by their
+residual, ‖ID(q̈) − τ‖ / (‖τ‖ + ‖b‖ + ‖M‖‖q̈‖), and an inverse by ‖M M⁻¹ − 1‖ / (‖M‖‖M⁻¹‖): an arm that is hard to
+accelerate must not hide a wrong answer, nor make one of a right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.bench.peers.base import INPUTS, Peer
+from linkwise.errors import LinkwiseError
+from linkwise.robot import Robot
+
+FUNCTIONS = tuple(INPUTS)
+ALGORITHM_TOLERANCE = 1e-11  # round-off of a few hundred operations, with room for ill-conditioned arms
+ENGINE_TOLERANCE = 1e-9  # file readers of two libraries differ by the last digits of angles
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One comparison: who computed what, how far off, or why not."""
+
+    function: str
+    who: str
+    difference: float | None
+    tolerance: float
+    refusal: str = ""
+
+    @property
+    def verdict(self) -> str:
+        if self.difference is None:
+            return "refuses"
+        return "agrees" if self.difference <= self.tolerance else "DISAGREES"
+
+
+def compare(robot: Robot, states: Mapping[str, np.ndarray], peers: Sequence[Peer] = ()) -> Iterator[Finding]:
+    """A finding for every function and algorithm, and for every function of every peer."""
+    for function in FUNCTIONS:
+        given = [states[name] for name in INPUTS[function]]
+        for algorithm in robot.algorithms(function):
+            yield _judged(robot, function, algorithm, states, _runner(robot, function, algorithm, given), ALGORITHM_TOLERANCE)
+        for peer in peers:
+            if peer.call(function) is not None:
+                who = f"{peer.name} {peer.version}"
+                yield _judged(robot, function, who, states, lambda: peer.evaluate(function, states), ENGINE_TOLERANCE)
+
+
+def count(robot: Robot, peers: Sequence[Peer] = ()) -> int:
+    """How many findings ``compare`` will give."""
+    ours = sum(len(robot.algorithms(function)) for function in FUNCTIONS)
+    return ours + sum(peer.call(function) is not None for function in FUNCTIONS for peer in peers)
+
+
+def _runner(robot: Robot, function: str, algorithm: str, given: list[np.ndarray]) -> Callable[[], np.ndarray]:
+    options = {"friction": False} if function in ("inverse_dynamics", "forward_dynamics") else {}
+    if len(robot.algorithms(function)) > 1:
+        options["algorithm"] = algorithm
+    return lambda: getattr(robot, function)(*given, **options)
+
+
+def _judged(robot: Robot, function: str, who: str, states, run, tolerance: float) -> Finding:
+    try:
+        result = run()
+    except LinkwiseError as error:
+        return Finding(function, who, None, tolerance, str(error))
+    return Finding(function, who, difference(robot, function, states, result), tolerance)
+
+
+def difference(robot: Robot, function: str, states: Mapping[str, np.ndarray], result: np.ndarray) -> float:
+    """How far a result is from Linkwise's own Newton–Euler and compound links; worst state."""
+    q = states["q"]
+    if function == "forward_dynamics":
+        return residual(robot, q, states["qd"], states["tau"], result, friction=False)
+    if function == "inverse_mass_matrix":
+        M = robot.mass_matrix(q)
+        off = _norms(M @ result - np.eye(robot.dof), 2)
+        return _worst(off / (_norms(M, 2) * _norms(result, 2)))
+    wanted = getattr(robot, function)(*(states[name] for name in INPUTS[function]), **_plain(function))
+    scale = np.abs(wanted).max()
+    return _worst(np.abs(result - wanted) / (scale if scale > 0 else 1.0))
+
+
+def residual(robot: Robot, q, qd, tau, qdd, *, friction: bool) -> float:
+    """‖ID(q̈) − τ‖ / (‖τ‖ + ‖b‖ + ‖M‖‖q̈‖), worst state."""
+    off = robot.inverse_dynamics(q, qd, qdd, friction=friction) - tau
+    bias = robot.inverse_dynamics(q, qd, np.zeros_like(qdd), friction=friction)
+    scale = _norms(tau, 1) + _norms(bias, 1) + _norms(robot.mass_matrix(q), 2) * _norms(qdd, 1)
+    return _worst(_norms(off, 1) / np.where(scale > 0, scale, 1.0))
+
+
+def _plain(function: str) -> dict[str, bool]:
+    return {"friction": False} if function == "inverse_dynamics" else {}
+
+
+def _norms(values: np.ndarray, axes: int) -> np.ndarray:
+    return np.sqrt((values**2).sum(axis=tuple(range(-axes, 0))))
+
+
+def _worst(values: np.ndarray) -> float:
+    """The largest; a NaN is larger than everything."""
+    largest = float(np.max(values)) if np.size(values) else 0.0
+    return float("inf") if np.isnan(largest) else largest

@@ -1,0 +1,32 @@
+"""Other libraries, each behind a small adapter in a file of its own.
+
+An adapter has ``make(subject)``, which gives a ``Peer`` or raises: ImportError where the library is not installed,
+``Refusal`` where it cannot take this robot.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+
+from linkwise.bench.peers.base import Peer, Refusal
+from linkwise.bench.subject import Subject
+
+PEERS = ("pinocchio", "mujoco")
+
+
+def find(subject: Subject, names: Iterable[str] = PEERS) -> tuple[list[Peer], dict[str, str]]:
+    """(the peers that are here, {name: why it is not}) for one robot."""
+    found: list[Peer] = []
+    missing: dict[str, str] = {}
+    for name in names:
+        try:
+            found.append(importlib.import_module(f"linkwise.bench.peers.{name}").make(subject))
+        except ImportError as error:
+            missing[name] = f"not installed ({error.name or error})"
+        except Refusal as error:
+            missing[name] = " ".join(str(error).split())
+    return found, missing
+
+
+__all__ = ["PEERS", "Peer", "Refusal", "find"]

@@ -1,0 +1,48 @@
+"""The robot under comparison, as files that other libraries read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.loading import save
+from linkwise.robot import Robot
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A robot, and the files from which its peers are made."""
+
+    robot: Robot
+    urdf: Path | None
+    mjcf: Path | None = None
+    refusal: str = ""  # why there is no URDF
+
+    @classmethod
+    def of(cls, robot: Robot, folder: Path, source: Path | None = None) -> Subject:
+        """The files of a robot: its own where it came from one unchanged (``source``), else a URDF in ``folder``."""
+        start = source.read_bytes()[:100_000] if source is not None and source.is_file() else b""
+        if b"<robot" in start:
+            return cls(robot, source)
+        mjcf = source if b"<mujoco" in start else None
+        urdf = folder / "robot.urdf"
+        try:
+            save(robot, urdf)
+        except ModelError as error:
+            return cls(robot, None, mjcf, str(error))
+        return cls(robot, urdf, mjcf)
+
+
+def random_states(robot: Robot, count: int, seed: int = 0) -> dict[str, np.ndarray]:
+    """Random states: q within the joint limits, qd, qdd and tau of ordinary size; shape (count, n)."""
+    rng = np.random.default_rng(seed)
+    reach = np.array([np.pi if joint.revolute else 0.5 for joint in robot.moving_joints])
+    lower = np.maximum([joint.limits.lower for joint in robot.moving_joints], -reach)
+    upper = np.minimum([joint.limits.upper for joint in robot.moving_joints], reach)
+    shape = (count, robot.dof)
+    q = rng.uniform(np.minimum(lower, upper), np.maximum(lower, upper), shape)
+    qd, qdd = rng.normal(size=(2, *shape))
+    return {"q": q, "qd": qd, "qdd": qdd, "tau": robot.inverse_dynamics(q, qd, qdd, friction=False)}

@@ -1,0 +1,80 @@
+"""``linkwise check``."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from linkwise.cli.options import json_option, load_robot, robot_argument
+from linkwise.cli.output import Table, progress, say, say_json, show
+
+ENGINES = ("pinocchio", "mujoco")
+
+
+@click.command("check")
+@robot_argument
+@click.option("--states", type=click.IntRange(1), default=20, show_default=True, help="Random states to compare at.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random states.")
+@json_option
+def command(robot: str, gravity, lock, states: int, seed: int, as_json: bool) -> int:
+    """Compare every algorithm, and every installed engine, on one robot at random states.
+
+    Engines: Pinocchio (it reads the same URDF, or one written for it) and MuJoCo (MJCF files). Friction is left out.
+    The exit status is 0 when all agree (or refuse, with a reason), 1 when one disagrees, 2 for bad input.
+
+    \b
+    Example:
+      linkwise check arm.urdf
+      linkwise check panda --states 100 --json
+    """
+    from linkwise.bench import agreement
+    from linkwise.bench.peers import find
+    from linkwise.bench.subject import Subject, random_states
+
+    loaded = load_robot(robot, gravity, lock)
+    unchanged = Path(robot) if gravity is None and not lock else None
+    with tempfile.TemporaryDirectory() as folder:
+        subject = Subject.of(loaded, Path(folder), unchanged)
+        engines = ENGINES if subject.mjcf is not None else ENGINES[:1]
+        peers, missing = find(subject, engines)
+        given = random_states(loaded, states, seed)
+        findings = []
+        with progress("comparing", agreement.count(loaded, peers)) as advance:
+            for finding in agreement.compare(loaded, given, peers):
+                findings.append(finding)
+                advance()
+    disagree = any(finding.verdict == "DISAGREES" for finding in findings)
+    if as_json:
+        rows = [
+            {
+                "function": finding.function,
+                "who": finding.who,
+                "verdict": finding.verdict,
+                "difference": finding.difference,
+                "tolerance": finding.tolerance,
+                "reason": finding.refusal or None,
+            }
+            for finding in findings
+        ]
+        say_json({"robot": loaded.name, "states": states, "agree": not disagree, "findings": rows, "absent": missing})
+    else:
+        _show(loaded.name, states, findings, missing)
+    return int(disagree)
+
+
+def _show(name: str, states: int, findings, missing: dict[str, str]) -> None:
+    rows = [
+        [f.function, f.who, "" if f.difference is None else f"{f.difference:.1e}", f"{f.tolerance:.0e}", f.verdict]
+        for f in findings
+    ]
+    notes = [f"{f.function}, {f.who}: {f.refusal}" for f in findings if f.refusal]
+    notes += [f"{engine}: {reason}" for engine, reason in missing.items()]
+    columns = ["function", "by", ">worst difference", ">allowed", "verdict"]
+    show(Table(f"{name} at {states} random states", columns, rows, notes))
+    wrong = [f for f in findings if f.verdict == "DISAGREES"]
+    if wrong:
+        say(f"{len(wrong)} of {len(findings)} comparisons disagree")
+    else:
+        say(f"{sum(f.verdict == 'agrees' for f in findings)} comparisons agree")

@@ -1,0 +1,117 @@
+"""The order of a program."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_programs import INPUTS, every_program, random_function
+
+from linkwise.compiler.graph import Graph
+from linkwise.compiler.program import trace
+from linkwise.compiler.schedule import LoopRegion, schedule
+from linkwise.scalar import while_loop
+
+
+def most_alive(body) -> int:
+    """How many computed values are alive at once."""
+    last = {a.index: place for place, node in enumerate(body) for a in node.args}
+    alive, most = set(), 0
+    for place, node in enumerate(body):
+        alive.add(node.index)
+        most = max(most, len(alive))
+        alive = {index for index in alive if last.get(index, -1) > place}
+    return most
+
+
+@given(seed=st.integers(0, 10**6), size=st.integers(1, 120))
+@settings(max_examples=40, deadline=None)
+def test_arguments_come_first_and_nothing_comes_twice(seed, size):
+    program = trace(random_function(seed, size), INPUTS, {"out": (6,)})
+    seen = set()
+    for node in program.nodes():
+        assert node.index not in seen
+        assert all(a.index in seen for a in node.args if a.op not in ("const", "input"))
+        seen.add(node.index)
+
+
+def test_a_long_sum_needs_few_registers():
+    graph = Graph()
+    x = graph.inputs("x", 64)
+    products = [a * b for a, b in zip(x, x[1:], strict=False)]  # all of them before the first addition, as it was traced
+    total = products[0]
+    for product in products[1:]:
+        total = total + product
+    assert most_alive(schedule([total])) <= 3
+
+
+def test_a_balanced_tree_needs_few_registers():
+    graph = Graph()
+    level = [a * a for a in graph.inputs("x", 256)]
+    while len(level) > 1:
+        level = [a + b for a, b in zip(level[::2], level[1::2], strict=True)]
+    assert most_alive(schedule(level)) <= 12  # log2(256) and a little
+
+
+def test_outputs_do_not_wait_for_each_other():
+    """Independent outputs are finished one after another."""
+    graph = Graph()
+    chains = []
+    for a in graph.inputs("x", 20):
+        value = a
+        for k in range(10):
+            value = (value * a + float(k + 2)) / (a + float(k))
+        chains.append(value)
+    assert most_alive(schedule(chains)) <= 5
+
+
+def test_loops_are_regions():
+    program = every_program("float64")
+    (outer,) = [item for item in program.body if isinstance(item, LoopRegion)]
+    (inner,) = [item for item in outer.body if isinstance(item, LoopRegion)]
+    assert outer.number != inner.number
+    assert any(node.op == "lt" for node in inner.body)
+
+
+def test_the_condition_of_a_loop_comes_first():
+    graph = Graph()
+    a, b, c = graph.inputs("x", 3)
+    out = while_loop(lambda u, n: u * u < n, lambda u, n: (u / b + c * u, n * 0.5 + u), (a, b))
+    (region,) = schedule(list(out))
+    place = region.body.index(region.loop.active)
+    assert [node.op for node in region.body[: place + 1]] == ["mul", "lt"]
+
+
+def test_what_does_not_vary_is_outside():
+    graph = Graph()
+    a, b, c = graph.inputs("x", 3)
+    out = while_loop(lambda u: u < a * c, lambda u: (u * (b / c),), (a,))
+    body = schedule(list(out))
+    outside = {node.op for node in body if not isinstance(node, LoopRegion)}
+    assert outside == {"mul", "div"}
+    (region,) = [item for item in body if isinstance(item, LoopRegion)]
+    assert body[-1] is region
+    assert [node.op for node in region.body] == ["lt", "mul", "select"]
+
+
+def test_a_loop_waits_for_what_its_body_reads():
+    graph = Graph()
+    a, b, c = graph.inputs("x", 3)
+    (first,) = while_loop(lambda u: u < c, lambda u: (u + b,), (a,))
+    (second,) = while_loop(lambda u: u < first / b, lambda u: (u * first,), (c,))
+    regions = [item for item in schedule([second]) if isinstance(item, LoopRegion)]
+    assert [region.number for region in regions] == [0, 1]
+
+
+@pytest.mark.parametrize("shape", ["wide", "long"])
+def test_time_grows_gently(shape):
+    """Twenty thousand operations in far less than the ten seconds that a quadratic method would take."""
+    graph = Graph()
+    values = graph.inputs("x", 50)
+    while graph.count < 20_000:
+        k = graph.count % (len(values) - 40 if shape == "wide" else 10)
+        values.append(values[-1 - k] * values[-2 - k] + values[-30])
+    start = time.perf_counter()
+    body = schedule(values[-50:])
+    assert len(body) > 5_000
+    assert time.perf_counter() - start < 4.0
