@@ -13,6 +13,7 @@ settings.register_profile(
     deadline=None,
     max_examples=30,
     print_blob=False,
+    database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("explore", parent=settings.get_profile("ci"), derandomize=False, max_examples=500)

@@ -28,6 +28,7 @@ from linkwise.algorithms import (
 from linkwise.model import Model, Transform
 from linkwise.model.mechanism import Mechanism, prepare
 from linkwise.model.model import suggest
+from linkwise.model.regroup import regrouped
 from linkwise.errors import UnknownNameError
 from linkwise.scalar import Scalar
 from linkwise.spatial import Spatial, zero_spatial, zero_vector
@@ -47,25 +48,30 @@ class Setting:
     limit: int | None = None
     start: bool = False  # whether a warm start is an input
     dtype: str = "float64"
+    base_parameters: bool = False  # whether inertial parameters are regrouped first
+    slide: bool = True  # whether origins slide along joint axes, see ``prepare``
     swept: Mechanism | None = None  # stands for the links while loops over them are traced
 
     def options(self) -> tuple:
         """The choices alone, as a key."""
-        return (self.friction, self.frame, self.wrench, self.tolerance, self.limit, self.start)
+        return (self.friction, self.frame, self.wrench, self.tolerance, self.limit, self.start, self.base_parameters)
 
     def links(self) -> Mechanism:
-        return mechanism_of(self.model) if self.swept is None else self.swept
+        if self.swept is not None:
+            return self.swept
+        return mechanism_of(self.model, slide=self.slide, base_parameters=self.base_parameters)
 
     def target(self) -> tuple[int, Transform]:
         return self.model.locate(self.frame)
 
 
-def mechanism_of(model: Model) -> Mechanism:
+def mechanism_of(model: Model, *, slide: bool = True, base_parameters: bool = False) -> Mechanism:
     """The prepared robot, made once."""
-    known = model.__dict__.get("_mechanism")
-    if known is None:
-        known = model.__dict__["_mechanism"] = prepare(model)
-    return known
+    known = model.__dict__.setdefault("_mechanisms", {})
+    key = (slide, base_parameters)
+    if key not in known:
+        known[key] = regrouped(mechanism_of(model, slide=slide)) if base_parameters else prepare(model, slide=slide)
+    return known[key]
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,7 @@ class Function:
     summary: str = ""
     cost: tuple[int, int] = (400, 1)  # about a·nᵏ operations
     swept: tuple[str, ...] = ()  # algorithms that only go outward and inward over the links
+    regroups: bool = False  # whether regrouped inertial parameters give the same result
 
     def size(self, n: int) -> int:
         """A rough estimate of the operations for n joints, to decide what is compiled as straight-line code."""
@@ -267,6 +274,7 @@ FUNCTIONS: dict[str, Function] = {
             },
             "joint torques for a motion",
             swept=("newton_euler", "boundary_value", "gibbs_appell"),
+            regroups=True,
         ),
         Function(
             "forward_dynamics",
@@ -276,6 +284,7 @@ FUNCTIONS: dict[str, Function] = {
             "joint accelerations for torques",
             (500, 1),
             ("kalman",),
+            regroups=True,
         ),
         Function(
             "iterated_forward_dynamics",
@@ -286,6 +295,7 @@ FUNCTIONS: dict[str, Function] = {
                 "preconditioned_conjugate_gradient": _forward_gradient(True),
             },
             "joint accelerations by conjugate gradients, with the squared relative residual",
+            regroups=True,
         ),
         Function(
             "mass_matrix",
@@ -298,6 +308,7 @@ FUNCTIONS: dict[str, Function] = {
             },
             "mass matrix, rotor inertias included",
             (30, 2),
+            regroups=True,
         ),
         Function(
             "inverse_mass_matrix",
@@ -309,6 +320,7 @@ FUNCTIONS: dict[str, Function] = {
             },
             "inverse of the mass matrix",
             (60, 2),
+            regroups=True,
         ),
         Function(
             "gravity_torques",
@@ -317,6 +329,7 @@ FUNCTIONS: dict[str, Function] = {
             {"compound_link": _gravity_compound, "newton_euler": _gravity},
             "torques that hold the robot against gravity",
             swept=("compound_link", "newton_euler"),
+            regroups=True,
         ),
         Function(
             "velocity_torques",
@@ -325,6 +338,7 @@ FUNCTIONS: dict[str, Function] = {
             {"newton_euler": _velocity_newton_euler, "velocity_recursion": _velocity},
             "Coriolis and centrifugal torques",
             swept=("newton_euler", "velocity_recursion"),
+            regroups=True,
         ),
         Function(
             "bias_torques",
@@ -333,6 +347,7 @@ FUNCTIONS: dict[str, Function] = {
             {"newton_euler": _bias},
             "velocity and gravity torques",
             swept=("newton_euler",),
+            regroups=True,
         ),
         Function(
             "coriolis_matrix",
@@ -341,6 +356,7 @@ FUNCTIONS: dict[str, Function] = {
             {"christoffel": lambda setting, q, qd: coriolis.coriolis_matrix(setting.links(), q, qd)},
             "Coriolis matrix C with Ṁ − 2C skew",
             (100, 2),
+            regroups=True,
         ),
         Function(
             "christoffel",
@@ -349,6 +365,7 @@ FUNCTIONS: dict[str, Function] = {
             {"christoffel": lambda setting, q: coriolis.christoffel(setting.links(), q)},
             "Christoffel's symbols D_ijk",
             (60, 3),
+            regroups=True,
         ),
         Function(
             "kinetic_energy",

@@ -26,6 +26,8 @@ def evaluate(name: str, setting: Setting, algorithm: str | None, given: Mapping[
     """The outputs of a function for these inputs: one array, or a tuple where there are several outputs."""
     function = function_named(name)
     algorithm = function.algorithm(algorithm)
+    if function.regroups:
+        setting = replace(setting, base_parameters=True)
     if compiles(function, setting, algorithm):
         found = kernel(function, setting, algorithm)
         return found(*(given[key] for key, _ in found.inputs), out=out, threads=threads)
@@ -70,7 +72,7 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
             return _swept_program(function, setting, algorithm, precision)
         from linkwise.compiler.program import trace
 
-        chosen = replace(setting, dtype=precision)
+        chosen = cheapest(function, replace(setting, dtype=precision), algorithm)
         return trace(
             lambda **inputs: function.evaluate(chosen, algorithm, **inputs),
             sizes,
@@ -81,6 +83,24 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
 
     identity = repr((setting.model.content(), algorithm, setting.options())).encode()
     return Kernel(function.name, sizes.items(), shapes.items(), dtype, build, hashlib.sha256(identity).digest())
+
+
+def cheapest(function: Function, setting: Setting, algorithm: str) -> Setting:
+    """The choice of origins (slid along the joint axes or as in the file) for which the algorithm needs less."""
+    from linkwise.compiler.graph import Graph
+    from linkwise.compiler.operations import count
+
+    def cost(candidate: Setting) -> int:
+        graph = Graph()
+        inputs = {name: graph.inputs(name, size) for name, size in function.input_sizes(candidate).items()}
+        outputs = function.evaluate(candidate, algorithm, **inputs)
+        return count([graph.lift(x) for nested in outputs.values() for x in _flat(nested)]).total
+
+    return min((setting, replace(setting, slide=False)), key=cost)
+
+
+def _flat(nested: Any) -> list[Any]:
+    return [leaf for part in nested for leaf in _flat(part)] if isinstance(nested, (list, tuple)) else [nested]
 
 
 def _swept_program(function: Function, setting: Setting, algorithm: str, dtype: str):

@@ -66,7 +66,9 @@ def all_of(first: Scalar, second: Scalar) -> Scalar:
 
 
 def sign(x: Scalar) -> Scalar:
-    """-1, 0 or 1; sign(0) = 0 and sign(NaN) = NaN."""
+    """-1, 0 or 1; sign(0) = 0 and sign(NaN) = NaN. Its derivative is 0."""
+    if hasattr(x, "sign"):
+        return x.sign()
     return where(x > 0, 1.0, where(x < 0, -1.0, x))
 
 

@@ -18,7 +18,7 @@ class SweptLinks(Mechanism):
     """Records what an algorithm does with the links of a mechanism."""
 
     def __init__(self, mechanism: Mechanism):
-        super().__init__(mechanism.name, mechanism.links, mechanism.gravity, mechanism.base)
+        super().__init__(mechanism.name, mechanism.links, mechanism.gravity, mechanism.base, mechanism.original)
         self._sweeper = Sweeper(
             [link.parent for link in mechanism],
             ["revolute" if link.revolute else "prismatic" for link in mechanism],

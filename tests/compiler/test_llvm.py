@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import math
+import platform
 
 import numpy as np
 import pytest
 
 from sample_programs import everything, interpreted, loop, same_bits, samples, sweep
-from linkwise.compiler import machine
+from linkwise.compiler import host, image, machine
 from linkwise.compiler.emit import blocks
 from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.emit.llvm import literal
@@ -151,14 +152,48 @@ def test_literals_are_exact(value):
         assert literal(value, dtype) == f"0x{int(expected.view(np.uint64)):016X}"
 
 
-def test_llvm_can_load_the_code_too():
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64 only")
+@pytest.mark.parametrize(("processor", "width"), (("x86-64", 2), ("x86-64", 1), ("haswell", 4)))
+def test_older_processors_give_the_same_bits(processor, width, monkeypatch):
+    """Without fused multiply-add in hardware the C library's is called."""
     import llvmlite.binding as llvm
+
+    def older(optimization=2):
+        target = llvm.Target.from_triple(llvm.get_process_triple())
+        return target.create_target_machine(cpu=processor, features="", opt=optimization, reloc="pic", codemodel="default")
+
+    if processor != "x86-64" and host.vector_bits() < 256:
+        pytest.skip("this machine has no AVX2")
+    machine._initialize()
+    monkeypatch.setattr(machine, "_target_machine", older)
+    for dtype in ("float64", "float32"):
+        program = sweep(3, dtype)
+        inputs = samples(program, 2 * width + 1)
+        assert same_bits(Compiled(program, width)(inputs, 2 * width + 1)[0], interpreted(program, inputs)[0])
+
+
+def test_what_the_linker_does_not_know_is_left_to_llvm(monkeypatch):
+    def refuse(binary):
+        raise image.UnsupportedObject("anything")
 
     program = sweep(3)
     inputs = samples(program, 11)
-    target = machine._target_machine()
-    module = llvm.parse_assembly(blocks.module(program, 4))
-    module.verify()
-    binary = target.emit_object(module)
-    compiled = Compiled(program, 4, load=lambda _: machine.LoadedObject(binary))
+    monkeypatch.setattr(machine, "link", refuse)
+    compiled = Compiled(program, 4)
+    assert isinstance(compiled.code, machine.LoadedObject)
     assert same_bits(compiled(inputs, 11)[0], interpreted(program, inputs)[0])
+
+
+def test_the_linker_refuses_what_it_does_not_know():
+    with pytest.raises(image.UnsupportedObject, match="not a relocatable ELF"):
+        image.link(b"MZ" + bytes(100))
+    for text, reason in (
+        ("@x = global i64 1\ndefine ptr @run() { ret ptr @x }", "writable data"),
+        ("declare void @abort()\ndefine void @run() { call void @abort()\n ret void }", "abort"),
+        ("declare void @abort()\n@t = constant ptr @abort\ndefine ptr @run() { ret ptr @t }", "writable|relocation"),
+    ):
+        import llvmlite.binding as llvm
+
+        machine._initialize()
+        with pytest.raises(image.UnsupportedObject, match=reason):
+            image.link(machine._target_machine().emit_object(llvm.parse_assembly(text)))

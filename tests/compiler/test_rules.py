@@ -58,11 +58,10 @@ def test_rule_is_applied_to_its_pattern(rule):
     functions = {"sin": sin, "cos": cos, "sqrt": lambda a: a.sqrt(), "abs": abs}
     fired = False
     for quarters in range(1, 9):
-        for constants_first in (False, True):
+        for made_first in ("", "k", "l", "kl"):
             graph = Graph()
             constants = {"k": quarters * (math.pi / 2) if rule.condition else 0.75, "l": 1.25}
-            if constants_first:
-                constants = {name: graph.const(value) for name, value in constants.items()}
+            constants |= {name: graph.const(constants[name]) for name in made_first}
             values = {name: constants[name] if name in constants else graph.input(name, 0) for name in letters(rule)}
             node = graph.lift(eval(rule.pattern, functions, values))
             node = node.args[0] if node.op == "neg" else node

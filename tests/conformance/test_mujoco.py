@@ -79,7 +79,8 @@ def arm(body: str, head: str = "") -> str:
 
 
 SOLID = '<inertial pos=".1 .02 -.05" mass="2" diaginertia=".03 .04 .05" quat="1 .2 .3 .4"/>'
-TIP = f'<body name="tip" pos=".5 .1 0"><joint name="last" axis="1 0 1"/>{SOLID}<site name="tool" pos="0 0 .2"/></body>'
+TOOL = '<site name="tool" pos="0 0 .2"/>'
+TIP = f'<body name="tip" pos=".5 .1 0"><joint name="last" axis="1 0 1"/>{SOLID}{TOOL}</body>'
 
 FEATURES = {
     "plain": arm(f'<body name="a"><joint name="j"/>{SOLID}{TIP}</body>'),
@@ -94,7 +95,8 @@ FEATURES = {
     ),
     "several_joints": arm(
         '<body name="a" pos=".1 .2 .3"><joint name="j1" pos=".3 -.1 .2" axis="1 2 3" ref="-20"/>'
-        '<joint name="j2" type="slide" axis="0 1 1" ref=".1" pos="5 5 5"/><joint name="j3" pos="0 .1 .2" axis="0 1 0"/>'
+        '<joint name="j2" type="slide" axis="0 1 1" ref=".1" pos="5 5 5"/>'
+        '<joint name="j3" pos="0 .1 .2" axis="0 1 0"/>'
         f'<joint name="j4" axis="1 0 0" pos="0 0 .1"/>{SOLID}{TIP}</body>'
     ),
     "several_joints_ending_in_the_origin": arm(
@@ -122,23 +124,29 @@ FEATURES = {
         f'<inertial pos=".1 .2 .3" mass="2" fullinertia=".3 .4 .5 .01 .02 .03"/>{TIP}</body>'
     ),
     "default_classes": arm(
-        f'<body name="a" childclass="x"><joint name="j"/>{SOLID}<body name="b" pos=".3 0 0"><joint name="k" class="y"/>'
-        f'{SOLID}<body name="c" pos="0 .3 0"><joint name="l" class="main" axis="1 0 0"/>{SOLID}{TIP}</body></body></body>',
+        f'<body name="a" childclass="x"><joint name="j"/>{SOLID}'
+        f'<body name="b" pos=".3 0 0"><joint name="k" class="y"/>'
+        f'{SOLID}<body name="c" pos="0 .3 0"><joint name="l" class="main" axis="1 0 0"/>'
+        f"{SOLID}{TIP}</body></body></body>",
         '<default><joint damping=".5" armature=".1"/><default class="x"><joint axis="0 1 0" damping="2"/>'
         '<default class="y"><joint type="slide" armature=".3"/></default></default></default>',
     ),
     "frames": arm(
         '<frame pos="1 2 3" euler="10 20 30"><body name="a" pos=".1 0 0" euler="0 5 0">'
-        '<frame pos="0 .1 .2" euler="30 0 0" childclass="x"><joint name="j" pos=".2 0 0"/><site name="s" pos="1 0 0"/>'
-        f'<frame euler="0 40 0"><body name="b"><joint name="k" axis="1 0 0"/>{SOLID}</body></frame></frame>{SOLID}</body></frame>',
+        '<frame pos="0 .1 .2" euler="30 0 0" childclass="x">'
+        '<joint name="j" pos=".2 0 0"/><site name="s" pos="1 0 0"/>'
+        f'<frame euler="0 40 0"><body name="b"><joint name="k" axis="1 0 0"/>{SOLID}</body></frame></frame>'
+        f"{SOLID}</body></frame>",
         '<default><default class="x"><joint axis="0 1 0" damping="2"/></default></default>',
     ),
     "bodies_without_joints": arm(
         f'<body name="base" pos="0 0 1" euler="90 0 0">{SOLID}<geom type="mesh" mesh="m"/><body name="a">'
-        f'<joint name="j" axis="1 1 0"/>{SOLID}<body name="t" pos=".1 .2 .3" quat=".3 .4 .5 .6">{SOLID}{TIP}</body></body></body>'
+        f'<joint name="j" axis="1 1 0"/>{SOLID}<body name="t" pos=".1 .2 .3" quat=".3 .4 .5 .6">'
+        f"{SOLID}{TIP}</body></body></body>"
     ),
     "branches": arm(
-        f'<body name="a"><joint name="j"/>{SOLID}<body name="b"><joint name="k" axis="1 0 0"/>{SOLID}</body>{TIP}</body>'
+        f'<body name="a"><joint name="j"/>{SOLID}<body name="b"><joint name="k" axis="1 0 0"/>{SOLID}</body>'
+        f"{TIP}</body>"
         f'<body name="c" pos="0 1 0"><joint name="l" axis="0 1 0"/>{SOLID}</body>'
     ),
     "names_left_out": arm(
@@ -169,10 +177,11 @@ GEOMS = {
     "cylinder": '<geom type="cylinder" size=".1 .3" mass="3" pos=".1 0 .2" euler="10 20 30"/>',
     "box": '<geom type="box" size=".1 .3 .2" density="500" pos=".1 0 .2" euler="10 20 30"/>',
     "ellipsoid": '<geom type="ellipsoid" size=".1 .3 .2" pos=".1 0 .2" euler="10 20 30"/>',
-    "group_without_mass": '<geom size=".1"/><geom size=".2" group="6"/><geom size=".2" mass="0" pos="1 1 1"/>',
+    "without_mass": '<geom size=".1"/><geom size=".2" group="6"/><geom size=".2" mass="0" pos="1 1 1"/>',
     "capsule_fromto": '<geom type="capsule" size=".1" fromto="0 0 0 .3 .4 .5"/>',
     "box_fromto": '<geom type="box" size=".1 .2" fromto=".1 .2 .3 .3 .4 .5"/>',
-    "several": '<geom type="box" size=".1 .2 .3"/><frame euler="0 30 0" pos="0 0 .3"><geom size=".1" pos=".1 0 0"/></frame>',
+    "several": '<geom type="box" size=".1 .2 .3"/>'
+    '<frame euler="0 30 0" pos="0 0 .3"><geom size=".1" pos=".1 0 0"/></frame>',
     "class": '<geom class="heavy" size=".1 .2"/>',
 }
 

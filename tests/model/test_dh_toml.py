@@ -1,6 +1,7 @@
 """The TOML format: every key means what docs/formats.md says, mistakes are named, and saving loses
 nothing."""
 
+import contextlib
 import math
 import re
 import warnings
@@ -65,7 +66,8 @@ def chain_text(convention):
         f"mass = {k + 1.5}\ncom = [0.1, -0.2, 0.{k}]\ninertia = [0.3, 0.4, 0.5]\n"
         for k, (kind, alpha, a, d, theta) in enumerate(ROWS)
     )
-    return f'name = "chain"\nconvention = "{convention}"\n[base]\nxyz = [1, 2, 3]\nrpy_deg = [0, 90, 0]\n{joints}'
+    base = "[base]\nxyz = [1, 2, 3]\nrpy_deg = [0, 90, 0]\n"
+    return f'name = "chain"\nconvention = "{convention}"\n{base}{joints}'
 
 
 def dh_frames(convention, q):
@@ -182,7 +184,8 @@ def test_limits_in_radians_degrees_and_metres():
 def test_frames_gravity_and_marks():
     model = read(
         'name = "a"\nsource = "me"\nconvention = "mdh"\ngravity = [0, 9, 0]\nreduced = true\n[[joint]]\n'
-        '[[frame]]\nname = "tool"\nxyz = [0, 0, 1]\n[[frame]]\nname = "eye"\nlink = "base"\nrpy_deg = [180, 0, 0]\n'
+        '[[frame]]\nname = "tool"\nxyz = [0, 0, 1]\n'
+        '[[frame]]\nname = "eye"\nlink = "base"\nrpy_deg = [180, 0, 0]\n'
     )
     assert model.gravity == (0.0, 9.0, 0.0)
     assert model.reduced
@@ -340,3 +343,21 @@ def test_the_examples_of_the_documentation():
             *("parent", "child", "xyz", "axis", "mimic")  # in the example
         }
     )
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_damaged_file_is_read_or_refused_in_words(data):
+    """Cut something out, or put something else there: never another exception."""
+    whole = data.draw(
+        st.sampled_from([chain_text("dh"), write_toml(random_model(0, 3, friction=True))])
+    ).encode()
+    start = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(start, min(start + 40, len(whole))))
+    filling = data.draw(
+        st.sampled_from([b"", b"0", b"-1", b"1e999", b"nan", b"[", b'"', b"<", b"x", b"\xff", b"\n"])
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lw.ModelWarning)
+        with contextlib.suppress(lw.ModelError):
+            read_toml(whole[:start] + filling + whole[end:], "arm")

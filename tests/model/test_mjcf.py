@@ -1,9 +1,13 @@
 """MJCF: what has no counterpart in MuJoCo's numbers, and everything that is refused. Numbers:
 conformance/test_mujoco."""
 
+import contextlib
 import math
+import warnings
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import linkwise as lw
 from linkwise.model import Limits, Mimic
@@ -24,7 +28,8 @@ def hinge(attributes: str = "", head: str = ""):
 
 def test_names():
     model = read(
-        f'<body name="a"><joint name="j"/><joint name="k" pos="1 0 0"/>{SOLID}<site name="a"/><site name="s"/></body>'
+        f'<body name="a"><joint name="j"/><joint name="k" pos="1 0 0"/>{SOLID}'
+        '<site name="a"/><site name="s"/></body>'
     )
     assert model.name == "arm"
     assert model.link_names == ("world", "a_j", "a_k", "a")
@@ -138,7 +143,8 @@ REFUSED = [
         "mass -1 is negative",
     ),
     (
-        '<body name="a"><joint/><inertial pos="0 0 0" mass="1" fullinertia="1 1 1 0 0 0" quat="1 0 0 0"/></body>',
+        '<body name="a"><joint/>'
+        '<inertial pos="0 0 0" mass="1" fullinertia="1 1 1 0 0 0" quat="1 0 0 0"/></body>',
         "fullinertia excludes",
     ),
     ("<joint/>", "the world has no joints"),
@@ -215,3 +221,29 @@ def test_not_mjcf():
         read_mjcf(b"<robot name='x'/>", "arm.xml")
     with pytest.raises(lw.ModelError, match="document type"):
         read_mjcf(b'<!DOCTYPE m [<!ENTITY x "y">]><mujoco/>', "arm.xml")
+
+
+WHOLE = f"""<mujoco model="arm"><compiler angle="radian" eulerseq="zyx"/><option gravity="0 0 -9.8"/>
+<default><joint damping="1"/><default class="x"><geom type="box" size="1 1 1"/></default></default>
+<worldbody><body name="a" pos="0 0 1" euler="0.1 0.2 0.3" childclass="x">
+<joint name="j" axis="1 0 1" ref="0.1"/><joint name="k" type="slide" range="-1 1"/>
+<geom density="100" quat="1 0 0 1"/><site name="s" zaxis="1 0 0"/>
+<frame pos="1 0 0"><body name="b"><joint name="l" pos="0 0 .1" armature=".1"/>{SOLID}</body></frame></body>
+</worldbody><equality><joint joint1="j" joint2="k" polycoef="0 2"/></equality>
+<tendon><fixed name="t"/></tendon></mujoco>"""
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_damaged_file_is_read_or_refused_in_words(data):
+    """Cut something out, or put something else there: never another exception."""
+    whole = WHOLE.encode()
+    start = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(start, min(start + 40, len(whole))))
+    filling = data.draw(
+        st.sampled_from([b"", b"0", b"-1", b"1e999", b"nan", b"[", b'"', b"<", b"x", b"\xff", b"\n"])
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lw.ModelWarning)
+        with contextlib.suppress(lw.ModelError):
+            read_mjcf(whole[:start] + filling + whole[end:], "arm")

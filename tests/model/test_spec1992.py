@@ -1,5 +1,6 @@
 """The specification file of 1992: the printed example with its slips, and errors with file and line."""
 
+import contextlib
 import math
 import re
 import warnings
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import linkwise as lw
 from linkwise.model import Inertia
@@ -149,3 +152,19 @@ def test_the_example_of_the_documentation():
 def test_text_that_is_not_utf8():
     with pytest.raises(lw.ModelError, match="not a text in UTF-8"):
         read_spec(b"\xff\xfe", "arm.spec")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_a_damaged_file_is_read_or_refused_in_words(data):
+    """Cut something out, or put something else there: never another exception."""
+    whole = (PRINTED + FRICTION).encode()
+    start = data.draw(st.integers(0, len(whole)))
+    end = data.draw(st.integers(start, min(start + 40, len(whole))))
+    filling = data.draw(
+        st.sampled_from([b"", b"0", b"-1", b"1e999", b"nan", b"[", b'"', b"<", b"x", b"\xff", b"\n"])
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lw.ModelWarning)
+        with contextlib.suppress(lw.ModelError):
+            read_spec(whole[:start] + filling + whole[end:], "arm")

@@ -1,4 +1,4 @@
-"""Round trips through URDF text: the robot comes back to the last bit, and other readers get it to round-off."""
+"""Round trips through URDF: the robot comes back to the last bit, and other readers get it to round-off."""
 
 import math
 import os
@@ -19,12 +19,13 @@ from linkwise.model.urdf_writer import write_urdf
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 
-# -- random robots --------------------------------------------------------------------------------------------------
+# -- random robots ------------------------------------------------------------------------------------------
 
 number = st.floats(-10, 10, allow_subnormal=False)
 positive = st.floats(1e-6, 1e3)
 angle = st.one_of(
-    st.floats(-math.pi, math.pi), st.sampled_from([0, math.pi / 2, -math.pi / 2, math.pi, 1.5707963, 1.57079632679, 1e-9])
+    st.floats(-math.pi, math.pi),
+    st.sampled_from([0, math.pi / 2, -math.pi / 2, math.pi, 1.5707963, 1.57079632679, 1e-9]),
 )
 names = st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=8).filter(
     lambda s: s.strip() and "$" not in s and not set(s) & {"\ufffe", "\uffff"}
@@ -62,7 +63,12 @@ def limits(draw, continuous: bool) -> Limits:
     ends = sorted(draw(st.tuples(st.floats(allow_nan=False), st.floats(allow_nan=False))))
     ends = [math.copysign(math.inf, e) if abs(e) == sys.float_info.max else e for e in ends]
     lower, upper = (-math.inf, math.inf) if continuous else ends
-    return Limits(lower, upper, draw(st.one_of(positive, st.just(math.inf))), draw(st.one_of(positive, st.just(math.inf))))
+    return Limits(
+        lower,
+        upper,
+        draw(st.one_of(positive, st.just(math.inf))),
+        draw(st.one_of(positive, st.just(math.inf))),
+    )
 
 
 @st.composite
@@ -74,17 +80,27 @@ def models(draw) -> Model:
     joints: list[Joint] = []
     for k in range(count):
         kind = draw(st.sampled_from(["revolute", "continuous", "prismatic", "fixed"]))
-        joint = Joint(joint_names[k], kind, link_names[draw(st.integers(0, k))], link_names[k + 1], draw(poses()))
+        joint = Joint(
+            joint_names[k], kind, link_names[draw(st.integers(0, k))], link_names[k + 1], draw(poses())
+        )
         moving = [other.name for other in joints if other.moves]
         if joint.moves:
-            mimic = Mimic(draw(st.sampled_from(moving)), draw(number), draw(number)) if moving and draw(st.booleans()) else None
+            mimic = (
+                Mimic(draw(st.sampled_from(moving)), draw(number), draw(number))
+                if moving and draw(st.booleans())
+                else None
+            )
             joint = replace(
                 joint,
                 axis=draw(axes()),
                 limits=draw(limits(kind == "continuous")),
                 rotor_inertia=draw(st.one_of(st.just(0.0), positive)),
                 viscous_friction=draw(st.one_of(st.just(0.0), positive)),
-                coulomb_friction=draw(st.one_of(st.just((0.0, 0.0)), positive.map(lambda f: (f, f)), st.tuples(positive, positive))),
+                coulomb_friction=draw(
+                    st.one_of(
+                        st.just((0.0, 0.0)), positive.map(lambda f: (f, f)), st.tuples(positive, positive)
+                    )
+                ),
                 mimic=mimic,
             )
         joints.append(joint)
@@ -95,11 +111,6 @@ def models(draw) -> Model:
     ]
     gravity = draw(st.one_of(st.just((0.0, 0.0, -9.81)), st.tuples(number, number, number)))
     return Model(draw(names), links, joints, gravity=gravity, frames=frames, reduced=draw(st.booleans()))
-
-
-def plain(joint: Joint) -> Joint:
-    """A joint without what has no effect: where a fixed joint's axis would point."""
-    return joint if joint.moves else Joint(joint.name, "fixed", joint.parent, joint.child, joint.origin, axis=(0, 0, 1))
 
 
 def round_trip(model: Model) -> Model:
@@ -164,11 +175,16 @@ def test_files_of_the_wild_come_back():
     assert count > 20
 
 
-# -- single things ----------------------------------------------------------------------------------------------------
+# -- single things ------------------------------------------------------------------------------------------
 
 
-def one_joint(inertia: Inertia = Inertia(), **joint) -> Model:
-    return Model("arm", [Link("base"), Link("tip", inertia)], [Joint("elbow", "revolute", "base", "tip", **joint)])
+NOTHING = Inertia()
+
+
+def one_joint(inertia: Inertia = NOTHING, **joint) -> Model:
+    return Model(
+        "arm", [Link("base"), Link("tip", inertia)], [Joint("elbow", "revolute", "base", "tip", **joint)]
+    )
 
 
 def test_a_plain_robot_needs_no_extension():
@@ -178,7 +194,7 @@ def test_a_plain_robot_needs_no_extension():
 
 
 def test_names_are_escaped():
-    model = Model('<"&\'> ', [Link("a\nb"), Link("c\td")], [Joint("–é\r", "fixed", "a\nb", "c\td")])
+    model = Model("<\"&'> ", [Link("a\nb"), Link("c\td")], [Joint("–é\r", "fixed", "a\nb", "c\td")])
     again = round_trip(model)
     assert (again.name, again.link_names, again.joints[0].name) == (model.name, model.link_names, "–é\r")
 
@@ -190,7 +206,9 @@ def test_names_that_xml_cannot_hold(name):
 
 
 def test_a_first_moment_without_mass_cannot_be_written():
-    with pytest.raises(ModelError, match=r"link 'tip': it has a first moment .* but no mass.*save the robot as \.toml"):
+    with pytest.raises(
+        ModelError, match=r"link 'tip': it has a first moment .* but no mass.*save the robot as \.toml"
+    ):
         write_urdf(one_joint(Inertia(0.0, (0.1, 0.0, 0.0))))
     with pytest.raises(ModelError, match=r"no finite centre of mass"):
         write_urdf(one_joint(Inertia(1e-308, (1e10, 0.0, 0.0))))
@@ -208,9 +226,12 @@ def test_an_axis_that_is_only_nearly_of_unit_length():
 
 
 def test_a_locked_joint_keeps_the_dynamics():
-    model = one_joint(Inertia.from_com(1, (0.5, 0, 0), (1, 1, 1)), limits=Limits(-1, 1), rotor_inertia=2.0).lock({"elbow": 0.3})
+    model = one_joint(
+        Inertia.from_com(1, (0.5, 0, 0), (1, 1, 1)), limits=Limits(-1, 1), rotor_inertia=2.0
+    ).lock({"elbow": 0.3})
     again = round_trip(model)
-    assert tuple(map(plain, again.joints)) == tuple(map(plain, again.joints))
+    assert again.joints[0].type == "fixed"
+    assert again.links == model.links
     np.testing.assert_array_equal(again.joints[0].origin.matrix, model.joints[0].origin.matrix)
 
 
@@ -231,10 +252,10 @@ def test_asymmetric_friction_reads_as_its_mean_elsewhere():
 
 @pytest.mark.parametrize(
     ("old", "new", "what"),
-    [('<mass value="3.0"/>', '<mass value="4.0"/>', "parameters"), ('rpy="0.3', 'rpy="0.4', "rotation")],
+    [('<mass value="0.003"/>', '<mass value="4.0"/>', "parameters"), ('rpy="0.3', 'rpy="0.4', "rotation")],
 )
 def test_edited_standard_elements_go_before_the_extension(old, new, what):
-    odd = Inertia(3.0, (0.7, 0.1, 1 / 3), (1.0, 0.1, 0.2, 2.0, 0.3, 2.5))
+    odd = Inertia(0.003, (0.25, -0.5, 1 / 3), (1.0, 0.1, 0.2, 2.0, 0.3, 2.5))  # its centre is far away
     model = one_joint(odd, origin=Transform.from_rpy(rpy=(0.3, 0.2, 0.1)))
     tilted = Transform(model.joints[0].origin.rotation * (1 + 2e-16), np.zeros(3))
     model = one_joint(odd, origin=tilted)
@@ -252,11 +273,20 @@ def test_edited_standard_elements_go_before_the_extension(old, new, what):
 @pytest.mark.parametrize(
     ("extension", "message"),
     [
-        ('<linkwise:robot gravity="0 0"/>', "<linkwise:robot>: gravity=\"0 0\": expected 3 numbers"),
+        ('<linkwise:robot gravity="0 0"/>', '<linkwise:robot>: gravity="0 0": expected 3 numbers'),
         ('<linkwise:robot reduced="maybe"/>', "expected true or false"),
-        ('<linkwise:frame name="f" link="a" xyz="0 0 0" rotation="1 0 0 0 1 0 0 0 2"/>', "is no rotation matrix"),
-        ('<linkwise:frame name="f" link="b" xyz="0 0 0" rotation="1 0 0 0 1 0 0 0 1"/>', "its link 'b' does not exist"),
-        ('<linkwise:frame name="a" link="a" xyz="0 0 0" rotation="1 0 0 0 1 0 0 0 1"/>', "two frames are named 'a'"),
+        (
+            '<linkwise:frame name="f" link="a" xyz="0 0 0" rotation="1 0 0 0 1 0 0 0 2"/>',
+            "is no rotation matrix",
+        ),
+        (
+            '<linkwise:frame name="f" link="b" xyz="0 0 0" rotation="1 0 0 0 1 0 0 0 1"/>',
+            "its link 'b' does not exist",
+        ),
+        (
+            '<linkwise:frame name="a" link="a" xyz="0 0 0" rotation="1 0 0 0 1 0 0 0 1"/>',
+            "two frames are named 'a'",
+        ),
     ],
 )
 def test_bad_extensions_are_errors(extension, message):

@@ -65,7 +65,9 @@ def test_common_faults_are_repaired_with_a_warning(data, line, message):
 
 
 def test_a_repaired_file_may_have_another_fault():
-    with pytest.raises(ModelError, match=r"arm\.urdf:3:\d+: .*mismatched tag \(<b> of line 3 is still open\)"):
+    with pytest.raises(
+        ModelError, match=r"arm\.urdf:3:\d+: .*mismatched tag \(<b> of line 3 is still open\)"
+    ):
         parse_xml(b"<?xml verison='1.0'?>\n<a>\n<b></a>", "arm.urdf")
 
 
@@ -101,7 +103,8 @@ def test_what_is_no_xml_is_an_error_that_says_why(data, message):
 
 
 BOMB = b"""<?xml version="1.0"?>
-<!DOCTYPE robot [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;">]>
+<!DOCTYPE robot [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">
+<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;">]>
 <robot name="&c;"/>"""
 QUADRATIC_BOMB = b'<!DOCTYPE r [<!ENTITY a "' + b"x" * 50_000 + b'">]><r>' + b"&a;" * 5000 + b"</r>"
 EXTERNAL = b'<!DOCTYPE r [<!ENTITY a SYSTEM "file:///etc/passwd">]><r>&a;</r>'
@@ -109,7 +112,9 @@ EXTERNAL_DTD = b'<!DOCTYPE r SYSTEM "http://example.invalid/r.dtd"><r/>'
 PARAMETER_ENTITY = b'<!DOCTYPE r [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p;]><r/>'
 
 
-@pytest.mark.parametrize("data", [BOMB, QUADRATIC_BOMB, EXTERNAL, EXTERNAL_DTD, PARAMETER_ENTITY, b"<!DOCTYPE r><r/>"])
+@pytest.mark.parametrize(
+    "data", [BOMB, QUADRATIC_BOMB, EXTERNAL, EXTERNAL_DTD, PARAMETER_ENTITY, b"<!DOCTYPE r><r/>"]
+)
 @pytest.mark.parametrize("before", [b"", b"\n", b"<!-- -- -->"])
 def test_document_types_and_entities_are_refused(data, before):
     """Also when a repair is tried first."""
@@ -132,7 +137,12 @@ def test_depth_and_number_of_elements_are_limited(monkeypatch):
 
 @pytest.mark.parametrize(
     "data",
-    [b" " * 1_000_000 + b"<a", b"<a>" + b"<!--" * 300_000, b"<!-- -->" * 100_000 + b"<a", b"<!--" + b"-" * 1_000_000],
+    [
+        b" " * 1_000_000 + b"<a",
+        b"<a>" + b"<!--" * 300_000,
+        b"<!-- -->" * 100_000 + b"<a",
+        b"<!--" + b"-" * 1_000_000,
+    ],
 )
 def test_repairs_take_linear_time(data):
     start = time.monotonic()

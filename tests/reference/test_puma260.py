@@ -2,15 +2,26 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.model import Inertia
+from linkwise.model.dh import DhJoint, chain, radians
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 VALUES = DATA.parent / "reference" / "puma260.json"
+GEOMETRY = [
+    {"alpha": radians(90)},
+    {"a": 0.2032},
+    {"alpha": radians(-90), "d": 0.12624},
+    {"alpha": radians(90), "d": 0.2032},
+    {"alpha": radians(-90)},
+    {},
+]
 needs_values = pytest.mark.skipif(not VALUES.exists(), reason=f"no {VALUES}")
 
 
@@ -65,3 +76,33 @@ def test_gravity_coefficients_of_the_paper(puma):
     assert abs(g * m6 * a2 - 5.51792) < 1e-4
     still = puma.gravity_torques([0.0, 0.0, -np.pi / 2, 0.0, 0.0, 0.0])
     assert abs(still[1] - (g * m6 * a2 + g * (y4 + m6 * d4) + g * 0.01401)) < 1e-12
+
+
+def test_the_34_independent_moments_of_table_1():
+    """Which products of inertia d, e and f are: only with f = Ixz does the list keep d2 and e2, but no f2.
+
+    Section 6.1: the motor inertias first, then the moments from the last link to the first, each kept if it
+    is not a linear combination of those before.
+    """
+    letters = {"m": 0, "x": 1, "y": 2, "z": 3, "a": 4, "b": 7, "c": 9, "d": 5, "e": 8, "f": 6}
+    rng = np.random.default_rng(0)
+    q, qd, qdd = rng.uniform(-3, 3, (3, 40, 6))
+    columns = [np.ravel(qdd * unit) for unit in np.eye(6)]
+    kept = []
+    for link in range(6, 0, -1):
+        for letter, place in letters.items():
+            rows = [DhJoint(f"j{k}", f"l{k}", **geometry) for k, geometry in enumerate(GEOMETRY, start=1)]
+            moments = np.eye(10)[place]
+            rows[link - 1] = replace(rows[link - 1], inertia=Inertia.from_parameters(moments))
+            arm = lw.Robot.from_model(chain("unit", rows, "dh", reduced=True))
+            column = np.ravel(arm.inverse_dynamics(q, qd, qdd))
+            basis, _ = np.linalg.qr(np.array(columns).T)
+            rest = column - basis @ (basis.T @ column)
+            if np.linalg.norm(rest) > 1e-8 * max(np.linalg.norm(column), 1e-3):
+                columns.append(column)
+                kept.append(f"{letter}{link}")
+    # the table as printed, except that e5 stands there twice, once for c5
+    assert " ".join(kept) == (
+        "m6 x6 y6 z6 a6 b6 c6 d6 e6 f6 x5 y5 a5 c5 d5 e5 f5 x4 y4 a4 c4 d4 e4 f4 "
+        "x3 y3 a3 d3 e3 f3 x2 y2 d2 e2"
+    )

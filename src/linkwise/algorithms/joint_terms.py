@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, stage, where
+from linkwise.scalar import Scalar, sign, stage, where
 
 
 def friction(links: Mechanism, qd) -> list[Scalar]:
@@ -17,8 +17,10 @@ def _friction(link: MovingLink, qd: Scalar) -> Scalar:
     forward, backward = link.coulomb_friction
     if forward == 0.0 and backward == 0.0:
         return viscous
-    # a NaN speed must stay NaN and zero must stay zero, so the last branch is the speed itself
-    return viscous + where(qd > 0.0, forward, where(qd < 0.0, -backward, qd))
+    if forward is backward or forward == backward:
+        return viscous + forward * sign(qd)
+    # at rest there is no friction, and a NaN speed must stay NaN: both are what sign gives
+    return viscous + where(qd > 0.0, forward, where(qd < 0.0, -backward, sign(qd)))
 
 
 def rotor_torques(links: Mechanism, qdd) -> list[Scalar]:

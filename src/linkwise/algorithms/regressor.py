@@ -58,8 +58,8 @@ def _column(links: Mechanism, turned, link: MovingLink, x: Spatial) -> dict[int,
 def _joint_columns(qd, qdd, asymmetric: bool) -> list[list[Scalar]]:
     if not asymmetric:
         return [list(qdd), list(qd), [sign(v) for v in qd]]
-    forward = [where(v > 0.0, 1.0, where(v < 0.0, 0.0, v)) for v in qd]
-    backward = [where(v < 0.0, -1.0, where(v > 0.0, 0.0, v)) for v in qd]
+    forward = [where(v > 0.0, 1.0, where(v < 0.0, 0.0, sign(v))) for v in qd]
+    backward = [where(v < 0.0, -1.0, where(v > 0.0, 0.0, sign(v))) for v in qd]
     return [list(qdd), list(qd), forward, backward]
 
 

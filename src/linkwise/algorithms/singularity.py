@@ -15,6 +15,7 @@ RELATIVE_FLOOR = 1e-12
 
 def axis_inertia_floors(links: Mechanism) -> list[float]:
     """For each joint the axis inertia [kg·m² or kg] at or under which it counts as massless."""
+    links = links.original  # regrouped parameters do not bound anything
     mass = [0.0] * len(links)
     moment = [0.0] * len(links)  # first moment, as a length times a mass
     second = [0.0] * len(links)

@@ -17,6 +17,7 @@ from linkwise.errors import LinkwiseError
 from linkwise.robot import Robot
 
 FUNCTIONS = tuple(INPUTS)
+JUDGED_ALONE = ("forward_dynamics", "inverse_mass_matrix")  # by a residual, not beside another result
 ALGORITHM_TOLERANCE = 1e-11  # round-off of a few hundred operations, with room for ill-conditioned arms
 ENGINE_TOLERANCE = 1e-9  # file readers of two libraries differ by the last digits of angles
 
@@ -30,9 +31,12 @@ class Finding:
     difference: float | None
     tolerance: float
     refusal: str = ""
+    reference: bool = False  # the others are compared with this one
 
     @property
     def verdict(self) -> str:
+        if self.reference:
+            return "reference"
         if self.difference is None:
             return "refuses"
         return "agrees" if self.difference <= self.tolerance else "DISAGREES"
@@ -42,7 +46,10 @@ def compare(robot: Robot, states: Mapping[str, np.ndarray], peers: Sequence[Peer
     """A finding for every function and algorithm, and for every function of every peer."""
     for function in FUNCTIONS:
         given = [states[name] for name in INPUTS[function]]
-        for algorithm in robot.algorithms(function):
+        for number, algorithm in enumerate(robot.algorithms(function)):
+            if number == 0 and function not in JUDGED_ALONE:
+                yield Finding(function, algorithm, None, ALGORITHM_TOLERANCE, reference=True)
+                continue
             yield _judged(robot, function, algorithm, states, _runner(robot, function, algorithm, given), ALGORITHM_TOLERANCE)
         for peer in peers:
             if peer.call(function) is not None:
@@ -72,7 +79,7 @@ def _judged(robot: Robot, function: str, who: str, states, run, tolerance: float
 
 
 def difference(robot: Robot, function: str, states: Mapping[str, np.ndarray], result: np.ndarray) -> float:
-    """How far a result is from Linkwise's own Newton–Euler and compound links; worst state."""
+    """How far a result is from that of the function's default algorithm, or its residual; worst state."""
     q = states["q"]
     if function == "forward_dynamics":
         return residual(robot, q, states["qd"], states["tau"], result, friction=False)

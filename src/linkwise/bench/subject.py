@@ -32,7 +32,7 @@ class Subject:
         try:
             save(robot, urdf)
         except ModelError as error:
-            return cls(robot, None, mjcf, str(error))
+            return cls(robot, None, mjcf, f"takes URDF only: {str(error).removeprefix(f'{urdf}: ')}")
         return cls(robot, urdf, mjcf)
 
 

@@ -35,7 +35,7 @@ def command(robot, gravity, lock, torques, algorithm, no_friction, out, as_json)
     loaded = load_robot(robot, gravity, lock)
     t, found = columns.read(torques, ("q", "qd", "tau"), loaded.joint_names)
     qdd = loaded.forward_dynamics(found["q"], found["qd"], found["tau"], algorithm=algorithm, friction=not no_friction)
-    table = {"t": np.arange(len(qdd), dtype=float) if t is None else t} | columns.named("qdd", qdd)
+    table = ({} if t is None else {"t": t}) | columns.named("qdd", qdd)
     if out is not None:
         columns.write(out, table)
     if as_json:

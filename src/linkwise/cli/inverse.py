@@ -47,9 +47,9 @@ def command(robot, gravity, lock, trajectory, start, end, degrees, duration, poi
         raise click.UsageError("--from and --to belong to --trajectory quintic")
     else:
         t, found = columns.read(trajectory, ("q", "qd", "qdd"), loaded.joint_names)
-        motion = Motion(np.arange(len(found["q"]), dtype=float) if t is None else t, **found)
+        motion = Motion(t, **found)
     tau = loaded.inverse_dynamics(motion.q, motion.qd, motion.qdd, algorithm=algorithm, friction=not no_friction)
-    table = {"t": motion.t}
+    table = {} if motion.t is None else {"t": motion.t}
     if states:
         table |= columns.named("q", motion.q) | columns.named("qd", motion.qd) | columns.named("qdd", motion.qdd)
     table |= columns.named("tau", tau)

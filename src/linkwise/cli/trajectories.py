@@ -10,9 +10,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Motion:
-    """A motion sampled in time: t [s], shape (points,); q, qd, qdd, shape (points, n)."""
+    """A motion sampled in time: t [s], shape (points,), if it is known; q, qd, qdd, shape (points, n)."""
 
-    t: np.ndarray
+    t: np.ndarray | None
     q: np.ndarray
     qd: np.ndarray
     qdd: np.ndarray

@@ -15,6 +15,7 @@ add sub mul div neg     IEEE arithmetic, one rounding each
 fma                     a*b + c with one rounding; only made by ``fuse``
 sqrt abs                IEEE square root, absolute value
 sin cos                 sine, cosine; expanded by ``sincos`` into the operations of this table
+sign                    -1, 0 or 1, NaN of NaN; expanded likewise, kept until then because its derivative is 0
 atan2                   atan2(y, x); expanded likewise
 lt le eq                comparison, a condition (false when an operand is NaN)
 and or not              on conditions
@@ -135,6 +136,9 @@ class Node:
 
     def sqrt(self):
         return self.graph.unary("sqrt", self)
+
+    def sign(self):
+        return self.graph.sign(self)
 
     def where(self, if_true, if_false):
         return self.graph.select(self, self.graph.lift(if_true), self.graph.lift(if_false))
@@ -323,6 +327,13 @@ class Graph:
         if a.op == "neg":
             return self.neg(self.make(op, a.args))
         return self.make(op, (a,))
+
+    def sign(self, a: Node) -> Node:
+        if a.op == "const":
+            return a if math.isnan(a.value) else self.const((a.value > 0) - (a.value < 0))
+        if a.op == "neg":
+            return self.neg(self.sign(a.args[0]))
+        return self.make("sign", (a,))
 
     def even_function(self, op: str, a: Node) -> Node:
         if a.op == "const":

@@ -142,7 +142,5 @@ def _c_function(name: str) -> int:
     """The address of a function of the C library."""
     library = ctypes.CDLL(None)
     if not hasattr(library, name):
-        import ctypes.util  # slow to import and hardly ever needed
-
-        library = ctypes.CDLL(ctypes.util.find_library("m"))
+        library = ctypes.CDLL("libm.so.6")  # where the mathematics is a library of its own
     return ctypes.cast(getattr(library, name), ctypes.c_void_p).value

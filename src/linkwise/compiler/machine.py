@@ -13,7 +13,7 @@ from typing import Protocol
 from linkwise.compiler.image import Image, LoadedImage, UnsupportedObject, link
 
 _IMAGE, _OBJECT = b"image\0", b"object"
-_OPTIMIZATION = 2  # of the code generator; the graph has done the rest, so no pass over the text is needed
+_LARGE = 1_000_000  # characters of text from which on compiling costs more than scheduling by LLVM gains
 
 
 class Code(Protocol):
@@ -28,7 +28,7 @@ def compile_text(text: str) -> bytes:
     import llvmlite.binding as llvm
 
     _initialize()
-    machine = _target_machine()
+    machine = _target_machine(optimization=1 if len(text) > _LARGE else 2)
     module = llvm.parse_assembly(text)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
@@ -62,7 +62,7 @@ class LoadedObject:
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
         self._engine.finalize_object()
         self.functions = {}
-        for name in ("run", "call"):
+        for name in ("run", "call", "room"):
             address = self._engine.get_function_address(name)
             if address:
                 self.functions[name] = address
@@ -77,14 +77,15 @@ def _initialize() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _target_machine():
+def _target_machine(optimization: int = 2):
+    """The code generator for this processor. The graph has been optimized, so no pass runs before it."""
     import llvmlite.binding as llvm
 
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=_OPTIMIZATION,
+        opt=optimization,
         reloc="pic",
         codemodel="default",
     )

@@ -17,19 +17,23 @@ from linkwise.compiler import cache, dispatch, host, machine
 
 if TYPE_CHECKING:  # code from the cache runs without the rest of the compiler
     from linkwise.compiler.program import Program
+    from linkwise.compiler.sweeps import SweptProgram
 
 RUN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 """(first, count, arguments, scratch); see ``emit.blocks``. A call releases the interpreter lock."""
 
+
 _WORTH_THREADS = 8 << 20  # bytes of straight-line machine code: about a tenth of a millisecond
+_REPEATS = 32  # how often a loop is taken to run: that is not known before
 
 
 @dataclass(frozen=True)
 class Native:
-    """Machine code for blocks of ``width`` states."""
+    """Machine code for blocks of ``width`` states; ``repeats`` is about how often a block runs through it."""
 
     code: machine.Code
     width: int
+    repeats: int
 
     @functools.cached_property
     def run(self) -> Callable[[int, int, int, int], None]:
@@ -37,27 +41,27 @@ class Native:
 
     @functools.cached_property
     def room(self) -> int:
-        """Scalars of scratch memory that the code needs beyond rows of its inputs and outputs (sweeps do)."""
+        """Scalars of scratch that the code needs beside the rows of a block: programs with sweeps keep values there."""
         address = self.code.functions.get("room")
         return 0 if address is None else ctypes.CFUNCTYPE(ctypes.c_int64)(address)()
 
     @property
     def states_for_one_thread(self) -> int:
         """The largest batch that is not worth a second thread, judged by how much code it runs through."""
-        return self.width * (_WORTH_THREADS // self.code.size + 1)
+        return self.width * (_WORTH_THREADS // (self.code.size * self.repeats) + 1)
 
 
 class NativeProgram:
     """The machine code of one program in one precision."""
 
-    def __init__(self, build: Callable[[], Program], key: bytes | None):
+    def __init__(self, build: Callable[[], Program | SweptProgram], key: bytes | None):
         self._build = build
         self._key = key
         self._lock = threading.RLock()
         self._forms: dict[int, Native] = {}
 
     @functools.cached_property
-    def program(self) -> Program:
+    def program(self) -> Program | SweptProgram:
         with self._lock:
             return self._build()
 
@@ -68,29 +72,12 @@ class NativeProgram:
             with self._lock:
                 native = self._forms.get(width)
                 if native is None:
-                    native = self._forms[width] = Native(self._load(width), width)
+                    native = self._forms[width] = self._load(width)
         return native
 
     def known_form(self, width: int) -> Native | None:
         """The code for this width if it has been asked for before."""
         return self._forms.get(width)
-
-    def _load(self, width: int) -> machine.Code:
-        name = None
-        if self._key is not None:
-            name = cache.key(b"%d\0" % width + self._key)
-            stored = cache.load(name)
-            if stored is not None:
-                return machine.load(stored)
-        text = self.text(width)
-        if name is None:  # nothing is known about the program but its text
-            name = cache.key(hashlib.sha256(text.encode()).digest())
-            stored = cache.load(name)
-            if stored is not None:
-                return machine.load(stored)
-        compiled = machine.compile_text(text)
-        cache.store(name, compiled)
-        return machine.load(compiled)
 
     def text(self, width: int) -> str:
         """The LLVM text for blocks of this many states."""
@@ -100,8 +87,35 @@ class NativeProgram:
 
         program = self.program
         text = blocks.module(program, width)
-        if width == 1 and dispatch.SUPPORTED and isinstance(program, Program):
+        if width == 1 and dispatch.SUPPORTED and isinstance(program, Program):  # sweeps need room of their own
             sizes = [size for _, size in program.inputs]
             interface = Interface(sizes, [shape for _, shape in program.outputs], program.dtype)
             text += wrapper(interface, host.lanes(program.dtype))
         return text
+
+    def _load(self, width: int) -> Native:
+        """From the cache, by the key or at least by the text; else compiled and stored there."""
+        name = text = stored = None
+        if self._key is not None:
+            name = cache.key(b"%d\0" % width + self._key)
+            stored = cache.load(name)
+        if stored is None:
+            text = self.text(width)
+            if name is None:
+                name = cache.key(hashlib.sha256(text.encode()).digest())
+                stored = cache.load(name)
+        if stored is None:
+            repeats = _REPEATS if self.program.has_loops else 1
+            stored = b"%d\n" % repeats + machine.compile_text(text)
+            cache.store(name, stored)
+        repeats, code = stored.split(b"\n", 1)
+        return Native(machine.load(code), width, int(repeats))
+
+
+def _repeats(program: Program | SweptProgram) -> int:
+    """About how often a block of states runs through the code."""
+    from linkwise.compiler.program import LoopRegion, Program
+
+    if not isinstance(program, Program):
+        return _REPEATS
+    return _REPEATS if any(isinstance(item, LoopRegion) for item in program.body) else 1

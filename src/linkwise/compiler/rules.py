@@ -162,24 +162,26 @@ def _applied(graph: Graph, node: Node, pattern, replacement, condition, uses: Co
         before = graph.count
         new = _built(graph, replacement, found)
         added = sum(_cost(n) for n in _newer_than(before, new))
-        removed = sum(_cost(n) for n in _removed(pattern, node, uses))
+        removed = sum(_cost(n) for n in _removed(pattern, node, set(found.values()), uses))
         if added < removed - 1e-6:
             return new
         graph.forget(before)
     return None
 
 
-def _removed(pattern, node: Node, uses: Counter[int]) -> set[Node]:
-    """The matched operations that nothing else uses: the node itself, and below it those that only it uses."""
-    found = {node}
+def _removed(pattern, node: Node, kept: set[Node], uses: Counter[int]) -> set[Node]:
+    """The matched operations that nothing else uses: the node itself, and below it those that only it uses.
+
+    ``kept``: what the letters stand for.
+    """
+    gone = {node}
     for a in node.args:
-        if uses[a.index] <= node.args.count(a):
-            # In which order the arguments matched does not matter: what a letter stands for is not removed.
+        if a not in kept and uses[a.index] <= node.args.count(a):
             for part in pattern[1:]:
                 if isinstance(part, tuple) and part[0] == a.op:
-                    found |= _removed(part, a, uses)
+                    gone |= _removed(part, a, kept, uses)
                     break
-    return found
+    return gone
 
 
 def _newer_than(before: int, node: Node) -> set[Node]:

@@ -96,6 +96,9 @@ def expand(outputs: Iterable[Node], dtype: str, *, fused: bool = True) -> list[N
             return _Expansion(graph, constants, fused).sine(args[0])
         if node.op == "cos":
             return _Expansion(graph, constants, fused).cosine(args[0])
+        if node.op == "sign":  # a zero and a NaN stay what they are
+            below = graph.select(args[0] < 0.0, graph.const(-1.0), args[0])
+            return graph.select(args[0] > 0.0, graph.one, below)
         return copy(graph, node, args)
 
     return rebuild(outputs, make)

@@ -112,6 +112,8 @@ class SweptProgram:
     places: dict[int, int]  # field -> its place in a row's memory, for those that are kept there
     operations: Operations
 
+    has_loops = True
+
     @property
     def chain(self) -> bool:
         return all(parent == k - 1 for k, parent in enumerate(self.parents))

@@ -122,7 +122,10 @@ def check_physics(model: Model, *, strict: bool, where: str) -> None:
 def _check_rotation(whose: str, rotation: np.ndarray) -> None:
     error = float(np.abs(rotation @ rotation.T - np.eye(3)).max())
     if error > 1e-9 or np.linalg.det(rotation) < 0:
-        raise ModelError(f"{whose} has no rotation matrix: R·Rᵀ differs from 1 by {error:.1e}, det R = {np.linalg.det(rotation):.3g}")
+        raise ModelError(
+            f"{whose} has no rotation matrix: R·Rᵀ differs from 1 by {error:.1e}, "
+            f"det R = {np.linalg.det(rotation):.3g}"
+        )
 
 
 def _unique(what: str, names: Iterable[str]) -> None:

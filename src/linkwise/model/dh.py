@@ -9,7 +9,8 @@ For a prismatic joint q adds to d; a fixed one (a flange, say) only carries its 
 inertial terms of link i are constant in frame i, and the link named ``link3`` has frame 3 as its frame. A
 link frame of the model must lie on its joint's axis; frame i of the standard convention does not when the
 joint turns and a ≠ 0. There a massless link ``link3_hinge`` turns with the joint (axes of frame 3, origin
-shifted back by a), and ``link3`` is fixed to it."""
+shifted back by a), and ``link3`` is fixed to it.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ from linkwise.model.model import STANDARD_GRAVITY, Frame, Joint, Limits, Link, M
 from linkwise.model.transform import Transform, cosine, sine, turn
 
 CONVENTIONS = ("dh", "mdh")
+NOTHING, UNLIMITED = Inertia(), Limits()
 
 
 @dataclass(frozen=True)
 class DhJoint:
-    """One joint of a chain: its four numbers (angles in rad, lengths in m), its terms, and the link it
-    moves."""
+    """One joint of a chain: its four numbers (angles in rad, lengths in m), its terms, the link it moves."""
 
     name: str
     link: str
@@ -38,8 +39,8 @@ class DhJoint:
     a: float = 0.0
     d: float = 0.0
     theta: float = 0.0
-    inertia: Inertia = Inertia()
-    limits: Limits = Limits()
+    inertia: Inertia = NOTHING
+    limits: Limits = UNLIMITED
     rotor_inertia: float = 0.0
     viscous_friction: float = 0.0
     coulomb_friction: tuple[float, float] = (0.0, 0.0)
@@ -55,8 +56,7 @@ def chain(
     frames: Iterable[Frame] = (),
     reduced: bool = False,
 ) -> Model:
-    """The model of a chain. Frame 0 is the link ``base``, or ``link0`` at the pose ``base`` in it where one
-    is given."""
+    """The model of a chain. Frame 0 is the link ``base``; where a pose ``base`` is given, ``link0`` in it."""
     links, joints = [Link("base")], []
     parent = "base"
     if base is not None:
@@ -105,16 +105,14 @@ def _standard(row: DhJoint) -> Placing:
     rotation = theta @ turn(0, row.alpha)
     axis = (0.0, sine(row.alpha), cosine(row.alpha))
     up = np.array([0.0, 0.0, row.d])
-    if (
-        row.type in ("prismatic", "fixed") or row.a == 0.0
-    ):  # a slide has a direction only; a hinge's axis has a place
+    # the axis of a slide has a direction only, that of a hinge also a place
+    if row.type in ("prismatic", "fixed") or row.a == 0.0:
         return Transform(rotation, up + row.a * theta[:, 0]), axis, None
     return Transform(rotation, up), axis, Transform.along((1.0, 0.0, 0.0), row.a)
 
 
 def radians(degrees: float) -> float:
-    """Degrees in radians; a multiple of 90 becomes that multiple of π/2, which sine and cosine know
-    exactly."""
+    """Degrees in radians; multiples of 90 become multiples of π/2, which sine and cosine know exactly."""
     quarters = degrees / 90.0
     exact = math.isfinite(quarters) and quarters == round(quarters)
     return quarters * (math.pi / 2) if exact else math.radians(degrees)

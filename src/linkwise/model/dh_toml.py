@@ -1,5 +1,4 @@
-"""Robots in TOML: chains by Denavit–Hartenberg numbers and general trees. ``docs/formats.md`` describes the
-format."""
+"""Robots in TOML: chains by Denavit–Hartenberg numbers, and trees. ``docs/formats.md`` has the format."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Reading a TOML table with every key checked: errors name the file, the table, the key and what was
-expected."""
+"""A TOML table with every key checked: errors name the file, the table, the key and what was expected."""
 
 from __future__ import annotations
 
@@ -120,11 +119,12 @@ class Table:
 
     def matrix(self, key: str) -> np.ndarray:
         rows = self.values[key]
-        if (
-            not isinstance(rows, list)
-            or len(rows) != 3
-            or not all(isinstance(r, list) and len(r) == 3 for r in rows)
-        ):
+        square = isinstance(rows, list) and [len(row) if isinstance(row, list) else 0 for row in rows] == [
+            3,
+            3,
+            3,
+        ]
+        if not square:
             self.fail(f"{key}: expected three rows of three numbers, got {rows!r}")
         return np.array([[self._float(key, entry) for entry in row] for row in rows])
 
@@ -139,27 +139,23 @@ class Table:
             if np.max(np.abs(R @ R.T - np.eye(3))) > ROTATION_TOLERANCE or np.linalg.det(R) < 0:
                 self.fail("rotation: the three rows are not those of a rotation matrix")
             return Transform(R, xyz)
-        angles = (
-            [radians(t) for t in self.list("rpy_deg", 3)]
-            if given == "rpy_deg"
-            else self.vector("rpy").tolist()
-        )
-        return Transform.from_rpy(xyz, angles)
+        if given == "rpy_deg":
+            return Transform.from_rpy(xyz, [radians(angle) for angle in self.list("rpy_deg", 3)])
+        return Transform.from_rpy(xyz, self.vector("rpy").tolist())
 
     def inertia(self) -> Inertia:
         """mass, its centre (or first moment), and the inertia about the centre (or about the origin).
 
-        Where no inertia is given, a mass with a centre is a point, and one with a first moment adds nothing
-        to it."""
+        Where no inertia is given, a mass with ``com`` is a point; with ``first_moment``, the inertia about
+        the origin is zero.
+        """
         centre = self.one_of("com", "first_moment")
         about = self.one_of("inertia", "inertia_about_origin")
         if not self.has("mass"):
             if self.has("com"):
                 self.fail("com is given without mass")
             if self.has("inertia"):
-                self.fail(
-                    "inertia (about the centre of mass) is given without mass; inertia_about_origin needs none"
-                )
+                self.fail("inertia (about the centre of mass) is given without mass")
         mass = self.number("mass", 0.0)
         vector = self.vector(centre) if centre else np.zeros(3)
         moments = self._moments(about) if about else np.zeros(6)
@@ -187,10 +183,8 @@ class Table:
             return np.array([xx, 0.0, 0.0, yy, 0.0, zz])
         if isinstance(value, list) and len(value) == 6:
             return np.array(self.list(key, 6))
-        self.fail(
-            f"{key}: expected a table of {', '.join(PRODUCTS)}, a list of those six, the three on the diagonal, "
-            f"or a 3×3 matrix, got {value!r}"
-        )
+        forms = "a list of those six, the three on the diagonal, or a 3×3 matrix"
+        return self.fail(f"{key}: expected a table of {', '.join(PRODUCTS)}, {forms}, got {value!r}")
 
     def limits(self, joint_type: str) -> Limits:
         """limits = [lower, upper] in rad or m, limits_deg in degrees; velocity_limit, effort_limit."""
@@ -213,11 +207,11 @@ class Table:
         return Limits(lower, upper, velocity, effort)
 
     def drive(self) -> dict[str, Any]:
-        """Rotor inertia and friction as the joint feels them: given so, or on the motor's side with a gear
-        ratio G.
+        """Rotor inertia and friction as the joint feels them: given so, or on the motor's side of a gear.
 
         Seen through the gear, inertia and viscous friction grow with G², Coulomb friction with |G|. The two
-        Coulomb magnitudes stand for positive and negative speed of the *joint*, also where G is negative."""
+        Coulomb magnitudes stand for positive and negative speed of the *joint*, also where G is negative.
+        """
         if self.has("motor_inertia", "motor_viscous", "motor_coulomb") and not self.has("gear_ratio"):
             self.fail("motor_inertia, motor_viscous and motor_coulomb need gear_ratio")
         gear = self.number("gear_ratio", 1.0)

@@ -1,5 +1,4 @@
-"""Any robot as TOML in the general tree form. Numbers are written so that reading gives the same bits
-back."""
+"""Any robot as TOML in the general tree form; every number is written so that it reads back the same."""
 
 from __future__ import annotations
 

@@ -23,7 +23,13 @@ _ROBOTS = "linkwise.model.robots"  # the package that holds one TOML file for ea
 
 def bundled_names() -> tuple[str, ...]:
     """Names of the robots that come with Linkwise."""
-    return tuple(sorted(Path(entry.name).stem for entry in resources.files(_ROBOTS).iterdir() if entry.name.endswith(".toml")))
+    return tuple(
+        sorted(
+            Path(entry.name).stem
+            for entry in resources.files(_ROBOTS).iterdir()
+            if entry.name.endswith(".toml")
+        )
+    )
 
 
 def read(
@@ -33,11 +39,12 @@ def read(
     lock: Mapping[str, float] | None = None,
     strict: bool = False,
 ) -> Model:
-    """A robot from a bundled name or a file: .urdf, .xml (URDF or MJCF, as its root element says), .toml or .spec.
+    """A robot from a bundled name or a file: .urdf, .xml (URDF or MJCF, as its root element says), .toml or
+    .spec.
 
-    ``gravity`` [m/s²] in the base frame, shape (3,), replaces the file's; ``lock`` fixes joints at positions [rad or m];
-    ``strict`` makes physically impossible inertias an error instead of a warning. A bundled name goes before a file of
-    the same name: write ``./panda`` for the file.
+    ``gravity`` [m/s²] in the base frame, shape (3,), replaces the file's; ``lock`` fixes joints at positions
+    [rad or m]; ``strict`` makes physically impossible inertias an error instead of a warning. A bundled name
+    goes before a file of the same name: write ``./panda`` for the file.
     """
     data, where, ending = _fetch(source)
     model = _reader(data, where, ending)(data, where)
@@ -50,7 +57,7 @@ def read(
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a robot as .urdf or .toml. The text is written aside and renamed: the file appears whole or not at all."""
+    """Write a robot as .urdf or .toml, aside first and then renamed: the file appears whole or not at all."""
     target = _path(path)
     ending = target.suffix.lower()
     if ending == ".urdf":
@@ -58,7 +65,9 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     elif ending == ".toml":
         from linkwise.model.dh_toml import write_toml as write
     else:
-        raise ModelError(f"{target}: unknown ending {ending!r}; a robot is saved as {' or '.join(WRITE_ENDINGS)}")
+        raise ModelError(
+            f"{target}: unknown ending {ending!r}; a robot is saved as {' or '.join(WRITE_ENDINGS)}"
+        )
     try:
         text = write(model)
     except ModelError as error:
@@ -66,7 +75,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     _replace(target, text.encode("utf-8"))
 
 
-# -- reading ---------------------------------------------------------------------------------------------------------------
+# -- reading ------------------------------------------------------------------------------------------------
 
 
 def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
@@ -111,7 +120,9 @@ def _reader(data: bytes, where: str, ending: str) -> Callable[[bytes, str], Mode
 
         return read_spec
     if ending not in READ_ENDINGS and not _looks_like_xml(data):
-        raise ModelError(f"{where}: unknown ending {ending!r}; a robot is read from {', '.join(READ_ENDINGS)}")
+        raise ModelError(
+            f"{where}: unknown ending {ending!r}; a robot is read from {', '.join(READ_ENDINGS)}"
+        )
     from linkwise.model.xml import root_tag
 
     tag = root_tag(data, where)
@@ -162,10 +173,12 @@ def _positions(lock: Mapping[str, float]) -> dict[str, float]:
     try:
         return {name: float(position) for name, position in lock.items()}
     except (AttributeError, TypeError, ValueError):
-        raise ModelError(f"lock: expected joint names with positions, as in {{'joint1': 0.0}}, got {lock!r}") from None
+        raise ModelError(
+            f"lock: expected joint names with positions, as in {{'joint1': 0.0}}, got {lock!r}"
+        ) from None
 
 
-# -- writing ---------------------------------------------------------------------------------------------------------------
+# -- writing ------------------------------------------------------------------------------------------------
 
 
 def _replace(target: Path, data: bytes) -> None:

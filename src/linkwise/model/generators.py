@@ -28,8 +28,10 @@ def planar_chain(
     radius: float = 0.05,
     gravity: Sequence[float] = STANDARD_GRAVITY,
 ) -> Model:
-    """n equal solid rods [m, kg] in the vertical plane x-z, joints about +y, stretched along x at q = 0;
-    frame ``tip``."""
+    """n equal solid rods [m, kg] in the vertical plane x-z, joints about +y; at q = 0 they lie along x.
+
+    The frame ``tip`` is the end of the last rod.
+    """
     if n < 1:
         raise ModelError(f"planar_chain: expected at least one link, got n = {n}")
     across = mass * (radius**2 / 4 + length**2 / 12)
@@ -58,7 +60,8 @@ def random_model(
     """A robot with arbitrary axes, poses and physically possible inertias, of arm-like size.
 
     ``tree``: links may branch anywhere. ``joints``: "R", "P", "RP" (a random mix), or one letter for every
-    joint. ``friction``: viscous and direction-dependent Coulomb friction. ``rotor``: rotor inertias."""
+    joint. ``friction``: viscous and direction-dependent Coulomb friction. ``rotor``: rotor inertias.
+    """
     if dof < 1:
         raise ModelError(f"random_model: expected at least one joint, got dof = {dof}")
     if not joints or set(joints) - set(KINDS) or (joints not in ("R", "P", "RP") and len(joints) != dof):
@@ -207,8 +210,7 @@ def _generic(value: float | str, rng: np.random.Generator, low: float, high: flo
 
 
 def _body(rng: np.random.Generator) -> Inertia:
-    """Eight point masses around some centre: any such body is possible, and none is close to a rod or a
-    plate."""
+    """Eight point masses around some centre: a possible body, and never close to a rod or a plate."""
     centre = rng.uniform(-0.2, 0.2, 3)
     corners = np.array([[i, j, k] for i in (-1, 1) for j in (-1, 1) for k in (-1, 1)])
     places = centre + 0.15 * corners + rng.uniform(-0.05, 0.05, (8, 3))

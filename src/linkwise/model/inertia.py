@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.errors import ShapeError
 from linkwise.model.transform import Transform
 
 LABELS = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -26,7 +27,11 @@ class Inertia:
 
     @classmethod
     def from_com(
-        cls, mass: float, com: Sequence[float], inertia: Sequence[float] | np.ndarray, rotation: np.ndarray | None = None
+        cls,
+        mass: float,
+        com: Sequence[float] | np.ndarray,
+        inertia: Sequence[float] | np.ndarray,
+        rotation: np.ndarray | None = None,
     ) -> Inertia:
         """From mass [kg], centre of mass [m] and inertia about it [kg·m²]: 3×3, (Ixx, Ixy, Ixz, Iyy, Iyz, Izz) or a
         diagonal. ``rotation`` turns the axes in which that inertia is given into those of the link frame."""
@@ -34,6 +39,8 @@ class Inertia:
         if rotation is not None:
             matrix = rotation @ matrix @ rotation.T
         c = np.asarray(com, dtype=float)
+        if c.shape != (3,):
+            raise ShapeError(f"com: expected shape (3,), got {c.shape}")
         about_origin = matrix + mass * (c @ c * np.eye(3) - np.outer(c, c))
         return cls(float(mass), _floats(mass * c), _upper(about_origin))
 
@@ -42,7 +49,7 @@ class Inertia:
         """From the ten parameters in the order of ``LABELS``."""
         values = _floats(parameters)
         if len(values) != 10:
-            raise ValueError(f"parameters: expected 10 values ({' '.join(LABELS)}), got {len(values)}")
+            raise ShapeError(f"parameters: expected 10 values ({' '.join(LABELS)}), got {len(values)}")
         return cls(values[0], values[1:4], values[4:10])
 
     @property
@@ -123,7 +130,7 @@ def _matrix(inertia: Sequence[float] | np.ndarray) -> np.ndarray:
         return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     if I.shape == (3,):
         return np.diag(I)
-    raise ValueError(f"inertia: expected shape (3, 3), (6,) or (3,), got {I.shape}")
+    raise ShapeError(f"inertia: expected shape (3, 3), (6,) or (3,), got {I.shape}")
 
 
 def _upper(I: np.ndarray) -> tuple[float, float, float, float, float, float]:

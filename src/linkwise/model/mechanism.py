@@ -29,7 +29,8 @@ from linkwise.scalar import Scalar, cos, sin
 from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector
 
 RIGHT_ANGLE_TOLERANCE = 2.5e-10  # [rad]; files that mean π/2 write at least nine decimals
-PARALLEL_TOLERANCE = 1e-9  # sine of the angle under which two axes count as parallel
+PARALLEL_TOLERANCE = RIGHT_ANGLE_TOLERANCE  # sine of the angle under which two axes count as parallel
+SLIDE_SINE = 0.1  # sine of the twist under which an origin would slide too far (and lose digits) to meet the common normal
 ROUND_OFF = 1e-14  # relative: what the change of frame leaves of a zero
 
 
@@ -128,8 +129,16 @@ class Placement:
 class Mechanism(Sequence):
     """The moving links of a robot, parents before children, and the two ways to go over them."""
 
-    def __init__(self, name: str, links: Sequence[MovingLink], gravity: Vector, base: Transform):
+    def __init__(
+        self,
+        name: str,
+        links: Sequence[MovingLink],
+        gravity: Vector,
+        base: Transform,
+        original: Mechanism | None = None,
+    ):
         self.name = name
+        self.original = self if original is None else original  # the same robot before its parameters were regrouped
         self.links = tuple(links)
         self.gravity = gravity  # in the prepared base frame
         self.base = base  # pose of the prepared base frame in the file's base frame
@@ -252,7 +261,7 @@ def _base_frame(model: Model, first: list[int], poses: list[Transform], axes: li
     gravity = np.array(model.gravity)
     across = gravity - (gravity @ z) * z
     if np.linalg.norm(across) > 1e-9 * max(np.linalg.norm(gravity), 1e-300):
-        x = across / np.linalg.norm(across)
+        x = _unit_across(across, z)
     else:
         x = _perpendicular(z)
     return Transform(_clean_rotation(np.column_stack([x, np.cross(z, x), z])), poses[k].translation)
@@ -272,7 +281,7 @@ def _slide(lever: np.ndarray, z: np.ndarray, revolute: bool, slide: bool) -> flo
     """How far to move the origin along the axis so that the lever loses the component it most easily can."""
     if not (slide and revolute):
         return 0.0
-    if math.hypot(z[0], z[1]) < PARALLEL_TOLERANCE:
+    if math.hypot(z[0], z[1]) < SLIDE_SINE:
         return -lever[2] / z[2]
     k = 1 if abs(z[1]) >= abs(z[0]) else 0
     return -lever[k] / z[k]
@@ -288,19 +297,27 @@ def _normal(
         other = poses[child].rotation @ axes[child]
         normal = np.cross(own, other)
         if np.linalg.norm(normal) > PARALLEL_TOLERANCE:
-            return _toward_file_x(normal / np.linalg.norm(normal), own)
+            return _toward_file_x(_unit_across(normal, own), own)
         gap = poses[child].translation - shift * own
         across = gap - (gap @ own) * own
         if np.linalg.norm(across) > 1e-9 * max(float(np.linalg.norm(gap)), 1e-300):
-            return across / np.linalg.norm(across)
+            return _unit_across(across, own)
     return _perpendicular(own)
+
+
+def _unit_across(v: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """The direction of v, which is nearly across the unit vector z, made exactly so: where v is what two nearly equal
+    vectors leave, normalising it would blow its round-off along z up."""
+    v = v / np.linalg.norm(v)
+    v = v - (v @ z) * z
+    return v / np.linalg.norm(v)
 
 
 def _perpendicular(z: np.ndarray) -> np.ndarray:
     """A unit vector across z, along an axis of the file where possible."""
     for axis in np.eye(3):
         if abs(axis @ z) < 1e-9:
-            return axis
+            return _unit_across(axis, z)
     k = int(np.argmin(np.abs(z)))
     x = np.eye(3)[k] - z[k] * z
     return x / np.linalg.norm(x)

@@ -6,7 +6,8 @@ inertia), ``damping`` (viscous friction), ``frictionloss`` (Coulomb friction), r
 frames), linear joint equalities (as mimic data). Actuators, contacts, sensors, keyframes and the like do not
 belong to the arm's equation of motion and are left out. What would change it and cannot be represented
 (springs, gravity compensation, tendons with stiffness, closed loops, ball and free joints, meshes without
-<inertial>) is refused by name. No other file is ever opened."""
+<inertial>) is refused by name. No other file is ever opened.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ class _Reader:
         self.joints: list[Joint] = []
         self.frames: list[Frame] = []
         self.named: dict[str, MjcfJoint] = {}
-        self.taken = {WORLD, *(element.get("name") for element in root.iter())}
+        self.taken = {WORLD, *(element.get("name", "") for element in root.iter())}
 
     def model(self) -> Model:
         check_sections(self.root, self.defaults, self.settings)
@@ -129,7 +130,8 @@ class _Reader:
         MuJoCo's joints of one body act one after the other, each turning about an axis through its own
         anchor. Here a joint's axis passes through the origin of its child, so every joint but a last one with
         its anchor in the body's origin gets a massless link of its own, which has the body's axes and the
-        joint's anchor."""
+        joint's anchor.
+        """
         at = np.zeros(3)  # the origin of the link reached so far, in the axes of the body
         for k, item in enumerate(joints):
             given = self.defaults.resolve(item.element, item.childclass)
@@ -196,7 +198,7 @@ class _Reader:
         else:
             moments = inertial.numbers("diaginertia", 3) if diagonal else (0.0, 0.0, 0.0)
         pose = item.frame @ pose
-        return Inertia.from_com(mass, pose.translation, moments, pose.rotation)
+        return Inertia.from_com(mass, pose.translation.tolist(), moments, pose.rotation)
 
     def _checked(self, body: Element, inertia: Inertia) -> Inertia:
         """Refuse where the <compiler> would have changed this inertia."""

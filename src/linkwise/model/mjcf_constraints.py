@@ -14,17 +14,7 @@ from linkwise.model.xml import Element
 IGNORED = ("compiler", "option", "default", "size", "visual", "statistic", "asset", "contact", "custom")
 IGNORED += ("keyframe", "sensor", "extension", "worldbody")
 SECTIONS = (*IGNORED, "actuator", "equality", "tendon", "deformable")
-ACTUATORS = (
-    "general",
-    "motor",
-    "position",
-    "velocity",
-    "intvelocity",
-    "damper",
-    "cylinder",
-    "muscle",
-    "adhesion",
-)
+ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle")
 
 
 def refuse_includes(root: Element) -> None:
@@ -50,8 +40,7 @@ def check_sections(root: Element, defaults: Defaults, settings: Settings) -> Non
 
 
 def _tendon(tendon: Element, settings: Settings) -> None:
-    """A tendon that only measures or pulls leaves the arm as it is; one with mechanics of its own does
-    not."""
+    """A tendon that only measures or pulls is harmless; one with mechanics of its own is not."""
     active = {
         "stiffness": settings.springs,
         "damping": settings.dampers,
@@ -66,8 +55,7 @@ def _tendon(tendon: Element, settings: Settings) -> None:
 
 
 def _actuator(actuator: Element, defaults: Defaults) -> None:
-    """Torques are inputs here, so how an actuator makes them does not matter; what it adds to the arm
-    does."""
+    """Torques are inputs here: how an actuator makes them does not matter, what it adds to the arm does."""
     for kind in {actuator.tag, *ACTUATORS}:  # all kinds of actuator share one set of defaults
         resolved = defaults.resolve(actuator, kind=kind)
         for key in ("armature", "damping"):
@@ -78,8 +66,7 @@ def _actuator(actuator: Element, defaults: Defaults) -> None:
 def read_mimics(
     root: Element, defaults: Defaults, settings: Settings, joints: Mapping[str, MjcfJoint]
 ) -> dict[str, Mimic]:
-    """Linear relations between two joints, by the name of the joint that follows; other equalities are
-    refused."""
+    """Linear relations between joints, by the name of the one that follows; others are refused."""
     found = {}
     for section in root:
         if section.tag != "equality" or not settings.equalities:

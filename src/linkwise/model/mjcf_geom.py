@@ -17,8 +17,7 @@ SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}  # 
 
 
 def geom_inertia(geom: Element, frame: Transform, settings: Settings) -> Inertia | None:
-    """The inertia in the body's frame of one <geom> (with its defaults); None if it does not count as
-    mass."""
+    """The inertia of one <geom> (with its defaults) in the body's frame; None if it counts as no mass."""
     low, high = settings.inertiagrouprange
     if not low <= geom.number("group", 0.0) <= high:
         return None

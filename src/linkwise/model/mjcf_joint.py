@@ -41,8 +41,7 @@ ATTRIBUTES = (
 
 @dataclass(frozen=True)
 class MjcfJoint:
-    """``anchor`` [m] and ``axis`` are in the body's frame; ``ref`` is the coordinate of the pose that the
-    file draws."""
+    """``anchor`` [m] and ``axis`` are in the body's frame; ``ref`` is q in the pose that the file draws."""
 
     type: str
     axis: tuple[float, float, float]

@@ -52,7 +52,7 @@ class Settings:
             return Transform.from_quaternion((0, 0, 0), quaternion).rotation
         if key == "axisangle":
             *axis, angle = element.numbers("axisangle", 4)
-            return Transform.about(unit(element, key, axis), self.angle(angle)).rotation
+            return Transform.about(unit(element, key, axis).tolist(), self.angle(angle)).rotation
         if key == "zaxis":
             return from_z_to(unit(element, key, element.numbers("zaxis", 3)))
         if key == "xyaxes":
@@ -69,8 +69,7 @@ class Settings:
 
 
 def read_settings(root: Element) -> Settings:
-    """From all <compiler> and <option> elements; what would change the dynamics and is not understood is
-    refused."""
+    """From all <compiler> and <option> elements; what changes the dynamics and is not known is refused."""
     settings = Settings()
     for section in root:
         if section.tag == "compiler":
@@ -137,8 +136,7 @@ def flag(element: Element, key: str, default: bool) -> bool:
 
 
 def unit(element: Element, key: str, vector: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The direction of a vector; one without direction is an error. A unit vector stays as it is, to the last
-    bit."""
+    """The direction of a vector that must have one. A unit vector stays as it is, to the last bit."""
     v = np.array(vector, dtype=float)
     length = float(np.linalg.norm(v))
     if length < 1e-10:
@@ -152,4 +150,4 @@ def from_z_to(direction: np.ndarray) -> np.ndarray:
     sine = float(np.linalg.norm(across))
     if sine < 1e-10:
         return np.eye(3) if direction[2] > 0 else turn(0, np.pi)
-    return Transform.about(across / sine, float(np.arctan2(sine, direction[2]))).rotation
+    return Transform.about((across / sine).tolist(), float(np.arctan2(sine, direction[2]))).rotation

@@ -179,7 +179,8 @@ class Model:
     def __setattr__(self, name, value):
         raise AttributeError("robots are immutable; use with_parameters, with_payload, with_gravity or lock")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, name):
+        self.__setattr__(name, None)
 
     def __repr__(self):
         return f"<{type(self).__name__} {self.name!r}: {self.dof} joints>"

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+Numbers = Sequence[float] | np.ndarray
+
 
 @dataclass(frozen=True, eq=False)
 class Transform:
@@ -29,13 +31,13 @@ class Transform:
         return cls(np.eye(3), np.zeros(3))
 
     @classmethod
-    def from_rpy(cls, xyz: Sequence[float] = (0, 0, 0), rpy: Sequence[float] = (0, 0, 0)) -> Transform:
+    def from_rpy(cls, xyz: Numbers = (0, 0, 0), rpy: Numbers = (0, 0, 0)) -> Transform:
         """URDF's origin: fixed-axis roll, pitch, yaw [rad] = Rz(yaw)·Ry(pitch)·Rx(roll)."""
         roll, pitch, yaw = rpy
         return cls(turn(2, yaw) @ turn(1, pitch) @ turn(0, roll), np.asarray(xyz, dtype=float))
 
     @classmethod
-    def from_quaternion(cls, xyz: Sequence[float], wxyz: Sequence[float]) -> Transform:
+    def from_quaternion(cls, xyz: Numbers, wxyz: Numbers) -> Transform:
         """From a quaternion (w, x, y, z) of any length; exact where it says a right angle, as (1, 1, 0, 0) does."""
         w, x, y, z = (float(c) for c in wxyz)
         rotation = np.array(
@@ -48,11 +50,11 @@ class Transform:
         return cls(rotation / (w * w + x * x + y * y + z * z), np.asarray(xyz, dtype=float))
 
     @classmethod
-    def along(cls, axis: Sequence[float], distance: float) -> Transform:
+    def along(cls, axis: Numbers, distance: float) -> Transform:
         return cls(np.eye(3), distance * np.asarray(axis, dtype=float))
 
     @classmethod
-    def about(cls, axis: Sequence[float], angle: float) -> Transform:
+    def about(cls, axis: Numbers, angle: float) -> Transform:
         """A turn about a unit axis through the origin [rad]."""
         x, y, z = axis
         K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
@@ -67,8 +69,8 @@ class Transform:
     @property
     def rpy(self) -> np.ndarray:
         """Roll, pitch, yaw [rad] such that ``from_rpy`` gives this rotation back."""
-        # yaw first, then the other two of the matrix turned back by it: accurate in gimbal lock too, where yaw is
-        # arbitrary and roll makes up for it
+        # yaw first, then the other two of the matrix turned back by it: accurate in gimbal lock too, where yaw
+        # is arbitrary and roll makes up for it
         R = self.rotation
         yaw = math.atan2(R[1, 0], R[0, 0])
         c, s = cosine(yaw), sine(yaw)
@@ -102,7 +104,7 @@ def _quarters(angle: float) -> int | None:
     if not math.isfinite(angle):
         raise ValueError(f"angle: expected a finite number [rad], got {angle!r}")
     quarters = angle / (math.pi / 2)
-    # beyond a few turns a rounded multiple of pi/2 is no right angle, and beyond 2**53 every quotient is whole
+    # beyond some turns a rounded multiple of pi/2 is no right angle; beyond 2**53 every quotient is whole
     return round(quarters) if abs(quarters) <= 64 and quarters == round(quarters) else None
 
 

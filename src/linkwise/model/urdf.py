@@ -1,25 +1,27 @@
 """URDF files as they are found in the wild, read into a ``Model``.
 
-What is read: links with their ``<inertial>``; joints with origin, axis, limits, dynamics and mimic. Everything else
-(visual, collision, material, gazebo, transmission, sensor ...) is passed over: no mesh or ``package://`` path is ever opened.
+What is read: links with their ``<inertial>``; joints with origin, axis, limits, dynamics and mimic.
+Everything else (visual, collision, material, gazebo, transmission, sensor ...) is passed over: no mesh or
+``package://`` path is ever opened.
 
 Where the format leaves room, or files break it in ways whose meaning is clear:
 
-- a joint without ``<axis>`` turns about (1, 0, 0); axes of other lengths are normalised; a zero axis is an error,
-  except on a fixed joint, which has none;
+- a joint without ``<axis>`` turns about (1, 0, 0); axes of other lengths are normalised; a zero axis is an
+  error, except on a fixed joint, which has none;
 - ``damping`` is the viscous friction, ``friction`` the Coulomb friction in both directions;
-- a ``<mimic>`` joint keeps a coordinate of its own, and the relation is data (as in Pinocchio); a relation to a joint
-  that is not there is dropped, with a warning;
-- a link without ``<inertial>`` has no mass; an ``<inertial>`` without ``<inertia>`` is a point mass, and an empty one
-  is nothing at all, both with a warning;
-- ``lower`` and ``upper`` both left out, or ``lower`` > ``upper`` (PyBullet's idiom, with a warning), mean no limit;
-  one of them left out is zero, as the format says; the largest double, which Pinocchio uses for "no limit", is infinity;
+- a ``<mimic>`` joint keeps a coordinate of its own, and the relation is data (as in Pinocchio); a relation to
+  a joint that is not there is dropped, with a warning;
+- a link without ``<inertial>`` has no mass; an ``<inertial>`` without ``<inertia>`` is a point mass, and an
+  empty one is nothing at all, both with a warning;
+- ``lower`` and ``upper`` both left out, or ``lower`` > ``upper`` (PyBullet's idiom, with a warning), mean no
+  limit; one of them left out is zero, as the format says; the largest double, which Pinocchio uses for "no
+  limit", is infinity;
 - ``quat_xyzw`` counts in files of version 1.1 and 1.2;
 - a robot without a name is called after its file, with a warning;
 - of an element that may stand once and stands twice the first counts, with a warning.
 
-Numbers must be plain decimals; unexpanded xacro is an error where a value depends on it. Only joints with one degree of
-freedom are supported: ``floating``, ``planar`` and others are errors.
+Numbers must be plain decimals; unexpanded xacro is an error where a value depends on it. Only joints with one
+degree of freedom are supported: ``floating``, ``planar`` and others are errors.
 
 ``linkwise:`` elements carry what URDF has no words for: see ``urdf_writer``.
 """
@@ -94,7 +96,7 @@ def _robot_name(root: Element) -> str:
     return derived
 
 
-# -- links -----------------------------------------------------------------------------------------------------------------
+# -- links --------------------------------------------------------------------------------------------------
 
 
 def _read_link(element: Element, context: _Context) -> Link:
@@ -135,7 +137,7 @@ def _read_origin(owner: Element, context: _Context) -> Transform:
         return Transform.identity()
     xyz = (0.0, 0.0, 0.0) if origin.get("xyz") is None else origin.numbers("xyz", 3)
     rpy = (0.0, 0.0, 0.0) if origin.get("rpy") is None else origin.numbers("rpy", 3)
-    if origin.get("quat_xyzw") is None or not context.quaternions and origin.get("rpy") is not None:
+    if origin.get("quat_xyzw") is None or (not context.quaternions and origin.get("rpy") is not None):
         return Transform.from_rpy(xyz, rpy)
     if not context.quaternions:
         raise origin.error('quat_xyzw needs <robot version="1.1"> or later; older readers would ignore it')
@@ -147,7 +149,7 @@ def _read_origin(owner: Element, context: _Context) -> Transform:
     return Transform.from_quaternion(xyz, (w, x, y, z))
 
 
-# -- joints ----------------------------------------------------------------------------------------------------------------
+# -- joints -------------------------------------------------------------------------------------------------
 
 
 def _read_joint(element: Element, context: _Context) -> Joint:
@@ -155,7 +157,8 @@ def _read_joint(element: Element, context: _Context) -> Joint:
     kind = element.text_of("type")
     if kind not in JOINT_TYPES:
         raise element.error(
-            f"type {kind!r} is not supported, only joints with one degree of freedom or none: {', '.join(JOINT_TYPES)}"
+            f"type {kind!r} is not supported, only joints with one degree of freedom or none: "
+            f"{', '.join(JOINT_TYPES)}"
         )
     _refuse_xacro(element)
     ends = []
@@ -200,7 +203,7 @@ def _read_limits(joint: Element, kind: str) -> Limits:
         return Limits()
     velocity = _unlimited(limit.number("velocity", math.inf))
     effort = _unlimited(limit.number("effort", math.inf))
-    if kind == "continuous" or limit.get("lower") is None and limit.get("upper") is None:
+    if kind == "continuous" or (limit.get("lower") is None and limit.get("upper") is None):
         return Limits(velocity=velocity, effort=effort)
     lower, upper = _unlimited(limit.number("lower", 0.0)), _unlimited(limit.number("upper", 0.0))
     if lower > upper:
@@ -232,7 +235,7 @@ def _read_mimic(joint: Element, context: _Context) -> Mimic | None:
     return Mimic(followed, mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))
 
 
-# -- names and xacro -------------------------------------------------------------------------------------------------------
+# -- names and xacro ----------------------------------------------------------------------------------------
 
 
 def _name(element: Element, attribute: str) -> str:

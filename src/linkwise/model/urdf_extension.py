@@ -1,14 +1,15 @@
 """What URDF has no words for, as ``linkwise:`` elements that other readers pass over.
 
-| element | inside | attributes |
-|---|---|---|
-| ``linkwise:robot`` | ``robot`` | ``gravity`` (3 numbers [m/s²]), ``reduced`` (``true``: a set of base parameters) |
-| ``linkwise:frame`` | ``robot`` | ``name``, ``link``, ``xyz`` [m], ``rotation`` (9 numbers, row by row) |
-| ``linkwise:joint`` | ``joint`` | ``rotor_inertia``, ``coulomb_forward``, ``coulomb_backward``, ``axis``, ``rotation`` |
-| ``linkwise:inertia`` | ``link`` | ``parameters``: the ten of the link, about its origin, in the order of ``LABELS`` |
+- In ``<robot>``: ``<linkwise:robot>`` with ``gravity`` (3 numbers [m/s²]) and ``reduced`` (``true``: a set of
+  base parameters), and any number of ``<linkwise:frame>`` with ``name``, ``link``, ``xyz`` [m] and ``rotation``
+  (9 numbers, row by row).
+- In ``<joint>``: ``<linkwise:joint>`` with ``rotor_inertia``, ``coulomb_forward``, ``coulomb_backward``,
+  ``axis`` and ``rotation``.
+- In ``<link>``: ``<linkwise:inertia>`` with ``parameters``: the ten of the link, in the order of ``LABELS``.
 
-``axis``, ``rotation`` and ``parameters`` only repeat, to the last bit, what standard elements say with round-off. Someone
-may have edited those by hand: where the two disagree the standard elements count, and a warning says so.
+``axis``, ``rotation`` and ``parameters`` only repeat, to the last bit, what standard elements say with
+round-off. Someone may have edited those by hand: where the two disagree the standard elements count, and a
+warning says so.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ def read_robot(root: Element) -> dict:
 
 def _read_frame(element: Element) -> Frame:
     rotation = _rotation(element)
-    if not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=AGREEMENT) or np.linalg.det(rotation) < 0:
+    if (
+        not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=AGREEMENT)
+        or np.linalg.det(rotation) < 0
+    ):
         raise element.error(f'rotation="{element.get("rotation")}" is no rotation matrix')
     pose = Transform(rotation, np.array(element.numbers("xyz", 3)))
     return Frame(element.text_of("name"), element.text_of("link"), pose)
@@ -69,7 +73,10 @@ def read_joint(element: Element, joint: Joint) -> Joint:
     return replace(
         joint,
         rotor_inertia=extra.number("rotor_inertia", 0.0),
-        coulomb_friction=(extra.number("coulomb_forward", forward), extra.number("coulomb_backward", backward)),
+        coulomb_friction=(
+            extra.number("coulomb_forward", forward),
+            extra.number("coulomb_backward", backward),
+        ),
     )
 
 
@@ -103,5 +110,7 @@ def _rotation(element: Element) -> np.ndarray:
 def _agrees(element: Element, what: str, exact: np.ndarray, standard: np.ndarray, scale: float) -> bool:
     agree = bool(np.abs(exact - standard).max() <= AGREEMENT * scale)
     if not agree:
-        element.warn(f"its {what} disagree with the standard elements, which count; were they edited by hand?")
+        element.warn(
+            f"its {what} disagree with the standard elements, which count; were they edited by hand?"
+        )
     return agree

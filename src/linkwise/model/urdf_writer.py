@@ -1,13 +1,14 @@
 """A ``Model`` as URDF text that gives the same robot back, to the last bit.
 
-Numbers are written with as many digits as a double needs. Standard elements say everything they can, so that any reader
-gets the robot to round-off; what URDF has no words for (rotor inertia, friction that differs by direction, gravity, named
-frames) and the last bits that its words cannot hold go into ``linkwise:`` elements, which other readers pass over: see
-``urdf_extension``. "No limit" is written as the largest double, as Pinocchio does.
+Numbers are written with as many digits as a double needs. Standard elements say everything they can, so that
+any reader gets the robot to round-off; what URDF has no words for (rotor inertia, friction that differs by
+direction, gravity, named frames) and the last bits that its words cannot hold go into ``linkwise:`` elements,
+which other readers pass over: see ``urdf_extension``. "No limit" is written as the largest double, as
+Pinocchio does.
 
-Not kept, as it has no effect: position limits of a continuous joint; axis, limits and friction of a fixed joint; a mimic
-relation to a joint that does not move. Not possible: a link with a first moment but no mass, found in sets of base
-parameters, which URDF cannot express; such a robot must be saved as TOML.
+Not kept, as it has no effect: position limits of a continuous joint; axis, limits and friction of a fixed
+joint; a mimic relation to a joint that does not move. Not possible: a link with a first moment but no mass,
+found in sets of base parameters, which URDF cannot express; such a robot must be saved as TOML.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def write_urdf(model: Model) -> str:
     return "\n".join(lines) + "\n"
 
 
-# -- links -----------------------------------------------------------------------------------------------------------------
+# -- links --------------------------------------------------------------------------------------------------
 
 
 def _link_lines(link: Link) -> list[str]:
@@ -63,7 +64,11 @@ def _link_lines(link: Link) -> list[str]:
         "    <inertial>",
         _element("origin", indent=3, xyz=_numbers(com), rpy="0 0 0"),
         _element("mass", indent=3, value=repr(mass)),
-        _element("inertia", indent=3, **dict(zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), map(repr, moments), strict=True))),
+        _element(
+            "inertia",
+            indent=3,
+            **dict(zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), map(repr, moments), strict=True)),
+        ),
         "    </inertial>",
     ]
     if _bits(Inertia.from_com(mass, com, moments).parameters) != _bits(link.inertia.parameters):
@@ -72,12 +77,12 @@ def _link_lines(link: Link) -> list[str]:
 
 
 def _about_com(link: Link) -> tuple[float, tuple[float, ...], tuple[float, ...]]:
-    """Mass, centre of mass and moments about it, such that reading them gives the parameters back to round-off."""
+    """Mass, centre of mass and moments about it; reading them gives the parameters back to round-off."""
     inertia = link.inertia
     if inertia.mass == 0 and any(inertia.first_moment):
         raise ModelError(
-            f"link {link.name!r}: it has a first moment {inertia.first_moment} but no mass, which URDF cannot express; "
-            "save the robot as .toml"
+            f"link {link.name!r}: it has a first moment {inertia.first_moment} but no mass, which URDF cannot "
+            "express; save the robot as .toml"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         com = inertia.com
@@ -86,13 +91,13 @@ def _about_com(link: Link) -> tuple[float, tuple[float, ...], tuple[float, ...]]
         moments = np.array(inertia.inertia_about_origin) - added
     if not (np.isfinite(com).all() and np.isfinite(moments).all()):
         raise ModelError(
-            f"link {link.name!r}: mass {inertia.mass!r} with first moment {inertia.first_moment} has no finite centre "
-            "of mass, which URDF needs; save the robot as .toml"
+            f"link {link.name!r}: mass {inertia.mass!r} with first moment {inertia.first_moment} has no finite "
+            "centre of mass, which URDF needs; save the robot as .toml"
         )
     return inertia.mass, tuple(com.tolist()), tuple(moments.tolist())
 
 
-# -- joints ----------------------------------------------------------------------------------------------------------------
+# -- joints -------------------------------------------------------------------------------------------------
 
 
 def _joint_lines(joint: Joint, model: Model) -> list[str]:
@@ -141,7 +146,7 @@ def _frame_line(frame: Frame) -> str:
     return _element(PREFIX + "frame", indent=1, name=frame.name, link=frame.link, **place)
 
 
-# -- text ------------------------------------------------------------------------------------------------------------------
+# -- text ---------------------------------------------------------------------------------------------------
 
 
 def _element(tag: str, *, indent: int = 2, **attributes: str) -> str:

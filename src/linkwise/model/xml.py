@@ -1,10 +1,12 @@
 """XML as it is found in the wild, read so that a file cannot do harm.
 
-The parser is defusedxml's: a file that declares a document type or an entity, or that refers to another file, is
-refused, and nothing but the given bytes is ever read. Size, depth and number of elements are limited. Namespaces are not
-resolved: ``xacro:macro`` is just a name, whether or not the prefix is declared, as in the parsers of the robotics world.
+The parser is defusedxml's: a file that declares a document type or an entity, or that refers to another file,
+is refused, and nothing but the given bytes is ever read. Size, depth and number of elements are limited.
+Namespaces are not resolved: ``xacro:macro`` is just a name, whether or not the prefix is declared, as in the
+parsers of the robotics world.
 
-Four faults are common in robot files, and other tools do not mind them. They are repaired, each with a ``ModelWarning``:
+Four faults are common in robot files, and other tools do not mind them. They are repaired, each with a
+``ModelWarning``:
 
 - white space or comments before the ``<?xml ...?>`` declaration;
 - the declaration ``<?xml verison="1.0"?>``;
@@ -17,8 +19,8 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 from xml.etree import ElementTree
 from xml.sax import SAXParseException
 from xml.sax.handler import ContentHandler
@@ -43,6 +45,10 @@ class Element(ElementTree.Element):
         super().__init__(tag, attributes)
         self.where, self.line, self.parent = where, line, parent
 
+    if TYPE_CHECKING:  # what this parser builds has such children only
+
+        def __iter__(self) -> Iterator[Element]: ...
+
     def describe(self) -> str:
         """``<origin> of <joint name="elbow">``"""
         name = self.get("name")
@@ -51,7 +57,8 @@ class Element(ElementTree.Element):
         owner = self.parent
         while owner is not None and owner.get("name") is None:
             owner = owner.parent
-        if owner is None or owner.parent is None:  # the name of the whole robot does not help to find a place in it
+        # the name of the whole robot does not help to find a place in it
+        if owner is None or owner.parent is None:
             return f"<{self.tag}>"
         return f"<{self.tag}> of {owner.describe()}"
 
@@ -145,10 +152,15 @@ def _parse(data: bytes, where: str) -> Element:
     except SAXParseException as error:
         _refuse(error, builder, where)
     except DTDForbidden as error:
-        raise ModelError(f"{where}: it declares a document type (<!DOCTYPE {error.name}>), which is not allowed") from error
+        raise ModelError(
+            f"{where}: it declares a document type (<!DOCTYPE {error.name}>), which is not allowed"
+        ) from error
     except DefusedXmlException as error:
         raise ModelError(f"{where}: it declares or uses an entity, which is not allowed ({error})") from error
-    except (LookupError, ValueError) as error:  # an encoding that Python does not know, or cannot give to the parser
+    except (
+        LookupError,
+        ValueError,
+    ) as error:  # an encoding that Python does not know, or cannot give to the parser
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{where}: not well-formed XML: {error}") from error
@@ -196,7 +208,7 @@ class _Builder(ContentHandler):
         self._depth -= 1
 
 
-# -- repairs: each gives the bytes back with the same lines ---------------------------------------------------------------
+# -- repairs: each gives the bytes back with the same lines -------------------------------------------------
 
 # By hand and not by one regular expression: a hostile file must not be able to make the search quadratic.
 
@@ -205,7 +217,7 @@ _ENCODING = re.compile(rb"\sencoding\s*=\s*[\"']([^\"']{0,40})[\"']")
 
 
 def _declaration(data: bytes) -> tuple[int, int]:
-    """Where the <?xml ...?> declaration is, behind white space and comments if need be; (0, 0) without one."""
+    """Where the <?xml ...?> declaration is, behind white space and comments if need be; else (0, 0)."""
     start = len(_BOM) if data.startswith(_BOM) else 0
     while True:
         start += len(data[start : start + 4096]) - len(data[start : start + 4096].lstrip())

@@ -1,6 +1,6 @@
 """MuJoCo: inverse dynamics by ``mj_inverse``, forward by ``mj_forward``, the mass matrix by ``mj_fullM``.
 
-Contacts, limits, friction loss and damping are switched off. Files that name meshes which are not there are read
+Contacts, limits, actuators, friction loss, springs and damping are switched off. Files that name meshes which are not there are read
 without their geoms; inertias that are stated in the file stay.
 """
 
@@ -57,7 +57,8 @@ class MuJoCo(Peer):
             self.order = np.array([names.index(name) for name in robot.joint_names], dtype=int)
         else:  # joints without names, read in the order of the file
             self.order = np.arange(robot.dof)
-        model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+        off = mujoco.mjtDisableBit
+        model.opt.disableflags |= int(off.mjDSBL_CONSTRAINT) | int(off.mjDSBL_ACTUATION)
         model.opt.gravity[:] = robot.gravity
         model.dof_damping[:] = 0.0
         model.jnt_stiffness[:] = 0.0

@@ -88,7 +88,8 @@ def module(program: Program | SweptProgram, width: int) -> str:
     parts = [intrinsics(lanes)]
     if width > 1:
         parts.append(_COPY_ROWS.format(scalar=lanes.scalar, bytes=lanes.bytes, width=width))
-    parts.append("define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {\nentry:")
+    aligned = f"alignstack({min(64, width * lanes.bytes)}) " if width > 1 else ""  # for vectors kept on the stack
+    parts.append(f"define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {aligned}{{\nentry:")
     parts.extend(_Frame(program, lanes).lines())
     parts.append("}\n")
     if isinstance(program, SweptProgram):

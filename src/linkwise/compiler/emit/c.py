@@ -82,7 +82,7 @@ def source(
     and prints the outputs as hexadecimal floats. ``fma=False`` gives a variant without fused multiply-adds for
     processors that have none; its results differ in the last bits.
     """
-    name = identifier(function_name or program.name, _KEYWORDS)
+    name = identifier(program.name if function_name is None else function_name, _KEYWORDS)
     if not fma:
         program = unfused(program)
     dialect = _dialect(program.dtype, name)
@@ -105,7 +105,7 @@ def source(
     ]
     unused = [argument for argument in printer.arguments if f"{argument}[" not in text]
     body = [f"    (void){argument};" for argument in unused] + statements
-    parts.append("\n".join([_signature(program, name, printer, dialect, " restrict"), "{", *body, "}", ""]))
+    parts.append("\n".join([_signature(program, name, printer, dialect, "restrict"), "{", *body, "}", ""]))
     if main:
         parts.append(_main(program, name, printer, dialect))
     return "\n".join(parts)
@@ -142,21 +142,24 @@ def _includes(helpers: list[str], main: bool) -> str:
     return "".join(f"#include <{name}>\n" for name in sorted(names))
 
 
-def _signature(program: Program, name: str, printer: Printer, dialect: Dialect, qualifier: str) -> str:
-    """C declares an array argument by its length; an empty one has none."""
+def _signature(program: Program, name: str, printer: Printer, dialect: Dialect, qualifier: str = "") -> str:
+    """C declares an array argument by its length; an empty one is a pointer."""
     arguments = []
     for argument, size, constant in _arguments(program, printer):
-        length = f"[{qualifier.strip()} {size}]".replace("[ ", "[")
-        pointer = f"*{qualifier.strip()} {argument}".replace("* ", "*")
-        spelled = f"{argument}{length}" if size else pointer
+        inside = " ".join(filter(None, (qualifier, str(size))))
+        spelled = f"{argument}[{inside}]" if size else f"*{argument}"
         arguments.append(f"{'const ' if constant else ''}{dialect.real} {spelled}")
-    return f"void {name}({', '.join(arguments)})"
+    line = f"void {name}({', '.join(arguments) or 'void'})"
+    if len(line) <= 100:
+        return line
+    return f"void {name}(\n    " + ",\n    ".join(arguments) + ")"
 
 
 def _arguments(program: Program, printer: Printer) -> list[tuple[str, int, bool]]:
     """(name, number of scalars, is an input) in the order of the call."""
     sizes = [size for _, size in program.inputs] + [len(nodes) for nodes in program.values]
-    return [(name, size, k < len(program.inputs)) for k, (name, size) in enumerate(zip(printer.arguments, sizes, strict=True))]
+    inputs = len(program.inputs)
+    return [(name, size, k < inputs) for k, (name, size) in enumerate(zip(printer.arguments, sizes, strict=True))]
 
 
 def _comment(program: Program, name: str, printer: Printer, description: str) -> str:
@@ -194,7 +197,7 @@ def _header(program: Program, name: str, printer: Printer, dialect: Dialect, com
             'extern "C" {',
             "#endif",
             "",
-            _signature(program, name, printer, dialect, "") + ";",
+            _signature(program, name, printer, dialect) + ";",
             "",
             "#ifdef __cplusplus",
             "}",
@@ -231,5 +234,8 @@ def _main(program: Program, name: str, printer: Printer, dialect: Dialect) -> st
                 f"        for (int k = 0; k < {size}; ++k)",
                 f'            printf("%a ", (double){argument}[k]);',
             ]
-    lines += ['        printf("\\n");', "    }", "}", ""]
+    lines.append('        printf("\\n");')
+    if not any(size for _, size, constant in arguments if constant):
+        lines.append("        return 0;")
+    lines += ["    }", "}", ""]
     return "\n".join(lines)

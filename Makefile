@@ -1,0 +1,59 @@
+# Two commands set everything up from nothing but Python (3.11 or newer) and make, and use uv where it is present:
+#
+#   make demo    run the PUMA 560 experiment
+#   make test    run the tests
+#
+# Others: make lint, make types, make format, make bench, make clean.
+
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(shell command -v uv 2>/dev/null)
+
+ifeq ($(UV),)
+  INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+else
+  INSTALL = $(UV) pip install --quiet --python $(BIN)/python
+endif
+
+.PHONY: demo test lint types format bench clean
+
+demo: $(VENV)/.with-plot
+	@$(BIN)/linkwise demo
+
+test: $(VENV)/.with-test
+	@$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST)
+
+lint: $(VENV)/.with-dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+types: $(VENV)/.with-dev
+	@$(BIN)/basedpyright
+
+format: $(VENV)/.with-dev
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.with-test
+	@$(BIN)/linkwise bench
+
+clean:
+	rm -rf $(VENV) linkwise-demo .pytest_cache .ruff_cache .hypothesis
+
+# One mark per extra: installing again is needed only when pyproject.toml changes.
+$(VENV)/.with-%: pyproject.toml | $(BIN)/python
+	@echo "installing linkwise[$*] into $(VENV)"
+	@$(INSTALL) -e ".[$*]"
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("linkwise needs Python 3.11 or newer, this is " + sys.version.split()[0]) \
+	    if sys.version_info < (3, 11) else None'
+	@echo "making $(VENV)"
+ifeq ($(UV),)
+	@$(PYTHON) -m venv $(VENV)
+else
+	@$(UV) venv --quiet --python $(PYTHON) $(VENV)
+endif

@@ -1,0 +1,115 @@
+"""Counting operations: of one robot, and of the general arm that the papers count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from linkwise.cli.published import published
+
+if TYPE_CHECKING:
+    from linkwise.compiler.operations import Operations
+    from linkwise.functions import Function
+    from linkwise.robot import Robot
+
+USUAL = (
+    "inverse_dynamics",
+    "forward_dynamics",
+    "iterated_forward_dynamics",
+    "mass_matrix",
+    "inverse_mass_matrix",
+    "gravity_torques",
+    "mass_matrix + gravity_torques",
+    "velocity_torques",
+    "bias_torques",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """The counts of one algorithm. ``general`` is the same algorithm on a general arm with as many joints."""
+
+    function: str
+    algorithm: str
+    own: Operations
+    general: Operations | None
+    printed: list[tuple[str, int, int]]
+    iterations: int = 0  # how many passes of its loop are in the totals
+
+
+def functions(names: Sequence[str] | None = None) -> list[Function]:
+    """The functions to count, by name; None: the usual ones."""
+    from linkwise.functions import FUNCTIONS, Function, function_named
+
+    def together(setting, q):
+        each = [FUNCTIONS[name].algorithms["compound_link"](setting, q=q) for name in ("mass_matrix", "gravity_torques")]
+        return tuple(each)
+
+    both = Function(
+        "mass_matrix + gravity_torques",
+        ("q",),
+        lambda model: {"mass_matrix": (model.dof, model.dof), "tau": (model.dof,)},
+        {"compound_link": together},
+        "what changes slowly, as Izaguirre's background task has it",
+    )
+    wanted = USUAL if names is None else names
+    return [both if name == both.name else function_named(name) for name in wanted]
+
+
+def count(robot: Robot, function: Function, algorithm: str, friction: bool = True) -> Operations | None:
+    """The operations of one algorithm; None if the robot is too large for one straight program."""
+    from linkwise.functions import Setting
+    from linkwise.kernels import is_straight, kernel
+
+    frame = robot.leaf_names[0] if function.name in ("pose", "jacobian", "velocity") else None
+    setting = Setting(robot, friction=friction, frame=frame)
+    return kernel(function, setting, algorithm).operations if is_straight(function, setting) else None
+
+
+def rows(robot: Robot, names: Sequence[str] | None, friction: bool = True) -> Iterator[Row]:
+    """The counts of every algorithm of these functions."""
+    from linkwise.loading import general_chain
+
+    chosen = functions(names)
+    axes = axes_of(robot)
+    general = general_chain(robot.dof, twists=axes, base_offsets=False) if axes is not None else None
+    for function in chosen:
+        for algorithm in function.algorithms:
+            own = count(robot, function, algorithm, friction)
+            if own is None:
+                continue
+            loops = robot.dof if own.per_iteration is not None else 0
+            like = count(general, function, algorithm) if general is not None else None
+            name = "forward_dynamics" if function.name == "iterated_forward_dynamics" else function.name
+            printed = published(name, algorithm, axes, robot.dof, robot.name) if axes is not None else []
+            yield Row(name, algorithm, own, like, printed, loops)
+
+
+def totals(operations: Operations, iterations: int = 0) -> tuple[int, int, int]:
+    """(multiplications, additions, divisions), with so many passes of the loop."""
+    once = operations.per_iteration
+    counts = (operations.multiplications, operations.additions, operations.divisions)
+    if once is None or not iterations:
+        return counts
+    loop = (once.multiplications, once.additions, once.divisions)
+    multiplications, additions, divisions = (a + iterations * b for a, b in zip(counts, loop, strict=True))
+    return multiplications, additions, divisions
+
+
+def axes_of(robot: Robot) -> str | None:
+    """"perpendicular" or "general" for a chain of revolute joints, as the papers tell arms apart; None for others."""
+    from linkwise.model import Transform
+
+    joints = robot.moving_joints
+    if not joints or not all(joint.revolute for joint in joints):
+        return None
+    if any(robot.carrier(joint.parent)[0] != k - 1 for k, joint in enumerate(joints)):
+        return None
+    placed = {robot.base: Transform.identity()}
+    for joint in robot.joints:
+        placed[joint.child] = placed[joint.parent] @ joint.origin
+    directions = [placed[joint.child].rotation @ joint.axis for joint in joints]
+    cosines = [abs(float(a @ b)) for a, b in zip(directions, directions[1:], strict=False)]
+    plain = all(cosine < 1e-9 or cosine > 1 - 1e-9 for cosine in cosines)
+    return "perpendicular" if plain else "general"

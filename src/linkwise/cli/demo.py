@@ -1,0 +1,154 @@
+"""``linkwise demo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+
+from linkwise.cli import columns
+from linkwise.cli.options import json_option
+from linkwise.cli.output import Table, number, progress, say, say_json, show
+
+if TYPE_CHECKING:
+    from linkwise.cli.counting import Row
+    from linkwise.cli.experiment import Experiment
+
+COUNTED = ("inverse_dynamics", "forward_dynamics", "iterated_forward_dynamics")
+
+
+@click.command("demo")
+@click.option("--out", metavar="DIR", default="linkwise-demo", show_default=True, help="Folder for the table and the plot.")
+@json_option
+def command(out: str, as_json: bool) -> None:
+    """Run Kozłowski's PUMA 560 experiment of 1990 end to end.
+
+    All six joints move for 4 s along quintics, 300 points. Torques by every inverse-dynamics algorithm; accelerations
+    back from them by every forward-dynamics algorithm; operation counts beside the papers'. Writes the torques as a
+    table (torques.csv) and, where matplotlib is installed, a plot (torques.png).
+
+    \b
+    Example:
+      linkwise demo
+      linkwise demo --out results --json
+    """
+    from linkwise.cli import experiment
+    from linkwise.cli.counting import rows
+
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    with progress("PUMA 560", 16) as advance:
+        done = experiment.run(advance)
+        counted = []
+        for row in rows(done.robot, COUNTED, friction=False):
+            counted.append(row)
+            advance()
+    table = folder / "torques.csv"
+    motion = done.motion
+    columns.write(
+        str(table),
+        {"t": motion.t}
+        | columns.named("q", motion.q)
+        | columns.named("qd", motion.qd)
+        | columns.named("qdd", motion.qdd)
+        | columns.named("tau", done.tau),
+    )
+    plot = _plot(done, folder / "torques.png")
+    if as_json:
+        say_json(_facts(done, counted, table, plot))
+        return
+    _show(done, counted)
+    say(f"torques written to {table}")
+    say(f"plot written to {plot}" if plot else "no plot: matplotlib is not installed (pip install linkwise[plot])")
+
+
+def _plot(done: Experiment, path: Path) -> Path | None:
+    try:
+        from linkwise.cli import plot
+    except ImportError:
+        return None
+    with columns.replacing(path) as aside:
+        plot.experiment(done, aside)
+    return path
+
+
+def _show(done: Experiment, counted: list[Row]) -> None:
+    from linkwise.cli.experiment import RANGES, RATES_OF_1990
+
+    lines = []
+    for k, (joint, (first, last)) in enumerate(zip(done.robot.moving_joints, RANGES, strict=True)):
+        torque = done.tau[:, k]
+        lines.append(
+            [joint.name, str(done.robot.dof - k), f"{first}°", f"{last}°", number(float(np.abs(done.motion.qd[:, k]).max()))]
+            + [number(float(np.abs(torque).max())), number(float(np.sqrt(np.mean(torque**2))))]
+        )
+    names = ["joint", ">in the paper", ">from", ">to", ">top speed [rad/s]", ">largest torque [N·m]", ">rms [N·m]"]
+    show(Table("PUMA 560 (Kozłowski 1990, section 5): quintic moves, 4 s, 300 points, no friction", names, lines))
+
+    lines = [
+        [each.function, each.algorithm, f"{each.error:.1e}", "" if each.residual is None else f"{each.residual:.1e}"]
+        for each in done.judged
+    ]
+    notes = [
+        "inverse dynamics: torques against newton_euler; forward dynamics: accelerations against those of the motion;",
+        "residual: ‖ID(q̈) − τ‖ / (‖τ‖ + ‖b‖ + ‖M‖‖q̈‖), worst of the points",
+    ]
+    show(Table("Every algorithm", ["function", "algorithm", ">relative difference", ">residual"], lines, notes))
+
+    show(_count_table(done, counted))
+    lines = [
+        [function, f"{rate:,.0f}".replace(",", " "), f"{RATES_OF_1990[function]:.0f}"]
+        for function, rate in done.rates.items()
+    ]
+    then = "1990: Turbo Pascal on a PC with an 80386 and 80387"
+    show(Table("Evaluations per second, one thread, all points in one call", ["function", ">here", ">1990"], lines, [then]))
+
+
+def _count_table(done: Experiment, counted: list[Row]) -> Table:
+    from linkwise.cli.counting import totals
+
+    lines = []
+    for row in counted:
+        own = totals(row.own, row.iterations)
+        like = totals(row.general, row.iterations) if row.general is not None else None
+        lines.append(
+            [row.function, row.algorithm, f"{own[0] + own[2]}/{own[1]}", "" if like is None else f"{like[0] + like[2]}/{like[1]}"]
+            + ["; ".join(f"{m}/{a} {source}" for source, m, a in row.printed)]
+        )
+    notes = [
+        "multiplications and divisions / additions, without sin and cos; conjugate gradients: 6 iterations;",
+        "general arm: 6 revolute joints, axes parallel or perpendicular, all offsets, ten parameters per link",
+    ]
+    names = ["function", "algorithm", ">PUMA 560", ">general arm", "published for the general arm"]
+    return Table("Operations", names, lines, notes)
+
+
+def _facts(done: Experiment, counted: list[Row], table: Path, plot: Path | None) -> dict:
+    from linkwise.cli.counting import totals
+
+    return {
+        "robot": done.robot.name,
+        "joints": done.robot.joint_names,
+        "points": len(done.tau),
+        "largest_torque": np.abs(done.tau).max(axis=0),
+        "algorithms": [
+            {"function": e.function, "algorithm": e.algorithm, "relative_difference": e.error, "residual": e.residual}
+            for e in done.judged
+        ],
+        "operations": [
+            {
+                "function": row.function,
+                "algorithm": row.algorithm,
+                "iterations": row.iterations,
+                "multiplications_additions_divisions": totals(row.own, row.iterations),
+                "general_arm": None if row.general is None else totals(row.general, row.iterations),
+                "published": [{"source": s, "multiplications": m, "additions": a} for s, m, a in row.printed],
+            }
+            for row in counted
+        ],
+        "evaluations_per_second": done.rates,
+        "torques": str(table),
+        "plot": None if plot is None else str(plot),
+    }

@@ -1,0 +1,116 @@
+"""``linkwise operations``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from linkwise.cli.counting import Row, axes_of, rows, totals
+from linkwise.cli.options import json_option, load_robot, robot_argument
+from linkwise.cli.output import Table, progress, say_json, show
+from linkwise.errors import LinkwiseError
+
+
+@click.command("operations")
+@robot_argument
+@click.option("--function", "names", multiple=True, metavar="NAME", help="Count this function only; may be repeated.")
+@click.option("--stages", is_flag=True, help="Split the counts by the passes of each algorithm.")
+@click.option("--no-friction", is_flag=True, help="Leave friction out.")
+@json_option
+def command(robot: str, gravity, lock, names: tuple[str, ...], stages: bool, no_friction: bool, as_json: bool) -> None:
+    """Count the operations of every algorithm on this robot, beside the published counts.
+
+    A multiplication or addition counts even by a constant; a change of sign is free; what depends on constants alone is
+    folded. Papers count a general arm, so the same count of a general arm with as many joints stands beside theirs.
+
+    \b
+    Example:
+      linkwise operations puma560
+      linkwise operations arm.urdf --function inverse_dynamics --stages
+    """
+    loaded = load_robot(robot, gravity, lock)
+    counted = []
+    with progress("counting", 20) as advance:
+        for row in rows(loaded, names or None, not no_friction):
+            counted.append(row)
+            advance()
+    if not counted:
+        raise LinkwiseError(f"{loaded.name} has {loaded.dof} joints: there is no straight-line code to count")
+    if as_json:
+        say_json({"robot": loaded.name, "axes": axes_of(loaded), "counts": [_plain(row) for row in counted]})
+        return
+    show(_table(loaded, counted))
+    if stages:
+        for row in counted:
+            show(_stage_table(row))
+
+
+def _table(robot, counted: list[Row]) -> Table:
+    axes = axes_of(robot)
+    columns = ["function", "algorithm", ">×", ">+", ">÷", ">sin/cos"]
+    if axes is not None:
+        columns += [">general arm ×/+", "published ×/+"]
+    lines = []
+    for row in counted:
+        multiplications, additions, divisions = totals(row.own, row.iterations)
+        cells = [row.function, row.algorithm, str(multiplications), str(additions), str(divisions)]
+        cells.append(str(row.own.trigonometric))
+        if axes is not None:
+            cells += [_beside(row), "; ".join(f"{m}/{a} {source}" for source, m, a in row.printed)]
+        lines.append(cells)
+    notes = []
+    if any(row.iterations for row in counted):
+        notes.append(f"conjugate gradients: {robot.dof} iterations")
+    if axes is not None:
+        notes.append(f"general arm: {robot.dof} revolute joints, {_AXES[axes]}, all offsets, ten parameters per link;")
+        notes.append("its divisions are among the multiplications, as in the papers, and sin and cos are not counted")
+    return Table(f"Operations for {robot.name}", columns, lines, notes)
+
+
+_AXES = {"general": "any twist angles", "perpendicular": "axes parallel or perpendicular"}
+
+
+def _beside(row: Row) -> str:
+    """The general arm, divisions among the multiplications."""
+    if row.general is None:
+        return ""
+    multiplications, additions, divisions = totals(row.general, row.iterations)
+    return f"{multiplications + divisions}/{additions}"
+
+
+def _stage_table(row: Row) -> Table:
+    lines = [
+        [name or "the rest", str(part.multiplications), str(part.additions), str(part.divisions), str(part.trigonometric)]
+        for name, part in row.own.by_stage.items()
+    ]
+    loop = row.own.per_iteration
+    if loop is not None:
+        lines.append(["each iteration", *map(str, (loop.multiplications, loop.additions, loop.divisions, loop.trigonometric))])
+    return Table(f"{row.function}, {row.algorithm}", ["stage", ">×", ">+", ">÷", ">sin/cos"], lines)
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    return {
+        "function": row.function,
+        "algorithm": row.algorithm,
+        "iterations": row.iterations,
+        **_counts(row.own),
+        "general_arm": None if row.general is None else _counts(row.general),
+        "published": [{"source": source, "multiplications": m, "additions": a} for source, m, a in row.printed],
+    }
+
+
+def _counts(operations) -> dict[str, Any]:
+    loop = operations.per_iteration
+    return {
+        "multiplications": operations.multiplications,
+        "additions": operations.additions,
+        "divisions": operations.divisions,
+        "trigonometric": operations.trigonometric,
+        "by_stage": {
+            name: {"multiplications": part.multiplications, "additions": part.additions, "divisions": part.divisions}
+            for name, part in operations.by_stage.items()
+        },
+        "per_iteration": None if loop is None else _counts(loop),
+    }

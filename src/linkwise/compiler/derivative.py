@@ -1,0 +1,137 @@
+"""Derivatives of a graph by its inputs, as more nodes of the same graph.
+
+Forward mode follows each input to the outputs, reverse mode each output back to the inputs; both only touch nodes that
+depend on the one and matter to the other. Which needs fewer operations depends on the function, so both are counted.
+Second derivatives are derivatives of derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkwise.compiler.graph import Graph, Node, reachable
+from linkwise.compiler.operations import count
+from linkwise.errors import TraceError
+
+Partials = list[tuple[Node, Node]]  # (argument, derivative by it)
+
+
+def jacobian(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:
+    """∂outputs/∂inputs, a row per output, in the mode that counts fewer operations."""
+    if not outputs or not inputs:
+        return [[] for _ in outputs]
+    modes = (forward(outputs, inputs), reverse(outputs, inputs))
+    return min(modes, key=lambda rows: count([node for row in rows for node in row]).total)
+
+
+def forward(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:
+    """One pass per input, from it to the outputs."""
+    graph = outputs[0].graph
+    nodes = reachable(outputs)
+    _refuse_loops(nodes)
+    columns = []
+    for by in inputs:
+        tangents: dict[int, Node] = {by.index: graph.one}
+        for node in nodes:
+            if node.index in tangents or not any(a.index in tangents for a in node.args):
+                continue
+            tangent = _tangent(graph, node, tangents)
+            if tangent is not graph.zero:
+                tangents[node.index] = tangent
+        columns.append([tangents.get(output.index, graph.zero) for output in outputs])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def reverse(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:
+    """One pass per output, back to the inputs."""
+    graph = outputs[0].graph
+    nodes = reachable(outputs)
+    _refuse_loops(nodes)
+    relevant = _depending_on(nodes, inputs)
+    rows = []
+    for output in outputs:
+        adjoints: dict[int, Node] = {output.index: graph.one}
+        for node in reversed(nodes):
+            adjoint = adjoints.get(node.index)
+            if adjoint is None or node.index not in relevant or not node.args:
+                continue
+            for argument, part in _adjoint_parts(graph, node, adjoint):
+                if argument.index in relevant and part is not graph.zero:
+                    known = adjoints.get(argument.index)
+                    adjoints[argument.index] = part if known is None else graph.add(known, part)
+        rows.append([adjoints.get(by.index, graph.zero) if by.index in relevant else graph.zero for by in inputs])
+    return rows
+
+
+def _depending_on(nodes: Sequence[Node], inputs: Sequence[Node]) -> set[int]:
+    found = {by.index for by in inputs}
+    for node in nodes:
+        if any(a.index in found for a in node.args):
+            found.add(node.index)
+    return found
+
+
+def _tangent(graph: Graph, node: Node, tangents: dict[int, Node]) -> Node:
+    if node.op == "select":
+        condition, a, b = node.args
+        return graph.select(
+            condition, tangents.get(a.index, graph.zero), tangents.get(b.index, graph.zero)
+        )
+    total = graph.zero
+    for argument, partial in _partials(graph, node):
+        tangent = tangents.get(argument.index)
+        if tangent is not None:
+            total = graph.add(total, graph.mul(partial, tangent))
+    return total
+
+
+def _adjoint_parts(graph: Graph, node: Node, adjoint: Node) -> Partials:
+    if node.op == "select":
+        condition, a, b = node.args
+        return [
+            (a, graph.select(condition, adjoint, graph.zero)),
+            (b, graph.select(condition, graph.zero, adjoint)),
+        ]
+    return [(argument, graph.mul(partial, adjoint)) for argument, partial in _partials(graph, node)]
+
+
+def _partials(graph: Graph, node: Node) -> Partials:
+    """The derivatives of one operation by its arguments. Conditions and signs have none."""
+    one = graph.one
+    match node.op:
+        case "add":
+            return [(node.args[0], one), (node.args[1], one)]
+        case "sub":
+            return [(node.args[0], one), (node.args[1], graph.const(-1.0))]
+        case "neg":
+            return [(node.args[0], graph.const(-1.0))]
+        case "mul":
+            a, b = node.args
+            return [(a, b), (b, a)]
+        case "div":
+            a, b = node.args
+            inverse = graph.div(one, b)
+            return [(a, inverse), (b, graph.neg(graph.mul(node, inverse)))]
+        case "sin":
+            return [(node.args[0], node.args[0].cos())]
+        case "cos":
+            return [(node.args[0], -node.args[0].sin())]
+        case "sqrt":
+            return [(node.args[0], graph.div(graph.const(0.5), node))]
+        case "abs":
+            return [(node.args[0], node.args[0].sign())]
+        case "atan2":
+            y, x = node.args
+            squared = y * y + x * x
+            return [(y, x / squared), (x, -(y / squared))]
+        case "sign" | "lt" | "le" | "eq" | "and" | "or" | "not" | "bit":
+            return []
+    raise TraceError(f"the operation {node.op!r} has no derivative")
+
+
+def _refuse_loops(nodes: Sequence[Node]) -> None:
+    if any(node.op in ("result", "phi") for node in nodes):
+        raise TraceError(
+            "a function with a data-dependent loop cannot be differentiated through the loop; "
+            "differentiate the equation it solves instead (as forward_dynamics_derivatives does)"
+        )

@@ -1,0 +1,135 @@
+"""Every URDF file that can be found, against Pinocchio: the same numbers, or a refusal for a reason that is
+stated.
+
+Root fixed, friction off. A file that Pinocchio loads with joints of one degree of freedom must load here and
+agree; one with other joints must be refused. Where the mass matrix is singular, forward dynamics must say so
+and name the joint.
+"""
+
+import warnings
+import zlib
+
+import numpy as np
+import pytest
+from engines import Pinocchio, example_robots, nearly_singular, relative_error, shared_robots, title
+
+import linkwise as lw
+
+pin = pytest.importorskip("pinocchio", reason="Pinocchio (the wheel 'pin') is not installed")
+
+# relative, norm-wise; mostly round-off is seen, 1e-16 to 1e-13, and more where π/2 is written with eleven digits
+TOLERANCE = 1e-9
+STATES = 3
+FILES = example_robots() + shared_robots()
+ROBOTS = [pytest.param(path, id=title(path)) for path in FILES] or [
+    pytest.param(
+        None, marks=pytest.mark.skip(reason="neither example-robot-data nor the shared robot files are here")
+    )
+]
+
+
+def load_here(path):
+    """Our robot, or the reason why there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", lw.ModelWarning)
+        try:
+            return lw.load(path), ""
+        except lw.ModelError as error:
+            return None, str(error).replace(str(path), path.name)
+
+
+def load_there(path):
+    """Pinocchio's model, or the reason why there is none."""
+    try:
+        return pin.buildModelFromUrdf(str(path)), ""
+    except ValueError as error:
+        return None, str(error).replace(str(path), path.name).splitlines()[0]
+
+
+@pytest.mark.parametrize("path", ROBOTS)
+def test_agreement(path, record_property):
+    robot, refusal = load_here(path)
+    peer, peer_refusal = load_there(path)
+    try:
+        outcome = compare(robot, refusal, peer, peer_refusal, seed=zlib.crc32(title(path).encode()))
+    except Exception as error:
+        record_property("compared", (title(path), f"FAILED: {error}".splitlines()[0]))
+        raise
+    record_property("compared", (title(path), outcome))
+
+
+def compare(robot, refusal, peer, peer_refusal, seed) -> str:
+    """The outcome in words; an AssertionError where it is not as it must be."""
+    if peer is None:
+        return f"not compared: Pinocchio refuses it ({peer_refusal}); here: {refusal or 'read'}"
+    if any(joint.nv != 1 for joint in peer.joints[1:]):
+        assert robot is None, "it has joints of several degrees of freedom and must be refused"
+        assert "one degree of freedom" in refusal
+        return f"refused: {refusal}"
+    assert robot is not None, f"Pinocchio loads it; refused here: {refusal}"
+    assert robot.dof == peer.nv
+    if robot.dof == 0:
+        return "compared: no moving joint"
+    errors, note = differences(robot, Pinocchio.of(pin, peer, robot), np.random.default_rng(seed))
+    shown = " ".join(f"{name} {error:.0e}" for name, error in errors.items())
+    wrong = {name: error for name, error in errors.items() if not error <= TOLERANCE}
+    assert not wrong, f"differences above {TOLERANCE}: {wrong}"
+    return f"compared: {robot.dof} joints, {shown}{note}"
+
+
+def differences(robot: lw.Robot, peer: Pinocchio, rng) -> tuple[dict[str, float], str]:
+    """The largest relative difference of every quantity, and what there is to say about singular matrices."""
+    q, qd, qdd, tau = rng.normal(size=(4, STATES, robot.dof))
+
+    def each(function, *arguments):
+        return np.array([function(*row) for row in zip(*arguments, strict=True)])
+
+    there = each(peer.mass_matrix, q)
+    errors = {
+        "tau": relative_error(
+            robot.inverse_dynamics(q, qd, qdd, friction=False), each(peer.inverse_dynamics, q, qd, qdd)
+        ),
+        "M": relative_error(robot.mass_matrix(q), there),
+        "J": max(
+            relative_error(robot.jacobian(q, leaf), each(lambda q, leaf=leaf: peer.jacobian(q, leaf), q))
+            for leaf in farthest_leaves(robot)
+        ),
+        "Y": relative_error(
+            robot.regressor(q, qd, qdd)[..., : 10 * robot.dof], each(peer.regressor, q, qd, qdd)
+        ),
+    }
+    if nearly_singular(there):
+        for compute in (
+            lambda: robot.forward_dynamics(q, qd, tau, friction=False),
+            lambda: robot.inverse_mass_matrix(q),
+        ):
+            with pytest.raises(lw.SingularError) as caught:
+                compute()
+            culprit = [name for name in robot.joint_names if repr(name) in str(caught.value)]
+            assert culprit, f"the error names no joint: {caught.value}"
+        return errors, f"; singular, said so: {culprit[0]}"
+    errors["qdd"] = relative_error(
+        robot.forward_dynamics(q, qd, tau, friction=False), each(peer.forward_dynamics, q, qd, tau)
+    )
+    errors["1/M"] = relative_error(robot.inverse_mass_matrix(q), each(peer.inverse_mass_matrix, q))
+    return errors, ""
+
+
+def farthest_leaves(robot: lw.Robot) -> list[str]:
+    """The two leaves with the most moving joints between them and the base."""
+    above = {joint.child: joint for joint in robot.joints}
+
+    def depth(link: str) -> int:
+        moving = 0
+        while link in above:
+            moving += above[link].moves
+            link = above[link].parent
+        return moving
+
+    return sorted(robot.leaf_names, key=depth)[-2:]
+
+
+def test_there_are_robots_to_compare():
+    if not example_robots():
+        pytest.skip("the wheel example-robot-data is not installed")
+    assert len(example_robots()) >= 60

@@ -1,0 +1,135 @@
+"""What a robot must satisfy before anything is computed with it."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from linkwise.errors import LinkwiseError, ModelError, ModelWarning
+from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
+from linkwise.model.checks import check_physics
+
+BODY = Inertia.from_com(1, (0, 0, 0), (1, 1, 1))
+
+
+def joint(name="j", parent="a", child="b", kind="revolute", **more) -> Joint:
+    return Joint(name, kind, parent, child, **more)
+
+
+def links(*names: str) -> list[Link]:
+    return [Link(name, BODY) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("names", "joints", "message"),
+    [
+        ("", [], "at least one link"),
+        ("aa", [], "two links are named 'a'"),
+        ("abc", [joint(), joint(child="c")], "two joints are named 'j'"),
+        (
+            "ab",
+            [joint(kind="floating")],
+            "joint 'j': unknown or unsupported type 'floating'; expected one of revolute",
+        ),
+        ("a", [joint()], "joint 'j': its child link 'b' does not exist"),
+        ("b", [joint()], "joint 'j': its parent link 'a' does not exist"),
+        ("ab", [joint(), joint("k")], "link 'b' is the child of two joints, 'j' and 'k'"),
+        ("ab", [joint(), joint("k", "b", "a")], "the joints form a cycle"),
+        ("a", [joint(child="a")], "the joints form a cycle"),
+        (
+            "abcd",
+            [joint(), joint("k", "c", "d"), joint("l", "d", "c")],
+            r"the joints form a cycle \(c → d, d → c\)",
+        ),
+        ("abc", [joint()], r"2 roots \(a, c\)"),
+    ],
+)
+def test_trees(names, joints, message):
+    with pytest.raises(ModelError, match=message) as caught:
+        Model("r", links(*names), joints)
+    assert isinstance(caught.value, LinkwiseError)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"axis": (0.0, 0.0, 2.0)}, "joint 'j': axis .* is not a unit vector"),
+        ({"axis": (0.0, 0.0, 0.0)}, "joint 'j': axis .* is not a unit vector"),
+        ({"axis": (math.nan, 0.0, 0.0)}, "joint 'j': axis .* is not a unit vector"),
+        ({"origin": Transform(np.eye(3), np.array([0, math.nan, 0]))}, "joint 'j': its origin is not finite"),
+        ({"origin": Transform(2 * np.eye(3), np.zeros(3))}, "joint 'j': its origin has no rotation matrix"),
+        (
+            {"origin": Transform(np.diag([1, 1, -1]), np.zeros(3))},
+            "joint 'j': its origin has no rotation matrix",
+        ),
+        ({"rotor_inertia": -1.0}, "joint 'j': rotor inertia -1 is negative"),
+        ({"rotor_inertia": math.inf}, "joint 'j': rotor inertia inf is not finite"),
+        ({"viscous_friction": math.nan}, "joint 'j': viscous friction nan is not finite"),
+        ({"coulomb_friction": (0.0, math.nan)}, "joint 'j': Coulomb friction nan is not finite"),
+        ({"limits": Limits(lower=math.nan)}, "joint 'j': a limit is NaN"),
+        ({"mimic": Mimic("k", math.inf)}, "joint 'j': its mimic relation is not finite"),
+    ],
+)
+def test_numbers_of_joints(changes, message):
+    with pytest.raises(ModelError, match=message):
+        Model("r", links(*"ab"), [joint(**changes)])
+
+
+@pytest.mark.parametrize(
+    ("inertia", "message"),
+    [
+        (Inertia(-1.0), "link 'b': mass -1 is negative"),
+        (Inertia(1.0, (math.nan, 0, 0)), "link 'b': an inertial parameter is not finite"),
+        (Inertia(math.inf), "link 'b': an inertial parameter is not finite"),
+    ],
+)
+def test_numbers_of_links(inertia, message):
+    with pytest.raises(ModelError, match=message):
+        Model("r", [Link("a"), Link("b", inertia)], [joint()])
+
+
+@pytest.mark.parametrize("gravity", [(0, 0), (0, 0, math.nan), (0, 0, -9.81, 0)])
+def test_gravity(gravity):
+    with pytest.raises(ModelError, match="gravity: expected three finite numbers"):
+        Model("r", links("a"), [], gravity=gravity)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (Frame("f", "b", Transform.identity()), "frame 'f': its link 'b' does not exist"),
+        (Frame("a", "a", Transform.identity()), "two frames are named 'a'"),
+        (Frame("f", "a", Transform(np.eye(3), np.full(3, np.inf))), "frame 'f': its pose is not finite"),
+        (
+            Frame("f", "a", Transform(np.ones((3, 3)), np.zeros(3))),
+            "frame 'f': its pose has no rotation matrix",
+        ),
+    ],
+)
+def test_frames(frame, message):
+    with pytest.raises(ModelError, match=message):
+        Model("r", links("a"), [], frames=[frame])
+
+
+IMPOSSIBLE = Inertia.from_com(1, (0, 0, 0), (1, 1, 3))
+
+
+def test_impossible_bodies_warn_or_are_refused():
+    model = Model("r", [Link("a"), Link("b", IMPOSSIBLE)], [joint()])
+    with pytest.warns(
+        ModelWarning, match=r"^arm\.urdf: link 'b': principal moments 1, 1, 3 violate the triangle inequality"
+    ):
+        check_physics(model, strict=False, where="arm.urdf")
+    with pytest.raises(ModelError, match=r"^arm\.urdf: link 'b': .*triangle inequality"):
+        check_physics(model, strict=True, where="arm.urdf")
+
+
+def test_base_and_reduced_parameters_are_exempt():
+    fixed = Model("r", [Link("a", IMPOSSIBLE), Link("b", BODY)], [joint()])
+    reduced = Model("r", [Link("a"), Link("b", IMPOSSIBLE)], [joint()], reduced=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_physics(fixed, strict=True, where="arm.urdf")
+        check_physics(reduced, strict=True, where="arm.urdf")
