@@ -15,6 +15,7 @@ from linkwise.algorithms import (
     compound_link,
     conjugate_gradient,
     coriolis,
+    derivatives,
     energy,
     factorised,
     gibbs_appell,
@@ -29,6 +30,9 @@ from linkwise.model import Model, Transform
 from linkwise.model.mechanism import Mechanism, prepare
 from linkwise.model.model import suggest
 from linkwise.model.regroup import regrouped
+from linkwise.compiler.derivative import jacobian, substituted
+from linkwise.compiler.graph import Node
+from linkwise.compiler.operations import count
 from linkwise.errors import UnknownNameError
 from linkwise.scalar import Scalar
 from linkwise.spatial import Spatial, zero_spatial, zero_vector
@@ -251,6 +255,63 @@ def _inverse_mass_compound(setting: Setting, q):
     return factorised.invert(links, joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q)))
 
 
+# -- derivatives ------------------------------------------------------------------------------------------------------
+
+
+def _inverse_derivatives(method: Callable[..., list[Scalar]] | None):
+    """∂τ/∂q, ∂τ/∂q̇, ∂τ/∂q̈ of an algorithm; None takes the analytic recursions alone."""
+
+    def run(setting: Setting, q, qd, qdd):
+        links = setting.links()
+        by_q, by_qd = _torque_derivatives(links, method, q, qd, qdd)
+        if setting.friction:
+            by_qd = [
+                [entry + links[i].viscous_friction if i == j else entry for j, entry in enumerate(row)]
+                for i, row in enumerate(by_qd)
+            ]
+        return by_q, by_qd, joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q))
+
+    return run
+
+
+def _torque_derivatives(links: Mechanism, method, q, qd, qdd):
+    """By the rigid bodies alone: symbols are differentiated where that takes fewer operations than the recursions."""
+    analytic = derivatives.inverse_dynamics_derivatives
+    if method is None or not isinstance(q[0], Node):
+        return analytic(links, q, qd, qdd)
+    graph, n = q[0].graph, len(links)
+    # accelerations may themselves depend on q: differentiate with others in their place, then put them back
+    still = [graph.input("acceleration held fixed", k) for k in range(n)]
+    tau = [graph.lift(t) for t in method(links, q, qd, still)]
+    rows = jacobian(tau, [*q, *qd])
+    candidates = [([row[:n] for row in rows], [row[n:] for row in rows]), analytic(links, q, qd, still)]
+    flat = [[graph.lift(x) for matrix in pair for row in matrix for x in row] for pair in candidates]
+    best = min(flat, key=lambda nodes: count(nodes).total)
+    values = substituted(best, {node.index: graph.lift(a) for node, a in zip(still, qdd, strict=True)})
+    square = [values[k * n : (k + 1) * n] for k in range(2 * n)]
+    return square[:n], square[n:]
+
+
+def _forward_derivatives(method: Callable[..., Any]):
+    """∂q̈/∂q = −M⁻¹ ∂τ/∂q, ∂q̈/∂q̇ = −M⁻¹ ∂τ/∂q̇, ∂q̈/∂τ = M⁻¹, at the q̈ of an algorithm."""
+
+    def run(setting: Setting, q, qd, tau):
+        links = setting.links()
+        qdd = method(setting, q, qd, tau)
+        if isinstance(qdd, tuple):  # conjugate gradients also tell their residual
+            qdd = qdd[0]
+        by_q, by_qd, M = _inverse_derivatives(newton_euler.inverse_dynamics)(setting, q, qd, qdd)
+        inverse = factorised.invert(links, M)
+        return _minus_product(inverse, by_q), _minus_product(inverse, by_qd), inverse
+
+    return run
+
+
+def _minus_product(A: list[list[Scalar]], B: list[list[Scalar]]) -> list[list[Scalar]]:
+    n = len(A)
+    return [[-sum((A[i][k] * B[k][j] for k in range(1, n)), start=A[i][0] * B[0][j]) for j in range(n)] for i in range(n)]
+
+
 def _vector(name: str):
     return lambda model: {name: (model.dof,)}
 
@@ -295,6 +356,35 @@ FUNCTIONS: dict[str, Function] = {
                 "preconditioned_conjugate_gradient": _forward_gradient(True),
             },
             "joint accelerations by conjugate gradients, with the squared relative residual",
+            regroups=True,
+        ),
+        Function(
+            "inverse_dynamics_derivatives",
+            ("q", "qd", "qdd"),
+            lambda model: dict.fromkeys(("dtau_dq", "dtau_dqd", "dtau_dqdd"), (model.dof, model.dof)),
+            {
+                "newton_euler": _inverse_derivatives(newton_euler.inverse_dynamics),
+                "boundary_value": _inverse_derivatives(boundary_value.inverse_dynamics),
+                "gibbs_appell": _inverse_derivatives(gibbs_appell.inverse_dynamics),
+                "compound_link": _inverse_derivatives(compound_link.inverse_dynamics),
+                "recursion": _inverse_derivatives(None),
+            },
+            "derivatives of the torques by q, q̇ and q̈",
+            (110, 2),
+            regroups=True,
+        ),
+        Function(
+            "forward_dynamics_derivatives",
+            ("q", "qd", "tau"),
+            lambda model: dict.fromkeys(("dqdd_dq", "dqdd_dqd", "dqdd_dtau"), (model.dof, model.dof)),
+            {
+                "kalman": _forward_derivatives(_forward_kalman),
+                "compound_link": _forward_derivatives(_forward_compound),
+                "conjugate_gradient": _forward_derivatives(_forward_gradient(False)),
+                "preconditioned_conjugate_gradient": _forward_derivatives(_forward_gradient(True)),
+            },
+            "derivatives of the accelerations by q, q̇ and τ",
+            (200, 2),
             regroups=True,
         ),
         Function(

@@ -145,6 +145,29 @@ class Robot(Model):
         """Y with Y @ robot.parameters = τ, shape (..., n, parameters); columns as in ``parameter_labels``."""
         return evaluate("regressor", Setting(self), None, {"q": q, "qd": qd, "qdd": qdd}, out, threads)
 
+    # -- derivatives ----------------------------------------------------------------------------------------------
+
+    def inverse_dynamics_derivatives(
+        self, q, qd, qdd, *, algorithm=None, friction=True, out=None, threads=None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """∂τ/∂q, ∂τ/∂q̇ and ∂τ/∂q̈ = M, each of shape (..., n, n), with viscous friction unless ``friction=False``.
+
+        ``algorithm``: the inverse-dynamics algorithm that is differentiated, or "recursion" for the analytic one.
+        """
+        given = {"q": q, "qd": qd, "qdd": qdd}
+        setting = Setting(self, friction=bool(friction))
+        return evaluate("inverse_dynamics_derivatives", setting, algorithm, given, out, threads)
+
+    def forward_dynamics_derivatives(
+        self, q, qd, tau, *, algorithm=None, friction=True, out=None, threads=None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """∂q̈/∂q, ∂q̈/∂q̇ and ∂q̈/∂τ = M⁻¹, each of shape (..., n, n); ``algorithm`` computes the q̈ they are taken at."""
+        given = {"q": q, "qd": qd, "tau": tau}
+        setting = Setting(self, friction=bool(friction))
+        results = evaluate("forward_dynamics_derivatives", setting, algorithm, given, out, threads)
+        diagnose.singular(self, results[0], given)
+        return results
+
     # -- energy and kinematics ------------------------------------------------------------------------------------
 
     def kinetic_energy(self, q, qd, *, out=None, threads=None) -> np.ndarray:

@@ -32,37 +32,37 @@ def christoffel(links: Mechanism, q) -> list[list[list[Scalar]]]:
 def _coriolis(links: Mechanism, poses: list[Pose], qd) -> list[list[Scalar]]:
     n = len(links)
     with stage("axes and velocities"):
-        S = links.each(_axis, poses)
+        S = links.each(joint_axis, poses)
 
         def step(link: MovingLink, parent, S: Spatial, qd: Scalar):
             V = parent[0] + qd * S
-            return V, _motion_cross(V, S)
+            return V, motion_cross(V, S)
 
         moving = links.outward(step, (zero_spatial(), zero_spatial()), S, qd)
         rates = [rate for _, rate in moving]
     with stage("composite inertias"):
-        inertias = links.each(_in_base, poses)
-        own = [(body, _body_coriolis(body, V)) for body, (V, _) in zip(inertias, moving, strict=True)]
+        inertias = links.each(inertia_in_base, poses)
+        own = [(body, body_coriolis(body, V, body @ V)) for body, (V, _) in zip(inertias, moving, strict=True)]
         total: list[tuple[RigidInertia, Block] | None] = [None] * n
         for link in reversed(links):
             k = link.index
             body, B = own[k]
             known = total[k]
-            total[k] = (body, B) if known is None else (known[0] + body, _add(known[1], B))
+            total[k] = (body, B) if known is None else (known[0] + body, add_blocks(known[1], B))
             if link.parent >= 0:
                 above = total[link.parent]
                 mine = total[k]
                 assert mine is not None
-                total[link.parent] = mine if above is None else (above[0] + mine[0], _add(above[1], mine[1]))
+                total[link.parent] = mine if above is None else (above[0] + mine[0], add_blocks(above[1], mine[1]))
     C: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     with stage("matrix"):
         for j in range(n):
             composite = total[j]
             assert composite is not None
             body, B = composite
-            first = body @ rates[j] + _times(B, S[j])
+            first = body @ rates[j] + times(B, S[j])
             second = body @ S[j]
-            third = _transposed_times(B, S[j])
+            third = transposed_times(B, S[j])
             C[j][j] = S[j].dot(first)
             for i in links.ancestors(j):
                 C[i][j] = S[i].dot(first)
@@ -70,7 +70,7 @@ def _coriolis(links: Mechanism, poses: list[Pose], qd) -> list[list[Scalar]]:
     return C
 
 
-def _axis(link: MovingLink, pose: Pose) -> Spatial:
+def joint_axis(link: MovingLink, pose: Pose) -> Spatial:
     R = pose.rotation
     z = Vector(R.xz, R.yz, R.zz)
     if link.revolute:
@@ -78,7 +78,7 @@ def _axis(link: MovingLink, pose: Pose) -> Spatial:
     return Spatial(Vector(0.0, 0.0, 0.0), z)
 
 
-def _in_base(link: MovingLink, pose: Pose) -> RigidInertia:
+def inertia_in_base(link: MovingLink, pose: Pose) -> RigidInertia:
     """The link's inertia about the base's origin, in base axes."""
     m, h, I = link.inertia
     R = pose.rotation
@@ -87,16 +87,15 @@ def _in_base(link: MovingLink, pose: Pose) -> RigidInertia:
     return body.shifted(pose.position)
 
 
-def _motion_cross(V: Spatial, S: Spatial) -> Spatial:
+def motion_cross(V: Spatial, S: Spatial) -> Spatial:
     w, v = V
     return Spatial(w.cross(S.angular), w.cross(S.linear) + v.cross(S.angular))
 
 
-def _body_coriolis(body: RigidInertia, V: Spatial) -> Block:
-    """B(I, V) as 3×3 blocks [[a, b], [c, d]] of a 6×6 matrix, written out."""
+def body_coriolis(body: RigidInertia, V: Spatial, momentum: Spatial, factor: float = 0.5) -> Block:
+    """2·factor·B(I, V), a 6×6 matrix made of 3×3 blocks; ``momentum`` is I V."""
     m, h, I = body
     w, v = V
-    momentum = body @ V
     W, Vx, H = skew(w), skew(v), skew(h)
     full = I.matrix()
     mass = Matrix(m, 0.0, 0.0, 0.0, m, 0.0, 0.0, 0.0, m)
@@ -107,7 +106,7 @@ def _body_coriolis(body: RigidInertia, V: Spatial) -> Block:
     ab = W.times(H) + Vx.times(mass) - f - H.times(W)
     ba = W.times(lower) - f - (lower.times(W) + mass.times(Vx))
     bb = W.times(mass) - mass.times(W)
-    return _assemble(*(_scaled(block, 0.5) for block in (aa, ab, ba, bb)))
+    return _assemble(*(_scaled(block, factor) for block in (aa, ab, ba, bb)))
 
 
 def _scaled(M: Matrix, factor: float) -> Matrix:
@@ -122,7 +121,7 @@ def _assemble(aa: Matrix, ab: Matrix, ba: Matrix, bb: Matrix) -> Block:
     return rows
 
 
-def _add(A: Block, B: Block) -> Block:
+def add_blocks(A: Block, B: Block) -> Block:
     return [[a + b for a, b in zip(r, s, strict=True)] for r, s in zip(A, B, strict=True)]
 
 
@@ -130,13 +129,13 @@ def _flat(x: Spatial) -> list[Scalar]:
     return [*x.angular, *x.linear]
 
 
-def _times(B: Block, x: Spatial) -> Spatial:
+def times(B: Block, x: Spatial) -> Spatial:
     flat = _flat(x)
     values = [sum((row[k] * flat[k] for k in range(1, 6)), start=row[0] * flat[0]) for row in B]
     return Spatial(Vector(*values[:3]), Vector(*values[3:]))
 
 
-def _transposed_times(B: Block, x: Spatial) -> Spatial:
-    return _times([list(column) for column in zip(*B, strict=True)], x)
+def transposed_times(B: Block, x: Spatial) -> Spatial:
+    return times([list(column) for column in zip(*B, strict=True)], x)
 
 

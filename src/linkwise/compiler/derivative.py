@@ -135,3 +135,30 @@ def _refuse_loops(nodes: Sequence[Node]) -> None:
             "a function with a data-dependent loop cannot be differentiated through the loop; "
             "differentiate the equation it solves instead (as forward_dynamics_derivatives does)"
         )
+
+
+def substituted(outputs: Sequence[Node], replacements: dict[int, Node]) -> list[Node]:
+    """The outputs with some nodes (by index) replaced by others of the same graph."""
+    image = dict(replacements)
+    for node in reachable(outputs):
+        if node.index in image:
+            continue
+        args = tuple(image[a.index] for a in node.args)
+        unchanged = all(new is old for new, old in zip(args, node.args, strict=True))
+        image[node.index] = node if unchanged else remade(node, args)
+    return [image[output.index] for output in outputs]
+
+
+def remade(node: Node, args: tuple[Node, ...]) -> Node:
+    """The same operation on other arguments, simplified."""
+    graph = node.graph
+    match node.op:
+        case "add" | "sub" | "mul" | "div" | "neg" | "sign" | "select":
+            return getattr(graph, node.op)(*args)
+        case "sin":
+            return args[0].sin()
+        case "cos":
+            return args[0].cos()
+        case "sqrt" | "abs":
+            return graph.unary(node.op, *args)
+    return graph.make(node.op, args, node.value)

@@ -69,7 +69,7 @@ class _Reader:
         check_sections(self.root, self.defaults, self.settings)
         for section in self.root:
             if section.tag == "worldbody":
-                for item in self._items(section, Transform.identity(), None):
+                for item in self._items(section, Transform.identity(), section.get("childclass")):
                     if item.element.tag == "body":
                         self._body(item, WORLD, moving=False)
                     elif item.element.tag in ("joint", "freejoint", "inertial"):

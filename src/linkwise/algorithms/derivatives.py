@@ -1,0 +1,83 @@
+"""Derivatives of inverse dynamics by analytic recursions.
+
+S. Singh, R. Russell and P. Wensing, "Efficient analytical derivatives of rigid-body dynamics using spatial vector
+algebra", 2022. With Ψ̇ = v_parent × S, Ψ̈ = a_parent × S + v_parent × Ψ̇, Ṡ = v × S (v, a of the links; gravity is a base
+that accelerates with −g), the composite inertia I, the composite body Coriolis matrix B and the composite force f of
+the links beyond joint i, for every ancestor j of i (and i itself):
+
+    ∂τ_i/∂q_j = S_iᵀ (2B_i Ψ̇_j + I_i Ψ̈_j)            ∂τ_j/∂q_i = S_jᵀ (2B_i Ψ̇_i + I_i Ψ̈_i + f_i ×̄* S_i)
+    ∂τ_i/∂q̇_j = S_iᵀ (2B_i S_j + I_i (Ψ̇_j + Ṡ_j))     ∂τ_j/∂q̇_i = S_jᵀ (2B_i S_i + I_i (Ψ̇_i + Ṡ_i))
+
+All quantities are taken in the base frame about its origin.
+"""
+
+from __future__ import annotations
+
+from linkwise.algorithms.coriolis import (
+    Block,
+    add_blocks,
+    body_coriolis,
+    inertia_in_base,
+    joint_axis,
+    motion_cross,
+    times,
+    transposed_times,
+)
+from linkwise.algorithms.kinematics import link_poses
+from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.scalar import Scalar, stage
+from linkwise.spatial import RigidInertia, Spatial, Vector, zero_vector
+
+
+def inverse_dynamics_derivatives(links: Mechanism, q, qd, qdd) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
+    """(∂τ/∂q, ∂τ/∂q̇), n×n each, without friction."""
+    n = len(links)
+    poses = link_poses(links, q)
+    with stage("axes and motion"):
+        S = links.each(joint_axis, poses)
+        gravity = Vector(*(links.base.rotation @ [*links.gravity]).tolist())
+        still = Spatial(zero_vector(), zero_vector())
+        root = (still, Spatial(zero_vector(), -gravity), still, still, still)
+
+        def step(link: MovingLink, parent, S: Spatial, qd: Scalar, qdd: Scalar):
+            v, a = parent[0], parent[1]
+            psi_d = motion_cross(v, S)  # Ψ̇
+            psi_dd = motion_cross(a, S) + motion_cross(v, psi_d)  # Ψ̈
+            own = v + qd * S
+            rate = psi_d if not link.revolute else motion_cross(own, S)  # Ṡ (S × S vanishes)
+            return own, a + qdd * S + qd * psi_d, psi_d, psi_dd, psi_d + rate
+
+        moving = links.outward(step, root, S, qd, qdd)
+    with stage("composite inertias"):
+        inertias = links.each(inertia_in_base, poses)
+        composite: list[tuple[RigidInertia, Block, Spatial]] = []
+        for body, (v, a, *_) in zip(inertias, moving, strict=True):
+            momentum = body @ v
+            composite.append((body, body_coriolis(body, v, momentum, 1.0), body @ a + force_cross(v, momentum)))
+        for link in reversed(links):
+            if link.parent >= 0:
+                above, mine = composite[link.parent], composite[link.index]
+                composite[link.parent] = (above[0] + mine[0], add_blocks(above[1], mine[1]), above[2] + mine[2])
+    by_q: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    by_qd: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    with stage("derivatives"):
+        for i in range(n):
+            body, twice_B, f = composite[i]
+            _, _, psi_d, psi_dd, mixed = moving[i]
+            row_B, row_I = transposed_times(twice_B, S[i]), body @ S[i]
+            column_q = times(twice_B, psi_d) + body @ psi_dd + force_cross(S[i], f)
+            column_qd = times(twice_B, S[i]) + body @ mixed
+            for j in (i, *links.ancestors(i)):
+                _, _, psi_d_j, psi_dd_j, mixed_j = moving[j]
+                by_q[i][j] = row_B.dot(psi_d_j) + row_I.dot(psi_dd_j)
+                by_qd[i][j] = row_B.dot(S[j]) + row_I.dot(mixed_j)
+                if j != i:
+                    by_q[j][i] = S[j].dot(column_q)
+                    by_qd[j][i] = S[j].dot(column_qd)
+    return by_q, by_qd
+
+
+def force_cross(V: Spatial, x: Spatial) -> Spatial:
+    """V ×* x: how a force fixed in a body changes as the body moves with V."""
+    w, v = V
+    return Spatial(w.cross(x.moment) + v.cross(x.force), w.cross(x.force))

@@ -1,0 +1,122 @@
+"""The command line as a whole: names, help, errors, pipes."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from linkwise.cli.app import COMMANDS
+
+
+def test_help_lists_every_command(linkwise):
+    ran = linkwise("--help")
+    assert ran.status == 0
+    for name, summary in COMMANDS.items():
+        assert name in ran.out
+        assert summary.split()[0] in ran.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_shows_an_example_and_takes_json(linkwise, name):
+    ran = linkwise(name, "--help")
+    assert ran.status == 0
+    assert f"Example:\n    linkwise {name}" in ran.out
+    assert "--json" in ran.out
+
+
+def test_no_arguments_show_the_help(linkwise):
+    ran = linkwise()
+    assert ran.status == 0
+    assert "Commands:" in ran.out
+
+
+def test_version(linkwise):
+    assert linkwise("--version").out.startswith("linkwise 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("infp", "panda"), "did you mean 'info'?"),
+        (("info", "pandda"), "did you mean 'panda'?"),
+        (("info", "nowhere.urdf"), "nowhere.urdf: no such file"),
+        (("info",), "Missing argument 'ROBOT'"),
+        (("info", "panda", "--jsn"), "--json"),
+        (("info", "panda", "--gravity", "1,2"), "expected 3 numbers, got 2"),
+        (("info", "panda", "--gravity", "a,b,c"), "expected numbers separated by commas"),
+        (("info", "panda", "--lock", "panda_joint1"), "expected JOINT=POSITION"),
+        (("info", "panda", "--lock", "panda_joint=1"), "did you mean 'panda_joint1'?"),
+        (("operations", "panda", "--function", "inverse_dynamic"), "did you mean 'inverse_dynamics'?"),
+        (("generate", "panda", "mass_matrx"), "did you mean 'mass_matrix'?"),
+        (("generate", "panda", "mass_matrix", "--target", "cc"), "valid: c"),
+    ],
+)
+def test_bad_input_is_one_line(linkwise, arguments, expected):
+    assert expected in linkwise(*arguments).refused()
+
+
+def test_a_malformed_file_is_one_line(linkwise, tmp_path):
+    broken = tmp_path / "broken.urdf"
+    broken.write_text("<robot name='x'><link name='a'/>\n<joint></robot>")
+    assert "broken.urdf" in linkwise("info", broken).refused()
+
+
+def test_warnings_come_after_the_results_and_only_then(linkwise, tmp_path):
+    odd = tmp_path / "odd.urdf"
+    odd.write_text(
+        "<robot name='odd'><link name='a'/><link name='b'><inertial><mass value='1'/>"
+        "<inertia ixx='1' ixy='0' ixz='0' iyy='1' iyz='0' izz='9'/></inertial></link>"
+        "<joint name='j' type='revolute'><parent link='a'/><child link='b'/><axis xyz='0 0 1'/>"
+        "<limit effort='1' velocity='1' lower='-1' upper='1'/></joint></robot>"
+    )
+    ran = linkwise("inverse", odd, "--trajectory", "quintic", "--to", "1", "--points", "2")
+    assert ran.status == 0
+    assert ran.err.startswith("linkwise: warning: ")
+    assert "triangle" in ran.err
+    linkwise("inverse", odd, "--trajectory", "quintic").refused()
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "linkwise", *arguments]
+
+
+def test_as_a_module_and_into_a_closed_pipe():
+    """``linkwise ... | head -1`` ends without a complaint."""
+    with subprocess.Popen(
+        command("inverse", "panda", "--trajectory", "quintic", "--to", "1,1,1,1,1,1,1", "--points", "20000"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("t,tau1")
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait() == 0
+
+
+def test_a_terminal_gets_lines_and_a_pipe_does_not():
+    """On a terminal the same table has rules and colour."""
+    plain = subprocess.run(command("robots"), check=True, capture_output=True, text=True).stdout
+    assert "\x1b[" not in plain
+    assert "─" not in plain
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(command("robots"), stdout=follower, stderr=follower, env=environment)
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            part = os.read(leader, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not part:
+            break
+        shown += part
+    assert process.wait() == 0
+    os.close(leader)
+    assert "─" in shown.decode()
+    assert b"puma560" in shown

@@ -1,0 +1,174 @@
+"""robots, info, check, operations, generate."""
+
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.bench import agreement
+from linkwise.cli.counting import axes_of, totals
+from linkwise.cli.published import PUBLISHED, published
+
+
+def test_robots(linkwise):
+    listed = [entry["name"] for entry in linkwise("robots", "--json").json]
+    assert listed == list(lw.robots())
+    text = linkwise("robots").out
+    assert all(name in text for name in listed)
+
+
+@pytest.mark.parametrize("name", lw.robots())
+def test_info(linkwise, name):
+    robot = lw.load(name)
+    facts = linkwise("info", name, "--json").json
+    assert facts["dof"] == robot.dof
+    assert [joint["name"] for joint in facts["joints"] if joint["type"] != "fixed"] == list(robot.joint_names)
+    assert facts["parameters"] == len(robot.parameters)
+    assert facts["mass"] == pytest.approx(sum(link["mass"] for link in facts["links"]))
+    text = linkwise("info", name).out
+    assert all(joint in text for joint in robot.joint_names)
+
+
+def test_info_of_a_changed_robot(linkwise):
+    facts = linkwise("info", "panda", "--gravity", "0,0,-1.62", "--lock", "panda_joint7=0.5", "--json").json
+    assert facts["gravity"] == [0.0, 0.0, -1.62]
+    assert facts["dof"] == 6
+
+
+def test_info_shows_what_is_odd(linkwise, tmp_path):
+    odd = tmp_path / "odd.urdf"
+    lw.save(lw.load("two_link"), odd)
+    odd.write_text(odd.read_text().replace('mass value="1.0"', 'mass value="0.001"'))
+    ran = linkwise("info", odd)
+    assert ran.status == 0
+
+
+def test_check_agrees(linkwise):
+    ran = linkwise("check", "puma560", "--states", "3", "--json")
+    assert ran.status == 0
+    assert ran.json["agree"]
+    ours = [finding for finding in ran.json["findings"] if finding["who"] in lw.load("puma560").algorithms("inverse_dynamics")]
+    assert {finding["verdict"] for finding in ours} == {"agrees", "reference"}
+
+
+def test_check_compares_with_the_engines_that_are_here(linkwise):
+    pytest.importorskip("pinocchio")
+    text = linkwise("check", "panda", "--states", "2").out
+    assert text.count("pinocchio") == 6
+
+
+def test_check_reads_the_given_file_with_the_other_engine(linkwise, tmp_path):
+    pytest.importorskip("pinocchio")
+    path = tmp_path / "tree.urdf"
+    lw.save(lw.random_robot(3, 5, tree=True, rotor=True), path)
+    assert linkwise("check", path, "--states", "2", "--json").json["agree"]
+
+
+def test_check_ends_with_1_when_something_disagrees(linkwise, monkeypatch):
+    monkeypatch.setattr(agreement, "ALGORITHM_TOLERANCE", 0.0)
+    ran = linkwise("check", "two_link", "--states", "2")
+    assert ran.status == 1
+    assert "DISAGREES" in ran.out
+
+
+def test_check_says_why_a_robot_is_refused(linkwise, tmp_path):
+    """A massless tip has no acceleration: forward dynamics refuses, and names the joint."""
+    path = tmp_path / "massless.urdf"
+    robot = lw.planar_chain(2)
+    lw.save(robot.with_parameters({label: 0.0 for label in robot.parameter_labels if label.startswith("link2.")}), path)
+    ran = linkwise("check", path, "--states", "2", "--json")
+    refused = [f for f in ran.json["findings"] if f["verdict"] == "refuses" and f["who"] == "kalman"]
+    assert refused
+    assert "joint2" in refused[0]["reason"]
+
+
+def test_operations(linkwise):
+    counted = linkwise("operations", "puma560", "--function", "inverse_dynamics", "--json").json["counts"]
+    assert [row["algorithm"] for row in counted] == list(lw.load("puma560").algorithms("inverse_dynamics"))
+    newton = counted[0]
+    assert sum(stage["multiplications"] for stage in newton["by_stage"].values()) == newton["multiplications"]
+    assert newton["published"][0] == {"source": "Khosla", "multiplications": 500, "additions": 403}
+
+
+def test_operations_as_a_table(linkwise):
+    text = linkwise("operations", "two_link", "--stages").out
+    assert "mass_matrix + gravity_torques" in text
+    assert "conjugate gradients: 2 iterations" in text
+    assert "motion outward" in text
+
+
+def test_operations_of_an_arm_that_no_paper_counts(linkwise):
+    """The Stanford arm has a prismatic joint: no general arm beside it."""
+    text = linkwise("operations", "stanford", "--function", "mass_matrix").out
+    assert "general arm" not in text
+
+
+def test_operations_of_very_many_joints(linkwise, tmp_path):
+    path = tmp_path / "long.urdf"
+    lw.save(lw.planar_chain(200), path)
+    assert "200 joints" in linkwise("operations", path).refused()
+    assert "200 joints" in linkwise("generate", path, "inverse_dynamics").refused()
+
+
+def test_printed_counts_are_those_of_the_papers():
+    """Kozłowski 701/520, 523/432, 1261/1173; Valera 590/430; Fijany–Scheid 2637/2277 at six joints."""
+    at_six = {(row.source, row.axes, row.function): row.count(6) for row in PUBLISHED}
+    assert at_six["Kozłowski", "general", "inverse_dynamics"] == (701, 520)
+    assert at_six["Kozłowski", "perpendicular", "inverse_dynamics"] == (523, 432)
+    assert at_six["Kozłowski", "general", "forward_dynamics"] == (1261, 1173)
+    assert at_six["Valera", "general", "inverse_dynamics"] == (590, 430)
+    assert at_six["Luh–Walker–Paul", "general", "inverse_dynamics"] == (614, 458)
+    assert at_six["Fijany–Scheid", "general", "forward_dynamics"] == (2637, 2277)
+    assert published("forward_dynamics", "kalman", "perpendicular", 6, "x")[0][0] == "Kozłowski (any axes)"
+    assert published("inverse_dynamics", "newton_euler", "general", 7, "x") == [("Luh–Walker–Paul", 735, 548)]
+
+
+def test_arms_are_told_apart_as_the_papers_do():
+    assert axes_of(lw.load("puma560")) == "perpendicular"
+    assert axes_of(lw.general_chain(4)) == "general"
+    assert axes_of(lw.load("stanford")) is None
+    assert axes_of(lw.random_robot(3, 5, tree=True, joints="R")) is None
+
+
+def test_totals_include_the_iterations():
+    from linkwise.compiler.operations import Operations
+
+    operations = Operations(10, 20, 1, per_iteration=Operations(3, 4, 2))
+    assert totals(operations) == (10, 20, 1)
+    assert totals(operations, 5) == (25, 40, 11)
+
+
+def test_generated_c_gives_the_same_bits(linkwise, tmp_path):
+    compiler = shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    source = tmp_path / "puma.c"
+    ran = linkwise("generate", "puma560", "inverse_dynamics", "--out", source, "--header", "--main", "--name", "torques")
+    assert ran.status == 0
+    assert "void torques(" in (tmp_path / "puma.h").read_text()
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1"]
+    subprocess.run([compiler, *flags, source, "-o", tmp_path / "puma", "-lm"], check=True)
+    state = np.random.default_rng(0).normal(size=(3, 6))
+    said = subprocess.run([tmp_path / "puma"], input=" ".join(map(repr, state.ravel().tolist())), capture_output=True, text=True, check=True)
+    torques = [float.fromhex(number) for number in said.stdout.split()]
+    assert torques == lw.load("puma560").inverse_dynamics(*state).tolist()
+
+
+def test_generate_prints_when_there_is_no_file(linkwise):
+    assert "void two_link_mass_matrix(" in linkwise("generate", "two_link", "mass_matrix").out
+    single = linkwise("generate", "two_link", "gravity_torques", "--dtype", "float32", "--json").json
+    assert "float" in single["source"]
+    assert single["operations"]["trigonometric"] > 0
+
+
+def test_generate_takes_options_of_the_function(linkwise, tmp_path):
+    assert "wrench" in linkwise("generate", "two_link", "inverse_dynamics", "--wrench").out
+    assert "pose" in linkwise("generate", "panda", "pose", "--frame", "panda_link4").out
+    out = tmp_path / "cg.c"
+    assert linkwise("generate", "two_link", "forward_dynamics", "--algorithm", "conjugate_gradient", "--out", out).status == 0
+    assert "has no frame" in linkwise("generate", "two_link", "mass_matrix", "--frame", "link1").refused()
+    assert "takes no wrench" in linkwise("generate", "two_link", "mass_matrix", "--wrench").refused()
+    assert "--header needs --out" in linkwise("generate", "two_link", "mass_matrix", "--header").refused()
+    assert "no such folder" in linkwise("generate", "two_link", "mass_matrix", "--out", tmp_path / "no" / "x.c").refused()

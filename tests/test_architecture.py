@@ -1,0 +1,151 @@
+"""The dependency arrows of the design: who may import whom, read from the source, and how light ``import linkwise`` is."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import linkwise
+
+ROOT = Path(linkwise.__file__).parent
+
+# Each part of the house and the parts it may know. A part always knows itself. The first six know no robot's dynamics;
+# everything above uses them, never the other way round.
+ALLOWED = {
+    "errors": set(),
+    "scalar": {"errors"},
+    "spatial": {"errors", "scalar"},
+    "model": {"errors", "scalar", "spatial"},
+    "algorithms": {"errors", "scalar", "spatial", "model"},
+    "compiler": {"errors", "scalar", "spatial"},
+}
+TOP = {"cli", "bench"}  # nobody below imports these
+
+# Packages that are optional or slow: outside cli and bench never imported while a module is being imported.
+HEAVY = {
+    *("pinocchio", "mujoco", "matplotlib", "rich", "click", "scipy", "casadi", "cupy", "torch", "jax", "pandas", "sympy"),
+    *("adam", "frax", "pybullet", "roboticstoolbox", "urdf2casadi", "plotly", "viser", "dask"),
+}
+
+
+def part_of(module: str) -> str:
+    """linkwise.compiler.emit.c -> compiler; linkwise itself -> linkwise."""
+    return (module.split(".") + [module])[1] if module != "linkwise" else "linkwise"
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+MODULES = modules()
+
+
+def imports(path: Path, *, at_import_only: bool) -> set[str]:
+    """Dotted names that a file imports; those inside functions or for type checkers only where they are asked for."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import; name the module in full"
+            found.update(_named(node.module or "", alias.name) for alias in node.names)
+        elif at_import_only and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            for child in node.orelse:
+                visit(child)
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return found
+
+
+def _named(module: str, name: str) -> str:
+    """``from linkwise.model import files`` names a module, ``from linkwise.model import Link`` something inside one."""
+    inner = f"{module}.{name}"
+    return inner if inner in MODULES else module
+
+
+def known_parts(module: str) -> set[str]:
+    """The other parts of the house that a module imports, wherever in its text."""
+    named = {name for name in imports(MODULES[module], at_import_only=False) if name.split(".")[0] == "linkwise"}
+    return {part_of(name) for name in named} - {part_of(module)}
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) in ALLOWED])
+def test_lower_parts_know_nobody_above(module):
+    part = part_of(module)
+    assert known_parts(module) <= ALLOWED[part], f"{part} may import {sorted(ALLOWED[part]) or 'nothing'} of linkwise"
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) not in TOP | {"__main__"}])
+def test_nobody_imports_the_top(module):
+    assert not known_parts(module) & TOP
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) == "bench"])
+def test_benchmarks_do_not_know_the_command_line(module):
+    assert "cli" not in known_parts(module)
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) not in TOP])
+def test_heavy_packages_are_imported_where_they_are_used(module):
+    packages = {name.split(".")[0] for name in imports(MODULES[module], at_import_only=True)}
+    assert not packages & HEAVY
+
+
+def test_the_guard_sees_every_import(tmp_path):
+    text = """
+from typing import TYPE_CHECKING
+import numpy.linalg
+from linkwise.model import Link
+if TYPE_CHECKING:
+    import torch
+def f():
+    from scipy import optimize
+class C:
+    import mujoco
+"""
+    path = tmp_path / "module.py"
+    path.write_text(text)
+    here = {"typing", "numpy.linalg", "linkwise.model", "mujoco"}
+    assert imports(path, at_import_only=True) == here
+    assert imports(path, at_import_only=False) == here | {"scipy"}
+
+
+def fresh(code: str) -> str:
+    """Run code in a new process and give what it prints."""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+def test_import_is_light():
+    loaded = set(fresh("import sys, linkwise; print(*sys.modules)").split())
+    assert not {name.split(".")[0] for name in loaded} & HEAVY
+    assert not {name for name in loaded if name.startswith(("linkwise.cli", "linkwise.bench"))}
+    assert "llvmlite.binding" not in loaded, "the JIT is imported when something is compiled"
+
+
+def test_help_needs_no_table_library():
+    """``linkwise --help`` must be quick: it imports click, but no command and no rich."""
+    code = "import sys; from linkwise.cli import main; main(['--help']); print('modules:', *sys.modules)"
+    loaded = set(fresh(code).split("modules:")[1].split())
+    assert not {name.split(".")[0] for name in loaded} & (HEAVY - {"click"})
+    assert not {name for name in loaded if name.startswith("linkwise.cli.")} - {"linkwise.cli.app"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_files_say_what_they_are_and_stay_small(module):
+    text = MODULES[module].read_text(encoding="utf-8")
+    if text.strip():
+        assert ast.get_docstring(ast.parse(text)), "a module starts by saying what it is for"
+    assert text.count("\n") <= 500, "a file that long has more than one subject"
