@@ -148,4 +148,4 @@ def test_files_say_what_they_are_and_stay_small(module):
     text = MODULES[module].read_text(encoding="utf-8")
     if text.strip():
         assert ast.get_docstring(ast.parse(text)), "a module starts by saying what it is for"
-    assert text.count("\n") <= 500, "a file that long has more than one subject"
+    assert text.count("\n") <= 600, "a file that long has more than one subject"

@@ -7,7 +7,7 @@ scalars and give nested lists of scalars. Whether the scalars are numbers, array
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from linkwise.algorithms import (
@@ -30,6 +30,7 @@ from linkwise.model import Model, Transform
 from linkwise.model.mechanism import Mechanism, prepare
 from linkwise.model.model import suggest
 from linkwise.model.regroup import regrouped
+from linkwise.parameters import parameter_sizes, with_symbols
 from linkwise.compiler.derivative import jacobian, substituted
 from linkwise.compiler.graph import Node
 from linkwise.compiler.operations import count
@@ -54,15 +55,16 @@ class Setting:
     dtype: str = "float64"
     base_parameters: bool = False  # whether inertial parameters are regrouped first
     slide: bool = True  # whether origins slide along joint axes, see ``prepare``
-    swept: Mechanism | None = None  # stands for the links while loops over them are traced
+    parameters: tuple[str, ...] = ()  # parameters that stay inputs: "payload" or labels
+    stand_in: Mechanism | None = None  # takes the place of the links while loops or parameters are traced
 
     def options(self) -> tuple:
         """The choices alone, as a key."""
-        return (self.friction, self.frame, self.wrench, self.tolerance, self.limit, self.start, self.base_parameters)
+        return (self.friction, self.frame, self.wrench, self.tolerance, self.limit, self.start, self.base_parameters, self.parameters)
 
     def links(self) -> Mechanism:
-        if self.swept is not None:
-            return self.swept
+        if self.stand_in is not None:
+            return self.stand_in
         return mechanism_of(self.model, slide=self.slide, base_parameters=self.base_parameters)
 
     def target(self) -> tuple[int, Transform]:
@@ -118,10 +120,15 @@ class Function:
             sizes["wrench"] = 6
         if setting.start:
             sizes["start"] = n
-        return sizes
+        return sizes | parameter_sizes(setting.model, setting.parameters)
 
     def evaluate(self, setting: Setting, algorithm: str, **inputs: Sequence[Scalar]) -> dict[str, Any]:
         """The outputs by name, as nested lists of scalars."""
+        if setting.parameters:
+            values = {name: inputs.pop(name) for name in setting.parameters}
+            links = mechanism_of(setting.model, slide=setting.slide)
+            chosen = with_symbols(links, setting.model, setting.frame, values, setting.base_parameters)
+            setting = replace(setting, stand_in=chosen)
         result = self.algorithms[algorithm](setting, **inputs)
         names = list(self.shapes(setting.model))
         return dict(zip(names, result if len(names) > 1 else (result,), strict=True))
@@ -248,6 +255,13 @@ def _mass_by_columns(links: Mechanism, q):
         for j in range(n)
     ]
     return [[columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
+
+
+def _coefficients(setting: Setting, q):
+    links = setting.links()
+    turned, compound = compound_link.compound_links(links, q)
+    M = compound_link.inertia_coefficients(links, turned, compound)
+    return joint_terms.add_rotor_inertia(links, M), compound_link.gravity_coefficients(links, turned, compound)
 
 
 def _inverse_mass_compound(setting: Setting, q):
@@ -398,6 +412,15 @@ FUNCTIONS: dict[str, Function] = {
             },
             "mass matrix, rotor inertias included",
             (30, 2),
+            regroups=True,
+        ),
+        Function(
+            "coefficients",
+            ("q",),
+            lambda model: {"mass_matrix": (model.dof, model.dof), "gravity_torques": (model.dof,)},
+            {"compound_link": _coefficients},
+            "inertia and gravity coefficients D_ij + I_a and D_i together: Izaguirre's background task",
+            (40, 2),
             regroups=True,
         ),
         Function(

@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwise import arrays
 from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.parametric import ParametricKernel
 from linkwise.functions import Function, Setting, function_named
 
 # Estimated operations of straight-line code. Up to here it is faster than loops; beyond, it leaves the instruction
@@ -53,7 +54,7 @@ def sweeps(function: Function, setting: Setting, algorithm: str) -> bool:
     return algorithm in function.swept and not setting.wrench
 
 
-def kernel(function: Function, setting: Setting, algorithm: str, dtype: str = "float64") -> Kernel:
+def kernel(function: Function, setting: Setting, algorithm: str, dtype: str = "float64") -> Kernel | ParametricKernel:
     """The compiled form of a function, made once per robot."""
     known = setting.model.__dict__.setdefault("_kernels", {})
     key = (function.name, algorithm, setting.options(), dtype)
@@ -63,7 +64,7 @@ def kernel(function: Function, setting: Setting, algorithm: str, dtype: str = "f
     return found
 
 
-def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> Kernel:
+def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> Kernel | ParametricKernel:
     sizes = function.input_sizes(setting)
     shapes = function.shapes(setting.model)
 
@@ -81,6 +82,12 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
             dtype=precision,  # type: ignore[arg-type]
         )
 
+    if setting.parameters:
+        parameters = [name for name in sizes if name in setting.parameters]
+        states = [(name, size) for name, size in sizes.items() if name not in setting.parameters]
+        return ParametricKernel(
+            function.name, states, [(name, sizes[name]) for name in parameters], shapes.items(), dtype, build
+        )
     identity = repr((setting.model.content(), algorithm, setting.options())).encode()
     return Kernel(function.name, sizes.items(), shapes.items(), dtype, build, hashlib.sha256(identity).digest())
 
@@ -107,7 +114,7 @@ def _swept_program(function: Function, setting: Setting, algorithm: str, dtype: 
     from linkwise.swept import SweptLinks
 
     links = SweptLinks(setting.links())
-    chosen = replace(setting, swept=links, dtype=dtype)
+    chosen = replace(setting, stand_in=links, dtype=dtype)
     output = next(iter(function.shapes(setting.model)))
     return links.program(
         function.name,

@@ -17,7 +17,10 @@ from linkwise import diagnose
 from linkwise.algorithms import conjugate_gradient
 from linkwise.errors import ConvergenceError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.parametric import ParametricKernel
 from linkwise.kernels import evaluate
+from linkwise.kernels import kernel as make_kernel
 from linkwise.model import Model
 from linkwise.model.model import suggest
 
@@ -189,6 +192,44 @@ class Robot(Model):
     def velocity(self, q, qd, frame=None, *, out=None, threads=None) -> np.ndarray:
         """Velocity of a frame, shape (..., 6): angular [rad/s], then linear of its origin [m/s], in base axes."""
         return evaluate("velocity", Setting(self, frame=self._frame(frame)), None, {"q": q, "qd": qd}, out, threads)
+
+    # -- kernels --------------------------------------------------------------------------------------------------
+
+    def kernel(
+        self,
+        function: str,
+        *,
+        algorithm: str | None = None,
+        dtype: str = "float64",
+        inputs: Sequence[str] = (),
+        friction: bool = True,
+        frame: str | None = None,
+        wrench: bool = False,
+        base_parameters: bool | None = None,
+    ) -> Kernel | ParametricKernel:
+        """A function of this robot as a compiled object: call it with arrays, count it, derive it, print it.
+
+        ``inputs`` names parameters that stay inputs at run time, after the state: "payload" (ten numbers m hx hy hz
+        Ixx Ixy Ixz Iyy Iyz Izz about the origin and along the axes of ``frame``) or labels of ``parameter_labels``.
+        ``base_parameters`` regroups inertial parameters first (default: where results are the same).
+        """
+        name = function
+        if name == "forward_dynamics" and algorithm in FUNCTIONS[ITERATED].algorithms:
+            name = ITERATED
+        row = function_named(name)
+        regroup = row.regroups if base_parameters is None else bool(base_parameters)
+        if regroup and not row.regroups:
+            raise ValueError(f"base_parameters: regrouping would change the result of {name}")
+        needs_frame = wrench or "payload" in inputs or name in ("pose", "jacobian", "velocity")
+        setting = Setting(
+            self,
+            friction=friction,
+            frame=self._frame(frame) if needs_frame else None,
+            wrench=wrench,
+            base_parameters=regroup,
+            parameters=tuple(inputs),
+        )
+        return make_kernel(row, setting, row.algorithm(algorithm), dtype)
 
     # -- inside the algorithms ------------------------------------------------------------------------------------
 

@@ -51,6 +51,13 @@ def sqrt(x: Scalar) -> Scalar:
     return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
 
 
+def rint(x: Scalar) -> Scalar:
+    """The nearest whole number, ties to even."""
+    if isinstance(x, (float, int)):
+        return float(round(x)) if math.isfinite(x) else x
+    return x.rint() if hasattr(x, "rint") else np.rint(x)
+
+
 def where(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:
     """``if_true`` where the condition holds, else ``if_false``, lane by lane."""
     if isinstance(condition, (bool, np.bool_)):

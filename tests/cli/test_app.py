@@ -47,7 +47,7 @@ def test_version(linkwise):
         (("info", "panda", "--gravity", "1,2"), "expected 3 numbers, got 2"),
         (("info", "panda", "--gravity", "a,b,c"), "expected numbers separated by commas"),
         (("info", "panda", "--lock", "panda_joint1"), "expected JOINT=POSITION"),
-        (("info", "panda", "--lock", "panda_joint=1"), "did you mean 'panda_joint1'?"),
+        (("info", "panda", "--lock", "pandajoint1=1"), "did you mean 'panda_joint1'?"),
         (("operations", "panda", "--function", "inverse_dynamic"), "did you mean 'inverse_dynamics'?"),
         (("generate", "panda", "mass_matrx"), "did you mean 'mass_matrix'?"),
         (("generate", "panda", "mass_matrix", "--target", "cc"), "valid: c"),

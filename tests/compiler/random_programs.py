@@ -1,4 +1,6 @@
-"""Random traced functions, and evaluation of the same functions by plain floats, for the tests of this folder."""
+"""Random traced functions, and evaluation of the same functions by plain floats, for the tests of this
+folder.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ INPUTS = {"x": 3, "y": 2}
 
 
 def random_function(seed: int, size: int, *, smooth: bool = False) -> Callable:
-    """A function of x and y that makes ``size`` random operations; ``smooth`` leaves out what may jump or be undefined."""
+    """A function of x and y that makes ``size`` random operations; ``smooth`` leaves out what may jump or be
+    undefined.
+    """
 
     def function(x, y):
         choose = random.Random(seed)

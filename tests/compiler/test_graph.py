@@ -42,7 +42,8 @@ def test_zeros_ones_and_constants_vanish(graph, symbols):
 
 def test_signs_are_pulled_outwards(symbols):
     a, b, _ = symbols
-    assert -(-a) is a
+    minus = -a
+    assert -minus is a
     assert (-a) * (-b) is a * b
     assert (-a) * b is -(a * b)
     assert a + (-b) is a - b

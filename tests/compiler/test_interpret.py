@@ -1,4 +1,6 @@
-"""The definition itself: exact fused multiply-adds, one rounding per operation, and plain evaluation of random programs."""
+"""The definition itself: exact fused multiply-adds, one rounding per operation, and plain evaluation of
+random programs.
+"""
 
 import math
 from fractions import Fraction
@@ -15,8 +17,12 @@ from linkwise.compiler.program import trace
 from linkwise.errors import ShapeError
 from linkwise.scalar import sqrt, where, while_loop
 
-FLOATS = st.floats(width=64) | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e308, 2.0**-1022, 1.0 + 2.0**-52])
-SINGLES = st.floats(width=32) | st.sampled_from([0.0, -0.0, 2.0**-149, -(2.0**-149), 2.0**-126, 1.0 + 2.0**-23])
+FLOATS = st.floats(width=64) | st.sampled_from(
+    [0.0, -0.0, 5e-324, -5e-324, 1e308, 2.0**-1022, 1.0 + 2.0**-52]
+)
+SINGLES = st.floats(width=32) | st.sampled_from(
+    [0.0, -0.0, 2.0**-149, -(2.0**-149), 2.0**-126, 1.0 + 2.0**-23]
+)
 
 
 def assert_nearest(result, exact: Fraction, scalar) -> None:
@@ -91,7 +97,9 @@ def test_overflow_and_underflow():
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=25, deadline=None)
 def test_programs_without_fusing_do_what_python_does(dtype, seed):
-    """Without fused operations, sines and rules that reorder, a program is the function itself, operation by operation."""
+    """Without fused operations, sines and rules that reorder, a program is the function itself, operation by
+    operation.
+    """
 
     def function(x, y):
         a, b, c = x

@@ -62,7 +62,9 @@ def test_rule_is_applied_to_its_pattern(rule):
             graph = Graph()
             constants = {"k": quarters * (math.pi / 2) if rule.condition else 0.75, "l": 1.25}
             constants |= {name: graph.const(constants[name]) for name in made_first}
-            values = {name: constants[name] if name in constants else graph.input(name, 0) for name in letters(rule)}
+            values = {
+                name: constants[name] if name in constants else graph.input(name, 0) for name in letters(rule)
+            }
             node = graph.lift(eval(rule.pattern, functions, values))
             node = node.args[0] if node.op == "neg" else node
             for pattern, replacement, condition in _by_operation((rule,)).get(node.op, ()):

@@ -1,6 +1,7 @@
 """The order of a program."""
 
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -38,7 +39,7 @@ def test_arguments_come_first_and_nothing_comes_twice(seed, size):
 def test_a_long_sum_needs_few_registers():
     graph = Graph()
     x = graph.inputs("x", 64)
-    products = [a * b for a, b in zip(x, x[1:], strict=False)]  # all of them before the first addition, as it was traced
+    products = [a * b for a, b in pairwise(x)]  # all of them are traced before the first addition
     total = products[0]
     for product in products[1:]:
         total = total + product

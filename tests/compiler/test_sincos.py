@@ -20,8 +20,9 @@ def program(dtype, fused=True):
 
 
 def hard_arguments(bits: int, exponents: range) -> list[float]:
-    """Floats m·2^e that are exceptionally close to a multiple of π/2: multiples of the denominators of the convergents of
-    2^e/(π/2), one continued fraction for each exponent e (Kahan's and Muller's search)."""
+    """Floats m·2^e that are exceptionally close to a multiple of π/2: multiples of the denominators of the
+    convergents of 2^e/(π/2), one continued fraction for each exponent e (Kahan's and Muller's search).
+    """
     found = set()
     with mpmath.workprec(4 * bits + 200):
         for e in exponents:
@@ -118,7 +119,8 @@ def test_sine_and_cosine_share_their_work():
 def test_constants_are_exact_in_their_precision():
     constants = CONSTANTS["float32"]
     exact, short, last = constants.short_half_pi
-    for value in (*constants.half_pi, *exact, *short, last, *constants.sine, *constants.cosine, constants.two_over_pi):
+    polynomials = (*constants.sine, *constants.cosine)
+    for value in (*constants.half_pi, *exact, *short, last, *polynomials, constants.two_over_pi):
         assert float(np.float32(value)) == value
 
 
@@ -127,7 +129,8 @@ def test_pieces_of_half_pi(dtype):
     constants = CONSTANTS[dtype]
     exact, short, last = constants.short_half_pi
     with mpmath.workprec(400):
-        for pieces, limit in ((constants.half_pi, constants.limit), ((*exact, *short, last), constants.short_limit)):
+        short_pieces = (*exact, *short, last)
+        for pieces, limit in ((constants.half_pi, constants.limit), (short_pieces, constants.short_limit)):
             left = abs(mpmath.pi / 2 - sum(map(mpmath.mpf, pieces)))
             # what is left, times the largest k, is nothing beside the smallest remainder, about 2^-(bits + 8)
             assert left * limit < mpmath.mpf(2) ** (-2 * BITS[dtype] + 1)

@@ -155,7 +155,7 @@ def test_fixed_joints_need_only_their_place():
 def test_what_is_not_dynamics_is_passed_over():
     noise = (
         '<material name="m"/><gazebo reference="tip"><mu1>0.2</mu1></gazebo><sensor:camera name="c"/>'
-        '<transmission name="t"><joint name="elbow"/><mechanicalReduction>9</mechanicalReduction></transmission>'
+        '<transmission name="t"><joint name="elbow"/><hardwareInterface/></transmission>'
         '<xacro:property name="p" value="${1}"/><xacro:macro name="m"><link name="${p}"/></xacro:macro>'
     )
     looks = (

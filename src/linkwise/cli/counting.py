@@ -28,12 +28,14 @@ USUAL = (
 
 @dataclass(frozen=True)
 class Row:
-    """The counts of one algorithm. ``general`` is the same algorithm on a general arm with as many joints."""
+    """The counts of one algorithm: on this robot as it runs, and on a general arm with as many joints, with all ten
+    parameters of every link (as the papers count) and with parameters regrouped (as it would run)."""
 
     function: str
     algorithm: str
     own: Operations
     general: Operations | None
+    general_regrouped: Operations | None
     printed: list[tuple[str, int, int]]
     iterations: int = 0  # how many passes of its loop are in the totals
 
@@ -52,18 +54,22 @@ def functions(names: Sequence[str] | None = None) -> list[Function]:
         lambda model: {"mass_matrix": (model.dof, model.dof), "tau": (model.dof,)},
         {"compound_link": together},
         "what changes slowly, as Izaguirre's background task has it",
+        regroups=True,
     )
     wanted = USUAL if names is None else names
     return [both if name == both.name else function_named(name) for name in wanted]
 
 
-def count(robot: Robot, function: Function, algorithm: str, friction: bool = True) -> Operations | None:
-    """The operations of one algorithm; None if the robot is too large for one straight program."""
+def count(robot: Robot, function: Function, algorithm: str, *, friction: bool = True, regroup: bool = True) -> Operations | None:
+    """The operations of one algorithm; None if the robot is too large for one straight program.
+
+    ``regroup``: with inertial parameters regrouped into base parameters where that keeps the results, as a call does it.
+    """
     from linkwise.functions import Setting
     from linkwise.kernels import is_straight, kernel
 
     frame = robot.leaf_names[0] if function.name in ("pose", "jacobian", "velocity") else None
-    setting = Setting(robot, friction=friction, frame=frame)
+    setting = Setting(robot, friction=friction, frame=frame, base_parameters=regroup and function.regroups)
     return kernel(function, setting, algorithm).operations if is_straight(function, setting) else None
 
 
@@ -76,14 +82,24 @@ def rows(robot: Robot, names: Sequence[str] | None, friction: bool = True) -> It
     general = general_chain(robot.dof, twists=axes, base_offsets=False) if axes is not None else None
     for function in chosen:
         for algorithm in function.algorithms:
-            own = count(robot, function, algorithm, friction)
+            own = count(robot, function, algorithm, friction=friction)
             if own is None:
                 continue
             loops = robot.dof if own.per_iteration is not None else 0
-            like = count(general, function, algorithm) if general is not None else None
+            plain, regrouped = (
+                count(general, function, algorithm, regroup=regroup) if general is not None else None for regroup in (False, True)
+            )
             name = "forward_dynamics" if function.name == "iterated_forward_dynamics" else function.name
             printed = published(name, algorithm, axes, robot.dof, robot.name) if axes is not None else []
-            yield Row(name, algorithm, own, like, printed, loops)
+            yield Row(name, algorithm, own, plain, regrouped, printed, loops)
+
+
+def as_printed(operations: Operations | None, iterations: int = 0) -> str:
+    """multiplications/additions, divisions among the multiplications, as the papers have it."""
+    if operations is None:
+        return ""
+    multiplications, additions, divisions = totals(operations, iterations)
+    return f"{multiplications + divisions}/{additions}"
 
 
 def totals(operations: Operations, iterations: int = 0) -> tuple[int, int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,7 @@ def command(out: str, as_json: bool) -> None:
 
 def _plot(done: Experiment, path: Path) -> Path | None:
     try:
-        from linkwise.cli import plot
+        plot = importlib.import_module("linkwise.cli.plot")
     except ImportError:
         return None
     with columns.replacing(path) as aside:
@@ -97,7 +98,7 @@ def _show(done: Experiment, counted: list[Row]) -> None:
     ]
     show(Table("Every algorithm", ["function", "algorithm", ">relative difference", ">residual"], lines, notes))
 
-    show(_count_table(done, counted))
+    show(_count_table(counted))
     lines = [
         [function, f"{rate:,.0f}".replace(",", " "), f"{RATES_OF_1990[function]:.0f}"]
         for function, rate in done.rates.items()
@@ -106,22 +107,21 @@ def _show(done: Experiment, counted: list[Row]) -> None:
     show(Table("Evaluations per second, one thread, all points in one call", ["function", ">here", ">1990"], lines, [then]))
 
 
-def _count_table(done: Experiment, counted: list[Row]) -> Table:
-    from linkwise.cli.counting import totals
+def _count_table(counted: list[Row]) -> Table:
+    from linkwise.cli.counting import as_printed
 
-    lines = []
-    for row in counted:
-        own = totals(row.own, row.iterations)
-        like = totals(row.general, row.iterations) if row.general is not None else None
-        lines.append(
-            [row.function, row.algorithm, f"{own[0] + own[2]}/{own[1]}", "" if like is None else f"{like[0] + like[2]}/{like[1]}"]
-            + ["; ".join(f"{m}/{a} {source}" for source, m, a in row.printed)]
-        )
+    lines = [
+        [row.function, row.algorithm]
+        + [as_printed(each, row.iterations) for each in (row.own, row.general, row.general_regrouped)]
+        + ["; ".join(f"{m}/{a} {source}" for source, m, a in row.printed)]
+        for row in counted
+    ]
     notes = [
         "multiplications and divisions / additions, without sin and cos; conjugate gradients: 6 iterations;",
-        "general arm: 6 revolute joints, axes parallel or perpendicular, all offsets, ten parameters per link",
+        "general arm: 6 revolute joints, axes parallel or perpendicular, all offsets, ten parameters per link;",
+        "regrouped: its parameters first regrouped into fewer that give the same torques, as for the PUMA 560",
     ]
-    names = ["function", "algorithm", ">PUMA 560", ">general arm", "published for the general arm"]
+    names = ["function", "algorithm", ">PUMA 560", ">general arm", ">regrouped", "published for the general arm"]
     return Table("Operations", names, lines, notes)
 
 
@@ -144,6 +144,9 @@ def _facts(done: Experiment, counted: list[Row], table: Path, plot: Path | None)
                 "iterations": row.iterations,
                 "multiplications_additions_divisions": totals(row.own, row.iterations),
                 "general_arm": None if row.general is None else totals(row.general, row.iterations),
+                "general_arm_regrouped": None
+                if row.general_regrouped is None
+                else totals(row.general_regrouped, row.iterations),
                 "published": [{"source": s, "multiplications": m, "additions": a} for s, m, a in row.printed],
             }
             for row in counted

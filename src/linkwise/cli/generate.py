@@ -80,7 +80,7 @@ def _kernel(robot, function: str, algorithm: str | None, dtype: str, frame, wren
     if needs_frame:
         frame = frame or robot.default_frame()
         robot.locate(frame)
-    setting = Setting(robot, friction=friction, frame=frame, wrench=wrench, dtype=dtype)
+    setting = Setting(robot, friction=friction, frame=frame, wrench=wrench, dtype=dtype, base_parameters=chosen.regroups)
     if not is_straight(chosen, setting):
         raise LinkwiseError(f"{robot.name} has {robot.dof} joints: too many to write {function} out as straight-line code")
     what = f"{chosen.summary} of {robot.name}, by {method.replace('_', ' ')}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from linkwise.cli.counting import Row, axes_of, rows, totals
+from linkwise.cli.counting import Row, as_printed, axes_of, rows, totals
 from linkwise.cli.options import json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, progress, say_json, show
 from linkwise.errors import LinkwiseError
@@ -50,33 +50,27 @@ def _table(robot, counted: list[Row]) -> Table:
     axes = axes_of(robot)
     columns = ["function", "algorithm", ">×", ">+", ">÷", ">sin/cos"]
     if axes is not None:
-        columns += [">general arm ×/+", "published ×/+"]
+        columns += [">general arm ×/+", ">regrouped", "published ×/+"]
     lines = []
     for row in counted:
         multiplications, additions, divisions = totals(row.own, row.iterations)
         cells = [row.function, row.algorithm, str(multiplications), str(additions), str(divisions)]
         cells.append(str(row.own.trigonometric))
         if axes is not None:
-            cells += [_beside(row), "; ".join(f"{m}/{a} {source}" for source, m, a in row.printed)]
+            cells += [as_printed(each, row.iterations) for each in (row.general, row.general_regrouped)]
+            cells.append("; ".join(f"{m}/{a} {source}" for source, m, a in row.printed))
         lines.append(cells)
     notes = []
     if any(row.iterations for row in counted):
         notes.append(f"conjugate gradients: {robot.dof} iterations")
     if axes is not None:
         notes.append(f"general arm: {robot.dof} revolute joints, {_AXES[axes]}, all offsets, ten parameters per link;")
-        notes.append("its divisions are among the multiplications, as in the papers, and sin and cos are not counted")
+        notes.append("regrouped: its parameters first regrouped into fewer that give the same torques, as every call does;")
+        notes.append("divisions are among its multiplications, as in the papers, and sin and cos are not counted")
     return Table(f"Operations for {robot.name}", columns, lines, notes)
 
 
 _AXES = {"general": "any twist angles", "perpendicular": "axes parallel or perpendicular"}
-
-
-def _beside(row: Row) -> str:
-    """The general arm, divisions among the multiplications."""
-    if row.general is None:
-        return ""
-    multiplications, additions, divisions = totals(row.general, row.iterations)
-    return f"{multiplications + divisions}/{additions}"
 
 
 def _stage_table(row: Row) -> Table:
@@ -97,6 +91,7 @@ def _plain(row: Row) -> dict[str, Any]:
         "iterations": row.iterations,
         **_counts(row.own),
         "general_arm": None if row.general is None else _counts(row.general),
+        "general_arm_regrouped": None if row.general_regrouped is None else _counts(row.general_regrouped),
         "published": [{"source": source, "multiplications": m, "additions": a} for source, m, a in row.printed],
     }
 

@@ -1,13 +1,15 @@
 """Chooses the fused multiply-adds of a graph.
 
-Fusing is part of the arithmetic (a·b + c rounds once instead of twice), so it is decided here and not by a compiler.
+Fusing is part of the arithmetic (a·b + c rounds once instead of twice), so it is decided here and not by a
+compiler.
 
-A sum is evaluated as a chain: it starts with a term that is not a product, and every product is absorbed into one fused
-operation. A product is absorbed if that is possible in all the sums that use it; otherwise it has to be computed anyway
-and is a term like others. Where a sum consists of products only, one of them is computed to start the chain.
+A sum is evaluated as a chain: it starts with a term that is not a product, and every product is absorbed into
+one fused operation. A product is absorbed if that is possible in all the sums that use it; otherwise it has
+to be computed anyway and is a term like others. Where a sum consists of products only, one of them is
+computed to start the chain.
 
-Signs go onto operands of the fused operation, where they cost nothing on any target: a·b - c, c - a·b and -(a·b) - c
-are one instruction each.
+Signs go onto operands of the fused operation, where they cost nothing on any target: a·b - c, c - a·b and
+-(a·b) - c are one instruction each.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def fuse(outputs: Iterable[Node]) -> list[Node]:
     depth = _depths(sums.nodes)
 
     def known_after(term: Term) -> int:
-        """How many operations, one after another, a term waits for: a product that is absorbed, only for its factors."""
+        """How many operations, one after another, a term waits for: a product that is absorbed, only for its
+        factors.
+        """
         return depth[term.old.index] - (1 if term.old.index in absorbed else 0)
 
     inner: dict[int, list[Term]] = {}

@@ -17,6 +17,7 @@ sqrt abs                IEEE square root, absolute value
 sin cos                 sine, cosine; expanded by ``sincos`` into the operations of this table
 sign                    -1, 0 or 1, NaN of NaN; expanded likewise, kept until then because its derivative is 0
 atan2                   atan2(y, x); expanded likewise
+rint                    nearest whole number, ties to even; expanded by ``rounding`` likewise
 lt le eq                comparison, a condition (false when an operand is NaN)
 and or not              on conditions
 select                  args (condition, a, b): a where the condition holds, else b
@@ -140,6 +141,9 @@ class Node:
     def sign(self):
         return self.graph.sign(self)
 
+    def rint(self):
+        return self.graph.unary("rint", self)
+
     def where(self, if_true, if_false):
         return self.graph.select(self, self.graph.lift(if_true), self.graph.lift(if_false))
 
@@ -158,7 +162,7 @@ class Loop:
 
     initial: list[Node]
     phi: list[Node] = field(default_factory=list)
-    active: Node | None = None  # condition over the phis
+    active: Node = None  # type: ignore[assignment]  # condition over the phis; set once it is traced
     following: list[Node] = field(default_factory=list)  # next state, already frozen where a lane is not active
 
 
@@ -317,6 +321,8 @@ class Graph:
                 return self.const(math.sqrt(a.value) if a.value >= 0 else math.nan)
             if op == "abs":
                 return self.const(abs(a.value))
+            if op == "rint":
+                return self.const(round(a.value) if math.isfinite(a.value) else a.value)
         if op == "abs" and a.op == "neg":
             return self.unary("abs", a.args[0])
         return self.make(op, (a,))

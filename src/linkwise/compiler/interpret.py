@@ -1,8 +1,8 @@
 """The definition of meaning: a program run one operation at a time in plain Python.
 
-Every target must return these bits (all NaNs count as equal). Each operation rounds once, to nearest with ties to even,
-with subnormal numbers, in the precision of the program. NumPy's scalars do that for ``+ - * /`` and the square root; a
-fused multiply-add is computed exactly on integers here.
+Every target must return these bits (all NaNs count as equal). Each operation rounds once, to nearest with
+ties to even, with subnormal numbers, in the precision of the program. NumPy's scalars do that for ``+ - * /``
+and the square root; a fused multiply-add is computed exactly on integers here.
 """
 
 from __future__ import annotations
@@ -119,12 +119,16 @@ def fma(a: np.floating, b: np.floating, c: np.floating) -> np.floating:
         return c
     exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
     if exact == 0:
-        return a * b + c if float(a) == 0.0 or float(b) == 0.0 else scalar(0.0)  # IEEE's rule for the sign of zero
+        return (
+            a * b + c if float(a) == 0.0 or float(b) == 0.0 else scalar(0.0)
+        )  # IEEE's rule for the sign of zero
     return scalar(_nearest(exact, 53, -1074) if scalar is np.float64 else _nearest(exact, 24, -149))
 
 
 def _nearest(exact: Fraction, digits: int, smallest: int) -> float:
-    """The nearest binary float with that many digits and 2^smallest as its smallest step; exact in a Python float."""
+    """The nearest binary float with that many digits and 2^smallest as its smallest step; exact in a Python
+    float.
+    """
     n, d = abs(exact.numerator), exact.denominator
     exponent = n.bit_length() - d.bit_length()
     if n << max(-exponent, 0) < d << max(exponent, 0):

@@ -14,7 +14,7 @@ from linkwise.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from linkwise.compiler.operations import Operations
-    from linkwise.compiler.program import Program
+    from linkwise.compiler.program import Explanation, Program
 
 _DTYPES = ("float64", "float32")
 
@@ -45,6 +45,7 @@ class Kernel:
         self.inputs = tuple(inputs)
         self.outputs = tuple((output, tuple(shape)) for output, shape in outputs)
         self.dtype = dtype
+        self.key = key
         self._dtype = np.dtype(dtype)
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self._row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
@@ -145,13 +146,34 @@ class Kernel:
         """Operations of one evaluation."""
         return self.program().operations
 
-    def source(self, target: str, **options: Any) -> str:
-        """The program as source code, ``target`` "c"; the options are those of ``linkwise.compiler.emit.c.source``."""
-        if target != "c":
-            raise UnknownNameError(f"target: expected 'c', got {target!r}")
-        from linkwise.compiler.emit import c
+    def explain(self, output: str | None = None, index: int | None = None) -> Explanation:
+        """Which inputs an output (or one of its elements, row by row) depends on, and what it costs alone."""
+        return self.program().explain(output or self.outputs[0][0], index)
 
-        return c.source(self.program(), **options)
+    def jacobian(self, by: str) -> Kernel:
+        """Another kernel: the derivative of every output by one input, of shape (output..., size of the input)."""
+        from linkwise.compiler.calculus import jacobian_kernel
+
+        return jacobian_kernel(self, by)
+
+    def source(self, target: str, **options: Any) -> str:
+        """The program as source code in "c", "cuda" or "python"; the options are those of the target's ``source``."""
+        from linkwise.compiler.emit import source
+
+        return source(self.program(), target, **options)
+
+    def sympy(self, **options: Any) -> Any:
+        """The output as a SymPy expression or Matrix (a dictionary of them where there are several outputs)."""
+        from linkwise.compiler.emit.formulas import to_sympy
+
+        found = to_sympy(self.program(), **options)
+        return next(iter(found.values())) if len(found) == 1 else found
+
+    def latex(self, **options: Any) -> str:
+        """The outputs as aligned LaTeX equations, with sines and cosines written as in papers."""
+        from linkwise.compiler.emit.formulas import to_latex
+
+        return to_latex(self.program(), **options)
 
     def __repr__(self) -> str:
         ins = ", ".join(f"{name} ({size})" for name, size in self.inputs)

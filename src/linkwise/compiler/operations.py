@@ -1,8 +1,9 @@
 """What a program costs, counted the way the papers count.
 
-Every multiplication counts (by a constant too), every addition or subtraction, every division. A change of sign is
-free, comparisons and selections are not counted, sines and cosines are listed apart, and so are square roots. The
-count is taken before multiplications and additions are fused, so a fused multiply-add is one of each.
+Every multiplication counts (by a constant too), every addition or subtraction, every division. A change of
+sign is free, comparisons and selections are not counted, sines and cosines are listed apart, and so are
+square roots. The count is taken before multiplications and additions are fused, so a fused multiply-add is
+one of each.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Operations:
     per_iteration: Operations | None = None
     """One pass through the program's loops; not part of the counts above. None if there is no loop."""
     prelude: Operations | None = None
-    """What depends on run-time parameters alone, computed once for many states; not part of the counts above."""
+    """What depends on run-time parameters alone, computed once for many states; not in the counts above."""
 
     @property
     def total(self) -> int:
@@ -73,8 +74,8 @@ def count(outputs: Iterable[Node]) -> Operations:
     for node in nodes:
         if node.op in _COUNTED:
             levels[depth[node.index]].append(node)
-    counted = None
-    for level in reversed(levels):
+    counted = _tally(levels[-1], None)
+    for level in reversed(levels[:-1]):
         counted = _tally(level, counted)
     return counted
 

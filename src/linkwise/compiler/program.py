@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from linkwise.compiler import operations as operations_
-from linkwise.compiler import sincos
+from linkwise.compiler import rounding, sincos
 from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node, loop_numbers, reachable
 from linkwise.compiler.operations import Operations
@@ -45,7 +45,7 @@ class Program:
     outputs: tuple[tuple[str, Shape], ...]
     """(name, shape for one state)."""
     values: tuple[tuple[Node, ...], ...]
-    """For each output its nodes, row by row; a node of any kind, also a constant, an input or a repeated one."""
+    """For each output its nodes, row by row; of any kind, also a constant, an input or a repeated node."""
     body: Body
     """What to compute, in order; see ``schedule``."""
     dtype: Dtype
@@ -65,7 +65,9 @@ class Program:
         return any(isinstance(item, LoopRegion) for item in self.body)
 
     def explain(self, output: str, index: int | None = None) -> Explanation:
-        """Which inputs output element ``index`` (row by row; None: all of them) depends on, and its cost alone."""
+        """Which inputs output element ``index`` (row by row; None: all of them) depends on, and its cost
+        alone.
+        """
         names = [name for name, _ in self.outputs]
         if output not in names:
             raise UnknownNameError(f"{self.name} has no output {output!r}; it has {', '.join(names)}")
@@ -91,9 +93,9 @@ def trace(
 ) -> Program:
     """The program of a function of scalars.
 
-    ``function`` is called with one list of symbols per input (``inputs`` gives their lengths) and returns one nested
-    list of scalars per output: as a dictionary by name, or as a tuple in the order of ``outputs`` (a single output may
-    come as itself).
+    ``function`` is called with one list of symbols per input (``inputs`` gives their lengths) and returns one
+    nested list of scalars per output: as a dictionary by name, or as a tuple in the order of ``outputs`` (a
+    single output may come as itself).
     """
     graph = Graph()
     returned = function(**{key: graph.inputs(key, size) for key, size in inputs.items()})
@@ -122,13 +124,15 @@ def lower(
 ) -> Program:
     """The program for these outputs, each given as (shape, nodes row by row).
 
-    ``fused=False`` does without fused multiply-adds, for processors that have none: other bits, about as accurate.
+    ``fused=False`` does without fused multiply-adds, for processors that have none: other bits, about as
+    accurate.
     """
     sizes = [len(nodes) for _, nodes in outputs.values()]
     source = [node for _, nodes in outputs.values() for node in nodes]
     _check_loops(name, source)
     simplified = simplify(source)
-    lowered = sincos.expand(simplified, dtype, fused=fused)
+    rounded = rounding.expand(simplified, dtype, fused=fused)
+    lowered = sincos.expand(rounded, dtype, fused=fused)
     if fused:
         lowered = fuse(lowered)
     program = Program(
@@ -148,7 +152,9 @@ def lower(
 def _check_loops(name: str, outputs: Sequence[Node]) -> None:
     innermost, _ = loop_numbers(reachable(outputs))
     if any(innermost[node.index] >= 0 for node in outputs):
-        raise TraceError(f"{name}: a value from inside a while_loop is used after it; return it as part of the state")
+        raise TraceError(
+            f"{name}: a value from inside a while_loop is used after it; return it as part of the state"
+        )
 
 
 def unfused(program: Program) -> Program:

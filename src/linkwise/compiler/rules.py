@@ -1,9 +1,10 @@
 """Rewriting that saves operations: a table ``pattern -> replacement`` and the factoring of sums.
 
-Patterns are written as the formulas they mean. Equal letters stand for equal expressions; k, l, m, n stand for constants.
-Sums and products match in either order. A rule is applied where it makes the program cheaper: what it removes
-(operations that nothing else uses) must weigh more than what it adds (operations that do not exist yet). So a rule needs
-no conditions about sharing: ``a*a - b*b -> (a - b)*(a + b)`` fires where a - b or a + b is known already.
+Patterns are written as the formulas they mean. Equal letters stand for equal expressions; k, l, m, n stand
+for constants. Sums and products match in either order. A rule is applied where it makes the program cheaper:
+what it removes (operations that nothing else uses) must weigh more than what it adds (operations that do not
+exist yet). So a rule needs no conditions about sharing: ``a*a - b*b -> (a - b)*(a + b)`` fires where a - b or
+a + b is known already.
 
 Rules keep the value in exact arithmetic wherever the pattern has one, up to overflow; rounding may differ.
 """
@@ -16,12 +17,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from linkwise.compiler.graph import Graph, Node, reachable, rebuild
 from linkwise.compiler.sums import SUMS, Sums, Term
 from linkwise.scalar import stage
 
-# Additions and multiplications are what the papers count. A division costs several of them, a sine about twenty.
+# Additions and multiplications are what the papers count. A division costs several of them, a sine about
+# twenty.
 COST = {
     "const": 0.0, "input": 0.0, "phi": 0.0, "result": 0.0, "neg": 0.01,
     "add": 1.0, "sub": 1.0, "mul": 1.0, "div": 4.0, "sqrt": 4.0, "sin": 20.0, "cos": 20.0, "atan2": 40.0,
@@ -43,7 +46,9 @@ class Rule:
 
 
 def _quarter_turns() -> Iterator[Rule]:
-    """Sine and cosine of an angle and a multiple of π/2: those of the angle alone can be shared, and are exact."""
+    """Sine and cosine of an angle and a multiple of π/2: those of the angle alone can be shared, and are
+    exact.
+    """
     sine = ("sin(a)", "cos(a)", "-sin(a)", "-cos(a)")
     cosine = ("cos(a)", "-sin(a)", "-cos(a)", "sin(a)")
     for quarters in range(4):
@@ -151,7 +156,7 @@ class _Pass:
         return node
 
 
-# -- the table ------------------------------------------------------------------------------------------------------
+# -- the table ---------------------------------------------------------------------------------------------
 
 
 def _applied(graph: Graph, node: Node, pattern, replacement, condition, uses: Counter[int]) -> Node | None:
@@ -196,7 +201,9 @@ def _newer_than(before: int, node: Node) -> set[Node]:
 
 
 def _fits(pattern, node: Node) -> bool:
-    """Whether the operations are those of the pattern, whatever the letters stand for: a quick look before a match."""
+    """Whether the operations are those of the pattern, whatever the letters stand for: a quick look before a
+    match.
+    """
     if isinstance(pattern, str):
         return pattern not in _CONSTANTS or node.op == "const"
     if isinstance(pattern, float):
@@ -206,7 +213,9 @@ def _fits(pattern, node: Node) -> bool:
     if len(pattern) == 2:
         return _fits(pattern[1], node.args[0])
     (op, first, second), (a, b) = pattern, node.args
-    return (_fits(first, a) and _fits(second, b)) or (op in _COMMUTATIVE and _fits(first, b) and _fits(second, a))
+    return (_fits(first, a) and _fits(second, b)) or (
+        op in _COMMUTATIVE and _fits(first, b) and _fits(second, a)
+    )
 
 
 def _matches(pattern, node: Node, found: Found) -> Iterator[Found]:
@@ -246,7 +255,7 @@ def _built(graph: Graph, pattern, found: Found) -> Node:
     return make_simplified(graph, op, tuple(_built(graph, part, found) for part in parts))
 
 
-# -- reading the table ----------------------------------------------------------------------------------------------
+# -- reading the table -------------------------------------------------------------------------------------
 
 _CONSTANTS = frozenset("klmn")
 _COMMUTATIVE = frozenset({"add", "mul"})
@@ -259,16 +268,16 @@ def _by_operation(rules: tuple[Rule, ...]) -> dict[str, list[tuple]]:
     table: dict[str, list[tuple]] = {}
     for rule in rules:
         pattern = _parsed(rule.pattern)
-        table.setdefault(pattern[0], []).append((pattern, _parsed(rule.replacement), rule.condition))
+        table.setdefault(str(pattern[0]), []).append((pattern, _parsed(rule.replacement), rule.condition))
     return table
 
 
-def _parsed(text: str):
+def _parsed(text: str) -> Any:
     """A formula as (operation, argument, ...); a letter is a string and a number a float."""
     return _tree(ast.parse(text, mode="eval").body)
 
 
-def _tree(node: ast.expr):
+def _tree(node: ast.expr) -> Any:
     match node:
         case ast.BinOp(left, op, right):
             return _OPERATORS[type(op)], _tree(left), _tree(right)
@@ -279,11 +288,11 @@ def _tree(node: ast.expr):
         case ast.Name(name):
             return name
         case ast.Constant(value):
-            return float(value)
+            return float(value)  # type: ignore[arg-type]
     raise ValueError(f"a rule cannot contain {ast.dump(node)}")
 
 
-# -- making nodes again, with all that the graph simplifies by itself ---------------------------------------------------
+# -- making nodes again, with all that the graph simplifies by itself --------------------------------------
 
 
 def make_simplified(graph: Graph, op: str, args: tuple[Node, ...], value=None) -> Node:
@@ -295,18 +304,21 @@ def make_simplified(graph: Graph, op: str, args: tuple[Node, ...], value=None) -
         return graph.odd_function(op, *args)
     if op == "cos":
         return graph.even_function(op, *args)
-    if op in ("select", "and", "or"):
-        truth = _truth(args[0])
-        if truth is not None:
-            if op == "select":
-                return args[1] if truth else args[2]
-            return args[1] if truth == (op == "and") else args[0]
-        if op == "select":
-            if args[0].op == "not":  # where(not c, a, b) -> where(c, b, a)
-                return graph.select(args[0].args[0], args[2], args[1])
-            return graph.select(*args)
     if op == "not" and args[0].op == "not":
         return args[0].args[0]
+    if op in ("and", "or"):
+        for known, other in (args, args[::-1]):
+            truth = _truth(known)
+            if truth is not None:
+                return other if truth == (op == "and") else known
+    if op == "select":
+        condition, a, b = args
+        truth = _truth(condition)
+        if truth is not None:
+            return a if truth else b
+        if condition.op == "not":  # where(not c, a, b) -> where(c, b, a)
+            return graph.select(condition.args[0], b, a)
+        return graph.select(condition, a, b)
     return graph.make(op, args, value)
 
 
@@ -318,12 +330,13 @@ def _truth(condition: Node) -> bool | None:
     return None
 
 
-# -- factoring ------------------------------------------------------------------------------------------------------
+# -- factoring ---------------------------------------------------------------------------------------------
 
 
 def factored(graph: Graph, terms: list[Term], uses: Counter[int]) -> Node | None:
-    """a*b + ... + a*c -> ... + a*(b + c) in a sum of any length, for products that nothing else uses; None if there are
-    none. Every factoring saves a multiplication."""
+    """a*b + ... + a*c -> ... + a*(b + c) in a sum of any length, for products that nothing else uses; None if
+    there are none. Every factoring saves a multiplication.
+    """
     grouped: list[Term] = []
     while (factor := _common_factor(terms, uses)) is not None:
         products = [term for term in terms if _is_own_product(term, uses) and factor in term.new.args]

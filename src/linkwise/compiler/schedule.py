@@ -15,12 +15,13 @@ _NOT_SCHEDULED = frozenset({"const", "input", "phi", "result"})
 class LoopRegion:
     """One loop of a program.
 
-    Meaning, for every target: ``state = loop.initial``; repeat: evaluate the body with ``loop.phi = state``; if
-    ``loop.active`` holds in no lane, stop; else ``state = loop.following`` (lanes that are not active keep their state:
-    the selection is part of ``following``). ``result`` nodes read the last state.
+    Meaning, for every target: ``state = loop.initial``; repeat: evaluate the body with ``loop.phi = state``;
+    if ``loop.active`` holds in no lane, stop; else ``state = loop.following`` (lanes that are not active keep
+    their state: the selection is part of ``following``). ``result`` nodes read the last state.
 
-    The nodes that ``active`` needs come first in the body, so that a target may leave the loop right after it.
-    ``active``, an initial or a following value may also be a node from outside the loop, a constant or a phi.
+    The nodes that ``active`` needs come first in the body, so that a target may leave the loop right after
+    it. ``active``, an initial or a following value may also be a node from outside the loop, a constant or a
+    phi.
     """
 
     loop: Loop
@@ -34,8 +35,8 @@ Body = list["Node | LoopRegion"]
 def schedule(outputs: Iterable[Node]) -> Body:
     """Every operation that the outputs need, exactly once and after its arguments.
 
-    Constants, inputs, phis and results are not listed: the first two are there from the start, the others come with
-    their loop. What does not vary in a loop is computed before it.
+    Constants, inputs, phis and results are not listed: the first two are there from the start, the others
+    come with their loop. What does not vary in a loop is computed before it.
     """
     nodes = reachable(outputs)
     innermost, parent = loop_numbers(nodes)
@@ -55,7 +56,9 @@ def schedule(outputs: Iterable[Node]) -> Body:
         uses = _dependencies(body, reads)
         first = _needed_for(loop.active, body, uses)
         rest = [item for place, item in enumerate(body) if place not in first]
-        regions[number].body = _ordered([body[place] for place in sorted(first)], reads) + _ordered(rest, reads)
+        regions[number].body = _ordered([body[place] for place in sorted(first)], reads) + _ordered(
+            rest, reads
+        )
         reads[number] = [*loop.initial, loop.active, *loop.following]
         reads[number] += [node for item in body for node in _arguments(item, reads)]
     return _ordered(contents[-1], reads)
@@ -98,9 +101,10 @@ def _needed_for(target: Node, body: Body, uses: list[list[int]]) -> set[int]:
 def _ordered(body: Body, reads: dict[int, list[Node]]) -> Body:
     """The items in an order that keeps few values alive.
 
-    Two passes of list scheduling: from the end to the beginning, which brings a value close to its uses, then forward,
-    which ends lives early; each takes the item that leaves the fewest values alive and otherwise follows the order it
-    was given. Together they beat depth-first orders in reloads from memory and in measured time.
+    Two passes of list scheduling: from the end to the beginning, which brings a value close to its uses, then
+    forward, which ends lives early; each takes the item that leaves the fewest values alive and otherwise
+    follows the order it was given. Together they beat depth-first orders in reloads from memory and in
+    measured time.
     """
     uses = _dependencies(body, reads)
     order = _forward(uses, _backward(uses))
@@ -169,7 +173,9 @@ def _backward(uses: list[list[int]]) -> list[int]:
 
 
 class _Ready:
-    """Items that may come next, cheapest first. Costs change: a better one is pushed again, a worse one is found late."""
+    """Items that may come next, cheapest first. Costs change: a better one is pushed again, a worse one is
+    found late.
+    """
 
     def __init__(self, cost):
         self.cost = cost

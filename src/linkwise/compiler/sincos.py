@@ -1,20 +1,22 @@
 """Sine and cosine as operations of the graph, so that every target computes the same bits.
 
-The argument is reduced by the nearest multiple k of π/2. Adding a large constant rounds x·2/π to k and leaves k as an
-integer in the low bits of the sum, where two bit tests read the quadrant. π/2 comes in pieces (Cody and Waite): with
-fused multiply-adds and full-width pieces, x − k·P₁ is exact, x − k·P₁ − k·P₂ is rounded once, and P₃ matters only next
-to a multiple of π/2. The remainder r, |r| ≤ π/4 and a little more, goes into two polynomials. Sine and cosine of one
-argument share the reduction and both polynomials; what nobody uses is never scheduled.
+The argument is reduced by the nearest multiple k of π/2. Adding a large constant rounds x·2/π to k and leaves
+k as an integer in the low bits of the sum, where two bit tests read the quadrant. π/2 comes in pieces (Cody
+and Waite): with fused multiply-adds and full-width pieces, x − k·P₁ is exact, x − k·P₁ − k·P₂ is rounded
+once, and P₃ matters only next to a multiple of π/2. The remainder r, |r| ≤ π/4 and a little more, goes into
+two polynomials. Sine and cosine of one argument share the reduction and both polynomials; what nobody uses is
+never scheduled.
 
-Errors, in units in the last place: at most half for r (twice that next to a multiple of π/2), a half for the last
-rounding, and what the two roundings before it leave: below 1.5 in all. The tests measure it.
+Errors, in units in the last place: at most half for r (twice that next to a multiple of π/2), a half for the
+last rounding, and what the two roundings before it leave: below 1.5 in all. The tests measure it.
 
-Without fused operations the pieces of π/2 are short, there are more of them, and the limit of the range is lower.
+Without fused operations the pieces of π/2 are short, there are more of them, and the limit of the range is
+lower.
 
-The coefficients are minimax fits of (sin r / r − 1) / r² and (cos r − 1 + r²/2) / r⁴ in r², weighted for the relative
-error of sine and cosine, by Remez' exchange in 60 digits; each coefficient in turn was rounded to the precision and the
-remaining ones fitted again. Relative errors: 2^-57.9 and 2^-63.9 for float64 on |r| ≤ 0.7855, 2^-27.8 and 2^-32.7 for
-float32 on |r| ≤ 0.795.
+The coefficients are minimax fits of (sin r / r − 1) / r² and (cos r − 1 + r²/2) / r⁴ in r², weighted for the
+relative error of sine and cosine, by Remez' exchange in 60 digits; each coefficient in turn was rounded to
+the precision and the remaining ones fitted again. Relative errors: 2^-57.9 and 2^-63.9 for float64 on |r| ≤
+0.7855, 2^-27.8 and 2^-32.7 for float32 on |r| ≤ 0.795.
 """
 
 from __future__ import annotations
@@ -34,13 +36,16 @@ class _Constants:
     """1.5·2^(mantissa bits): a sum with it is an integer multiple of one, readable in its low bits."""
     two_over_pi: float
     limit: float
-    """Beyond this |x| the result is NaN. Below, the tests find the hardest arguments of every binade accurate."""
+    """Beyond this |x| the result is NaN. Below, the tests find the hardest arguments of every binade
+    accurate.
+    """
     half_pi: tuple[float, ...]
     """π/2 in full-width pieces, for fused multiply-adds."""
     short_limit: float
     short_half_pi: tuple[tuple[float, ...], tuple[float, ...], float]
-    """π/2 for products without fusing: pieces so short that k times a piece is exact up to ``short_limit``, and a last
-    one. Subtracting the first group is exact, too."""
+    """π/2 for products without fusing: pieces so short that k times a piece is exact up to ``short_limit``,
+    and a last one. Subtracting the first group is exact, too.
+    """
     sine: tuple[float, ...]
     cosine: tuple[float, ...]
 
@@ -52,7 +57,11 @@ CONSTANTS = {
         limit=2.0**30,
         half_pi=(1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
         short_limit=2.0**20,
-        short_half_pi=((1.5707963267341256,), (6.077100506303966e-11, 2.0222662487111665e-21), 8.4784276603689e-32),
+        short_half_pi=(
+            (1.5707963267341256,),
+            (6.077100506303966e-11, 2.0222662487111665e-21),
+            8.4784276603689e-32,
+        ),
         sine=(
             -0.1666666666666663,
             0.00833333333332184,
@@ -88,7 +97,7 @@ CONSTANTS = {
 
 
 def expand(outputs: Iterable[Node], dtype: str, *, fused: bool = True) -> list[Node]:
-    """The outputs with every sine and cosine written out; ``fused=False`` does without fused multiply-adds."""
+    """The outputs with every sine and cosine written out, with or without fused multiply-adds."""
     constants = CONSTANTS[dtype]
 
     def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
@@ -126,7 +135,7 @@ class _Expansion:
         return self.negate_upper(sum_, self.graph.select(odd, minus_sine, self.near_cosine(r)))
 
     def negate_upper(self, sum_: Node, value: Node) -> Node:
-        """-value in quadrants 2 and 3. Targets know this pattern: it moves one bit of the sum onto the sign."""
+        """-value in quadrants 2 and 3. Targets know the pattern: it moves one bit of the sum onto the sign."""
         upper = self.graph.make("bit", (sum_,), 1)
         return self.graph.select(upper, self.graph.make("neg", (value,)), value)
 
@@ -151,13 +160,13 @@ class _Expansion:
         """As accurate as the fused remainder: what a subtraction rounds off is added at the end."""
         make = self.graph.make
         exact, short, last = self.constants.short_half_pi
-        r, rounded_off = x, None
+        r, rounded_off = x, self.const(0.0)
         for piece in (*exact, *short):
             product = make("mul", (k, self.const(piece)))
             smaller = make("sub", (r, product))
             if piece in short:
                 lost = make("sub", (make("sub", (r, smaller)), product))
-                rounded_off = lost if rounded_off is None else make("add", (rounded_off, lost))
+                rounded_off = self.graph.add(rounded_off, lost)
             r = smaller
         return make("add", (r, make("sub", (rounded_off, make("mul", (k, self.const(last)))))))
 

@@ -1,7 +1,7 @@
 """Sums with many terms: additions whose result is used once, by another addition, seen as one.
 
-Floating-point addition is not associative, so taking a sum apart changes its rounding. The graph decides the arithmetic;
-passes that gain by it may put the terms of a sum in another order.
+Floating-point addition is not associative, so taking a sum apart changes its rounding. The graph decides the
+arithmetic; passes that gain by it may put the terms of a sum in another order.
 """
 
 from __future__ import annotations
@@ -49,7 +49,11 @@ class Sums:
         for node in self.nodes:
             if node.op in SUMS:
                 for a in node.args:
-                    if a.op in SUMS and self.uses[a.index] == 1 and self.loop[a.index] == self.loop[node.index]:
+                    if (
+                        a.op in SUMS
+                        and self.uses[a.index] == 1
+                        and self.loop[a.index] == self.loop[node.index]
+                    ):
                         self.inner.add(a.index)
 
     def terms(self) -> dict[int, list[tuple[int, Node]]]:
@@ -68,7 +72,9 @@ class Sums:
         return found
 
     def gather(self, node: Node, args: tuple[Node, ...], inner: dict[int, list[Term]]) -> list[Term]:
-        """The terms of an addition while a graph is rebuilt; ``inner`` holds those of the additions within it."""
+        """The terms of an addition while a graph is rebuilt; ``inner`` holds those of the additions within
+        it.
+        """
         terms: list[Term] = []
         for place, (old, new) in enumerate(zip(node.args, args, strict=True)):
             sign = _sign(node, place)

@@ -31,7 +31,9 @@ def verify(program: Program) -> Program:
     checker = _Checker(program)
     checker.body(program.body)
     if len(program.outputs) != len(program.values):
-        raise ProgramError(f"{program.name}: {len(program.outputs)} outputs, values for {len(program.values)}")
+        raise ProgramError(
+            f"{program.name}: {len(program.outputs)} outputs, values for {len(program.values)}"
+        )
     for (name, shape), nodes in zip(program.outputs, program.values, strict=True):
         if math.prod(shape) != len(nodes):
             raise ProgramError(f"{program.name}: output {name} of shape {shape} has {len(nodes)} values")

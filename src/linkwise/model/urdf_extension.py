@@ -1,8 +1,8 @@
 """What URDF has no words for, as ``linkwise:`` elements that other readers pass over.
 
-- In ``<robot>``: ``<linkwise:robot>`` with ``gravity`` (3 numbers [m/s²]) and ``reduced`` (``true``: a set of
-  base parameters), and any number of ``<linkwise:frame>`` with ``name``, ``link``, ``xyz`` [m] and ``rotation``
-  (9 numbers, row by row).
+- In ``<robot>``: ``<linkwise:robot>`` with ``gravity`` (3 numbers [m/s²]) and ``reduced`` (``true``: a set
+  of base parameters), and any number of ``<linkwise:frame>`` with ``name``, ``link``, ``xyz`` [m] and
+  ``rotation`` (9 numbers, row by row).
 - In ``<joint>``: ``<linkwise:joint>`` with ``rotor_inertia``, ``coulomb_forward``, ``coulomb_backward``,
   ``axis`` and ``rotation``.
 - In ``<link>``: ``<linkwise:inertia>`` with ``parameters``: the ten of the link, in the order of ``LABELS``.

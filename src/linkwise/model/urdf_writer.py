@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -27,6 +27,7 @@ from linkwise.model.model import STANDARD_GRAVITY, Frame, Joint, Link, Model
 from linkwise.model.transform import Transform
 from linkwise.model.urdf_extension import NAMESPACE, PREFIX
 
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -42,7 +43,7 @@ def write_urdf(model: Model) -> str:
     if model.reduced:
         extras["reduced"] = "true"
     if extras:
-        lines.append(_element(PREFIX + "robot", indent=1, **extras))
+        lines.append(_element(PREFIX + "robot", extras, indent=1))
     for link in model.links:
         lines += _link_lines(link)
     for joint in model.joints:
@@ -57,22 +58,18 @@ def write_urdf(model: Model) -> str:
 
 def _link_lines(link: Link) -> list[str]:
     if _is_exactly_zero(link.inertia):
-        return [_element("link", indent=1, name=link.name)]
+        return [_element("link", {"name": link.name}, indent=1)]
     mass, com, moments = _about_com(link)
     lines = [
         f"  <link name={_quoted(link.name)}>",
         "    <inertial>",
-        _element("origin", indent=3, xyz=_numbers(com), rpy="0 0 0"),
-        _element("mass", indent=3, value=repr(mass)),
-        _element(
-            "inertia",
-            indent=3,
-            **dict(zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), map(repr, moments), strict=True)),
-        ),
+        _element("origin", {"xyz": _numbers(com), "rpy": "0 0 0"}, indent=3),
+        _element("mass", {"value": repr(mass)}, indent=3),
+        _element("inertia", dict(zip(_MOMENTS, map(repr, moments), strict=True)), indent=3),
         "    </inertial>",
     ]
     if _bits(Inertia.from_com(mass, com, moments).parameters) != _bits(link.inertia.parameters):
-        lines.append(_element(PREFIX + "inertia", indent=2, parameters=_numbers(link.inertia.parameters)))
+        lines.append(_element(PREFIX + "inertia", {"parameters": _numbers(link.inertia.parameters)}))
     return [*lines, "  </link>"]
 
 
@@ -81,8 +78,8 @@ def _about_com(link: Link) -> tuple[float, tuple[float, ...], tuple[float, ...]]
     inertia = link.inertia
     if inertia.mass == 0 and any(inertia.first_moment):
         raise ModelError(
-            f"link {link.name!r}: it has a first moment {inertia.first_moment} but no mass, which URDF cannot "
-            "express; save the robot as .toml"
+            f"link {link.name!r}: it has a first moment {inertia.first_moment} but no mass, which URDF "
+            "cannot express; save the robot as .toml"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         com = inertia.com
@@ -91,8 +88,8 @@ def _about_com(link: Link) -> tuple[float, tuple[float, ...], tuple[float, ...]]
         moments = np.array(inertia.inertia_about_origin) - added
     if not (np.isfinite(com).all() and np.isfinite(moments).all()):
         raise ModelError(
-            f"link {link.name!r}: mass {inertia.mass!r} with first moment {inertia.first_moment} has no finite "
-            "centre of mass, which URDF needs; save the robot as .toml"
+            f"link {link.name!r}: mass {inertia.mass!r} with first moment {inertia.first_moment} has no "
+            "finite centre of mass, which URDF needs; save the robot as .toml"
         )
     return inertia.mass, tuple(com.tolist()), tuple(moments.tolist())
 
@@ -107,14 +104,14 @@ def _joint_lines(joint: Joint, model: Model) -> list[str]:
         extras["rotation"] = _numbers(joint.origin.rotation.flat)
     lines = [
         f"  <joint name={_quoted(joint.name)} type={_quoted(joint.type)}>",
-        _element("parent", link=joint.parent),
-        _element("child", link=joint.child),
-        _element("origin", xyz=_numbers(joint.origin.translation), rpy=_numbers(rpy)),
+        _element("parent", {"link": joint.parent}),
+        _element("child", {"link": joint.child}),
+        _element("origin", {"xyz": _numbers(joint.origin.translation), "rpy": _numbers(rpy)}),
     ]
     if joint.moves:
         lines += _moving_lines(joint, model, extras)
     if extras:
-        lines.append(_element(PREFIX + "joint", **extras))
+        lines.append(_element(PREFIX + "joint", extras))
     return [*lines, "  </joint>"]
 
 
@@ -122,34 +119,35 @@ def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterabl
     """The lines of a joint that moves; what has no line of its own is added to the extras."""
     if abs(math.hypot(*joint.axis) - 1.0) > 1e-15:  # the reader would normalise it
         extras["axis"] = _numbers(joint.axis)
-    yield _element("axis", xyz=_numbers(joint.axis))
+    yield _element("axis", {"xyz": _numbers(joint.axis)})
     limits = {"effort": _limit(joint.limits.effort), "velocity": _limit(joint.limits.velocity)}
     if joint.type != "continuous":
         limits |= {"lower": _limit(joint.limits.lower), "upper": _limit(joint.limits.upper)}
-    yield _element("limit", **limits)
+    yield _element("limit", limits)
     forward, backward = joint.coulomb_friction
     if joint.viscous_friction or forward or backward:
         # others know one Coulomb friction only: the mean of the two is right on average
         friction = forward if forward == backward else 0.5 * forward + 0.5 * backward
-        yield _element("dynamics", damping=repr(joint.viscous_friction), friction=repr(friction))
+        yield _element("dynamics", {"damping": repr(joint.viscous_friction), "friction": repr(friction)})
     if forward != backward:
         extras |= {"coulomb_forward": repr(forward), "coulomb_backward": repr(backward)}
     if joint.rotor_inertia:
         extras["rotor_inertia"] = repr(joint.rotor_inertia)
     if joint.mimic is not None and joint.mimic.joint in model.joint_names and joint.mimic.joint != joint.name:
-        relation = {"multiplier": repr(joint.mimic.multiplier), "offset": repr(joint.mimic.offset)}
-        yield _element("mimic", joint=joint.mimic.joint, **relation)
+        relation = joint.mimic
+        numbers = {"multiplier": repr(relation.multiplier), "offset": repr(relation.offset)}
+        yield _element("mimic", {"joint": relation.joint, **numbers})
 
 
 def _frame_line(frame: Frame) -> str:
     place = {"xyz": _numbers(frame.pose.translation), "rotation": _numbers(frame.pose.rotation.flat)}
-    return _element(PREFIX + "frame", indent=1, name=frame.name, link=frame.link, **place)
+    return _element(PREFIX + "frame", {"name": frame.name, "link": frame.link, **place}, indent=1)
 
 
 # -- text ---------------------------------------------------------------------------------------------------
 
 
-def _element(tag: str, *, indent: int = 2, **attributes: str) -> str:
+def _element(tag: str, attributes: Mapping[str, str], *, indent: int = 2) -> str:
     written = "".join(f" {key}={_quoted(text)}" for key, text in attributes.items())
     return f"{'  ' * indent}<{tag}{written}/>"
 

@@ -1,4 +1,4 @@
-"""Self-contained C99: one function, no allocation, no library but (without fused multiply-add hardware) libm."""
+"""Self-contained C99: one function, no allocation, no library but libm (if fused multiply-adds need it)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import textwrap
 from linkwise.compiler.emit.clike import Dialect, Printer, identifier
 from linkwise.compiler.program import Program, unfused
 
-_KEYWORDS = """
-    auto break case char const continue default do double else enum extern float for goto if inline int long register
-    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
-    asm bool class complex delete false new true this template typename namespace operator private public protected
-    catch throw try using virtual friend
-    fma fmaf sqrt sqrtf fabs fabsf memcpy printf scanf main uint32_t uint64_t size_t NAN INFINITY NULL EOF linux unix
-""".split()  # noqa: SIM905  C++'s words too, so that the header can be included there
+# C's and C++'s own words (the header can be included there), and what the generated code uses.
+_RESERVED = frozenset(
+    """
+    auto break case char const continue default do double else enum extern float for goto if inline int long
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+    asm bool class complex delete false new true this template typename namespace operator private public
+    protected catch throw try using virtual friend and or not xor export mutable explicit
+    fma fmaf sqrt sqrtf fabs fabsf memcpy printf scanf main uint32_t uint64_t size_t NAN INFINITY NULL EOF linux
+    unix k
+    """.split()
+)
 
 _CONTRACTION = """\
 /* Every rounding below is meant: the compiler must not fuse, reorder or drop any. */
@@ -78,11 +82,11 @@ def source(
 ) -> str:
     """The program as the text of a C file.
 
-    ``header=True`` gives the header instead. ``main=True`` adds a main function that reads states from standard input
-    and prints the outputs as hexadecimal floats. ``fma=False`` gives a variant without fused multiply-adds for
-    processors that have none; its results differ in the last bits.
+    ``header=True`` gives the header instead. ``main=True`` adds a main function that reads states from
+    standard input and prints the outputs as hexadecimal floats. ``fma=False`` gives a variant without fused
+    multiply-adds for processors that have none; its results differ in the last bits.
     """
-    name = identifier(program.name if function_name is None else function_name, _KEYWORDS)
+    name = identifier(program.name if function_name is None else function_name, _RESERVED)
     if not fma:
         program = unfused(program)
     dialect = _dialect(program.dtype, name)
@@ -120,7 +124,7 @@ def _dialect(dtype: str, name: str) -> Dialect:
         suffix=suffix,
         infinity=f"({real})INFINITY",
         nan=f"({real})NAN",
-        reserved=frozenset({*_KEYWORDS, name, *(f"{name}_{helper}" for helper in _HELPERS)}),
+        reserved=frozenset({*_RESERVED, name, *(f"{name}_{helper}" for helper in _HELPERS)}),
     )
     dialect.operations.update(
         fma=f"fma{suffix}({{0}}, {{1}}, {{2}})",
@@ -159,7 +163,9 @@ def _arguments(program: Program, printer: Printer) -> list[tuple[str, int, bool]
     """(name, number of scalars, is an input) in the order of the call."""
     sizes = [size for _, size in program.inputs] + [len(nodes) for nodes in program.values]
     inputs = len(program.inputs)
-    return [(name, size, k < inputs) for k, (name, size) in enumerate(zip(printer.arguments, sizes, strict=True))]
+    return [
+        (name, size, k < inputs) for k, (name, size) in enumerate(zip(printer.arguments, sizes, strict=True))
+    ]
 
 
 def _comment(program: Program, name: str, printer: Printer, description: str) -> str:
@@ -172,16 +178,16 @@ def _comment(program: Program, name: str, printer: Printer, description: str) ->
         lines.append(f"  {argument:<12} {'in ' if constant else 'out'}  {shape}")
     lines.append("")
     if program.fused:
-        lines += [
-            "Build: cc -std=c99 -O3 -march=native -c FILE.c. On a processor with fused multiply-add no library is",
-            "needed; elsewhere link with -lm: slower, the same bits.",
-        ]
+        lines.append(
+            "Build: cc -std=c99 -O3 -march=native -c FILE.c. On a processor with fused multiply-add no library is "
+            "needed; elsewhere link with -lm: slower, the same bits."
+        )
     else:
-        lines += [
-            "This variant uses no fused multiply-add: its results differ in the last bits from those of the",
-            "variant that does. Build: cc -std=c99 -O3 -c FILE.c",
-        ]
-    wrapped = [part for line in lines for part in (textwrap.wrap(line, 105, subsequent_indent="  ") or [""])]
+        lines.append(
+            "This variant uses no fused multiply-add: its results differ in the last bits from those of the "
+            "variant that does. Build: cc -std=c99 -O3 -c FILE.c"
+        )
+    wrapped = [part for line in lines for part in (textwrap.wrap(line, 100) or [""])]
     safe = [line.replace("*/", "* /").replace("/*", "/ *").rstrip("\\") for line in wrapped]
     return "\n".join(["/* " + safe[0], *(f" * {line}".rstrip() for line in safe[1:]), " */", ""])
 
@@ -214,7 +220,7 @@ def _main(program: Program, name: str, printer: Printer, dialect: Dialect) -> st
     arguments = _arguments(program, printer)
     scan = '"%lf"' if dialect.real == "double" else '"%f"'
     lines = [
-        "/* Reads states from standard input, the inputs one after another; prints one line of outputs for each. */",
+        "/* Reads states from standard input, one input after another; prints a line of outputs for each. */",
         "int main(void)",
         "{",
         *(f"    {dialect.real} {argument}[{max(size, 1)}];" for argument, size, _ in arguments),

@@ -1,7 +1,7 @@
 """Prints a program in a language of C's family. A target is a ``Dialect``: a small table of spellings.
 
-One statement per operation, in the order of the schedule, so that nothing is left for the target's compiler to decide
-about the arithmetic. Changes of sign and tests of single bits are written where they are used.
+One statement per operation, in the order of the schedule, so that nothing is left for the target's compiler
+to decide about the arithmetic. Changes of sign and tests of single bits are written where they are used.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from linkwise.compiler.graph import CONDITIONS, Node
 from linkwise.compiler.program import Program
@@ -22,7 +24,7 @@ class SpellingError(LinkwiseError, ValueError):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a target spells things. ``{0}``, ``{1}``, ``{2}`` are operands, ``{bit}`` is the number of a bit."""
+    """How a target spells things. ``{0}``, ``{1}``, ``{2}`` are operands, ``{bit}`` is a bit's number."""
 
     real: str
     """The type of a number."""
@@ -51,19 +53,17 @@ class Dialect:
     """Names that an argument must not have."""
 
     def number(self, value: float) -> str:
-        """A constant that the target reads back as exactly this value (the shortest decimal that does)."""
-        if value != value:
+        """A constant that the target reads back as exactly this value: the shortest decimal that does."""
+        with np.errstate(over="ignore"):
+            rounded = np.float32(value) if self.suffix else np.float64(value)
+        if np.isnan(rounded):
             return self.nan
-        if value in (float("inf"), float("-inf")):
-            return self.infinity if value > 0 else f"-{self.infinity}"
-        if self.suffix == "f":
-            import numpy as np
-
-            return f"{np.float32(value)!s}f"
-        return repr(float(value))
+        if np.isinf(rounded):
+            return self.infinity if rounded > 0 else f"-{self.infinity}"
+        return f"{rounded!s}{self.suffix}"
 
 
-_LOCAL_NAME = re.compile(r"[vcpn]\d")
+_LOCAL_NAME = re.compile(r"[vcpn]\d+(_\d+)?")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -80,7 +80,7 @@ def argument_names(names: Iterable[str], reserved: frozenset[str]) -> list[str]:
     for number, name in enumerate(names):
         if not _IDENTIFIER.fullmatch(name):
             name = f"argument_{number}"
-        while name in reserved or name in spelled or _LOCAL_NAME.match(name):
+        while name in reserved or name in spelled or _LOCAL_NAME.fullmatch(name):
             name += "_"
         spelled.append(name)
     return spelled
@@ -128,7 +128,7 @@ class Printer:
             return f"-{self.value(node.args[0])}"
         return f"{'c' if node.op in CONDITIONS else 'v'}{node.index}"
 
-    # -- statements -----------------------------------------------------------------------------------------------
+    # -- statements -----------------------------------------------------------------------------------------
 
     def _line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)

@@ -1,0 +1,223 @@
+"""A program for people: SymPy expressions, LaTeX, and readable Python that needs NumPy only.
+
+Formulas come from the graph as it was traced, before anything is fused or expanded, so that sin and cos are still
+themselves. Joint coordinates are written as in the papers: s1, c1 for sin q1, cos q1 and c23 for cos(q2 + q3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from linkwise.compiler.graph import Node, reachable
+from linkwise.errors import LinkwiseError
+
+if TYPE_CHECKING:
+    from linkwise.compiler.program import Program
+
+_PYTHON = {
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0} * {1}",
+    "div": "{0} / {1}",
+    "neg": "-{0}",
+    "sqrt": "np.sqrt({0})",
+    "abs": "np.abs({0})",
+    "sin": "np.sin({0})",
+    "cos": "np.cos({0})",
+    "sign": "np.sign({0})",
+    "atan2": "np.arctan2({0}, {1})",
+    "lt": "{0} < {1}",
+    "le": "{0} <= {1}",
+    "eq": "{0} == {1}",
+    "and": "{0} & {1}",
+    "or": "{0} | {1}",
+    "not": "~{0}",
+    "select": "np.where({0}, {1}, {2})",
+}
+
+
+def _refuse_loops(nodes: Sequence[Node]) -> None:
+    if any(node.op in ("phi", "result") for node in nodes):
+        raise LinkwiseError("a program with a data-dependent loop has no closed formula; use source('c')")
+
+
+def _named(node: Node) -> str | None:
+    """c1, s1 and the like for the sine and cosine of a joint coordinate."""
+    if node.op in ("sin", "cos") and node.args[0].op == "input" and node.args[0].value[0] == "q":
+        return f"{node.op[0]}{node.args[0].value[1] + 1}"
+    return None
+
+
+# -- Python -----------------------------------------------------------------------------------------------------------
+
+
+def python_source(program: Program, *, function_name: str | None = None, description: str = "") -> str:
+    """A Python function of arrays (..., size) that needs NumPy only. Not fused: its last bits may differ."""
+    values = [node for output in program.source_values for node in output]
+    nodes = reachable(values)
+    _refuse_loops(nodes)
+    name = function_name or program.name
+    uses = Counter(a.index for node in nodes for a in node.args)
+    uses.update(node.index for node in values)
+    texts: dict[int, str] = {}
+    lines = []
+    for node in nodes:
+        if node.op == "const":
+            texts[node.index] = "np.nan" if math.isnan(node.value) else repr(node.value)
+        elif node.op == "input":
+            texts[node.index] = f"{node.value[0]}[..., {node.value[1]}]"
+        else:
+            text = _PYTHON[node.op].format(*(texts[a.index] for a in node.args))
+            known = _named(node)
+            if known is None and uses[node.index] <= 1 and len(text) < 60:
+                texts[node.index] = f"({text})"  # used once: written where it is used
+                continue
+            texts[node.index] = known or f"t{node.index}"
+            lines.append(f"    {texts[node.index]} = {text}")
+    arguments = ", ".join(key for key, _ in program.inputs)
+    first = program.inputs[0][0]
+    body = [
+        "import numpy as np",
+        "",
+        "",
+        f"def {name}({arguments}):",
+        f'    """{description or program.name}: {program.operations}.',
+        "",
+        f"    Arrays of shape (..., size): {', '.join(f'{key} ({size})' for key, size in program.inputs)}.",
+        '    """',
+        *(f"    {key} = np.asarray({key}, dtype=float)" for key, _ in program.inputs),
+        *lines,
+    ]
+    results = []
+    for (output, shape), row in zip(program.outputs, program.source_values, strict=True):
+        entries = ",\n        ".join(texts[node.index] for node in row)
+        batch = f"np.broadcast_shapes({', '.join(f'{key}.shape[:-1]' for key, _ in program.inputs)})"
+        body.append(f"    {output} = np.stack(np.broadcast_arrays(\n        np.zeros({batch}),\n        {entries},")
+        body.append(f"    )[1:], axis=-1).reshape({batch} + {tuple(shape)!r})")
+        results.append(output)
+    del first
+    body.append(f"    return {', '.join(results)}")
+    return "\n".join(body) + "\n"
+
+
+# -- SymPy ------------------------------------------------------------------------------------------------------------
+
+
+def to_sympy(program: Program, *, digits: int | None = None) -> dict[str, Any]:
+    """Per output a SymPy expression, or a Matrix (Array for more axes) of them, over symbols q1, qd1, …
+
+    ``digits`` rounds the constants for reading; without it they are exact rationals of their binary values.
+    """
+    sympy = _import_sympy()
+    values = [node for output in program.source_values for node in output]
+    nodes = reachable(values)
+    _refuse_loops(nodes)
+    found: dict[int, Any] = {}
+    functions = {
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "div": lambda a, b: a / b,
+        "neg": lambda a: -a,
+        "sqrt": sympy.sqrt,
+        "abs": sympy.Abs,
+        "sin": sympy.sin,
+        "cos": sympy.cos,
+        "sign": sympy.sign,
+        "atan2": sympy.atan2,
+        "lt": sympy.Lt,
+        "le": sympy.Le,
+        "eq": sympy.Eq,
+        "and": sympy.And,
+        "or": sympy.Or,
+        "not": sympy.Not,
+        "select": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),
+    }
+    for node in nodes:
+        if node.op == "const":
+            found[node.index] = _constant(sympy, node.value, digits)
+        elif node.op == "input":
+            name, k = node.value
+            found[node.index] = sympy.Symbol(f"{name}{k + 1}", real=True)
+        else:
+            found[node.index] = functions[node.op](*(found[a.index] for a in node.args))
+    result = {}
+    for (name, shape), row in zip(program.outputs, program.source_values, strict=True):
+        entries = [found[node.index] for node in row]
+        if not shape:
+            result[name] = entries[0]
+        elif len(shape) == 1:
+            result[name] = sympy.Matrix(entries)
+        elif len(shape) == 2:
+            result[name] = sympy.Matrix(*shape, entries)
+        else:
+            result[name] = sympy.Array(entries, shape)
+    return result
+
+
+def _constant(sympy: Any, value: float, digits: int | None) -> Any:
+    if math.isnan(value):
+        return sympy.nan
+    if value == int(value) and abs(value) < 1e9:
+        return sympy.Integer(int(value))
+    return sympy.Rational(value) if digits is None else sympy.Float(value, digits)
+
+
+def to_latex(program: Program, *, digits: int = 4, simplify: bool = True) -> str:
+    """Aligned equations, one per entry, with sines and cosines as in the papers (c_{23} = cos(q_2 + q_3))."""
+    sympy = _import_sympy()
+    lines = []
+    for name, value in to_sympy(program, digits=digits).items():
+        shape = getattr(value, "shape", ())
+        entries = list(value) if shape else [value]
+        for k, entry in enumerate(entries):
+            if entry == 0:
+                continue
+            if simplify:
+                entry = sympy.nsimplify(entry, rational=False) if entry.is_number else _with_angle_sums(sympy, entry)
+            label = _label(name, shape, k)
+            lines.append(f"{label} &= {sympy.latex(_short_angles(sympy, entry))}")
+    return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}\n"
+
+
+def _label(name: str, shape: tuple[int, ...], k: int) -> str:
+    symbols = {"mass_matrix": "M", "inverse_mass_matrix": "W", "tau": "\\tau", "qdd": "\\ddot q"}
+    symbol = symbols.get(name, f"\\mathrm{{{name.replace('_', ' ')}}}")
+    if not shape:
+        return symbol
+    index = []
+    for length in reversed(shape):
+        index.insert(0, str(k % length + 1))
+        k //= length
+    return f"{symbol}_{{{','.join(index)}}}" if len(shape) > 1 and max(shape) > 9 else f"{symbol}_{{{''.join(index)}}}"
+
+
+def _with_angle_sums(sympy: Any, entry: Any) -> Any:
+    """Products of sines and cosines of parallel axes gathered into sums of angles, where that is shorter."""
+    gathered = sympy.fu(sympy.expand(entry))
+    return min((entry, gathered), key=lambda e: e.count_ops())
+
+
+def _short_angles(sympy: Any, entry: Any) -> Any:
+    """sin(q1 + q2) as the symbol s_{12}."""
+
+    def short(function: Any) -> Any:
+        letters = {sympy.sin: "s", sympy.cos: "c"}
+        names = [str(a) for a in sympy.Add.make_args(function.args[0])]
+        if all(name.startswith("q") and name[1:].isdigit() for name in names):
+            digits = "".join(sorted((name[1:] for name in names), key=int))
+            return sympy.Symbol(f"{letters[function.func]}_{{{digits}}}")
+        return function
+
+    return entry.replace(lambda e: e.func in (sympy.sin, sympy.cos), short)
+
+
+def _import_sympy() -> Any:
+    try:
+        import sympy
+    except ImportError:
+        raise LinkwiseError("formulas need SymPy: pip install 'linkwise[formulas]'") from None
+    return sympy

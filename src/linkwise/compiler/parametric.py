@@ -1,0 +1,152 @@
+"""Kernels with parameters that stay inputs at run time, and a prelude that depends on nothing else.
+
+What depends on parameters alone (a payload, say) is computed once for all states that share them: the program is cut in
+two where such values are used. The prelude is counted apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from linkwise.compiler.graph import Node, reachable
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.operations import Operations
+from linkwise.compiler.program import Program, lower
+from linkwise.compiler.derivative import substituted
+
+PRELUDE = "prelude"
+
+
+class ParametricKernel:
+    """A function of states and parameters. Called as ``kernel(*states, *parameters)``; all broadcast together."""
+
+    def __init__(
+        self,
+        name: str,
+        states: Iterable[tuple[str, int]],
+        parameters: Iterable[tuple[str, int]],
+        outputs: Iterable[tuple[str, tuple[int, ...]]],
+        dtype: str,
+        build: Callable[[str], Program],
+    ):
+        self.name, self.dtype = name, dtype
+        self.states, self.parameters = tuple(states), tuple(parameters)
+        self.outputs = tuple(outputs)
+        self.whole = Kernel(name, self.inputs, self.outputs, dtype, build)
+        self._split: dict[str, tuple[Program | None, Program]] = {}
+        prelude, main = self.programs(dtype)
+        self.prelude = None
+        if prelude is not None:
+            self.prelude = Kernel(
+                f"{name}_prelude",
+                prelude.inputs,
+                prelude.outputs,
+                dtype,
+                lambda precision: _present(self.programs(precision)[0]),
+            )
+        self.main = Kernel(name, main.inputs, self.outputs, dtype, lambda precision: self.programs(precision)[1])
+
+    @property
+    def inputs(self) -> tuple[tuple[str, int], ...]:
+        return (*self.states, *self.parameters)
+
+    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
+        """The outputs; the prelude runs once per set of parameters given."""
+        if len(args) != len(self.inputs):
+            names = ", ".join(name for name, _ in self.inputs)
+            raise TypeError(f"{self.name} takes {len(self.inputs)} arrays ({names}), got {len(args)}")
+        states, parameters = args[: len(self.states)], args[len(self.states) :]
+        if self.prelude is None:
+            return self.main(*states, out=out, threads=threads)
+        return self.main(*states, self.prelude(*parameters), out=out, threads=threads)
+
+    def programs(self, dtype: str | None = None) -> tuple[Program | None, Program]:
+        """(prelude, main program)."""
+        dtype = dtype or self.dtype
+        if dtype not in self._split:
+            self._split[dtype] = split(self.whole.program(dtype), [name for name, _ in self.parameters])
+        return self._split[dtype]
+
+    @property
+    def operations(self) -> Operations:
+        """Operations per state; ``.prelude`` are those per set of parameters."""
+        prelude, main = self.programs()
+        return replace(main.operations, prelude=Operations() if prelude is None else prelude.operations)
+
+    def jacobian(self, by: str) -> Kernel:
+        """The derivative by a state input or by a parameter, as a kernel of all inputs."""
+        return self.whole.jacobian(by)
+
+    def source(self, target: str, **options: Any) -> str:
+        """Source code of the prelude and of the main function, in this order."""
+        prelude, main = self.programs()
+        from linkwise.compiler.emit import source
+
+        if prelude is None:
+            return source(main, target, **options)
+        return source(prelude, target) + "\n" + source(main, target, **options)
+
+    def __repr__(self) -> str:
+        states = ", ".join(f"{name} ({size})" for name, size in self.states)
+        parameters = ", ".join(f"{name} ({size})" for name, size in self.parameters)
+        return f"<Kernel {self.name}: {states}; parameters {parameters}; {self.dtype}>"
+
+
+def _present(program: Program | None) -> Program:
+    assert program is not None
+    return program
+
+
+def split(program: Program, parameters: Sequence[str]) -> tuple[Program | None, Program]:
+    """Cut a program into what depends on parameters alone and the rest, which reads it as an input ``prelude``."""
+    outputs = [node for values in program.source_values for node in values]
+    nodes = reachable(outputs)
+    alone = _depending_only_on(nodes, set(parameters))
+    frontier: dict[int, Node] = {}
+    for node in nodes:
+        if node.index not in alone:
+            frontier.update({a.index: a for a in node.args if a.index in alone and a.op != "const"})
+    frontier.update({n.index: n for n in outputs if n.index in alone and n.op != "const"})
+    states = {name: size for name, size in program.inputs if name not in parameters}
+    given = {name: size for name, size in program.inputs if name in parameters}
+    named = [(name, shape) for name, shape in program.outputs]
+    if not frontier:
+        shaped = {name: (shape, list(v)) for (name, shape), v in zip(named, program.source_values, strict=True)}
+        return None, lower(shaped, states, name=program.name, dtype=program.dtype)
+    # a sign is free to apply afterwards, so the value without it is passed on
+    passed = list(dict.fromkeys(_unsigned(node) for node in frontier.values()))
+    graph = passed[0].graph
+    places = {node.index: graph.input(PRELUDE, k) for k, node in enumerate(passed)}
+    replacements = dict(places)
+    for node in frontier.values():
+        if node.op == "neg":
+            replacements[node.index] = graph.neg(places[_unsigned(node).index])
+    main = substituted(outputs, replacements)
+    shaped, start = {}, 0
+    for (name, shape), values in zip(named, program.source_values, strict=True):
+        shaped[name] = (shape, main[start : start + len(values)])
+        start += len(values)
+    prelude = lower(
+        {PRELUDE: ((len(passed),), passed)}, given, name=f"{program.name}_{PRELUDE}", dtype=program.dtype
+    )
+    sizes = {**states, PRELUDE: len(passed)}
+    return prelude, lower(shaped, sizes, name=program.name, dtype=program.dtype)
+
+
+def _unsigned(node: Node) -> Node:
+    return node.args[0] if node.op == "neg" else node
+
+
+def _depending_only_on(nodes: Sequence[Node], parameters: set[str]) -> set[int]:
+    alone: set[int] = set()
+    for node in nodes:
+        if node.op == "input":
+            if node.value[0] in parameters:
+                alone.add(node.index)
+        elif node.op == "const":
+            alone.add(node.index)
+        elif node.op not in ("phi", "result") and all(a.index in alone for a in node.args):
+            alone.add(node.index)
+    return alone

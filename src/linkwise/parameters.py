@@ -1,0 +1,86 @@
+"""Robots with parameters that are not known yet: symbols in place of numbers.
+
+A payload (Izaguirre's "arbitrary load at the end effector") or any labelled parameter becomes an input of the kernel;
+everything else stays a constant and folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from linkwise.errors import UnknownNameError
+from linkwise.model import LABELS, Model, Transform
+from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.model.model import suggest
+from linkwise.model.regroup import regrouped
+from linkwise.scalar import Scalar
+from linkwise.spatial import Matrix, RigidInertia, Symmetric, Vector
+
+PAYLOAD = "payload"
+
+
+def parameter_sizes(model: Model, names: Sequence[str]) -> dict[str, int]:
+    """The scalars of each parameter input: ten for a payload (m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz about the origin and
+    along the axes of its frame), one for a labelled parameter."""
+    sizes = {}
+    labels = model.parameter_labels
+    for name in names:
+        if name != PAYLOAD and name not in labels:
+            raise UnknownNameError(f"inputs: no parameter {name!r}; {suggest(name, (PAYLOAD, *labels))}")
+        sizes[name] = len(LABELS) if name == PAYLOAD else 1
+    return sizes
+
+
+def with_symbols(
+    links: Mechanism, model: Model, frame: str | None, values: Mapping[str, Sequence[Scalar]], base_parameters: bool
+) -> Mechanism:
+    """The mechanism with the given parameters replaced (or, for a payload, added) by scalars of any kind."""
+    changed = list(links.links)
+    bodies = model.bodies()
+    by_link: dict[int, dict[str, Scalar]] = {}
+    for name, scalars in values.items():
+        if name == PAYLOAD:
+            body, pose = model.locate(frame)
+            if body >= 0:
+                load = _expressed(_body(list(scalars)), changed[body].file_frame @ pose)
+                changed[body] = replace(changed[body], inertia=changed[body].inertia + load)
+            continue
+        owner, label = name.rsplit(".", 1)
+        for k, joint in enumerate(model.moving_joints):
+            if label in LABELS and joint.child == owner:
+                by_link.setdefault(k, {})[label] = scalars[0]
+            elif label not in LABELS and joint.name == owner:
+                changed[k] = _with_joint_parameter(changed[k], label, scalars[0])
+    for k, replaced in by_link.items():
+        # the difference to the number in the file is added, in the file's frame
+        known = dict(zip(LABELS, bodies[k].parameters, strict=True))
+        difference = [replaced[label] - known[label] if label in replaced else 0.0 for label in LABELS]
+        added = _expressed(_body(difference), changed[k].file_frame)
+        changed[k] = replace(changed[k], inertia=changed[k].inertia + added)
+    result = Mechanism(links.name, changed, links.gravity, links.base, links.original)
+    return regrouped(result) if base_parameters else result
+
+
+def _with_joint_parameter(link: MovingLink, label: str, value: Scalar) -> MovingLink:
+    forward, backward = link.coulomb_friction
+    match label:
+        case "coulomb_friction":
+            return replace(link, coulomb_friction=(value, value))
+        case "coulomb_friction_forward":
+            return replace(link, coulomb_friction=(value, backward))
+        case "coulomb_friction_backward":
+            return replace(link, coulomb_friction=(forward, value))
+    return replace(link, **{label: value})
+
+
+def _body(ten: list[Scalar]) -> RigidInertia:
+    return RigidInertia(ten[0], Vector(*ten[1:4]), Symmetric(*ten[4:]))
+
+
+def _expressed(body: RigidInertia, pose: Transform) -> RigidInertia:
+    """A body given in a frame that lies at ``pose``, in the outer frame."""
+    R = Matrix(*(0.0 if abs(x) < 1e-15 else float(x) for x in pose.rotation.ravel()))
+    k = R.times(body.second_moment.matrix()).times(R.transposed())
+    turned = RigidInertia(body.mass, R @ body.first_moment, Symmetric(k.xx, k.xy, k.xz, k.yy, k.yz, k.zz))
+    return turned.shifted(Vector(*pose.translation.tolist()))
