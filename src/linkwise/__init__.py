@@ -13,6 +13,7 @@ from linkwise.errors import (
 from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.robot import Robot
+from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
 
 __version__ = "0.1.0"
 
@@ -34,10 +35,19 @@ __all__ = [
     "Transform",
     "UnknownNameError",
     "__version__",
+    "atan2",
+    "cos",
     "general_chain",
+    "kernel",
     "load",
+    "maximum",
+    "minimum",
     "planar_chain",
     "random_robot",
     "robots",
     "save",
+    "sign",
+    "sin",
+    "sqrt",
+    "where",
 ]

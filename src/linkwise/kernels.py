@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from linkwise import arrays
+from linkwise.compiler.graph import Node
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.parametric import ParametricKernel
+from linkwise.errors import ShapeError
 from linkwise.functions import Function, Setting, function_named
 
 # Estimated operations of straight-line code. Up to here it is faster than loops; beyond, it leaves the instruction
@@ -29,6 +31,8 @@ def evaluate(name: str, setting: Setting, algorithm: str | None, given: Mapping[
     algorithm = function.algorithm(algorithm)
     if function.regroups:
         setting = replace(setting, base_parameters=True)
+    if any(_is_traced(value) for value in given.values()):
+        return _traced(function, setting, algorithm, given)
     if compiles(function, setting, algorithm):
         found = kernel(function, setting, algorithm)
         return found(*(given[key] for key, _ in found.inputs), out=out, threads=threads)
@@ -36,6 +40,33 @@ def evaluate(name: str, setting: Setting, algorithm: str | None, given: Mapping[
     if out is not None:
         results = _written(out, results)
     results = tuple(result if result.ndim else result[()] for result in results)
+    return results if len(results) > 1 else results[0]
+
+
+def _is_traced(value: Any) -> bool:
+    """Whether an argument holds symbols: the call is part of a function that is being traced."""
+    if isinstance(value, np.ndarray):
+        return value.dtype == object
+    return isinstance(value, (list, tuple)) and any(isinstance(part, Node) for part in value)
+
+
+def _traced(function: Function, setting: Setting, algorithm: str, given: Mapping[str, Any]) -> Any:
+    """The function inside another function's trace: arrays of symbols in, arrays of symbols out."""
+    sizes = function.input_sizes(setting)
+    inputs = {}
+    for name, size in sizes.items():
+        array = np.asarray(given[name], dtype=object)
+        if array.shape != (size,):
+            raise ShapeError(f"{name}: expected shape ({size},) inside a traced function, got {array.shape}")
+        inputs[name] = list(array)
+    results = tuple(
+        np.array(value, dtype=object) if shape else value
+        for value, shape in zip(
+            function.evaluate(setting, algorithm, **inputs).values(),
+            function.shapes(setting.model).values(),
+            strict=True,
+        )
+    )
     return results if len(results) > 1 else results[0]
 
 

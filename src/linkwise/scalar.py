@@ -67,6 +67,26 @@ def where(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:
     return np.where(condition, if_true, if_false)
 
 
+def atan2(y: Scalar, x: Scalar) -> Scalar:
+    """The angle of the point (x, y) [rad], in [-π, π]."""
+    for value, other, first in ((y, x, True), (x, y, False)):
+        if hasattr(value, "arctan2"):
+            return value.arctan2(other) if first else value.arctan2_of(other)
+    if isinstance(y, (float, int)) and isinstance(x, (float, int)):
+        return math.atan2(y, x)
+    return np.arctan2(y, x)
+
+
+def minimum(a: Scalar, b: Scalar) -> Scalar:
+    """The smaller one; NaN if either is NaN."""
+    return where(a < b, a, where(b <= a, b, a + b))
+
+
+def maximum(a: Scalar, b: Scalar) -> Scalar:
+    """The larger one; NaN if either is NaN."""
+    return where(a > b, a, where(b >= a, b, a + b))
+
+
 def all_of(first: Scalar, second: Scalar) -> Scalar:
     """Both conditions hold (``and`` for scalars of any kind)."""
     return first & second

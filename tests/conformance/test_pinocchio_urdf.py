@@ -84,7 +84,7 @@ def allowed(name: str, condition: float) -> float:
 
 
 def differences(robot: lw.Robot, peer: Pinocchio, rng) -> tuple[dict[str, float], float, str]:
-    """The relative difference of every quantity, the condition number of M, and a note where M is singular."""
+    """Relative difference of every quantity, condition number of M, and a note where M is singular."""
     q, qd, qdd, tau = rng.normal(size=(4, STATES, robot.dof))
 
     def each(function, *arguments):

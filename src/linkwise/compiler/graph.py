@@ -29,10 +29,15 @@ result     (loop, k)    after a loop: the k-th carried value's last state
 
 from __future__ import annotations
 
+import linecache
 import math
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from linkwise.errors import TraceError
 from linkwise.scalar import current_stage
@@ -44,7 +49,6 @@ CONDITIONS = frozenset({"lt", "le", "eq", "and", "or", "not", "bit"})
 class Node:
     """One value of a graph. Supports ``+ - * /``, comparisons and the functions of ``linkwise.scalar``."""
 
-    __array_ufunc__ = None  # NumPy must not try to spread a node over an array
     __slots__ = ("args", "graph", "index", "op", "stage", "value")
 
     def __init__(self, graph: Graph, op: str, args: tuple[Node, ...], value: Any, index: int):
@@ -56,24 +60,30 @@ class Node:
         self.stage = current_stage.get()
 
     def __add__(self, other):
+        if isinstance(other, np.ndarray):
+            return NotImplemented  # NumPy goes over the elements
         return self.graph.add(self, self.graph.lift(other))
 
     __radd__ = __add__
 
     def __sub__(self, other):
+        if isinstance(other, np.ndarray):
+            return NotImplemented  # NumPy goes over the elements
         return self.graph.sub(self, self.graph.lift(other))
 
     def __rsub__(self, other):
         return self.graph.sub(self.graph.lift(other), self)
 
     def __mul__(self, other):
-        if isinstance(other, Tensor):
+        if isinstance(other, (Tensor, np.ndarray)):
             return NotImplemented  # scalar times vector is the vector's business
         return self.graph.mul(self, self.graph.lift(other))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other):
+        if isinstance(other, np.ndarray):
+            return NotImplemented  # NumPy goes over the elements
         return self.graph.div(self, self.graph.lift(other))
 
     def __rtruediv__(self, other):
@@ -120,14 +130,17 @@ class Node:
 
     def __bool__(self):
         raise TraceError(
-            "a traced value has no truth value yet, so Python's if, while, and, or cannot depend on it; "
-            "use lw.where(condition, a, b) instead"
+            "a traced value has no truth value yet, so Python's if, while, and, or, min, max cannot depend on it; use "
+            f"lw.where(condition, a, b), lw.minimum or lw.maximum instead{_users_line()}"
         )
 
     def __float__(self):
         if self.op == "const":
             return float(self.value)
-        raise TraceError("a traced value is not a number yet; use the functions of linkwise instead of math or numpy")
+        raise TraceError(
+            "a traced value is not a number yet; use lw.sin, lw.cos, lw.sqrt, lw.atan2 instead of those of math"
+            + _users_line()
+        )
 
     def sin(self):
         return self.graph.odd_function("sin", self)
@@ -143,6 +156,12 @@ class Node:
 
     def rint(self):
         return self.graph.unary("rint", self)
+
+    def arctan2(self, x):
+        return self.graph.atan2(self, self.graph.lift(x))
+
+    def arctan2_of(self, y):
+        return self.graph.atan2(self.graph.lift(y), self)
 
     def where(self, if_true, if_false):
         return self.graph.select(self, self.graph.lift(if_true), self.graph.lift(if_false))
@@ -341,6 +360,13 @@ class Graph:
             return self.neg(self.sign(a.args[0]))
         return self.make("sign", (a,))
 
+    def atan2(self, y: Node, x: Node) -> Node:
+        if y.op == "const" and x.op == "const":
+            return self.const(math.atan2(y.value, x.value))
+        if y.op == "neg":
+            return self.neg(self.atan2(y.args[0], x))
+        return self.make("atan2", (y, x))
+
     def even_function(self, op: str, a: Node) -> Node:
         if a.op == "const":
             return self.const(math.cos(a.value) if math.isfinite(a.value) else math.nan)
@@ -385,6 +411,18 @@ class Graph:
         phi = [self.make("phi", (), (number, k)) for k in range(len(initial))]
         self.loops.append(Loop(initial, phi))
         return number
+
+
+def _users_line() -> str:
+    """Where in the user's own code this happens, for errors about what cannot be traced."""
+    package = str(Path(__file__).parent.parent)
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(package):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    return f" ({Path(file).name}:{line}: {linecache.getline(file, line).strip()})"
 
 
 def _divide(a: float, b: float) -> float:

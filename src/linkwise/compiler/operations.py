@@ -8,8 +8,9 @@ one of each.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from linkwise.compiler.graph import Node, loop_numbers, reachable
 
@@ -92,12 +93,19 @@ def _loop_depths(nodes: list[Node]) -> dict[int, int]:
 
 
 def _tally(nodes: list[Node], per_iteration: Operations | None) -> Operations:
-    counts: dict[str, int] = {}
-    stages: dict[str, dict[str, int]] = {}
+    stages: dict[str, list[Node]] = {}
     for node in nodes:
-        kind = _COUNTED[node.op]
-        counts[kind] = counts.get(kind, 0) + 1
-        stage = stages.setdefault(node.stage, {})
-        stage[kind] = stage.get(kind, 0) + 1
-    by_stage = {name: Operations(**split) for name, split in stages.items()}
-    return Operations(**counts, by_stage=by_stage, per_iteration=per_iteration)
+        stages.setdefault(node.stage, []).append(node)
+    by_stage = {name: _totals(own) for name, own in stages.items()}
+    return replace(_totals(nodes), by_stage=by_stage, per_iteration=per_iteration)
+
+
+def _totals(nodes: list[Node]) -> Operations:
+    counts = Counter(_COUNTED[node.op] for node in nodes)
+    return Operations(
+        counts["multiplications"],
+        counts["additions"],
+        counts["divisions"],
+        counts["trigonometric"],
+        counts["square_roots"],
+    )
