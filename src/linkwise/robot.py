@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from linkwise.kernels import evaluate
 from linkwise.kernels import kernel as make_kernel
 from linkwise.model import Model
 from linkwise.model.model import suggest
+
+if TYPE_CHECKING:
+    from linkwise.base_parameters import BaseParameters
 
 ITERATED = "iterated_forward_dynamics"
 
@@ -230,6 +233,16 @@ class Robot(Model):
             parameters=tuple(inputs),
         )
         return make_kernel(row, setting, row.algorithm(algorithm), dtype)
+
+    def base_parameters(self, *, first: Sequence[str] = (), links_only: bool = False) -> BaseParameters:
+        """The smallest set of parameters that leaves every torque unchanged: labels, values, combinations.
+
+        ``first`` names parameters to be kept where there is a choice (Izaguirre puts rotor inertias first);
+        ``links_only`` leaves rotor inertia and friction out.
+        """
+        from linkwise.base_parameters import base_parameters
+
+        return base_parameters(self, first=first, links_only=links_only)
 
     # -- inside the algorithms ------------------------------------------------------------------------------------
 

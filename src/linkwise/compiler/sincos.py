@@ -135,7 +135,7 @@ class _Expansion:
         return self.negate_upper(sum_, self.graph.select(odd, minus_sine, self.near_cosine(r)))
 
     def negate_upper(self, sum_: Node, value: Node) -> Node:
-        """-value in quadrants 2 and 3. Targets know the pattern: it moves one bit of the sum onto the sign."""
+        """-value in quadrants 2 and 3. Targets know the pattern: one bit of the sum moves onto the sign."""
         upper = self.graph.make("bit", (sum_,), 1)
         return self.graph.select(upper, self.graph.make("neg", (value,)), value)
 

@@ -8,16 +8,15 @@ from linkwise.compiler.emit.clike import Dialect, Printer, identifier
 from linkwise.compiler.program import Program, unfused
 
 # C's and C++'s own words (the header can be included there), and what the generated code uses.
-_RESERVED = frozenset(
-    """
+_WORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline int long
-    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
-    asm bool class complex delete false new true this template typename namespace operator private public
-    protected catch throw try using virtual friend and or not xor export mutable explicit
-    fma fmaf sqrt sqrtf fabs fabsf memcpy printf scanf main uint32_t uint64_t size_t NAN INFINITY NULL EOF linux
-    unix k
-    """.split()
-)
+    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
+    while asm bool class complex delete false new true this template typename namespace operator private
+    public protected catch throw try using virtual friend and or not xor export mutable explicit
+    fma fmaf sqrt sqrtf fabs fabsf memcpy printf scanf main uint32_t uint64_t size_t NAN INFINITY NULL EOF
+    linux unix k
+"""
+_RESERVED = frozenset(_WORDS.split())
 
 _CONTRACTION = """\
 /* Every rounding below is meant: the compiler must not fuse, reorder or drop any. */
@@ -179,8 +178,8 @@ def _comment(program: Program, name: str, printer: Printer, description: str) ->
     lines.append("")
     if program.fused:
         lines.append(
-            "Build: cc -std=c99 -O3 -march=native -c FILE.c. On a processor with fused multiply-add no library is "
-            "needed; elsewhere link with -lm: slower, the same bits."
+            "Build: cc -std=c99 -O3 -march=native -c FILE.c. On a processor with fused multiply-add no library "
+            "is needed; elsewhere link with -lm: slower, the same bits."
         )
     else:
         lines.append(

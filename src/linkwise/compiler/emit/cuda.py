@@ -1,0 +1,246 @@
+"""CUDA: a program as a kernel that computes one state per thread, and the same bits as every other target.
+
+Rows travel between global memory and the threads through shared memory, warp by warp, so that every transfer is
+coalesced although a thread needs one whole row; see ``cuda_rows``. No warp waits for another. Products are written as
+``__dmul_rn``, which no compiler option fuses into a sum; sums, quotients and roots are IEEE's under the default options.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+
+from linkwise.compiler.emit import cuda_rows
+from linkwise.compiler.emit.clike import Dialect, Printer, identifier
+from linkwise.compiler.program import Program
+
+WARP = 32
+OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--std=c++17")
+"""What NVRTC is given (nvcc takes the same) so that the arithmetic is IEEE's."""
+
+_KEYWORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+    alignas alignof and asm bool bitand bitor catch class compl concept const_cast constexpr constinit consteval
+    decltype delete dynamic_cast explicit export false friend mutable namespace new noexcept not nullptr operator or
+    private protected public reinterpret_cast requires static_assert static_cast template this thread_local throw true
+    try typeid typename using virtual wchar_t xor
+    threadIdx blockIdx blockDim gridDim warpSize real word lane first states room rows count
+    fma fmaf sqrt sqrtf fabs fabsf sin sinf cos cosf sincos sincosf main
+""".split()  # noqa: SIM905
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the work is laid out on a multiprocessor."""
+
+    warps: int
+    """Warps of a block; they share nothing but the block."""
+    resident: int
+    """Blocks that a multiprocessor must be able to hold at once: this bounds the registers of a thread."""
+    staged: tuple[bool, ...]
+    """For each output, whether it leaves through shared memory."""
+
+    @property
+    def threads(self) -> int:
+        return self.warps * WARP
+
+
+@dataclass(frozen=True)
+class Module:
+    """A kernel as text, and what a launch must know. Parameters: outputs, inputs, the inputs' strides, count."""
+
+    text: str
+    name: str
+    threads: int
+    shared: int
+    """Bytes of dynamic shared memory per block."""
+
+
+def source(program: Program, *, function_name: str | None = None, description: str = "") -> str:
+    """The program as the text of a CUDA file with one kernel."""
+    return module(program, function_name=function_name, description=description).text
+
+
+def module(
+    program: Program, layout: Layout | None = None, *, function_name: str | None = None, description: str = ""
+) -> Module:
+    """The kernel with its launch parameters; ``layout=None`` follows the rule of ``chosen_layout``."""
+    name = identifier(program.name if function_name is None else function_name, _KEYWORDS)
+    layout = layout or chosen_layout(program)
+    dialect = _dialect(program.dtype, name)
+    printer = Printer(program, dialect)
+    rooms = _Rooms(program, printer, layout)
+    shared = rooms.bytes * layout.warps
+    parts = [
+        _comment(program, name, printer, layout, shared, description),
+        cuda_rows.helpers(program.dtype),
+        _kernel(program, name, printer, layout, rooms),
+    ]
+    return Module("\n".join(parts), name, layout.threads, shared)
+
+
+# -- layout -----------------------------------------------------------------------------------------------------------
+
+_SHARED_PER_SM = 227 << 10  # bytes that blocks can use on compute capability 9.0; 163 KiB on 8.0 is enough, too
+_LEAST_WARPS = 4  # one for each scheduler of a multiprocessor
+
+
+def chosen_layout(program: Program) -> Layout:
+    """Few registers where the program is small, all of them where it is not; see docs/gpu.md for the measurements."""
+    outputs = [math.prod(shape) for _, shape in program.outputs]
+    item = 8 if program.dtype == "float64" else 4
+    budget = _SHARED_PER_SM // _LEAST_WARPS
+    used = WARP * item * sum(cuda_rows.pitch(size) for _, size in program.inputs)
+    staged = []
+    for size in outputs:
+        need = WARP * item * cuda_rows.pitch(size)
+        staged.append(size > 1 and used + need <= budget)
+        used += need if staged[-1] else 0
+    return Layout(warps=4, resident=_resident(program, used * 4), staged=tuple(staged))
+
+
+def _resident(program: Program, shared: int) -> int:
+    """Blocks of four warps that share the 65536 registers of a multiprocessor."""
+    values = alive(program)
+    registers = values * (2 if program.dtype == "float64" else 1) + 32
+    wanted = 4 if registers <= 128 else 3 if registers <= 168 else 2
+    return max(1, min(wanted, _SHARED_PER_SM // max(shared, 1)))
+
+
+def alive(program: Program) -> int:
+    """The most values that are alive at once in the order of the schedule; those of loops count throughout."""
+    order = list(program.nodes())
+    last: dict[int, int] = {}
+    for place, node in enumerate(order):
+        for a in node.args:
+            last[a.index] = place
+    ends: dict[int, int] = {}
+    now = most = 0
+    for place, node in enumerate(order):
+        if node.index in last:
+            now += 1
+            ends[last[node.index]] = ends.get(last[node.index], 0) + 1
+        most = max(most, now)
+        now -= ends.pop(place, 0)
+    return most
+
+
+# -- text -------------------------------------------------------------------------------------------------------------
+
+
+class _Rooms:
+    """Where the rows of a warp lie in shared memory; places are counted in scalars from the start of the warp's room."""
+
+    def __init__(self, program: Program, printer: Printer, layout: Layout):
+        sizes = [size for _, size in program.inputs] + [math.prod(shape) for _, shape in program.outputs]
+        staged = [True] * len(program.inputs) + list(layout.staged)
+        self.size = dict(zip(printer.arguments, sizes, strict=True))
+        self.place: dict[str, int] = {}
+        item = 8 if program.dtype == "float64" else 4
+        total = 0
+        for argument, size, through in zip(printer.arguments, sizes, staged, strict=True):
+            if through and size:
+                self.place[argument] = total
+                total += WARP * cuda_rows.pitch(size)
+        self.scalars = total
+        self.bytes = total * item
+
+
+def _kernel(program: Program, name: str, printer: Printer, layout: Layout, rooms: _Rooms) -> str:
+    statements = printer.statements()
+    ins = printer.arguments[: len(program.inputs)]
+    outs = printer.arguments[len(program.inputs) :]
+    parameters = [f"real *__restrict__ {out}_rows" for out in outs]
+    parameters += [f"const real *__restrict__ {given}_rows" for given in ins]
+    parameters += [f"const long long {given}_stride" for given in ins]
+    parameters.append("const long long count")
+    lines = [
+        f'extern "C" __global__ void __launch_bounds__({layout.threads}, {layout.resident})',
+        f"{name}(",
+        ",\n".join("    " + parameter for parameter in parameters) + ")",
+        "{",
+        "    extern __shared__ __align__(16) unsigned char shared_memory[];",
+        "    const int lane = threadIdx.x % 32;",
+        f"    const long long first = ((long long)blockIdx.x * {layout.warps} + threadIdx.x / 32) * 32;",
+        "    if (first >= count) return;",
+        "    const int states = count - first < 32 ? (int)(count - first) : 32;",
+        f"    real *const room = (real *)shared_memory + threadIdx.x / 32 * {rooms.scalars};",
+        "",
+    ]
+    for given in ins:
+        if given in rooms.place:
+            size = rooms.size[given]
+            lines.append(
+                f"    fetch_rows<{size}, {cuda_rows.pitch(size)}>(room + {rooms.place[given]}, {given}_rows + "
+                f"first * {given}_stride, {given}_stride, lane, states);"
+            )
+    lines += ["    wait_for_rows();", ""]
+    lines += [f"    const real *const {given} = {_lane_row(given, rooms)};" for given in ins if given in rooms.place]
+    for out in outs:
+        if out in rooms.place:
+            lines.append(f"    real *const {out} = {_lane_row(out, rooms)};")
+        elif rooms.size[out]:
+            lines.append(f"    real *const {out} = {out}_rows + (first + lane) * {rooms.size[out]};")
+    lines.append("    if (lane < states) {")
+    lines += ["    " + statement for statement in statements]
+    lines += ["    }", "    __syncwarp();"]
+    for out in outs:
+        if out in rooms.place:
+            size = rooms.size[out]
+            lines.append(
+                f"    store_rows<{size}, {cuda_rows.pitch(size)}>({out}_rows + first * {size}, "
+                f"room + {rooms.place[out]}, lane, states);"
+            )
+    return "\n".join([*lines, "}", ""])
+
+
+def _lane_row(argument: str, rooms: _Rooms) -> str:
+    return f"room + {rooms.place[argument]} + lane * {cuda_rows.pitch(rooms.size[argument])}"
+
+
+def _dialect(dtype: str, name: str) -> Dialect:
+    double = dtype == "float64"
+    letter, suffix = ("d", "") if double else ("f", "f")
+    dialect = Dialect(
+        real="real",
+        condition="bool",
+        suffix=suffix,
+        infinity="infinity()",
+        nan="not_a_number()",
+        reserved=frozenset({*_KEYWORDS, *cuda_rows.NAMES, name}),
+    )
+    dialect.operations.update(
+        mul=f"__{letter}mul_rn({{0}}, {{1}})",
+        div=f"__{letter}div_rn({{0}}, {{1}})",
+        fma=f"__fma{suffix}_rn({{0}}, {{1}}, {{2}})",
+        sqrt=f"__{letter}sqrt_rn({{0}})",
+        abs=f"fabs{suffix}({{0}})",
+        bit="bit_of({0}, {bit})",
+        pick="bit_of({0}, {bit}) ? {1} : {2}",
+        flip="flipped({0}, {1}, {bit})",
+    )
+    return dialect
+
+
+def _comment(
+    program: Program, name: str, printer: Printer, layout: Layout, shared: int, description: str
+) -> str:
+    lines = [f"{name}: {description}" if description else name, "", f"Cost of a state: {program.operations}.", ""]
+    lines += [
+        f"Launch: {layout.threads} threads a block, {-1} blocks, {shared} bytes of dynamic shared memory.".replace(
+            "-1", f"ceil(count / {layout.threads})"
+        ),
+        "Parameters: the outputs, the inputs, the distance of each input's rows in scalars (0: one row for all states),",
+        "the number of states. Rows of outputs follow each other; nothing may overlap an output.",
+        "",
+    ]
+    arguments = zip(printer.arguments, (*program.inputs, *program.outputs), strict=True)
+    for number, (argument, (_, size)) in enumerate(arguments):
+        shape = " x ".join(map(str, size)) or "1" if isinstance(size, tuple) else str(size)
+        lines.append(f"  {argument:<12} {'in ' if number < len(program.inputs) else 'out'}  {shape}")
+    lines += ["", "Build: nvrtc or nvcc with " + " ".join(OPTIONS) + "; never with --use_fast_math."]
+    wrapped = [part for line in lines for part in (textwrap.wrap(line, 105, subsequent_indent="  ") or [""])]
+    safe = [line.replace("*/", "* /").replace("/*", "/ *").rstrip("\\") for line in wrapped]
+    return "\n".join(["/* " + safe[0], *(f" * {line}".rstrip() for line in safe[1:]), " */", ""])

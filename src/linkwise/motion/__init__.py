@@ -1,0 +1,49 @@
+"""Motions of the joints over time, their limits, and the joint positions of Cartesian poses."""
+
+from linkwise.motion.cartesian import CartesianMove, arc, line
+from linkwise.motion.closed_form import closed_form_inverse_kinematics
+from linkwise.motion.files import read_csv, write_csv
+from linkwise.motion.fourier import FourierSeries
+from linkwise.motion.inverse import Solution, UnreachableError, inverse_kinematics
+from linkwise.motion.limits import LimitError, Violation, check, require
+from linkwise.motion.polynomial import PiecewisePolynomial, hold, quintic, ramp
+from linkwise.motion.profiles import jerk_limited, trapezoidal
+from linkwise.motion.rotations import euler_zyz, rotation_vector, turn_about, zyz_angles
+from linkwise.motion.splines import cubic_spline, quintic_spline, through_samples
+from linkwise.motion.timing import fastest, slowed
+from linkwise.motion.trajectory import Moment, Samples, Trajectory
+
+__all__ = [
+    "CartesianMove",
+    "FourierSeries",
+    "LimitError",
+    "Moment",
+    "PiecewisePolynomial",
+    "Samples",
+    "Solution",
+    "Trajectory",
+    "UnreachableError",
+    "Violation",
+    "arc",
+    "check",
+    "closed_form_inverse_kinematics",
+    "cubic_spline",
+    "euler_zyz",
+    "fastest",
+    "hold",
+    "inverse_kinematics",
+    "jerk_limited",
+    "line",
+    "quintic",
+    "quintic_spline",
+    "ramp",
+    "read_csv",
+    "require",
+    "rotation_vector",
+    "slowed",
+    "through_samples",
+    "trapezoidal",
+    "turn_about",
+    "write_csv",
+    "zyz_angles",
+]

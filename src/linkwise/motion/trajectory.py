@@ -1,0 +1,92 @@
+"""What every trajectory is: joint positions, velocities and accelerations at any time."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from linkwise.errors import ShapeError
+
+
+class Moment(NamedTuple):
+    """q [rad or m], q̇ and q̈ at the times that were asked for, each of shape (..., n)."""
+
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+
+
+@dataclass(frozen=True)
+class Samples:
+    """A motion at points in time: t [s], shape (points,); q, qd, qdd, shape (points, n)."""
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+
+
+class Trajectory(ABC):
+    """A motion of n joints from ``begin`` to ``end`` [s].
+
+    Before and after that the robot stands still where the motion begins and ends; a periodic motion has no end.
+    """
+
+    dof: int
+    begin: float
+    end: float
+
+    @property
+    def duration(self) -> float:
+        return self.end - self.begin
+
+    def at(self, t) -> Moment:
+        """The motion at the times t [s], shape (...): q, qd, qdd, shape (..., n)."""
+        t = np.asarray(t, dtype=float)
+        inside = np.clip(t, self.begin, self.end)
+        q, qd, qdd = self._inside(inside)
+        outside = (t != inside)[..., np.newaxis]
+        if outside.any():
+            qd, qdd = np.where(outside, 0.0, qd), np.where(outside, 0.0, qdd)
+        return Moment(q, qd, qdd)
+
+    @abstractmethod
+    def _inside(self, t: np.ndarray) -> Moment:
+        """``at`` for times between ``begin`` and ``end``."""
+
+    def corners(self) -> np.ndarray:
+        """Times at which a derivative may jump, with both ends, ascending."""
+        return np.array([self.begin, self.end])
+
+    def sampled(self, rate: float | None = None, *, points: int | None = None) -> Samples:
+        """Samples from the begin to the end: ``rate`` per second (the last one may be earlier), or so many points."""
+        if (rate is None) == (points is None):
+            raise TypeError("sampled: give either a rate [1/s] or a number of points")
+        if not math.isfinite(self.duration):
+            raise ValueError("a motion without end cannot be sampled from begin to end; evaluate it with at(t)")
+        if points is not None:
+            t = np.linspace(self.begin, self.end, points)
+        else:
+            t = self.begin + np.arange(int(math.floor(self.duration * rate * (1 + 1e-12))) + 1) / rate  # type: ignore[operator]
+        return Samples(t, *self.at(t))
+
+
+def positions(name: str, values, dof: int | None = None) -> np.ndarray:
+    """A vector of one number per joint."""
+    array = np.atleast_1d(np.asarray(values, dtype=float))
+    if array.ndim != 1 or (dof is not None and array.size != dof):
+        expected = "(n,)" if dof is None else f"({dof},)"
+        raise ShapeError(f"{name}: expected shape {expected}, got {np.shape(values)}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name}: expected finite numbers, got {array}")
+    return array
+
+
+def per_joint(name: str, values, dof: int) -> np.ndarray:
+    """One number per joint; a single number stands for all of them."""
+    array = np.asarray(values, dtype=float)
+    return positions(name, np.full(dof, float(array)) if array.ndim == 0 else array, dof)

@@ -1,0 +1,69 @@
+"""What README and docs show is what happens: each Python block is run, and printed output compared with the block after it."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+
+
+def blocks(path: Path) -> list[tuple[str, str]]:
+    """(language, text) of every fenced block."""
+    return BLOCK.findall(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", [page for page in PAGES if "```python" in page.read_text()], ids=lambda path: path.name)
+def test_python_blocks_print_what_the_page_shows(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    found = blocks(path)
+    for (language, code), (following, shown) in zip(found, [*found[1:], ("", "")], strict=True):
+        if language != "python":
+            continue
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, path.name, "exec"), names)
+        if following == "text":
+            assert printed.getvalue() == shown
+
+
+def test_readme_shows_output():
+    languages = [language for language, _ in blocks(ROOT / "README.md")]
+    assert languages[:3] == ["python", "text", "sh"]
+    code = blocks(ROOT / "README.md")[0][1]
+    assert len(code.strip().splitlines()) <= 12, "ten lines of use, not more"
+
+
+def test_readme_commands_are_in_the_makefile():
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_readme_names_every_command():
+    from linkwise.cli.app import COMMANDS
+
+    text = (ROOT / "README.md").read_text()
+    assert " ".join(COMMANDS) in text
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda path: path.name)
+def test_links_lead_somewhere(path):
+    for target in LINK.findall(path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+def test_every_algorithm_is_in_the_papers_table():
+    import linkwise as lw
+
+    text = (ROOT / "README.md").read_text()
+    robot = lw.load("two_link")
+    for function in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix"):
+        for algorithm in robot.algorithms(function):
+            assert f"`{algorithm}`" in text
