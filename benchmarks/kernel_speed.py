@@ -1,8 +1,8 @@
 """How fast compiled kernels run on this machine, beside its own limit.
 
-A synthetic program, shaped like the inverse dynamics of an arm, is compiled for every vector width in both precisions
-and run on one thread. The limit is the rate of independent fused multiply-adds, measured in the same run by a kernel
-made of nothing else. Times are the best of many interleaved repeats.
+A synthetic program, shaped like the inverse dynamics of an arm, is compiled for every vector width in both
+precisions and run on one thread. The limit is the rate of independent fused multiply-adds, measured in the
+same run by a kernel made of nothing else. Times are the best of many interleaved repeats.
 
     python benchmarks/kernel_speed.py [--joints 9] [--states 2048] [--json]
 """
@@ -51,7 +51,11 @@ def arm(joints: int, dtype: str) -> Program:
                 add(acceleration, cross(turning, arm_to_next), cross(velocity, cross(velocity, arm_to_next)))
             )
             velocity, turning = turn(velocity), turn(turning)
-            turning = [turning[0] + velocity[1] * qd[k], turning[1] - velocity[0] * qd[k], turning[2] + qdd[k]]
+            turning = [
+                turning[0] + velocity[1] * qd[k],
+                turning[1] - velocity[0] * qd[k],
+                turning[2] + qdd[k],
+            ]
             velocity = [velocity[0], velocity[1], velocity[2] + qd[k]]
             centre = [0.03, 0.05 + 0.01 * k, -0.02]
             pull = add(acceleration, cross(turning, centre), cross(velocity, cross(velocity, centre)))
@@ -85,11 +89,17 @@ def limit_text(lanes: Lanes) -> str:
     ]
     text += [f"  %p{k} = phi {real} [ %x, %entry ], [ %q{k}, %loop ]" for k in range(_CHAINS)]
     text += [
-        f"  %q{k} = call {real} @llvm.fma.{lanes.suffix}({real} %p{k}, {real} %x, {real} %x)" for k in range(_CHAINS)
+        f"  %q{k} = call {real} @llvm.fma.{lanes.suffix}({real} %p{k}, {real} %x, {real} %x)"
+        for k in range(_CHAINS)
     ]
-    text += ["  %i1 = add i64 %i, 1\n  %more = icmp slt i64 %i1, %count\n  br i1 %more, label %loop, label %end", "end:"]
+    text += [
+        "  %i1 = add i64 %i, 1\n  %more = icmp slt i64 %i1, %count\n  br i1 %more, label %loop, label %end",
+        "end:",
+    ]
     for k in range(_CHAINS):
-        text.append(f"  %g{k} = getelementptr {real}, ptr %scratch, i64 {k}\n  store {real} %q{k}, ptr %g{k}, align 8")
+        text.append(
+            f"  %g{k} = getelementptr {real}, ptr %scratch, i64 {k}\n  store {real} %q{k}, ptr %g{k}, align 8"
+        )
     return "\n".join([*text, "  ret void\n}\n"])
 
 
@@ -188,7 +198,11 @@ def main() -> None:
     rows = measure(options.joints, options.states)
     calls = call_overhead(options.joints)
     if options.json:
-        print(json.dumps({"operations": operations.total, "rows": [asdict(r) for r in rows], "calls": calls}, indent=2))
+        print(
+            json.dumps(
+                {"operations": operations.total, "rows": [asdict(r) for r in rows], "calls": calls}, indent=2
+            )
+        )
         return
     print(f"{options.joints} joints: {operations}; {options.states} states, one thread")
     print(f"{'':10}{'lanes':>6}{'compile ms':>12}{'ns/state':>10}{'GFlop/s':>9}{'of FMA limit':>14}")

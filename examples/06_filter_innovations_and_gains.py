@@ -15,7 +15,9 @@ q, qd, tau = rng.normal(size=(3, robot.dof))
 states = robot.filter(q, qd, tau)
 print("joint      D (axis inertia)   innovation   gain (angular, linear)")
 for k, name in enumerate(robot.joint_names):
-    print(f"{name:<10} {states.axis_inertia[k]:16.5f} {states.innovation[k]:12.4f}   {states.gain[k].round(3)}")
+    print(
+        f"{name:<10} {states.axis_inertia[k]:16.5f} {states.innovation[k]:12.4f}   {states.gain[k].round(3)}"
+    )
 
 # The mass matrix is a covariance, so its determinant is the product of the innovations' variances D.
 determinant = np.linalg.det(robot.mass_matrix(q))

@@ -16,7 +16,16 @@ q, qd, qdd = np.random.default_rng(8).normal(size=(3, robot.dof))
 
 with tempfile.TemporaryDirectory() as folder:
     source, library = Path(folder) / "puma560.c", Path(folder) / "puma560.so"
-    command = ["linkwise", "generate", "puma560", "inverse_dynamics", "--name", "torques", "--out", str(source)]
+    command = [
+        "linkwise",
+        "generate",
+        "puma560",
+        "inverse_dynamics",
+        "--name",
+        "torques",
+        "--out",
+        str(source),
+    ]
     if shutil.which("linkwise") is None:
         command[:1] = [sys.executable, "-m", "linkwise"]
     print(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())

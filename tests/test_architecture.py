@@ -25,7 +25,20 @@ TOP = {"cli", "bench"}  # nobody below imports these
 
 # Packages that are optional or slow: outside cli and bench never imported while a module is being imported.
 HEAVY = {
-    *("pinocchio", "mujoco", "matplotlib", "rich", "click", "scipy", "casadi", "cupy", "torch", "jax", "pandas", "sympy"),
+    *(
+        "pinocchio",
+        "mujoco",
+        "matplotlib",
+        "rich",
+        "click",
+        "scipy",
+        "casadi",
+        "cupy",
+        "torch",
+        "jax",
+        "pandas",
+        "sympy",
+    ),
     *("adam", "frax", "pybullet", "roboticstoolbox", "urdf2casadi", "plotly", "viser", "dask"),
 }
 
@@ -78,14 +91,18 @@ def _named(module: str, name: str) -> str:
 
 def known_parts(module: str) -> set[str]:
     """The other parts of the house that a module imports, wherever in its text."""
-    named = {name for name in imports(MODULES[module], at_import_only=False) if name.split(".")[0] == "linkwise"}
+    named = {
+        name for name in imports(MODULES[module], at_import_only=False) if name.split(".")[0] == "linkwise"
+    }
     return {part_of(name) for name in named} - {part_of(module)}
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) in ALLOWED])
 def test_lower_parts_know_nobody_above(module):
     part = part_of(module)
-    assert known_parts(module) <= ALLOWED[part], f"{part} may import {sorted(ALLOWED[part]) or 'nothing'} of linkwise"
+    assert known_parts(module) <= ALLOWED[part], (
+        f"{part} may import {sorted(ALLOWED[part]) or 'nothing'} of linkwise"
+    )
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) not in TOP | {"__main__"}])

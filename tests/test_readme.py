@@ -18,7 +18,9 @@ def blocks(path: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("path", [page for page in PAGES if "```python" in page.read_text()], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [page for page in PAGES if "```python" in page.read_text()], ids=lambda path: path.name
+)
 def test_python_blocks_print_what_the_page_shows(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {}

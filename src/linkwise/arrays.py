@@ -6,6 +6,7 @@ It is the reference that compiled kernels are tested against, and it serves wher
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def evaluate(function: Function, setting: Setting, algorithm: str, given: Mappin
     shapes = function.shapes(setting.model)
     lanes = {name: [array[..., k] for k in range(sizes[name])] for name, array in arrays.items()}
     with np.errstate(all="ignore"):
-        values = function.evaluate(setting, algorithm, **lanes)
+        values = function.evaluate(replace(setting, dtype=str(dtype)), algorithm, **lanes)
     return {name: _stack(values[name], shape, batch, dtype) for name, shape in shapes.items()}
 
 

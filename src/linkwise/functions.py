@@ -6,6 +6,7 @@ scalars and give nested lists of scalars. Whether the scalars are numbers, array
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,7 +28,7 @@ from linkwise.algorithms import (
     velocity_torques,
 )
 from linkwise.model import Model, Transform
-from linkwise.model.mechanism import Mechanism, prepare
+from linkwise.model.mechanism import Mechanism, MovingLink, prepare
 from linkwise.model.model import suggest
 from linkwise.model.regroup import regrouped
 from linkwise.parameters import parameter_sizes, with_symbols
@@ -218,7 +219,12 @@ def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
 
 def _forward_gradient(preconditioned: bool):
     def run(setting: Setting, q, qd, tau, wrench=None, start=None):
-        tolerance = setting.tolerance or conjugate_gradient.DEFAULT_TOLERANCE[setting.dtype]
+        tolerance = setting.tolerance
+        if tolerance is None:
+            tolerance = conjugate_gradient.DEFAULT_TOLERANCE[setting.dtype]
+        if always_singular(setting.links()) is not None:
+            # the iteration would find some solution wherever there is one: as undefined as the others' results
+            return [math.nan] * setting.model.dof, math.nan, 0.0
         return conjugate_gradient.forward_dynamics(
             setting.links(),
             q,
@@ -232,6 +238,11 @@ def _forward_gradient(preconditioned: bool):
         )
 
     return run
+
+
+def always_singular(links: Mechanism) -> MovingLink | None:
+    """A joint that moves no inertia wherever the robot is: one that moves none at a state which is nothing special."""
+    return kalman.singular_joint(links, [0.7 + 0.37 * k for k in range(len(links))])
 
 
 # -- matrices ---------------------------------------------------------------------------------------------------------

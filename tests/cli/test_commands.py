@@ -49,7 +49,11 @@ def test_check_agrees(linkwise):
     ran = linkwise("check", "puma560", "--states", "3", "--json")
     assert ran.status == 0
     assert ran.json["agree"]
-    ours = [finding for finding in ran.json["findings"] if finding["who"] in lw.load("puma560").algorithms("inverse_dynamics")]
+    ours = [
+        finding
+        for finding in ran.json["findings"]
+        if finding["who"] in lw.load("puma560").algorithms("inverse_dynamics")
+    ]
     assert {finding["verdict"] for finding in ours} == {"agrees", "reference"}
 
 
@@ -77,7 +81,10 @@ def test_check_says_why_a_robot_is_refused(linkwise, tmp_path):
     """A massless tip has no acceleration: forward dynamics refuses, and names the joint."""
     path = tmp_path / "massless.urdf"
     robot = lw.planar_chain(2)
-    lw.save(robot.with_parameters({label: 0.0 for label in robot.parameter_labels if label.startswith("link2.")}), path)
+    lw.save(
+        robot.with_parameters({label: 0.0 for label in robot.parameter_labels if label.startswith("link2.")}),
+        path,
+    )
     ran = linkwise("check", path, "--states", "2", "--json")
     refused = [f for f in ran.json["findings"] if f["verdict"] == "refuses" and f["who"] == "kalman"]
     assert refused
@@ -145,13 +152,21 @@ def test_generated_c_gives_the_same_bits(linkwise, tmp_path):
     if compiler is None:
         pytest.skip("no C compiler")
     source = tmp_path / "puma.c"
-    ran = linkwise("generate", "puma560", "inverse_dynamics", "--out", source, "--header", "--main", "--name", "torques")
+    ran = linkwise(
+        "generate", "puma560", "inverse_dynamics", "--out", source, "--header", "--main", "--name", "torques"
+    )
     assert ran.status == 0
     assert "void torques(" in (tmp_path / "puma.h").read_text()
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1"]
     subprocess.run([compiler, *flags, source, "-o", tmp_path / "puma", "-lm"], check=True)
     state = np.random.default_rng(0).normal(size=(3, 6))
-    said = subprocess.run([tmp_path / "puma"], input=" ".join(map(repr, state.ravel().tolist())), capture_output=True, text=True, check=True)
+    said = subprocess.run(
+        [tmp_path / "puma"],
+        input=" ".join(map(repr, state.ravel().tolist())),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     torques = [float.fromhex(number) for number in said.stdout.split()]
     assert torques == lw.load("puma560").inverse_dynamics(*state).tolist()
 
@@ -167,8 +182,16 @@ def test_generate_takes_options_of_the_function(linkwise, tmp_path):
     assert "wrench" in linkwise("generate", "two_link", "inverse_dynamics", "--wrench").out
     assert "pose" in linkwise("generate", "panda", "pose", "--frame", "panda_link4").out
     out = tmp_path / "cg.c"
-    assert linkwise("generate", "two_link", "forward_dynamics", "--algorithm", "conjugate_gradient", "--out", out).status == 0
+    assert (
+        linkwise(
+            "generate", "two_link", "forward_dynamics", "--algorithm", "conjugate_gradient", "--out", out
+        ).status
+        == 0
+    )
     assert "has no frame" in linkwise("generate", "two_link", "mass_matrix", "--frame", "link1").refused()
     assert "takes no wrench" in linkwise("generate", "two_link", "mass_matrix", "--wrench").refused()
     assert "--header needs --out" in linkwise("generate", "two_link", "mass_matrix", "--header").refused()
-    assert "no such folder" in linkwise("generate", "two_link", "mass_matrix", "--out", tmp_path / "no" / "x.c").refused()
+    assert (
+        "no such folder"
+        in linkwise("generate", "two_link", "mass_matrix", "--out", tmp_path / "no" / "x.c").refused()
+    )

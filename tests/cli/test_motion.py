@@ -44,14 +44,35 @@ def test_a_quintic_needs_time_and_points(duration, points):
 
 
 def test_inverse_along_a_quintic(linkwise):
-    ran = linkwise("inverse", "puma560", "--trajectory", "quintic", "--to", "90,-45,45,0,30,0", "--degrees", "--points", "5")
+    ran = linkwise(
+        "inverse",
+        "puma560",
+        "--trajectory",
+        "quintic",
+        "--to",
+        "90,-45,45,0,30,0",
+        "--degrees",
+        "--points",
+        "5",
+    )
     motion = quintic(np.zeros(6), np.radians([90, -45, 45, 0, 30, 0]), 2.0, 5)
     tau = lw.load("puma560").inverse_dynamics(motion.q, motion.qd, motion.qdd)
     np.testing.assert_array_equal(stacked(table(ran.out), "tau", 6), tau)
 
 
 def test_degrees_are_for_joints_that_turn(linkwise):
-    ran = linkwise("inverse", "stanford", "--trajectory", "quintic", "--to", "90,0,0.3,0,0,0", "--degrees", "--points", "3", "--states")
+    ran = linkwise(
+        "inverse",
+        "stanford",
+        "--trajectory",
+        "quintic",
+        "--to",
+        "90,0,0.3,0,0,0",
+        "--degrees",
+        "--points",
+        "3",
+        "--states",
+    )
     assert stacked(table(ran.out), "q", 6)[-1].tolist() == [np.pi / 2, 0, 0.3, 0, 0, 0]
 
 
@@ -59,7 +80,17 @@ def test_degrees_are_for_joints_that_turn(linkwise):
 def test_forward_returns_the_accelerations_of_inverse(linkwise, tmp_path, algorithm):
     states = tmp_path / "states.csv"
     ran = linkwise(
-        "inverse", "puma560", "--trajectory", "quintic", "--to", "1,-1,1,0,1,0", "--points", "9", "--states", "--out", states
+        "inverse",
+        "puma560",
+        "--trajectory",
+        "quintic",
+        "--to",
+        "1,-1,1,0,1,0",
+        "--points",
+        "9",
+        "--states",
+        "--out",
+        states,
     )
     assert "waist" in ran.out
     assert "9 points written" in ran.out
@@ -76,10 +107,14 @@ def test_forward_reads_standard_input(linkwise, monkeypatch):
 
 
 def test_json_has_the_columns(linkwise, tmp_path):
-    facts = linkwise("inverse", "two_link", "--trajectory", "quintic", "--to", "1,1", "--points", "3", "--json").json
+    facts = linkwise(
+        "inverse", "two_link", "--trajectory", "quintic", "--to", "1,1", "--points", "3", "--json"
+    ).json
     assert set(facts["columns"]) == {"t", "tau1", "tau2"}
     out = tmp_path / "a.csv"
-    facts = linkwise("forward", "two_link", "--torques", _file(tmp_path, "0,0,0,0,0,0"), "--out", out, "--json").json
+    facts = linkwise(
+        "forward", "two_link", "--torques", _file(tmp_path, "0,0,0,0,0,0"), "--out", out, "--json"
+    ).json
     assert facts["out"] == str(out)
     assert out.exists()
 
@@ -87,7 +122,8 @@ def test_json_has_the_columns(linkwise, tmp_path):
 def test_friction_can_be_left_out(linkwise, tmp_path):
     path = _file(tmp_path, ",".join(["0"] * 6 + ["1"] * 6 + ["0"] * 6))
     with_friction, without = (
-        stacked(table(linkwise("inverse", "puma560", "--trajectory", path, *extra).out), "tau", 6) for extra in ([], ["--no-friction"])
+        stacked(table(linkwise("inverse", "puma560", "--trajectory", path, *extra).out), "tau", 6)
+        for extra in ([], ["--no-friction"])
     )
     assert (with_friction > without).all()
 
@@ -160,7 +196,10 @@ def test_wrong_tables_are_one_line(linkwise, tmp_path, text, expected):
         (["--trajectory", "quintic", "--to", "1,1", "--duration", "0"], "duration"),
         (["--trajectory", "quintic", "--to", "1,1", "--points", "1"], "points"),
         (["--trajectory", "x.csv", "--to", "1,1"], "belong to --trajectory quintic"),
-        (["--trajectory", "quintic", "--to", "1,1", "--algorithm", "newton_eulr"], "did you mean 'newton_euler'?"),
+        (
+            ["--trajectory", "quintic", "--to", "1,1", "--algorithm", "newton_eulr"],
+            "did you mean 'newton_euler'?",
+        ),
         (["--trajectory", "quintic", "--to", "1,1", "--out", "no/such/folder.csv"], "no such folder"),
     ],
 )

@@ -57,6 +57,10 @@ def random_function(seed: int, size: int, *, smooth: bool = False) -> Callable:
     return function
 
 
+def atan2(y, x):
+    return y.atan2(x) if hasattr(y, "atan2") else np.arctan2(y, x)
+
+
 def every_operation(x, y):
     """Uses every operation that a program may have, with two loops, one of them inside the other."""
     a, b, c = x
@@ -71,11 +75,11 @@ def every_operation(x, y):
         a + b, a - b, a * b, a / b, -c, a * b + c, a * b - c, c - a * b, -(a * b) - c,
         sqrt(d), abs(e), sin(a), cos(a), sin(b), cos(c), where(a < b, d, e), where(a <= b, d, -e),
         where((a < b) | ~(c < d), a, b), where((a < b) & (c < d), 1.0, c), first, second, rounds, 3.5, d, -e,
-        where(~(d < e), a * b + d * e, a / 3.0),
+        where(~(d < e), a * b + d * e, a / 3.0), atan2(a, b),
     ]  # fmt: skip
 
 
-EVERY_OUTPUT = 26
+EVERY_OUTPUT = 27
 
 
 def every_program(dtype: str, **options) -> Program:

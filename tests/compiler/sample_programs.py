@@ -78,7 +78,8 @@ def everything(dtype: str = "float64") -> Program:
 
 
 def loop(dtype: str = "float64") -> Program:
-    """Newton's iteration for a square root, after a bounded number of halvings: lanes stop at different times."""
+    """Newton's iteration for a square root, after a bounded number of halvings: lanes stop at different
+    times."""
 
     def function(x):
         def halve(value, count):

@@ -247,7 +247,9 @@ print(hashlib.sha256(result.tobytes()).hexdigest(), "llvmlite" in sys.modules)
 def start(folder: Path) -> subprocess.Popen:
     script = PROCESS.format(sources=SOURCES, here=HERE)
     environment = {**os.environ, "LINKWISE_CACHE": str(folder.parent)}
-    return subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True
+    )
 
 
 def test_many_processes_at_once_then_one_without_llvm(folder):

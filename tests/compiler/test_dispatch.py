@@ -1,4 +1,5 @@
-"""The short way for single states and plain batches: the same results as the long way, no leaks, every fallback."""
+"""The short way for single states and plain batches: the same results as the long way, no leaks, every
+fallback."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from linkwise.compiler.dispatch import fast_callable
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import trace
 
-pytestmark = pytest.mark.skipif(not dispatch.SUPPORTED, reason="the short way does not fit this Python or NumPy")
+pytestmark = pytest.mark.skipif(
+    not dispatch.SUPPORTED, reason="the short way does not fit this Python or NumPy"
+)
 
 
 def kernel_of(make, dtype="float64") -> Kernel:
@@ -42,12 +45,12 @@ def kernel() -> Kernel:
     return kernel_of(lambda dtype: sweep(4, dtype))
 
 
-@pytest.fixture()
+@pytest.fixture
 def fallback(kernel) -> Fallback:
     return Fallback(kernel)
 
 
-@pytest.fixture()
+@pytest.fixture
 def fast(kernel, fallback):
     return fast_callable(kernel, fallback, "sweep", "Torques.", "(q, qd, qdd, *, out=None)")
 
@@ -86,7 +89,7 @@ def test_the_result_is_an_ordinary_array(fast, states):
     assert result.base is None
 
 
-@pytest.mark.parametrize("make", (everything, loop))
+@pytest.mark.parametrize("make", [everything, loop])
 def test_all_kinds_of_outputs(make):
     kernel = kernel_of(make)
     fallback = Fallback(kernel)
@@ -106,7 +109,7 @@ def test_all_kinds_of_outputs(make):
                 assert same_bits(np.asarray(f), np.asarray(w))
 
 
-@pytest.mark.parametrize("dtype", ("float64", "float32"))
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_number_as_the_only_output(dtype):
     kernel = kernel_of(lambda dtype: trace(lambda q: q[0] * q[1], {"q": 2}, {"e": ()}, dtype=dtype))
     fast = fast_callable(kernel, kernel, "energy", "")
@@ -188,7 +191,7 @@ def test_read_only_inputs_are_fine(fast, fallback, kernel, states):
 
 @pytest.mark.parametrize(
     ("args", "error"),
-    (
+    [
         ([np.zeros(3), np.zeros(4), np.zeros(4)], r"q: expected shape \(\.\.\., 4\), got \(3,\)"),
         ([np.zeros(4), np.zeros((2, 5)), np.zeros(4)], r"qd: expected shape \(\.\.\., 4\), got \(2, 5\)"),
         ([np.zeros((2, 4)), np.zeros((3, 4)), np.zeros(4)], "do not broadcast together"),
@@ -197,7 +200,7 @@ def test_read_only_inputs_are_fine(fast, fallback, kernel, states):
         ([np.zeros(4)] * 4, "takes 3 arrays"),
         ([None] * 3, "q: expected"),
         ([np.array(1.0)] * 3, "q: expected shape"),
-    ),
+    ],
 )
 def test_errors_come_through(fast, args, error):
     with pytest.raises((ValueError, TypeError), match=error):
@@ -224,7 +227,12 @@ def test_references_are_balanced(kernel, states):
     for each in (args, batch, small, mixed):
         fast(*each)
     own = [*args, *batch, *small, fast, fast.__self__, fast.__self__.fallback]
-    shared = [np.ndarray, np.dtype(np.float64), np.dtype(np.float32), np.float64]  # others come and go meanwhile
+    shared = [
+        np.ndarray,
+        np.dtype(np.float64),
+        np.dtype(np.float32),
+        np.float64,
+    ]  # others come and go meanwhile
     del each
     before = [sys.getrefcount(x) for x in own], [sys.getrefcount(x) for x in shared]
     for _ in range(1000):
@@ -238,7 +246,7 @@ def test_references_are_balanced(kernel, states):
         assert abs(sys.getrefcount(x) - count) < 500
 
 
-@pytest.mark.parametrize("make", (lambda dtype: sweep(4, dtype), everything))
+@pytest.mark.parametrize("make", [lambda dtype: sweep(4, dtype), everything])
 def test_no_memory_is_lost(make):
     kernel = kernel_of(make)
     fast = fast_callable(kernel, kernel, "f", "")

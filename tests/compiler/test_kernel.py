@@ -43,12 +43,12 @@ def test_one_state(arm, states, expected):
     assert same_bits(result, expected[3])
 
 
-@pytest.mark.parametrize("count", (0, 1, 2, 7, 8, 9, 60))
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 9, 60])
 def test_batches(arm, states, expected, count):
     assert same_bits(arm(*[a[:count] for a in states]), expected[:count])
 
 
-@pytest.mark.parametrize("shape", ((3, 4, 5), (60, 1), (1, 60), (1, 1, 60), (2, 0, 5), (1,), (1, 1)))
+@pytest.mark.parametrize("shape", [(3, 4, 5), (60, 1), (1, 60), (1, 1, 60), (2, 0, 5), (1,), (1, 1)])
 def test_any_leading_axes(arm, states, expected, shape):
     count = int(np.prod(shape))
     result = arm(*[a[:count].reshape(*shape, 4) for a in states])
@@ -59,7 +59,9 @@ def test_leading_axes_broadcast_like_numpy(arm, states):
     q, qd, qdd = states[0][:6].reshape(2, 3, 4), states[1][:3], states[2][:2].reshape(2, 1, 4)
     full = [np.array(np.broadcast_to(a, (2, 3, 4))) for a in (q, qd, qdd)]
     assert same_bits(arm(q, qd, qdd), arm(*full))
-    assert same_bits(arm(q, qd[0], qdd[0]), arm(q, *[np.array(np.broadcast_to(a, (2, 3, 4))) for a in (qd[0], qdd[0, 0])]))
+    assert same_bits(
+        arm(q, qd[0], qdd[0]), arm(q, *[np.array(np.broadcast_to(a, (2, 3, 4))) for a in (qd[0], qdd[0, 0])])
+    )
     assert arm(q[0, 0], qd[:0], qdd[0, 0]).shape == (0, 4)
 
 
@@ -97,7 +99,7 @@ def test_a_float32_kernel_rounds_its_inputs(states):
     assert result.dtype == np.float32
 
 
-@pytest.mark.parametrize("kind", ("int8", "uint64", "bool", "float16", ">f8", "longdouble"))
+@pytest.mark.parametrize("kind", ["int8", "uint64", "bool", "float16", ">f8", "longdouble"])
 def test_other_real_numbers_become_float64(arm, kind):
     values = np.arange(12).reshape(3, 4) % 2
     wanted = arm(*[values.astype(np.float64)] * 3)
@@ -126,7 +128,7 @@ def _records(a):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", (np.float64, np.float32))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_memory_layout_does_not_matter(arm, states, layout, dtype):
     arrays_ = [a[:21].astype(dtype) for a in states]
     assert same_bits(arm(*[LAYOUTS[layout](a) for a in arrays_]), arm(*arrays_))
@@ -159,7 +161,7 @@ def test_views_of_any_shape(arm, data):
     assert same_bits(arm(*inputs), wanted)
 
 
-# -- out -----------------------------------------------------------------------------------------------------------
+# -- out -----------------------------------------------------------------------------------------------------
 
 
 def test_out_is_written_and_returned(arm, states, expected):
@@ -178,14 +180,14 @@ def test_out_need_not_be_contiguous(arm, states, expected):
     assert (wide[:, 1::2] == 7.0).all()
 
 
-@pytest.mark.parametrize("which", (0, 1, 2))
+@pytest.mark.parametrize("which", [0, 1, 2])
 def test_out_may_be_an_input(arm, states, expected, which):
     own = [a.copy() for a in states]
     arm(*own, out=own[which])
     assert same_bits(own[which], expected)
 
 
-@pytest.mark.parametrize("shift", (-9, -1, 1, 8))
+@pytest.mark.parametrize("shift", [-9, -1, 1, 8])
 def test_out_may_overlap_an_input_in_any_way(arm, states, expected, shift):
     memory = np.zeros((80, 4))
     memory[10:70] = states[0]
@@ -218,7 +220,7 @@ def test_bad_out(arm, states):
         arm(*states, out=locked)
 
 
-# -- errors --------------------------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------------------
 
 
 def test_wrong_shapes_name_the_argument(arm):
@@ -252,7 +254,7 @@ def test_unknown_dtype_and_target(arm):
         arm.source("fortran")
 
 
-# -- laziness ------------------------------------------------------------------------------------------------------
+# -- laziness ------------------------------------------------------------------------------------------------
 
 
 def test_nothing_is_built_before_it_is_needed(states):

@@ -8,8 +8,8 @@ import platform
 
 import numpy as np
 import pytest
-
 from sample_programs import everything, interpreted, loop, same_bits, samples, sweep
+
 from linkwise.compiler import host, image, machine
 from linkwise.compiler.emit import blocks
 from linkwise.compiler.emit.lanes import Lanes
@@ -31,7 +31,9 @@ class Compiled:
         self.code = load(machine.compile_text(blocks.module(program, width)))
         self.run = RUN(self.code.functions["run"])
 
-    def __call__(self, inputs: list[np.ndarray], count: int, strides: list[int] | None = None, first: int = 0):
+    def __call__(
+        self, inputs: list[np.ndarray], count: int, strides: list[int] | None = None, first: int = 0
+    ):
         dtype = np.dtype(self.program.dtype)
         sizes = [size for _, size in self.program.inputs]
         out_sizes = [math.prod(shape) for _, shape in self.program.outputs]
@@ -54,7 +56,9 @@ class Compiled:
         ]
 
 
-@pytest.fixture(scope="module", params=[(name, dtype) for name in PROGRAMS for dtype in ("float64", "float32")])
+@pytest.fixture(
+    scope="module", params=[(name, dtype) for name in PROGRAMS for dtype in ("float64", "float32")]
+)
 def case(request):
     name, dtype = request.param
     program = PROGRAMS[name](dtype)
@@ -99,12 +103,14 @@ def test_gaps_between_rows_and_one_state_for_all(case, width):
         assert all(same_bits(f, e[:count]) for f, e in zip(found, expected, strict=True))
         first = [inputs[0][:count], *[a[2:3] for a in inputs[1:]]]
         repeated = [inputs[0][:count], *[np.repeat(a[2:3], count, axis=0) for a in inputs[1:]]]
-        found = compiled([np.ascontiguousarray(a) for a in first], count, strides=[sizes[0], *[0] * (len(sizes) - 1)])
+        found = compiled(
+            [np.ascontiguousarray(a) for a in first], count, strides=[sizes[0], *[0] * (len(sizes) - 1)]
+        )
         again = compiled([np.ascontiguousarray(a) for a in repeated], count)
         assert all(same_bits(f, e) for f, e in zip(found, again, strict=True))
 
 
-@pytest.mark.parametrize("width", (4, 8, 16))
+@pytest.mark.parametrize("width", [4, 8, 16])
 def test_nan_and_infinity_stay_in_their_lane(case, width):
     program, inputs, expected = case
     compiled = Compiled(program, width)
@@ -119,8 +125,8 @@ def test_nan_and_infinity_stay_in_their_lane(case, width):
                 assert same_bits(output[others], wanted[:count][others])
 
 
-@pytest.mark.parametrize("dtype", ("float64", "float32"))
-@pytest.mark.parametrize("size", (*range(1, 12), 13, 16, 17, 31, 49))
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("size", [*range(1, 12), 13, 16, 17, 31, 49])
 def test_rows_of_every_size_are_transposed_faithfully(size, dtype):
     program = trace(
         lambda x, y: ([a + b for a, b in zip(x, y, strict=True)], list(reversed(x))),
@@ -136,7 +142,7 @@ def test_rows_of_every_size_are_transposed_faithfully(size, dtype):
         assert same_bits(backwards, np.ascontiguousarray(inputs[0][:, ::-1]))
 
 
-@pytest.mark.parametrize("dtype", ("float64", "float32"))
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_tiles_cover_every_column_and_stay_inside(width, dtype):
     for size in range(70):
@@ -144,7 +150,7 @@ def test_tiles_cover_every_column_and_stay_inside(width, dtype):
         assert {column for tile in found for column in tile.columns} == set(range(size))
 
 
-@pytest.mark.parametrize("value", (0.0, 0.1, -1e-320, 1e300, math.inf, -math.inf, math.pi))
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e-320, 1e300, math.inf, -math.inf, math.pi])
 def test_literals_are_exact(value):
     with np.errstate(over="ignore"):
         as_float = np.float32(value)
@@ -153,14 +159,16 @@ def test_literals_are_exact(value):
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64 only")
-@pytest.mark.parametrize(("processor", "width"), (("x86-64", 2), ("x86-64", 1), ("haswell", 4)))
+@pytest.mark.parametrize(("processor", "width"), [("x86-64", 2), ("x86-64", 1), ("haswell", 4)])
 def test_older_processors_give_the_same_bits(processor, width, monkeypatch):
     """Without fused multiply-add in hardware the C library's is called."""
     import llvmlite.binding as llvm
 
     def older(optimization=2):
         target = llvm.Target.from_triple(llvm.get_process_triple())
-        return target.create_target_machine(cpu=processor, features="", opt=optimization, reloc="pic", codemodel="default")
+        return target.create_target_machine(
+            cpu=processor, features="", opt=optimization, reloc="pic", codemodel="default"
+        )
 
     if processor != "x86-64" and host.vector_bits() < 256:
         pytest.skip("this machine has no AVX2")
@@ -190,7 +198,10 @@ def test_the_linker_refuses_what_it_does_not_know():
     for text, reason in (
         ("@x = global i64 1\ndefine ptr @run() { ret ptr @x }", "writable data"),
         ("declare void @abort()\ndefine void @run() { call void @abort()\n ret void }", "abort"),
-        ("declare void @abort()\n@t = constant ptr @abort\ndefine ptr @run() { ret ptr @t }", "writable|relocation"),
+        (
+            "declare void @abort()\n@t = constant ptr @abort\ndefine ptr @run() { ret ptr @t }",
+            "writable|relocation",
+        ),
     ):
         import llvmlite.binding as llvm
 

@@ -21,7 +21,7 @@ def kernel(request) -> Kernel:
     return Kernel(program.name, program.inputs, program.outputs, "float64", make)
 
 
-@pytest.mark.parametrize("number", (1, 2, 3, 7, 64))
+@pytest.mark.parametrize("number", [1, 2, 3, 7, 64])
 def test_the_number_of_threads_changes_no_bit(kernel, number):
     inputs = samples(kernel.program(), 20 * host.lanes("float64") + 3)
     wanted = kernel(*inputs, threads=1)
@@ -29,8 +29,8 @@ def test_the_number_of_threads_changes_no_bit(kernel, number):
         assert same_bits(kernel(*[a[:count] for a in inputs], threads=number), wanted[:count])
 
 
-@pytest.mark.parametrize("count", (1, 7, 8, 9, 64, 100, 1000))
-@pytest.mark.parametrize("number", (1, 2, 3, 5))
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 100, 1000])
+@pytest.mark.parametrize("number", [1, 2, 3, 5])
 def test_every_state_is_computed_once_in_whole_blocks(count, number):
     visited = np.zeros(count, int)
     starts, workers = [], set()
@@ -92,14 +92,14 @@ def test_the_environment_is_read_at_every_call(monkeypatch):
     assert threads.wanted(np.int64(4)) == 4
 
 
-@pytest.mark.parametrize("bad", (0, -1, 1.5, "2", True, [1]))
+@pytest.mark.parametrize("bad", [0, -1, 1.5, "2", True, [1]])
 def test_bad_numbers_are_refused(kernel, bad):
     inputs = samples(kernel.program(), 3)
     with pytest.raises(ValueError, match="threads: expected a whole number from 1 on, got"):
         kernel(*inputs, threads=bad)
 
 
-@pytest.mark.parametrize("bad", ("0", "many", "-2", "1.5"))
+@pytest.mark.parametrize("bad", ["0", "many", "-2", "1.5"])
 def test_a_bad_environment_is_refused(monkeypatch, bad):
     monkeypatch.setenv("LINKWISE_THREADS", bad)
     with pytest.raises(ValueError, match="LINKWISE_THREADS: expected a whole number from 1 on, got"):

@@ -11,6 +11,7 @@ the second and h the first moment; (66) ends in the capital K. For a prismatic j
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -54,7 +55,8 @@ def forward_dynamics(
 ) -> tuple[list[Scalar], Scalar, Scalar]:
     """(q̈, ‖r‖²/(‖τ‖² + ‖b‖²), iterations) for torques from which friction has been taken.
 
-    Stops at ‖r‖ ≤ tolerance·√(‖τ‖² + ‖b‖²) or after ``limit`` iterations (10 n); the caller judges the residual.
+    Stops at ‖r‖ ≤ tolerance·√(‖τ‖² + ‖b‖²) or after ``limit`` iterations (10 n); the caller judges the residual. Where
+    that is not a number (a NaN given, a singular matrix met) so is q̈.
     """
     n = len(links)
     if n == 0:
@@ -64,11 +66,12 @@ def forward_dynamics(
     x, r = _start(system, start, n)
     inverse = _inverse(system.diagonal)
     z = _scaled(r, inverse)
+    scale = where(system.scale > 0.0, system.scale, 1.0)
     state = (*x, *r, *z, _dot(r, z), _dot(r, r), 0.0 * _dot(r, r))
 
     def active(*state):
         *_, rr, count = state
-        return all_of(rr > tolerance * tolerance * system.scale, count < limit)
+        return all_of(rr > tolerance * tolerance * scale, count < limit)
 
     def body(*state):
         x, r, p = state[:n], state[n : 2 * n], state[2 * n : 3 * n]
@@ -79,14 +82,15 @@ def forward_dynamics(
     with stage("iteration"):
         state = while_loop(active, body, state)
     rr, count = state[3 * n + 1 :]
-    safe = where(system.scale > 0.0, system.scale, 1.0)
-    return list(state[:n]), rr / safe, count
+    known = all_of(rr < math.inf, system.scale < math.inf)
+    return [where(known, x, math.nan) for x in state[:n]], where(known, rr / scale, math.nan), count
 
 
 def iterate(product, inverse, x, r, p, rz):
     """One turn of (10)–(15); with no preconditioner, of (5)–(9)."""
     Ap = product(p)
-    alpha = rz / _dot(p, Ap)  # (7), (13)
+    pAp = _dot(p, Ap)
+    alpha = rz / where(pAp > 0.0, pAp, math.nan)  # (7), (13); nothing but a singular A gives zero
     x = [x_i + alpha * p_i for x_i, p_i in zip(x, p, strict=True)]  # (8), (14)
     r = [r_i - alpha * Ap_i for r_i, Ap_i in zip(r, Ap, strict=True)]  # (9), (15)
     z = _scaled(r, inverse)  # (10)
@@ -101,6 +105,8 @@ def history(
 ) -> tuple[list[float], list[float]]:
     """(q̈, ‖r‖ relative to √(‖τ‖² + ‖b‖²) after every iteration, the start first), for one state of floats."""
     n = len(links)
+    if n == 0:
+        return [], [0.0]
     limit = 10 * n if limit is None else limit
     system = assemble(links, q, qd, tau, wrenches, preconditioned)
     x, r = _start(system, start, n)
@@ -112,7 +118,7 @@ def history(
     while residuals[-1] > tolerance and len(residuals) <= limit:
         x, r, p, rz = iterate(system.product, inverse, x, r, p, rz)
         residuals.append((_dot(r, r) / scale) ** 0.5)
-    return list(x), residuals
+    return list(x) if residuals[-1] < math.inf else [math.nan] * n, residuals
 
 
 def assemble(links: Mechanism, q, qd, tau, wrenches, preconditioned: bool) -> System:
@@ -263,7 +269,7 @@ def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
 
 
 def _inverse(diagonal: list[Scalar] | None) -> list[Scalar] | None:
-    return None if diagonal is None else [1.0 / d for d in diagonal]
+    return None if diagonal is None else [1.0 / where(d > 0.0, d, math.nan) for d in diagonal]
 
 
 def _scaled(r: Sequence[Scalar], inverse: list[Scalar] | None) -> list[Scalar]:

@@ -141,6 +141,16 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
     return filtered, links.each(lambda link, pair: pair[1], both)
 
 
+def singular_joint(links: Mechanism, q: Sequence[float]) -> MovingLink | None:
+    """The joint that moves no inertia at this state of floats: the outermost one whose D vanishes, None if none does."""
+    turned = links.each(lambda link, q: link.turned(q), q)
+    filtered, _ = filter_inertias(links, turned)
+    for link in reversed(links):  # from the tips: the first to fail is the cause
+        if math.isnan(filtered[link.index].axis_inertia):
+            return link
+    return None
+
+
 def inertia_column(link: MovingLink, P: ArticulatedInertia) -> Spatial:
     """P Hᵀ."""
     if link.revolute:

@@ -50,11 +50,20 @@ def compare(robot: Robot, states: Mapping[str, np.ndarray], peers: Sequence[Peer
             if number == 0 and function not in JUDGED_ALONE:
                 yield Finding(function, algorithm, None, ALGORITHM_TOLERANCE, reference=True)
                 continue
-            yield _judged(robot, function, algorithm, states, _runner(robot, function, algorithm, given), ALGORITHM_TOLERANCE)
+            yield _judged(
+                robot,
+                function,
+                algorithm,
+                states,
+                _runner(robot, function, algorithm, given),
+                ALGORITHM_TOLERANCE,
+            )
         for peer in peers:
             if peer.call(function) is not None:
                 who = f"{peer.name} {peer.version}"
-                yield _judged(robot, function, who, states, lambda: peer.evaluate(function, states), ENGINE_TOLERANCE)
+                yield _judged(
+                    robot, function, who, states, lambda: peer.evaluate(function, states), ENGINE_TOLERANCE
+                )
 
 
 def count(robot: Robot, peers: Sequence[Peer] = ()) -> int:

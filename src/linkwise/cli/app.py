@@ -65,7 +65,14 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version.")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version.",
+)
 def linkwise() -> None:
     """The dynamics of robot arms, link by link.
 
@@ -130,7 +137,9 @@ def _operating_system_said(error: OSError) -> str:
 
 def _show_warnings(caught: Sequence[warnings.WarningMessage]) -> None:
     """Each warning once, a line each, after the results: on success only, as an error is one line."""
-    seen = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught if _concerns_people(warning))
+    seen = dict.fromkeys(
+        " ".join(str(warning.message).split()) for warning in caught if _concerns_people(warning)
+    )
     for message in seen:
         click.echo(f"linkwise: warning: {message}", err=True)
 

@@ -15,7 +15,9 @@ ENGINES = ("pinocchio", "mujoco")
 
 @click.command("check")
 @robot_argument
-@click.option("--states", type=click.IntRange(1), default=20, show_default=True, help="Random states to compare at.")
+@click.option(
+    "--states", type=click.IntRange(1), default=20, show_default=True, help="Random states to compare at."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random states.")
 @json_option
 def command(robot: str, gravity, lock, states: int, seed: int, as_json: bool) -> int:
@@ -58,7 +60,15 @@ def command(robot: str, gravity, lock, states: int, seed: int, as_json: bool) ->
             }
             for finding in findings
         ]
-        say_json({"robot": loaded.name, "states": states, "agree": not disagree, "findings": rows, "absent": missing})
+        say_json(
+            {
+                "robot": loaded.name,
+                "states": states,
+                "agree": not disagree,
+                "findings": rows,
+                "absent": missing,
+            }
+        )
     else:
         _show(loaded.name, states, findings, missing)
     return int(disagree)
@@ -66,7 +76,13 @@ def command(robot: str, gravity, lock, states: int, seed: int, as_json: bool) ->
 
 def _show(name: str, states: int, findings, missing: dict[str, str]) -> None:
     rows = [
-        [f.function, f.who, "" if f.difference is None else f"{f.difference:.1e}", f"{f.tolerance:.0e}", f.verdict]
+        [
+            f.function,
+            f.who,
+            "" if f.difference is None else f"{f.difference:.1e}",
+            f"{f.tolerance:.0e}",
+            f.verdict,
+        ]
         for f in findings
     ]
     notes = [f"{f.function}, {f.who}: {f.refusal}" for f in findings if f.refusal]

@@ -24,11 +24,17 @@ class TableError(LinkwiseError, ValueError):
     """A table of numbers is wrong; the message names the file, the line and the reason."""
 
 
-def read(source: str, quantities: Sequence[str], joints: Sequence[str]) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
+def read(
+    source: str, quantities: Sequence[str], joints: Sequence[str]
+) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
     """(t or None, {quantity: shape (points, n)}) from a file, or from standard input for "-"."""
     name = "standard input" if source == "-" else source
     text = sys.stdin.read() if source == "-" else _text(source)
-    lines = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip() and not line.lstrip().startswith("#")]
+    lines = [
+        (k, line)
+        for k, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
     if not lines:
         raise TableError(f"{name}: no numbers in it")
     cells = [(k, _split(line)) for k, line in lines]
@@ -123,13 +129,17 @@ def _by_position(name: str, values: np.ndarray, quantities: Sequence[str], joint
     wanted = len(quantities) * n
     if width not in (wanted, wanted + 1):
         order = ", ".join(f"{quantity}1 … {quantity}{n}" for quantity in quantities)
-        raise TableError(f"{name}: expected {wanted} columns ({order}), or {wanted + 1} with t first; got {width}")
+        raise TableError(
+            f"{name}: expected {wanted} columns ({order}), or {wanted + 1} with t first; got {width}"
+        )
     t = values[:, 0] if width > wanted else None
     parts = np.split(values[:, width - wanted :], len(quantities), axis=1)
     return t, dict(zip(quantities, parts, strict=True))
 
 
-def _by_name(name: str, header: Sequence[str], values: np.ndarray, quantities: Sequence[str], joints: Sequence[str]):
+def _by_name(
+    name: str, header: Sequence[str], values: np.ndarray, quantities: Sequence[str], joints: Sequence[str]
+):
     place = {column: k for k, column in enumerate(header)}
     found = {}
     for quantity in quantities:

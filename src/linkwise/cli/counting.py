@@ -45,7 +45,10 @@ def functions(names: Sequence[str] | None = None) -> list[Function]:
     from linkwise.functions import FUNCTIONS, Function, function_named
 
     def together(setting, q):
-        each = [FUNCTIONS[name].algorithms["compound_link"](setting, q=q) for name in ("mass_matrix", "gravity_torques")]
+        each = [
+            FUNCTIONS[name].algorithms["compound_link"](setting, q=q)
+            for name in ("mass_matrix", "gravity_torques")
+        ]
         return tuple(each)
 
     both = Function(
@@ -60,7 +63,9 @@ def functions(names: Sequence[str] | None = None) -> list[Function]:
     return [both if name == both.name else function_named(name) for name in wanted]
 
 
-def count(robot: Robot, function: Function, algorithm: str, *, friction: bool = True, regroup: bool = True) -> Operations | None:
+def count(
+    robot: Robot, function: Function, algorithm: str, *, friction: bool = True, regroup: bool = True
+) -> Operations | None:
     """The operations of one algorithm; None if the robot is too large for one straight program.
 
     ``regroup``: with inertial parameters regrouped into base parameters where that keeps the results, as a call does it.
@@ -87,7 +92,8 @@ def rows(robot: Robot, names: Sequence[str] | None, friction: bool = True) -> It
                 continue
             loops = robot.dof if own.per_iteration is not None else 0
             plain, regrouped = (
-                count(general, function, algorithm, regroup=regroup) if general is not None else None for regroup in (False, True)
+                count(general, function, algorithm, regroup=regroup) if general is not None else None
+                for regroup in (False, True)
             )
             name = "forward_dynamics" if function.name == "iterated_forward_dynamics" else function.name
             printed = published(name, algorithm, axes, robot.dof, robot.name) if axes is not None else []
@@ -114,7 +120,7 @@ def totals(operations: Operations, iterations: int = 0) -> tuple[int, int, int]:
 
 
 def axes_of(robot: Robot) -> str | None:
-    """"perpendicular" or "general" for a chain of revolute joints, as the papers tell arms apart; None for others."""
+    """ "perpendicular" or "general" for a chain of revolute joints, as the papers tell arms apart; None for others."""
     from linkwise.model import Transform
 
     joints = robot.moving_joints

@@ -21,7 +21,13 @@ COUNTED = ("inverse_dynamics", "forward_dynamics", "iterated_forward_dynamics")
 
 
 @click.command("demo")
-@click.option("--out", metavar="DIR", default="linkwise-demo", show_default=True, help="Folder for the table and the plot.")
+@click.option(
+    "--out",
+    metavar="DIR",
+    default="linkwise-demo",
+    show_default=True,
+    help="Folder for the table and the plot.",
+)
 @json_option
 def command(out: str, as_json: bool) -> None:
     """Run Kozłowski's PUMA 560 experiment of 1990 end to end.
@@ -62,7 +68,11 @@ def command(out: str, as_json: bool) -> None:
         return
     _show(done, counted)
     say(f"torques written to {table}")
-    say(f"plot written to {plot}" if plot else "no plot: matplotlib is not installed (pip install linkwise[plot])")
+    say(
+        f"plot written to {plot}"
+        if plot
+        else "no plot: matplotlib is not installed (pip install linkwise[plot])"
+    )
 
 
 def _plot(done: Experiment, path: Path) -> Path | None:
@@ -82,21 +92,46 @@ def _show(done: Experiment, counted: list[Row]) -> None:
     for k, (joint, (first, last)) in enumerate(zip(done.robot.moving_joints, RANGES, strict=True)):
         torque = done.tau[:, k]
         lines.append(
-            [joint.name, str(done.robot.dof - k), f"{first}°", f"{last}°", number(float(np.abs(done.motion.qd[:, k]).max()))]
+            [
+                joint.name,
+                str(done.robot.dof - k),
+                f"{first}°",
+                f"{last}°",
+                number(float(np.abs(done.motion.qd[:, k]).max())),
+            ]
             + [number(float(np.abs(torque).max())), number(float(np.sqrt(np.mean(torque**2))))]
         )
-    names = ["joint", ">in the paper", ">from", ">to", ">top speed [rad/s]", ">largest torque [N·m]", ">rms [N·m]"]
-    show(Table("PUMA 560 (Kozłowski 1990, section 5): quintic moves, 4 s, 300 points, no friction", names, lines))
+    names = [
+        "joint",
+        ">in the paper",
+        ">from",
+        ">to",
+        ">top speed [rad/s]",
+        ">largest torque [N·m]",
+        ">rms [N·m]",
+    ]
+    show(
+        Table(
+            "PUMA 560 (Kozłowski 1990, section 5): quintic moves, 4 s, 300 points, no friction", names, lines
+        )
+    )
 
     lines = [
-        [each.function, each.algorithm, f"{each.error:.1e}", "" if each.residual is None else f"{each.residual:.1e}"]
+        [
+            each.function,
+            each.algorithm,
+            f"{each.error:.1e}",
+            "" if each.residual is None else f"{each.residual:.1e}",
+        ]
         for each in done.judged
     ]
     notes = [
         "inverse dynamics: torques against newton_euler; forward dynamics: accelerations against those of the motion;",
         "residual: ‖ID(q̈) − τ‖ / (‖τ‖ + ‖b‖ + ‖M‖‖q̈‖), worst of the points",
     ]
-    show(Table("Every algorithm", ["function", "algorithm", ">relative difference", ">residual"], lines, notes))
+    show(
+        Table("Every algorithm", ["function", "algorithm", ">relative difference", ">residual"], lines, notes)
+    )
 
     show(_count_table(counted))
     lines = [
@@ -104,7 +139,14 @@ def _show(done: Experiment, counted: list[Row]) -> None:
         for function, rate in done.rates.items()
     ]
     then = "1990: Turbo Pascal on a PC with an 80386 and 80387"
-    show(Table("Evaluations per second, one thread, all points in one call", ["function", ">here", ">1990"], lines, [then]))
+    show(
+        Table(
+            "Evaluations per second, one thread, all points in one call",
+            ["function", ">here", ">1990"],
+            lines,
+            [then],
+        )
+    )
 
 
 def _count_table(counted: list[Row]) -> Table:
@@ -121,7 +163,14 @@ def _count_table(counted: list[Row]) -> Table:
         "general arm: 6 revolute joints, axes parallel or perpendicular, all offsets, ten parameters per link;",
         "regrouped: its parameters first regrouped into fewer that give the same torques, as for the PUMA 560",
     ]
-    names = ["function", "algorithm", ">PUMA 560", ">general arm", ">regrouped", "published for the general arm"]
+    names = [
+        "function",
+        "algorithm",
+        ">PUMA 560",
+        ">general arm",
+        ">regrouped",
+        "published for the general arm",
+    ]
     return Table("Operations", names, lines, notes)
 
 
@@ -134,7 +183,12 @@ def _facts(done: Experiment, counted: list[Row], table: Path, plot: Path | None)
         "points": len(done.tau),
         "largest_torque": np.abs(done.tau).max(axis=0),
         "algorithms": [
-            {"function": e.function, "algorithm": e.algorithm, "relative_difference": e.error, "residual": e.residual}
+            {
+                "function": e.function,
+                "algorithm": e.algorithm,
+                "relative_difference": e.error,
+                "residual": e.residual,
+            }
             for e in done.judged
         ],
         "operations": [

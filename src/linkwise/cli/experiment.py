@@ -22,7 +22,10 @@ from linkwise.robot import Robot
 DURATION, POINTS = 4.0, 300
 RANGES_FROM_THE_TIP = ((-150, 150), (-90, 90), (-130, 130), (-240, 70), (-220, 40), (-150, 150))  # [degrees]
 RANGES = RANGES_FROM_THE_TIP[::-1]
-RATES_OF_1990 = {"inverse_dynamics": 200.0, "forward_dynamics": 100.0}  # [1/s], Turbo Pascal, 80386 with 80387
+RATES_OF_1990 = {
+    "inverse_dynamics": 200.0,
+    "forward_dynamics": 100.0,
+}  # [1/s], Turbo Pascal, 80386 with 80387
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,18 @@ from linkwise.cli.output import Table, number, say, say_json, show
 
 @click.command("forward")
 @robot_argument
-@click.option("--torques", required=True, metavar="FILE", help="A table of t, q, qd, tau; - reads standard input.")
+@click.option(
+    "--torques", required=True, metavar="FILE", help="A table of t, q, qd, tau; - reads standard input."
+)
 @click.option(
     "--algorithm",
     metavar="NAME",
     help="kalman (default), compound_link, conjugate_gradient, preconditioned_conjugate_gradient.",
 )
 @click.option("--no-friction", is_flag=True, help="Leave friction out.")
-@click.option("--out", metavar="FILE", help="Write the table here and print a summary; default: standard output.")
+@click.option(
+    "--out", metavar="FILE", help="Write the table here and print a summary; default: standard output."
+)
 @json_option
 def command(robot, gravity, lock, torques, algorithm, no_friction, out, as_json):
     """Compute the joint accelerations that torques cause.
@@ -34,7 +38,9 @@ def command(robot, gravity, lock, torques, algorithm, no_friction, out, as_json)
     """
     loaded = load_robot(robot, gravity, lock)
     t, found = columns.read(torques, ("q", "qd", "tau"), loaded.joint_names)
-    qdd = loaded.forward_dynamics(found["q"], found["qd"], found["tau"], algorithm=algorithm, friction=not no_friction)
+    qdd = loaded.forward_dynamics(
+        found["q"], found["qd"], found["tau"], algorithm=algorithm, friction=not no_friction
+    )
     table = ({} if t is None else {"t": t}) | columns.named("qdd", qdd)
     if out is not None:
         columns.write(out, table)

@@ -58,7 +58,12 @@ def _joint(joint) -> dict[str, Any]:
         "type": joint.type,
         "parent": joint.parent,
         "child": joint.child,
-        "limits": {"lower": limits.lower, "upper": limits.upper, "velocity": limits.velocity, "effort": limits.effort},
+        "limits": {
+            "lower": limits.lower,
+            "upper": limits.upper,
+            "velocity": limits.velocity,
+            "effort": limits.effort,
+        },
         "rotor_inertia": joint.rotor_inertia,
         "viscous_friction": joint.viscous_friction,
         "coulomb_friction": joint.coulomb_friction,
@@ -78,20 +83,41 @@ def _show(facts: dict[str, Any]) -> None:
     say(f"  gravity     {_vector(facts['gravity'])} m/s²")
     say(f"  base        {facts['base']}")
     say(f"  leaves      {', '.join(facts['leaves'])}")
-    kind = "a reduced set, not physical link by link" if facts["reduced"] else "ten per moving link, then the joints'"
+    kind = (
+        "a reduced set, not physical link by link"
+        if facts["reduced"]
+        else "ten per moving link, then the joints'"
+    )
     say(f"  parameters  {facts['parameters']} ({kind})")
     say()
     show(_joint_table(facts["joints"]))
-    rows = [[link["name"], number(link["mass"]), _vector(link["com"]) if link["com"] is not None else ""] for link in facts["links"]]
+    rows = [
+        [link["name"], number(link["mass"]), _vector(link["com"]) if link["com"] is not None else ""]
+        for link in facts["links"]
+    ]
     show(Table("Links", ["name", ">mass [kg]", "centre of mass [m]"], rows))
     if facts["frames"]:
-        show(Table("Frames", ["name", "on link"], [[frame["name"], frame["link"]] for frame in facts["frames"]]))
+        show(
+            Table(
+                "Frames", ["name", "on link"], [[frame["name"], frame["link"]] for frame in facts["frames"]]
+            )
+        )
     for warning in facts["warnings"]:
         say(f"warning: {' '.join(warning.split())}")
 
 
 def _joint_table(joints: list[dict[str, Any]]) -> Table:
-    columns = ["name", "type", ">lower", ">upper", ">speed", ">effort", ">rotor inertia", ">viscous", ">Coulomb"]
+    columns = [
+        "name",
+        "type",
+        ">lower",
+        ">upper",
+        ">speed",
+        ">effort",
+        ">rotor inertia",
+        ">viscous",
+        ">Coulomb",
+    ]
     rows = []
     for joint in joints:
         if joint["type"] == "fixed":

@@ -16,19 +16,43 @@ from linkwise.cli.trajectories import Motion, quintic
 @click.command("inverse")
 @robot_argument
 @click.option(
-    "--trajectory", required=True, metavar="FILE|quintic", help="A table of t, q, qd, qdd; - reads standard input; or quintic."
+    "--trajectory",
+    required=True,
+    metavar="FILE|quintic",
+    help="A table of t, q, qd, qdd; - reads standard input; or quintic.",
 )
-@click.option("--from", "start", type=Numbers(), metavar="Q1,Q2,…", help="Where a quintic starts; default: zeros.")
+@click.option(
+    "--from", "start", type=Numbers(), metavar="Q1,Q2,…", help="Where a quintic starts; default: zeros."
+)
 @click.option("--to", "end", type=Numbers(), metavar="Q1,Q2,…", help="Where a quintic ends.")
 @click.option("--degrees", is_flag=True, help="--from and --to are in degrees where a joint turns.")
 @click.option("--duration", type=float, default=2.0, show_default=True, help="Duration of a quintic [s].")
 @click.option("--points", type=int, default=101, show_default=True, help="Points of a quintic.")
-@click.option("--algorithm", metavar="NAME", help="newton_euler (default), boundary_value, gibbs_appell, compound_link.")
+@click.option(
+    "--algorithm", metavar="NAME", help="newton_euler (default), boundary_value, gibbs_appell, compound_link."
+)
 @click.option("--no-friction", is_flag=True, help="Leave friction out.")
 @click.option("--states", is_flag=True, help="Write q, qd and qdd too: what linkwise forward reads.")
-@click.option("--out", metavar="FILE", help="Write the table here and print a summary; default: standard output.")
+@click.option(
+    "--out", metavar="FILE", help="Write the table here and print a summary; default: standard output."
+)
 @json_option
-def command(robot, gravity, lock, trajectory, start, end, degrees, duration, points, algorithm, no_friction, states, out, as_json):
+def command(
+    robot,
+    gravity,
+    lock,
+    trajectory,
+    start,
+    end,
+    degrees,
+    duration,
+    points,
+    algorithm,
+    no_friction,
+    states,
+    out,
+    as_json,
+):
     """Compute the joint torques along a motion.
 
     The motion is a file with a line per point in time and columns t (optional), q1 … qn, qd1 … qdn, qdd1 … qddn, with a
@@ -48,10 +72,14 @@ def command(robot, gravity, lock, trajectory, start, end, degrees, duration, poi
     else:
         t, found = columns.read(trajectory, ("q", "qd", "qdd"), loaded.joint_names)
         motion = Motion(t, **found)
-    tau = loaded.inverse_dynamics(motion.q, motion.qd, motion.qdd, algorithm=algorithm, friction=not no_friction)
+    tau = loaded.inverse_dynamics(
+        motion.q, motion.qd, motion.qdd, algorithm=algorithm, friction=not no_friction
+    )
     table = {} if motion.t is None else {"t": motion.t}
     if states:
-        table |= columns.named("q", motion.q) | columns.named("qd", motion.qd) | columns.named("qdd", motion.qdd)
+        table |= (
+            columns.named("q", motion.q) | columns.named("qd", motion.qd) | columns.named("qdd", motion.qdd)
+        )
     table |= columns.named("tau", tau)
     if out is not None:
         columns.write(out, table)
@@ -73,7 +101,9 @@ def _quintic(robot, start, end, degrees: bool, duration: float, points: int) -> 
 
 def _position(robot, option: str, values: Sequence[float], degrees: bool) -> np.ndarray:
     if len(values) != robot.dof:
-        raise click.UsageError(f"{option}: expected {robot.dof} numbers for {', '.join(robot.joint_names)}; got {len(values)}")
+        raise click.UsageError(
+            f"{option}: expected {robot.dof} numbers for {', '.join(robot.joint_names)}; got {len(values)}"
+        )
     turns = np.array([joint.revolute for joint in robot.moving_joints])
     return np.where(turns & degrees, np.radians(values), values)
 

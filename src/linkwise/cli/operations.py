@@ -14,11 +14,15 @@ from linkwise.errors import LinkwiseError
 
 @click.command("operations")
 @robot_argument
-@click.option("--function", "names", multiple=True, metavar="NAME", help="Count this function only; may be repeated.")
+@click.option(
+    "--function", "names", multiple=True, metavar="NAME", help="Count this function only; may be repeated."
+)
 @click.option("--stages", is_flag=True, help="Split the counts by the passes of each algorithm.")
 @click.option("--no-friction", is_flag=True, help="Leave friction out.")
 @json_option
-def command(robot: str, gravity, lock, names: tuple[str, ...], stages: bool, no_friction: bool, as_json: bool) -> None:
+def command(
+    robot: str, gravity, lock, names: tuple[str, ...], stages: bool, no_friction: bool, as_json: bool
+) -> None:
     """Count the operations of every algorithm on this robot, beside the published counts.
 
     A multiplication or addition counts even by a constant; a change of sign is free; what depends on constants alone is
@@ -64,9 +68,15 @@ def _table(robot, counted: list[Row]) -> Table:
     if any(row.iterations for row in counted):
         notes.append(f"conjugate gradients: {robot.dof} iterations")
     if axes is not None:
-        notes.append(f"general arm: {robot.dof} revolute joints, {_AXES[axes]}, all offsets, ten parameters per link;")
-        notes.append("regrouped: its parameters first regrouped into fewer that give the same torques, as every call does;")
-        notes.append("divisions are among its multiplications, as in the papers, and sin and cos are not counted")
+        notes.append(
+            f"general arm: {robot.dof} revolute joints, {_AXES[axes]}, all offsets, ten parameters per link;"
+        )
+        notes.append(
+            "regrouped: its parameters first regrouped into fewer that give the same torques, as every call does;"
+        )
+        notes.append(
+            "divisions are among its multiplications, as in the papers, and sin and cos are not counted"
+        )
     return Table(f"Operations for {robot.name}", columns, lines, notes)
 
 
@@ -75,12 +85,23 @@ _AXES = {"general": "any twist angles", "perpendicular": "axes parallel or perpe
 
 def _stage_table(row: Row) -> Table:
     lines = [
-        [name or "the rest", str(part.multiplications), str(part.additions), str(part.divisions), str(part.trigonometric)]
+        [
+            name or "the rest",
+            str(part.multiplications),
+            str(part.additions),
+            str(part.divisions),
+            str(part.trigonometric),
+        ]
         for name, part in row.own.by_stage.items()
     ]
     loop = row.own.per_iteration
     if loop is not None:
-        lines.append(["each iteration", *map(str, (loop.multiplications, loop.additions, loop.divisions, loop.trigonometric))])
+        lines.append(
+            [
+                "each iteration",
+                *map(str, (loop.multiplications, loop.additions, loop.divisions, loop.trigonometric)),
+            ]
+        )
     return Table(f"{row.function}, {row.algorithm}", ["stage", ">×", ">+", ">÷", ">sin/cos"], lines)
 
 
@@ -92,7 +113,9 @@ def _plain(row: Row) -> dict[str, Any]:
         **_counts(row.own),
         "general_arm": None if row.general is None else _counts(row.general),
         "general_arm_regrouped": None if row.general_regrouped is None else _counts(row.general_regrouped),
-        "published": [{"source": source, "multiplications": m, "additions": a} for source, m, a in row.printed],
+        "published": [
+            {"source": source, "multiplications": m, "additions": a} for source, m, a in row.printed
+        ],
     }
 
 
@@ -104,7 +127,11 @@ def _counts(operations) -> dict[str, Any]:
         "divisions": operations.divisions,
         "trigonometric": operations.trigonometric,
         "by_stage": {
-            name: {"multiplications": part.multiplications, "additions": part.additions, "divisions": part.divisions}
+            name: {
+                "multiplications": part.multiplications,
+                "additions": part.additions,
+                "divisions": part.divisions,
+            }
             for name, part in operations.by_stage.items()
         },
         "per_iteration": None if loop is None else _counts(loop),

@@ -20,7 +20,9 @@ class Numbers(click.ParamType):
     def __init__(self, count: int | None = None):
         self.count = count
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
         if not isinstance(value, str):
             return tuple(value)
         try:
@@ -37,7 +39,9 @@ class Locked(click.ParamType):
 
     name = "joint=position"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, float]:
         if not isinstance(value, str):
             return value
         joint, sign, position = value.rpartition("=")
@@ -72,16 +76,23 @@ def robot_argument(command: Callable) -> Callable:
     decorators = [
         click.argument("robot"),
         click.option(
-            "--gravity", type=Numbers(3), metavar="X,Y,Z", help="Gravity in the base frame [m/s²], instead of the robot's."
+            "--gravity",
+            type=Numbers(3),
+            metavar="X,Y,Z",
+            help="Gravity in the base frame [m/s²], instead of the robot's.",
         ),
-        click.option("--lock", type=Locked(), multiple=True, metavar="JOINT=POSITION", help="Fix a joint [rad or m]."),
+        click.option(
+            "--lock", type=Locked(), multiple=True, metavar="JOINT=POSITION", help="Fix a joint [rad or m]."
+        ),
     ]
     for decorate in reversed(decorators):
         command = decorate(command)
     return command
 
 
-def load_robot(source: str, gravity: Sequence[float] | None = None, lock: Sequence[tuple[str, float]] = ()) -> Robot:
+def load_robot(
+    source: str, gravity: Sequence[float] | None = None, lock: Sequence[tuple[str, float]] = ()
+) -> Robot:
     """The robot that the options describe."""
     import linkwise as lw
 

@@ -20,7 +20,11 @@ def experiment(done: Experiment, path: Path) -> None:
     t = done.motion.t
     names = done.robot.joint_names
     for k, name in enumerate(names):
-        style = {"color": COLOURS[k % len(COLOURS)], "label": name, "linewidth": 2.4 if name == "shoulder" else 1.4}
+        style = {
+            "color": COLOURS[k % len(COLOURS)],
+            "label": name,
+            "linewidth": 2.4 if name == "shoulder" else 1.4,
+        }
         style["linestyle"] = "--" if name == "flange" else "-"  # it moves like the waist
         angles.plot(t, np.degrees(done.motion.q[:, k]), **style)
         (arm if k < 3 else wrist).plot(t, done.tau[:, k], **style)

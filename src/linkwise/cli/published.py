@@ -28,10 +28,26 @@ class Published:
 PUBLISHED = (
     Published("inverse_dynamics", "newton_euler", "general", "Khosla", lambda n: (678, 521), joints=6),
     Published("inverse_dynamics", "newton_euler", "perpendicular", "Khosla", lambda n: (500, 403), joints=6),
-    Published("inverse_dynamics", "newton_euler", "general", "Luh–Walker–Paul", lambda n: (121 * n - 112, 90 * n - 82)),
-    Published("inverse_dynamics", "boundary_value", "general", "Kozłowski", lambda n: (142 * n - 151, 109 * n - 134)),
-    Published("inverse_dynamics", "boundary_value", "perpendicular", "Kozłowski", lambda n: (106 * n - 113, 89 * n - 102)),
-    Published("inverse_dynamics", "gibbs_appell", "general", "Valera", lambda n: (121 * n - 136, 91 * n - 116)),
+    Published(
+        "inverse_dynamics",
+        "newton_euler",
+        "general",
+        "Luh–Walker–Paul",
+        lambda n: (121 * n - 112, 90 * n - 82),
+    ),
+    Published(
+        "inverse_dynamics", "boundary_value", "general", "Kozłowski", lambda n: (142 * n - 151, 109 * n - 134)
+    ),
+    Published(
+        "inverse_dynamics",
+        "boundary_value",
+        "perpendicular",
+        "Kozłowski",
+        lambda n: (106 * n - 113, 89 * n - 102),
+    ),
+    Published(
+        "inverse_dynamics", "gibbs_appell", "general", "Valera", lambda n: (121 * n - 136, 91 * n - 116)
+    ),
     Published("forward_dynamics", "kalman", "general", "Kozłowski", lambda n: (270 * n - 359, 264 * n - 411)),
     Published("forward_dynamics", "kalman", "general", "Brandl", lambda n: (250 * n - 222, 220 * n - 198)),
     Published(
@@ -42,9 +58,21 @@ PUBLISHED = (
         lambda n: (47 * n * n + 177 * n - 117, 46 * n * n + 118 * n - 87),
     ),
     Published(
-        "mass_matrix + gravity_torques", "compound_link", "perpendicular", "Izaguirre", lambda n: (98, 70), robot="puma260"
+        "mass_matrix + gravity_torques",
+        "compound_link",
+        "perpendicular",
+        "Izaguirre",
+        lambda n: (98, 70),
+        robot="puma260",
     ),
-    Published("velocity_torques", "velocity_recursion", "perpendicular", "Izaguirre", lambda n: (140, 110), robot="puma260"),
+    Published(
+        "velocity_torques",
+        "velocity_recursion",
+        "perpendicular",
+        "Izaguirre",
+        lambda n: (140, 110),
+        robot="puma260",
+    ),
 )
 
 

@@ -24,7 +24,14 @@ def command(as_json: bool) -> None:
         say_json([{"name": name, "dof": robot.dof, "mass": _mass(robot)} for name, robot in found])
         return
     rows = [[name, str(robot.dof), _letters(robot), number(_mass(robot))] for name, robot in found]
-    show(Table("Bundled robots", ["name", ">joints", "types", ">mass [kg]"], rows, ["linkwise info NAME tells more"]))
+    show(
+        Table(
+            "Bundled robots",
+            ["name", ">joints", "types", ">mass [kg]"],
+            rows,
+            ["linkwise info NAME tells more"],
+        )
+    )
 
 
 def _letters(robot) -> str:

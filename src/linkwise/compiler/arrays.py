@@ -15,7 +15,8 @@ FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
 class DtypeError(LinkwiseError, TypeError):
-    """An array has elements that cannot be used; the message names the argument, what was expected and what came."""
+    """An array has elements that cannot be used; the message names the argument, what was expected and what
+    came."""
 
 
 class Rows(NamedTuple):
@@ -98,7 +99,7 @@ def _row_stride(array: np.ndarray) -> int | None:
 def address(array: np.ndarray) -> int:
     """Where the elements of an array begin."""
     if dispatch.SUPPORTED:  # several times faster, and the layout is known
-        return ctypes.c_void_p.from_address(id(array) + dispatch.DATA).value
+        return ctypes.c_uint64.from_address(id(array) + dispatch.DATA).value
     return array.__array_interface__["data"][0]
 
 

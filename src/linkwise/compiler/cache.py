@@ -1,12 +1,13 @@
 """Compiled code on disk, so that a new process need not compile again.
 
-An entry is a file named by the hash of everything the code depends on. It is written aside and renamed, so a reader sees
-a whole entry or none, whoever else writes and wherever a writer dies. Because entries are executed, the folder is
-private to its user, and owner, permissions and a checksum are verified before an entry is used: a damaged one is removed
-and built anew. A folder that cannot be used costs one warning, never a result.
+An entry is a file named by the hash of everything the code depends on. It is written aside and renamed, so a
+reader sees a whole entry or none, whoever else writes and wherever a writer dies. Because entries are
+executed, the folder is private to its user, and owner, permissions and a checksum are verified before an
+entry is used: a damaged one is removed and built anew. A folder that cannot be used costs one warning, never
+a result.
 
-The folder is ``$LINKWISE_CACHE``, else ``linkwise`` in the user's cache folder (``$XDG_CACHE_HOME`` or ``~/.cache``). An
-empty ``LINKWISE_CACHE`` turns the cache off.
+The folder is ``$LINKWISE_CACHE``, else ``linkwise`` in the user's cache folder (``$XDG_CACHE_HOME`` or
+``~/.cache``). An empty ``LINKWISE_CACHE`` turns the cache off.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _warned = False
 
 
 def key(content: bytes) -> str:
-    """The name of an entry: what the caller says it depends on, and everything else that decides the machine code."""
+    """The name of an entry: what the caller says it depends on, and everything else that decides the machine
+    code."""
     return hashlib.sha256(b"\0".join((content, host.description().encode(), _software()))).hexdigest()
 
 
@@ -158,7 +160,8 @@ def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 @functools.cache
 def _software() -> bytes:
-    """Versions and, for this package, the state of every source file: an edited algorithm must not find old code."""
+    """Versions and, for this package, the state of every source file: an edited algorithm must not find old
+    code."""
     parts = [sys.version, np.__version__, _llvmlite()]
     package = Path(__file__).parent.parent
     for folder, folders, names in os.walk(package):
@@ -185,4 +188,6 @@ def _warn(reason: str) -> None:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(f"Linkwise runs without its cache of compiled code: {reason}", RuntimeWarning, stacklevel=3)
+        warnings.warn(
+            f"Linkwise runs without its cache of compiled code: {reason}", RuntimeWarning, stacklevel=3
+        )

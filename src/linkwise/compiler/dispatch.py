@@ -1,15 +1,17 @@
 """The short way from a Python call to the arithmetic of one state.
 
-A wrapper in machine code, part of the module for single states, is called by the interpreter itself. It looks at its
-arguments: as many as there are inputs, no keywords, each an ndarray of the kernel's precision with one axis of the right
-length, contiguous and aligned. Then it makes the result and runs the arithmetic; anything else goes to a fallback in
-Python with the same arguments. The wrapper relies on the memory layout of CPython's and NumPy's objects, so it is used
-only for versions it is known to fit and after a test on real objects; elsewhere the fallback is all there is.
+A wrapper in machine code, part of the module for single states, is called by the interpreter itself. It looks
+at its arguments: as many as there are inputs, no keywords, each an ndarray of the kernel's precision with one
+axis of the right length, contiguous and aligned. Then it makes the result and runs the arithmetic; anything
+else goes to a fallback in Python with the same arguments. The wrapper relies on the memory layout of
+CPython's and NumPy's objects, so it is used only for versions it is known to fit and after a test on real
+objects; elsewhere the fallback is all there is.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -29,7 +31,8 @@ TYPE_NUMBER = {"float64": 12, "float32": 11}
 
 
 class Table(ctypes.Structure):
-    """What the wrapper needs to know; it is the ``self`` of the callable and keeps everything alive that it uses."""
+    """What the wrapper needs to know; it is the ``self`` of the callable and keeps everything alive that it
+    uses."""
 
     _fields_ = (
         ("fallback", ctypes.py_object),
@@ -66,16 +69,18 @@ def fast_callable(
 ) -> Callable[..., Any]:
     """A function that computes single states and plain batches with next to no overhead.
 
-    All other calls go to ``fallback``, with exactly their arguments. It must give what the kernel gives; what the first
-    batch and the first float32 call compile there is used directly from then on. ``signature`` is what ``help`` shows,
-    such as ``(q, qd, *, out=None)``.
+    All other calls go to ``fallback``, with exactly their arguments. It must give what the kernel gives; what
+    the first batch and the first float32 call compile there is used directly from then on. ``signature`` is
+    what ``help`` shows, such as ``(q, qd, *, out=None)``.
     """
     if signature is not None:
         doc = f"{name}{signature}\n--\n\n{doc}"
     return _wrap(kernel, kernel.dtype, fallback, name, doc)
 
 
-def _wrap(kernel: Kernel, dtype: str, fallback: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+def _wrap(
+    kernel: Kernel, dtype: str, fallback: Callable[..., Any], name: str, doc: str
+) -> Callable[..., Any]:
     code = kernel.native(dtype, 1).code
     if not SUPPORTED or "call" not in code.functions:
         return fallback
@@ -113,7 +118,7 @@ def _table(fallback: Callable[..., Any], dtype: str) -> Table:
     numpy = _numpy_functions()
 
     def address(function: Any) -> int:
-        return ctypes.cast(function, ctypes.c_void_p).value
+        return ctypes.cast(function, ctypes.c_void_p).value or 0
 
     return Table(
         fallback=fallback,
@@ -133,10 +138,8 @@ def _table(fallback: Callable[..., Any], dtype: str) -> Table:
 
 def _numpy_functions() -> Any:
     """NumPy's table of C functions."""
-    if np.__version__.startswith("1."):
-        from numpy.core import _multiarray_umath as umath
-    else:
-        from numpy._core import _multiarray_umath as umath
+    package = "numpy.core" if np.__version__.startswith("1.") else "numpy._core"
+    umath = importlib.import_module(f"{package}._multiarray_umath")
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.argtypes = (ctypes.py_object, ctypes.c_char_p)
     get.restype = ctypes.c_void_p

@@ -151,6 +151,9 @@ class Node:
     def sqrt(self):
         return self.graph.unary("sqrt", self)
 
+    def atan2(self, x):
+        return self.graph.atan2(self, self.graph.lift(x))
+
     def sign(self):
         return self.graph.sign(self)
 
@@ -373,6 +376,11 @@ class Graph:
         if a.op == "neg":
             return self.make(op, a.args)
         return self.make(op, (a,))
+
+    def atan2(self, y: Node, x: Node) -> Node:
+        if y.op == x.op == "const":
+            return self.const(math.atan2(y.value, x.value))
+        return self.make("atan2", (y, x))
 
     # -- conditions -----------------------------------------------------------------------------------------------
 

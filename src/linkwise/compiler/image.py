@@ -1,10 +1,12 @@
 """Machine code that can be loaded without LLVM: one block of bytes that runs at any address.
 
-LLVM emits an object file, which needs a linker. What the compiler makes of a program refers to nothing but itself (its
-constants) and, rarely, to a few functions of the C library; so the linking is done here once, when the code is compiled,
-and what is stored is position independent. Loading it takes a copy and one change of the page protection.
+LLVM emits an object file, which needs a linker. What the compiler makes of a program refers to nothing but
+itself (its constants) and, rarely, to a few functions of the C library; so the linking is done here once,
+when the code is compiled, and what is stored is position independent. Loading it takes a copy and one change
+of the page protection.
 
-Only ELF for x86-64 is handled; ``link`` says so by an ``UnsupportedObject`` and the caller leaves the work to LLVM.
+Only ELF for x86-64 is handled; ``link`` says so by an ``UnsupportedObject`` and the caller leaves the work to
+LLVM.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class UnsupportedObject(Exception):
 
 @dataclass(frozen=True)
 class Image:
-    """Linked code. ``functions`` are offsets of entry points, ``imports`` of the words that take a C function."""
+    """Linked code. ``functions`` are offsets of entry points, ``imports`` of the words that take a C
+    function."""
 
     code: bytes
     functions: dict[str, int]
@@ -41,7 +44,9 @@ class Image:
 
     def pack(self) -> bytes:
         """As bytes: a line of names and offsets for the functions, one for the imports, then the code."""
-        lines = (" ".join(f"{name} {place}" for name, place in d.items()) for d in (self.functions, self.imports))
+        lines = (
+            " ".join(f"{name} {place}" for name, place in d.items()) for d in (self.functions, self.imports)
+        )
         return "\n".join((*lines, "")).encode() + self.code
 
     @classmethod
@@ -63,7 +68,9 @@ class LoadedImage:
         self._memory[:] = image.code
         for name, offset in image.imports.items():
             self._memory[offset : offset + 8] = struct.pack("<Q", _c_function(name))
-        self._pin = ctypes.c_char.from_buffer(self._memory)  # the map cannot be closed or moved while it is held
+        self._pin = ctypes.c_char.from_buffer(
+            self._memory
+        )  # the map cannot be closed or moved while it is held
         start = ctypes.addressof(self._pin)
         protect = ctypes.CDLL(None, use_errno=True).mprotect
         protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -143,4 +150,4 @@ def _c_function(name: str) -> int:
     library = ctypes.CDLL(None)
     if not hasattr(library, name):
         library = ctypes.CDLL("libm.so.6")  # where the mathematics is a library of its own
-    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0

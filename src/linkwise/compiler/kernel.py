@@ -15,6 +15,7 @@ from linkwise.errors import UnknownNameError
 if TYPE_CHECKING:
     from linkwise.compiler.operations import Operations
     from linkwise.compiler.program import Explanation, Program
+    from linkwise.compiler.sweeps import SweptProgram
 
 _DTYPES = ("float64", "float32")
 
@@ -22,12 +23,13 @@ _DTYPES = ("float64", "float32")
 class Kernel:
     """A function of arrays, compiled for one program when it is first called.
 
-    Each input has shape (..., size): any leading axes, broadcast together as in NumPy; the result has the same leading
-    axes. The arithmetic is done in float64, in float32 if all inputs are float32 or the kernel's dtype is; real numbers
-    of other types are converted to float64 first.
+    Each input has shape (..., size): any leading axes, broadcast together as in NumPy; the result has the
+    same leading axes. The arithmetic is done in float64, in float32 if all inputs are float32 or the kernel's
+    dtype is; real numbers of other types are converted to float64 first.
 
-    ``build`` makes the program for a precision; ``key`` stands for everything the program depends on besides this
-    package, so that code can be found in the cache without building the program (None: it is always built).
+    ``build`` makes the program for a precision; ``key`` stands for everything the program depends on besides
+    this package, so that code can be found in the cache without building the program (None: it is always
+    built).
     """
 
     def __init__(
@@ -51,16 +53,21 @@ class Kernel:
         self._row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
         self._natives: dict[str, NativeProgram] = {}
         for precision in _DTYPES:
-            own_key = None if key is None else f"{name}\0{self.inputs}\0{self.outputs}\0{precision}\0".encode() + key
+            own_key = (
+                None
+                if key is None
+                else f"{name}\0{self.inputs}\0{self.outputs}\0{precision}\0".encode() + key
+            )
             self._natives[precision] = NativeProgram(lambda precision=precision: build(precision), own_key)
 
-    # -- calls -----------------------------------------------------------------------------------------------------
+    # -- calls -----------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         """The outputs for these inputs; several outputs come as a tuple.
 
-        ``out`` is an array to write to (a tuple of arrays for several outputs). ``threads`` is the number of threads
-        to use; None: all cores when the batch is worth it, or as many as the environment variable LINKWISE_THREADS says.
+        ``out`` is an array to write to (a tuple of arrays for several outputs). ``threads`` is the number of
+        threads to use; None: all cores when the batch is worth it, or as many as the environment variable
+        LINKWISE_THREADS says.
         """
         if len(args) != len(self.inputs):
             names = ", ".join(name for name, _ in self.inputs)
@@ -91,14 +98,17 @@ class Kernel:
         several = len(self.outputs) > 1
         if several and (not isinstance(out, (tuple, list)) or len(out) != len(shapes)):
             names = ", ".join(name for name, _ in self.outputs)
-            raise TypeError(f"out: expected {len(shapes)} arrays ({names}) as a tuple, got {type(out).__name__}")
+            raise TypeError(
+                f"out: expected {len(shapes)} arrays ({names}) as a tuple, got {type(out).__name__}"
+            )
         given = out if several else [out]
         labels = [f"out[{k}]" if several else "out" for k in range(len(shapes))]
         return [arrays.check_out(*each, dtype) for each in zip(labels, given, shapes, strict=True)]
 
     @staticmethod
     def _targets(results: list[np.ndarray], inputs: list[np.ndarray]) -> list[np.ndarray]:
-        """What the code writes to: the results, or new memory where they cannot be written while inputs are read."""
+        """What the code writes to: the results, or new memory where they cannot be written while inputs are
+        read."""
         targets: list[np.ndarray] = []
         for result in results:
             direct = arrays.writes_directly(result, [*inputs, *targets])
@@ -118,10 +128,9 @@ class Kernel:
         where = arrays.address(arguments)
         if wanted is None:
             wanted = threads.wanted(None) if count > native.states_for_one_thread else 1
+        used = (arguments, targets, rows)  # must outlive an interrupted call, whose helpers go on
 
-        used = (arguments, targets, rows)
-
-        def work(first: int, number: int, _used: tuple = used) -> None:  # the memory must outlive an interrupted call
+        def work(first: int, number: int, _used: tuple = used) -> None:
             scratch = np.empty(native.width * self._row_size + native.room, dtype)
             native.run(first, number, where, arrays.address(scratch))
 
@@ -135,9 +144,9 @@ class Kernel:
         """The machine code for batches if it is there already."""
         return self._natives[dtype].known_form(host.lanes(dtype))
 
-    # -- what the kernel is ----------------------------------------------------------------------------------------
+    # -- what the kernel is ----------------------------------------------------------------------------------
 
-    def program(self, dtype: str | None = None) -> Program:
+    def program(self, dtype: str | None = None) -> Program | SweptProgram:
         """The program that is compiled, in the kernel's own or another precision."""
         return self._natives[dtype or self.dtype].program
 
@@ -151,19 +160,22 @@ class Kernel:
         return self.program().explain(output or self.outputs[0][0], index)
 
     def jacobian(self, by: str) -> Kernel:
-        """Another kernel: the derivative of every output by one input, of shape (output..., size of the input)."""
+        """Another kernel: the derivative of every output by one input, of shape (output..., size of the
+        input)."""
         from linkwise.compiler.calculus import jacobian_kernel
 
         return jacobian_kernel(self, by)
 
     def source(self, target: str, **options: Any) -> str:
-        """The program as source code in "c", "cuda" or "python"; the options are those of the target's ``source``."""
+        """The program as source code in "c", "cuda" or "python"; the options are those of the target's
+        ``source``."""
         from linkwise.compiler.emit import source
 
         return source(self.program(), target, **options)
 
     def sympy(self, **options: Any) -> Any:
-        """The output as a SymPy expression or Matrix (a dictionary of them where there are several outputs)."""
+        """The output as a SymPy expression or Matrix (a dictionary of them where there are several
+        outputs)."""
         from linkwise.compiler.emit.formulas import to_sympy
 
         found = to_sympy(self.program(), **options)

@@ -1,7 +1,7 @@
 """LLVM text -> machine code -> functions that can be called.
 
-LLVM itself is loaded only when something is compiled. Where ``image`` can link the result, the stored code runs without
-LLVM; elsewhere the object file is stored and LLVM loads it.
+LLVM itself is loaded only when something is compiled. Where ``image`` can link the result, the stored code
+runs without LLVM; elsewhere the object file is stored and LLVM loads it.
 """
 
 from __future__ import annotations

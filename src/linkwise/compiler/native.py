@@ -41,7 +41,8 @@ class Native:
 
     @functools.cached_property
     def room(self) -> int:
-        """Scalars of scratch that the code needs beside the rows of a block: programs with sweeps keep values there."""
+        """Scalars of scratch that the code needs beside the rows of a block: programs with sweeps keep values
+        there."""
         address = self.code.functions.get("room")
         return 0 if address is None else ctypes.CFUNCTYPE(ctypes.c_int64)(address)()
 
@@ -87,7 +88,9 @@ class NativeProgram:
 
         program = self.program
         text = blocks.module(program, width)
-        if width == 1 and dispatch.SUPPORTED and isinstance(program, Program):  # sweeps need room of their own
+        if (
+            width == 1 and dispatch.SUPPORTED and isinstance(program, Program)
+        ):  # sweeps need room of their own
             sizes = [size for _, size in program.inputs]
             interface = Interface(sizes, [shape for _, shape in program.outputs], program.dtype)
             text += wrapper(interface, host.lanes(program.dtype))
@@ -95,18 +98,11 @@ class NativeProgram:
 
     def _load(self, width: int) -> Native:
         """From the cache, by the key or at least by the text; else compiled and stored there."""
-        name = text = stored = None
-        if self._key is not None:
-            name = cache.key(b"%d\0" % width + self._key)
-            stored = cache.load(name)
+        content = self._key or hashlib.sha256(self.text(width).encode()).digest()
+        name = cache.key(b"%d\0" % width + content)
+        stored = cache.load(name)
         if stored is None:
-            text = self.text(width)
-            if name is None:
-                name = cache.key(hashlib.sha256(text.encode()).digest())
-                stored = cache.load(name)
-        if stored is None:
-            repeats = _REPEATS if self.program.has_loops else 1
-            stored = b"%d\n" % repeats + machine.compile_text(text)
+            stored = b"%d\n" % _repeats(self.program) + machine.compile_text(self.text(width))
             cache.store(name, stored)
         repeats, code = stored.split(b"\n", 1)
         return Native(machine.load(code), width, int(repeats))

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from linkwise.compiler import arctangent, rounding, sincos
 from linkwise.compiler import operations as operations_
-from linkwise.compiler import rounding, sincos
 from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node, loop_numbers, reachable
 from linkwise.compiler.operations import Operations
@@ -132,7 +132,8 @@ def lower(
     _check_loops(name, source)
     simplified = simplify(source)
     rounded = rounding.expand(simplified, dtype, fused=fused)
-    lowered = sincos.expand(rounded, dtype, fused=fused)
+    lowered = arctangent.expand(rounded, dtype, fused=fused)
+    lowered = sincos.expand(lowered, dtype, fused=fused)
     if fused:
         lowered = fuse(lowered)
     program = Program(

@@ -304,6 +304,8 @@ def make_simplified(graph: Graph, op: str, args: tuple[Node, ...], value=None) -
         return graph.odd_function(op, *args)
     if op == "cos":
         return graph.even_function(op, *args)
+    if op == "atan2":
+        return graph.atan2(*args)
     if op == "not" and args[0].op == "not":
         return args[0].args[0]
     if op in ("and", "or"):

@@ -8,7 +8,8 @@ two polynomials. Sine and cosine of one argument share the reduction and both po
 never scheduled.
 
 Errors, in units in the last place: at most half for r (twice that next to a multiple of π/2), a half for the
-last rounding, and what the two roundings before it leave: below 1.5 in all. The tests measure it.
+last rounding, and what the two roundings before it leave. The largest found: 1.54 in float32, of all
+arguments, and 1.43 in float64, among them those closest to a multiple of π/2 in every binade.
 
 Without fused operations the pieces of π/2 are short, there are more of them, and the limit of the range is
 lower.

@@ -1,7 +1,7 @@
 """A batch over several threads: the compiled code runs without the interpreter lock, so they run at once.
 
-Chunks start at multiples of the vector width, and every state is computed by itself: the number of threads changes no
-bit of the result.
+Chunks start at multiples of the vector width, and every state is computed by itself: the number of threads
+changes no bit of the result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ Work = Callable[[int, int], None]
 
 
 def wanted(threads: int | None, name: str = "threads") -> int:
-    """How many threads an argument asks for; None: ``LINKWISE_THREADS``, else the cores this process may use."""
+    """How many threads an argument asks for; None: ``LINKWISE_THREADS``, else the cores this process may
+    use."""
     if threads is None:
         text = os.environ.get("LINKWISE_THREADS", "")
         if not text:
@@ -51,7 +52,7 @@ class _Job:
     """A batch cut into chunks, which whoever is free takes one after the other."""
 
     def __init__(self, work: Work, count: int, chunk: int):
-        self._work: Work | None = work
+        self._work: Work = work
         self._count = count
         self._chunk = chunk
         self._next = itertools.count()  # its steps cannot be interrupted
@@ -65,8 +66,12 @@ class _Job:
             with self._lock:
                 self._left -= 1
                 if self._left == 0:
-                    self._work = None  # a helper that comes late must not keep the arrays alive
+                    self._work = _nothing  # a helper that comes late must not keep the arrays alive
                     self.finished.set()
+
+
+def _nothing(first: int, count: int) -> None:
+    pass
 
 
 class _Pool:

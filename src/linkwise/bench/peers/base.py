@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-States = Mapping[str, np.ndarray]  # "q", "qd", "qdd", "tau", each of shape (states, n), in the order of Linkwise
+States = Mapping[
+    str, np.ndarray
+]  # "q", "qd", "qdd", "tau", each of shape (states, n), in the order of Linkwise
 
 INPUTS = {
     "inverse_dynamics": ("q", "qd", "qdd"),

@@ -51,7 +51,9 @@ class Pinocchio(Peer):
         self.order = np.array([joint.idx_v for joint in self.joints], dtype=int)
         model.gravity.linear = np.array(robot.gravity)
         armature = np.zeros(model.nv)
-        armature[self.order] = [joint.rotor_inertia for joint in robot.moving_joints]  # URDF has no word for it
+        armature[self.order] = [
+            joint.rotor_inertia for joint in robot.moving_joints
+        ]  # URDF has no word for it
         model.armature = armature
         self.data = model.createData()
         self.pool = pinocchio.ModelPool(model, 1)

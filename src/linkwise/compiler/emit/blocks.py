@@ -1,13 +1,14 @@
 """A program as an LLVM module: the loop over blocks of W states around its arithmetic.
 
-The module has one function, ``void run(i64 first, i64 count, ptr arguments, ptr scratch)``. ``arguments`` is an array
-of 64-bit words: the addresses of the outputs, the addresses of the inputs, then the stride of each input in scalars
-from one state to the next (0: one state for the whole batch). Outputs are dense and overlap no input. The states from
-``first`` on, ``count`` of them, are computed.
+The module has one function, ``void run(i64 first, i64 count, ptr arguments, ptr scratch)``. ``arguments`` is
+an array of 64-bit words: the addresses of the outputs, the addresses of the inputs, then the stride of each
+input in scalars from one state to the next (0: one state for the whole batch). Outputs are dense and overlap
+no input. The states from ``first`` on, ``count`` of them, are computed.
 
-The arithmetic exists once in the code and reads W dense rows of every input, at addresses known up to one base. Where
-the rows of the caller are not like that, they are copied to ``scratch`` first (see ``scratch_scalars``): the last,
-incomplete block; inputs with gaps between their rows; and, once per call, an input that is the same for all states.
+The arithmetic exists once in the code and reads W dense rows of every input, at addresses known up to one
+base. Where the rows of the caller are not like that, they are copied to ``scratch`` first (see
+``scratch_scalars``): the last, incomplete block; inputs with gaps between their rows; and, once per call, an
+input that is the same for all states.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from linkwise.compiler.sweeps import SweptProgram
 _COPY_ROWS = """
 declare i64 @llvm.smin.i64(i64, i64)
 
-define internal void @copy_rows(ptr %to, ptr %from, i64 %stride, i64 %size, i64 %rows, i64 %last) nounwind noinline {{
+define internal void @copy_rows(ptr %to, ptr %from, i64 %stride, i64 %size, i64 %rows, i64 %last)
+    nounwind noinline {{
 entry:
   %some = icmp sgt i64 %rows, 0
   br i1 %some, label %row, label %done
@@ -88,8 +90,12 @@ def module(program: Program | SweptProgram, width: int) -> str:
     parts = [intrinsics(lanes)]
     if width > 1:
         parts.append(_COPY_ROWS.format(scalar=lanes.scalar, bytes=lanes.bytes, width=width))
-    aligned = f"alignstack({min(64, width * lanes.bytes)}) " if width > 1 else ""  # for vectors kept on the stack
-    parts.append(f"define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {aligned}{{\nentry:")
+    aligned = (
+        f"alignstack({min(64, width * lanes.bytes)}) " if width > 1 else ""
+    )  # for vectors kept on the stack
+    parts.append(
+        f"define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {aligned}{{\nentry:"
+    )
     parts.extend(_Frame(program, lanes).lines())
     parts.append("}\n")
     if isinstance(program, SweptProgram):
@@ -133,7 +139,9 @@ class _Frame:
 
         writer.start_block("place")
         inputs = [self._at_state(base, stride) for base, stride in zip(inputs, strides, strict=True)]
-        outputs = [self._at_state(base, str(size)) for base, size in zip(outputs, self.out_sizes, strict=True)]
+        outputs = [
+            self._at_state(base, str(size)) for base, size in zip(outputs, self.out_sizes, strict=True)
+        ]
         if self.lanes.width == 1:
             self._arithmetic(inputs, outputs)
             writer.effect("br label %next")
@@ -156,14 +164,17 @@ class _Frame:
             Arithmetic(self.program, self.lanes, self.writer, inputs, outputs).write()
 
     def _repeat_single_states(self, inputs: list[str], strides: list[str]) -> tuple[list[str], list[str]]:
-        """Replace an input of stride 0 by W copies of its state in the scratch room; also the resulting gaps."""
+        """Replace an input of stride 0 by W copies of its state in the scratch room; also the resulting
+        gaps."""
         writer, width = self.writer, self.lanes.width
         self.rooms = self._rooms()
         bases, gaps = [], []
         for base, stride, room, size in zip(inputs, strides, self.rooms, self.in_sizes, strict=False):
             single = writer.value(f"icmp eq i64 {stride}, 0")
             rows = writer.value(f"select i1 {single}, i64 {width}, i64 0")
-            writer.effect(f"call void @copy_rows(ptr {room}, ptr {base}, i64 0, i64 {size}, i64 {rows}, i64 0)")
+            writer.effect(
+                f"call void @copy_rows(ptr {room}, ptr {base}, i64 0, i64 {size}, i64 {rows}, i64 0)"
+            )
             bases.append(writer.value(f"select i1 {single}, ptr {room}, ptr {base}"))
             gaps.append(writer.value(f"select i1 {single}, i64 {size}, i64 {stride}"))
         return bases, gaps
@@ -202,9 +213,8 @@ class _Frame:
         writer.start_block("copy_back")
         last = writer.value(f"sub i64 {left}, 1")
         for base, room, size in zip(outputs, out_rooms, self.out_sizes, strict=True):
-            writer.effect(
-                f"call void @copy_rows(ptr {base}, ptr {room}, i64 {size}, i64 {size}, i64 {left}, i64 {last})"
-            )
+            arguments = f"ptr {base}, ptr {room}, i64 {size}, i64 {size}, i64 {left}, i64 {last}"
+            writer.effect(f"call void @copy_rows({arguments})")
         writer.effect("br label %next")
 
     def _rooms(self) -> list[str]:

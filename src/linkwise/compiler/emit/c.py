@@ -178,8 +178,8 @@ def _comment(program: Program, name: str, printer: Printer, description: str) ->
     lines.append("")
     if program.fused:
         lines.append(
-            "Build: cc -std=c99 -O3 -march=native -c FILE.c. On a processor with fused multiply-add no library "
-            "is needed; elsewhere link with -lm: slower, the same bits."
+            "Build: cc -std=c99 -O3 -march=native -c FILE.c. On a processor with fused multiply-add no "
+            "library is needed; elsewhere link with -lm: slower, the same bits."
         )
     else:
         lines.append(

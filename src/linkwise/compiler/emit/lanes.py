@@ -1,4 +1,5 @@
-"""The vocabulary that all LLVM text is written with: how many lanes, of what type, and a writer of instructions."""
+"""The vocabulary that all LLVM text is written with: how many lanes, of what type, and a writer of
+instructions."""
 
 from __future__ import annotations
 

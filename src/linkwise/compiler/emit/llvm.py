@@ -1,7 +1,8 @@
 """The arithmetic of a program as LLVM text, W states side by side in the lanes of vectors.
 
-No fast-math flag appears anywhere and fused multiply-adds are those of the graph, so that every width gives the same
-bits. Inputs are loaded just before their first use and outputs stored as soon as they are known: few values stay alive.
+No fast-math flag appears anywhere and fused multiply-adds are those of the graph, so that every width gives
+the same bits. Inputs are loaded just before their first use and outputs stored as soon as they are known: few
+values stay alive.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from linkwise.compiler.emit.transpose import Address, Tile, load_tile, row_addre
 from linkwise.compiler.graph import CONDITIONS, Node
 from linkwise.compiler.program import LoopRegion, Program
 
-# {R}: vector of reals, {C}: of conditions, {S}: the suffix of intrinsics, {TRUE}: a condition that holds in all lanes.
+# {R}: vector of reals, {C}: of conditions, {S}: suffix of intrinsics, {TRUE}: condition that always holds.
 SPELLING = {
     "add": "fadd {R} {0}, {1}",
     "sub": "fsub {R} {0}, {1}",
@@ -43,7 +44,9 @@ class Arithmetic:
     ``inputs`` and ``outputs`` are the addresses of the block's first rows; the rows are dense.
     """
 
-    def __init__(self, program: Program, lanes: Lanes, writer: Writer, inputs: Sequence[str], outputs: Sequence[str]):
+    def __init__(
+        self, program: Program, lanes: Lanes, writer: Writer, inputs: Sequence[str], outputs: Sequence[str]
+    ):
         self.program = program
         self._prepare(lanes, writer)
         self.input_tiles: dict[tuple[str, int], tuple[Tile, Address]] = {}
@@ -81,7 +84,7 @@ class Arithmetic:
             self._item(item)
             self._store_ready()
 
-    # -- operations ------------------------------------------------------------------------------------------------
+    # -- operations ------------------------------------------------------------------------------------------
 
     def operand(self, node: Node) -> str:
         """How a node is spelled as an operand."""
@@ -110,7 +113,9 @@ class Arithmetic:
         integer = f"i{lanes.bits}"
         integers = lanes.vector(integer)
         bits = writer.value(f"bitcast {lanes.real} {operand} to {integers}")
-        picked = writer.value(f"and {integers} {bits}, {lanes.splat(integer, str(_signed(1 << k, lanes.bits)))}")
+        picked = writer.value(
+            f"and {integers} {bits}, {lanes.splat(integer, str(_signed(1 << k, lanes.bits)))}"
+        )
         return writer.value(f"icmp ne {integers} {picked}, {lanes.splat(integer, '0')}")
 
     def _announce(self, index: int) -> None:
@@ -120,7 +125,7 @@ class Arithmetic:
             if not output.missing:
                 self.ready.append(output)
 
-    # -- loops -----------------------------------------------------------------------------------------------------
+    # -- loops -----------------------------------------------------------------------------------------------
 
     def _loop(self, region: LoopRegion) -> None:
         """``state = following`` as long as a lane is active; the last state is what the results are."""
@@ -164,13 +169,15 @@ class Arithmetic:
         holds = node.op in CONDITIONS or self.is_condition.get(_index(node), False)
         return self.condition if holds else self.lanes.real
 
-    # -- inputs and outputs ----------------------------------------------------------------------------------------
+    # -- inputs and outputs ----------------------------------------------------------------------------------
 
     def _load(self, node: Node) -> None:
         if node.value in self.columns:
             return
         tile, address = self.input_tiles[node.value]
-        for column, value in zip(tile.columns, load_tile(self.writer, self.lanes, tile, address), strict=True):
+        for column, value in zip(
+            tile.columns, load_tile(self.writer, self.lanes, tile, address), strict=True
+        ):
             self.columns.setdefault((node.value[0], column), value)
 
     def _expect(self, output: _OutputTile) -> None:
@@ -190,7 +197,9 @@ class Arithmetic:
             values = [self.operand(node) for node in output.nodes]
             if output.dense:
                 address = output.address(0, 0)
-                self.writer.effect(f"store {self.lanes.real} {values[0]}, ptr {address}, align {self.lanes.bytes}")
+                self.writer.effect(
+                    f"store {self.lanes.real} {values[0]}, ptr {address}, align {self.lanes.bytes}"
+                )
             else:
                 store_tile(self.writer, self.lanes, output.tile, output.address, values)
         self.ready.clear()

@@ -1,10 +1,11 @@
 """Rows of states in memory, columns of lanes in registers: the transposition between the two, as LLVM text.
 
-A batch is row-major: state after state, n scalars each. The arithmetic wants W states side by side in one vector, so a
-block of W rows is loaded and transposed in registers. All 128-bit pieces ("quads" below, holding ``q`` scalars) are
-moved by loads and stores where possible, and each q x q square is transposed inside its quad by unpack instructions;
-with four quads in a register, two quads of a row are loaded at once and separated by one more shuffle. Every load and
-store covers existing elements only: where n is no multiple of the tile, the last tile overlaps the one before.
+A batch is row-major: state after state, n scalars each. The arithmetic wants W states side by side in one
+vector, so a block of W rows is loaded and transposed in registers. All 128-bit pieces ("quads" below, holding
+``q`` scalars) are moved by loads and stores where possible, and each q x q square is transposed inside its
+quad by unpack instructions; with four quads in a register, two quads of a row are loaded at once and
+separated by one more shuffle. Every load and store covers existing elements only: where n is no multiple of
+the tile, the last tile overlaps the one before.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Tile:
 
 
 def tiles(size: int, lanes: Lanes) -> list[Tile]:
-    """Tiles that cover ``size`` columns; the last may repeat columns of the one before, none reaches beyond."""
+    """Tiles that cover ``size`` columns; the last may repeat columns of the one before, none reaches
+    beyond."""
     quad = lanes.quad
     wide = 2 * quad if lanes.width == 4 * quad else quad
     found: list[Tile] = []
@@ -56,8 +58,12 @@ def load_tile(writer: Writer, lanes: Lanes, tile: Tile, row: Address) -> list[st
 
     groups = width // quad
     if tile.width <= quad:
-        squares = [[_concatenate(writer, lanes.scalar, quad, [piece(g * quad + r, quad) for g in range(groups)])
-                    for r in range(quad)]]
+        squares = [
+            [
+                _concatenate(writer, lanes.scalar, quad, [piece(g * quad + r, quad) for g in range(groups)])
+                for r in range(quad)
+            ]
+        ]
     else:
         squares = [[], []]
         for r in range(quad):
@@ -104,7 +110,11 @@ def _transpose_quads(writer: Writer, lanes: Lanes, rows: Sequence[str]) -> list[
     ab0, ab1 = _pick(writer, lanes, a, b, low), _pick(writer, lanes, a, b, high)
     cd0, cd1 = _pick(writer, lanes, c, d, low), _pick(writer, lanes, c, d, high)
     low, high = (0, 1, 4, 5), (2, 3, 6, 7)
-    return [_pick(writer, lanes, left, right, half) for left, right in ((ab0, cd0), (ab1, cd1)) for half in (low, high)]
+    return [
+        _pick(writer, lanes, left, right, half)
+        for left, right in ((ab0, cd0), (ab1, cd1))
+        for half in (low, high)
+    ]
 
 
 def _pick(writer: Writer, lanes: Lanes, a: str, b: str, pattern: Sequence[int]) -> str:
@@ -149,11 +159,15 @@ def _concatenate(writer: Writer, scalar: str, width: int, parts: Sequence[str]) 
 def _load_row(writer: Writer, lanes: Lanes, row: Address, state: int, tile: Tile, wanted: int) -> str:
     """``wanted`` scalars of one row, those beyond the tile undefined."""
     if tile.width == wanted:
-        return writer.value(f"load <{wanted} x {lanes.scalar}>, ptr {row(state, tile.start)}, align {lanes.bytes}")
+        return writer.value(
+            f"load <{wanted} x {lanes.scalar}>, ptr {row(state, tile.start)}, align {lanes.bytes}"
+        )
     value = "poison"
     for k, column in enumerate(tile.columns):
         element = writer.value(f"load {lanes.scalar}, ptr {row(state, column)}")
-        value = writer.value(f"insertelement <{wanted} x {lanes.scalar}> {value}, {lanes.scalar} {element}, i32 {k}")
+        value = writer.value(
+            f"insertelement <{wanted} x {lanes.scalar}> {value}, {lanes.scalar} {element}, i32 {k}"
+        )
     return value
 
 

@@ -1,7 +1,8 @@
 """The wrapper that CPython calls, as LLVM text; see ``linkwise.compiler.dispatch``.
 
-Two functions with the same arguments try one after the other: ``call`` takes single states, ``call_batch`` arrays with
-one leading axis (beside single states, which then serve the whole batch); what is neither goes to the fallback.
+Two functions with the same arguments try one after the other: ``call`` takes single states, ``call_batch``
+arrays with one leading axis (beside single states, which then serve the whole batch); what is neither goes to
+the fallback.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ entry:
 
 
 def _offsets() -> dict[str, int]:
-    fields = {name: getattr(Table, name).offset for name, _ in Table._fields_}
+    fields = {name: getattr(Table, name).offset for name in (field[0] for field in Table._fields_)}
     return {**fields, "address": CTYPES_ADDRESS}
 
 
@@ -210,9 +211,7 @@ class _Single(_Wrapper):
             self.data.append(self.member(argument, "ptr", DATA))
         shapes = [f"@shape{k}" if shape else None for k, shape in enumerate(interface.outputs)]
         targets = self.results(shapes, [len(shape) for shape in interface.outputs])
-        self.store_arguments(
-            [f"ptr {p}" for p in (*targets, *self.data)] + ["i64 0"] * len(interface.inputs)
-        )
+        self.store_arguments([f"ptr {p}" for p in (*targets, *self.data)] + ["i64 0"] * len(interface.inputs))
         writer.effect("call void @run(i64 0, i64 1, ptr %arguments, ptr null)")
         for k, shape in enumerate(interface.outputs):
             if not shape:
@@ -256,7 +255,9 @@ class _Batch(_Wrapper):
             is_batch = writer.value(f"icmp eq i32 {axes}, 2")
             first = self.member(shape, "i64", 0)
             last_at = writer.value(f"select i1 {is_batch}, i64 1, i64 0")
-            last = writer.value(f"load i64, ptr {writer.value(f'getelementptr i64, ptr {shape}, i64 {last_at}')}")
+            last = writer.value(
+                f"load i64, ptr {writer.value(f'getelementptr i64, ptr {shape}, i64 {last_at}')}"
+            )
             fits = writer.value(f"icmp eq i64 {last}, {size}")
             is_new = writer.value(f"icmp eq i64 {states}, -1")
             wanted = writer.value(f"select i1 {is_new}, i64 {first}, i64 {states}")

@@ -1,0 +1,125 @@
+"""Whether a motion stays within the limits of a robot, and if not: which joint breaks which limit when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.errors import LinkwiseError
+from linkwise.motion.trajectory import Trajectory, per_joint
+from linkwise.robot import Robot
+
+POINTS = 2001
+SLACK = 1e-9  # relative: a limit that is met exactly is not broken by round-off
+_UNITS = {
+    "position": ("rad", "m"),
+    "velocity": ("rad/s", "m/s"),
+    "acceleration": ("rad/s²", "m/s²"),
+    "torque": ("N·m", "N"),
+}
+
+
+class LimitError(LinkwiseError, ValueError):
+    """A motion breaks limits; the message lists them."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A joint beyond one of its limits."""
+
+    joint: str
+    quantity: str
+    """position, velocity, acceleration or torque."""
+    limit: float
+    time: float
+    """When the limit is first crossed [s]."""
+    worst: float
+    """The value furthest beyond it,"""
+    worst_time: float
+    """and when [s]."""
+    unit: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.joint}: {self.quantity} limit {self.limit:.4g} {self.unit} is crossed at {self.time:.4f} s; "
+            f"worst {self.worst:.4g} {self.unit} at {self.worst_time:.4f} s"
+        )
+
+
+def check(
+    trajectory: Trajectory,
+    robot: Robot,
+    *,
+    acceleration=None,
+    torque: bool = True,
+    points: int = POINTS,
+) -> list[Violation]:
+    """Every limit that the motion breaks: position, velocity and torque (the robot's), acceleration (where given, one
+    number or (n,) [rad/s² or m/s²]). Looked at on ``points`` times; a crossing is then located by bisection.
+    """
+    if trajectory.dof != robot.dof:
+        raise ValueError(f"trajectory: it has {trajectory.dof} joints, {robot.name} has {robot.dof}")
+    t = times(trajectory, points)
+    moment = trajectory.at(t)
+    limits = [joint.limits for joint in robot.moving_joints]
+    found: list[Violation] = []
+
+    def look(quantity: str, values: np.ndarray, lower: np.ndarray, upper: np.ndarray, again: Callable) -> None:
+        for k, joint in enumerate(robot.moving_joints):
+            unit = _UNITS[quantity][0 if joint.revolute else 1]
+            for limit, side in ((lower[k], -1.0), (upper[k], 1.0)):
+                if not np.isfinite(limit):
+                    continue
+                beyond = side * (values[:, k] - limit) - SLACK * max(abs(limit), 1e-9)
+                if not (beyond > 0).any():
+                    continue
+                first, worst = int(np.argmax(beyond > 0)), int(np.argmax(beyond))
+                when = t[0] if first == 0 else _crossing(lambda x, k=k: side * (again(x)[k] - limit), t[first - 1], t[first])  # noqa: B023
+                found.append(
+                    Violation(joint.name, quantity, float(limit), float(when), float(values[worst, k]), float(t[worst]), unit)
+                )
+
+    speed = np.array([limit.velocity for limit in limits])
+    look(
+        "position",
+        moment.q,
+        np.array([limit.lower for limit in limits]),
+        np.array([limit.upper for limit in limits]),
+        lambda x: trajectory.at(x).q,
+    )
+    look("velocity", moment.qd, -speed, speed, lambda x: trajectory.at(x).qd)
+    if acceleration is not None:
+        most = per_joint("acceleration", acceleration, robot.dof)
+        look("acceleration", moment.qdd, -most, most, lambda x: trajectory.at(x).qdd)
+    if torque:
+        effort = np.array([limit.effort for limit in limits])
+        look("torque", robot.inverse_dynamics(*moment), -effort, effort, lambda x: robot.inverse_dynamics(*trajectory.at(x)))
+    return sorted(found, key=lambda violation: violation.time)
+
+
+def require(trajectory: Trajectory, robot: Robot, **options) -> None:
+    """Raise LimitError if the motion breaks a limit; options as for ``check``."""
+    found = check(trajectory, robot, **options)
+    if found:
+        raise LimitError("; ".join(map(str, found)))
+
+
+def times(trajectory: Trajectory, points: int) -> np.ndarray:
+    """Where a motion is looked at: evenly, and on both sides of every corner."""
+    corners = trajectory.corners()
+    begin, end = corners[0], corners[-1]
+    tiny = 1e-9 * (end - begin)
+    grid = [np.linspace(begin, end, points), corners, corners[1:-1] - tiny, corners[1:-1] + tiny]
+    return np.unique(np.concatenate(grid))
+
+
+def _crossing(value: Callable[[float], float], below: float, above: float) -> float:
+    for _ in range(40):
+        middle = 0.5 * (below + above)
+        if value(middle) > 0:
+            above = middle
+        else:
+            below = middle
+    return above

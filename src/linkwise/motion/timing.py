@@ -1,0 +1,97 @@
+"""Slower or faster along the same path, so that torques stay within their limits.
+
+With the time stretched by κ = 1/x, velocities shrink by x and accelerations by x²: the torque at a point of the path is
+a·x² + b·x + c with a the dynamic torques of the original motion, b viscous friction and c gravity and Coulomb friction.
+So the greatest x at which no torque leaves its limits follows from quadratic equations, one per point and joint.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from linkwise.motion.limits import POINTS, LimitError, times
+from linkwise.motion.polynomial import PiecewisePolynomial
+from linkwise.motion.trajectory import Moment, Trajectory
+from linkwise.robot import Robot
+
+
+class SlowedTrajectory(Trajectory):
+    """Another motion with its time stretched by a factor, from the same begin."""
+
+    def __init__(self, original: Trajectory, factor: float):
+        self.original, self.factor = original, factor
+        self.dof = original.dof
+        self.begin = original.begin
+        self.end = original.begin + factor * original.duration
+
+    def _inside(self, t: np.ndarray) -> Moment:
+        q, qd, qdd = self.original.at(self.begin + (t - self.begin) / self.factor)
+        return Moment(q, qd / self.factor, qdd / self.factor**2)
+
+    def corners(self) -> np.ndarray:
+        return self.begin + self.factor * (self.original.corners() - self.begin)
+
+
+def slowed(trajectory: Trajectory, factor: float) -> Trajectory:
+    """The same path in ``factor`` times the time (below 1: faster)."""
+    if not (math.isfinite(factor) and factor > 0):
+        raise ValueError(f"factor: expected a positive number, got {factor!r}")
+    if not math.isfinite(trajectory.begin):
+        raise ValueError("a motion without begin cannot be stretched from there")
+    if isinstance(trajectory, PiecewisePolynomial):
+        return trajectory.stretched(factor)
+    return SlowedTrajectory(trajectory, factor)
+
+
+def fastest(
+    trajectory: Trajectory, robot: Robot, *, torque=None, velocity: bool = True, speed_up: bool = True, points: int = POINTS
+) -> Trajectory:
+    """The motion, its time stretched by the smallest factor that respects torque and velocity limits.
+
+    ``torque`` [N·m or N], one number or (n,), replaces the robot's limits. ``speed_up=False`` never makes it faster. A
+    motion that no speed makes possible (its holding torques are too large) raises LimitError.
+    """
+    t = times(trajectory, points)
+    moment = trajectory.at(t)
+    joints = robot.moving_joints
+    limits = np.array([joint.limits.effort for joint in joints]) if torque is None else np.broadcast_to(torque, robot.dof)
+    x = _greatest_speed(robot, moment, t, limits)
+    if velocity:
+        speed = np.array([joint.limits.velocity for joint in joints])
+        peak = np.abs(moment.qd).max(axis=0)
+        x = min(x, float(np.min(np.where(peak > 0, speed / np.where(peak > 0, peak, 1.0), np.inf))))
+    if not math.isfinite(x):
+        raise ValueError("fastest: no limit bounds the speed of this motion; give torque=")
+    if not speed_up:
+        x = min(x, 1.0)
+    return slowed(trajectory, 1 / x)
+
+
+def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndarray) -> float:
+    q, qd, qdd = moment
+    joints = robot.moving_joints
+    gravity = robot.gravity_torques(q)
+    a = robot.inverse_dynamics(q, qd, qdd, friction=False) - gravity
+    b = np.array([joint.viscous_friction for joint in joints]) * qd
+    push, pull = np.array([joint.coulomb_friction for joint in joints]).T
+    c = gravity + np.where(qd > 0, push, np.where(qd < 0, -pull, 0.0))
+    beyond = np.abs(c) > limits
+    if beyond.any():
+        when, k = np.argwhere(beyond)[0]
+        raise LimitError(
+            f"no speed is slow enough: {joints[k].name} needs {c[when, k]:.4g} to hold still at {t[when]:.4f} s "
+            f"(gravity and friction), its limit is {limits[k]:.4g}"
+        )
+    return min(_smallest_root(a, b, c - limits), _smallest_root(-a, -b, -c - limits))
+
+
+def _smallest_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
+    """The smallest x > 0 at which some a·x² + b·x + c, negative at 0, becomes zero; infinity if none does."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
+        # c ≤ 0, so with this sign nothing cancels: for a > 0 the positive root, for a < 0 the smaller positive one
+        x = np.where(b >= 0, -2 * c / (b + root), np.where(a != 0, (root - b) / (2 * a), -c / b))
+        real = (b * b - 4 * a * c >= 0) & np.isfinite(x) & (x > 0)
+    return float(np.min(np.where(real, x, np.inf), initial=np.inf))
