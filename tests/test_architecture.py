@@ -1,4 +1,4 @@
-"""The dependency arrows of the design: who may import whom, read from the source, and how light ``import linkwise`` is."""
+"""The dependency arrows of the design, read from the source: who may import whom; and how light the package is."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""What README and docs show is what happens: each Python block is run, and printed output compared with the block after it."""
+"""What README and docs show is what happens: Python blocks are run and compared with the output shown after them."""
 
 import contextlib
 import io

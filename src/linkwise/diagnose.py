@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algorithms import conjugate_gradient, joint_terms, kalman
-from linkwise.algorithms.singularity import axis_inertia_floors
 from linkwise.arrays import checked_inputs
 from linkwise.errors import SingularError
-from linkwise.functions import mechanism_of
+from linkwise.functions import always_singular, mechanism_of
 from linkwise.model import Model
 from linkwise.spatial import ArticulatedInertia, Spatial, zero_vector
 
@@ -35,24 +34,23 @@ def singular(model: Model, result: np.ndarray, given: Mapping[str, Any]) -> None
         return
     state = tuple(int(k) for k in np.argwhere(broken)[0])
     q = np.broadcast_to(np.asarray(given["q"], dtype=float), (*batch, model.dof))[state]
-    joint = _singular_joint(model, q)
-    if joint is not None:
-        where = f" in state {state if len(state) > 1 else state[0]}" if state else ""
+    singular_state(model, q, state)
+
+
+def singular_state(model: Model, q: np.ndarray, state: tuple[int, ...] = ()) -> None:
+    """Raise SingularError, naming the joint, if the mass matrix is singular at q, the given state of a batch."""
+    link = kalman.singular_joint(mechanism_of(model), [float(v) for v in q])
+    if link is not None:
+        where = f" in {state_name(state)}" if state else ""
         raise SingularError(
-            f"{model.name}: the mass matrix is singular{where}: joint {joint!r} moves no inertia; give the links beyond it "
-            "mass, give the joint rotor inertia, or lock it"
+            f"{model.name}: the mass matrix is singular{where}: joint {link.joint_name!r} moves no inertia; give the links "
+            "beyond it mass, give the joint rotor inertia, or lock it"
         )
 
 
-def _singular_joint(model: Model, q: np.ndarray) -> str | None:
-    links = mechanism_of(model)
-    turned = links.each(lambda link, q: link.turned(q), [float(v) for v in q])
-    floors = axis_inertia_floors(links)
-    filtered, _ = kalman.filter_inertias(links, turned)
-    for k in reversed(range(len(links))):  # from the tips: the first to fail is the cause
-        if not filtered[k].axis_inertia > floors[k]:
-            return links[k].joint_name
-    return None
+def state_name(state: tuple[int, ...]) -> str:
+    """How messages call one state of a batch."""
+    return f"state {state[0] if len(state) == 1 else state}"
 
 
 @dataclass(frozen=True)
@@ -87,6 +85,7 @@ def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
     filtered, updated = kalman.filter_inertias(links, turned)
     estimates = kalman.filter_states(links, turned, filtered, updated, forces, bias, tau)
     smoothed = kalman.smoothed(links, turned, filtered, estimates, bias, Spatial(zero_vector(), -links.gravity))
+    singular(model, np.array([qdd for qdd, _ in smoothed]), arrays)
     covariances = kalman.costate_covariances(links, turned, filtered)
     P = np.array([_full(known.inertia) for known in filtered]).reshape(n, 6, 6)
     costate = np.array([_full(minus) for _, minus in covariances]).reshape(n, 6, 6)
@@ -116,6 +115,7 @@ def acceleration_parts(model: Model, q, qd, tau, friction: bool) -> tuple[np.nda
         np.stack([np.broadcast_to(value, batch) for value in part], axis=-1) if n else np.zeros((*batch, 0))
         for part in parts
     )
+    singular(model, first, arrays)
     return first, second, third
 
 
@@ -131,6 +131,8 @@ def conjugate_gradient_history(model: Model, q, qd, tau, *, preconditioned, tole
         raise ValueError(f"the history is that of one state: expected shape ({n},), got a batch of shape {batch}")
     values = {name: [float(v) for v in array] for name, array in arrays.items()}
     links = mechanism_of(model)
+    if always_singular(model) is not None:
+        singular_state(model, arrays["q"])
     torque = [t - f for t, f in zip(values["tau"], joint_terms.friction(links, values["qd"]), strict=True)]
     qdd, residuals = conjugate_gradient.history(
         links,
@@ -142,6 +144,7 @@ def conjugate_gradient_history(model: Model, q, qd, tau, *, preconditioned, tole
         limit=limit,
         start=values.get("start"),
     )
+    singular(model, np.array(qdd), arrays)
     return Iterations(np.array(qdd), tuple(residuals), residuals[-1] <= tolerance)
 
 

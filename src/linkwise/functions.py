@@ -222,7 +222,7 @@ def _forward_gradient(preconditioned: bool):
         tolerance = setting.tolerance
         if tolerance is None:
             tolerance = conjugate_gradient.DEFAULT_TOLERANCE[setting.dtype]
-        if always_singular(setting.links()) is not None:
+        if not setting.parameters and always_singular(setting.model) is not None:
             # the iteration would find some solution wherever there is one: as undefined as the others' results
             return [math.nan] * setting.model.dof, math.nan, 0.0
         return conjugate_gradient.forward_dynamics(
@@ -240,9 +240,9 @@ def _forward_gradient(preconditioned: bool):
     return run
 
 
-def always_singular(links: Mechanism) -> MovingLink | None:
+def always_singular(model: Model) -> MovingLink | None:
     """A joint that moves no inertia wherever the robot is: one that moves none at a state which is nothing special."""
-    return kalman.singular_joint(links, [0.7 + 0.37 * k for k in range(len(links))])
+    return kalman.singular_joint(mechanism_of(model), [0.7 + 0.37 * k for k in range(model.dof)])
 
 
 # -- matrices ---------------------------------------------------------------------------------------------------------

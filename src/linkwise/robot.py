@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwise import diagnose
 from linkwise.algorithms import conjugate_gradient
+from linkwise.compiler.arrays import check_out
 from linkwise.errors import ConvergenceError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
 from linkwise.compiler.kernel import Kernel
@@ -95,6 +96,7 @@ class Robot(Model):
             if tolerance is not None or limit is not None or start is not None:
                 raise TypeError("tolerance, limit and start belong to the conjugate-gradient algorithms")
             return self._torque_like("forward_dynamics", given, algorithm, wrench, wrench_frame, friction, out, threads)
+        _check_stop(tolerance, limit)
         setting = Setting(
             self,
             friction=friction,
@@ -108,9 +110,12 @@ class Robot(Model):
             given["wrench"] = wrench
         if start is not None:
             given["start"] = start
-        qdd, residual, _ = evaluate(ITERATED, setting, algorithm, given, (out, None, None) if out is not None else None, threads)
+        qdd, residual, _ = evaluate(ITERATED, setting, algorithm, given, None, threads)
         self._check_convergence(qdd, residual, tolerance, given)
-        return qdd
+        if out is None:
+            return qdd
+        check_out("out", out, qdd.shape, qdd.dtype)[...] = qdd
+        return out
 
     def gravity_torques(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
         """Torques that hold the robot still against gravity, g(q) [N·m or N], shape (..., n)."""
@@ -272,6 +277,7 @@ class Robot(Model):
         start: Sequence[float] | None = None,
     ) -> Iterations:
         """One state by conjugate gradients, with its history of residuals (friction included in the torques)."""
+        _check_stop(tolerance, limit)
         return diagnose.conjugate_gradient_history(
             self, q, qd, tau, preconditioned=preconditioned, tolerance=tolerance, limit=limit, start=start
         )
@@ -292,15 +298,28 @@ class Robot(Model):
         return result
 
     def _check_convergence(self, qdd, residual, tolerance, given: Mapping[str, Any]) -> None:
-        relative = np.sqrt(np.atleast_1d(residual))
-        wanted = tolerance or conjugate_gradient.DEFAULT_TOLERANCE[str(np.asarray(qdd).dtype)]
-        failed = ~(relative <= wanted) & ~np.isnan(relative)
-        if failed.any():
-            worst = int(np.argmax(np.where(failed, relative, -1.0)))
-            raise ConvergenceError(
-                f"conjugate gradients did not reach a relative residual of {wanted:g}: "
-                f"state {worst} stopped at {relative.flat[worst]:.3g}; raise limit= or use algorithm='kalman'"
-            )
+        if qdd.dtype == object:  # symbols are not numbers yet
+            return
         diagnose.singular(self, qdd, given)
+        relative = np.sqrt(residual)
+        wanted = conjugate_gradient.DEFAULT_TOLERANCE[str(qdd.dtype)] if tolerance is None else tolerance
+        failed = relative > wanted * (1.0 + 1e-5)  # the iteration compares squares, so the last bits may differ
+        if not np.any(failed):
+            return
+        worst = np.unravel_index(np.argmax(np.where(failed, relative, -1.0)), np.shape(relative))
+        state = tuple(int(k) for k in worst)
+        diagnose.singular_state(self, np.broadcast_to(given["q"], qdd.shape)[state], state)
+        where = f"{diagnose.state_name(state)} stopped" if state else "it stopped"
+        raise ConvergenceError(
+            f"conjugate gradients did not reach a relative residual of {wanted:g}: "
+            f"{where} at {relative[worst]:.3g}; raise limit= or use algorithm='kalman'"
+        )
+
+
+def _check_stop(tolerance: float | None, limit: int | None) -> None:
+    if tolerance is not None and not tolerance > 0:
+        raise ValueError(f"tolerance: expected a positive number, got {tolerance!r}")
+    if limit is not None and not (isinstance(limit, (int, np.integer)) and limit >= 0):
+        raise ValueError(f"limit: expected a whole number of iterations, got {limit!r}")
 
 

@@ -160,7 +160,7 @@ def test_how_frames_are_prepared_does_not_show(slide):
     for seed in range(5):
         robot = lw.random_robot(seed, 5, tree=True, friction=True, rotor=True)
         other = Robot.from_model(robot)
-        other.__dict__["_mechanism"] = prepare(robot, slide=slide)
+        other.__dict__["_mechanisms"] = {(True, False): prepare(robot, slide=slide)}
         s = states_of(robot, seed, 2)
         assert_near(torques(other, s), torques(robot, s), 1e-13, torque_scale(robot, s.q, s.qd, s.qdd))
         for function in ("mass_matrix", "potential_energy", "inverse_mass_matrix"):

@@ -36,7 +36,7 @@ def test_a_quintic_is_at_rest_at_both_ends_and_its_own_derivative():
 
 @pytest.mark.parametrize(("duration", "points"), [(0.0, 5), (-1.0, 5), (float("nan"), 5), (1.0, 1)])
 def test_a_quintic_needs_time_and_points(duration, points):
-    with pytest.raises(ValueError, match="duration|points"):
+    with pytest.raises(ValueError, match=r"duration|points"):
         quintic([0.0], [1.0], duration, points)
 
 

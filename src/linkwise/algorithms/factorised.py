@@ -6,11 +6,9 @@ The mass matrix of a tree has no entries between branches, and its factorisation
 
 from __future__ import annotations
 
-import math
-
-from linkwise.algorithms.singularity import axis_inertia_floors
+from linkwise.algorithms.singularity import axis_inertia_floors, checked
 from linkwise.model.mechanism import Mechanism
-from linkwise.scalar import Scalar, stage, where
+from linkwise.scalar import Scalar, stage
 
 
 def factorise(links: Mechanism, M: list[list[Scalar]]) -> tuple[list[list[Scalar]], list[Scalar]]:
@@ -21,8 +19,7 @@ def factorise(links: Mechanism, M: list[list[Scalar]]) -> tuple[list[list[Scalar
     floors = axis_inertia_floors(links)
     with stage("factorisation"):
         for k in reversed(range(n)):
-            pivot = where(H[k][k] > floors[k], H[k][k], math.nan)
-            inverse[k] = 1.0 / pivot
+            inverse[k] = 1.0 / checked(H[k][k], floors[k])
             above = links.ancestors(k)
             scaled = {i: H[k][i] * inverse[k] for i in above}
             for position, i in enumerate(above):

@@ -8,13 +8,12 @@ D = H P Hᵀ + I_a. Biases are those of (3.31)–(3.33), which need no linear ve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from linkwise.algorithms.singularity import axis_inertia_floors
+from linkwise.algorithms.singularity import axis_inertia_floors, checked
 from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, stage, where
+from linkwise.scalar import Scalar, stage
 from linkwise.spatial import (
     ArticulatedInertia,
     Matrix,
@@ -126,7 +125,7 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
         with stage("axis inertia and gain"):
             column = inertia_column(link, P)
             D = link.along_axis(column) + link.rotor_inertia
-            D = where(D > floor, D, math.nan)
+            D = checked(D, floor)
             inverse = 1.0 / D
             gain = _gain(link, column, inverse)
         with stage("inertia update"):

@@ -7,8 +7,10 @@ accelerate must not hide a wrong answer, nor make one of a right one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -45,25 +47,16 @@ class Finding:
 def compare(robot: Robot, states: Mapping[str, np.ndarray], peers: Sequence[Peer] = ()) -> Iterator[Finding]:
     """A finding for every function and algorithm, and for every function of every peer."""
     for function in FUNCTIONS:
-        given = [states[name] for name in INPUTS[function]]
         for number, algorithm in enumerate(robot.algorithms(function)):
             if number == 0 and function not in JUDGED_ALONE:
                 yield Finding(function, algorithm, None, ALGORITHM_TOLERANCE, reference=True)
-                continue
-            yield _judged(
-                robot,
-                function,
-                algorithm,
-                states,
-                _runner(robot, function, algorithm, given),
-                ALGORITHM_TOLERANCE,
-            )
+            else:
+                run = partial(evaluate, robot, function, states, algorithm)
+                yield _judged(robot, function, algorithm, states, run, ALGORITHM_TOLERANCE)
         for peer in peers:
             if peer.call(function) is not None:
-                who = f"{peer.name} {peer.version}"
-                yield _judged(
-                    robot, function, who, states, lambda: peer.evaluate(function, states), ENGINE_TOLERANCE
-                )
+                run = partial(peer.evaluate, function, states)
+                yield _judged(robot, function, f"{peer.name} {peer.version}", states, run, ENGINE_TOLERANCE)
 
 
 def count(robot: Robot, peers: Sequence[Peer] = ()) -> int:
@@ -72,11 +65,16 @@ def count(robot: Robot, peers: Sequence[Peer] = ()) -> int:
     return ours + sum(peer.call(function) is not None for function in FUNCTIONS for peer in peers)
 
 
-def _runner(robot: Robot, function: str, algorithm: str, given: list[np.ndarray]) -> Callable[[], np.ndarray]:
-    options = {"friction": False} if function in ("inverse_dynamics", "forward_dynamics") else {}
-    if len(robot.algorithms(function)) > 1:
+def evaluate(
+    robot: Robot, function: str, states: Mapping[str, np.ndarray], algorithm: str | None = None
+) -> np.ndarray:
+    """A function of the robot without friction; None is the default algorithm."""
+    options: dict[str, Any] = (
+        {"friction": False} if function in ("inverse_dynamics", "forward_dynamics") else {}
+    )
+    if algorithm is not None and len(robot.algorithms(function)) > 1:
         options["algorithm"] = algorithm
-    return lambda: getattr(robot, function)(*given, **options)
+    return getattr(robot, function)(*(states[name] for name in INPUTS[function]), **options)
 
 
 def _judged(robot: Robot, function: str, who: str, states, run, tolerance: float) -> Finding:
@@ -96,7 +94,7 @@ def difference(robot: Robot, function: str, states: Mapping[str, np.ndarray], re
         M = robot.mass_matrix(q)
         off = _norms(M @ result - np.eye(robot.dof), 2)
         return _worst(off / (_norms(M, 2) * _norms(result, 2)))
-    wanted = getattr(robot, function)(*(states[name] for name in INPUTS[function]), **_plain(function))
+    wanted = evaluate(robot, function, states)
     scale = np.abs(wanted).max()
     return _worst(np.abs(result - wanted) / (scale if scale > 0 else 1.0))
 
@@ -107,10 +105,6 @@ def residual(robot: Robot, q, qd, tau, qdd, *, friction: bool) -> float:
     bias = robot.inverse_dynamics(q, qd, np.zeros_like(qdd), friction=friction)
     scale = _norms(tau, 1) + _norms(bias, 1) + _norms(robot.mass_matrix(q), 2) * _norms(qdd, 1)
     return _worst(_norms(off, 1) / np.where(scale > 0, scale, 1.0))
-
-
-def _plain(function: str) -> dict[str, bool]:
-    return {"friction": False} if function == "inverse_dynamics" else {}
 
 
 def _norms(values: np.ndarray, axes: int) -> np.ndarray:

@@ -16,7 +16,7 @@ import click
 
 from linkwise.errors import LinkwiseError
 
-# Listed here, so that ``linkwise --help`` does not import them. Module: linkwise.cli.NAME; the command in it: ``command``.
+# Listed here, so that ``linkwise --help`` does not import them: linkwise.cli.NAME has the command as ``command``.
 COMMANDS = {
     "demo": "The PUMA 560 experiment of 1990, end to end.",
     "robots": "The bundled robots.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from linkwise.cli.published import published
@@ -68,7 +69,7 @@ def count(
 ) -> Operations | None:
     """The operations of one algorithm; None if the robot is too large for one straight program.
 
-    ``regroup``: with inertial parameters regrouped into base parameters where that keeps the results, as a call does it.
+    ``regroup``: with inertial parameters regrouped into base parameters where that keeps the results, as calls do it.
     """
     from linkwise.functions import Setting
     from linkwise.kernels import is_straight, kernel
@@ -132,6 +133,6 @@ def axes_of(robot: Robot) -> str | None:
     for joint in robot.joints:
         placed[joint.child] = placed[joint.parent] @ joint.origin
     directions = [placed[joint.child].rotation @ joint.axis for joint in joints]
-    cosines = [abs(float(a @ b)) for a, b in zip(directions, directions[1:], strict=False)]
+    cosines = [abs(float(a @ b)) for a, b in pairwise(directions)]
     plain = all(cosine < 1e-9 or cosine > 1 - 1e-9 for cosine in cosines)
     return "perpendicular" if plain else "general"

@@ -53,15 +53,7 @@ def command(out: str, as_json: bool) -> None:
             counted.append(row)
             advance()
     table = folder / "torques.csv"
-    motion = done.motion
-    columns.write(
-        str(table),
-        {"t": motion.t}
-        | columns.named("q", motion.q)
-        | columns.named("qd", motion.qd)
-        | columns.named("qdd", motion.qdd)
-        | columns.named("tau", done.tau),
-    )
+    columns.write(str(table), done.motion.columns() | columns.named("tau", done.tau))
     plot = _plot(done, folder / "torques.png")
     if as_json:
         say_json(_facts(done, counted, table, plot))

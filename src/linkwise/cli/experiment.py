@@ -30,7 +30,7 @@ RATES_OF_1990 = {
 
 @dataclass(frozen=True)
 class Judged:
-    """How one algorithm did: ``error`` is relative to the largest value, ``residual`` that of the equation of motion."""
+    """How one algorithm did: ``error`` relative to the largest value, ``residual`` that of the equation of motion."""
 
     function: str
     algorithm: str

@@ -75,12 +75,7 @@ def command(
     tau = loaded.inverse_dynamics(
         motion.q, motion.qd, motion.qdd, algorithm=algorithm, friction=not no_friction
     )
-    table = {} if motion.t is None else {"t": motion.t}
-    if states:
-        table |= (
-            columns.named("q", motion.q) | columns.named("qd", motion.qd) | columns.named("qdd", motion.qdd)
-        )
-    table |= columns.named("tau", tau)
+    table = motion.columns(states=states) | columns.named("tau", tau)
     if out is not None:
         columns.write(out, table)
     if as_json:

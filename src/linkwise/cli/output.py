@@ -1,4 +1,4 @@
-"""What a person sees, and what a program reads: tables in colour on a terminal, plain text in a pipe, JSON on request."""
+"""What a person sees and a program reads: tables in colour on a terminal, plain text in a pipe, JSON on request."""
 
 from __future__ import annotations
 

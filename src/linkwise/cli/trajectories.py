@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from linkwise.cli.columns import named
 
 
 @dataclass(frozen=True)
@@ -17,8 +19,15 @@ class Motion:
     qd: np.ndarray
     qdd: np.ndarray
 
+    def columns(self, *, states: bool = True) -> dict[str, np.ndarray]:
+        """t, if it is known, and with ``states`` q1 …, qd1 …, qdd1 …, as the columns of a table."""
+        table = {} if self.t is None else {"t": self.t}
+        if states:
+            table |= named("q", self.q) | named("qd", self.qd) | named("qdd", self.qdd)
+        return table
 
-def quintic(start: Sequence[float], end: Sequence[float], duration: float, points: int) -> Motion:
+
+def quintic(start: ArrayLike, end: ArrayLike, duration: float, points: int) -> Motion:
     """From ``start`` to ``end`` in ``duration`` [s], at rest and without acceleration at both ends."""
     if not duration > 0:
         raise ValueError(f"duration: expected a positive time in seconds, got {duration:g}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwise.compiler import arrays, host, threads
 from linkwise.compiler.native import Native, NativeProgram
-from linkwise.errors import UnknownNameError
+from linkwise.errors import LinkwiseError, UnknownNameError
 
 if TYPE_CHECKING:
     from linkwise.compiler.operations import Operations
@@ -157,7 +157,7 @@ class Kernel:
 
     def explain(self, output: str | None = None, index: int | None = None) -> Explanation:
         """Which inputs an output (or one of its elements, row by row) depends on, and what it costs alone."""
-        return self.program().explain(output or self.outputs[0][0], index)
+        return self._straight_program().explain(output or self.outputs[0][0], index)
 
     def jacobian(self, by: str) -> Kernel:
         """Another kernel: the derivative of every output by one input, of shape (output..., size of the
@@ -171,21 +171,32 @@ class Kernel:
         ``source``."""
         from linkwise.compiler.emit import source
 
-        return source(self.program(), target, **options)
+        return source(self._straight_program(), target, **options)
 
     def sympy(self, **options: Any) -> Any:
         """The output as a SymPy expression or Matrix (a dictionary of them where there are several
         outputs)."""
         from linkwise.compiler.emit.formulas import to_sympy
 
-        found = to_sympy(self.program(), **options)
+        found = to_sympy(self._straight_program(), **options)
         return next(iter(found.values())) if len(found) == 1 else found
 
     def latex(self, **options: Any) -> str:
         """The outputs as aligned LaTeX equations, with sines and cosines written as in papers."""
         from linkwise.compiler.emit.formulas import to_latex
 
-        return to_latex(self.program(), **options)
+        return to_latex(self._straight_program(), **options)
+
+    def _straight_program(self) -> Program:
+        """The program as one list of operations, which is what source code and formulas are made from."""
+        from linkwise.compiler.sweeps import SweptProgram
+
+        program = self.program()
+        if isinstance(program, SweptProgram):
+            raise LinkwiseError(
+                f"{self.name} has too many links to be written out: it is compiled as loops over its links"
+            )
+        return program
 
     def __repr__(self) -> str:
         ins = ", ".join(f"{name} ({size})" for name, size in self.inputs)

@@ -1,11 +1,12 @@
 """MuJoCo: inverse dynamics by ``mj_inverse``, forward by ``mj_forward``, the mass matrix by ``mj_fullM``.
 
-Contacts, limits, actuators, friction loss, springs and damping are switched off. Files that name meshes which are not there are read
-without their geoms; inertias that are stated in the file stay.
+Contacts, limits, actuators, friction loss, springs and damping are switched off. Files that name meshes which are not
+there are read without their geoms; inertias that are stated in the file stay.
 """
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,7 @@ from linkwise.bench.subject import Subject
 
 def make(subject: Subject) -> Peer:
     """MuJoCo with this robot."""
-    import mujoco
+    mujoco: Any = importlib.import_module("mujoco")
 
     path = subject.mjcf or subject.urdf
     if path is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -24,7 +25,7 @@ PARALLEL = {"inverse_dynamics": "rneaInParallel", "forward_dynamics": "abaInPara
 
 def make(subject: Subject) -> Peer:
     """Pinocchio with this robot."""
-    import pinocchio
+    pinocchio: Any = importlib.import_module("pinocchio")
 
     if subject.urdf is None:
         raise Refusal(subject.refusal)

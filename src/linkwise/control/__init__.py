@@ -1,0 +1,33 @@
+"""Controllers, written over abstract scalars: they run on numbers, compile to kernels, and fuse into simulations."""
+
+from linkwise.control.controller import Controller, Reference
+from linkwise.control.feed_forward import FeedForward
+from linkwise.control.gains import Gains
+from linkwise.control.gravity_pd import GravityPD
+from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
+from linkwise.control.passive import ConstantTorque, Passive
+
+CONTROLLERS = {
+    "point_to_point": PointToPoint,
+    "tracking": Tracking,
+    "integral_tracking": IntegralTracking,
+    "computed_torque": ComputedTorque,
+    "gravity_pd": GravityPD,
+    "feed_forward": FeedForward,
+    "passive": Passive,
+}
+
+__all__ = [
+    "CONTROLLERS",
+    "ComputedTorque",
+    "ConstantTorque",
+    "Controller",
+    "FeedForward",
+    "Gains",
+    "GravityPD",
+    "IntegralTracking",
+    "Passive",
+    "PointToPoint",
+    "Reference",
+    "Tracking",
+]

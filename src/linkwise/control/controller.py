@@ -1,0 +1,123 @@
+"""What every controller is: a pure function of scalars.
+
+It sees the measured state, the reference, its own memory and its gains, and gives torques and the memory for the next
+sample. Scalars may be numbers, arrays or symbols, so the same lines run in Python, become a kernel or C, and fuse with
+friction, dynamics and integrator into one loop (see ``linkwise.simulate``). e = q − q_d throughout.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.compiler.kernel import Kernel
+from linkwise.functions import mechanism_of
+from linkwise.model.mechanism import Mechanism
+from linkwise.robot import Robot
+from linkwise.scalar import Scalar, where
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Where the joints should be: q_d, q̇_d, q̈_d, n scalars each."""
+
+    q: Sequence[Scalar]
+    qd: Sequence[Scalar]
+    qdd: Sequence[Scalar]
+
+
+class Controller(ABC):
+    """A control law for one robot model, which may differ from the robot it controls.
+
+    ``torque_limits`` [N·m or N], one number or (n,), saturate the output; None: the model's effort limits where it has
+    some, ``False``: none.
+    """
+
+    memory_size: int = 0
+    """Scalars that the controller keeps from sample to sample, zero at the start."""
+
+    def __init__(self, robot: Robot, gains: Mapping[str, np.ndarray], torque_limits=None):
+        self.robot = robot
+        self.gains = dict(gains)
+        efforts = np.array([joint.limits.effort for joint in robot.moving_joints])
+        if torque_limits is False:
+            self.torque_limits = np.full(robot.dof, np.inf)
+        else:
+            chosen = efforts if torque_limits is None else np.asarray(torque_limits, dtype=float)
+            self.torque_limits = np.array(np.broadcast_to(chosen, (robot.dof,)))
+        if not (self.torque_limits > 0).all():
+            raise ValueError(f"torque_limits: expected positive numbers, got {self.torque_limits}")
+
+    @abstractmethod
+    def control(
+        self,
+        links: Mechanism,
+        gains: Mapping[str, Sequence[Scalar]],
+        q: Sequence[Scalar],
+        qd: Sequence[Scalar],
+        reference: Reference,
+        memory: Sequence[Scalar],
+        period: Scalar,
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """(torques, next memory); ``links`` are those of the controller's model, ``period`` [s] is the sample period."""
+
+    def options(self) -> tuple:
+        """What besides model, gains and limits decides what ``control`` computes."""
+        return ()
+
+    # -- shared -----------------------------------------------------------------------------------------------------
+
+    def links(self) -> Mechanism:
+        """The model prepared for torques."""
+        return mechanism_of(self.robot, base_parameters=True)
+
+    def saturated(self, tau: Sequence[Scalar]) -> list[Scalar]:
+        """The torques within the limits; NaN stays NaN."""
+        return [
+            t if np.isinf(limit) else where(t > limit, float(limit), where(t < -limit, -float(limit), t))
+            for t, limit in zip(tau, self.torque_limits, strict=True)
+        ]
+
+    def key(self) -> bytes:
+        """Stands for everything that ``control`` computes, the values of the gains apart."""
+        parts = (type(self).__qualname__, self.robot.content(), self.torque_limits.tobytes(), self.options())
+        return hashlib.sha256(repr(parts).encode()).digest()
+
+    def kernel(self, period: float) -> Kernel:
+        """The controller alone as a kernel: (q, qd, q_d, qd_d, qdd_d, memory) -> (tau, next_memory), gains as constants.
+
+        Its C source is what a digital controller with this sample period [s] runs.
+        """
+        n, m = self.robot.dof, self.memory_size
+        sizes = {"q": n, "qd": n, "q_d": n, "qd_d": n, "qdd_d": n, "memory": m}
+        shapes = {"tau": (n,), "next_memory": (m,)}
+        if not m:
+            del sizes["memory"], shapes["next_memory"]
+        gains = {name: [float(g) for g in values] for name, values in self.gains.items()}
+
+        def law(q, qd, q_d, qd_d, qdd_d, memory=()) -> dict[str, Any]:
+            tau, following = self.control(self.links(), gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period)
+            return {"tau": tau, "next_memory": following} if m else {"tau": tau}
+
+        def build(dtype: str):
+            from linkwise.compiler.program import trace
+
+            return trace(law, sizes, shapes, name=type(self).__name__.lower(), dtype=dtype)  # type: ignore[arg-type]
+
+        identity = self.key() + repr((period, sorted((k, v.tobytes()) for k, v in self.gains.items()))).encode()
+        return Kernel(type(self).__name__.lower(), sizes.items(), shapes.items(), "float64", build, identity)
+
+    def __repr__(self) -> str:
+        gains = ", ".join(f"{name}={np.array2string(values, precision=4)}" for name, values in self.gains.items())
+        return f"<{type(self).__name__} of {self.robot.name}: {gains}>"
+
+
+def errors(q: Sequence[Scalar], qd: Sequence[Scalar], reference: Reference) -> tuple[list[Scalar], list[Scalar]]:
+    """(e, ė) with e = q − q_d."""
+    e = [a - b for a, b in zip(q, reference.q, strict=True)]
+    return e, [a - b for a, b in zip(qd, reference.qd, strict=True)]

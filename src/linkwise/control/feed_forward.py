@@ -1,0 +1,33 @@
+"""Torques from the model and the plan alone: open loop, as in Izaguirre's experiments (1992, section 7.2)."""
+
+from __future__ import annotations
+
+from linkwise.algorithms import compound_link, joint_terms, newton_euler
+from linkwise.control.controller import Controller
+from linkwise.robot import Robot
+from linkwise.spatial import zero_vector
+
+
+class FeedForward(Controller):
+    """τ = inverse dynamics of the reference, friction included.
+
+    ``gravity="planned"`` takes gravity where the arm should be (nothing is fed back), ``"online"`` where it is: "an
+    elementary form of feedback" that keeps gravity from building up errors in slow motions.
+    """
+
+    def __init__(self, robot: Robot, *, gravity: str = "planned", torque_limits=None):
+        if gravity not in ("planned", "online"):
+            raise ValueError(f"gravity: expected 'planned' or 'online', got {gravity!r}")
+        super().__init__(robot, {}, torque_limits)
+        self.gravity = gravity
+
+    def options(self) -> tuple:
+        return (self.gravity,)
+
+    def control(self, links, gains, q, qd, reference, memory, period):
+        moving = newton_euler.inverse_dynamics(links, reference.q, reference.qd, reference.qdd, gravity=zero_vector())
+        rotors = joint_terms.rotor_torques(links, reference.qdd)
+        friction = joint_terms.friction(links, reference.qd)
+        weight = compound_link.gravity_torques(links, q if self.gravity == "online" else reference.q)
+        tau = [sum(parts[1:], start=parts[0]) for parts in zip(moving, rotors, friction, weight, strict=True)]
+        return self.saturated(tau), []

@@ -1,0 +1,47 @@
+"""Feedback gains from what they mean: a natural frequency and a damping."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Proportional [1/s²], derivative [1/s] and integral [1/s³] gains, one number for all joints or (n,) each."""
+
+    kp: float | np.ndarray
+    kd: float | np.ndarray
+    ki: float | np.ndarray = 0.0
+
+    @classmethod
+    def from_frequency(cls, frequency, damping=1.0, *, integral: bool = False) -> Gains:
+        """Gains for errors that decay like ë + 2ζω ė + ω² e = 0, with ω = ``frequency`` [rad/s] and ζ = ``damping``.
+
+        ``integral``: a third pole at −ω beside that pair, (s + ω)(s² + 2ζωs + ω²), for a controller with integral action.
+        """
+        w, z = np.asarray(frequency, dtype=float), np.asarray(damping, dtype=float)
+        if not ((w > 0) & np.isfinite(w)).all() or not ((z > 0) & np.isfinite(z)).all():
+            raise ValueError(f"frequency and damping: expected positive numbers, got {frequency!r} and {damping!r}")
+        if integral:
+            return cls((1 + 2 * z) * w**2, (1 + 2 * z) * w, w**3)
+        return cls(w**2, 2 * z * w)
+
+    def stable(self) -> bool:
+        """Whether s³ + kd s² + kp s + ki (without integral action s² + kd s + kp) has its roots left of the axis."""
+        kp, kd, ki = (np.asarray(k, dtype=float) for k in (self.kp, self.kd, self.ki))
+        return bool(((kp > 0) & (kd > 0) & (ki >= 0) & (kd * kp > ki)).all())
+
+    def vectors(self, dof: int) -> dict[str, np.ndarray]:
+        """The gains by name, each (n,)."""
+        found = {}
+        for name in ("kp", "kd", "ki"):
+            value = np.asarray(getattr(self, name), dtype=float)
+            if value.shape not in ((), (dof,)):
+                raise ValueError(f"{name}: expected one number or {dof}, got shape {value.shape}")
+            if not all(math.isfinite(v) for v in value.ravel()):
+                raise ValueError(f"{name}: expected finite numbers, got {value}")
+            found[name] = np.array(np.broadcast_to(value, (dof,)))
+        return found

@@ -1,0 +1,25 @@
+"""PD control with gravity compensation."""
+
+from __future__ import annotations
+
+from linkwise.algorithms import compound_link
+from linkwise.control.controller import Controller, errors
+from linkwise.control.gains import Gains
+from linkwise.robot import Robot
+
+
+class GravityPD(Controller):
+    """τ = g(q) − K_p e − K_d ė, with K_p [N·m/rad] and K_d [N·m·s/rad] as torques, not accelerations.
+
+    M. Takegaki, S. Arimoto, 1981: brings any arm to rest at a fixed reference, whatever its inertias.
+    """
+
+    def __init__(self, robot: Robot, gains: Gains, *, torque_limits=None):
+        vectors = gains.vectors(robot.dof)
+        super().__init__(robot, {"kp": vectors["kp"], "kd": vectors["kd"]}, torque_limits)
+
+    def control(self, links, gains, q, qd, reference, memory, period):
+        e, ed = errors(q, qd, reference)
+        gravity = compound_link.gravity_torques(links, q)
+        tau = [g - kp * x - kd * y for g, kp, x, kd, y in zip(gravity, gains["kp"], e, gains["kd"], ed, strict=True)]
+        return self.saturated(tau), []

@@ -1,0 +1,104 @@
+"""Controllers by inverse dynamics: τ = M(q)·v + c(q, q̇) + g(q), so that the closed loop is q̈ = v.
+
+A. Valera et al., 2003, (29) and Table 4: what v is makes the controller. In the table the velocity term of the tracking
+controllers is printed K_d·q̇; it must be K_d·ė, or a moving reference is braked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from linkwise.algorithms import joint_terms, newton_euler
+from linkwise.control.controller import Controller, Reference, errors
+from linkwise.control.gains import Gains
+from linkwise.model.mechanism import Mechanism
+from linkwise.robot import Robot
+from linkwise.scalar import Scalar, where
+
+
+def torques_for(links: Mechanism, q, qd, v) -> list[Scalar]:
+    """(29): the torques that give the accelerations v, without friction."""
+    tau = newton_euler.inverse_dynamics(links, q, qd, v)
+    return [a + b for a, b in zip(tau, joint_terms.rotor_torques(links, v), strict=True)]
+
+
+class PointToPoint(Controller):
+    """v = −K_d q̇ − K_p e: to a point, whatever the reference's velocity."""
+
+    def __init__(self, robot: Robot, gains: Gains, *, torque_limits=None):
+        vectors = gains.vectors(robot.dof)
+        super().__init__(robot, {"kp": vectors["kp"], "kd": vectors["kd"]}, torque_limits)
+
+    def control(self, links, gains, q, qd, reference, memory, period):
+        e, _ = errors(q, qd, reference)
+        v = [-(kd * speed) - kp * error for kp, kd, speed, error in zip(gains["kp"], gains["kd"], qd, e, strict=True)]
+        return self.saturated(torques_for(links, q, qd, v)), []
+
+
+class Tracking(Controller):
+    """v = q̈_d − K_d ė − K_p e: along a trajectory."""
+
+    def __init__(self, robot: Robot, gains: Gains, *, torque_limits=None):
+        vectors = gains.vectors(robot.dof)
+        super().__init__(robot, {"kp": vectors["kp"], "kd": vectors["kd"]}, torque_limits)
+
+    def control(self, links, gains, q, qd, reference, memory, period):
+        v = tracking_acceleration(gains, q, qd, reference)
+        return self.saturated(torques_for(links, q, qd, v)), []
+
+
+class ComputedTorque(Tracking):
+    """Tracking, with the model's friction compensated: viscous at the measured speed, Coulomb at the reference's.
+
+    The sign of a measured speed near zero is noise; the reference's is not.
+    """
+
+    def control(self, links, gains, q, qd, reference, memory, period):
+        v = tracking_acceleration(gains, q, qd, reference)
+        tau = torques_for(links, q, qd, v)
+        tau = [a + b for a, b in zip(tau, compensation(links, qd, reference.qd), strict=True)]
+        return self.saturated(tau), []
+
+
+class IntegralTracking(Controller):
+    """v = q̈_d − K_d ė − K_p e − K_i ∫e: the integral removes what a wrong model or stiction leaves of the error.
+
+    Anti-windup: while a joint's torque is saturated, its integral does not grow in the direction that saturates it
+    more.
+    """
+
+    def __init__(self, robot: Robot, gains: Gains, *, torque_limits=None):
+        vectors = gains.vectors(robot.dof)
+        if not gains.stable():
+            raise ValueError("gains: an integral this strong is unstable; K_d·K_p must exceed K_i in every joint")
+        super().__init__(robot, vectors, torque_limits)
+        self.memory_size = robot.dof
+
+    def control(self, links, gains, q, qd, reference, memory, period):
+        e, _ = errors(q, qd, reference)
+        v = tracking_acceleration(gains, q, qd, reference)
+        v = [a - ki * integral for a, ki, integral in zip(v, gains["ki"], memory, strict=True)]
+        wanted = torques_for(links, q, qd, v)
+        tau = self.saturated(wanted)
+        following = [
+            where((want - given) * error < 0.0, integral, integral + period * error)
+            for want, given, error, integral in zip(wanted, tau, e, memory, strict=True)
+        ]
+        return tau, following
+
+
+def tracking_acceleration(
+    gains: Mapping[str, Sequence[Scalar]], q: Sequence[Scalar], qd: Sequence[Scalar], reference: Reference
+) -> list[Scalar]:
+    """q̈_d − K_d ė − K_p e."""
+    e, ed = errors(q, qd, reference)
+    return [a - kd * y - kp * x for a, kd, y, kp, x in zip(reference.qdd, gains["kd"], ed, gains["kp"], e, strict=True)]
+
+
+def compensation(links: Mechanism, measured: Sequence[Scalar], planned: Sequence[Scalar]) -> list[Scalar]:
+    """The friction of the model: viscous at the measured speeds, Coulomb at the planned ones."""
+    total = joint_terms.friction(links, planned)
+    return [
+        t + link.viscous_friction * (real - plan)
+        for link, t, real, plan in zip(links, total, measured, planned, strict=True)
+    ]

@@ -1,0 +1,29 @@
+"""No control: zero or constant torques, to look at the arm alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.control.controller import Controller
+from linkwise.robot import Robot
+
+
+class Passive(Controller):
+    """τ = 0."""
+
+    def __init__(self, robot: Robot):
+        super().__init__(robot, {}, torque_limits=False)
+
+    def control(self, links, gains, q, qd, reference, memory, period):
+        return [0.0] * len(links), []
+
+
+class ConstantTorque(Controller):
+    """τ = torque [N·m or N], one number or (n,)."""
+
+    def __init__(self, robot: Robot, torque):
+        values = np.array(np.broadcast_to(np.asarray(torque, dtype=float), (robot.dof,)))
+        super().__init__(robot, {"torque": values}, torque_limits=False)
+
+    def control(self, links, gains, q, qd, reference, memory, period):
+        return list(gains["torque"]), []
