@@ -218,6 +218,36 @@ def test_the_fallback_may_raise_anything(kernel):
     assert same_bits(fast(*[np.ones(4)] * 3), kernel(*[np.ones(4)] * 3))
 
 
+def two_outputs(dtype: str):
+    """A number and an array."""
+    return trace(lambda q: (q[0] * q[1], [q[2], q[0] - q[2]]), {"q": 3}, {"e": (), "d": (2,)}, dtype=dtype)
+
+
+@pytest.mark.parametrize("make", [lambda dtype: sweep(4, dtype), loop, two_outputs])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_nan_can_be_left_to_the_fallback(make, dtype):
+    kernel = kernel_of(make)
+    fallback = Fallback(kernel)
+    fast = fast_callable(kernel, fallback, "f", "", nan_to_fallback=True)
+    inputs = [np.abs(a).astype(dtype) + dtype(0.1) for a in samples(kernel.program(), 21)]
+    single = [np.array(a[3]) for a in inputs]
+    for _ in range(2):
+        fallback.calls.clear()
+        fast(*inputs)
+        fast(*single)
+    assert not fallback.calls
+    for state in range(21):
+        for k in range(len(inputs)):
+            spoiled = [a.copy() for a in inputs]
+            spoiled[k][state, -1] = np.nan
+            for batch in (spoiled, [np.array(a[state]) for a in spoiled]):
+                fallback.calls.clear()
+                found, wanted = fast(*batch), kernel(*batch)
+                assert len(fallback.calls) == 1
+                for f, w in zip(found, wanted, strict=True):
+                    assert same_bits(np.asarray(f), np.asarray(w))
+
+
 def test_references_are_balanced(kernel, states):
     fast = fast_callable(kernel, kernel, "sweep", "")
     args = one(states)

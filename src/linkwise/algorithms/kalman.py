@@ -8,6 +8,7 @@ D = H P Hᵀ + I_a. Biases are those of (3.31)–(3.33), which need no linear ve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 

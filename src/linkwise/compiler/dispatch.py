@@ -48,6 +48,7 @@ class Table(ctypes.Structure):
         ("unlock", ctypes.c_void_p),
         ("lock", ctypes.c_void_p),
         ("batch_run", ctypes.c_void_p),  # the code for batches, once it is there,
+        ("nan_is_for_others", ctypes.c_int64),
         ("batch_limit", ctypes.c_int64),  # and up to how many states it may take; the others want threads
     )
     kept: tuple
@@ -65,21 +66,28 @@ class _Method(ctypes.Structure):
 
 
 def fast_callable(
-    kernel: Kernel, fallback: Callable[..., Any], name: str, doc: str, signature: str | None = None
+    kernel: Kernel,
+    fallback: Callable[..., Any],
+    name: str,
+    doc: str,
+    signature: str | None = None,
+    *,
+    nan_to_fallback: bool = False,
 ) -> Callable[..., Any]:
     """A function that computes single states and plain batches with next to no overhead.
 
     All other calls go to ``fallback``, with exactly their arguments. It must give what the kernel gives; what
     the first batch and the first float32 call compile there is used directly from then on. ``signature`` is
-    what ``help`` shows, such as ``(q, qd, *, out=None)``.
+    what ``help`` shows, such as ``(q, qd, *, out=None)``. With ``nan_to_fallback`` a call whose results have a
+    NaN is repeated by the fallback, which may find out why.
     """
     if signature is not None:
         doc = f"{name}{signature}\n--\n\n{doc}"
-    return _wrap(kernel, kernel.dtype, fallback, name, doc)
+    return _wrap(kernel, kernel.dtype, fallback, name, doc, nan_to_fallback)
 
 
 def _wrap(
-    kernel: Kernel, dtype: str, fallback: Callable[..., Any], name: str, doc: str
+    kernel: Kernel, dtype: str, fallback: Callable[..., Any], name: str, doc: str, nan_to_fallback: bool
 ) -> Callable[..., Any]:
     code = kernel.native(dtype, 1).code
     if not SUPPORTED or "call" not in code.functions:
@@ -91,10 +99,11 @@ def _wrap(
         result = fallback(*args, **options)
         _connect_batches(table, kernel, dtype)
         if dtype == "float64" and args and all(type(a) is np.ndarray and a.dtype == np.float32 for a in args):
-            table.fallback = _wrap(kernel, "float32", fallback, name, doc)
+            table.fallback = _wrap(kernel, "float32", fallback, name, doc, nan_to_fallback)
         return result
 
     table.fallback = learn
+    table.nan_is_for_others = nan_to_fallback
     method = _Method(name.encode(), code.functions["call"], _METH_FASTCALL | _METH_KEYWORDS, doc.encode())
     table.kept = (code, method)  # a builtin function releases its self last, after its definition
     _connect_batches(table, kernel, dtype)

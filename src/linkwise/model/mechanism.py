@@ -11,7 +11,7 @@ The frames of a file are chosen for people. Here each link gets a frame in which
 * the base frame is aligned with the first joint.
 
 Nothing of this is seen outside: poses, Jacobians, wrenches and parameters are given in the frames of the file.
-Angles within 2.5e-10 rad of a multiple of a right angle are taken as that multiple: 1.570796327 in a file means π/2.
+Angles within 8e-12 rad of a multiple of a right angle are taken as that multiple: 1.57079632679 in a file means π/2.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from linkwise.model.transform import Transform, cosine, sine
 from linkwise.scalar import Scalar, cos, sin
 from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector
 
-RIGHT_ANGLE_TOLERANCE = 2.5e-10  # [rad]; files that mean π/2 write at least nine decimals
+RIGHT_ANGLE_TOLERANCE = 8e-12  # [rad]; files that mean π/2 write at least eleven decimals
 PARALLEL_TOLERANCE = RIGHT_ANGLE_TOLERANCE  # sine of the angle under which two axes count as parallel
 SLIDE_SINE = 0.1  # sine of the twist under which an origin would slide too far (and lose digits) to meet the common normal
 ROUND_OFF = 1e-14  # relative: what the change of frame leaves of a zero

@@ -44,7 +44,8 @@ class Interface:
 
 def wrapper(interface: Interface, batch_width: int) -> str:
     """The functions for a module that has ``run`` for single states; the batch's ``run`` is in the table."""
-    text = _Single(interface).text()
+    lanes = Lanes(1, interface.dtype)
+    text = _HAS_NAN.format(scalar=lanes.scalar, bytes=lanes.bytes) + _Single(interface).text()
     if interface.inputs and interface.scratch_bytes(batch_width) <= STACK_LIMIT:
         return text + _Batch(interface, batch_width).text()
     return text + (_NO_BATCH + _OTHER).format(arguments=_ARGUMENTS, **_offsets())
@@ -76,6 +77,43 @@ entry:
 """
 
 
+_HAS_NAN = """
+define internal i1 @has_nan(ptr %data, i64 %count) nounwind {{
+entry:
+  br label %eights
+eights:
+  %k = phi i64 [ 0, %entry ], [ %k8, %eight ]
+  %seen = phi <8 x i1> [ zeroinitializer, %entry ], [ %seen8, %eight ]
+  %k8 = add i64 %k, 8
+  %fits = icmp sle i64 %k8, %count
+  br i1 %fits, label %eight, label %ones
+eight:
+  %at8 = getelementptr {scalar}, ptr %data, i64 %k
+  %x8 = load <8 x {scalar}>, ptr %at8, align {bytes}
+  %nan8 = fcmp uno <8 x {scalar}> %x8, %x8
+  %seen8 = or <8 x i1> %seen, %nan8
+  br label %eights
+ones:
+  %j = phi i64 [ %k, %eights ], [ %j1, %one ]
+  %found = phi i1 [ false, %eights ], [ %found1, %one ]
+  %more = icmp slt i64 %j, %count
+  br i1 %more, label %one, label %done
+one:
+  %at1 = getelementptr {scalar}, ptr %data, i64 %j
+  %x1 = load {scalar}, ptr %at1
+  %nan1 = fcmp uno {scalar} %x1, %x1
+  %found1 = or i1 %found, %nan1
+  %j1 = add i64 %j, 1
+  br label %ones
+done:
+  %bits = bitcast <8 x i1> %seen to i8
+  %any = icmp ne i8 %bits, 0
+  %all = or i1 %any, %found
+  ret i1 %all
+}}
+"""
+
+
 def _offsets() -> dict[str, int]:
     fields = {name: getattr(Table, name).offset for name in (field[0] for field in Table._fields_)}
     return {**fields, "address": CTYPES_ADDRESS}
@@ -89,7 +127,10 @@ class _Wrapper:
         self.lanes = Lanes(1, interface.dtype)
         self.writer = Writer()
         self.data: list[str] = []  # addresses of the inputs
+        self.sizes = [math.prod(shape) for shape in interface.outputs]
         self.several = len(interface.outputs) != 1
+        self.tuple: str | None = None
+        self.result: str | None = None
         self._labels = 0
 
     def start(self) -> None:
@@ -180,6 +221,24 @@ class _Wrapper:
             place = self.writer.value(f"getelementptr i64, ptr %arguments, i64 {k}")
             self.writer.effect(f"store {word}, ptr {place}")
 
+    def refuse_nan(self, targets: Sequence[str], counts: Sequence[str]) -> None:
+        """If the table says so, leave a call whose results have a NaN to others, who may know why."""
+        writer = self.writer
+        check = writer.value(f"icmp ne i64 {self.field('nan_is_for_others', 'i64')}, 0")
+        writer.effect(f"br i1 {check}, label %look, label %fine")
+        writer.start_block("look")
+        found = "false"
+        for target, count in zip(targets, counts, strict=True):
+            one = writer.value(f"call i1 @has_nan(ptr {target}, i64 {count})")
+            found = writer.value(f"or i1 {found}, {one}")
+        writer.effect(f"br i1 {found}, label %spoiled, label %fine")
+        writer.start_block("spoiled")
+        made = self.tuple if self.several else self.result
+        if made is not None:
+            self.call("release", "void", f"ptr {made}")
+        writer.effect("br label %other")
+        writer.start_block("fine")
+
     def finish(self) -> None:
         """Return the results; an error leaves nothing behind."""
         writer = self.writer
@@ -213,6 +272,7 @@ class _Single(_Wrapper):
         targets = self.results(shapes, [len(shape) for shape in interface.outputs])
         self.store_arguments([f"ptr {p}" for p in (*targets, *self.data)] + ["i64 0"] * len(interface.inputs))
         writer.effect("call void @run(i64 0, i64 1, ptr %arguments, ptr null)")
+        self.refuse_nan(targets, [str(size) for size in self.sizes])
         for k, shape in enumerate(interface.outputs):
             if not shape:
                 self.keep(k, self.call("new_scalar", "ptr", f"ptr %scalar{k}, ptr {self.dtype}, ptr null"))
@@ -282,6 +342,7 @@ class _Batch(_Wrapper):
         thread = self.call("unlock", "ptr", "")
         self.call("batch_run", "void", f"i64 0, i64 {states}, ptr %arguments, ptr %scratch")
         self.call("lock", "void", f"ptr {thread}")
+        self.refuse_nan(targets, [writer.value(f"mul i64 {states}, {size}") for size in self.sizes])
         self.finish()
         body = "\n".join(writer.lines)
         other = _OTHER.format(**_offsets())
