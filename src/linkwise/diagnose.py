@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 def singular(model: Model, result: np.ndarray, given: Mapping[str, Any]) -> None:
     """Raise SingularError, naming the joint, if the result has a NaN that its inputs do not explain."""
+    if not isinstance(result, (np.ndarray, np.generic)):  # on a GPU: looking would wait for it
+        return
     if result.dtype == object or not np.isnan(result).any():  # (symbols are not numbers yet)
         return
     arrays = [np.asarray(value, dtype=float) for value in given.values()]

@@ -7,13 +7,15 @@ enough, loops over the links where it is not. What can be neither runs on the ar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linkwise import arrays
+from linkwise.algorithms.singularity import may_be_singular
+from linkwise.compiler.dispatch import fast_callable
 from linkwise.compiler.graph import Node
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.parametric import ParametricKernel
@@ -43,6 +45,16 @@ def evaluate(name: str, setting: Setting, algorithm: str | None, given: Mapping[
     return results if len(results) > 1 else results[0]
 
 
+def _elsewhere(kernel: Kernel, args: tuple, out: Any, threads: int | None) -> Any:
+    """A kernel called with arrays of other libraries."""
+    from linkwise import gpu
+
+    return gpu.call(kernel, args, out, threads=threads)
+
+
+Kernel.elsewhere = _elsewhere  # the compiler knows nobody above it
+
+
 def _is_traced(value: Any) -> bool:
     """Whether an argument holds symbols: the call is part of a function that is being traced."""
     if isinstance(value, np.ndarray):
@@ -68,6 +80,22 @@ def _traced(function: Function, setting: Setting, algorithm: str, given: Mapping
         )
     )
     return results if len(results) > 1 else results[0]
+
+
+def shortcut(name: str, setting: Setting, fallback: Callable[..., Any]) -> Callable[..., Any] | None:
+    """A callable that takes single states straight to machine code and everything else to ``fallback``.
+
+    None where there is none: for robots without a straight-line kernel, and where a result must be looked at because
+    the mass matrix may be singular.
+    """
+    function = function_named(name)
+    if setting.model.dof == 0 or not is_straight(function, setting):
+        return None
+    if name in ("forward_dynamics", "inverse_mass_matrix") and may_be_singular(setting.links()):
+        return None
+    found = kernel(function, replace(setting, base_parameters=function.regroups), function.default)
+    assert isinstance(found, Kernel)
+    return fast_callable(found, fallback, name, fallback.func.__doc__ or "")  # type: ignore[attr-defined]
 
 
 def compiles(function: Function, setting: Setting, algorithm: str) -> bool:

@@ -7,6 +7,7 @@ shape (..., n): leading batch axes broadcast together as in NumPy. float64, or f
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from linkwise.errors import ConvergenceError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.parametric import ParametricKernel
-from linkwise.kernels import evaluate
+from linkwise.kernels import evaluate, shortcut
 from linkwise.kernels import kernel as make_kernel
 from linkwise.model import Model
 from linkwise.model.model import suggest
@@ -119,15 +120,15 @@ class Robot(Model):
 
     def gravity_torques(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
         """Torques that hold the robot still against gravity, g(q) [N·m or N], shape (..., n)."""
-        return evaluate("gravity_torques", Setting(self), algorithm, {"q": q}, out, threads)
+        return self._plain("gravity_torques", algorithm, {"q": q}, out, threads)
 
     def velocity_torques(self, q, qd, *, out=None, threads=None) -> np.ndarray:
         """Coriolis and centrifugal torques c(q, q̇) [N·m or N], shape (..., n)."""
-        return evaluate("velocity_torques", Setting(self), None, {"q": q, "qd": qd}, out, threads)
+        return self._plain("velocity_torques", None, {"q": q, "qd": qd}, out, threads)
 
     def bias_torques(self, q, qd, *, out=None, threads=None) -> np.ndarray:
         """c(q, q̇) + g(q) [N·m or N], shape (..., n): torques at zero acceleration, without friction."""
-        return evaluate("bias_torques", Setting(self), None, {"q": q, "qd": qd}, out, threads)
+        return self._plain("bias_torques", None, {"q": q, "qd": qd}, out, threads)
 
     # -- matrices -------------------------------------------------------------------------------------------------
 
@@ -136,25 +137,25 @@ class Robot(Model):
 
         ``algorithm``: compound_link (default), covariance, newton_euler (n unit accelerations).
         """
-        return evaluate("mass_matrix", Setting(self), algorithm, {"q": q}, out, threads)
+        return self._plain("mass_matrix", algorithm, {"q": q}, out, threads)
 
     def inverse_mass_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
         """M(q)⁻¹, shape (..., n, n), symmetric. ``algorithm``: kalman (default), compound_link."""
-        result = evaluate("inverse_mass_matrix", Setting(self), algorithm, {"q": q}, out, threads)
+        result = self._plain("inverse_mass_matrix", algorithm, {"q": q}, out, threads)
         diagnose.singular(self, result, {"q": q})
         return result
 
     def coriolis_matrix(self, q, qd, *, out=None, threads=None) -> np.ndarray:
         """C(q, q̇) from Christoffel's symbols, shape (..., n, n): C q̇ = velocity torques and Ṁ − 2C is skew."""
-        return evaluate("coriolis_matrix", Setting(self), None, {"q": q, "qd": qd}, out, threads)
+        return self._plain("coriolis_matrix", None, {"q": q, "qd": qd}, out, threads)
 
     def christoffel(self, q, *, out=None, threads=None) -> np.ndarray:
         """D_ijk of Izaguirre's (1), shape (..., n, n, n), symmetric in j and k: c_i = Σ_jk D_ijk q̇_j q̇_k."""
-        return evaluate("christoffel", Setting(self), None, {"q": q}, out, threads)
+        return self._plain("christoffel", None, {"q": q}, out, threads)
 
     def regressor(self, q, qd, qdd, *, out=None, threads=None) -> np.ndarray:
         """Y with Y @ robot.parameters = τ, shape (..., n, parameters); columns as in ``parameter_labels``."""
-        return evaluate("regressor", Setting(self), None, {"q": q, "qd": qd, "qdd": qdd}, out, threads)
+        return self._plain("regressor", None, {"q": q, "qd": qd, "qdd": qdd}, out, threads)
 
     # -- derivatives ----------------------------------------------------------------------------------------------
 
@@ -183,23 +184,23 @@ class Robot(Model):
 
     def kinetic_energy(self, q, qd, *, out=None, threads=None) -> np.ndarray:
         """½ q̇ᵀ M q̇ [J], shape (...); rotors included."""
-        return evaluate("kinetic_energy", Setting(self), None, {"q": q, "qd": qd}, out, threads)
+        return self._plain("kinetic_energy", None, {"q": q, "qd": qd}, out, threads)
 
     def potential_energy(self, q, *, out=None, threads=None) -> np.ndarray:
         """Potential energy [J], shape (...), zero for masses in the base frame's origin."""
-        return evaluate("potential_energy", Setting(self), None, {"q": q}, out, threads)
+        return self._plain("potential_energy", None, {"q": q}, out, threads)
 
     def pose(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
         """Pose of a frame in the base frame, shape (..., 4, 4) [m]; default frame: the only leaf."""
-        return evaluate("pose", Setting(self, frame=self._frame(frame)), None, {"q": q}, out, threads)
+        return self._of_frame("pose", frame, {"q": q}, out, threads)
 
     def jacobian(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
         """Jacobian of a frame, shape (..., 6, n): rows angular then linear velocity of its origin, in base axes."""
-        return evaluate("jacobian", Setting(self, frame=self._frame(frame)), None, {"q": q}, out, threads)
+        return self._of_frame("jacobian", frame, {"q": q}, out, threads)
 
     def velocity(self, q, qd, frame=None, *, out=None, threads=None) -> np.ndarray:
         """Velocity of a frame, shape (..., 6): angular [rad/s], then linear of its origin [m/s], in base axes."""
-        return evaluate("velocity", Setting(self, frame=self._frame(frame)), None, {"q": q, "qd": qd}, out, threads)
+        return self._of_frame("velocity", frame, {"q": q, "qd": qd}, out, threads)
 
     # -- kernels --------------------------------------------------------------------------------------------------
 
@@ -287,6 +288,32 @@ class Robot(Model):
     def _frame(self, frame: str | None) -> str:
         return self.default_frame() if frame is None else frame
 
+    def _plain(self, name: str, algorithm: str | None, given: Mapping[str, Any], out: Any, threads: int | None) -> Any:
+        """A function without options."""
+        result = evaluate(name, Setting(self), algorithm, given, out, threads)
+        if algorithm is None:
+            self._shorten(name, Setting(self), given)
+        return result
+
+    def _of_frame(self, name: str, frame: str | None, given: Mapping[str, Any], out: Any, threads: int | None) -> Any:
+        """A function of a frame."""
+        setting = Setting(self, frame=self._frame(frame))
+        result = evaluate(name, setting, None, given, out, threads)
+        if frame is None:
+            self._shorten(name, setting, given)
+        return result
+
+    def _shorten(self, name: str, setting: Setting, given: Mapping[str, Any]) -> None:
+        """After a first call with one state and no options: let later ones go straight to machine code.
+
+        The short way replaces the method in this object; what it does not take, it gives back to the method.
+        """
+        if name in self.__dict__ or any(np.ndim(value) != 1 for value in given.values()):
+            return
+        quick = shortcut(name, setting, functools.partial(getattr(type(self), name), self))
+        if quick is not None:
+            self.__dict__[name] = quick
+
     def _torque_like(self, name, given, algorithm, wrench, wrench_frame, friction, out, threads) -> np.ndarray:
         if wrench is not None:
             given = {**given, "wrench": wrench}
@@ -295,6 +322,8 @@ class Robot(Model):
         result = evaluate(name, setting, algorithm, given, out, threads)
         if name == "forward_dynamics":
             diagnose.singular(self, result, given)
+        if algorithm is None and wrench is None and friction:
+            self._shorten(name, setting, given)
         return result
 
     def _check_convergence(self, qdd, residual, tolerance, given: Mapping[str, Any]) -> None:

@@ -73,12 +73,16 @@ def test_the_lock_is_released_while_code_runs():
 
     thread = threading.Thread(target=beat)
     thread.start()
-    before = beats[0]
-    kernel(*inputs, threads=1)
-    during = beats[0] - before
+    most = 0
+    for _ in range(50):  # on a busy machine the other thread may not get its turn at once
+        before = beats[0]
+        kernel(*inputs, threads=1)
+        most = max(most, beats[0] - before)
+        if most > 2:
+            break
     stop.set()
     thread.join()
-    assert during > 2
+    assert most > 2
 
 
 def test_the_environment_is_read_at_every_call(monkeypatch):

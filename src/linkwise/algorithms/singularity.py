@@ -26,6 +26,11 @@ def checked(axis_inertia: Scalar, floor: Scalar) -> Scalar:
     return where(axis_inertia > floor, axis_inertia, math.nan)
 
 
+def may_be_singular(links: Mechanism) -> bool:
+    """Whether some axis inertia could vanish in some configuration."""
+    return any(floor != NEVER for floor in axis_inertia_floors(links))
+
+
 def axis_inertia_floors(links: Mechanism) -> list[float]:
     """For each joint the axis inertia [kg·m² or kg] at or under which it counts as massless."""
     links = links.original  # regrouped parameters do not bound anything

@@ -27,6 +27,13 @@ class Rows(NamedTuple):
     stride: int  # in scalars, from one state to the next; 0: the same state throughout
 
 
+def is_foreign(value: Any) -> bool:
+    """Whether a value is another library's array, on this or another device."""
+    if isinstance(value, np.ndarray):
+        return False
+    return hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
+
+
 def as_reals(name: str, value: Any) -> np.ndarray:
     """An array of float64 or float32; other real numbers become float64."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +30,11 @@ class Kernel:
     ``build`` makes the program for a precision; ``key`` stands for everything the program depends on besides
     this package, so that code can be found in the cache without building the program (None: it is always
     built).
+
+    Arrays of other libraries (CuPy, PyTorch, JAX) are handed to ``elsewhere``, which the package sets.
     """
+
+    elsewhere: ClassVar[Callable[[Kernel, tuple, Any, int | None], Any] | None] = None
 
     def __init__(
         self,
@@ -52,6 +56,7 @@ class Kernel:
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self._row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
         self._natives: dict[str, NativeProgram] = {}
+        self.on_device: dict[Any, Any] = {}  # what other targets have compiled of this kernel
         for precision in _DTYPES:
             own_key = (
                 None
@@ -72,6 +77,8 @@ class Kernel:
         if len(args) != len(self.inputs):
             names = ", ".join(name for name, _ in self.inputs)
             raise TypeError(f"{self.name} takes {len(self.inputs)} arrays ({names}), got {len(args)}")
+        if self.elsewhere is not None and any(map(arrays.is_foreign, args)):
+            return self.elsewhere(args, out, threads)
         given = [arrays.as_reals(name, value) for (name, _), value in zip(self.inputs, args, strict=True)]
         batch = arrays.batch_shape(given, self.inputs)
         dtype = self._dtype
@@ -149,6 +156,10 @@ class Kernel:
     def program(self, dtype: str | None = None) -> Program | SweptProgram:
         """The program that is compiled, in the kernel's own or another precision."""
         return self._natives[dtype or self.dtype].program
+
+    def identity(self, dtype: str) -> bytes | None:
+        """What the program in this precision depends on besides this package; None: that is not known."""
+        return self._natives[dtype].key
 
     @property
     def operations(self) -> Operations:

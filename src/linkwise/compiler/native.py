@@ -57,7 +57,7 @@ class NativeProgram:
 
     def __init__(self, build: Callable[[], Program | SweptProgram], key: bytes | None):
         self._build = build
-        self._key = key
+        self.key = key
         self._lock = threading.RLock()
         self._forms: dict[int, Native] = {}
 
@@ -98,7 +98,7 @@ class NativeProgram:
 
     def _load(self, width: int) -> Native:
         """From the cache, by the key or at least by the text; else compiled and stored there."""
-        content = self._key or hashlib.sha256(self.text(width).encode()).digest()
+        content = self.key or hashlib.sha256(self.text(width).encode()).digest()
         name = cache.key(b"%d\0" % width + content)
         stored = cache.load(name)
         if stored is None:

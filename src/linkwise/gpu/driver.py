@@ -1,0 +1,159 @@
+"""The CUDA driver by its C interface: as much as is needed to load compiled kernels and launch them.
+
+All frameworks use a GPU's primary context, and so does this module: their pointers and streams are valid here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from linkwise.gpu.errors import DeviceError
+
+_SHARED_LIMIT = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
+_SHARED_PER_BLOCK = 97  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+_REGISTERS, _LOCAL = 4, 3  # CU_FUNC_ATTRIBUTE_NUM_REGS, ..._LOCAL_SIZE_BYTES
+_OUT_OF_MEMORY = 2
+_PLAIN_SHARED = 48 << 10  # bytes that need no permission
+
+_Pointer, _Int = ctypes.c_void_p, ctypes.c_int
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    for name in ("libcuda.so.1", "libcuda.so", "nvcuda.dll"):
+        try:
+            library = ctypes.CDLL(name)
+            break
+        except OSError:
+            continue
+    else:
+        raise DeviceError("no NVIDIA driver was found (libcuda.so.1); GPU arrays need one")
+    library.cuLaunchKernel.argtypes = [_Pointer, *[ctypes.c_uint] * 7, _Pointer, _Pointer, _Pointer]
+    library.cuDevicePrimaryCtxRetain.argtypes = [ctypes.POINTER(_Pointer), _Int]
+    library.cuCtxPushCurrent_v2.argtypes = [_Pointer]
+    library.cuCtxPopCurrent_v2.argtypes = [ctypes.POINTER(_Pointer)]
+    library.cuCtxGetCurrent.argtypes = [ctypes.POINTER(_Pointer)]
+    library.cuModuleLoadData.argtypes = [ctypes.POINTER(_Pointer), ctypes.c_char_p]
+    library.cuModuleGetFunction.argtypes = [ctypes.POINTER(_Pointer), _Pointer, ctypes.c_char_p]
+    library.cuFuncSetAttribute.argtypes = [_Pointer, _Int, _Int]
+    library.cuFuncGetAttribute.argtypes = [ctypes.POINTER(_Int), _Int, _Pointer]
+    library.cuDeviceGetAttribute.argtypes = [ctypes.POINTER(_Int), _Int, _Int]
+    library.cuGetErrorString.argtypes = [_Int, ctypes.POINTER(ctypes.c_char_p)]
+    result = library.cuInit(0)
+    if result:
+        raise DeviceError(f"the NVIDIA driver does not start: {_text(library, result)}")
+    return library
+
+
+def _text(library: ctypes.CDLL, code: int) -> str:
+    text = ctypes.c_char_p()
+    library.cuGetErrorString(code, ctypes.byref(text))
+    return text.value.decode() if text.value else f"error {code}"
+
+
+def _check(code: int, doing: str) -> None:
+    if code:
+        hint = "; too little GPU memory is free" if code == _OUT_OF_MEMORY else ""
+        raise DeviceError(f"{doing}: {_text(_library(), code)}{hint}")
+
+
+def version() -> tuple[int, int]:
+    """The CUDA version that the driver knows."""
+    number = _Int()
+    _check(_library().cuDriverGetVersion(ctypes.byref(number)), "asking for the driver's version")
+    return number.value // 1000, number.value % 1000 // 10
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU."""
+
+    number: int
+    context: int
+
+    def attribute(self, which: int) -> int:
+        value = _Int()
+        _check(
+            _library().cuDeviceGetAttribute(ctypes.byref(value), which, self.number),
+            f"asking about cuda:{self.number}",
+        )
+        return value.value
+
+    @property
+    def architecture(self) -> str:
+        """Such as sm_90."""
+        return f"sm_{self.attribute(_MAJOR)}{self.attribute(_MINOR)}"
+
+    def __enter__(self) -> None:
+        _check(_library().cuCtxPushCurrent_v2(self.context), f"using cuda:{self.number}")
+
+    def __exit__(self, *_: object) -> None:
+        _library().cuCtxPopCurrent_v2(ctypes.byref(_Pointer()))
+
+    def is_current(self) -> bool:
+        """Whether the calling thread uses this GPU's primary context already."""
+        context = _Pointer()
+        return not _library().cuCtxGetCurrent(ctypes.byref(context)) and context.value == self.context
+
+
+@functools.cache
+def device(number: int) -> Device:
+    """A GPU by its number, as the frameworks count them."""
+    library = _library()
+    count = _Int()
+    _check(library.cuDeviceGetCount(ctypes.byref(count)), "counting GPUs")
+    if not 0 <= number < count.value:
+        raise DeviceError(f"there is no cuda:{number}: the driver sees {count.value} GPUs")
+    context = _Pointer()
+    _check(library.cuDevicePrimaryCtxRetain(ctypes.byref(context), number), f"opening cuda:{number}")
+    return Device(number, context.value or 0)
+
+
+class Function:
+    """A kernel loaded on one GPU."""
+
+    def __init__(self, on: Device, cubin: bytes, name: str, threads: int, shared: int):
+        self.device, self.name, self.threads, self.shared = on, name, threads, shared
+        library = _library()
+        with on:
+            allowed = on.attribute(_SHARED_PER_BLOCK)
+            if shared > allowed:
+                raise DeviceError(
+                    f"{name} needs {shared} bytes of shared memory a block, cuda:{on.number} has {allowed}"
+                )
+            self._module = _Pointer()  # never unloaded: a launch may still be under way
+            _check(library.cuModuleLoadData(ctypes.byref(self._module), cubin), f"loading {name}")
+            self._function = _Pointer()
+            code = library.cuModuleGetFunction(ctypes.byref(self._function), self._module, name.encode())
+            _check(code, f"loading {name}")
+            if shared > _PLAIN_SHARED:
+                _check(library.cuFuncSetAttribute(self._function, _SHARED_LIMIT, shared), f"loading {name}")
+        self._launch = library.cuLaunchKernel
+
+    def launch(self, blocks: int, stream: int, parameters: Sequence[ctypes._SimpleCData]) -> None:
+        """Start the kernel on a stream; nothing is waited for."""
+        pointers = (_Pointer * len(parameters))(*map(ctypes.addressof, parameters))
+        if self.device.is_current():
+            code = self._start(blocks, stream, pointers)
+        else:
+            with self.device:
+                code = self._start(blocks, stream, pointers)
+        _check(code, f"launching {self.name}")
+
+    def _start(self, blocks: int, stream: int, pointers: ctypes.Array) -> int:
+        return self._launch(
+            self._function, blocks, 1, 1, self.threads, 1, 1, self.shared, stream, pointers, None
+        )
+
+    def resources(self) -> dict[str, int]:
+        """Registers of a thread, and bytes of memory per thread that did not fit into them."""
+        found = {}
+        for label, which in (("registers", _REGISTERS), ("local", _LOCAL)):
+            value = _Int()
+            _check(_library().cuFuncGetAttribute(ctypes.byref(value), which, self._function), self.name)
+            found[label] = value.value
+        return found

@@ -1,0 +1,9 @@
+"""What goes wrong around a GPU."""
+
+from __future__ import annotations
+
+from linkwise.errors import LinkwiseError
+
+
+class DeviceError(LinkwiseError, RuntimeError):
+    """A GPU, its driver, its compiler or its memory is missing or fails; the message says which, in one line."""
