@@ -23,14 +23,20 @@ _REALS = frozenset({"float64", "float32"})
 _CONVERTED = frozenset({"float16", "bfloat16", "bool", *(f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64))})
 
 
-def call(kernel: Kernel, args: Sequence[Any], out: Any = None, *, fast: bool = False) -> Any:
-    """The outputs for these inputs, of the same kind on the same GPU; several outputs come as a tuple."""
+def call(
+    kernel: Kernel, args: Sequence[Any], out: Any = None, *, threads: int | None = None, fast: bool = False
+) -> Any:
+    """The outputs for these inputs, of the same kind on the same device; several outputs come as a tuple.
+
+    ``threads`` is for arrays on the CPU. ``fast=True`` trades bits for speed on a GPU, in float32: approximate sine,
+    cosine and division.
+    """
     names = [name for name, _ in kernel.inputs]
     framework, device = _common_place(names, args)
     if device is None:
         from linkwise.gpu.host import call_on_host
 
-        return call_on_host(kernel, framework, args, out)
+        return call_on_host(kernel, framework.name, args, out, threads)
     stream = framework.stream(device)
     views = [_as_reals(name, value, framework, stream) for name, value in zip(names, args, strict=True)]
     batch = arrays.batch_shape(views, kernel.inputs)  # type: ignore[arg-type]
@@ -42,7 +48,7 @@ def call(kernel: Kernel, args: Sequence[Any], out: Any = None, *, fast: bool = F
         results = targets = [framework.empty(shape, dtype, device) for shape in shapes]
     else:
         results = _check_out(kernel, out, shapes, dtype, framework, device)
-        targets = [_target(result, [view for view, _ in pairs], framework, device, stream) for result in results]
+        targets = _targets(results, [view for view, _ in pairs], framework, device, stream)
     made = [framework.view(target, stream) for target in targets]
     device_kernel(kernel, dtype, device, fast).run(
         [view.address for view in made],
@@ -144,12 +150,17 @@ def _check_out(
     return given
 
 
-def _target(result: Any, inputs: Sequence[View], framework: Framework, device: int, stream: int) -> Any:
-    """What the kernel writes to: the result, or new memory where it is not dense or overlaps an input."""
-    view = framework.view(result, stream)
-    if _is_dense(view) and not any(_overlap(view, other) for other in inputs):
-        return result
-    return framework.empty(view.shape, view.dtype, device)
+def _targets(
+    results: Sequence[Any], inputs: Sequence[View], framework: Framework, device: int, stream: int
+) -> list[Any]:
+    """What the kernel writes to: the results, or new memory where one is not dense or overlaps something else."""
+    targets, others = [], list(inputs)
+    for result in results:
+        view = framework.view(result, stream)
+        direct = _is_dense(view) and not any(_overlap(view, other) for other in others)
+        targets.append(result if direct else framework.empty(view.shape, view.dtype, device))
+        others.append(view)
+    return targets
 
 
 def _is_dense(view: View) -> bool:

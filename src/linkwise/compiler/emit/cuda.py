@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from linkwise.compiler import rounding, sincos
 from linkwise.compiler.emit import cuda_rows
 from linkwise.compiler.emit.clike import Dialect, Printer, identifier
+from linkwise.compiler.fuse import fuse
+from linkwise.compiler.graph import Graph, Node, copy, rebuild
 from linkwise.compiler.program import Program
+from linkwise.compiler.rules import simplify
+from linkwise.compiler.schedule import schedule
 
 WARP = 32
-OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--std=c++17")
-"""What NVRTC is given (nvcc takes the same) so that the arithmetic is IEEE's."""
+_IEEE = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--std=c++17")
+_FAST = ("--use_fast_math", "--std=c++17")
 
 _KEYWORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline int long register
@@ -58,16 +63,34 @@ class Module:
     """Bytes of dynamic shared memory per block."""
 
 
-def source(program: Program, *, function_name: str | None = None, description: str = "") -> str:
-    """The program as the text of a CUDA file with one kernel."""
-    return module(program, function_name=function_name, description=description).text
+def options(fast: bool = False) -> tuple[str, ...]:
+    """What NVRTC is given (nvcc takes the same); unless ``fast``, so that the arithmetic is IEEE's."""
+    return _FAST if fast else _IEEE
+
+
+def source(
+    program: Program, *, function_name: str | None = None, description: str = "", fast: bool = False
+) -> str:
+    """The program as the text of a CUDA file with one kernel.
+
+    ``fast=True`` gives a variant with the GPU's approximate sine and cosine in float32, meant to be compiled with
+    ``options(fast=True)``: other bits than everywhere else, and fewer correct ones.
+    """
+    return module(program, function_name=function_name, description=description, fast=fast).text
 
 
 def module(
-    program: Program, layout: Layout | None = None, *, function_name: str | None = None, description: str = ""
+    program: Program,
+    layout: Layout | None = None,
+    *,
+    function_name: str | None = None,
+    description: str = "",
+    fast: bool = False,
 ) -> Module:
     """The kernel with its launch parameters; ``layout=None`` follows the rule of ``chosen_layout``."""
     name = identifier(program.name if function_name is None else function_name, _KEYWORDS)
+    if fast:
+        program = _approximate(program)
     layout = layout or chosen_layout(program)
     dialect = _dialect(program.dtype, name)
     printer = Printer(program, dialect)
@@ -83,30 +106,32 @@ def module(
 
 # -- layout -----------------------------------------------------------------------------------------------------------
 
-_SHARED_PER_SM = 227 << 10  # bytes that blocks can use on compute capability 9.0; 163 KiB on 8.0 is enough, too
+_SHARED_PER_SM = 227 << 10  # bytes that blocks can use on compute capability 9.0
+_REGISTERS_PER_SM = 1 << 16
+_MOST_REGISTERS = 255  # of a thread
 _LEAST_WARPS = 4  # one for each scheduler of a multiprocessor
+_OWN_REGISTERS = 24  # addresses and what the compiler needs besides the values alive
 
 
 def chosen_layout(program: Program) -> Layout:
-    """Few registers where the program is small, all of them where it is not; see docs/gpu.md for the measurements."""
-    outputs = [math.prod(shape) for _, shape in program.outputs]
+    """As many warps as fit without spilling; see docs/gpu.md for the measurements behind the rule.
+
+    A value costs one register, or two. Blocks are small, two warps, because warps share nothing and small blocks fill a
+    multiprocessor better. Outputs leave through shared memory as long as that leaves room for one warp per scheduler.
+    """
     item = 8 if program.dtype == "float64" else 4
-    budget = _SHARED_PER_SM // _LEAST_WARPS
     used = WARP * item * sum(cuda_rows.pitch(size) for _, size in program.inputs)
     staged = []
-    for size in outputs:
+    for _, shape in program.outputs:
+        size = math.prod(shape)
         need = WARP * item * cuda_rows.pitch(size)
-        staged.append(size > 1 and used + need <= budget)
+        staged.append(size > 1 and used + need <= _SHARED_PER_SM // _LEAST_WARPS)
         used += need if staged[-1] else 0
-    return Layout(warps=4, resident=_resident(program, used * 4), staged=tuple(staged))
-
-
-def _resident(program: Program, shared: int) -> int:
-    """Blocks of four warps that share the 65536 registers of a multiprocessor."""
-    values = alive(program)
-    registers = values * (2 if program.dtype == "float64" else 1) + 32
-    wanted = 4 if registers <= 128 else 3 if registers <= 168 else 2
-    return max(1, min(wanted, _SHARED_PER_SM // max(shared, 1)))
+    warps = 2
+    registers = min(_OWN_REGISTERS + alive(program) * item // 4, _MOST_REGISTERS)
+    by_registers = _REGISTERS_PER_SM // (warps * WARP * -(-registers // 8) * 8)
+    by_memory = _SHARED_PER_SM // (warps * used + 1024) if used else by_registers  # 1 KiB of each block is the system's
+    return Layout(warps, max(1, min(by_registers, by_memory, 32)), tuple(staged))
 
 
 def alive(program: Program) -> int:
@@ -220,8 +245,26 @@ def _dialect(dtype: str, name: str) -> Dialect:
         bit="bit_of({0}, {bit})",
         pick="bit_of({0}, {bit}) ? {1} : {2}",
         flip="flipped({0}, {1}, {bit})",
+        hardware_sin="__sinf({0})",
+        hardware_cos="__cosf({0})",
     )
     return dialect
+
+
+def _approximate(program: Program) -> Program:
+    """The same function with sine and cosine left to the hardware; float64 has none there and stays as it is."""
+    if program.dtype == "float64":
+        return program
+
+    def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+        return graph.make(f"hardware_{node.op}", args) if node.op in ("sin", "cos") else copy(graph, node, args)
+
+    sources = [node for nodes in program.source_values for node in nodes]
+    marked = rebuild(rounding.expand(simplify(sources), program.dtype), make)
+    lowered = fuse(sincos.expand(marked, program.dtype))
+    supply = iter(lowered)
+    values = tuple(tuple(next(supply) for _ in nodes) for nodes in program.values)
+    return replace(program, values=values, body=schedule(lowered))
 
 
 def _comment(
@@ -229,9 +272,8 @@ def _comment(
 ) -> str:
     lines = [f"{name}: {description}" if description else name, "", f"Cost of a state: {program.operations}.", ""]
     lines += [
-        f"Launch: {layout.threads} threads a block, {-1} blocks, {shared} bytes of dynamic shared memory.".replace(
-            "-1", f"ceil(count / {layout.threads})"
-        ),
+        f"Launch: ceil(count / {layout.threads}) blocks of {layout.threads} threads, {shared} bytes of dynamic shared",
+        "memory a block.",
         "Parameters: the outputs, the inputs, the distance of each input's rows in scalars (0: one row for all states),",
         "the number of states. Rows of outputs follow each other; nothing may overlap an output.",
         "",
@@ -240,7 +282,7 @@ def _comment(
     for number, (argument, (_, size)) in enumerate(arguments):
         shape = " x ".join(map(str, size)) or "1" if isinstance(size, tuple) else str(size)
         lines.append(f"  {argument:<12} {'in ' if number < len(program.inputs) else 'out'}  {shape}")
-    lines += ["", "Build: nvrtc or nvcc with " + " ".join(OPTIONS) + "; never with --use_fast_math."]
+    lines += ["", "Build: nvrtc or nvcc with " + " ".join(_IEEE) + "; with --use_fast_math for other bits."]
     wrapped = [part for line in lines for part in (textwrap.wrap(line, 105, subsequent_indent="  ") or [""])]
     safe = [line.replace("*/", "* /").replace("/*", "/ *").rstrip("\\") for line in wrapped]
     return "\n".join(["/* " + safe[0], *(f" * {line}".rstrip() for line in safe[1:]), " */", ""])

@@ -77,29 +77,27 @@ def python_source(program: Program, *, function_name: str | None = None, descrip
                 continue
             texts[node.index] = known or f"t{node.index}"
             lines.append(f"    {texts[node.index]} = {text}")
-    arguments = ", ".join(key for key, _ in program.inputs)
-    first = program.inputs[0][0]
+    names = [key for key, _ in program.inputs]
+    sizes = ", ".join(f"{key} ({size})" for key, size in program.inputs)
     body = [
         "import numpy as np",
         "",
         "",
-        f"def {name}({arguments}):",
+        f"def {name}({', '.join(names)}):",
         f'    """{description or program.name}: {program.operations}.',
         "",
-        f"    Arrays of shape (..., size): {', '.join(f'{key} ({size})' for key, size in program.inputs)}.",
+        f"    Arrays of shape (..., size): {sizes}.",
         '    """',
-        *(f"    {key} = np.asarray({key}, dtype=float)" for key, _ in program.inputs),
+        *(f"    {key} = np.asarray({key}, dtype=float)" for key in names),
+        f"    batch = np.broadcast_shapes({', '.join(f'{key}.shape[:-1]' for key in names)})",
         *lines,
     ]
-    results = []
     for (output, shape), row in zip(program.outputs, program.source_values, strict=True):
-        entries = ",\n        ".join(texts[node.index] for node in row)
-        batch = f"np.broadcast_shapes({', '.join(f'{key}.shape[:-1]' for key, _ in program.inputs)})"
-        body.append(f"    {output} = np.stack(np.broadcast_arrays(\n        np.zeros({batch}),\n        {entries},")
-        body.append(f"    )[1:], axis=-1).reshape({batch} + {tuple(shape)!r})")
-        results.append(output)
-    del first
-    body.append(f"    return {', '.join(results)}")
+        entries = "".join(f"\n        {texts[node.index]}," for node in row)
+        body.append(f"    {output} = [{entries}\n    ]")
+        body.append(f"    {output} = np.stack([np.broadcast_to(x, batch) for x in {output}], axis=-1)")
+        body.append(f"    {output} = {output}.reshape(batch + {tuple(shape)!r})")
+    body.append(f"    return {', '.join(output for output, _ in program.outputs)}")
     return "\n".join(body) + "\n"
 
 

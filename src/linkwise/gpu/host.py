@@ -1,0 +1,39 @@
+"""Tensors of PyTorch and JAX that live on the CPU: NumPy views of them go through the CPU's kernel, without a copy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from linkwise.compiler.kernel import Kernel
+
+
+def call_on_host(kernel: Kernel, framework: str, args: Sequence[Any], out: Any, threads: int | None) -> Any:
+    """The outputs as arrays of the same framework."""
+    targets = out
+    if out is not None:
+        targets = tuple(_view(o) for o in out) if isinstance(out, (tuple, list)) else _view(out)
+    result = kernel(*map(_view, args), out=targets, threads=threads)
+    if out is not None:
+        return out
+    results = [_same_kind(np.asarray(r), framework) for r in (result if isinstance(result, tuple) else (result,))]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _view(value: Any) -> np.ndarray:
+    """The same memory as NumPy's array; JAX's is read-only."""
+    return value.detach().numpy() if hasattr(value, "detach") else np.asarray(value)
+
+
+def _same_kind(array: np.ndarray, framework: str) -> Any:
+    if framework == "PyTorch":
+        import torch
+
+        return torch.from_numpy(array)
+    import jax.numpy as jnp
+
+    return jnp.asarray(array)
