@@ -2,6 +2,7 @@
 
 from linkwise.errors import (
     ConvergenceError,
+    DtypeError,
     LinkwiseError,
     ModelError,
     ModelWarning,
@@ -19,6 +20,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ConvergenceError",
+    "DtypeError",
     "Frame",
     "Inertia",
     "Joint",

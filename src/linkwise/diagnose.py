@@ -11,7 +11,8 @@ import numpy as np
 from linkwise.algorithms import conjugate_gradient, joint_terms, kalman
 from linkwise.arrays import checked_inputs
 from linkwise.errors import SingularError
-from linkwise.functions import always_singular, mechanism_of
+from linkwise.evaluation import always_singular
+from linkwise.functions import mechanism_of
 from linkwise.model import Model
 from linkwise.spatial import ArticulatedInertia, Spatial, zero_vector
 

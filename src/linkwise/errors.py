@@ -13,6 +13,10 @@ class ShapeError(LinkwiseError, ValueError):
     """An array has the wrong shape; the message names the argument, the shape expected and the shape given."""
 
 
+class DtypeError(LinkwiseError, TypeError):
+    """An array has elements that cannot be used; the message names the argument, what was expected and what came."""
+
+
 class UnknownNameError(LinkwiseError, ValueError):
     """A name is not known; the message lists the valid ones."""
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise import arrays
-from linkwise.algorithms.singularity import may_be_singular
 from linkwise.compiler.dispatch import fast_callable
-from linkwise.compiler.graph import Node
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.parametric import ParametricKernel
 from linkwise.errors import ShapeError
 from linkwise.functions import Function, Setting, function_named
+
+if TYPE_CHECKING:
+    from linkwise.compiler.parametric import ParametricKernel
 
 # Estimated operations of straight-line code. Up to here it is faster than loops; beyond, it leaves the instruction
 # cache and takes seconds to compile (see benchmarks/long_chains.py).
@@ -59,7 +59,7 @@ def _is_traced(value: Any) -> bool:
     """Whether an argument holds symbols: the call is part of a function that is being traced."""
     if isinstance(value, np.ndarray):
         return value.dtype == object
-    return isinstance(value, (list, tuple)) and any(isinstance(part, Node) for part in value)
+    return isinstance(value, (list, tuple)) and any(hasattr(part, "graph") for part in value)
 
 
 def _traced(function: Function, setting: Setting, algorithm: str, given: Mapping[str, Any]) -> Any:
@@ -91,8 +91,11 @@ def shortcut(name: str, setting: Setting, fallback: Callable[..., Any]) -> Calla
     function = function_named(name)
     if setting.model.dof == 0 or not is_straight(function, setting):
         return None
-    if name in ("forward_dynamics", "inverse_mass_matrix") and may_be_singular(setting.links()):
-        return None
+    if name in ("forward_dynamics", "inverse_mass_matrix"):
+        from linkwise.algorithms.singularity import may_be_singular
+
+        if may_be_singular(setting.links()):
+            return None
     found = kernel(function, replace(setting, base_parameters=function.regroups), function.default)
     assert isinstance(found, Kernel)
     return fast_callable(found, fallback, name, fallback.func.__doc__ or "")  # type: ignore[attr-defined]
@@ -142,6 +145,8 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
         )
 
     if setting.parameters:
+        from linkwise.compiler.parametric import ParametricKernel
+
         parameters = [name for name in sizes if name in setting.parameters]
         states = [(name, size) for name, size in sizes.items() if name not in setting.parameters]
         return ParametricKernel(
@@ -172,12 +177,14 @@ def _flat(nested: Any) -> list[Any]:
 def _swept_program(function: Function, setting: Setting, algorithm: str, dtype: str):
     from linkwise.swept import SweptLinks
 
+    from linkwise.evaluation import ALGORITHMS
+
     links = SweptLinks(setting.links())
     chosen = replace(setting, stand_in=links, dtype=dtype)
     output = next(iter(function.shapes(setting.model)))
     return links.program(
         function.name,
-        lambda _, **inputs: function.algorithms[algorithm](chosen, **inputs),
+        lambda _, **inputs: ALGORITHMS[function.name][algorithm](chosen, **inputs),
         function.inputs,
         output,
         dtype,

@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise import diagnose
-from linkwise.algorithms import conjugate_gradient
 from linkwise.compiler.arrays import check_out
 from linkwise.errors import ConvergenceError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.parametric import ParametricKernel
 from linkwise.kernels import evaluate, shortcut
 from linkwise.kernels import kernel as make_kernel
 from linkwise.model import Model
 from linkwise.model.model import suggest
 
 if TYPE_CHECKING:
+    from linkwise import diagnose
     from linkwise.base_parameters import BaseParameters
+    from linkwise.compiler.parametric import ParametricKernel
 
 ITERATED = "iterated_forward_dynamics"
 
@@ -142,7 +141,7 @@ class Robot(Model):
     def inverse_mass_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
         """M(q)⁻¹, shape (..., n, n), symmetric. ``algorithm``: kalman (default), compound_link."""
         result = self._plain("inverse_mass_matrix", algorithm, {"q": q}, out, threads)
-        diagnose.singular(self, result, {"q": q})
+        self._look_at(result, {"q": q})
         return result
 
     def coriolis_matrix(self, q, qd, *, out=None, threads=None) -> np.ndarray:
@@ -177,7 +176,7 @@ class Robot(Model):
         given = {"q": q, "qd": qd, "tau": tau}
         setting = Setting(self, friction=bool(friction))
         results = evaluate("forward_dynamics_derivatives", setting, algorithm, given, out, threads)
-        diagnose.singular(self, results[0], given)
+        self._look_at(results[0], given)
         return results
 
     # -- energy and kinematics ------------------------------------------------------------------------------------
@@ -259,11 +258,15 @@ class Robot(Model):
 
     def filter(self, q, qd, tau, *, friction=True) -> diagnose.FilterStates:
         """The Kalman filter of one state, joint by joint: P, D, gains, innovations, predicted states, costates."""
+        from linkwise import diagnose
+
         return diagnose.filter_states(self, q, qd, tau, friction)
 
     def acceleration_parts(self, q, qd, tau, *, friction=True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rodriguez (10.2): the parts of q̈ due to torques (less friction), bias forces, and bias accelerations with
         gravity; each (..., n), their sum is q̈."""
+        from linkwise import diagnose
+
         return diagnose.acceleration_parts(self, q, qd, tau, friction)
 
     def conjugate_gradient(
@@ -279,6 +282,8 @@ class Robot(Model):
     ) -> Iterations:
         """One state by conjugate gradients, with its history of residuals (friction included in the torques)."""
         _check_stop(tolerance, limit)
+        from linkwise import diagnose
+
         return diagnose.conjugate_gradient_history(
             self, q, qd, tau, preconditioned=preconditioned, tolerance=tolerance, limit=limit, start=start
         )
@@ -287,6 +292,13 @@ class Robot(Model):
 
     def _frame(self, frame: str | None) -> str:
         return self.default_frame() if frame is None else frame
+
+    def _look_at(self, result: Any, given: Mapping[str, Any]) -> None:
+        """A NaN that the inputs do not explain comes from a singular mass matrix: say so, and name the joint."""
+        if isinstance(result, (np.ndarray, np.generic)) and result.dtype != object and np.isnan(result).any():
+            from linkwise import diagnose
+
+            diagnose.singular(self, result, given)
 
     def _plain(self, name: str, algorithm: str | None, given: Mapping[str, Any], out: Any, threads: int | None) -> Any:
         """A function without options."""
@@ -321,7 +333,7 @@ class Robot(Model):
         setting = Setting(self, friction=bool(friction), frame=wrench_frame, wrench=wrench is not None)
         result = evaluate(name, setting, algorithm, given, out, threads)
         if name == "forward_dynamics":
-            diagnose.singular(self, result, given)
+            self._look_at(result, given)
         if algorithm is None and wrench is None and friction:
             self._shorten(name, setting, given)
         return result
@@ -329,7 +341,10 @@ class Robot(Model):
     def _check_convergence(self, qdd, residual, tolerance, given: Mapping[str, Any]) -> None:
         if qdd.dtype == object:  # symbols are not numbers yet
             return
-        diagnose.singular(self, qdd, given)
+        self._look_at(qdd, given)
+        from linkwise import diagnose
+        from linkwise.algorithms import conjugate_gradient
+
         relative = np.sqrt(residual)
         wanted = conjugate_gradient.DEFAULT_TOLERANCE[str(qdd.dtype)] if tolerance is None else tolerance
         failed = relative > wanted * (1.0 + 1e-5)  # the iteration compares squares, so the last bits may differ

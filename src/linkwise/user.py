@@ -6,17 +6,18 @@ the functions below and the methods of robots work on them; what it returns beco
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise import scalar
-from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import LinkwiseError, TraceError
+
+if TYPE_CHECKING:
+    from linkwise.compiler.graph import Graph
 
 _HERE = str(Path(__file__).parent)
 
@@ -51,6 +52,8 @@ def kernel(*, dtype: str = "float64", **inputs: int) -> Callable[[Callable[..., 
 
 def traced(function: Callable[..., Any], inputs: dict[str, int]) -> tuple[Graph, dict[str, np.ndarray]]:
     """Call the function with symbols; its outputs by name, as arrays of symbols and numbers."""
+    from linkwise.compiler.graph import Graph
+
     graph = Graph()
     symbols = {name: _array(graph.inputs(name, size)) for name, size in inputs.items()}
     name = getattr(function, "__name__", "function")
@@ -71,6 +74,8 @@ def traced(function: Callable[..., Any], inputs: dict[str, int]) -> tuple[Graph,
 
 
 def _output(name: str, value: Any) -> np.ndarray:
+    from linkwise.compiler.graph import Node
+
     try:
         array = np.array(value, dtype=object)
     except ValueError as error:
@@ -88,6 +93,8 @@ def _array(nodes: list[Any]) -> np.ndarray:
 
 
 def _line_of(error: Exception) -> str:
+    import traceback
+
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if not frame.filename.startswith(_HERE) and "site-packages" not in frame.filename:
             return f" ({Path(frame.filename).name}:{frame.lineno}: {(frame.line or '').strip()})"

@@ -17,18 +17,17 @@ def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar
     """Joint torques without friction and rotor inertia [N·m or N]; ``wrenches`` as in ``newton_euler``."""
     with stage("joint turns"):
         turned = links.each(lambda link, q: link.turned(q), q)
-    with stage("bias forces and accelerations"):
+    with stage("biases"):
         velocities = spatial_velocities(links, turned, qd)
         bias_accelerations = links.each(bias_acceleration, velocities, qd)
         bias_forces = links.each(lambda link, V: bias_force(link.inertia, V), velocities)
-    with stage("costates outward"):
-        root = Spatial(zero_vector(), -links.gravity)
-        costates = links.outward(_costate, root, turned, bias_accelerations, qdd)
-    with stage("states inward"):
+    root = Spatial(zero_vector(), -links.gravity)
+    costates = links.outward(_costate, root, turned, bias_accelerations, qdd)
+    with stage("state propagation"):
         loads = links.each(lambda link, λ, b: link.inertia @ λ + b, costates, bias_forces)
         if wrenches is not None:
             loads = links.each(lambda link, load, wrench: load - wrench, loads, wrenches)
-        return links.inward(_state, zero_spatial(), turned, loads)
+    return links.inward(_state, zero_spatial(), turned, loads)
 
 
 def spatial_velocities(links: Mechanism, turned, qd) -> list[Spatial]:
@@ -66,11 +65,20 @@ def bias_force(inertia: RigidInertia, V: Spatial) -> Spatial:
 
 
 def _costate(link: MovingLink, parent: Spatial, turned, bias: Spatial, qdd: Scalar) -> Spatial:
-    """(3.10), (3.11)."""
-    return add_along_axis(link, link.placed(turned).motion_from_parent(parent) + bias, qdd)
+    """(3.10) at the link's origin, (3.11) in its axes."""
+    joint = link.placed(turned)
+    with stage("costate propagation"):
+        λ = Spatial(parent.angular, parent.linear + parent.angular.cross(joint.lever))
+    with stage("costate update"):
+        return add_along_axis(link, joint.outward(λ) + bias, qdd)
 
 
 def _state(link: MovingLink, received: Spatial, turned, load: Spatial):
-    """(3.8), (3.9), (3.12)."""
-    x = received + load
-    return link.along_axis(x), link.placed(turned).force_to_parent(x)
+    """(3.8), (3.12); (3.9) in the parent's axes."""
+    joint = link.placed(turned)
+    with stage("state propagation"):
+        x = received + load
+    with stage("state update"):
+        moment, force = joint.inward(x)
+    with stage("state propagation"):
+        return link.along_axis(x), Spatial(moment + joint.lever.cross(force), force)

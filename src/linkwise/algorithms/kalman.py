@@ -54,7 +54,7 @@ def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Scalar
     """Joint accelerations for torques from which friction has been taken [rad/s² or m/s²]."""
     with stage("joint turns"):
         turned = links.each(lambda link, q: link.turned(q), q)
-    with stage("bias forces and accelerations"):
+    with stage("biases"):
         biases = bias_accelerations(links, turned, qd)
         forces = links.each(lambda link, bias: bias_force(link, bias[0]), biases)
         if wrenches is not None:
@@ -121,9 +121,10 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
     floors = axis_inertia_floors(links)
 
     def step(link: MovingLink, received: ArticulatedInertia, turned, floor: float):
-        with stage("inertia prediction"):
+        joint = link.placed(turned)
+        with stage("inertia propagation"):
             P = received + articulated(link.inertia)
-        with stage("axis inertia and gain"):
+        with stage("gain"):
             column = inertia_column(link, P)
             D = link.along_axis(column) + link.rotor_inertia
             D = checked(D, floor)
@@ -131,9 +132,9 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
             gain = _gain(link, column, inverse)
         with stage("inertia update"):
             updated = _updated(link, P, column, gain)
-        with stage("inertia prediction"):
-            joint = link.placed(turned)
-            carried = joint.inward(updated).shifted(joint.lever)
+            in_parent = joint.inward(updated)
+        with stage("inertia propagation"):
+            carried = in_parent.shifted(joint.lever)
         return (Filtered(P, D, inverse, gain), updated), carried
 
     both = links.inward(step, zero_articulated(), turned, floors)
@@ -209,13 +210,15 @@ def filter_states(
     """(3.47), (3.51)–(3.53): z⁻, e⁻ and e⁺ of every joint."""
 
     def step(link: MovingLink, received: Spatial, turned, known: Filtered, P: ArticulatedInertia, b, n, tau):
-        with stage("state prediction"):
+        joint = link.placed(turned)
+        with stage("state propagation"):
             z = received + b
         with stage("innovations"):
             e = tau - link.along_axis(z)
         with stage("state update"):
-            after = z + e * known.gain + P @ n
-            carried = link.placed(turned).force_to_parent(after)
+            moment, force = joint.inward(z + e * known.gain + P @ n)
+        with stage("state propagation"):
+            carried = Spatial(moment + joint.lever.cross(force), force)
         with stage("residuals"):
             residual = e * known.inverse_axis_inertia
         return Estimate(z, e, residual), carried
@@ -236,8 +239,12 @@ def smoothed(links: Mechanism, turned, filtered, estimates, n, root: Spatial) ->
     """(q̈, λ⁻) of every joint."""
 
     def step(link: MovingLink, parent, turned, known: Filtered, estimate: Estimate, n: Spatial):
+        joint = link.placed(turned)
         with stage("costate propagation"):
-            λ = link.placed(turned).motion_from_parent(parent[1]) + n
+            above, linear = parent[1]
+            λ = Spatial(above, linear + above.cross(joint.lever))
+        with stage("costate update"):
+            λ = joint.outward(λ) + n
         with stage("joint acceleration"):
             qdd = estimate.residual - known.gain.dot(λ)
         with stage("costate update"):

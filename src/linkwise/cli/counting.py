@@ -21,7 +21,7 @@ USUAL = (
     "mass_matrix",
     "inverse_mass_matrix",
     "gravity_torques",
-    "mass_matrix + gravity_torques",
+    "coefficients",
     "velocity_torques",
     "bias_torques",
 )
@@ -43,25 +43,10 @@ class Row:
 
 def functions(names: Sequence[str] | None = None) -> list[Function]:
     """The functions to count, by name; None: the usual ones."""
-    from linkwise.functions import FUNCTIONS, Function, function_named
+    from linkwise.functions import function_named
 
-    def together(setting, q):
-        each = [
-            FUNCTIONS[name].algorithms["compound_link"](setting, q=q)
-            for name in ("mass_matrix", "gravity_torques")
-        ]
-        return tuple(each)
-
-    both = Function(
-        "mass_matrix + gravity_torques",
-        ("q",),
-        lambda model: {"mass_matrix": (model.dof, model.dof), "tau": (model.dof,)},
-        {"compound_link": together},
-        "what changes slowly, as Izaguirre's background task has it",
-        regroups=True,
-    )
     wanted = USUAL if names is None else names
-    return [both if name == both.name else function_named(name) for name in wanted]
+    return [function_named(name) for name in wanted]
 
 
 def count(

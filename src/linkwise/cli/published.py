@@ -58,7 +58,7 @@ PUBLISHED = (
         lambda n: (47 * n * n + 177 * n - 117, 46 * n * n + 118 * n - 87),
     ),
     Published(
-        "mass_matrix + gravity_torques",
+        "coefficients",
         "compound_link",
         "perpendicular",
         "Izaguirre",

@@ -9,14 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linkwise.compiler import dispatch
-from linkwise.errors import LinkwiseError, ShapeError
+from linkwise.errors import DtypeError, ShapeError
 
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
-
-
-class DtypeError(LinkwiseError, TypeError):
-    """An array has elements that cannot be used; the message names the argument, what was expected and what
-    came."""
 
 
 class Rows(NamedTuple):

@@ -28,7 +28,8 @@ import numpy as np
 
 from linkwise.compiler import host
 
-SIZE_LIMIT = 256 << 20  # bytes; when exceeded, the entries unused for longest are removed
+SIZE_LIMIT = 64 << 20  # bytes; when exceeded, the entries unused for longest are removed
+ENTRY_COST = 16 << 10  # bytes that an entry counts at least, so that their number is bounded too
 _MAGIC = b"linkwise code 1\n"
 _ENDING = ".code"
 _ABANDONED = 3600.0  # seconds after which an unfinished file is nobody's
@@ -142,8 +143,9 @@ def _trim(folder: Path) -> None:
                 if time.time() - status.st_mtime > _ABANDONED:
                     path.unlink(missing_ok=True)
                 continue
-            entries.append((status.st_mtime, status.st_size, path))
-            total += status.st_size
+            size = max(status.st_size, ENTRY_COST)
+            entries.append((status.st_mtime, size, path))
+            total += size
         for _, size, path in sorted(entries):
             if total <= SIZE_LIMIT:
                 break

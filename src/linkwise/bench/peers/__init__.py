@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from linkwise.bench.peers.base import Peer, Refusal
 from linkwise.bench.subject import Subject
 
-PEERS = ("pinocchio", "mujoco")
+PEERS = ("pinocchio", "mujoco", "casadi", "pybullet", "robotics_toolbox", "adam", "frax")
 
 
 def find(subject: Subject, names: Iterable[str] = PEERS) -> tuple[list[Peer], dict[str, str]]:

@@ -43,6 +43,8 @@ class Peer:
     name: str
     version: str
     order: np.ndarray  # where each coordinate of Linkwise stands among the peer's
+    precisions: tuple[str, ...] = ("float64",)
+    slow = False  # milliseconds per state: not worth a large batch
 
     def call(self, function: str) -> tuple[str, Callable[..., Any]] | None:
         """(its name, a function of one state that gives an array), or None if the library has no such function."""
@@ -59,6 +61,10 @@ class Peer:
         rows = values[..., self.order]
         return rows[..., self.order, :] if function in MATRICES else rows
 
+    def argument(self, row: np.ndarray) -> Any:
+        """One vector of one state as the library takes it fastest."""
+        return row
+
     def inputs(self, function: str, states: States) -> list[np.ndarray]:
         """What the function takes, in the library's coordinates."""
         return [self.coordinates(name, states[name]) for name in INPUTS[function]]
@@ -69,7 +75,7 @@ class Peer:
         if found is None:
             return None
         path, call = found
-        state = [np.ascontiguousarray(values[0]) for values in self.inputs(function, states)]
+        state = [self.argument(np.ascontiguousarray(values[0])) for values in self.inputs(function, states)]
         run = _bound(call, state)
         return Task(path, run, lambda: self.ordered(function, np.array(run())))
 
@@ -79,8 +85,8 @@ class Peer:
         if found is None:
             return None
         path, call = found
-        columns = [list(np.ascontiguousarray(values)) for values in self.inputs(function, states)]
-        rows = list(zip(*columns, strict=True))
+        columns = [np.ascontiguousarray(values) for values in self.inputs(function, states)]
+        rows = [tuple(self.argument(row) for row in state) for state in zip(*columns, strict=True)]
 
         def loop() -> None:
             for row in rows:
@@ -100,7 +106,7 @@ class Peer:
         return task.result()
 
 
-def _bound(call: Callable[..., Any], state: list[np.ndarray]) -> Callable[[], Any]:
+def _bound(call: Callable[..., Any], state: list[Any]) -> Callable[[], Any]:
     """The call with its arguments in place, without unpacking while it is timed."""
     if len(state) == 1:
         (q,) = state

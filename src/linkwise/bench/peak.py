@@ -1,0 +1,52 @@
+"""The machine's own limit: how many operations per second independent fused multiply-adds reach on one core."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from linkwise.compiler import host, machine
+from linkwise.compiler.emit.lanes import Lanes
+from linkwise.compiler.native import RUN
+
+_CHAINS = 12  # independent sums: more than latency times throughput of any processor
+_TURNS = 20_000  # of the loop, per measurement
+
+
+class Peak:
+    """A loop of nothing but fused multiply-adds, in the widest vectors of this machine."""
+
+    def __init__(self, dtype: str):
+        lanes = Lanes(host.lanes(dtype), dtype)
+        self._code = machine.load(machine.compile_text(_text(lanes)))  # must outlive the function
+        self._run = RUN(self._code.functions["run"])
+        self._scratch = np.full(_CHAINS * lanes.width, 0.5, dtype)
+        self._operations = 2 * _CHAINS * lanes.width * _TURNS
+
+    def measure(self, repeats: int = 10) -> float:
+        """Operations per second; a fused multiply-add is two."""
+        best = 0.0
+        for _ in range(repeats):
+            start = time.perf_counter()
+            self._run(0, _TURNS, 0, self._scratch.ctypes.data)
+            best = max(best, self._operations / (time.perf_counter() - start))
+        return best
+
+
+def _text(lanes: Lanes) -> str:
+    real, intrinsic = lanes.real, f"@llvm.fma.{lanes.suffix}"
+    lines = [
+        f"declare {real} {intrinsic}({real}, {real}, {real})",
+        "define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {",
+        f"entry:\n  %x = load {real}, ptr %scratch, align 8\n  br label %loop",
+        "loop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
+        *(f"  %p{k} = phi {real} [ %x, %entry ], [ %q{k}, %loop ]" for k in range(_CHAINS)),
+        *(f"  %q{k} = call {real} {intrinsic}({real} %p{k}, {real} %x, {real} %x)" for k in range(_CHAINS)),
+        "  %next = add i64 %i, 1\n  %more = icmp slt i64 %next, %count\n  br i1 %more, label %loop, label %end",
+        "end:",
+    ]
+    for k in range(_CHAINS):
+        lines.append(f"  %g{k} = getelementptr {real}, ptr %scratch, i64 {k}")
+        lines.append(f"  store {real} %q{k}, ptr %g{k}, align 8")
+    return "\n".join([*lines, "  ret void\n}\n"])

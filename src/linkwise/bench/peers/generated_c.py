@@ -1,0 +1,37 @@
+"""The C that Linkwise generates, compiled like the C of others: one state after another, no vectors across states."""
+
+from __future__ import annotations
+
+import linkwise
+from linkwise.bench.peers.base import INPUTS, Peer
+from linkwise.bench.peers.c_loop import CompiledC, compiler, loop_source
+from linkwise.bench.subject import Subject
+from linkwise.functions import Setting, function_named
+from linkwise.kernels import kernel
+
+
+def make(subject: Subject) -> Peer:
+    """Linkwise's C with this robot."""
+    compiler()
+    return GeneratedC(subject)
+
+
+class GeneratedC(CompiledC):
+    """``Kernel.source("c")``."""
+
+    name = "linkwise C"
+
+    def __init__(self, subject: Subject):
+        super().__init__(subject.robot.dof)
+        self.robot = subject.robot
+        self.version = linkwise.__version__
+
+    def has(self, function: str) -> bool:
+        return True
+
+    def source(self, function: str, dtype: str) -> str:
+        row = function_named(function)
+        setting = Setting(self.robot, base_parameters=row.regroups, dtype=dtype)
+        text = kernel(row, setting, row.default, dtype).source("c", function_name="step")
+        pointers = ", ".join(f"a{k}" for k in range(len(INPUTS[function])))
+        return text + loop_source(function, dtype, self.dof, f"step({pointers}, out);")

@@ -1,0 +1,289 @@
+"""How every function of the table is computed: which algorithm, with which joint terms around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from linkwise.algorithms import (
+    boundary_value,
+    compound_link,
+    conjugate_gradient,
+    coriolis,
+    derivatives,
+    energy,
+    factorised,
+    gibbs_appell,
+    joint_terms,
+    kalman,
+    kinematics,
+    newton_euler,
+    regressor,
+    velocity_torques,
+)
+from linkwise.compiler.derivative import jacobian, substituted
+from linkwise.compiler.graph import Node
+from linkwise.compiler.operations import count
+from linkwise.functions import Setting, mechanism_of
+from linkwise.model import Model
+from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.scalar import Scalar
+from linkwise.spatial import Spatial, zero_spatial, zero_vector
+
+
+# -- torques ----------------------------------------------------------------------------------------------------------
+
+
+def _wrenches(setting: Setting, wrench) -> list[Spatial] | None:
+    """The wrench as seen by every prepared link; none if it acts on the base."""
+    if wrench is None:
+        return None
+    links = setting.links()
+    body, pose = setting.target()
+    loads = [zero_spatial() for _ in links]
+    if body >= 0:
+        loads[body] = kinematics.wrench_on_link(links, wrench, body, pose)
+    return loads
+
+
+def _inverse(method: Callable[..., list[Scalar]]):
+    def run(setting: Setting, q, qd, qdd, wrench=None):
+        links = setting.links()
+        tau = method(links, q, qd, qdd, _wrenches(setting, wrench))
+        tau = _sum(links, tau, joint_terms.rotor_torques(links, qdd))
+        return _sum(links, tau, joint_terms.friction(links, qd)) if setting.friction else tau
+
+    return run
+
+
+def _sum(links: Mechanism, a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return links.each(lambda link, x, y: x + y, a, b)
+
+
+def _difference(links: Mechanism, a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return links.each(lambda link, x, y: x - y, a, b)
+
+
+def _zeros(links: Mechanism) -> list[Scalar]:
+    return [0.0] * len(links)
+
+
+def _gravity(setting: Setting, q):
+    links = setting.links()
+    return newton_euler.inverse_dynamics(links, q, _zeros(links), _zeros(links))
+
+
+def _gravity_compound(setting: Setting, q):
+    return compound_link.gravity_torques(setting.links(), q)
+
+
+def _velocity(setting: Setting, q, qd):
+    return velocity_torques.velocity_torques(setting.links(), q, qd)
+
+
+def _velocity_newton_euler(setting: Setting, q, qd):
+    links = setting.links()
+    return newton_euler.inverse_dynamics(links, q, qd, _zeros(links), gravity=zero_vector())
+
+
+def _bias(setting: Setting, q, qd):
+    links = setting.links()
+    return newton_euler.inverse_dynamics(links, q, qd, _zeros(links))
+
+
+# -- motion -----------------------------------------------------------------------------------------------------------
+
+
+def _net(setting: Setting, qd, tau):
+    """Torques less friction."""
+    if not setting.friction:
+        return tau
+    links = setting.links()
+    return _difference(links, tau, joint_terms.friction(links, qd))
+
+
+def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
+    return kalman.forward_dynamics(setting.links(), q, qd, _net(setting, qd, tau), _wrenches(setting, wrench))
+
+
+def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
+    links = setting.links()
+    M = joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q))
+    bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), _wrenches(setting, wrench))
+    return factorised.solve(links, M, _difference(links, _net(setting, qd, tau), bias))
+
+
+def _forward_gradient(preconditioned: bool):
+    def run(setting: Setting, q, qd, tau, wrench=None, start=None):
+        tolerance = setting.tolerance
+        if tolerance is None:
+            tolerance = conjugate_gradient.DEFAULT_TOLERANCE[setting.dtype]
+        if not setting.parameters and always_singular(setting.model) is not None:
+            # the iteration would find some solution wherever there is one: as undefined as the others' results
+            return [math.nan] * setting.model.dof, math.nan, 0.0
+        return conjugate_gradient.forward_dynamics(
+            setting.links(),
+            q,
+            qd,
+            _net(setting, qd, tau),
+            _wrenches(setting, wrench),
+            preconditioned=preconditioned,
+            tolerance=tolerance,
+            limit=setting.limit,
+            start=start,
+        )
+
+    return run
+
+
+def always_singular(model: Model) -> MovingLink | None:
+    """A joint that moves no inertia wherever the robot is: one that moves none at a state which is nothing special."""
+    return kalman.singular_joint(mechanism_of(model), [0.7 + 0.37 * k for k in range(model.dof)])
+
+
+# -- matrices ---------------------------------------------------------------------------------------------------------
+
+
+def _mass(method):
+    def run(setting: Setting, q):
+        links = setting.links()
+        return joint_terms.add_rotor_inertia(links, method(links, q))
+
+    return run
+
+
+def _mass_by_columns(links: Mechanism, q):
+    """n inverse dynamics with unit accelerations, without velocities and gravity."""
+    n = len(links)
+    columns = [
+        newton_euler.inverse_dynamics(
+            links, q, _zeros(links), [1.0 if i == j else 0.0 for i in range(n)], gravity=zero_vector()
+        )
+        for j in range(n)
+    ]
+    return [[columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
+
+
+def _coefficients(setting: Setting, q):
+    links = setting.links()
+    turned, compound = compound_link.compound_links(links, q)
+    M = compound_link.inertia_coefficients(links, turned, compound)
+    return joint_terms.add_rotor_inertia(links, M), compound_link.gravity_coefficients(links, turned, compound)
+
+
+def _inverse_mass_compound(setting: Setting, q):
+    links = setting.links()
+    return factorised.invert(links, joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q)))
+
+
+# -- derivatives ------------------------------------------------------------------------------------------------------
+
+
+def _inverse_derivatives(method: Callable[..., list[Scalar]] | None):
+    """∂τ/∂q, ∂τ/∂q̇, ∂τ/∂q̈ of an algorithm; None takes the analytic recursions alone."""
+
+    def run(setting: Setting, q, qd, qdd):
+        links = setting.links()
+        by_q, by_qd = _torque_derivatives(links, method, q, qd, qdd)
+        if setting.friction:
+            by_qd = [
+                [entry + links[i].viscous_friction if i == j else entry for j, entry in enumerate(row)]
+                for i, row in enumerate(by_qd)
+            ]
+        return by_q, by_qd, joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q))
+
+    return run
+
+
+def _torque_derivatives(links: Mechanism, method, q, qd, qdd):
+    """By the rigid bodies alone: symbols are differentiated where that takes fewer operations than the recursions."""
+    analytic = derivatives.inverse_dynamics_derivatives
+    if method is None or not isinstance(q[0], Node):
+        return analytic(links, q, qd, qdd)
+    graph, n = q[0].graph, len(links)
+    # accelerations may themselves depend on q: differentiate with others in their place, then put them back
+    still = [graph.input("acceleration held fixed", k) for k in range(n)]
+    tau = [graph.lift(t) for t in method(links, q, qd, still)]
+    rows = jacobian(tau, [*q, *qd])
+    candidates = [([row[:n] for row in rows], [row[n:] for row in rows]), analytic(links, q, qd, still)]
+    flat = [[graph.lift(x) for matrix in pair for row in matrix for x in row] for pair in candidates]
+    best = min(flat, key=lambda nodes: count(nodes).total)
+    values = substituted(best, {node.index: graph.lift(a) for node, a in zip(still, qdd, strict=True)})
+    square = [values[k * n : (k + 1) * n] for k in range(2 * n)]
+    return square[:n], square[n:]
+
+
+def _forward_derivatives(method: Callable[..., Any]):
+    """∂q̈/∂q = −M⁻¹ ∂τ/∂q, ∂q̈/∂q̇ = −M⁻¹ ∂τ/∂q̇, ∂q̈/∂τ = M⁻¹, at the q̈ of an algorithm."""
+
+    def run(setting: Setting, q, qd, tau):
+        links = setting.links()
+        qdd = method(setting, q, qd, tau)
+        if isinstance(qdd, tuple):  # conjugate gradients also tell their residual
+            qdd = qdd[0]
+        by_q, by_qd, M = _inverse_derivatives(newton_euler.inverse_dynamics)(setting, q, qd, qdd)
+        inverse = factorised.invert(links, M)
+        return _minus_product(inverse, by_q), _minus_product(inverse, by_qd), inverse
+
+    return run
+
+
+def _minus_product(A: list[list[Scalar]], B: list[list[Scalar]]) -> list[list[Scalar]]:
+    def entry(row: list[Scalar], j: int) -> Scalar:
+        return -sum((a * b[j] for a, b in zip(row[1:], B[1:], strict=True)), start=row[0] * B[0][j])
+
+    return [[entry(row, j) for j in range(len(B))] for row in A]
+
+
+ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
+    "inverse_dynamics": {
+        "newton_euler": _inverse(newton_euler.inverse_dynamics),
+        "boundary_value": _inverse(boundary_value.inverse_dynamics),
+        "gibbs_appell": _inverse(gibbs_appell.inverse_dynamics),
+        "compound_link": _inverse(compound_link.inverse_dynamics),
+    },
+    "forward_dynamics": {"kalman": _forward_kalman, "compound_link": _forward_compound},
+    "iterated_forward_dynamics": {
+        "conjugate_gradient": _forward_gradient(False),
+        "preconditioned_conjugate_gradient": _forward_gradient(True),
+    },
+    "inverse_dynamics_derivatives": {
+        "newton_euler": _inverse_derivatives(newton_euler.inverse_dynamics),
+        "boundary_value": _inverse_derivatives(boundary_value.inverse_dynamics),
+        "gibbs_appell": _inverse_derivatives(gibbs_appell.inverse_dynamics),
+        "compound_link": _inverse_derivatives(compound_link.inverse_dynamics),
+        "recursion": _inverse_derivatives(None),
+    },
+    "forward_dynamics_derivatives": {
+        "kalman": _forward_derivatives(_forward_kalman),
+        "compound_link": _forward_derivatives(_forward_compound),
+        "conjugate_gradient": _forward_derivatives(_forward_gradient(False)),
+        "preconditioned_conjugate_gradient": _forward_derivatives(_forward_gradient(True)),
+    },
+    "mass_matrix": {
+        "compound_link": _mass(compound_link.mass_matrix),
+        "covariance": _mass(kalman.mass_matrix),
+        "newton_euler": _mass(_mass_by_columns),
+    },
+    "coefficients": {"compound_link": _coefficients},
+    "inverse_mass_matrix": {
+        "kalman": lambda setting, q: kalman.inverse_mass_matrix(setting.links(), q),
+        "compound_link": _inverse_mass_compound,
+    },
+    "gravity_torques": {"compound_link": _gravity_compound, "newton_euler": _gravity},
+    "velocity_torques": {"newton_euler": _velocity_newton_euler, "velocity_recursion": _velocity},
+    "bias_torques": {"newton_euler": _bias},
+    "coriolis_matrix": {"christoffel": lambda setting, q, qd: coriolis.coriolis_matrix(setting.links(), q, qd)},
+    "christoffel": {"christoffel": lambda setting, q: coriolis.christoffel(setting.links(), q)},
+    "kinetic_energy": {"spatial": lambda setting, q, qd: energy.kinetic_energy(setting.links(), q, qd)},
+    "potential_energy": {"spatial": lambda setting, q: energy.potential_energy(setting.links(), q)},
+    "pose": {"kinematics": lambda setting, q: kinematics.pose(setting.links(), q, *setting.target())},
+    "jacobian": {"kinematics": lambda setting, q: kinematics.jacobian(setting.links(), q, *setting.target())},
+    "velocity": {"kinematics": lambda setting, q, qd: kinematics.velocity(setting.links(), q, qd, *setting.target())},
+    "regressor": {
+        "newton_euler": lambda setting, q, qd, qdd: regressor.regressor(
+            setting.links(), q, qd, qdd, setting.model.asymmetric_friction
+        )
+    },
+}

@@ -1,0 +1,228 @@
+"""The closed loop as one step over scalars: sensors, controller, drives, friction, dynamics, integrator.
+
+The step is written once. Traced, it becomes a rollout: the loop over steps is inside the compiled code, the state in
+registers. What is carried from step to step, besides q and q̇: the controller's memory, torques on their way (a delay),
+the sensors' memory, and the number of the step where something depends on it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from linkwise.algorithms import compound_link, factorised, joint_terms, newton_euler
+from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutProgram, trace_rollout
+from linkwise.control import Controller
+from linkwise.functions import mechanism_of
+from linkwise.model.mechanism import Mechanism
+from linkwise.parameters import parameter_sizes, with_symbols
+from linkwise.scalar import Scalar, while_loop
+from linkwise.simulate.friction import coulomb_friction, has_coulomb_friction
+from linkwise.simulate.integrators import INTEGRATORS
+from linkwise.simulate.plant import Plant
+from linkwise.simulate.reference import Source
+
+RECORDABLE = ("q", "qd", "tau", "command", "q_measured", "qd_measured", "memory")
+Values = Mapping[str, Sequence[Scalar]]
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedLoop:
+    """A controller and a plant, and how they are stepped. Two loops with equal keys have the same code."""
+
+    plant: Plant
+    controller: Controller
+    source: Source
+    integrator: str
+    continuous: bool
+    """Whether the controller runs inside the integrator; else its torque is held for a step."""
+    substeps: bool
+    """Whether there are several integration steps in a control period."""
+    delay: int
+    """Control periods between a measurement and the torque that follows from it."""
+    varied: tuple[str, ...] = ()
+    """Parameters of the plant's robot that are inputs: "payload" or labels."""
+    record: tuple[str, ...] = ("q", "qd", "tau")
+    extra: dict[str, np.ndarray] = field(default_factory=dict)
+
+    # -- what goes in and out ---------------------------------------------------------------------------------------
+
+    @property
+    def dof(self) -> int:
+        return self.plant.robot.dof
+
+    @property
+    def places(self) -> tuple[float, ...]:
+        """Where in a step the reference is needed."""
+        return (0.0, 0.5, 1.0) if self.continuous and self.integrator == "rk4" else (0.0,)
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of the step matters."""
+        return self.source.timed or self.plant.sensors.noisy
+
+    def numbers(self, step: float, substeps: int) -> dict[str, np.ndarray]:
+        """The parameters that are not the robot's, with their values: inputs of the kernel."""
+        period = step * substeps
+        found = {"step": np.array([step]), **self.controller.gains}
+        if self.substeps:
+            found["substeps"] = np.array([float(substeps)])
+        if self.plant.friction:
+            found["breakaway"] = np.array([self.plant.breakaway])
+        found |= self.plant.sensors.numbers(self.dof, period) | self.plant.drives.numbers(self.dof)
+        return found | self.source.parameters(self.dof)
+
+    @cached_property
+    def interface(self) -> Interface:
+        n = self.dof
+        carried = {"q": n, "qd": n}
+        if self.controller.memory_size:
+            carried["memory"] = self.controller.memory_size
+        if self.delay:
+            carried["line"] = self.delay * n
+        if self.plant.sensors.differs:
+            carried["sensed"] = 2 * n
+        if self.counted:
+            carried["number"] = 1
+        parameters = {name: np.shape(value)[-1] for name, value in self.numbers(1.0, 1).items()}
+        if self.plant.sensors.noisy:
+            parameters["stream"] = 2
+        parameters |= parameter_sizes(self.plant.robot, self.varied)
+        sizes = dict.fromkeys(RECORDABLE, (n,)) | {"memory": (self.controller.memory_size,)}
+        written = {_written(name): sizes[name] for name in self.record}
+        return Interface(carried, parameters, self.source.feeds(n, self.places), written)
+
+    def links(self, values: Values) -> Mechanism:
+        """The plant's robot, with symbols where parameters are inputs."""
+        robot = self.plant.robot
+        if not self.varied:
+            return mechanism_of(robot, base_parameters=True)
+        frame = robot.default_frame() if "payload" in self.varied else None
+        symbols = {name: values[name] for name in self.varied}
+        return with_symbols(mechanism_of(robot), robot, frame, symbols, base_parameters=True)
+
+    # -- one step ---------------------------------------------------------------------------------------------------
+
+    def step(self, dtype: str, **values: Sequence[Scalar]) -> dict[str, list[Scalar]]:
+        """One control period: the outputs of the rollout's step by name."""
+        links, (h,) = self.links(values), values["step"]
+        q, qd = list(values["q"]), list(values["qd"])
+        memory = list(values.get("memory", ()))
+        period = h * values["substeps"][0] if self.substeps else h
+        number = values["number"][0] if self.counted else 0.0
+        place = {p: k for k, p in enumerate(self.places)}
+
+        def reference(at: float):
+            at = at if at in place else 0.0
+            return self.source.at(values, place[at], (number + at) * period if self.source.timed else 0.0, self.dof)
+
+        def command(at: float, q, qd):
+            own = self.controller.links()
+            return self.controller.control(own, values, q, qd, reference(at), memory, period)
+
+        sensors, drives = self.plant.sensors, self.plant.drives
+        seen_q, seen_qd, sensed = sensors.measured(values, q, qd, values.get("sensed", ()), period, number, dtype)
+        wanted, following = command(0.0, seen_q, seen_qd)
+        sent, line = self._delayed(wanted, list(values.get("line", ())))
+        tau = drives.driven(values, sent)
+
+        if self.continuous:
+            torque = lambda at, q, qd: wanted if at == 0.0 else command(at, q, qd)[0]  # noqa: E731
+        else:
+            torque = lambda at, q, qd: tau  # noqa: E731
+        new_q, new_qd = self._advanced(links, values, torque, q, qd, h)
+
+        found = {NEXT + "q": new_q, NEXT + "qd": new_qd, NEXT + "memory": following, NEXT + "line": line}
+        found |= {NEXT + "sensed": sensed, NEXT + "number": [number + 1.0]}
+        recorded = {"q": q, "qd": qd, "tau": tau, "command": wanted, "q_measured": seen_q, "qd_measured": seen_qd}
+        recorded["memory"] = memory
+        found |= {_written(name): recorded[name] for name in self.record}
+        return {name: found[name] for name in self.interface.outputs()}
+
+    def _delayed(self, tau: list[Scalar], line: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """(what was commanded ``delay`` periods ago, what is on its way now)."""
+        if not self.delay:
+            return tau, []
+        return line[: self.dof], [*line[self.dof :], *tau]
+
+    def _advanced(self, links: Mechanism, values: Values, torque, q, qd, h: Scalar):
+        """(q, q̇) one control period later: one integration step, or several in a loop."""
+        if not self.substeps:
+            return advanced(links, self.plant.friction, values, self.integrator, torque, q, qd, h)
+        n, (count,) = self.dof, values["substeps"]
+
+        def body(k, *state):
+            new = advanced(links, self.plant.friction, values, self.integrator, torque, state[:n], state[n:], h)
+            return (k + 1.0, *new[0], *new[1])
+
+        _, *state = while_loop(lambda k, *_: k < count, body, (0.0 * count, *q, *qd))
+        return state[:n], state[n:]
+
+    # -- the kernel -------------------------------------------------------------------------------------------------
+
+    def key(self) -> bytes:
+        """Stands for everything the step computes."""
+        robot = self.plant.robot
+        sensors, drives = self.plant.sensors, self.plant.drives
+        parts = (
+            robot.content(), self.plant.friction, (sensors.noisy, sensors.counts, sensors.differs),
+            (drives.ideal, drives.bits is None), self.controller.key(), type(self.source).__name__, self.integrator,
+            self.continuous, self.substeps, self.delay, self.varied, self.record, repr(self.interface),
+        )  # fmt: skip
+        return hashlib.sha256(repr(parts).encode()).digest()
+
+    def kernel(self) -> RolloutKernel:
+        """The rollout, made once per robot."""
+        known = self.plant.robot.__dict__.setdefault("_rollouts", {})
+        key = self.key()
+        if key not in known:
+            known[key] = RolloutKernel("simulation", self.interface, self.program, key)
+        return known[key]
+
+    def program(self, dtype: str) -> RolloutProgram:
+        return trace_rollout(
+            lambda **values: self.step(dtype, **values), self.interface, name="simulation", dtype=dtype  # type: ignore[arg-type]
+        )
+
+
+def advanced(links: Mechanism, friction: bool, values: Values, integrator: str, torque, q, qd, h: Scalar):
+    """(q, q̇) one integration step later under ``torque(place, q, qd)`` and friction."""
+    move = INTEGRATORS[integrator]
+    if not (friction and has_coulomb_friction(links)):
+        return move(lambda at, q, qd: accelerations(links, friction, q, qd, torque(at, q, qd))[0], q, qd, h)
+    (breakaway,) = values["breakaway"]
+    free, M = accelerations(links, True, q, qd, torque(0.0, q, qd))
+    v_free = [v + h * a for v, a in zip(qd, free, strict=True)]
+    coulomb = coulomb_friction(links, M, qd, v_free, h, breakaway)
+
+    def resisted(at, q, qd):
+        return [a + b for a, b in zip(torque(at, q, qd), coulomb.torques, strict=True)]
+
+    new_q, new_qd = move(lambda at, q, qd: accelerations(links, True, q, qd, resisted(at, q, qd))[0], q, qd, h)
+    # a joint that sticks ends the step at rest; one that was at rest has not moved at all
+    new_q = [_if(s, x, old + (0.5 * h) * v) for s, x, old, v in zip(coulomb.sliding, new_q, q, qd, strict=True)]
+    return new_q, [_if(s, v, 0.0) for s, v in zip(coulomb.sliding, new_qd, strict=True)]
+
+
+def accelerations(links: Mechanism, viscous: bool, q, qd, tau) -> tuple[list[Scalar], list[list[Scalar]]]:
+    """(q̈, M) under torques and viscous friction."""
+    M = joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q))
+    bias = newton_euler.inverse_dynamics(links, q, qd, [0.0] * len(links))
+    net = [t - b for t, b in zip(tau, bias, strict=True)]
+    if viscous:
+        net = [t - link.viscous_friction * v for t, link, v in zip(net, links, qd, strict=True)]
+    return factorised.solve(links, M, net), M
+
+
+def _if(sliding: Scalar, moved: Scalar, held: Scalar) -> Scalar:
+    from linkwise.scalar import where
+
+    return where(sliding > 0.5, moved, held)
+
+
+def _written(name: str) -> str:
+    return f"record_{name}"

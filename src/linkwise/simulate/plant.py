@@ -1,0 +1,168 @@
+"""What is controlled: a robot with its friction, its sensors and its drives. Over any scalar.
+
+The numbers of a plant are inputs of its kernels, so that another value needs no other kernel, and a batch may have other
+values for every robot; only what a plant has at all (noise, a quantisation, a delay) decides the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from linkwise.robot import Robot
+from linkwise.scalar import Scalar, rint, where
+from linkwise.simulate import noise
+
+Values = Mapping[str, Sequence[Scalar]]
+
+
+@dataclass(frozen=True)
+class Sensors:
+    """How positions and velocities are measured; each number for all joints or (n,). Zero: without that flaw."""
+
+    position_noise: float | np.ndarray = 0.0
+    """Standard deviation [rad or m]."""
+    velocity_noise: float | np.ndarray = 0.0
+    """Standard deviation [rad/s or m/s]; of a tachometer."""
+    resolution: float | np.ndarray = 0.0
+    """Position of one encoder count [rad or m]."""
+    velocity: str = "measured"
+    """"measured": by a tachometer; "difference": from two positions one sample apart, through a first-order filter."""
+    cutoff: float = np.inf
+    """Of that filter [rad/s]."""
+
+    def __post_init__(self):
+        if self.velocity not in ("measured", "difference"):
+            raise ValueError(f"velocity: expected 'measured' or 'difference', got {self.velocity!r}")
+
+    @classmethod
+    def encoders(cls, counts_per_turn, gear_ratio, **options) -> Sensors:
+        """Incremental encoders on the motors: counts per motor turn, motor turns per joint turn (its sign is not used)."""
+        counts = np.asarray(counts_per_turn, dtype=float) * np.abs(np.asarray(gear_ratio, dtype=float))
+        return cls(resolution=2 * np.pi / counts, **{"velocity": "difference", **options})
+
+    @property
+    def noisy(self) -> bool:
+        return bool(np.any(np.asarray(self.position_noise) != 0) or np.any(np.asarray(self.velocity_noise) != 0))
+
+    @property
+    def counts(self) -> bool:
+        return bool(np.any(np.asarray(self.resolution) != 0))
+
+    @property
+    def differs(self) -> bool:
+        return self.velocity == "difference"
+
+    def numbers(self, dof: int, period: float) -> dict[str, np.ndarray]:
+        """The inputs of a kernel, by name."""
+        found: dict[str, np.ndarray] = {}
+        if self.noisy:
+            found["position_noise"] = _vector("position_noise", self.position_noise, dof)
+            found["velocity_noise"] = _vector("velocity_noise", self.velocity_noise, dof)
+        if self.counts:
+            found["resolution"] = _vector("resolution", self.resolution, dof)
+        if self.differs:
+            found["filter_gain"] = np.array([1.0 - np.exp(-self.cutoff * period)])
+        return found
+
+    def measured(
+        self, values: Values, q: Sequence[Scalar], qd: Sequence[Scalar], memory: Sequence[Scalar], period: Scalar,
+        step: Scalar, dtype: str,
+    ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:  # fmt: skip
+        """(measured q, measured q̇, next memory); the memory is the last measured q and the filtered q̇."""
+        n = len(q)
+        q, qd = list(q), list(qd)
+        if self.noisy:
+            channels = [noise.normal(values["stream"], step, c, dtype) for c in range(2 * n)]
+            q = [x + s * z for x, s, z in zip(q, values["position_noise"], channels, strict=False)]
+            qd = [x + s * z for x, s, z in zip(qd, values["velocity_noise"], channels[n:], strict=True)]
+        if self.counts:
+            q = [_rounded(x, r) for x, r in zip(q, values["resolution"], strict=True)]
+        if not self.differs:
+            return q, qd, []
+        last, filtered = memory[:n], memory[n:]
+        (gain,), rate = values["filter_gain"], 1.0 / period
+        qd = [f + gain * (rate * (x - old) - f) for x, old, f in zip(q, last, filtered, strict=True)]
+        return q, qd, [*q, *qd]
+
+    def memory(self, q: np.ndarray) -> np.ndarray:
+        """The memory before the first sample, for robots at rest at q (..., n)."""
+        if not self.differs:
+            return np.zeros((*q.shape[:-1], 0))
+        if self.counts:
+            resolution = np.broadcast_to(self.resolution, q.shape[-1:])
+            safe = np.where(resolution > 0, resolution, 1.0)
+            q = np.where(resolution > 0, np.rint(q / safe) * safe, q)
+        return np.concatenate([q, np.zeros_like(q)], axis=-1)
+
+
+@dataclass(frozen=True)
+class Drives:
+    """How torques come about: a voltage, limited and in steps, times a torque per volt."""
+
+    torque_per_volt: float | np.ndarray | None = None
+    """[N·m/V or N/V], one number or (n,); None: ideal drives."""
+    volts: float = 10.0
+    """The range is ± this."""
+    bits: int | None = 12
+    """Of the digital-to-analog converter over the whole range; None: no steps."""
+
+    @property
+    def ideal(self) -> bool:
+        return self.torque_per_volt is None
+
+    def numbers(self, dof: int) -> dict[str, np.ndarray]:
+        """The inputs of a kernel, by name."""
+        if self.ideal:
+            return {}
+        found = {"torque_per_volt": _vector("torque_per_volt", self.torque_per_volt, dof), "volts": np.array([self.volts])}
+        if self.bits is not None:
+            found["volt_step"] = np.array([2 * self.volts / 2**self.bits])
+        return found
+
+    def driven(self, values: Values, tau: Sequence[Scalar]) -> list[Scalar]:
+        """The torques that come of the wanted ones."""
+        if self.ideal:
+            return list(tau)
+        (most,) = values["volts"]
+        found = []
+        for wanted, gain in zip(tau, values["torque_per_volt"], strict=True):
+            u = wanted / gain
+            if self.bits is not None:
+                (step,) = values["volt_step"]
+                u = step * rint(u / step)
+                top = most - step  # one step less on the positive side, as with any two's complement
+            else:
+                top = most
+            u = where(u > top, top, where(u < -most, -most, u))
+            found.append(gain * u)
+        return found
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A robot to be controlled. ``breakaway``: static friction over Coulomb friction, from 1 on."""
+
+    robot: Robot
+    friction: bool = True
+    breakaway: float = 1.0
+    sensors: Sensors = field(default_factory=Sensors)
+    drives: Drives = field(default_factory=Drives)
+
+    def __post_init__(self):
+        if not self.breakaway >= 1.0:
+            raise ValueError(f"breakaway: expected a ratio from 1 on, got {self.breakaway!r}")
+
+
+def _rounded(x: Scalar, resolution: Scalar) -> Scalar:
+    safe = where(resolution > 0.0, resolution, 1.0)
+    return where(resolution > 0.0, safe * rint(x / safe), x)
+
+
+def _vector(name: str, value, dof: int) -> np.ndarray:
+    array = np.asarray(value, dtype=float)
+    if array.shape not in ((), (dof,)) or not (array >= 0).all():
+        raise ValueError(f"{name}: expected one number or {dof}, none negative; got {value!r}")
+    return np.array(np.broadcast_to(array, (dof,)))

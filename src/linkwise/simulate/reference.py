@@ -1,0 +1,143 @@
+"""Where the reference of a simulation comes from, and how a kernel reads it.
+
+A trajectory is tabulated once and fed to the kernel, one row per sample; a point is a parameter; moves between points are
+computed inside the kernel from their ends, so that every robot of a large batch can have its own without any table.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.compiler.rollout import Feed
+from linkwise.control import Reference
+from linkwise.errors import ShapeError
+from linkwise.motion import Trajectory
+from linkwise.scalar import Scalar, where
+
+Values = Mapping[str, Sequence[Scalar]]
+
+
+class Source(ABC):
+    """A kind of reference. ``places`` are the points of a step at which it is needed: (0,) or (0, 0.5, 1)."""
+
+    timed = False
+    """Whether a kernel needs the time."""
+
+    def feeds(self, dof: int, places: Sequence[float]) -> dict[str, Feed]:
+        return {}
+
+    def tables(self, steps: int, period: float, places: Sequence[float]) -> dict[str, np.ndarray]:
+        return {}
+
+    def parameters(self, dof: int) -> dict[str, np.ndarray]:
+        return {}
+
+    @abstractmethod
+    def at(self, values: Values, number: int, time: Scalar, dof: int) -> Reference:
+        """The reference at the place of this number; ``time`` [s] there."""
+
+    @abstractmethod
+    def moment(self, t: np.ndarray, batch: tuple[int, ...], dof: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same for Python: q, qd, qdd (batch..., times, n) at the times (times,)."""
+
+
+@dataclass(frozen=True)
+class Along(Source):
+    """One trajectory for all robots, or one for each."""
+
+    trajectories: tuple[Trajectory, ...]
+    shared: bool
+
+    def feeds(self, dof, places):
+        spaced = len(places) > 1
+        return {"reference": Feed(3 * dof * len(places), 3 * dof * (2 if spaced else 1), self.shared)}
+
+    def tables(self, steps, period, places):
+        count = 2 * steps + 1 if len(places) > 1 else steps
+        t = np.arange(count) * (period / 2 if len(places) > 1 else period)
+        rows = [np.concatenate(trajectory.at(t), axis=-1).ravel() for trajectory in self.trajectories]
+        return {"reference": rows[0] if self.shared else np.array(rows)}
+
+    def at(self, values, number, time, dof):
+        row = values["reference"][3 * dof * number : 3 * dof * (number + 1)]
+        return Reference(row[:dof], row[dof : 2 * dof], row[2 * dof :])
+
+    def moment(self, t, batch, dof):
+        found = [trajectory.at(t) for trajectory in self.trajectories]
+        if self.shared:
+            return tuple(found[0])  # type: ignore[return-value]
+        return tuple(np.array(part).reshape(*batch, len(t), dof) for part in zip(*found, strict=True))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False)
+class Point(Source):
+    """Standing still at a position (..., n)."""
+
+    position: np.ndarray
+
+    def parameters(self, dof):
+        return {"target": self.position}
+
+    def at(self, values, number, time, dof):
+        return Reference(values["target"], [0.0] * dof, [0.0] * dof)
+
+    def moment(self, t, batch, dof):
+        q = np.broadcast_to(self.position, (*batch, dof))[..., np.newaxis, :]
+        q = np.broadcast_to(q, (*batch, len(t), dof))
+        return q, np.zeros_like(q), np.zeros_like(q)
+
+
+@dataclass(frozen=True, eq=False)
+class Moves(Source):
+    """Quintic moves from ``start`` (..., n) to ``end`` (..., n) in ``duration`` [s], (...,): computed as they go."""
+
+    start: np.ndarray
+    end: np.ndarray
+    duration: float | np.ndarray = 1.0
+    timed = True
+
+    def parameters(self, dof):
+        start, end = np.asarray(self.start, dtype=float), np.asarray(self.end, dtype=float)
+        return {"start": start, "way": end - start, "rate": 1.0 / np.asarray(self.duration, dtype=float)[..., np.newaxis]}
+
+    def at(self, values, number, time, dof):
+        (rate,) = values["rate"]
+        u = time * rate
+        u = where(u < 1.0, u, 1.0)
+        left = 1.0 - u
+        shape = u * u * u * (10.0 - u * (15.0 - 6.0 * u))
+        slope = 30.0 * rate * (u * left) * (u * left)
+        bend = 60.0 * rate * rate * (u * left) * (left - u)
+        q = [a + w * shape for a, w in zip(values["start"], values["way"], strict=True)]
+        return Reference(q, [w * slope for w in values["way"]], [w * bend for w in values["way"]])
+
+    def moment(self, t, batch, dof):
+        values = {name: np.moveaxis(np.asarray(v)[..., np.newaxis, :], -1, 0) for name, v in self.parameters(dof).items()}
+        found = self.at(values, 0, t, dof)
+        shape = (*batch, len(t))
+        return tuple(
+            np.stack([np.broadcast_to(x, shape) for x in part], axis=-1) for part in (found.q, found.qd, found.qdd)
+        )  # type: ignore[return-value]
+
+
+def source_of(reference, dof: int) -> Source:
+    """What a user may give: a trajectory, a list of them, positions (..., n), or ``Moves``."""
+    if isinstance(reference, Source):
+        return reference
+    if isinstance(reference, Trajectory):
+        reference, shared = (reference,), True
+    elif isinstance(reference, (list, tuple)) and reference and isinstance(reference[0], Trajectory):
+        reference, shared = tuple(reference), False
+    else:
+        position = np.asarray(reference, dtype=float)
+        if position.shape[-1:] != (dof,):
+            raise ShapeError(f"reference: expected a trajectory or positions (..., {dof}), got shape {position.shape}")
+        return Point(position)
+    for trajectory in reference:
+        if trajectory.dof != dof:
+            raise ShapeError(f"reference: expected a trajectory of {dof} joints, got one of {trajectory.dof}")
+    return Along(reference, shared)

@@ -1,0 +1,51 @@
+"""Generated CUDA kernels, compiled as C++ with ``shim.hpp`` and run on the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from linkwise.compiler.emit.cuda import Module
+
+HERE = Path(__file__).parent
+COMPILER = shutil.which("g++")
+
+
+class OnCpu:
+    """One module's kernel as a function of NumPy arrays."""
+
+    def __init__(self, module: Module, folder: Path, pointers: int, sizes: int):
+        call = ", ".join(
+            f"*(typename argument<{k}, decltype({module.name})>::type *)&words[{k}]" for k in range(pointers + sizes)
+        )
+        text = f"""
+#include "{HERE / "shim.hpp"}"
+{module.text}
+template <int k, class F> struct argument;
+template <int k, class R, class A, class... Rest> struct argument<k, R(A, Rest...)> : argument<k - 1, R(Rest...)> {{}};
+template <class R, class A, class... Rest> struct argument<0, R(A, Rest...)> {{ using type = A; }};
+extern "C" void entry(long long *words, unsigned int blocks, unsigned int threads, int reversed)
+{{
+    launch(blocks, threads, reversed != 0, [=] {{ {module.name}({call}); }});
+}}
+"""
+        folder.mkdir(exist_ok=True)
+        source, library = folder / f"{module.name}.cpp", folder / f"{module.name}.so"
+        source.write_text(text)
+        options = ["-std=c++17", "-O1", "-ffp-contract=off", "-mfma", "-Wno-unknown-pragmas", "-shared", "-fPIC"]
+        done = subprocess.run([COMPILER, *options, source, "-o", library], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        self.module = module
+        self._entry = ctypes.CDLL(str(library)).entry
+        self._entry.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_int]
+
+    def __call__(
+        self, outputs: Sequence[np.ndarray], inputs: Sequence[np.ndarray], sizes: Sequence[int], count: int, reverse=False
+    ) -> None:
+        words = np.array([a.ctypes.data for a in (*outputs, *inputs)] + [*sizes], np.int64)
+        self._entry(words.ctypes.data, -(-count // self.module.threads), self.module.threads, int(reverse))

@@ -1,0 +1,122 @@
+"""Generated CUDA: NVRTC compiles it for real architectures, and run on the CPU it returns the CPU kernel's bits."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "compiler"))
+from on_cpu import COMPILER, OnCpu
+from sample_programs import everything, interpreted, loop, samples, same_bits, sweep
+
+import linkwise as lw
+from linkwise import kernels
+from linkwise.compiler.emit import cuda
+from linkwise.compiler.emit.clike import SpellingError
+from linkwise.functions import FUNCTIONS, Setting
+from linkwise.gpu import DeviceError, nvrtc
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+PROGRAMS = {"everything": everything, "loop": loop, "sweep": lambda dtype: sweep(6, dtype)}
+
+
+def nvrtc_compiler():
+    try:
+        return nvrtc.compiler()
+    except DeviceError as error:
+        pytest.skip(str(error))
+
+
+def run(program, inputs, strides, count, folder, layout=None, reverse=False):
+    """The outputs of a program's kernel on the CPU; ``count`` states."""
+    kernel = OnCpu(cuda.module(program, layout), folder, len(inputs) + len(program.outputs), len(inputs) + 1)
+    outputs = [np.full((count, *shape), np.inf, program.dtype) for _, shape in program.outputs]
+    kernel(outputs, inputs, [*strides, count], count, reverse)
+    return outputs
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("staged", [True, False])
+def test_interpreters_bits(tmp_path, name, dtype, staged):
+    """With a last block that is not full, outputs staged or not, threads in either order."""
+    program = PROGRAMS[name](dtype)
+    layout = cuda.chosen_layout(program)
+    layout = replace(layout, staged=tuple(staged and s for s in layout.staged))
+    inputs = samples(program, 75)
+    wanted = interpreted(program, inputs)
+    sizes = [size for _, size in program.inputs]
+    got = run(program, inputs, sizes, 75, tmp_path, layout, reverse=staged)
+    assert all(same_bits(g, w) for g, w in zip(got, wanted, strict=True))
+
+
+@needs_compiler
+def test_strides(tmp_path):
+    """One row for all states, rows with gaps, rows that are not aligned to 16 bytes."""
+    program = sweep(6, "float32")
+    q, qd, qdd = samples(program, 70)
+    wide = np.full((70, 11), np.nan, "float32")
+    wide[:, 2:8] = qd
+    shifted = np.concatenate([[np.float32(np.nan)], qdd.ravel()])[1:].reshape(70, 6)
+    (got,) = run(program, [q[:1], wide[:, 2:], shifted], [0, 11, 6], 70, tmp_path)
+    (wanted,) = interpreted(program, [np.repeat(q[:1], 70, axis=0), qd, qdd])
+    assert same_bits(got, wanted)
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "pose"])
+def test_a_robots_kernels(tmp_path, name, dtype):
+    robot = lw.load("panda")
+    function = FUNCTIONS[name]
+    kernel = kernels.kernel(function, Setting(robot, frame=robot.default_frame()), function.default)
+    program = kernel.program(dtype)
+    inputs = [0.3 * a for a in samples(program, 100)]
+    got = run(program, [i.astype(dtype) for i in inputs], [7] * len(inputs), 100, tmp_path)
+    assert same_bits(got[0], kernel(*(i.astype(dtype) for i in inputs)))
+
+
+@pytest.mark.parametrize("architecture", ["sm_75", "sm_80", "sm_90"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_nvrtc_compiles_it(dtype, architecture):
+    compiler = nvrtc_compiler()
+    for make in PROGRAMS.values():
+        module = cuda.module(make(dtype))
+        options = [*cuda.options(), f"--gpu-architecture={architecture}"]
+        assert module.name.encode() in compiler.compile(module.text, module.name, options)
+
+
+def test_nvrtc_says_what_is_wrong():
+    with pytest.raises(DeviceError, match=r"cannot compile broken: .*error.*identifier"):
+        nvrtc_compiler().compile("__global__ void broken() { nothing = 1; }", "broken", ["--gpu-architecture=sm_90"])
+
+
+def test_fast_variant_uses_the_hardwares_sine():
+    text = cuda.source(sweep(3, "float32"), fast=True)
+    assert "__sinf(" in text and "__cosf(" in text
+    assert "__sinf(" not in cuda.source(sweep(3, "float32"))
+    assert "__sinf(" not in cuda.source(sweep(3, "float64"), fast=True)
+    module = cuda.module(sweep(3, "float32"), fast=True)
+    nvrtc_compiler().compile(module.text, module.name, [*cuda.options(fast=True), "--gpu-architecture=sm_90"])
+
+
+def test_registers_of_a_panda():
+    """The rule that bounds registers leaves room for what the program needs: the compiler spills nothing."""
+    robot = lw.load("panda")
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        function = FUNCTIONS[name]
+        setting = replace(Setting(robot), base_parameters=True)
+        for dtype, bound in (("float32", 150), ("float64", 255)):
+            program = kernels.kernel(function, setting, function.default).program(dtype)
+            layout = cuda.chosen_layout(program)
+            assert cuda.alive(program) * (2 if dtype == "float64" else 1) < bound + 10
+            assert layout.resident * layout.warps >= (10 if dtype == "float32" else 8)
+
+
+def test_names():
+    assert 'extern "C" __global__' in cuda.source(everything())
+    with pytest.raises(SpellingError):
+        cuda.source(everything(), function_name="threadIdx")
