@@ -11,7 +11,6 @@ import numpy as np
 from linkwise.algorithms import conjugate_gradient, joint_terms, kalman
 from linkwise.arrays import checked_inputs
 from linkwise.errors import SingularError
-from linkwise.evaluation import always_singular
 from linkwise.functions import mechanism_of
 from linkwise.model import Model
 from linkwise.spatial import ArticulatedInertia, Spatial, zero_vector
@@ -134,7 +133,7 @@ def conjugate_gradient_history(model: Model, q, qd, tau, *, preconditioned, tole
         raise ValueError(f"the history is that of one state: expected shape ({n},), got a batch of shape {batch}")
     values = {name: [float(v) for v in array] for name, array in arrays.items()}
     links = mechanism_of(model)
-    if always_singular(model) is not None:
+    if np.isfinite(arrays["q"]).all():
         singular_state(model, arrays["q"])
     torque = [t - f for t, f in zip(values["tau"], joint_terms.friction(links, values["qd"]), strict=True)]
     qdd, residuals = conjugate_gradient.history(

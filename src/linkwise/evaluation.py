@@ -22,13 +22,13 @@ from linkwise.algorithms import (
     regressor,
     velocity_torques,
 )
+from linkwise.algorithms.singularity import may_be_singular
 from linkwise.compiler.derivative import jacobian, substituted
 from linkwise.compiler.graph import Node
 from linkwise.compiler.operations import count
-from linkwise.functions import Setting, mechanism_of
-from linkwise.model import Model
-from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar
+from linkwise.functions import Setting
+from linkwise.model.mechanism import Mechanism
+from linkwise.scalar import Scalar, where
 from linkwise.spatial import Spatial, zero_spatial, zero_vector
 
 
@@ -119,11 +119,9 @@ def _forward_gradient(preconditioned: bool):
         tolerance = setting.tolerance
         if tolerance is None:
             tolerance = conjugate_gradient.DEFAULT_TOLERANCE[setting.dtype]
-        if not setting.parameters and always_singular(setting.model) is not None:
-            # the iteration would find some solution wherever there is one: as undefined as the others' results
-            return [math.nan] * setting.model.dof, math.nan, 0.0
-        return conjugate_gradient.forward_dynamics(
-            setting.links(),
+        links = setting.links()
+        qdd, residual, iterations = conjugate_gradient.forward_dynamics(
+            links,
             q,
             qd,
             _net(setting, qd, tau),
@@ -133,13 +131,13 @@ def _forward_gradient(preconditioned: bool):
             limit=setting.limit,
             start=start,
         )
+        if may_be_singular(links):
+            # where there are many solutions the iteration finds one: as undefined as the results of other methods
+            regular = kalman.is_regular(links, q)
+            return [where(regular, x, math.nan) for x in qdd], where(regular, residual, math.nan), iterations
+        return qdd, residual, iterations
 
     return run
-
-
-def always_singular(model: Model) -> MovingLink | None:
-    """A joint that moves no inertia wherever the robot is: one that moves none at a state which is nothing special."""
-    return kalman.singular_joint(mechanism_of(model), [0.7 + 0.37 * k for k in range(model.dof)])
 
 
 # -- matrices ---------------------------------------------------------------------------------------------------------

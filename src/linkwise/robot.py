@@ -316,11 +316,15 @@ class Robot(Model):
         return result
 
     def _shorten(self, name: str, setting: Setting, given: Mapping[str, Any]) -> None:
-        """After a first call with one state and no options: let later ones go straight to machine code.
+        """After a first call with one state, or a second one with a batch: let later calls go straight to machine code.
 
         The short way replaces the method in this object; what it does not take, it gives back to the method.
         """
-        if name in self.__dict__ or any(np.ndim(value) != 1 for value in given.values()):
+        if name in self.__dict__ or any(getattr(value, "dtype", None) == object for value in given.values()):
+            return
+        seen = self.__dict__.setdefault("_seen", set())
+        if name not in seen and any(np.ndim(value) != 1 for value in given.values()):
+            seen.add(name)  # code for single states may never be needed
             return
         quick = shortcut(name, setting, functools.partial(getattr(type(self), name), self))
         if quick is not None:

@@ -152,6 +152,14 @@ def singular_joint(links: Mechanism, q: Sequence[float]) -> MovingLink | None:
     return None
 
 
+def is_regular(links: Mechanism, q) -> Scalar:
+    """Whether no axis inertia vanishes (and none is NaN)."""
+    with stage("regularity"):
+        filtered, _ = filter_inertias(links, links.each(lambda link, q: link.turned(q), q))
+        first, *others = links.each(lambda link, known: known.axis_inertia, filtered)
+        return sum(others, start=first) < math.inf
+
+
 def inertia_column(link: MovingLink, P: ArticulatedInertia) -> Spatial:
     """P Hᵀ."""
     if link.revolute:

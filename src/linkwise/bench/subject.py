@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,24 @@ class Subject:
             save(robot, urdf)
         except ModelError as error:
             return cls(robot, None, mjcf, f"takes URDF only: {str(error).removeprefix(f'{urdf}: ')}")
+        urdf.write_text(_plain(urdf.read_text(encoding="utf-8")), encoding="utf-8")
         return cls(robot, urdf, mjcf)
+
+
+def without_drives(robot: Robot) -> Robot:
+    """The robot without rotor inertia and friction, which not every library has."""
+    drives = (".rotor_inertia", ".viscous_friction", ".coulomb_friction")
+    changed = {label: 0.0 for label in robot.parameter_labels if label.startswith(drives, label.rfind("."))}
+    return robot.with_parameters(changed)
+
+
+def _plain(urdf: str) -> str:
+    """The file without what only Linkwise reads, and with zeros where a link has no inertia: some readers take a missing
+    inertia for one kilogram, others stop at it."""
+    nothing = '<inertial><origin xyz="0 0 0" rpy="0 0 0"/><mass value="0"/>'
+    nothing += '<inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>'
+    urdf = re.sub(r"\n *<linkwise:[^>]*/>", "", urdf)
+    return re.sub(r"(<link name=[^>]*)/>", rf"\1>{nothing}</link>", urdf)
 
 
 def random_states(robot: Robot, count: int, seed: int = 0) -> dict[str, np.ndarray]:

@@ -1,0 +1,9 @@
+"""Closed-loop simulation: controller, sensors, drives, friction, dynamics and integrator in one compiled loop."""
+
+from linkwise.simulate.adaptive import simulate_adaptive
+from linkwise.simulate.plant import Drives, Plant, Sensors
+from linkwise.simulate.reference import Moves
+from linkwise.simulate.result import Result
+from linkwise.simulate.run import simulate
+
+__all__ = ["Drives", "Moves", "Plant", "Result", "Sensors", "simulate", "simulate_adaptive"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,9 +20,10 @@ from linkwise.control import Controller
 from linkwise.functions import mechanism_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.parameters import parameter_sizes, with_symbols
-from linkwise.scalar import Scalar, while_loop
+from linkwise.scalar import Scalar, where, while_loop
 from linkwise.simulate.friction import coulomb_friction, has_coulomb_friction
 from linkwise.simulate.integrators import INTEGRATORS
+from linkwise.simulate.noise import normal
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Source
 
@@ -47,7 +48,6 @@ class ClosedLoop:
     varied: tuple[str, ...] = ()
     """Parameters of the plant's robot that are inputs: "payload" or labels."""
     record: tuple[str, ...] = ("q", "qd", "tau")
-    extra: dict[str, np.ndarray] = field(default_factory=dict)
 
     # -- what goes in and out ---------------------------------------------------------------------------------------
 
@@ -125,7 +125,8 @@ class ClosedLoop:
             return self.controller.control(own, values, q, qd, reference(at), memory, period)
 
         sensors, drives = self.plant.sensors, self.plant.drives
-        seen_q, seen_qd, sensed = sensors.measured(values, q, qd, values.get("sensed", ()), period, number, dtype)
+        drawn = [normal(values["stream"], number, float(k), dtype) for k in range(2 * self.dof)] if sensors.noisy else []
+        seen_q, seen_qd, sensed = sensors.measured(values, q, qd, values.get("sensed", ()), period, drawn)
         wanted, following = command(0.0, seen_q, seen_qd)
         sent, line = self._delayed(wanted, list(values.get("line", ())))
         tau = drives.driven(values, sent)
@@ -219,8 +220,6 @@ def accelerations(links: Mechanism, viscous: bool, q, qd, tau) -> tuple[list[Sca
 
 
 def _if(sliding: Scalar, moved: Scalar, held: Scalar) -> Scalar:
-    from linkwise.scalar import where
-
     return where(sliding > 0.5, moved, held)
 
 

@@ -39,10 +39,11 @@ WORDS = {
 }
 
 
-def normal(stream: Sequence[Scalar], step: Scalar, channel: int, dtype: str = "float64") -> Scalar:
+def normal(stream: Sequence[Scalar], step: Scalar, channel: Scalar, dtype: str = "float64") -> Scalar:
     """A random number of mean 0 and variance 1: the sum of four uniform ones, so never beyond 3.47.
 
-    ``stream`` are two whole numbers that name the robot and the seed (see ``streams``), ``step`` is a whole number.
+    ``stream`` are two whole numbers that name the robot and the seed (see ``streams``); ``step`` and ``channel`` are
+    whole numbers, too.
     """
     words = _scrambled(stream, step, channel, WORDS[dtype])
     if len(words) == 2:  # a word of 24 bits is two of twelve
@@ -58,10 +59,10 @@ def streams(seed: int, count: int, dtype: str = "float64") -> np.ndarray:
     return (generator.integers(size, size=(count, 2)) - size // 2).astype(dtype)
 
 
-def _scrambled(stream: Sequence[Scalar], step: Scalar, channel: int, kind: _Words) -> list[Scalar]:
+def _scrambled(stream: Sequence[Scalar], step: Scalar, channel: Scalar, kind: _Words) -> list[Scalar]:
     """The words of one block: (step, channel), mixed with the key."""
     low, high = _split(step, kind.size)
-    counter = [low, high + float(channel)] if kind.count == 2 else [low, float(channel), high, 0.0]
+    counter = [low, high + channel] if kind.count == 2 else [low, channel, high, 0.0]
     for round_ in range(ROUNDS):
         keys = [
             _centred(word + float(round_ * step_ % int(kind.size)), kind.size)

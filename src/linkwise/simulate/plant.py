@@ -13,7 +13,6 @@ import numpy as np
 
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, rint, where
-from linkwise.simulate import noise
 
 Values = Mapping[str, Sequence[Scalar]]
 
@@ -68,16 +67,23 @@ class Sensors:
         return found
 
     def measured(
-        self, values: Values, q: Sequence[Scalar], qd: Sequence[Scalar], memory: Sequence[Scalar], period: Scalar,
-        step: Scalar, dtype: str,
-    ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:  # fmt: skip
-        """(measured q, measured q̇, next memory); the memory is the last measured q and the filtered q̇."""
+        self,
+        values: Values,
+        q: Sequence[Scalar],
+        qd: Sequence[Scalar],
+        memory: Sequence[Scalar],
+        period: Scalar,
+        drawn: Sequence[Scalar],
+    ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        """(measured q, measured q̇, next memory); the memory is the last measured q and the filtered q̇.
+
+        ``drawn`` are 2n random numbers of variance 1, where there is noise.
+        """
         n = len(q)
         q, qd = list(q), list(qd)
         if self.noisy:
-            channels = [noise.normal(values["stream"], step, c, dtype) for c in range(2 * n)]
-            q = [x + s * z for x, s, z in zip(q, values["position_noise"], channels, strict=False)]
-            qd = [x + s * z for x, s, z in zip(qd, values["velocity_noise"], channels[n:], strict=True)]
+            q = [x + s * z for x, s, z in zip(q, values["position_noise"], drawn[:n], strict=True)]
+            qd = [x + s * z for x, s, z in zip(qd, values["velocity_noise"], drawn[n:], strict=True)]
         if self.counts:
             q = [_rounded(x, r) for x, r in zip(q, values["resolution"], strict=True)]
         if not self.differs:

@@ -42,10 +42,13 @@ class Loop:
         self._run.restype = None
 
     def bound(self, given: Sequence[np.ndarray], out: np.ndarray):
-        """A call without arguments; the arrays must be kept."""
-        run, count = self._run, len(given[0])
-        words = [array.ctypes.data for array in (*given, out)]
-        return lambda: run(count, *words)
+        """A call without arguments."""
+        arrays = (*given, out)
+
+        def call(run=self._run, words=(len(out), *(array.ctypes.data for array in arrays)), _kept=arrays) -> None:
+            run(*words)
+
+        return call
 
 
 def loop_source(function: str, dtype: str, dof: int, call: str) -> str:

@@ -49,12 +49,12 @@ class CasadiC(CompiledC):
         options = {} if function == "mass_matrix" else {"gravity": list(robot.gravity)}
         built = getattr(self.description, BUILDERS[function])(robot.base, robot.default_frame(), **options)
         symbols = [self.casadi.SX.sym(f"a{k}", robot.dof) for k in range(len(INPUTS[function]))]
-        step = self.casadi.Function("step", symbols, [self.casadi.densify(built(*symbols))], {"cse": True})
-        generator = self.casadi.CodeGenerator("step.c", {"casadi_real": real})
+        step = self.casadi.Function("one_state", symbols, [self.casadi.densify(built(*symbols))], {"cse": True})
+        generator = self.casadi.CodeGenerator("one_state.c", {"casadi_real": real})
         generator.add(step)
         pointers = ", ".join(f"a{k}" for k in range(len(symbols)))
         call = (
             f"const {real} *arg[{step.sz_arg()}] = {{{pointers}}}; {real} *res[{step.sz_res()}] = {{out}}; "
-            f"{real} w[{max(step.sz_w(), 1)}]; step(arg, res, 0, w, 0);"
+            f"{real} w[{max(step.sz_w(), 1)}]; one_state(arg, res, 0, w, 0);"
         )
         return generator.dump() + loop_source(function, dtype, self.dof, call)

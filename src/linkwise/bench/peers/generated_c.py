@@ -32,6 +32,6 @@ class GeneratedC(CompiledC):
     def source(self, function: str, dtype: str) -> str:
         row = function_named(function)
         setting = Setting(self.robot, base_parameters=row.regroups, dtype=dtype)
-        text = kernel(row, setting, row.default, dtype).source("c", function_name="step")
+        text = kernel(row, setting, row.default, dtype).source("c", function_name="one_state")
         pointers = ", ".join(f"a{k}" for k in range(len(INPUTS[function])))
-        return text + loop_source(function, dtype, self.dof, f"step({pointers}, out);")
+        return text + loop_source(function, dtype, self.dof, f"one_state({pointers}, out);")

@@ -1,0 +1,422 @@
+"""Kernels on a GPU: are the bits those of the CPU, how fast are they, and how near to the limit of the memory?
+
+Every function of a robot in both precisions is compared with the CPU's kernel on random states. Then the functions are
+timed with data on the device, beside a copy on the same device in the same run: bytes are counted once for every scalar
+that must be read or written. Small batches are timed beside the CPU. JAX (the same graph compiled by XLA) and PyTorch
+(the same graph, one call per operation) run where they are installed. None of this computes contact.
+
+    python benchmarks/gpu.py [--robot panda] [--states 1000000] [--json FILE] [--tune] [--seconds 400]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import cupy
+import numpy as np
+
+import linkwise as lw
+from linkwise import kernels
+from linkwise.compiler.emit import cuda
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.program import Program
+from linkwise.functions import FUNCTIONS, Setting
+from linkwise.gpu import call, driver, nvrtc
+from linkwise.gpu.device import DeviceKernel, device_kernel
+
+DTYPES = ("float32", "float64")
+TIMED = {  # function -> batch
+    "inverse_dynamics": 1 << 24,
+    "forward_dynamics": 1 << 24,
+    "inverse_dynamics_derivatives": 1 << 22,
+    "forward_dynamics_derivatives": 1 << 22,
+    "mass_matrix": 1 << 23,
+    "inverse_mass_matrix": 1 << 23,
+    "gravity_torques": 1 << 24,
+}
+GOALS = {  # G evaluations/s, and the share of the copy's bandwidth
+    ("inverse_dynamics", "float32"): (30.0, 0.80),
+    ("inverse_dynamics", "float64"): (16.0, 0.90),
+    ("forward_dynamics", "float32"): (18.0, None),
+    ("forward_dynamics", "float64"): (6.5, None),
+    ("inverse_dynamics_derivatives", "float32"): (3.0, None),
+    ("forward_dynamics_derivatives", "float32"): (1.5, None),
+}
+SMALL = (1, 64, 4096, 65536)
+
+
+# -- measuring --------------------------------------------------------------------------------------------------------
+
+
+def device_seconds(work: Callable[[], Any], repeats: int = 15, warm: int = 3) -> tuple[float, float]:
+    """(median, spread between quartiles) of the time of one piece of work on the GPU."""
+    for _ in range(warm):
+        work()
+    marks = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(repeats)]
+    for start, end in marks:
+        start.record()
+        work()
+        end.record()
+    marks[-1][1].synchronize()
+    times = sorted(cupy.cuda.get_elapsed_time(*pair) * 1e-3 for pair in marks)
+    return statistics.median(times), times[-len(times) // 4] - times[len(times) // 4]
+
+
+def host_seconds(work: Callable[[], Any], repeats: int = 200) -> float:
+    """Median wall time of one call."""
+    for _ in range(10):
+        work()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def copy_bandwidth() -> float:
+    """Bytes read and written per second by a device-to-device copy of 4 GiB."""
+    source = cupy.random.random((1 << 29,), dtype=np.float64)
+    target = cupy.empty_like(source)
+    seconds, _ = device_seconds(lambda: cupy.cuda.runtime.memcpyAsync(
+        target.data.ptr, source.data.ptr, source.nbytes, 3, cupy.cuda.get_current_stream().ptr
+    ))
+    return 2 * source.nbytes / seconds
+
+
+# -- kernels and states -----------------------------------------------------------------------------------------------
+
+
+def kernel_of(robot: lw.Robot, name: str, algorithm: str | None = None) -> Kernel | None:
+    """As the robot's method takes it; None where that runs without a kernel."""
+    function = FUNCTIONS[name]
+    setting = Setting(robot, frame=robot.default_frame() if name in ("pose", "jacobian", "velocity") else None)
+    setting = replace(setting, base_parameters=function.regroups)
+    algorithm = function.algorithm(algorithm)
+    if not kernels.compiles(function, setting, algorithm):
+        return None
+    try:
+        return kernels.kernel(function, setting, algorithm)
+    except TypeError:  # an algorithm that cannot be swept
+        return None
+
+
+def random_states(kernel: Kernel, count: int, dtype: str, seed: int = 0) -> list[cupy.ndarray]:
+    generator = cupy.random.default_rng(seed)
+    scale = {"q": math.pi, "qd": 2.0, "qdd": 5.0, "tau": 20.0}
+    return [
+        ((generator.random((count, size), dtype=np.float32) * 2 - 1) * scale.get(name, 1.0)).astype(dtype)
+        for name, size in kernel.inputs
+    ]
+
+
+def scalars(kernel: Kernel) -> int:
+    """Scalars that one state reads and writes."""
+    return sum(size for _, size in kernel.inputs) + sum(math.prod(shape) for _, shape in kernel.outputs)
+
+
+def as_tuple(result: Any) -> tuple:
+    return result if isinstance(result, tuple) else (result,)
+
+
+# -- parts of the benchmark -------------------------------------------------------------------------------------------
+
+
+def check_bits(kernel: Kernel, dtype: str, count: int) -> int:
+    """How many scalars differ from the CPU's, in ``count`` random states (all NaNs are equal)."""
+    integer = cupy.uint32 if dtype == "float32" else cupy.uint64
+    chunk = max(1, min(count, (1 << 27) // max(scalars(kernel), 1)))
+    different = 0
+    for first in range(0, count, chunk):
+        there = random_states(kernel, min(chunk, count - first), dtype, seed=first)
+        got = as_tuple(kernel(*there))
+        wanted = as_tuple(kernel(*(cupy.asnumpy(a) for a in there)))
+        for a, b in zip(got, wanted, strict=True):
+            b = cupy.asarray(b)
+            same = (a.view(integer) == b.view(integer)) | (cupy.isnan(a) & cupy.isnan(b))
+            different += int((~same).sum())
+    return different
+
+
+def time_function(kernel: Kernel, dtype: str, count: int, fast: bool = False) -> dict[str, float]:
+    there = random_states(kernel, count, dtype)
+    out = tuple(cupy.empty((count, *shape), dtype) for _, shape in kernel.outputs)
+    target = out if len(out) > 1 else out[0]
+    seconds, spread = device_seconds(lambda: call(kernel, there, target, fast=fast))
+    item = np.dtype(dtype).itemsize
+    found = device_kernel(kernel, dtype, cupy.cuda.runtime.getDevice(), fast).function.resources()
+    return {
+        "per_second": count / seconds,
+        "bytes_per_second": count * scalars(kernel) * item / seconds,
+        "spread": spread / seconds,
+        **found,
+    }
+
+
+def tune(kernel: Kernel, dtype: str, count: int) -> list[dict[str, Any]]:
+    """The same kernel under other layouts: warps of a block, blocks that must fit, outputs staged or not."""
+    program = kernel.program(dtype)
+    assert isinstance(program, Program)
+    rule = cuda.chosen_layout(program)
+    on_sm = rule.warps * rule.resident
+    layouts = {rule}
+    for warps in (1, 2, 4, 8):
+        for total in {on_sm, on_sm * 3 // 4, on_sm * 5 // 4, on_sm * 3 // 2, on_sm // 2}:
+            layouts.add(replace(rule, warps=warps, resident=min(32, max(1, total // warps))))
+    layouts.add(replace(rule, staged=(False,) * len(rule.staged)))
+    on = driver.device(0)
+    compiler = nvrtc.compiler(driver.version()[0])
+    options = [*cuda.options(), f"--gpu-architecture={on.architecture}"]
+
+    def build(layout: cuda.Layout):
+        module = cuda.module(program, layout)
+        return layout, module, compiler.compile(module.text, module.name, options)
+
+    with ThreadPoolExecutor(12) as pool:
+        built = list(pool.map(build, sorted(layouts, key=repr)))
+    there = random_states(kernel, count, dtype)
+    out = [cupy.empty((count, *shape), dtype) for _, shape in kernel.outputs]
+    rows = []
+    for layout, module, cubin in built:
+        try:
+            function = driver.Function(on, cubin, module.name, module.threads, module.shared)
+        except lw.LinkwiseError:
+            continue
+        each = DeviceKernel(function)
+        outputs, inputs = [a.data.ptr for a in out], [a.data.ptr for a in there]
+        strides = [size for _, size in kernel.inputs]
+        stream = cupy.cuda.get_current_stream().ptr
+        seconds, _ = device_seconds(lambda e=each: e.run(outputs, inputs, strides, count, stream), 7, 2)  # noqa: B023
+        rows.append(
+            {
+                "warps": layout.warps,
+                "resident": layout.resident,
+                "staged": all(layout.staged),
+                "rule": layout == rule,
+                "per_second": count / seconds,
+                **function.resources(),
+            }
+        )
+    return sorted(rows, key=lambda row: -row["per_second"])
+
+
+def latencies(robot: lw.Robot) -> list[dict[str, Any]]:
+    """One call from Python until the result is there, and until the call returns, beside the CPU's."""
+    rows = []
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        kernel = kernel_of(robot, name)
+        assert kernel is not None
+        for count in SMALL:
+            there = random_states(kernel, count, "float64")
+            here = [cupy.asnumpy(a) for a in there]
+            out = cupy.empty((count, robot.dof))
+
+            def gpu(there=there, out=out, kernel=kernel):
+                kernel(*there, out=out)
+                cupy.cuda.get_current_stream().synchronize()
+
+            rows.append(
+                {
+                    "function": name,
+                    "states": count,
+                    "gpu_finished": host_seconds(gpu),
+                    "gpu_started": host_seconds(lambda k=kernel, t=there, o=out: k(*t, out=o)),
+                    "gpu_alone": device_seconds(lambda k=kernel, t=there, o=out: k(*t, out=o), 50)[0],
+                    "cpu": host_seconds(lambda k=kernel, h=here: k(*h)),
+                    "cpu_one_thread": host_seconds(lambda k=kernel, h=here: k(*h, threads=1)),
+                }
+            )
+    return rows
+
+
+# -- the same graph by others -----------------------------------------------------------------------------------------
+
+
+def columns_function(program: Program, where: Callable, sqrt: Callable) -> Callable[..., list]:
+    """A straight-line program as a function of the inputs' columns, with + - * / and two functions of a framework.
+
+    Sines and cosines are the program's polynomials without the tests of single bits, which stand in for any quadrant:
+    the same amount of arithmetic, for timing only.
+    """
+
+    def run(*inputs):
+        known: dict[int, Any] = {}
+        columns = {name: array for (name, _), array in zip(program.inputs, inputs, strict=True)}
+
+        def value(node):
+            if node.op == "const":
+                return node.value
+            if node.op == "input":
+                return columns[node.value[0]][node.value[1]]
+            return known[node.index]
+
+        table = {
+            "add": lambda a, b: a + b,
+            "sub": lambda a, b: a - b,
+            "mul": lambda a, b: a * b,
+            "div": lambda a, b: a / b,
+            "neg": lambda a: -a,
+            "fma": lambda a, b, c: a * b + c,
+            "abs": abs,
+            "sqrt": sqrt,
+            "lt": lambda a, b: a < b,
+            "le": lambda a, b: a <= b,
+            "bit": lambda a: a > 0,
+            "select": where,
+        }
+        for node in program.nodes():
+            known[node.index] = table[node.op](*map(value, node.args))
+        return [value(node) for nodes in program.values for node in nodes]
+
+    return run
+
+
+def time_jax(kernel: Kernel, count: int) -> float:
+    import jax
+    import jax.numpy as jnp
+
+    body = columns_function(kernel.program("float32"), jnp.where, jnp.sqrt)  # type: ignore[arg-type]
+
+    def one(*rows):
+        return jnp.stack(body(*rows))
+
+    compiled = jax.jit(jax.vmap(one))
+    there = [jnp.asarray(cupy.asnumpy(a)) for a in random_states(kernel, count, "float32")]
+    compiled(*there).block_until_ready()
+    return host_seconds(lambda: compiled(*there).block_until_ready(), 10)
+
+
+def time_torch(kernel: Kernel, count: int) -> float:
+    import torch
+
+    body = columns_function(kernel.program("float32"), torch.where, torch.sqrt)  # type: ignore[arg-type]
+    there = [torch.as_tensor(a, device="cuda") for a in random_states(kernel, count, "float32")]
+
+    def work():
+        one = torch.zeros(count, device="cuda")
+        torch.stack([c if isinstance(c, torch.Tensor) else one + c for c in body(*(a.T.contiguous() for a in there))], -1)
+        torch.cuda.synchronize()
+
+    with torch.no_grad():
+        return host_seconds(work, 5)
+
+
+# -- the whole ---------------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robot", default="panda")
+    parser.add_argument("--states", type=int, default=1_000_000, help="random states for the comparison of bits")
+    parser.add_argument("--seconds", type=float, default=400.0, help="optional parts start only before this time")
+    parser.add_argument("--tune", action="store_true", help="also time other layouts")
+    parser.add_argument("--json", help="write all figures to this file")
+    options = parser.parse_args()
+    robot = lw.load(options.robot)
+    began = time.perf_counter()
+    report: dict[str, Any] = {"robot": robot.name, "joints": robot.dof}
+
+    def done(part: str, value: Any) -> None:
+        report[part] = value
+        print(f"[{time.perf_counter() - began:6.1f} s] {part}", flush=True)
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as file:
+                json.dump(report, file, indent=1)
+
+    def late() -> bool:
+        return time.perf_counter() - began > options.seconds
+
+    properties = cupy.cuda.runtime.getDeviceProperties(0)
+    done("device", {"name": properties["name"].decode(), "driver": driver.version(), "nvrtc": nvrtc.compiler().version})
+    done("copy_bytes_per_second", copy_bandwidth())
+    cupy.get_default_memory_pool().free_all_blocks()
+    copy = report["copy_bytes_per_second"]
+
+    found = {name: kernel_of(robot, name) for name in FUNCTIONS}
+    found = {name: kernel for name, kernel in found.items() if kernel is not None}
+    with ThreadPoolExecutor(8) as pool:  # compiling is most of the work, and outside the interpreter lock
+        list(pool.map(lambda pair: device_kernel(found[pair[0]], pair[1], 0), [(n, d) for n in TIMED for d in DTYPES]))
+    done("compiled", time.perf_counter() - began)
+
+    speed: dict[str, Any] = {}
+    for name, count in TIMED.items():
+        for dtype in DTYPES:
+            speed[f"{name} {dtype}"] = {"states": count, **time_function(found[name], dtype, count)}
+            cupy.get_default_memory_pool().free_all_blocks()
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        speed[f"{name} float32 fast"] = {"states": 1 << 24, **time_function(found[name], "float32", 1 << 24, fast=True)}
+    done("speed", speed)
+    done("latency", latencies(robot))
+
+    bits: dict[str, int | str] = {}
+    for name, kernel in found.items():
+        for dtype in DTYPES:
+            if late():
+                bits[f"{name} {dtype}"] = "not compared: no time left"
+                continue
+            bits[f"{name} {dtype}"] = check_bits(kernel, dtype, options.states)
+            cupy.get_default_memory_pool().free_all_blocks()
+    done("different_scalars", bits)
+
+    peers: dict[str, Any] = {}
+    for label, work in (("JAX", time_jax), ("PyTorch", time_torch)):
+        if late():
+            break
+        try:
+            peers[f"{label} inverse_dynamics float32"] = (1 << 22) / work(found["inverse_dynamics"], 1 << 22)
+        except Exception as error:  # a missing or broken peer is a line of the report, not an end
+            peers[f"{label} inverse_dynamics float32"] = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
+        cupy.get_default_memory_pool().free_all_blocks()
+        done("peers", peers)
+
+    if options.tune:
+        tuned: dict[str, Any] = {}
+        for name, dtype in [*GOALS, ("mass_matrix", "float32")]:
+            if late():
+                break
+            tuned[f"{name} {dtype}"] = tune(found[name], dtype, min(TIMED[name], 1 << 23))
+            cupy.get_default_memory_pool().free_all_blocks()
+            done("tuned", tuned)
+    print_table(report, copy)
+
+
+def print_table(report: dict[str, Any], copy: float) -> None:
+    print(f"\n{report['device']['name']}, {report['robot']}, {report['joints']} joints; copy {copy / 1e12:.2f} TB/s")
+    print(f"{'':44} {'G/s':>7} {'of copy':>8} {'goal':>12} {'regs':>5} {'local':>6}")
+    for label, row in report["speed"].items():
+        name, dtype, *_ = label.split()
+        rate, share = GOALS.get((name, dtype), (None, None))
+        goal = "" if rate is None else f"{rate:g}" + (f" / {share:.0%}" if share else "")
+        print(
+            f"{label:44} {row['per_second'] / 1e9:7.2f} {row['bytes_per_second'] / copy:8.1%} {goal:>12} "
+            f"{row['registers']:5} {row['local']:6}"
+        )
+    for label, rows in report.get("tuned", {}).items():
+        best = ", ".join(
+            f"{r['warps']}x{r['resident']}{'' if r['staged'] else ' direct'} {r['per_second'] / 1e9:.2f}"
+            f"{'*' if r['rule'] else ''} ({r['registers']}/{r['local']})"
+            for r in rows[:5] + [r for r in rows[5:] if r["rule"] or not r["staged"]]
+        )
+        print(f"layouts of {label}: {best}")
+    for row in report.get("latency", []):
+        print(
+            f"{row['function']:18} {row['states']:6} states: GPU {row['gpu_finished'] * 1e6:8.1f} us finished, "
+            f"{row['gpu_started'] * 1e6:6.1f} us to start, {row['gpu_alone'] * 1e6:6.1f} us alone; "
+            f"CPU {row['cpu'] * 1e6:8.1f} us, one thread {row['cpu_one_thread'] * 1e6:8.1f} us"
+        )
+    for label, rate in report.get("peers", {}).items():
+        print(f"{label}: {rate if isinstance(rate, str) else f'{rate / 1e9:.3f} G/s'}")
+    wrong = {label: n for label, n in report["different_scalars"].items() if n}
+    print(f"bits: {len(report['different_scalars']) - len(wrong)} of {len(report['different_scalars'])} identical", wrong or "")
+
+
+if __name__ == "__main__":
+    main()

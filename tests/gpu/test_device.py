@@ -1,0 +1,140 @@
+"""On a GPU: every framework's arrays, any stream, bits of the CPU. Skipped where there is no GPU."""
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.gpu import DeviceError
+
+cupy = pytest.importorskip("cupy")
+try:
+    cupy.cuda.runtime.getDeviceCount()
+except cupy.cuda.runtime.CUDARuntimeError as reason:
+    pytest.skip(f"no GPU: {reason}", allow_module_level=True)
+
+ROBOT = lw.load("panda")
+
+
+def states(*shape, dtype="float64", seed=0):
+    generator = np.random.default_rng(seed)
+    return [generator.normal(size=(*shape, 7)).astype(dtype) for _ in range(3)]
+
+
+def to_cupy(array):
+    return cupy.asarray(array)
+
+
+def to_torch(array):
+    torch = pytest.importorskip("torch")
+    return torch.as_tensor(array, device="cuda")
+
+
+def to_jax(array):
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    return jax.device_put(array, jax.devices("gpu")[0])
+
+
+def on_host(array) -> np.ndarray:
+    return array.get() if isinstance(array, cupy.ndarray) else np.asarray(array.cpu() if hasattr(array, "cpu") else array)
+
+
+def same_bits(a, b) -> bool:
+    a, b = on_host(a) if not isinstance(a, np.ndarray) else a, np.asarray(b)
+    return a.dtype == b.dtype and a.shape == b.shape and bool(((a == b) | (np.isnan(a) & np.isnan(b))).all())
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("convert", [to_cupy, to_torch, to_jax])
+def test_same_kind_and_same_bits(convert, dtype):
+    given = states(1000, dtype=dtype)
+    there = [convert(a) for a in given]
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        got = getattr(ROBOT, name)(*there)
+        assert type(got) is type(there[0])
+        assert same_bits(got, getattr(ROBOT, name)(*given))
+
+
+@pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 65, 1000])
+def test_counts(count):
+    q = states(count)[0]
+    assert same_bits(ROBOT.mass_matrix(cupy.asarray(q)), ROBOT.mass_matrix(q))
+
+
+def test_broadcasting_and_strides():
+    q, qd, qdd = states(20, 5)
+    wide = cupy.zeros((20, 5, 12))
+    wide[..., 3:10] = cupy.asarray(qd)
+    for view in (wide[..., 3:10], cupy.asarray(np.asfortranarray(qd))):
+        got = ROBOT.inverse_dynamics(cupy.asarray(q), view, cupy.asarray(qdd[0, 0]))
+        assert same_bits(got, ROBOT.inverse_dynamics(q, qd, qdd[0, 0]))
+    got = ROBOT.inverse_dynamics(cupy.asarray(q[:, :1]), cupy.asarray(qd), cupy.asarray(qdd))
+    assert same_bits(got, ROBOT.inverse_dynamics(q[:, :1], qd, qdd))
+    assert same_bits(ROBOT.gravity_torques(cupy.asarray(q)[::-1]), ROBOT.gravity_torques(q[::-1]))
+
+
+def test_out():
+    given = states(100)
+    there = [cupy.asarray(a) for a in given]
+    wanted = ROBOT.inverse_dynamics(*given)
+    out = cupy.full((100, 7), np.nan)
+    assert ROBOT.inverse_dynamics(*there, out=out) is out
+    assert same_bits(out, wanted)
+    ROBOT.inverse_dynamics(*there, out=there[0])  # over an input
+    assert same_bits(there[0], wanted)
+    spaced = cupy.full((100, 14), np.nan)[:, ::2]
+    ROBOT.inverse_dynamics(cupy.asarray(given[0]), *there[1:], out=spaced)
+    assert same_bits(spaced, wanted)
+    with pytest.raises(lw.ShapeError, match="out"):
+        ROBOT.inverse_dynamics(*there, out=cupy.empty((99, 7)))
+
+
+def test_streams():
+    """Work is ordered by the stream that is current, without waiting for the others."""
+    given = states(100_000)
+    wanted = ROBOT.inverse_dynamics(*given)
+    with cupy.cuda.Stream(non_blocking=True):
+        there = [cupy.asarray(a) for a in given]
+        got = ROBOT.inverse_dynamics(*there) + 0.0
+        assert same_bits(got, wanted)
+    torch = pytest.importorskip("torch")
+    with torch.cuda.stream(torch.cuda.Stream()):
+        there = [torch.as_tensor(a, device="cuda") for a in given]
+        assert same_bits(ROBOT.inverse_dynamics(*there) + 0.0, wanted)
+
+
+def test_mixed_places():
+    q, qd, qdd = states(4)
+    with pytest.raises(DeviceError, match=r"q is CuPy's on cuda:0, qd is a numpy.ndarray, qdd is CuPy's on cuda:0"):
+        ROBOT.inverse_dynamics(cupy.asarray(q), qd, cupy.asarray(qdd))
+    torch = pytest.importorskip("torch")
+    with pytest.raises(DeviceError, match="qd is PyTorch's on the CPU"):
+        ROBOT.inverse_dynamics(to_torch(q), torch.as_tensor(qd), to_torch(qdd))
+
+
+def test_inside_jit():
+    jax = pytest.importorskip("jax")
+    with pytest.raises(DeviceError, match="jit"):
+        jax.jit(ROBOT.gravity_torques)(to_jax(states(4)[0]))
+
+
+def test_too_little_memory():
+    row = cupy.zeros((1, 7))
+    with pytest.raises(DeviceError, match="too little free memory") as caught:
+        ROBOT.mass_matrix(cupy.broadcast_to(row, (2**34, 7)))
+    assert "\n" not in str(caught.value)
+
+
+def test_more_scalars_than_32_bits():
+    """2.2 thousand million scalars per array: indices must be 64 bits wide."""
+    count = 320_000_000
+    if cupy.cuda.runtime.memGetInfo()[0] < 40 << 30:
+        pytest.skip("needs 40 GB of GPU memory")
+    q = cupy.zeros((count, 7), "float32")
+    tail = states(1000, dtype="float32")[0]
+    q[-1000:] = cupy.asarray(tail)
+    got = ROBOT.gravity_torques(q)
+    assert same_bits(got[-1000:], ROBOT.gravity_torques(tail))
+    assert same_bits(got[:10], ROBOT.gravity_torques(np.zeros((10, 7), "float32")))
+    del q, got
+    cupy.get_default_memory_pool().free_all_blocks()
