@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from linkwise.robot import Iterations
 
 
-def singular(model: Model, result: np.ndarray, given: Mapping[str, Any]) -> None:
+def singular(model: Model, result: np.ndarray | np.generic, given: Mapping[str, Any]) -> None:
     """Raise SingularError, naming the joint, if the result has a NaN that its inputs do not explain."""
     if not isinstance(result, (np.ndarray, np.generic)):  # on a GPU: looking would wait for it
         return

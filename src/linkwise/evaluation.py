@@ -31,7 +31,6 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.scalar import Scalar, where
 from linkwise.spatial import Spatial, zero_spatial, zero_vector
 
-
 # -- torques ----------------------------------------------------------------------------------------------------------
 
 

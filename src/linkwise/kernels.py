@@ -42,7 +42,7 @@ def evaluate(name: str, setting: Setting, algorithm: str | None, given: Mapping[
     if out is not None:
         results = _written(out, results)
     results = tuple(result if result.ndim else result[()] for result in results)
-    return results if len(results) > 1 else results[0]
+    return results[0] if len(results) == 1 else results
 
 
 def _elsewhere(kernel: Kernel, args: tuple, out: Any, threads: int | None) -> Any:
@@ -79,7 +79,7 @@ def _traced(function: Function, setting: Setting, algorithm: str, given: Mapping
             strict=True,
         )
     )
-    return results if len(results) > 1 else results[0]
+    return results[0] if len(results) == 1 else results
 
 
 def shortcut(name: str, setting: Setting, fallback: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -175,9 +175,8 @@ def _flat(nested: Any) -> list[Any]:
 
 
 def _swept_program(function: Function, setting: Setting, algorithm: str, dtype: str):
-    from linkwise.swept import SweptLinks
-
     from linkwise.evaluation import ALGORITHMS
+    from linkwise.swept import SweptLinks
 
     links = SweptLinks(setting.links())
     chosen = replace(setting, stand_in=links, dtype=dtype)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.compiler.arrays import check_out
+from linkwise.compiler.kernel import Kernel
 from linkwise.errors import ConvergenceError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
-from linkwise.compiler.kernel import Kernel
 from linkwise.kernels import evaluate, shortcut
 from linkwise.kernels import kernel as make_kernel
 from linkwise.model import Model

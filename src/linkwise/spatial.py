@@ -8,7 +8,9 @@ turning a vector costs 4 multiplications and 2 additions, a symmetric matrix 8 a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.scalar import Scalar
 
@@ -40,7 +42,7 @@ class Vector(Tensor):
     def __rmul__(self, scale: Scalar) -> Vector:
         return Vector(scale * self.x, scale * self.y, scale * self.z)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.x, self.y, self.z))
 
     def dot(self, other: Vector) -> Scalar:
@@ -86,7 +88,7 @@ class Symmetric(Tensor):
     def __rmul__(self, scale: Scalar) -> Symmetric:
         return Symmetric(*(scale * a for a in self))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.xx, self.xy, self.xz, self.yy, self.yz, self.zz))
 
     def __matmul__(self, v: Vector) -> Vector:
@@ -155,7 +157,7 @@ class Matrix(Tensor):
     zy: Scalar
     zz: Scalar
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.xx, self.xy, self.xz, self.yx, self.yy, self.yz, self.zx, self.zy, self.zz))
 
     def __add__(self, other: Matrix) -> Matrix:
@@ -255,7 +257,7 @@ class Spatial(Tensor):
     def force(self) -> Vector:
         return self.linear
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.angular, self.linear))
 
     def __add__(self, other: Spatial) -> Spatial:
@@ -292,7 +294,7 @@ class RigidInertia(Tensor):
     first_moment: Vector
     second_moment: Symmetric
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.mass, self.first_moment, self.second_moment))
 
     def __add__(self, other: RigidInertia) -> RigidInertia:
@@ -330,7 +332,7 @@ class ArticulatedInertia(Tensor):
     B: Matrix
     C: Symmetric
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.A, self.B, self.C))
 
     def __add__(self, other: ArticulatedInertia) -> ArticulatedInertia:

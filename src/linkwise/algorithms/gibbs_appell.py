@@ -11,7 +11,9 @@ point G is then the frame's origin and its first moment about G does not vanish 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
@@ -26,7 +28,7 @@ class Moving:
     wd: Vector
     rdd: Vector
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.w, self.wd, self.rdd))
 
 

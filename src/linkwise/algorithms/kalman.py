@@ -9,8 +9,9 @@ D = H P Hᵀ + I_a. Biases are those of (3.31)–(3.33), which need no linear ve
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.algorithms.singularity import axis_inertia_floors, checked
 from linkwise.model.mechanism import Mechanism, MovingLink
@@ -37,7 +38,7 @@ class Filtered:
     inverse_axis_inertia: Scalar
     gain: Spatial
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.inertia, self.axis_inertia, self.inverse_axis_inertia, self.gain))
 
 

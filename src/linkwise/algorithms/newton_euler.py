@@ -11,8 +11,9 @@ acceleration of a point at l is v̇ + U·l, the force of the body is m·v̇ + U�
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
@@ -28,7 +29,7 @@ class Moving:
     vd: Vector
     U: Matrix
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.w, self.wd, self.vd, self.U))
 
 

@@ -6,7 +6,9 @@ inward. No gravity and no joint accelerations take part, so the background task 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
@@ -22,7 +24,7 @@ class Coasting:
     vd: Vector
     U: Matrix
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.w, self.wd, self.vd, self.U))
 
 

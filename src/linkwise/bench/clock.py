@@ -1,4 +1,8 @@
-"""Timing: medians of interleaved repeats, so that whatever else the machine does falls on all alike."""
+"""Timing: medians of interleaved repeats, so that whatever else the machine does falls on all alike.
+
+What is measured is processor time of this process, all its threads, so that other processes do not count; on a core of
+its own that is the time on the clock.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-SAMPLE = 2e-3  # [s] that one sample lasts at least; a call is repeated until it does
+SAMPLE = 8e-3  # [s] that one sample lasts at least; a call is repeated until it does
 
 
 def medians(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
@@ -36,26 +40,37 @@ def _repeats(call: Callable[[], Any]) -> int:
 
 def _seconds(call: Callable[[], Any], number: int) -> float:
     turns = range(number)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in turns:
         call()
-    return time.perf_counter() - start
+    return time.process_time() - start
+
+
+def is_busy() -> bool:
+    """Whether others compute on this machine, so that figures are rough."""
+    return hasattr(os, "getloadavg") and os.getloadavg()[0] > 0.75 * (os.cpu_count() or 1)
 
 
 @contextlib.contextmanager
 def one_core() -> Iterator[None]:
-    """Everything in the block, threads of other libraries too, shares one core; no garbage collection meanwhile."""
+    """Everything in the block runs on one core with one thread of ours; no garbage collection meanwhile."""
     pinned = hasattr(os, "sched_setaffinity")
+    threads = os.environ.get("LINKWISE_THREADS")
     before = os.sched_getaffinity(0) if pinned else set()
     collecting = gc.isenabled()
     try:
         if pinned:
             os.sched_setaffinity(0, {max(before)})
+        os.environ["LINKWISE_THREADS"] = "1"
         gc.collect()
         gc.disable()
         yield
     finally:
         if collecting:
             gc.enable()
+        if threads is None:
+            del os.environ["LINKWISE_THREADS"]
+        else:
+            os.environ["LINKWISE_THREADS"] = threads
         if pinned:
             os.sched_setaffinity(0, before)

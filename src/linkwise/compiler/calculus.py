@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from linkwise.compiler.derivative import jacobian
 from linkwise.compiler.program import Program, lower
-from linkwise.errors import UnknownNameError
+from linkwise.errors import TraceError, UnknownNameError
 
 if TYPE_CHECKING:
     from linkwise.compiler.kernel import Kernel
@@ -25,6 +25,8 @@ def jacobian_kernel(kernel: Kernel, by: str) -> Kernel:
 
     def build(dtype: str) -> Program:
         program = kernel.program(dtype)
+        if not isinstance(program, Program):
+            raise TraceError(f"{kernel.name} has too many links to be differentiated as one formula")
         graph = program.source_values[0][0].graph
         inputs = graph.inputs(by, sizes[by])
         sources = [node for values in program.source_values for node in values]

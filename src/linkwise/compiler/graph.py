@@ -151,9 +151,6 @@ class Node:
     def sqrt(self):
         return self.graph.unary("sqrt", self)
 
-    def atan2(self, x):
-        return self.graph.atan2(self, self.graph.lift(x))
-
     def sign(self):
         return self.graph.sign(self)
 
@@ -362,13 +359,6 @@ class Graph:
         if a.op == "neg":
             return self.neg(self.sign(a.args[0]))
         return self.make("sign", (a,))
-
-    def atan2(self, y: Node, x: Node) -> Node:
-        if y.op == "const" and x.op == "const":
-            return self.const(math.atan2(y.value, x.value))
-        if y.op == "neg":
-            return self.neg(self.atan2(y.args[0], x))
-        return self.make("atan2", (y, x))
 
     def even_function(self, op: str, a: Node) -> Node:
         if a.op == "const":

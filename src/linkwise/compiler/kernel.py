@@ -42,7 +42,7 @@ class Kernel:
         inputs: Iterable[tuple[str, int]],
         outputs: Iterable[tuple[str, tuple[int, ...]]],
         dtype: str,
-        build: Callable[[str], Program],
+        build: Callable[[str], Program | SweptProgram],
         key: bytes | None = None,
     ):
         if dtype not in _DTYPES:

@@ -14,7 +14,9 @@ from linkwise.compiler.graph import Node, reachable
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.program import Program, lower
+from linkwise.compiler.sweeps import SweptProgram
 from linkwise.compiler.derivative import substituted
+from linkwise.errors import TraceError
 
 PRELUDE = "prelude"
 
@@ -29,7 +31,7 @@ class ParametricKernel:
         parameters: Iterable[tuple[str, int]],
         outputs: Iterable[tuple[str, tuple[int, ...]]],
         dtype: str,
-        build: Callable[[str], Program],
+        build: Callable[[str], Program | SweptProgram],
     ):
         self.name, self.dtype = name, dtype
         self.states, self.parameters = tuple(states), tuple(parameters)
@@ -66,7 +68,10 @@ class ParametricKernel:
         """(prelude, main program)."""
         dtype = dtype or self.dtype
         if dtype not in self._split:
-            self._split[dtype] = split(self.whole.program(dtype), [name for name, _ in self.parameters])
+            program = self.whole.program(dtype)
+            if not isinstance(program, Program):
+                raise TraceError(f"{self.name} has too many links for parameters as inputs")
+            self._split[dtype] = split(program, [name for name, _ in self.parameters])
         return self._split[dtype]
 
     @property

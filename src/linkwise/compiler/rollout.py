@@ -1,8 +1,9 @@
 """A program repeated many times over: what it carries from step to step stays in registers.
 
-One step is an ordinary ``Program``. Some of its inputs are carried (an output of the step replaces them), some are fed
-(a window of a table that moves on with every step), the rest are parameters that stay. Chosen outputs are written every
-k steps. So a whole simulation is one call, and each target needs nothing but a loop around its arithmetic.
+One step is an ordinary ``Program``. Some of its inputs are carried (an output of the step replaces them),
+some are fed (a window of a table that moves on with every step), the rest are parameters that stay. Chosen
+outputs are written every k steps. So a whole simulation is one call, and each target needs nothing but a loop
+around its arithmetic.
 
     carried = initial
     for s in range(steps):
@@ -84,9 +85,13 @@ class RolloutProgram:
         return self.step.name
 
 
-def trace_rollout(function: Callable[..., Any], interface: Interface, *, name: str, dtype: Dtype) -> RolloutProgram:
+def trace_rollout(
+    function: Callable[..., Any], interface: Interface, *, name: str, dtype: Dtype
+) -> RolloutProgram:
     """``function`` takes one list of symbols per input of the step and gives its outputs by name."""
-    return RolloutProgram(trace(function, interface.inputs(), interface.outputs(), name=name, dtype=dtype), interface)
+    return RolloutProgram(
+        trace(function, interface.inputs(), interface.outputs(), name=name, dtype=dtype), interface
+    )
 
 
 class _NativeRollout(NativeProgram):
@@ -99,7 +104,8 @@ class _NativeRollout(NativeProgram):
 class RolloutKernel:
     """A rollout of many robots, compiled when it is first called.
 
-    ``build`` makes the program for a precision; ``key`` stands for all that the program depends on besides this package.
+    ``build`` makes the program for a precision; ``key`` stands for all that the program depends on besides
+    this package.
     """
 
     def __init__(self, name: str, interface: Interface, build: Callable[[Dtype], RolloutProgram], key: bytes):
@@ -122,10 +128,11 @@ class RolloutKernel:
         dtype: str = "float64",
         threads: int | None = None,
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """(what is carried at the end, what was written): {name: (batch..., size)}, {name: (batch..., samples, *shape)}.
+        """(what is carried at the end, what was written): {name: (batch..., size)}, {name: (batch...,
+        samples, *shape)}.
 
-        ``given`` has every carried input and parameter, (..., size), and every feed, (length,) where it is shared, else
-        (..., length); leading axes broadcast together.
+        ``given`` has every carried input and parameter, (..., size), and every feed, (length,) where it is
+        shared, else (..., length); leading axes broadcast together.
         """
         if steps < 0 or every < 1:
             raise ValueError(f"steps and every: expected at least 0 and 1, got {steps} and {every}")
@@ -133,15 +140,29 @@ class RolloutKernel:
         rows, tables, batch = self._arranged(given, steps, kind)
         count, samples = math.prod(batch), -(-steps // every)
         final = {name: rows.pop(name) for name in interface.carried}
-        written = {name: np.empty((count, samples, *shape), kind) for name, shape in interface.written.items()}
-        self._run(list(final.values()), list(rows.values()), tables, list(written.values()), count, steps, every, dtype, threads)
+        written = {
+            name: np.empty((count, samples, *shape), kind) for name, shape in interface.written.items()
+        }
+        self._run(
+            list(final.values()),
+            list(rows.values()),
+            tables,
+            list(written.values()),
+            count,
+            steps,
+            every,
+            dtype,
+            threads,
+        )
         return (
             {name: array.reshape(*batch, array.shape[-1]) for name, array in final.items()},
             {name: array.reshape(*batch, *array.shape[1:]) for name, array in written.items()},
         )
 
     def _arranged(self, given: Mapping[str, Any], steps: int, kind: np.dtype):
-        """Dense rows of what every robot has for itself (copies of what is carried), the tables, the batch's shape."""
+        """Dense rows of what every robot has for itself (copies of what is carried), the tables, the batch's
+        shape.
+        """
         sizes = {**self.interface.carried, **self.interface.parameters}
         own = {name: feed.length(steps) for name, feed in self.interface.feeds.items() if not feed.shared}
         values = {name: np.asarray(given[name], kind) for name in (*sizes, *self.interface.feeds)}
@@ -155,11 +176,15 @@ class RolloutKernel:
         for name, feed in self.interface.feeds.items():
             shape = (feed.length(steps),) if feed.shared else (*batch, feed.length(steps))
             if feed.shared and values[name].shape != shape:
-                raise ShapeError(f"{name}: expected shape {shape} for {steps} steps, got {values[name].shape}")
+                raise ShapeError(
+                    f"{name}: expected shape {shape} for {steps} steps, got {values[name].shape}"
+                )
             tables.append(np.ascontiguousarray(np.broadcast_to(values[name], shape)))
         return rows, tables, batch
 
-    def _run(self, carried, parameters, tables, written, count: int, steps: int, every: int, dtype: str, wanted) -> None:
+    def _run(
+        self, carried, parameters, tables, written, count: int, steps: int, every: int, dtype: str, wanted
+    ) -> None:
         if count == 0 or steps == 0:
             return
         native = self.native(dtype, 1 if count == 1 else host.lanes(dtype))
@@ -182,7 +207,12 @@ class RolloutKernel:
             arguments = np.array(words, np.int64)
             where = arrays.address(arguments)
 
-            def work(first: int, number: int, where: int = where, _used: tuple = (arguments, carried, parameters, tables, written)):
+            def work(
+                first: int,
+                number: int,
+                where: int = where,
+                _used: tuple = (arguments, carried, parameters, tables, written),
+            ):
                 native.run(first, number, where, 0)
 
             threads.run(work, count, native.width, wanted or 1)
@@ -199,7 +229,9 @@ def _chunk(native: Native, count: int, every: int) -> int:
 
 
 def interpret(program: RolloutProgram, given: Mapping[str, Sequence[float]], steps: int, every: int = 1):
-    """The definition: one robot, the step run by the interpreter. Gives the same two dictionaries as a kernel."""
+    """The definition: one robot, the step run by the interpreter. Gives the same two dictionaries as a
+    kernel.
+    """
     from linkwise.compiler.interpret import run
 
     interface = program.interface

@@ -1,7 +1,7 @@
 """Rounding to whole numbers as operations of the graph, so that every target computes the same bits.
 
-Added to a large constant, a number has no place left for its fraction and is rounded to the nearest whole number, ties
-to even; subtracting the constant brings it back. Numbers too large for that are whole already.
+Added to a large constant, a number has no place left for its fraction and is rounded to the nearest whole
+number, ties to even; subtracting the constant brings it back. Numbers too large for that are whole already.
 """
 
 from __future__ import annotations

@@ -278,11 +278,17 @@ class Sweeper:
     def _operations(self, counted: list[Operations]) -> Operations:
         """The steps times the rows that take them."""
         rows = [self.kind_of.count(kind) for kind in self.kinds] * len(self.sweeps)
-        totals = {
-            key: sum(getattr(part, key) * count for part, count in zip(counted, rows, strict=True))
-            for key in ("multiplications", "additions", "divisions", "trigonometric", "square_roots")
-        }
-        return Operations(**totals)
+
+        def total(key: str) -> int:
+            return sum(getattr(part, key) * count for part, count in zip(counted, rows, strict=True))
+
+        return Operations(
+            multiplications=total("multiplications"),
+            additions=total("additions"),
+            divisions=total("divisions"),
+            trigonometric=total("trigonometric"),
+            square_roots=total("square_roots"),
+        )
 
     def _needed(self, results: Sequence[int | float]) -> set[int]:
         """The fields that the results depend on, through every sweep."""

@@ -1,4 +1,6 @@
-"""Controllers, written over abstract scalars: they run on numbers, compile to kernels, and fuse into simulations."""
+"""Controllers, written over abstract scalars: they run on numbers, compile to kernels, and fuse into
+simulations.
+"""
 
 from linkwise.control.controller import Controller, Reference
 from linkwise.control.feed_forward import FeedForward

@@ -1,8 +1,9 @@
 """What every controller is: a pure function of scalars.
 
-It sees the measured state, the reference, its own memory and its gains, and gives torques and the memory for the next
-sample. Scalars may be numbers, arrays or symbols, so the same lines run in Python, become a kernel or C, and fuse with
-friction, dynamics and integrator into one loop (see ``linkwise.simulate``). e = q − q_d throughout.
+It sees the measured state, the reference, its own memory and its gains, and gives torques and the memory for
+the next sample. Scalars may be numbers, arrays or symbols, so the same lines run in Python, become a kernel
+or C, and fuse with friction, dynamics and integrator into one loop (see ``linkwise.simulate``). e = q − q_d
+throughout.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Reference:
 class Controller(ABC):
     """A control law for one robot model, which may differ from the robot it controls.
 
-    ``torque_limits`` [N·m or N], one number or (n,), saturate the output; None: the model's effort limits where it has
-    some, ``False``: none.
+    ``torque_limits`` [N·m or N], one number or (n,), saturate the output; None: the model's effort limits
+    where it has some, ``False``: none.
     """
 
     memory_size: int = 0
@@ -64,13 +65,16 @@ class Controller(ABC):
         memory: Sequence[Scalar],
         period: Scalar,
     ) -> tuple[list[Scalar], list[Scalar]]:
-        """(torques, next memory); ``links`` are those of the controller's model, ``period`` [s] is the sample period."""
+        """(torques, next memory); ``links`` are those of the controller's model, ``period`` [s] is the sample
+        period.
+        """
 
     def options(self) -> tuple:
         """What besides model, gains and limits decides what ``control`` computes."""
         return ()
 
-    # -- shared -----------------------------------------------------------------------------------------------------
+    # -- shared
+    # -----------------------------------------------------------------------------------------------------
 
     def links(self) -> Mechanism:
         """The model prepared for torques."""
@@ -89,7 +93,8 @@ class Controller(ABC):
         return hashlib.sha256(repr(parts).encode()).digest()
 
     def kernel(self, period: float) -> Kernel:
-        """The controller alone as a kernel: (q, qd, q_d, qd_d, qdd_d, memory) -> (tau, next_memory), gains as constants.
+        """The controller alone as a kernel: (q, qd, q_d, qd_d, qdd_d, memory) -> (tau, next_memory), gains as
+        constants.
 
         Its C source is what a digital controller with this sample period [s] runs.
         """
@@ -101,7 +106,9 @@ class Controller(ABC):
         gains = {name: [float(g) for g in values] for name, values in self.gains.items()}
 
         def law(q, qd, q_d, qd_d, qdd_d, memory=()) -> dict[str, Any]:
-            tau, following = self.control(self.links(), gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period)
+            tau, following = self.control(
+                self.links(), gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period
+            )
             return {"tau": tau, "next_memory": following} if m else {"tau": tau}
 
         def build(dtype: str):
@@ -109,15 +116,21 @@ class Controller(ABC):
 
             return trace(law, sizes, shapes, name=type(self).__name__.lower(), dtype=dtype)  # type: ignore[arg-type]
 
-        identity = self.key() + repr((period, sorted((k, v.tobytes()) for k, v in self.gains.items()))).encode()
+        identity = (
+            self.key() + repr((period, sorted((k, v.tobytes()) for k, v in self.gains.items()))).encode()
+        )
         return Kernel(type(self).__name__.lower(), sizes.items(), shapes.items(), "float64", build, identity)
 
     def __repr__(self) -> str:
-        gains = ", ".join(f"{name}={np.array2string(values, precision=4)}" for name, values in self.gains.items())
+        gains = ", ".join(
+            f"{name}={np.array2string(values, precision=4)}" for name, values in self.gains.items()
+        )
         return f"<{type(self).__name__} of {self.robot.name}: {gains}>"
 
 
-def errors(q: Sequence[Scalar], qd: Sequence[Scalar], reference: Reference) -> tuple[list[Scalar], list[Scalar]]:
+def errors(
+    q: Sequence[Scalar], qd: Sequence[Scalar], reference: Reference
+) -> tuple[list[Scalar], list[Scalar]]:
     """(e, ė) with e = q − q_d."""
     e = [a - b for a, b in zip(q, reference.q, strict=True)]
     return e, [a - b for a, b in zip(qd, reference.qd, strict=True)]

@@ -11,8 +11,8 @@ from linkwise.spatial import zero_vector
 class FeedForward(Controller):
     """τ = inverse dynamics of the reference, friction included.
 
-    ``gravity="planned"`` takes gravity where the arm should be (nothing is fed back), ``"online"`` where it is: "an
-    elementary form of feedback" that keeps gravity from building up errors in slow motions.
+    ``gravity="planned"`` takes gravity where the arm should be (nothing is fed back), ``"online"`` where it
+    is: "an elementary form of feedback" that keeps gravity from building up errors in slow motions.
     """
 
     def __init__(self, robot: Robot, *, gravity: str = "planned", torque_limits=None):
@@ -25,7 +25,9 @@ class FeedForward(Controller):
         return (self.gravity,)
 
     def control(self, links, gains, q, qd, reference, memory, period):
-        moving = newton_euler.inverse_dynamics(links, reference.q, reference.qd, reference.qdd, gravity=zero_vector())
+        moving = newton_euler.inverse_dynamics(
+            links, reference.q, reference.qd, reference.qdd, gravity=zero_vector()
+        )
         rotors = joint_terms.rotor_torques(links, reference.qdd)
         friction = joint_terms.friction(links, reference.qd)
         weight = compound_link.gravity_torques(links, q if self.gravity == "online" else reference.q)

@@ -10,7 +10,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Gains:
-    """Proportional [1/s²], derivative [1/s] and integral [1/s³] gains, one number for all joints or (n,) each."""
+    """Proportional [1/s²], derivative [1/s] and integral [1/s³] gains, one number for all joints or (n,)
+    each.
+    """
 
     kp: float | np.ndarray
     kd: float | np.ndarray
@@ -18,19 +20,25 @@ class Gains:
 
     @classmethod
     def from_frequency(cls, frequency, damping=1.0, *, integral: bool = False) -> Gains:
-        """Gains for errors that decay like ë + 2ζω ė + ω² e = 0, with ω = ``frequency`` [rad/s] and ζ = ``damping``.
+        """Gains for errors that decay like ë + 2ζω ė + ω² e = 0, with ω = ``frequency`` [rad/s] and ζ =
+        ``damping``.
 
-        ``integral``: a third pole at −ω beside that pair, (s + ω)(s² + 2ζωs + ω²), for a controller with integral action.
+        ``integral``: a third pole at −ω beside that pair, (s + ω)(s² + 2ζωs + ω²), for a controller with
+        integral action.
         """
         w, z = np.asarray(frequency, dtype=float), np.asarray(damping, dtype=float)
         if not ((w > 0) & np.isfinite(w)).all() or not ((z > 0) & np.isfinite(z)).all():
-            raise ValueError(f"frequency and damping: expected positive numbers, got {frequency!r} and {damping!r}")
+            raise ValueError(
+                f"frequency and damping: expected positive numbers, got {frequency!r} and {damping!r}"
+            )
         if integral:
             return cls((1 + 2 * z) * w**2, (1 + 2 * z) * w, w**3)
         return cls(w**2, 2 * z * w)
 
     def stable(self) -> bool:
-        """Whether s³ + kd s² + kp s + ki (without integral action s² + kd s + kp) has its roots left of the axis."""
+        """Whether s³ + kd s² + kp s + ki (without integral action s² + kd s + kp) has its roots left of the
+        axis.
+        """
         kp, kd, ki = (np.asarray(k, dtype=float) for k in (self.kp, self.kd, self.ki))
         return bool(((kp > 0) & (kd > 0) & (ki >= 0) & (kd * kp > ki)).all())
 

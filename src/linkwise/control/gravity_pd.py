@@ -21,5 +21,8 @@ class GravityPD(Controller):
     def control(self, links, gains, q, qd, reference, memory, period):
         e, ed = errors(q, qd, reference)
         gravity = compound_link.gravity_torques(links, q)
-        tau = [g - kp * x - kd * y for g, kp, x, kd, y in zip(gravity, gains["kp"], e, gains["kd"], ed, strict=True)]
+        tau = [
+            g - kp * x - kd * y
+            for g, kp, x, kd, y in zip(gravity, gains["kp"], e, gains["kd"], ed, strict=True)
+        ]
         return self.saturated(tau), []

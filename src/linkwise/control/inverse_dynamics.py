@@ -1,7 +1,7 @@
 """Controllers by inverse dynamics: τ = M(q)·v + c(q, q̇) + g(q), so that the closed loop is q̈ = v.
 
-A. Valera et al., 2003, (29) and Table 4: what v is makes the controller. In the table the velocity term of the tracking
-controllers is printed K_d·q̇; it must be K_d·ė, or a moving reference is braked.
+A. Valera et al., 2003, (29) and Table 4: what v is makes the controller. In the table the velocity term of
+the tracking controllers is printed K_d·q̇; it must be K_d·ė, or a moving reference is braked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ class PointToPoint(Controller):
 
     def control(self, links, gains, q, qd, reference, memory, period):
         e, _ = errors(q, qd, reference)
-        v = [-(kd * speed) - kp * error for kp, kd, speed, error in zip(gains["kp"], gains["kd"], qd, e, strict=True)]
+        v = [
+            -(kd * speed) - kp * error
+            for kp, kd, speed, error in zip(gains["kp"], gains["kd"], qd, e, strict=True)
+        ]
         return self.saturated(torques_for(links, q, qd, v)), []
 
 
@@ -48,7 +51,8 @@ class Tracking(Controller):
 
 
 class ComputedTorque(Tracking):
-    """Tracking, with the model's friction compensated: viscous at the measured speed, Coulomb at the reference's.
+    """Tracking, with the model's friction compensated: viscous at the measured speed, Coulomb at the
+    reference's.
 
     The sign of a measured speed near zero is noise; the reference's is not.
     """
@@ -61,16 +65,19 @@ class ComputedTorque(Tracking):
 
 
 class IntegralTracking(Controller):
-    """v = q̈_d − K_d ė − K_p e − K_i ∫e: the integral removes what a wrong model or stiction leaves of the error.
+    """v = q̈_d − K_d ė − K_p e − K_i ∫e: the integral removes what a wrong model or stiction leaves of the
+    error.
 
-    Anti-windup: while a joint's torque is saturated, its integral does not grow in the direction that saturates it
-    more.
+    Anti-windup: while a joint's torque is saturated, its integral does not grow in the direction that
+    saturates it more.
     """
 
     def __init__(self, robot: Robot, gains: Gains, *, torque_limits=None):
         vectors = gains.vectors(robot.dof)
         if not gains.stable():
-            raise ValueError("gains: an integral this strong is unstable; K_d·K_p must exceed K_i in every joint")
+            raise ValueError(
+                "gains: an integral this strong is unstable; K_d·K_p must exceed K_i in every joint"
+            )
         super().__init__(robot, vectors, torque_limits)
         self.memory_size = robot.dof
 
@@ -92,7 +99,10 @@ def tracking_acceleration(
 ) -> list[Scalar]:
     """q̈_d − K_d ė − K_p e."""
     e, ed = errors(q, qd, reference)
-    return [a - kd * y - kp * x for a, kd, y, kp, x in zip(reference.qdd, gains["kd"], ed, gains["kp"], e, strict=True)]
+    return [
+        a - kd * y - kp * x
+        for a, kd, y, kp, x in zip(reference.qdd, gains["kd"], ed, gains["kp"], e, strict=True)
+    ]
 
 
 def compensation(links: Mechanism, measured: Sequence[Scalar], planned: Sequence[Scalar]) -> list[Scalar]:

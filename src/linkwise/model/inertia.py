@@ -23,7 +23,7 @@ class Inertia:
 
     mass: float = 0.0
     first_moment: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    inertia_about_origin: tuple[float, float, float, float, float, float] = (0.0,) * 6
+    inertia_about_origin: tuple[float, float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
     @classmethod
     def from_com(
@@ -42,7 +42,7 @@ class Inertia:
         if c.shape != (3,):
             raise ShapeError(f"com: expected shape (3,), got {c.shape}")
         about_origin = matrix + mass * (c @ c * np.eye(3) - np.outer(c, c))
-        return cls(float(mass), _floats(mass * c), _upper(about_origin))
+        return cls(float(mass), _vector(mass * c), _upper(about_origin))
 
     @classmethod
     def from_parameters(cls, parameters: Sequence[float]) -> Inertia:
@@ -94,7 +94,7 @@ class Inertia:
         I = R @ self.matrix_about_origin @ R.T
         cross_term = 2.0 * (p @ h) * np.eye(3) - np.outer(p, h) - np.outer(h, p)
         I = I + cross_term + self.mass * (p @ p * np.eye(3) - np.outer(p, p))
-        return Inertia(self.mass, _floats(h + self.mass * p), _upper(I))
+        return Inertia(self.mass, _vector(h + self.mass * p), _upper(I))
 
     def __add__(self, other: Inertia) -> Inertia:
         return Inertia.from_parameters([a + b for a, b in zip(self.parameters, other.parameters, strict=True)])
@@ -135,6 +135,10 @@ def _matrix(inertia: Sequence[float] | np.ndarray) -> np.ndarray:
 
 def _upper(I: np.ndarray) -> tuple[float, float, float, float, float, float]:
     return (float(I[0, 0]), float(I[0, 1]), float(I[0, 2]), float(I[1, 1]), float(I[1, 2]), float(I[2, 2]))
+
+
+def _vector(v: np.ndarray) -> tuple[float, float, float]:
+    return float(v[0]), float(v[1]), float(v[2])
 
 
 def _floats(values) -> tuple[float, ...]:

@@ -236,7 +236,7 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
                 branch=branch,
                 twist=twist,
                 offset=offset,
-                lever=Vector(*_clean(relative.translation, np.linalg.norm(here.translation))),
+                lever=Vector(*_clean(relative.translation, float(np.linalg.norm(here.translation)))),
                 inertia=RigidInertia(
                     inertia.mass,
                     Vector(*_clean(inertia.first_moment)),

@@ -6,7 +6,7 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -387,13 +387,14 @@ class Model:
 
 
 _IDENTITY = Transform.identity()
+_M = TypeVar("_M", bound=Model)
 
 
 def _is_identity(pose: Transform) -> bool:
     return bool(np.array_equal(pose.rotation, np.eye(3)) and not pose.translation.any())
 
 
-def _rebuild(cls: type[Model], parts: dict) -> Model:
+def _rebuild(cls: type[_M], parts: dict) -> _M:
     parts = dict(parts)
     return cls(parts.pop("name"), parts.pop("links"), parts.pop("joints"), **parts)
 

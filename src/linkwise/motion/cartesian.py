@@ -1,8 +1,9 @@
 """Straight lines and circular arcs of a frame, as motions of the joints.
 
-A path gives position and rotation at a coordinate s; a timing law gives s over time. Joint positions are found along a
-grid, each from the one before, so that the arm stays on one branch; at other times the nearest grid point starts the
-same iteration. Velocities and accelerations follow from the Jacobian, exactly for the position found.
+A path gives position and rotation at a coordinate s; a timing law gives s over time. Joint positions are
+found along a grid, each from the one before, so that the arm stays on one branch; at other times the nearest
+grid point starts the same iteration. Velocities and accelerations follow from the Jacobian, exactly for the
+position found.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class _Line(_Turning):
 
 
 class _Arc(_Turning):
-    def __init__(self, centre: np.ndarray, start: np.ndarray, axis: np.ndarray, angle: float, last: np.ndarray):
+    def __init__(
+        self, centre: np.ndarray, start: np.ndarray, axis: np.ndarray, angle: float, last: np.ndarray
+    ):
         super().__init__(start[:3, :3], last)
         axis = axis / np.linalg.norm(axis)
         arm = start[:3, 3] - centre
@@ -85,7 +88,9 @@ class _Arc(_Turning):
 class CartesianMove(Trajectory):
     """A path of a frame, run through by a timing law s(t) of one coordinate from 0 to 1."""
 
-    def __init__(self, robot: Robot, path: Path, timing: PiecewisePolynomial, frame: str | None = None, start=None):
+    def __init__(
+        self, robot: Robot, path: Path, timing: PiecewisePolynomial, frame: str | None = None, start=None
+    ):
         self.robot, self.path, self.timing, self.frame = robot, path, timing, frame
         self.dof, self.begin, self.end = robot.dof, timing.begin, timing.end
         self.grid = np.linspace(0.0, 1.0, GRID_POINTS)
@@ -108,7 +113,9 @@ class CartesianMove(Trajectory):
             try:
                 solution = inverse_kinematics(self.robot, pose, frame=self.frame, start=q, starts=several)
             except UnreachableError as error:
-                raise UnreachableError(f"the path leaves the reach of the arm at {s:.0%} of its way: {error}") from None
+                raise UnreachableError(
+                    f"the path leaves the reach of the arm at {s:.0%} of its way: {error}"
+                ) from None
             if solution.smallest_singular_value < SINGULAR:
                 raise SingularPathError(
                     f"the path is singular at {s:.0%} of its way (smallest singular value "
@@ -125,7 +132,9 @@ class CartesianMove(Trajectory):
         s = np.clip(s, 0.0, 1.0)
         rotation, position, first, second = self.path.at(s)
         guess = np.stack([np.interp(s, self.grid, column) for column in self.grid_q.T], axis=-1)
-        q = inverse_kinematics(self.robot, _poses(rotation, position), frame=self.frame, start=guess, starts=1).q
+        q = inverse_kinematics(
+            self.robot, _poses(rotation, position), frame=self.frame, start=guess, starts=1
+        ).q
         turning = np.broadcast_to(self.path.turning, (*s.shape, 3))
         velocity = rate[..., np.newaxis] * np.concatenate([turning, first], axis=-1)
         J = self.robot.jacobian(q, self.frame)
@@ -149,11 +158,12 @@ def line(
     frame: str | None = None,
     q=None,
 ) -> CartesianMove:
-    """A straight line of a frame between two poses (4, 4), turning evenly (slerp), or between two points (3,) [m] with
-    one constant ``rotation`` (3, 3), for example ``euler_zyz``.
+    """A straight line of a frame between two poses (4, 4), turning evenly (slerp), or between two points (3,)
+    [m] with one constant ``rotation`` (3, 3), for example ``euler_zyz``.
 
-    ``speed`` [m/s] or ``duration`` [s]; ``profile``: "quintic" (smooth ends; ``speed`` is the mean) or "constant"
-    (constant speed, which jumps at the ends). ``q`` chooses the arm's branch: joint positions near the begin.
+    ``speed`` [m/s] or ``duration`` [s]; ``profile``: "quintic" (smooth ends; ``speed`` is the mean) or
+    "constant" (constant speed, which jumps at the ends). ``q`` chooses the arm's branch: joint positions near
+    the begin.
     """
     path = _Line(_pose("start", start, rotation), _pose("end", end, rotation))
     return CartesianMove(robot, path, _timing(path, speed, duration, profile), frame, q)
@@ -174,9 +184,11 @@ def arc(
     frame: str | None = None,
     q=None,
 ) -> CartesianMove:
-    """A circular arc of a frame about ``axis`` through ``centre`` [m] by ``angle`` [rad], from the pose ``start``.
+    """A circular arc of a frame about ``axis`` through ``centre`` [m] by ``angle`` [rad], from the pose
+    ``start``.
 
-    The rotation stays as it is or turns evenly (slerp) to ``end_rotation`` (3, 3); other arguments as for ``line``.
+    The rotation stays as it is or turns evenly (slerp) to ``end_rotation`` (3, 3); other arguments as for
+    ``line``.
     """
     first = _pose("start", start, rotation)
     last = first[:3, :3] if end_rotation is None else _rotation("end_rotation", end_rotation)
@@ -190,8 +202,9 @@ def arc(
 
 
 def bias_acceleration(J: np.ndarray, qd: np.ndarray) -> np.ndarray:
-    """J̇ q̇ of a Jacobian (..., 6, n) in base axes, whose joints come parents first: what a frame accelerates with when
-    the joints do not. Joint k turns the axes of the joints beyond it: ∂J_i/∂q_k = ω_k × J_i for k ≤ i."""
+    """J̇ q̇ of a Jacobian (..., 6, n) in base axes, whose joints come parents first: what a frame accelerates
+    with when the joints do not. Joint k turns the axes of the joints beyond it: ∂J_i/∂q_k = ω_k × J_i for k ≤
+    i."""
     w, v = (np.swapaxes(part, -1, -2) for part in (J[..., :3, :], J[..., 3:, :]))  # (..., n, 3)
     rates = qd[..., np.newaxis]
     wd, vd = w * rates, v * rates
@@ -237,7 +250,9 @@ def _pose(name: str, value, rotation) -> np.ndarray:
         return array
     if array.shape == (3,) and rotation is not None:
         return _poses(_rotation("rotation", rotation), array)
-    raise ShapeError(f"{name}: expected a pose of shape (4, 4), or a point of shape (3,) and a rotation; got {array.shape}")
+    raise ShapeError(
+        f"{name}: expected a pose of shape (4, 4), or a point of shape (3,) and a rotation; got {array.shape}"
+    )
 
 
 def _rotation(name: str, value) -> np.ndarray:
@@ -245,5 +260,7 @@ def _rotation(name: str, value) -> np.ndarray:
     if R.shape != (3, 3):
         raise ShapeError(f"{name}: expected a rotation matrix of shape (3, 3), got {R.shape}")
     if not np.allclose(R @ R.T, np.eye(3), atol=1e-9) or np.linalg.det(R) < 0:
-        raise ValueError(f"{name}: expected a rotation matrix, but its columns are not orthonormal and right-handed")
+        raise ValueError(
+            f"{name}: expected a rotation matrix, but its columns are not orthonormal and right-handed"
+        )
     return R

@@ -1,9 +1,10 @@
 """Inverse kinematics in closed form for arms of the PUMA type: all eight solutions at once.
 
-Such an arm has six turning joints: 2 and 3 parallel to each other and across 1, and 4, 5, 6 through one point, each
-across its neighbour. Whether an arm is of that type is read off its Jacobian at the zero position, not off a table, so any
-frames and offsets will do. With the axes at zero (screws), pose = e^{1} e^{2} … e^{6} pose₀: the wrist's centre gives
-joints 1 to 3, the rotation that remains joints 4 to 6 (B. Paden's subproblems; R. Murray, Z. Li, S. Sastry, 1994, ch. 3).
+Such an arm has six turning joints: 2 and 3 parallel to each other and across 1, and 4, 5, 6 through one
+point, each across its neighbour. Whether an arm is of that type is read off its Jacobian at the zero
+position, not off a table, so any frames and offsets will do. With the axes at zero (screws), pose = e^{1}
+e^{2} … e^{6} pose₀: the wrist's centre gives joints 1 to 3, the rotation that remains joints 4 to 6 (B.
+Paden's subproblems; R. Murray, Z. Li, S. Sastry, 1994, ch. 3).
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class _Arm:
 def closed_form_inverse_kinematics(robot: Robot, target, *, frame: str | None = None) -> np.ndarray:
     """All joint positions that bring a frame to the poses (..., 4, 4): shape (..., 8, 6), within (−π, π].
 
-    NaN where a solution does not exist. The order is: two for the waist, two for the elbow, two for the wrist. In a
-    singular pose (wrist straight, or above the waist) one of infinitely many is given. Another arm raises ModelError.
+    NaN where a solution does not exist. The order is: two for the waist, two for the elbow, two for the
+    wrist. In a singular pose (wrist straight, or above the waist) one of infinitely many is given. Another
+    arm raises ModelError.
     """
     arm = _arm(robot, frame)
     target = np.asarray(target, dtype=float)
@@ -43,7 +45,9 @@ def closed_form_inverse_kinematics(robot: Robot, target, *, frame: str | None = 
     T = target.reshape(-1, 4, 4)
     solutions = np.full((len(T), 2, 2, 2, 6), np.nan)
     # the wrist's centre, fixed in the frame
-    centre = np.einsum("bij,j->bi", T[:, :3, :3], arm.pose[:3, :3].T @ (arm.wrist - arm.pose[:3, 3])) + T[:, :3, 3]
+    centre = (
+        np.einsum("bij,j->bi", T[:, :3, :3], arm.pose[:3, :3].T @ (arm.wrist - arm.pose[:3, 3])) + T[:, :3, 3]
+    )
     for i, q1 in enumerate(_waist(arm, centre)):
         unturned = np.einsum("bji,bj->bi", _turn(arm, 0, q1), centre - arm.points[0]) + arm.points[0]
         for j, (q2, q3) in enumerate(_elbow(arm, unturned)):
@@ -135,7 +139,9 @@ def _wrist(arm: _Arm, rotation: np.ndarray) -> list[tuple[np.ndarray, np.ndarray
 
 
 def _angles(a: np.ndarray, b: np.ndarray, c: np.ndarray, *, clip: bool = False) -> list[np.ndarray]:
-    """Both angles with a cos x + b sin x = c; NaN where there is none (``clip``: the nearest, c is a cosine)."""
+    """Both angles with a cos x + b sin x = c; NaN where there is none (``clip``: the nearest, c is a
+    cosine).
+    """
     size = np.hypot(a, b)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = c / size

@@ -19,7 +19,9 @@ class MotionFileError(LinkwiseError, ValueError):
 
 
 def write_csv(path: str | os.PathLike[str], motion: Trajectory | Samples, *, rate: float = 1000.0) -> None:
-    """Write a motion with all digits; a trajectory at ``rate`` samples per second. The file appears whole or not at all."""
+    """Write a motion with all digits; a trajectory at ``rate`` samples per second. The file appears whole or
+    not at all.
+    """
     samples = motion.sampled(rate) if isinstance(motion, Trajectory) else motion
     n = samples.q.shape[1]
     header = ",".join(["t", *(f"{name}{k}" for name in ("q", "qd", "qdd") for k in range(1, n + 1))])
@@ -27,7 +29,9 @@ def write_csv(path: str | os.PathLike[str], motion: Trajectory | Samples, *, rat
     target = Path(path)
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        aside.write_text("\n".join([header, *(",".join(map(repr, row)) for row in rows)]) + "\n", encoding="utf-8")
+        aside.write_text(
+            "\n".join([header, *(",".join(map(repr, row)) for row in rows)]) + "\n", encoding="utf-8"
+        )
         aside.replace(target)
     finally:
         aside.unlink(missing_ok=True)
@@ -36,7 +40,8 @@ def write_csv(path: str | os.PathLike[str], motion: Trajectory | Samples, *, rat
 def read_csv(path: str | os.PathLike[str]) -> PiecewisePolynomial:
     """The motion in a file, as quintic pieces through its points.
 
-    With velocities and accelerations in the file these are met too; from positions alone it is a quintic spline.
+    With velocities and accelerations in the file these are met too; from positions alone it is a quintic
+    spline.
     """
     lines = [line for line in Path(path).read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     lines = [line for line in lines if not line.lstrip().startswith("#")]

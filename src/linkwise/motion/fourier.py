@@ -13,7 +13,8 @@ from linkwise.motion.trajectory import Moment, Trajectory, positions
 class FourierSeries(Trajectory):
     """q = centre + Σ_k sine[k]·sin((k+1)ωt) + cosine[k]·cos((k+1)ωt), ω = 2π/period.
 
-    ``centre`` [rad or m], shape (n,); ``sine`` and ``cosine``, shape (harmonics, n); ``period`` [s]. It has no end.
+    ``centre`` [rad or m], shape (n,); ``sine`` and ``cosine``, shape (harmonics, n); ``period`` [s]. It has
+    no end.
     """
 
     def __init__(self, centre, sine, cosine, period: float):
@@ -22,7 +23,9 @@ class FourierSeries(Trajectory):
         self.sine, self.cosine = np.asarray(sine, dtype=float), np.asarray(cosine, dtype=float)
         if self.sine.ndim != 2 or self.sine.shape[1] != self.dof or self.cosine.shape != self.sine.shape:
             shapes = f"{self.sine.shape} and {self.cosine.shape}"
-            raise ShapeError(f"sine, cosine: expected two arrays of shape (harmonics, {self.dof}), got {shapes}")
+            raise ShapeError(
+                f"sine, cosine: expected two arrays of shape (harmonics, {self.dof}), got {shapes}"
+            )
         if not (math.isfinite(period) and period > 0):
             raise ValueError(f"period: expected a positive time in seconds, got {period!r}")
         self.period = float(period)

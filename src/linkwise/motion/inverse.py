@@ -1,8 +1,9 @@
 """Inverse kinematics of any arm: damped least squares from several starts, many targets at once.
 
-T. Sugihara, "Solvability-unconcerned inverse kinematics by the Levenberg–Marquardt method", IEEE Trans. Robotics 27(5),
-2011: the damping grows with the error that is left, so that the iteration is stable at singular and out-of-reach poses
-and quadratic near a solution. A joint at its limit is left out while the step pushes it further.
+T. Sugihara, "Solvability-unconcerned inverse kinematics by the Levenberg–Marquardt method", IEEE Trans.
+Robotics 27(5), 2011: the damping grows with the error that is left, so that the iteration is stable at
+singular and out-of-reach poses and quadratic near a solution. A joint at its limit is left out while the step
+pushes it further.
 """
 
 from __future__ import annotations
@@ -53,11 +54,13 @@ def inverse_kinematics(
     strict: bool = True,
     seed: int = 0,
 ) -> Solution:
-    """Joint positions that bring a frame to the target poses, (..., 4, 4), or ``task="position"``: to points, (..., 3).
+    """Joint positions that bring a frame to the target poses, (..., 4, 4), or ``task="position"``: to points,
+    (..., 3).
 
-    ``start`` (..., n) is tried first, then random positions within the limits (``starts`` in all); with ``limits`` the
-    result lies within the joint limits. ``tolerance`` in m and rad. A target that is not reached raises
-    UnreachableError with what is left over; ``strict=False`` gives the nearest position found instead.
+    ``start`` (..., n) is tried first, then random positions within the limits (``starts`` in all); with
+    ``limits`` the result lies within the joint limits. ``tolerance`` in m and rad. A target that is not
+    reached raises UnreachableError with what is left over; ``strict=False`` gives the nearest position found
+    instead.
     """
     if task not in ("pose", "position"):
         raise ValueError(f"task: expected 'pose' or 'position', got {task!r}")
@@ -137,7 +140,9 @@ class _Problem:
         return np.sum((self.weights() * error) ** 2, axis=-1)
 
     def improved(self, q: np.ndarray, rows: np.ndarray, iterations: int, tolerance: float) -> np.ndarray:
-        """The iteration, for the targets ``rows``; a step that makes things worse is taken back and damped more."""
+        """The iteration, for the targets ``rows``; a step that makes things worse is taken back and damped
+        more.
+        """
         w = self.weights()
         q = np.clip(q, self.lower, self.upper)
         error = self.residual(q, rows)
@@ -154,14 +159,20 @@ class _Problem:
             found = self.residual(new, rows[going])
             improved = self.cost(found) < cost[going]
             accepted = going[improved]
-            q[accepted], error[accepted], cost[accepted] = new[improved], found[improved], self.cost(found[improved])
+            q[accepted], error[accepted], cost[accepted] = (
+                new[improved],
+                found[improved],
+                self.cost(found[improved]),
+            )
             trust[going] = np.where(improved, np.maximum(trust[going] / 4, 1e-9), trust[going] * 8)
             stalled = ~improved & (np.abs(step).max(axis=-1) < STALLED)
             going = going[~stalled]
         return q
 
     def step(self, q: np.ndarray, error: np.ndarray, w: np.ndarray, damping: np.ndarray) -> np.ndarray:
-        """(JᵀJ + λ)⁻¹ Jᵀ e; a second time without the joints that would be pushed beyond a limit they are at."""
+        """(JᵀJ + λ)⁻¹ Jᵀ e; a second time without the joints that would be pushed beyond a limit they are
+        at.
+        """
         J = w[:, np.newaxis] * self.jacobian(q)
         right = np.einsum("bij,bi->bj", J, error)
         held = np.zeros(q.shape, dtype=bool)
@@ -195,4 +206,6 @@ def _complain(converged, linear, angular, batch: tuple[int, ...], task: str) -> 
     left = f"{linear[worst]:.3g} m" + ("" if task == "position" else f" and {angular[worst]:.3g} rad")
     others = int((~converged).sum()) - 1
     more = f"; {others} more targets are not reached" if others else ""
-    raise UnreachableError(f"target{place} is out of reach within the limits: the nearest position found leaves {left}{more}")
+    raise UnreachableError(
+        f"target{place} is out of reach within the limits: the nearest position found leaves {left}{more}"
+    )

@@ -56,47 +56,48 @@ def check(
     torque: bool = True,
     points: int = POINTS,
 ) -> list[Violation]:
-    """Every limit that the motion breaks: position, velocity and torque (the robot's), acceleration (where given, one
-    number or (n,) [rad/s² or m/s²]). Looked at on ``points`` times; a crossing is then located by bisection.
+    """Every limit that the motion breaks: position, velocity and torque (the robot's), acceleration (where
+    given, one number or (n,) [rad/s² or m/s²]). Looked at on ``points`` times; a crossing is then located by
+    bisection.
     """
     if trajectory.dof != robot.dof:
         raise ValueError(f"trajectory: it has {trajectory.dof} joints, {robot.name} has {robot.dof}")
     t = times(trajectory, points)
-    moment = trajectory.at(t)
-    limits = [joint.limits for joint in robot.moving_joints]
-    found: list[Violation] = []
-
-    def look(quantity: str, values: np.ndarray, lower: np.ndarray, upper: np.ndarray, again: Callable) -> None:
-        for k, joint in enumerate(robot.moving_joints):
-            unit = _UNITS[quantity][0 if joint.revolute else 1]
+    found = []
+    for quantity, evaluate, lower, upper in _quantities(trajectory, robot, acceleration, torque):
+        values = evaluate(t)
+        for k in range(robot.dof):
             for limit, side in ((lower[k], -1.0), (upper[k], 1.0)):
-                if not np.isfinite(limit):
-                    continue
                 beyond = side * (values[:, k] - limit) - SLACK * max(abs(limit), 1e-9)
-                if not (beyond > 0).any():
-                    continue
-                first, worst = int(np.argmax(beyond > 0)), int(np.argmax(beyond))
-                when = t[0] if first == 0 else _crossing(lambda x, k=k: side * (again(x)[k] - limit), t[first - 1], t[first])  # noqa: B023
-                found.append(
-                    Violation(joint.name, quantity, float(limit), float(when), float(values[worst, k]), float(t[worst]), unit)
-                )
+                if np.isfinite(limit) and (beyond > 0).any():
+                    found.append(_violation(robot, quantity, evaluate, t, values, k, float(limit), side, beyond))
+    return sorted(found, key=lambda violation: violation.time)
 
-    speed = np.array([limit.velocity for limit in limits])
-    look(
-        "position",
-        moment.q,
-        np.array([limit.lower for limit in limits]),
-        np.array([limit.upper for limit in limits]),
-        lambda x: trajectory.at(x).q,
-    )
-    look("velocity", moment.qd, -speed, speed, lambda x: trajectory.at(x).qd)
+
+def _quantities(trajectory: Trajectory, robot: Robot, acceleration, torque: bool):
+    """(name, its values at given times, lower limits, upper limits) of all that is looked at."""
+    limits = [joint.limits for joint in robot.moving_joints]
+    lower, upper = (np.array([getattr(limit, side) for limit in limits]) for side in ("lower", "upper"))
+    speed, effort = (np.array([getattr(limit, name) for limit in limits]) for name in ("velocity", "effort"))
+    yield "position", lambda t: trajectory.at(t).q, lower, upper
+    yield "velocity", lambda t: trajectory.at(t).qd, -speed, speed
     if acceleration is not None:
         most = per_joint("acceleration", acceleration, robot.dof)
-        look("acceleration", moment.qdd, -most, most, lambda x: trajectory.at(x).qdd)
+        yield "acceleration", lambda t: trajectory.at(t).qdd, -most, most
     if torque:
-        effort = np.array([limit.effort for limit in limits])
-        look("torque", robot.inverse_dynamics(*moment), -effort, effort, lambda x: robot.inverse_dynamics(*trajectory.at(x)))
-    return sorted(found, key=lambda violation: violation.time)
+        yield "torque", lambda t: robot.inverse_dynamics(*trajectory.at(t)), -effort, effort
+
+
+def _violation(
+    robot: Robot, quantity: str, evaluate: Callable, t, values, k: int, limit: float, side: float, beyond: np.ndarray
+) -> Violation:
+    first, worst = int(np.argmax(beyond > 0)), int(np.argmax(beyond))
+    when = t[0]
+    if first > 0:
+        when = _crossing(lambda x: side * (evaluate(x)[k] - limit), t[first - 1], t[first])
+    joint = robot.moving_joints[k]
+    unit = _UNITS[quantity][0 if joint.revolute else 1]
+    return Violation(joint.name, quantity, limit, float(when), float(values[worst, k]), float(t[worst]), unit)
 
 
 def require(trajectory: Trajectory, robot: Robot, **options) -> None:

@@ -14,8 +14,8 @@ from linkwise.motion.trajectory import Moment, Trajectory, per_joint, positions
 class PiecewisePolynomial(Trajectory):
     """q = Σ_k coefficients[s, k]·(t − times[s])ᵏ in segment s.
 
-    ``times``: where segments begin and the last one ends [s], shape (segments + 1,), ascending; ``coefficients``: shape
-    (segments, order, n).
+    ``times``: where segments begin and the last one ends [s], shape (segments + 1,), ascending;
+    ``coefficients``: shape (segments, order, n).
     """
 
     def __init__(self, times, coefficients):
@@ -23,7 +23,9 @@ class PiecewisePolynomial(Trajectory):
         self.coefficients = np.asarray(coefficients, dtype=float)
         segments = len(self.times) - 1
         if self.coefficients.ndim != 3 or len(self.coefficients) != segments:
-            raise ShapeError(f"coefficients: expected shape ({segments}, order, n), got {self.coefficients.shape}")
+            raise ShapeError(
+                f"coefficients: expected shape ({segments}, order, n), got {self.coefficients.shape}"
+            )
         if segments < 1 or not (np.diff(self.times) > 0).all() or not np.isfinite(self.times).all():
             raise ValueError("times: expected at least two finite times, each later than the one before")
         self.begin, self.end = float(self.times[0]), float(self.times[-1])
@@ -31,12 +33,16 @@ class PiecewisePolynomial(Trajectory):
         order = self.coefficients.shape[1]
         k = np.arange(order)[:, np.newaxis]
         self._velocity = (k * self.coefficients)[:, 1:] if order > 1 else np.zeros((segments, 1, self.dof))
-        self._acceleration = (k * (k - 1) * self.coefficients)[:, 2:] if order > 2 else np.zeros((segments, 1, self.dof))
+        self._acceleration = (
+            (k * (k - 1) * self.coefficients)[:, 2:] if order > 2 else np.zeros((segments, 1, self.dof))
+        )
 
     def _inside(self, t: np.ndarray) -> Moment:
         segment = np.clip(np.searchsorted(self.times, t, side="right") - 1, 0, len(self.times) - 2)
         local = (t - self.times[segment])[..., np.newaxis]
-        return Moment(*(_horner(c, segment, local) for c in (self.coefficients, self._velocity, self._acceleration)))
+        return Moment(
+            *(_horner(c, segment, local) for c in (self.coefficients, self._velocity, self._acceleration))
+        )
 
     def corners(self) -> np.ndarray:
         return self.times
@@ -66,7 +72,8 @@ def quintic(
 ) -> PiecewisePolynomial:
     """From ``start`` to ``end`` [rad or m], shape (n,), in ``duration`` [s] by one polynomial of degree five.
 
-    ``velocity`` and ``acceleration`` are what the joints have at the begin and at the end: two numbers or two vectors.
+    ``velocity`` and ``acceleration`` are what the joints have at the begin and at the end: two numbers or two
+    vectors.
     """
     first = positions("start", start)
     n = first.size
@@ -74,7 +81,9 @@ def quintic(
     check_duration(duration)
     speeds = [per_joint("velocity", v, n) for v in velocity]
     accelerations = [per_joint("acceleration", a, n) for a in acceleration]
-    coefficients = quintic_coefficients(duration, first, speeds[0], accelerations[0], last, speeds[1], accelerations[1])
+    coefficients = quintic_coefficients(
+        duration, first, speeds[0], accelerations[0], last, speeds[1], accelerations[1]
+    )
     return PiecewisePolynomial([begin, begin + duration], coefficients[np.newaxis])
 
 
@@ -96,12 +105,18 @@ def quintic_coefficients(T, q0, v0, a0, q1, v1, a1) -> np.ndarray:
     )
 
 
-def ramp(start: Sequence[float], end: Sequence[float], duration: float, *, begin: float = 0.0) -> PiecewisePolynomial:
-    """Constant speed from ``start`` to ``end``: a test signal whose speed jumps at both ends, which no arm can follow."""
+def ramp(
+    start: Sequence[float], end: Sequence[float], duration: float, *, begin: float = 0.0
+) -> PiecewisePolynomial:
+    """Constant speed from ``start`` to ``end``: a test signal whose speed jumps at both ends, which no arm
+    can follow.
+    """
     first = positions("start", start)
     last = positions("end", end, first.size)
     check_duration(duration)
-    return PiecewisePolynomial([begin, begin + duration], np.stack([first, (last - first) / duration])[np.newaxis])
+    return PiecewisePolynomial(
+        [begin, begin + duration], np.stack([first, (last - first) / duration])[np.newaxis]
+    )
 
 
 def hold(position: Sequence[float], duration: float = 1.0) -> PiecewisePolynomial:

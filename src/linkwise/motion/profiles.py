@@ -1,7 +1,7 @@
 """The quickest moves under constant limits: trapezoidal speed, and limited jerk.
 
-All joints start and stop together and move in proportion, so a path coordinate from 0 to 1 has the profile; the joint
-that is slowest under its own limits decides.
+All joints start and stop together and move in proportion, so a path coordinate from 0 to 1 has the profile;
+the joint that is slowest under its own limits decides.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Phases = list[tuple[float, float]]  # (duration, the constant highest derivative
 def trapezoidal(start, end, *, velocity, acceleration, duration: float | None = None) -> PiecewisePolynomial:
     """Constant acceleration, constant speed, constant deceleration; a triangle where the way is short.
 
-    ``velocity`` [rad/s or m/s] and ``acceleration`` are limits, one for all joints or one each. ``duration`` [s], if
-    given, stretches the move to exactly that, never shortens it.
+    ``velocity`` [rad/s or m/s] and ``acceleration`` are limits, one for all joints or one each. ``duration``
+    [s], if given, stretches the move to exactly that, never shortens it.
     """
     first, way, (v, a) = _scaled(start, end, velocity=velocity, acceleration=acceleration)
     if not way.any():
@@ -31,7 +31,9 @@ def trapezoidal(start, end, *, velocity, acceleration, duration: float | None = 
     return _along(first, way, phases, derivative=2, duration=duration)
 
 
-def jerk_limited(start, end, *, velocity, acceleration, jerk, duration: float | None = None) -> PiecewisePolynomial:
+def jerk_limited(
+    start, end, *, velocity, acceleration, jerk, duration: float | None = None
+) -> PiecewisePolynomial:
     """Seven phases of constant jerk; fewer where a limit is not reached. Arguments as for ``trapezoidal``."""
     first, way, (v, a, j) = _scaled(start, end, velocity=velocity, acceleration=acceleration, jerk=jerk)
     if not way.any():

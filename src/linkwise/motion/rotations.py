@@ -54,7 +54,9 @@ def euler_zyz(angles) -> np.ndarray:
     if angles.shape[-1:] != (3,):
         raise ShapeError(f"angles: expected shape (..., 3), got {angles.shape}")
     z, y = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
-    return turn_about(angles[..., :1] * z) @ turn_about(angles[..., 1:2] * y) @ turn_about(angles[..., 2:] * z)
+    return (
+        turn_about(angles[..., :1] * z) @ turn_about(angles[..., 1:2] * y) @ turn_about(angles[..., 2:] * z)
+    )
 
 
 def zyz_angles(rotation) -> np.ndarray:

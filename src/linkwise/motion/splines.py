@@ -1,4 +1,6 @@
-"""Through via points: cubic splines (continuous acceleration) and quintic ones (continuous jerk and its derivative)."""
+"""Through via points: cubic splines (continuous acceleration) and quintic ones (continuous jerk and its
+derivative).
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,11 @@ from linkwise.motion.trajectory import Samples, per_joint
 
 
 def cubic_spline(times, points, *, velocity: tuple | None = (0.0, 0.0)) -> PiecewisePolynomial:
-    """Twice continuously differentiable through ``points`` [rad or m], shape (m, n), at ``times`` [s], shape (m,).
+    """Twice continuously differentiable through ``points`` [rad or m], shape (m, n), at ``times`` [s], shape
+    (m,).
 
-    ``velocity``: at the first and the last point, two numbers or two vectors; None: no acceleration there instead.
+    ``velocity``: at the first and the last point, two numbers or two vectors; None: no acceleration there
+    instead.
     """
     times, points = _checked(times, points)
     m, n = points.shape
@@ -33,7 +37,8 @@ def cubic_spline(times, points, *, velocity: tuple | None = (0.0, 0.0)) -> Piece
     v = np.linalg.solve(A, right)
     H = h[:, np.newaxis]
     coefficients = np.stack(
-        [points[:-1], v[:-1], (3 * slope - 2 * v[:-1] - v[1:]) / H, (v[:-1] + v[1:] - 2 * slope) / H**2], axis=1
+        [points[:-1], v[:-1], (3 * slope - 2 * v[:-1] - v[1:]) / H, (v[:-1] + v[1:] - 2 * slope) / H**2],
+        axis=1,
     )
     return PiecewisePolynomial(times, coefficients)
 
@@ -93,10 +98,14 @@ def _checked(times, points) -> tuple[np.ndarray, np.ndarray]:
     if points.ndim == 1:
         points = points[:, np.newaxis]
     if times.ndim != 1 or points.ndim != 2 or len(times) != len(points) or len(times) < 2:
-        raise ShapeError(f"times, points: expected shapes (m,) and (m, n), m ≥ 2; got {times.shape} and {points.shape}")
+        raise ShapeError(
+            f"times, points: expected shapes (m,) and (m, n), m ≥ 2; got {times.shape} and {points.shape}"
+        )
     if not (np.isfinite(times).all() and np.isfinite(points).all()):
         raise ValueError("times, points: expected finite numbers")
     late = np.flatnonzero(np.diff(times) <= 0)
     if late.size:
-        raise ValueError(f"times: expected ascending times, but times[{late[0] + 1}] = {times[late[0] + 1]:g} is not later")
+        raise ValueError(
+            f"times: expected ascending times, but times[{late[0] + 1}] = {times[late[0] + 1]:g} is not later"
+        )
     return times, points

@@ -1,8 +1,9 @@
 """Slower or faster along the same path, so that torques stay within their limits.
 
-With the time stretched by κ = 1/x, velocities shrink by x and accelerations by x²: the torque at a point of the path is
-a·x² + b·x + c with a the dynamic torques of the original motion, b viscous friction and c gravity and Coulomb friction.
-So the greatest x at which no torque leaves its limits follows from quadratic equations, one per point and joint.
+With the time stretched by κ = 1/x, velocities shrink by x and accelerations by x²: the torque at a point of
+the path is a·x² + b·x + c with a the dynamic torques of the original motion, b viscous friction and c gravity
+and Coulomb friction. So the greatest x at which no torque leaves its limits follows from quadratic equations,
+one per point and joint.
 """
 
 from __future__ import annotations
@@ -46,17 +47,27 @@ def slowed(trajectory: Trajectory, factor: float) -> Trajectory:
 
 
 def fastest(
-    trajectory: Trajectory, robot: Robot, *, torque=None, velocity: bool = True, speed_up: bool = True, points: int = POINTS
+    trajectory: Trajectory,
+    robot: Robot,
+    *,
+    torque=None,
+    velocity: bool = True,
+    speed_up: bool = True,
+    points: int = POINTS,
 ) -> Trajectory:
     """The motion, its time stretched by the smallest factor that respects torque and velocity limits.
 
-    ``torque`` [N·m or N], one number or (n,), replaces the robot's limits. ``speed_up=False`` never makes it faster. A
-    motion that no speed makes possible (its holding torques are too large) raises LimitError.
+    ``torque`` [N·m or N], one number or (n,), replaces the robot's limits. ``speed_up=False`` never makes it
+    faster. A motion that no speed makes possible (its holding torques are too large) raises LimitError.
     """
     t = times(trajectory, points)
     moment = trajectory.at(t)
     joints = robot.moving_joints
-    limits = np.array([joint.limits.effort for joint in joints]) if torque is None else np.broadcast_to(torque, robot.dof)
+    limits = (
+        np.array([joint.limits.effort for joint in joints])
+        if torque is None
+        else np.broadcast_to(torque, robot.dof)
+    )
     x = _greatest_speed(robot, moment, t, limits)
     if velocity:
         speed = np.array([joint.limits.velocity for joint in joints])
@@ -91,7 +102,8 @@ def _smallest_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
     """The smallest x > 0 at which some a·x² + b·x + c, negative at 0, becomes zero; infinity if none does."""
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
-        # c ≤ 0, so with this sign nothing cancels: for a > 0 the positive root, for a < 0 the smaller positive one
+        # c ≤ 0, so with this sign nothing cancels: for a > 0 the positive root, for a < 0 the smaller
+        # positive one
         x = np.where(b >= 0, -2 * c / (b + root), np.where(a != 0, (root - b) / (2 * a), -c / b))
         real = (b * b - 4 * a * c >= 0) & np.isfinite(x) & (x > 0)
     return float(np.min(np.where(real, x, np.inf), initial=np.inf))

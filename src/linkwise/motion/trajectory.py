@@ -33,7 +33,8 @@ class Samples:
 class Trajectory(ABC):
     """A motion of n joints from ``begin`` to ``end`` [s].
 
-    Before and after that the robot stands still where the motion begins and ends; a periodic motion has no end.
+    Before and after that the robot stands still where the motion begins and ends; a periodic motion has no
+    end.
     """
 
     dof: int
@@ -63,15 +64,19 @@ class Trajectory(ABC):
         return np.array([self.begin, self.end])
 
     def sampled(self, rate: float | None = None, *, points: int | None = None) -> Samples:
-        """Samples from the begin to the end: ``rate`` per second (the last one may be earlier), or so many points."""
+        """Samples from the begin to the end: ``rate`` per second (the last one may be earlier), or so many
+        points.
+        """
         if (rate is None) == (points is None):
             raise TypeError("sampled: give either a rate [1/s] or a number of points")
         if not math.isfinite(self.duration):
-            raise ValueError("a motion without end cannot be sampled from begin to end; evaluate it with at(t)")
-        if points is not None:
-            t = np.linspace(self.begin, self.end, points)
+            raise ValueError(
+                "a motion without end cannot be sampled from begin to end; evaluate it with at(t)"
+            )
+        if rate is None:
+            t = np.linspace(self.begin, self.end, points or 2)
         else:
-            t = self.begin + np.arange(int(math.floor(self.duration * rate * (1 + 1e-12))) + 1) / rate  # type: ignore[operator]
+            t = self.begin + np.arange(math.floor(self.duration * rate * (1 + 1e-12)) + 1) / rate
         return Samples(t, *self.at(t))
 
 

@@ -1,4 +1,6 @@
-"""Closed-loop simulation: controller, sensors, drives, friction, dynamics and integrator in one compiled loop."""
+"""Closed-loop simulation: controller, sensors, drives, friction, dynamics and integrator in one compiled
+loop.
+"""
 
 from linkwise.simulate.adaptive import simulate_adaptive
 from linkwise.simulate.plant import Drives, Plant, Sensors

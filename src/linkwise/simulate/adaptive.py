@@ -1,8 +1,8 @@
 """Simulation with an adaptive step, by SciPy: when accuracy matters more than speed.
 
-The step follows the error, so there are no samples and no sensors: the controller is a continuous function of the state.
-Coulomb friction is smoothed, F·tanh(q̇/``smoothing``), because an adaptive integrator would stop at every change of sign;
-stiction needs the fixed-step ``simulate``.
+The step follows the error, so there are no samples and no sensors: the controller is a continuous function of
+the state. Coulomb friction is smoothed, F·tanh(q̇/``smoothing``), because an adaptive integrator would stop
+at every change of sign; stiction needs the fixed-step ``simulate``.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ def simulate_adaptive(
 ) -> Result:
     """One robot for ``duration`` [s]; the state at ``rows`` evenly spaced times.
 
-    ``controller`` (None: no torques) is evaluated as a continuous law; its memory counts as further states whose rate is
-    what one second would add. ``method``, ``rtol``, ``atol``: see ``scipy.integrate.solve_ivp``. ``smoothing`` [rad/s or
-    m/s] is the speed over which Coulomb friction changes its sign.
+    ``controller`` (None: no torques) is evaluated as a continuous law; its memory counts as further states
+    whose rate is what one second would add. ``method``, ``rtol``, ``atol``: see
+    ``scipy.integrate.solve_ivp``. ``smoothing`` [rad/s or m/s] is the speed over which Coulomb friction
+    changes its sign.
     """
     try:
         from scipy.integrate import solve_ivp
@@ -54,7 +55,9 @@ def simulate_adaptive(
     start = source.moment(np.zeros(1), (), n)
     q0 = np.asarray(start[0][0] if q is None else q, dtype=float)
     qd0 = np.asarray(start[1][0] if qd is None else qd, dtype=float)
-    law = None if controller is None else controller.kernel(1.0)  # over one second the memory changes by its rate
+    law = (
+        None if controller is None else controller.kernel(1.0)
+    )  # over one second the memory changes by its rate
     memory = 0 if controller is None else controller.memory_size
     joints = robot.moving_joints
     viscous = np.array([joint.viscous_friction for joint in joints]) * float(friction)
@@ -78,8 +81,20 @@ def simulate_adaptive(
     initial = np.concatenate([q0, qd0, np.zeros(memory)])
     found = solve_ivp(rate, (0.0, duration), initial, method=method, t_eval=t, rtol=rtol, atol=atol)
     if not found.success or not math.isclose(found.t[-1], duration):
-        raise IntegrationError(f"{method} stopped at {found.t[-1] if found.t.size else 0.0:.6g} s: {found.message}")
+        raise IntegrationError(
+            f"{method} stopped at {found.t[-1] if found.t.size else 0.0:.6g} s: {found.message}"
+        )
     states = found.y.T
     torques = np.array([torque(time, state)[0] for time, state in zip(t, states, strict=True)])
     known = None if reference is None else source.moment(t, (), n)
-    return Result(robot, t, states[:, :n], states[:, n : 2 * n], torques, known, states[-1, :n], states[-1, n : 2 * n], duration)
+    return Result(
+        robot,
+        t,
+        states[:, :n],
+        states[:, n : 2 * n],
+        torques,
+        known,
+        states[-1, :n],
+        states[-1, n : 2 * n],
+        duration,
+    )

@@ -1,14 +1,15 @@
 """Coulomb friction and stiction, sound at zero speed, by a rule with a fixed number of operations.
 
-sgn q̇ has no meaning at rest: there friction is whatever keeps the joint at rest, up to its limit. Over a step h the
-rule asks for the velocities v at its end that minimise
+sgn q̇ has no meaning at rest: there friction is whatever keeps the joint at rest, up to its limit. Over a
+step h the rule asks for the velocities v at its end that minimise
 
     ½ (v − v*)ᵀ M (v − v*) + h Σ F_i |v_i|,
 
-where v* are the velocities without Coulomb friction: the principle of least constraint with friction as a dissipation
-(J. J. Moreau's implicit step). It is strictly convex, so there is one answer; friction never adds energy; and a joint whose
-friction can hold it gets v_i = 0 exactly, not a small number. Coordinate descent with soft thresholds finds which joints
-stand still in a few sweeps; given those, the rest is a linear system, solved exactly.
+where v* are the velocities without Coulomb friction: the principle of least constraint with friction as a
+dissipation (J. J. Moreau's implicit step). It is strictly convex, so there is one answer; friction never adds
+energy; and a joint whose friction can hold it gets v_i = 0 exactly, not a small number. Coordinate descent
+with soft thresholds finds which joints stand still in a few sweeps; given those, the rest is a linear system,
+solved exactly.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ SWEEPS = 8
 
 @dataclass(frozen=True)
 class Friction:
-    """What Coulomb friction does in a step: its torques, taken as constant, and a 1 or 0 for joints that slide or stick."""
+    """What Coulomb friction does in a step: its torques, taken as constant, and a 1 or 0 for joints that
+    slide or stick.
+    """
 
     torques: list[Scalar]
     sliding: list[Scalar]
@@ -37,14 +40,22 @@ def has_coulomb_friction(links: Mechanism) -> bool:
 
 
 def coulomb_friction(
-    links: Mechanism, M: list[list[Scalar]], v: Sequence[Scalar], free: Sequence[Scalar], h: Scalar, breakaway: Scalar
+    links: Mechanism,
+    M: list[list[Scalar]],
+    v: Sequence[Scalar],
+    free: Sequence[Scalar],
+    h: Scalar,
+    breakaway: Scalar,
 ) -> Friction:
-    """The rule: ``v`` are the velocities before the step and ``free`` = v* those after it without Coulomb friction.
+    """The rule: ``v`` are the velocities before the step and ``free`` = v* those after it without Coulomb
+    friction.
 
     ``breakaway`` is static friction over Coulomb friction, for joints that are at rest before the step.
     """
     n = len(links)
-    limits = [_limits(link.coulomb_friction, speed, h, breakaway) for link, speed in zip(links, v, strict=True)]
+    limits = [
+        _limits(link.coulomb_friction, speed, h, breakaway) for link, speed in zip(links, v, strict=True)
+    ]
     x: list[Scalar] = [0.0] * n  # v − v*, found joint by joint
     rows = [[(j, M[i][j]) for j in range(n) if not _is_zero(M[i][j])] for i in range(n)]
     inverse = [1.0 / M[i][i] for i in range(n)]
@@ -54,7 +65,9 @@ def coulomb_friction(
             x[i] = _threshold(pushed, limits[i]) * inverse[i] - free[i]
     new = [a + b for a, b in zip(free, x, strict=True)]
     # NaN counts as sliding, so that it is passed on
-    sliding = [1.0 if limit is None else where(a * a <= 0.0, 0.0, 1.0) for limit, a in zip(limits, new, strict=True)]
+    sliding = [
+        1.0 if limit is None else where(a * a <= 0.0, 0.0, 1.0) for limit, a in zip(limits, new, strict=True)
+    ]
     drag = [
         0.0 if limit is None else where(a > 0.0, limit[0], where(a < 0.0, -limit[1], 0.0))
         for limit, a in zip(limits, new, strict=True)
@@ -71,7 +84,9 @@ def coulomb_friction(
 
 
 def _given_who_slides(links: Mechanism, M, free, sliding, drag) -> list[Scalar]:
-    """v − v* where the sticking joints have v = 0 and the others feel their drag: M x = −drag in the rows that slide."""
+    """v − v* where the sticking joints have v = 0 and the others feel their drag: M x = −drag in the rows
+    that slide.
+    """
     n = len(links)
     held = [where(s > 0.5, 0.0, f) for s, f in zip(sliding, free, strict=True)]  # −x of the joints that stick
     A = [

@@ -1,7 +1,7 @@
 """Fixed-step integrators over any scalar.
 
-Each takes ``acceleration(place, q, qd)`` and gives (q, q̇) one step later; ``place`` is where in the step the acceleration
-is asked for: 0 at its begin, 0.5 in the middle, 1 at its end.
+Each takes ``acceleration(place, q, qd)`` and gives (q, q̇) one step later; ``place`` is where in the step the
+acceleration is asked for: 0 at its begin, 0.5 in the middle, 1 at its end.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from linkwise.scalar import Scalar
 
 Acceleration = Callable[[float, list[Scalar], list[Scalar]], list[Scalar]]
-Integrator = Callable[[Acceleration, Sequence[Scalar], Sequence[Scalar], Scalar], tuple[list[Scalar], list[Scalar]]]
+Integrator = Callable[
+    [Acceleration, Sequence[Scalar], Sequence[Scalar], Scalar], tuple[list[Scalar], list[Scalar]]
+]
 
 
 def semi_implicit_euler(acceleration: Acceleration, q, qd, h: Scalar) -> tuple[list[Scalar], list[Scalar]]:

@@ -1,8 +1,8 @@
 """The closed loop as one step over scalars: sensors, controller, drives, friction, dynamics, integrator.
 
-The step is written once. Traced, it becomes a rollout: the loop over steps is inside the compiled code, the state in
-registers. What is carried from step to step, besides q and q̇: the controller's memory, torques on their way (a delay),
-the sensors' memory, and the number of the step where something depends on it.
+The step is written once. Traced, it becomes a rollout: the loop over steps is inside the compiled code, the
+state in registers. What is carried from step to step, besides q and q̇: the controller's memory, torques on
+their way (a delay), the sensors' memory, and the number of the step where something depends on it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class ClosedLoop:
     """Parameters of the plant's robot that are inputs: "payload" or labels."""
     record: tuple[str, ...] = ("q", "qd", "tau")
 
-    # -- what goes in and out ---------------------------------------------------------------------------------------
+    # -- what goes in and out
+    # ---------------------------------------------------------------------------------------
 
     @property
     def dof(self) -> int:
@@ -105,7 +106,8 @@ class ClosedLoop:
         symbols = {name: values[name] for name in self.varied}
         return with_symbols(mechanism_of(robot), robot, frame, symbols, base_parameters=True)
 
-    # -- one step ---------------------------------------------------------------------------------------------------
+    # -- one step
+    # ---------------------------------------------------------------------------------------------------
 
     def step(self, dtype: str, **values: Sequence[Scalar]) -> dict[str, list[Scalar]]:
         """One control period: the outputs of the rollout's step by name."""
@@ -118,14 +120,20 @@ class ClosedLoop:
 
         def reference(at: float):
             at = at if at in place else 0.0
-            return self.source.at(values, place[at], (number + at) * period if self.source.timed else 0.0, self.dof)
+            return self.source.at(
+                values, place[at], (number + at) * period if self.source.timed else 0.0, self.dof
+            )
 
         def command(at: float, q, qd):
             own = self.controller.links()
             return self.controller.control(own, values, q, qd, reference(at), memory, period)
 
         sensors, drives = self.plant.sensors, self.plant.drives
-        drawn = [normal(values["stream"], number, float(k), dtype) for k in range(2 * self.dof)] if sensors.noisy else []
+        drawn = (
+            [normal(values["stream"], number, float(k), dtype) for k in range(2 * self.dof)]
+            if sensors.noisy
+            else []
+        )
         seen_q, seen_qd, sensed = sensors.measured(values, q, qd, values.get("sensed", ()), period, drawn)
         wanted, following = command(0.0, seen_q, seen_qd)
         sent, line = self._delayed(wanted, list(values.get("line", ())))
@@ -139,7 +147,14 @@ class ClosedLoop:
 
         found = {NEXT + "q": new_q, NEXT + "qd": new_qd, NEXT + "memory": following, NEXT + "line": line}
         found |= {NEXT + "sensed": sensed, NEXT + "number": [number + 1.0]}
-        recorded = {"q": q, "qd": qd, "tau": tau, "command": wanted, "q_measured": seen_q, "qd_measured": seen_qd}
+        recorded = {
+            "q": q,
+            "qd": qd,
+            "tau": tau,
+            "command": wanted,
+            "q_measured": seen_q,
+            "qd_measured": seen_qd,
+        }
         recorded["memory"] = memory
         found |= {_written(name): recorded[name] for name in self.record}
         return {name: found[name] for name in self.interface.outputs()}
@@ -157,13 +172,16 @@ class ClosedLoop:
         n, (count,) = self.dof, values["substeps"]
 
         def body(k, *state):
-            new = advanced(links, self.plant.friction, values, self.integrator, torque, state[:n], state[n:], h)
+            new = advanced(
+                links, self.plant.friction, values, self.integrator, torque, state[:n], state[n:], h
+            )
             return (k + 1.0, *new[0], *new[1])
 
         _, *state = while_loop(lambda k, *_: k < count, body, (0.0 * count, *q, *qd))
         return state[:n], state[n:]
 
-    # -- the kernel -------------------------------------------------------------------------------------------------
+    # -- the kernel
+    # -------------------------------------------------------------------------------------------------
 
     def key(self) -> bytes:
         """Stands for everything the step computes."""
@@ -186,7 +204,10 @@ class ClosedLoop:
 
     def program(self, dtype: str) -> RolloutProgram:
         return trace_rollout(
-            lambda **values: self.step(dtype, **values), self.interface, name="simulation", dtype=dtype  # type: ignore[arg-type]
+            lambda **values: self.step(dtype, **values),
+            self.interface,
+            name="simulation",
+            dtype=dtype,  # type: ignore[arg-type]
         )
 
 
@@ -203,9 +224,13 @@ def advanced(links: Mechanism, friction: bool, values: Values, integrator: str, 
     def resisted(at, q, qd):
         return [a + b for a, b in zip(torque(at, q, qd), coulomb.torques, strict=True)]
 
-    new_q, new_qd = move(lambda at, q, qd: accelerations(links, True, q, qd, resisted(at, q, qd))[0], q, qd, h)
+    new_q, new_qd = move(
+        lambda at, q, qd: accelerations(links, True, q, qd, resisted(at, q, qd))[0], q, qd, h
+    )
     # a joint that sticks ends the step at rest; one that was at rest has not moved at all
-    new_q = [_if(s, x, old + (0.5 * h) * v) for s, x, old, v in zip(coulomb.sliding, new_q, q, qd, strict=True)]
+    new_q = [
+        _if(s, x, old + (0.5 * h) * v) for s, x, old, v in zip(coulomb.sliding, new_q, q, qd, strict=True)
+    ]
     return new_q, [_if(s, v, 0.0) for s, v in zip(coulomb.sliding, new_qd, strict=True)]
 
 

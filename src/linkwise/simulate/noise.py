@@ -1,9 +1,9 @@
 """Random numbers that are a function of a seed and a place: robot, step, channel.
 
-A counter-based generator in the manner of Philox (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011),
-with additions in place of exclusive-or, so that it needs nothing but exact floating-point arithmetic and runs with the
-same bits wherever the arithmetic does: no state, any order, any number of robots side by side. Words have 24 bits in
-float64 and 12 in float32; a product of two of them is exact.
+A counter-based generator in the manner of Philox (J. Salmon et al., "Parallel random numbers: as easy as 1,
+2, 3", 2011), with additions in place of exclusive-or, so that it needs nothing but exact floating-point
+arithmetic and runs with the same bits wherever the arithmetic does: no state, any order, any number of robots
+side by side. Words have 24 bits in float64 and 12 in float32; a product of two of them is exact.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ ROUNDS = 20  # twice Philox's: additions mix less than exclusive-or. The tests l
 
 @dataclass(frozen=True)
 class _Words:
-    """What the precision decides: bits of a word, words of a counter, multipliers and the steps of the key."""
+    """What the precision decides: bits of a word, words of a counter, multipliers and the steps of the
+    key.
+    """
 
     bits: int
     count: int
@@ -42,8 +44,8 @@ WORDS = {
 def normal(stream: Sequence[Scalar], step: Scalar, channel: Scalar, dtype: str = "float64") -> Scalar:
     """A random number of mean 0 and variance 1: the sum of four uniform ones, so never beyond 3.47.
 
-    ``stream`` are two whole numbers that name the robot and the seed (see ``streams``); ``step`` and ``channel`` are
-    whole numbers, too.
+    ``stream`` are two whole numbers that name the robot and the seed (see ``streams``); ``step`` and
+    ``channel`` are whole numbers, too.
     """
     words = _scrambled(stream, step, channel, WORDS[dtype])
     if len(words) == 2:  # a word of 24 bits is two of twelve

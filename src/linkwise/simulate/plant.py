@@ -1,7 +1,8 @@
 """What is controlled: a robot with its friction, its sensors and its drives. Over any scalar.
 
-The numbers of a plant are inputs of its kernels, so that another value needs no other kernel, and a batch may have other
-values for every robot; only what a plant has at all (noise, a quantisation, a delay) decides the code.
+The numbers of a plant are inputs of its kernels, so that another value needs no other kernel, and a batch may
+have other values for every robot; only what a plant has at all (noise, a quantisation, a delay) decides the
+code.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ Values = Mapping[str, Sequence[Scalar]]
 
 @dataclass(frozen=True)
 class Sensors:
-    """How positions and velocities are measured; each number for all joints or (n,). Zero: without that flaw."""
+    """How positions and velocities are measured; each number for all joints or (n,). Zero: without that
+    flaw.
+    """
 
     position_noise: float | np.ndarray = 0.0
     """Standard deviation [rad or m]."""
@@ -28,7 +31,9 @@ class Sensors:
     resolution: float | np.ndarray = 0.0
     """Position of one encoder count [rad or m]."""
     velocity: str = "measured"
-    """"measured": by a tachometer; "difference": from two positions one sample apart, through a first-order filter."""
+    """"measured": by a tachometer; "difference": from two positions one sample apart, through a first-order
+    filter.
+    """
     cutoff: float = np.inf
     """Of that filter [rad/s]."""
 
@@ -38,13 +43,17 @@ class Sensors:
 
     @classmethod
     def encoders(cls, counts_per_turn, gear_ratio, **options) -> Sensors:
-        """Incremental encoders on the motors: counts per motor turn, motor turns per joint turn (its sign is not used)."""
+        """Incremental encoders on the motors: counts per motor turn, motor turns per joint turn (its sign is
+        not used).
+        """
         counts = np.asarray(counts_per_turn, dtype=float) * np.abs(np.asarray(gear_ratio, dtype=float))
         return cls(resolution=2 * np.pi / counts, **{"velocity": "difference", **options})
 
     @property
     def noisy(self) -> bool:
-        return bool(np.any(np.asarray(self.position_noise) != 0) or np.any(np.asarray(self.velocity_noise) != 0))
+        return bool(
+            np.any(np.asarray(self.position_noise) != 0) or np.any(np.asarray(self.velocity_noise) != 0)
+        )
 
     @property
     def counts(self) -> bool:
@@ -123,7 +132,10 @@ class Drives:
         """The inputs of a kernel, by name."""
         if self.ideal:
             return {}
-        found = {"torque_per_volt": _vector("torque_per_volt", self.torque_per_volt, dof), "volts": np.array([self.volts])}
+        found = {
+            "torque_per_volt": _vector("torque_per_volt", self.torque_per_volt, dof),
+            "volts": np.array([self.volts]),
+        }
         if self.bits is not None:
             found["volt_step"] = np.array([2 * self.volts / 2**self.bits])
         return found

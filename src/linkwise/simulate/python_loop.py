@@ -1,7 +1,8 @@
-"""The closed loop stepped from Python: for controllers that are Python functions, and for robots too large to fuse.
+"""The closed loop stepped from Python: for controllers that are Python functions, and for robots too large to
+fuse.
 
-Sensors, drives and delays are the same lines as in the fused loop, run on arrays; the plant advances by a kernel, or on
-arrays where it is too large for one.
+Sensors, drives and delays are the same lines as in the fused loop, run on arrays; the plant advances by a
+kernel, or on arrays where it is too large for one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def run_from_python(
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """What a rollout kernel gives: the final state, and the recorded rows."""
     n = loop.dof
-    values = {name: np.broadcast_to(np.asarray(v, dtype), (*batch, np.shape(v)[-1])) for name, v in given.items()}
+    values = {
+        name: np.broadcast_to(np.asarray(v, dtype), (*batch, np.shape(v)[-1])) for name, v in given.items()
+    }
     columns = {name: _columns(array) for name, array in values.items()}
     q, qd = (np.array(values[name]) for name in ("q", "qd"))
     memory, line, sensed = (columns.get(name, []) for name in ("memory", "line", "sensed"))
@@ -43,29 +46,42 @@ def run_from_python(
             stream = [column[..., np.newaxis] for column in columns["stream"]]
             drawn = _columns(normal(stream, np.asarray(s, dtype), np.arange(2 * n, dtype=dtype), dtype))
         seen_q, seen_qd, sensed = sensors.measured(columns, _columns(q), _columns(qd), sensed, period, drawn)
-        moment = [np.asarray(part)[..., 0, :] for part in loop.source.moment(np.array([s * period]), batch, n)]
+        moment = [
+            np.asarray(part)[..., 0, :] for part in loop.source.moment(np.array([s * period]), batch, n)
+        ]
         if isinstance(controller, Controller):
             target = Reference(*(_columns(np.broadcast_to(part, (*batch, n))) for part in moment))
-            wanted, following = controller.control(controller.links(), columns, seen_q, seen_qd, target, memory, period)
+            wanted, following = controller.control(
+                controller.links(), columns, seen_q, seen_qd, target, memory, period
+            )
             wanted = [np.broadcast_to(np.asarray(t, dtype), batch) for t in wanted]
         else:
-            answer = np.asarray(controller(s * period, _array(seen_q), _array(seen_qd), tuple(moment)), dtype=dtype)
+            answer = np.asarray(
+                controller(s * period, _array(seen_q), _array(seen_qd), tuple(moment)), dtype=dtype
+            )
             wanted, following = _columns(np.broadcast_to(answer, (*batch, n))), []
         sent, line = loop._delayed(wanted, list(line))
         tau = _array(drives.driven(columns, sent))
         if s % every == 0:
             seen = {"q": q, "qd": qd, "tau": tau, "command": _array(wanted), "q_measured": _array(seen_q)}
-            seen |= {"qd_measured": _array(seen_qd), "memory": _array(memory) if len(memory) else np.zeros((*batch, 0))}
+            seen |= {
+                "qd_measured": _array(seen_qd),
+                "memory": _array(memory) if len(memory) else np.zeros((*batch, 0)),
+            }
             for name in loop.record:
                 rows[name].append(np.array(seen[name]))
         q, qd = advance(q, qd, tau)
         memory = following
     empty = {name: np.zeros((*batch, 0, n), dtype) for name in loop.record}
-    written = {f"record_{name}": np.stack(found, axis=-2) if found else empty[name] for name, found in rows.items()}
+    written = {
+        f"record_{name}": np.stack(found, axis=-2) if found else empty[name] for name, found in rows.items()
+    }
     return {"q": q, "qd": qd}, written
 
 
-def _advance(loop: ClosedLoop, columns: dict[str, list[np.ndarray]]) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+def _advance(
+    loop: ClosedLoop, columns: dict[str, list[np.ndarray]]
+) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """A function (q, qd, tau) -> (q, qd) one control period later."""
     from linkwise.simulate.run import FUSED_JOINTS
 
@@ -92,7 +108,14 @@ def _advance(loop: ClosedLoop, columns: dict[str, list[np.ndarray]]) -> Callable
         return trace(period, sizes, shapes, name="advance", dtype=dtype)  # type: ignore[arg-type]
 
     content = (loop.plant.robot.content(), loop.plant.friction, loop.integrator, loop.substeps, loop.varied)
-    kernel = Kernel("advance", sizes.items(), shapes.items(), "float64", build, hashlib.sha256(repr(content).encode()).digest())
+    kernel = Kernel(
+        "advance",
+        sizes.items(),
+        shapes.items(),
+        "float64",
+        build,
+        hashlib.sha256(repr(content).encode()).digest(),
+    )
     parameters = [_array(columns[name]) for name in names]
     return lambda q, qd, tau: kernel(q, qd, tau, *parameters)
 
@@ -104,5 +127,3 @@ def _columns(array: np.ndarray) -> list[np.ndarray]:
 
 def _array(columns) -> np.ndarray:
     return np.stack(np.broadcast_arrays(*columns), axis=-1)
-
-

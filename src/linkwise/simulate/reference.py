@@ -1,7 +1,8 @@
 """Where the reference of a simulation comes from, and how a kernel reads it.
 
-A trajectory is tabulated once and fed to the kernel, one row per sample; a point is a parameter; moves between points are
-computed inside the kernel from their ends, so that every robot of a large batch can have its own without any table.
+A trajectory is tabulated once and fed to the kernel, one row per sample; a point is a parameter; moves
+between points are computed inside the kernel from their ends, so that every robot of a large batch can have
+its own without any table.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class Source(ABC):
         """The reference at the place of this number; ``time`` [s] there."""
 
     @abstractmethod
-    def moment(self, t: np.ndarray, batch: tuple[int, ...], dof: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moment(
+        self, t: np.ndarray, batch: tuple[int, ...], dof: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same for Python: q, qd, qdd (batch..., times, n) at the times (times,)."""
 
 
@@ -93,7 +96,9 @@ class Point(Source):
 
 @dataclass(frozen=True, eq=False)
 class Moves(Source):
-    """Quintic moves from ``start`` (..., n) to ``end`` (..., n) in ``duration`` [s], (...,): computed as they go."""
+    """Quintic moves from ``start`` (..., n) to ``end`` (..., n) in ``duration`` [s], (...,): computed as they
+    go.
+    """
 
     start: np.ndarray
     end: np.ndarray
@@ -102,7 +107,11 @@ class Moves(Source):
 
     def parameters(self, dof):
         start, end = np.asarray(self.start, dtype=float), np.asarray(self.end, dtype=float)
-        return {"start": start, "way": end - start, "rate": 1.0 / np.asarray(self.duration, dtype=float)[..., np.newaxis]}
+        return {
+            "start": start,
+            "way": end - start,
+            "rate": 1.0 / np.asarray(self.duration, dtype=float)[..., np.newaxis],
+        }
 
     def at(self, values, number, time, dof):
         (rate,) = values["rate"]
@@ -116,11 +125,15 @@ class Moves(Source):
         return Reference(q, [w * slope for w in values["way"]], [w * bend for w in values["way"]])
 
     def moment(self, t, batch, dof):
-        values = {name: np.moveaxis(np.asarray(v)[..., np.newaxis, :], -1, 0) for name, v in self.parameters(dof).items()}
+        values = {
+            name: np.moveaxis(np.asarray(v)[..., np.newaxis, :], -1, 0)
+            for name, v in self.parameters(dof).items()
+        }
         found = self.at(values, 0, t, dof)
         shape = (*batch, len(t))
         return tuple(
-            np.stack([np.broadcast_to(x, shape) for x in part], axis=-1) for part in (found.q, found.qd, found.qdd)
+            np.stack([np.broadcast_to(x, shape) for x in part], axis=-1)
+            for part in (found.q, found.qd, found.qdd)
         )  # type: ignore[return-value]
 
 
@@ -135,7 +148,9 @@ def source_of(reference, dof: int) -> Source:
     else:
         position = np.asarray(reference, dtype=float)
         if position.shape[-1:] != (dof,):
-            raise ShapeError(f"reference: expected a trajectory or positions (..., {dof}), got shape {position.shape}")
+            raise ShapeError(
+                f"reference: expected a trajectory or positions (..., {dof}), got shape {position.shape}"
+            )
         return Point(position)
     for trajectory in reference:
         if trajectory.dof != dof:

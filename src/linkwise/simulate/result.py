@@ -13,8 +13,8 @@ from linkwise.robot import Robot
 class Result:
     """A simulated motion. Rows are moments in time; leading axes are those of the batch.
 
-    All that stands in one row belongs to the same moment: the state at ``t``, what was measured there, and the torque
-    that acts from then on.
+    All that stands in one row belongs to the same moment: the state at ``t``, what was measured there, and
+    the torque that acts from then on.
     """
 
     robot: Robot

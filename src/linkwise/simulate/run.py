@@ -46,29 +46,34 @@ def simulate(
 ) -> Result:
     """Simulate a controlled robot, or a batch of them, for ``duration`` [s].
 
-    ``plant``: a robot, or a ``Plant`` with sensors, drives and stiction. ``controller``: one of ``linkwise.control``,
-    whose model may differ from the plant's robot; or any function ``f(t, q, qd, (q_d, qd_d, qdd_d)) -> tau`` of arrays
-    (..., n), which is called from Python. ``reference``: a trajectory, a list of them (one per robot), positions
-    (..., n), or ``Moves``.
+    ``plant``: a robot, or a ``Plant`` with sensors, drives and stiction. ``controller``: one of
+    ``linkwise.control``, whose model may differ from the plant's robot; or any function ``f(t, q, qd, (q_d,
+    qd_d, qdd_d)) -> tau`` of arrays (..., n), which is called from Python. ``reference``: a trajectory, a
+    list of them (one per robot), positions (..., n), or ``Moves``.
 
     ``step`` [s] is that of the ``integrator``, "rk4" or "semi_implicit_euler". The controller samples every
-    ``control_period`` [s], a whole number of steps (default: every step), and holds its torque in between; with
-    ``continuous=True`` it runs inside the integrator instead. ``delay``: control periods from measurement to torque.
+    ``control_period`` [s], a whole number of steps (default: every step), and holds its torque in between;
+    with ``continuous=True`` it runs inside the integrator instead. ``delay``: control periods from
+    measurement to torque.
 
-    ``q`` and ``qd`` (..., n) are the initial state (default: where the reference begins); their leading axes are the
-    batch. ``vary`` gives other values for every robot, (..., size): gains (kp, kd, ki), "payload" (ten numbers, see
-    ``Robot.kernel``), labels of ``robot.parameter_labels``, or numbers of sensors and drives.
+    ``q`` and ``qd`` (..., n) are the initial state (default: where the reference begins); their leading axes
+    are the batch. ``vary`` gives other values for every robot, (..., size): gains (kp, kd, ki), "payload"
+    (ten numbers, see ``Robot.kernel``), labels of ``robot.parameter_labels``, or numbers of sensors and
+    drives.
 
-    A row is recorded every ``every`` control periods: q, qd, tau, and what ``record`` names: command, q_measured,
-    qd_measured, memory. Random numbers depend on ``seed``, robot and step alone: the same whatever the batch, the number
-    of threads or the speed of the machine. ``fused=False`` steps from Python (the definition; slow).
+    A row is recorded every ``every`` control periods: q, qd, tau, and what ``record`` names: command,
+    q_measured, qd_measured, memory. Random numbers depend on ``seed``, robot and step alone: the same
+    whatever the batch, the number of threads or the speed of the machine. ``fused=False`` steps from Python
+    (the definition; slow).
     """
     plant = Plant(plant) if isinstance(plant, Robot) else plant
     robot = plant.robot
     period, substeps = _timing(step, control_period)
     steps = int(round(duration / period))
     if steps < 0 or not math.isclose(steps * period, duration, rel_tol=1e-9, abs_tol=1e-12):
-        raise ValueError(f"duration: expected a whole number of control periods of {period:g} s, got {duration:g} s")
+        raise ValueError(
+            f"duration: expected a whole number of control periods of {period:g} s, got {duration:g} s"
+        )
     if integrator not in INTEGRATORS:
         raise UnknownNameError(f"integrator: no {integrator!r}; {suggest(integrator, INTEGRATORS)}")
     if delay < 0 or every < 1:
@@ -78,13 +83,21 @@ def simulate(
             raise UnknownNameError(f"record: no {name!r}; {suggest(name, RECORDABLE)}")
     source = source_of(np.zeros(robot.dof) if reference is None else reference, robot.dof)
     sensors = plant.sensors
-    if continuous and (substeps > 1 or delay or sensors.noisy or sensors.counts or sensors.differs or not plant.drives.ideal):
-        raise ValueError("continuous=True: a controller inside the integrator has no samples, delay, sensors or drives")
+    if continuous and (
+        substeps > 1 or delay or sensors.noisy or sensors.counts or sensors.differs or not plant.drives.ideal
+    ):
+        raise ValueError(
+            "continuous=True: a controller inside the integrator has no samples, delay, sensors or drives"
+        )
     traced = isinstance(controller, Controller)
     if traced and controller.robot.dof != robot.dof:
-        raise ShapeError(f"controller: its model has {controller.robot.dof} joints, the plant has {robot.dof}")
+        raise ShapeError(
+            f"controller: its model has {controller.robot.dof} joints, the plant has {robot.dof}"
+        )
     if not traced and continuous:
-        raise ValueError("continuous=True: a Python function is sampled; use a controller of linkwise.control")
+        raise ValueError(
+            "continuous=True: a Python function is sampled; use a controller of linkwise.control"
+        )
 
     vary = dict(vary or {})
     parameters = [name for name in vary if name == "payload" or name in robot.parameter_labels]
@@ -109,7 +122,9 @@ def simulate(
         given["stream"] = noise.streams(seed, count, dtype).reshape(*batch, 2)
     if traced and (fused or (fused is None and robot.dof <= FUSED_JOINTS)):
         tables = source.tables(steps, period, loop.places)
-        final, written = loop.kernel()({**given, **tables}, steps=steps, every=every, dtype=dtype, threads=threads)
+        final, written = loop.kernel()(
+            {**given, **tables}, steps=steps, every=every, dtype=dtype, threads=threads
+        )
     else:
         from linkwise.simulate.python_loop import run_from_python
 
@@ -139,11 +154,15 @@ def _timing(step: float, control_period: float | None) -> tuple[float, int]:
         return step, 1
     substeps = round(control_period / step)
     if substeps < 1 or not math.isclose(substeps * step, control_period, rel_tol=1e-9):
-        raise ValueError(f"control_period: expected a whole number of steps of {step:g} s, got {control_period!r}")
+        raise ValueError(
+            f"control_period: expected a whole number of steps of {step:g} s, got {control_period!r}"
+        )
     return substeps * step, substeps
 
 
-def _given(loop: ClosedLoop, step: float, substeps: int, vary: dict, q, qd, dtype: str, seed: int) -> dict[str, np.ndarray]:
+def _given(
+    loop: ClosedLoop, step: float, substeps: int, vary: dict, q, qd, dtype: str, seed: int
+) -> dict[str, np.ndarray]:
     """Everything that is carried or a parameter, by name, (..., size)."""
     n = loop.dof
     given: dict[str, np.ndarray] = dict(loop.numbers(step, substeps))
@@ -174,7 +193,9 @@ def _point_batch(source) -> tuple[int, ...]:
     if isinstance(source, Point):
         return source.position.shape[:-1]
     if hasattr(source, "start"):
-        return np.broadcast_shapes(np.shape(source.start)[:-1], np.shape(source.end)[:-1], np.shape(source.duration))
+        return np.broadcast_shapes(
+            np.shape(source.start)[:-1], np.shape(source.end)[:-1], np.shape(source.duration)
+        )
     return () if source.shared else (len(source.trajectories),)
 
 

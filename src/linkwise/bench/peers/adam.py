@@ -26,22 +26,28 @@ def make(subject: Subject) -> Peer:
         model = computations.KinDynComputations(str(subject.urdf), list(robot.joint_names), gravity=gravity)
     except Exception as error:  # its readers raise many kinds
         raise Refusal(f"does not read the file: {error}") from None
-    place, still = numpy.eye(4), numpy.zeros(6)
+
+    def place(q):
+        return numpy.broadcast_to(numpy.eye(4), (*q.shape[:-1], 4, 4))
 
     def mass_matrix(q):
-        return model.mass_matrix(place, q)[6:, 6:]
+        return model.mass_matrix(place(q), q)[..., 6:, 6:]
 
     def inverse_dynamics(q, qd, qdd):
-        return mass_matrix(q) @ qdd + model.bias_force(place, q, still, qd)[6:]
+        still = numpy.zeros((*q.shape[:-1], 6))
+        moved = (mass_matrix(q) @ qdd[..., numpy.newaxis])[..., 0]
+        return moved + model.bias_force(place(q), q, still, qd)[..., 6:]
 
     functions = {"mass_matrix": mass_matrix, "inverse_dynamics": inverse_dynamics}
     return Adam(jax, functions, robot.dof)
 
 
 class Adam(JaxPeer):
-    """adam-robotics."""
+    """adam-robotics; one precision, as each function takes it ten seconds to compile."""
 
     name = "adam"
+    precisions = ("float64",)
+    takes_batches = True
 
     def __init__(self, *arguments: Any):
         super().__init__(*arguments)

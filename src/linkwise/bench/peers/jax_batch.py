@@ -25,6 +25,7 @@ class JaxPeer(Peer):
     """A library whose functions of one state are traced by JAX."""
 
     precisions = ("float64", "float32")
+    takes_batches = False  # whether its functions take leading axes themselves
 
     def __init__(self, jax: Any, functions: dict[str, Callable[..., Any]], dof: int):
         self.jax, self.functions = jax, functions
@@ -38,7 +39,8 @@ class JaxPeer(Peer):
         return self._task(function, [states[name][0] for name in INPUTS[function]], False, "jit")
 
     def batch(self, function: str, states: States) -> Task | None:
-        return self._task(function, [states[name] for name in INPUTS[function]], True, "jit of vmap")
+        how = "jit" if self.takes_batches else "jit of vmap"
+        return self._task(function, [states[name] for name in INPUTS[function]], True, how)
 
     def _task(self, function: str, values: list[np.ndarray], many: bool, how: str) -> Task | None:
         if function not in self.functions:
@@ -47,10 +49,11 @@ class JaxPeer(Peer):
         compiled = self.compiled.get((function, many))
         if compiled is None:
             plain = self.functions[function]
-            compiled = self.compiled[function, many] = jax.jit(jax.vmap(plain) if many else plain)
+            many_by_jax = many and not self.takes_batches
+            compiled = self.compiled[function, many] = jax.jit(jax.vmap(plain) if many_by_jax else plain)
         given = [jax.numpy.asarray(value) for value in values]
 
         def run() -> Any:
             return compiled(*given).block_until_ready()
 
-        return Task(f"{how}, float32" if values[0].dtype == np.float32 else how, run, lambda: np.asarray(run()))
+        return Task(how, run, lambda: np.asarray(run()))

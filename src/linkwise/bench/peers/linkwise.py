@@ -1,4 +1,4 @@
-"""Linkwise itself, called as a user calls it."""
+"""Linkwise itself, called as a user calls it: the method looked up on the robot in every call, the result a new array."""
 
 from __future__ import annotations
 
@@ -10,33 +10,43 @@ import numpy as np
 import linkwise
 from linkwise.bench.peers.base import INPUTS, Peer, States, Task
 from linkwise.bench.subject import Subject
+from linkwise.robot import Robot
+
+CALLS: dict[str, Callable[..., Callable[[], np.ndarray]]] = {
+    "inverse_dynamics": lambda robot, q, qd, qdd: lambda: robot.inverse_dynamics(q, qd, qdd),
+    "forward_dynamics": lambda robot, q, qd, tau: lambda: robot.forward_dynamics(q, qd, tau),
+    "bias_torques": lambda robot, q, qd: lambda: robot.bias_torques(q, qd),
+    "gravity_torques": lambda robot, q: lambda: robot.gravity_torques(q),
+    "mass_matrix": lambda robot, q: lambda: robot.mass_matrix(q),
+    "inverse_mass_matrix": lambda robot, q: lambda: robot.inverse_mass_matrix(q),
+}
 
 
 def make(subject: Subject) -> Peer:
     """Linkwise with this robot."""
-    return Linkwise(subject)
+    return Linkwise(subject.robot)
 
 
 class Linkwise(Peer):
-    """The methods of the robot."""
+    """The methods of the robot; one thread if the environment variable LINKWISE_THREADS says so."""
 
     name = "linkwise"
     precisions = ("float64", "float32")
 
-    def __init__(self, subject: Subject):
-        self.robot = subject.robot
+    def __init__(self, robot: Robot):
+        self.robot = robot
         self.version = linkwise.__version__
-        self.order = np.arange(self.robot.dof)
+        self.order = np.arange(robot.dof)
 
     def call(self, function: str) -> tuple[str, Callable[..., Any]] | None:
         return function, getattr(self.robot, function)
 
+    def one(self, function: str, states: States) -> Task | None:
+        return self._task(function, [values[0] for values in self.inputs(function, states)])
+
     def batch(self, function: str, states: States) -> Task | None:
-        given = [np.ascontiguousarray(states[name]) for name in INPUTS[function]]
-        method = getattr(self.robot, function)
-        out = method(*given)
+        return self._task(function, self.inputs(function, states))
 
-        def run() -> np.ndarray:
-            return method(*given, out=out, threads=1)
-
-        return Task(f"{function}, 1 thread", run, run)
+    def _task(self, function: str, given: list[np.ndarray]) -> Task:
+        run = CALLS[function](self.robot, *(np.ascontiguousarray(values) for values in given))
+        return Task(f"robot.{function}({', '.join(INPUTS[function])})", run, run)

@@ -38,7 +38,7 @@ class RoboticsToolbox(Peer):
         self.version = importlib.metadata.version("roboticstoolbox-python")
         if robot.n != subject.robot.dof:
             raise Refusal(f"finds {robot.n} joints in the file, not {subject.robot.dof}")
-        robot.gravity = -np.array(subject.robot.gravity)
+        robot.gravity = np.array(subject.robot.gravity)
         self.order = np.arange(robot.n)
 
     def call(self, function: str) -> tuple[str, Callable[..., Any]] | None:

@@ -1,11 +1,13 @@
-"""A rollout as an LLVM module: a loop over blocks of W robots around a loop over steps around the arithmetic of a step.
+"""A rollout as an LLVM module: a loop over blocks of W robots around a loop over steps around the arithmetic
+of a step.
 
-The module has one function, ``void run(i64 first, i64 count, ptr arguments, ptr scratch)``. ``arguments`` are 64-bit
-words: the number of steps, how many of them go by between two written ones, and then two words for every array, its
-address and its stride in scalars from one robot to the next: what is carried (read at the beginning, written at the
-end), parameters, feeds, what is written. ``scratch`` is not used.
+The module has one function, ``void run(i64 first, i64 count, ptr arguments, ptr scratch)``. ``arguments`` are
+64-bit words: the number of steps, how many of them go by between two written ones, and then two words for
+every array, its address and its stride in scalars from one robot to the next: what is carried (read at the
+beginning, written at the end), parameters, feeds, what is written. ``scratch`` is not used.
 
-Lanes beyond the last robot repeat it: they read the same numbers and write the same results to the same places.
+Lanes beyond the last robot repeat it: they read the same numbers and write the same results to the same
+places.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ class _Frame:
         steps, every = (self._argument("i64", k) for k in range(2))
         names = [*interface.carried, *interface.parameters, *interface.feeds, *interface.written]
         arrays = {
-            name: (self._argument("ptr", 2 + 2 * k), self._argument("i64", 3 + 2 * k)) for k, name in enumerate(names)
+            name: (self._argument("ptr", 2 + 2 * k), self._argument("i64", 3 + 2 * k))
+            for k, name in enumerate(names)
         }
         end = writer.value("add i64 %first, %count")
         writer.effect("br label %blocks")
@@ -121,7 +124,8 @@ class _Frame:
             self._store(places[name], size, [f"%carried.{name}.{k}" for k in range(size)])
         writer.effect("br label %next")
 
-    # -- memory ---------------------------------------------------------------------------------------------------
+    # -- memory
+    # ---------------------------------------------------------------------------------------------------
 
     def _places(self, left: str, arrays: dict[str, tuple[str, str]]) -> dict[str, list[str]]:
         """For every array and lane, where the lane's robot has its first scalar."""
@@ -216,5 +220,3 @@ def _split(body: Body, moving: Iterable[str]) -> tuple[Body, Body]:
             varies.add(item.index)
         (repeated if changes else once).append(item)
     return once, repeated
-
-

@@ -1,0 +1,131 @@
+"""A robot as simple solids, from its kinematics alone: capsules along its links, hubs at its joints.
+
+Each belongs to a body: the k-th moving link with what is fixed to it, or the base (−1), and stands in that body's frame
+(see ``Model.carrier``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.model import Model, Transform
+
+BASE = -1
+THICKNESS = 0.045  # radius of the first link, as a part of the reach
+TAPER = 0.5  # radius of the last link, as a part of the first
+NEGLIGIBLE = 0.02  # shorter pieces, as a part of the reach, are not drawn
+
+
+@dataclass(frozen=True)
+class Capsule:
+    """A rounded rod of a body between two points in its frame [m]."""
+
+    body: int
+    start: np.ndarray
+    end: np.ndarray
+    radius: float
+
+
+@dataclass(frozen=True)
+class Hub:
+    """A joint, at the origin of its child link's frame; ``axis`` in that frame. [m]"""
+
+    joint: int
+    axis: np.ndarray
+    radius: float
+    length: float
+    revolute: bool
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """The solids of a robot, and its reach [m]: the longest way from the base to a tip."""
+
+    capsules: tuple[Capsule, ...]
+    hubs: tuple[Hub, ...]
+    reach: float
+
+
+def skeleton(model: Model) -> Skeleton:
+    """The solids that stand for this robot."""
+    reach, distance = _reach(model)
+    depth = _depths(model)
+    deepest = max(depth.values(), default=0)
+
+    def radius(body: int) -> float:
+        part = (depth[body] / deepest) if deepest else 0.0
+        return THICKNESS * reach * (1.0 - (1.0 - TAPER) * part)
+
+    capsules = []
+    for body, points in _ends(model).items():
+        for point in points:
+            capsules += _rod(model, body, point, radius(body), NEGLIGIBLE * reach)
+    hubs = tuple(
+        Hub(k, np.array(joint.axis), 1.3 * radius(k), 3.0 * radius(k), joint.revolute)
+        for k, joint in enumerate(model.moving_joints)
+    )
+    return Skeleton(tuple(capsules), hubs, reach)
+
+
+def body_poses(model: Model, q: np.ndarray) -> list[Transform]:
+    """Poses of the frames of all moving links in the base frame, for one q (n,)."""
+    placed = {model.base: Transform.identity()}
+    number = {joint.name: k for k, joint in enumerate(model.moving_joints)}
+    for joint in model.joints:
+        position = float(q[number[joint.name]]) if joint.moves else 0.0
+        placed[joint.child] = placed[joint.parent] @ joint.motion(position)
+    return [placed[joint.child] for joint in model.moving_joints]
+
+
+def _ends(model: Model) -> dict[int, list[np.ndarray]]:
+    """Where each body ends: the joints that it carries, and its tips."""
+    ends: dict[int, list[np.ndarray]] = {BASE: []} | {k: [] for k in range(model.dof)}
+    for joint in model.moving_joints:
+        body, pose = model.carrier(joint.parent)
+        ends[body].append((pose @ joint.origin).translation)
+    for leaf in model.leaf_names:
+        body, pose = model.carrier(leaf)
+        ends[body].append(pose.translation)
+    for frame in model.frames:
+        body, pose = model.carrier(frame.link)
+        ends[body].append((pose @ frame.pose).translation)
+    return ends
+
+
+def _rod(model: Model, body: int, point: np.ndarray, radius: float, negligible: float) -> list[Capsule]:
+    """From the body's joint to a point: first along the joint's axis, then away from it, as arms are built."""
+    origin = np.zeros(3)
+    corner = origin
+    if body != BASE:
+        axis = np.array(model.moving_joints[body].axis)
+        along = (point @ axis) * axis
+        if min(np.linalg.norm(along), np.linalg.norm(point - along)) > negligible:
+            corner = along
+    pieces = [(origin, corner), (corner, point)]
+    return [Capsule(body, a, b, radius) for a, b in pieces if np.linalg.norm(b - a) > negligible]
+
+
+def _reach(model: Model) -> tuple[float, dict[str, float]]:
+    """The longest way from the base to any link, along the joints' origins and sliding ways."""
+    distance = {model.base: 0.0}
+    for joint in model.joints:
+        step = float(np.linalg.norm(joint.origin.translation))
+        if joint.type == "prismatic" and np.isfinite(joint.limits.upper):
+            step += abs(joint.limits.upper)
+        distance[joint.child] = distance[joint.parent] + step
+    longest = max(distance.values())
+    for leaf in model.frames:
+        longest = max(longest, distance[leaf.link] + float(np.linalg.norm(leaf.pose.translation)))
+    if longest <= 0.0:  # all axes through one point: as large as its masses are spread
+        longest = max((float(np.linalg.norm(link.inertia.com)) for link in model.links), default=0.0)
+    return (longest if longest > 0.0 else 1.0), distance
+
+
+def _depths(model: Model) -> dict[int, int]:
+    """How many joints lie between the base and each body."""
+    depth = {BASE: 0}
+    for k, joint in enumerate(model.moving_joints):
+        depth[k] = depth[model.carrier(joint.parent)[0]] + 1
+    return depth

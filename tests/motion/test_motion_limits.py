@@ -1,0 +1,89 @@
+"""Limits: who breaks which one when; and time scaling that just meets them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise import motion
+
+
+@pytest.fixture(scope="module")
+def panda():
+    return lw.load("panda")
+
+
+HOME = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
+
+
+def test_a_slow_move_breaks_nothing(panda):
+    assert motion.check(motion.quintic(HOME, HOME + 0.3, 4.0), panda, acceleration=10.0) == []
+    motion.require(motion.quintic(HOME, HOME + 0.3, 4.0), panda)
+
+
+def test_joint_limit_and_time_of_a_position(panda):
+    move = motion.quintic(
+        HOME, HOME + [0, 0, 0, 2.4, 0, 0, 0], 5.0
+    )  # joint 4 ends at 0.044, its limit is −0.0698
+    (found,) = motion.check(move, panda, torque=False)
+    assert (found.joint, found.quantity, found.limit) == ("panda_joint4", "position", -0.0698)
+    assert move.at(found.time).q[3] == pytest.approx(-0.0698, abs=1e-6)
+    assert found.worst == pytest.approx(0.044)
+    assert found.worst_time == pytest.approx(5.0)
+    with pytest.raises(motion.LimitError, match=r"panda_joint4: position limit -0\.0698 rad is crossed at"):
+        motion.require(move, panda, torque=False)
+
+
+def test_velocity_acceleration_and_torque_are_found(panda):
+    move = motion.quintic(HOME, HOME + [2.0, 0, 0, 0, 0, 0, 0], 0.22)
+    found = motion.check(move, panda, acceleration=20.0)
+    quantities = {violation.quantity for violation in found if violation.joint == "panda_joint1"}
+    assert quantities == {"velocity", "acceleration", "torque"}
+    torque = next(v for v in found if v.quantity == "torque" and v.joint == "panda_joint1" and v.limit > 0)
+    assert panda.inverse_dynamics(*move.at(torque.time))[0] == pytest.approx(torque.limit, rel=1e-6)
+    assert [v.time for v in found] == sorted(v.time for v in found)
+
+
+def test_a_motion_of_another_robot_is_refused(panda):
+    with pytest.raises(ValueError, match="it has 2 joints, panda has 7"):
+        motion.check(motion.quintic([0, 0], [1, 1], 1.0), panda)
+
+
+@pytest.mark.parametrize("name", ["panda", "puma560"])
+def test_the_fastest_move_just_meets_a_limit(name):
+    robot = lw.load(name)
+    start = HOME if name == "panda" else np.zeros(6)
+    limit = None if name == "panda" else np.array([80.0, 120.0, 50.0, 6.0, 6.0, 4.0])
+    move = motion.quintic(start, start + 0.4, 10.0)
+    quick = motion.fastest(move, robot, torque=limit, velocity=False)
+    allowed = np.array([j.limits.effort for j in robot.moving_joints]) if limit is None else limit
+    t = np.linspace(quick.begin, quick.end, 4001)[1:-1]
+    load = np.abs(robot.inverse_dynamics(*quick.at(t))) / allowed
+    assert load.max() == pytest.approx(1.0, abs=1e-4)
+    assert quick.duration < move.duration
+    # any faster breaks it
+    faster = motion.slowed(quick, 0.99)
+    load = np.abs(robot.inverse_dynamics(*faster.at(np.linspace(0, faster.end, 2001)[1:-1]))) / allowed
+    assert load.max() > 1.0
+
+
+def test_speed_up_can_be_forbidden(panda):
+    move = motion.quintic(HOME, HOME + 0.1, 10.0)
+    assert motion.fastest(move, panda, speed_up=False).duration == pytest.approx(10.0)
+    hasty = motion.quintic(HOME, HOME + 0.5, 0.1)
+    slower = motion.fastest(hasty, panda, speed_up=False)
+    assert slower.duration > 0.1
+    assert motion.check(slower, panda) == []
+
+
+def test_what_no_speed_makes_possible_is_refused(panda):
+    with pytest.raises(motion.LimitError, match="no speed is slow enough: panda_joint"):
+        motion.fastest(motion.quintic(HOME, HOME + 0.1, 1.0), panda, torque=5.0)
+
+
+def test_stretching_any_trajectory_keeps_the_path(panda):
+    line = motion.line(panda, panda.pose(HOME), panda.pose(HOME + 0.1), duration=1.0, q=HOME)
+    slow = motion.slowed(line, 3.0)
+    np.testing.assert_allclose(slow.at(1.5).q, line.at(0.5).q, atol=1e-12)
+    np.testing.assert_allclose(slow.at(1.5).qdd, line.at(0.5).qdd / 9, atol=1e-12)
