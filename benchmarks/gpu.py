@@ -86,9 +86,11 @@ def copy_bandwidth() -> float:
     """Bytes read and written per second by a device-to-device copy of 4 GiB."""
     source = cupy.random.random((1 << 29,), dtype=np.float64)
     target = cupy.empty_like(source)
-    seconds, _ = device_seconds(lambda: cupy.cuda.runtime.memcpyAsync(
-        target.data.ptr, source.data.ptr, source.nbytes, 3, cupy.cuda.get_current_stream().ptr
-    ))
+    seconds, _ = device_seconds(
+        lambda: cupy.cuda.runtime.memcpyAsync(
+            target.data.ptr, source.data.ptr, source.nbytes, 3, cupy.cuda.get_current_stream().ptr
+        )
+    )
     return 2 * source.nbytes / seconds
 
 
@@ -98,7 +100,9 @@ def copy_bandwidth() -> float:
 def kernel_of(robot: lw.Robot, name: str, algorithm: str | None = None) -> Kernel | None:
     """As the robot's method takes it; None where that runs without a kernel."""
     function = FUNCTIONS[name]
-    setting = Setting(robot, frame=robot.default_frame() if name in ("pose", "jacobian", "velocity") else None)
+    setting = Setting(
+        robot, frame=robot.default_frame() if name in ("pose", "jacobian", "velocity") else None
+    )
     setting = replace(setting, base_parameters=function.regroups)
     algorithm = function.algorithm(algorithm)
     if not kernels.compiles(function, setting, algorithm):
@@ -302,7 +306,10 @@ def time_torch(kernel: Kernel, count: int) -> float:
 
     def work():
         one = torch.zeros(count, device="cuda")
-        torch.stack([c if isinstance(c, torch.Tensor) else one + c for c in body(*(a.T.contiguous() for a in there))], -1)
+        torch.stack(
+            [c if isinstance(c, torch.Tensor) else one + c for c in body(*(a.T.contiguous() for a in there))],
+            -1,
+        )
         torch.cuda.synchronize()
 
     with torch.no_grad():
@@ -313,10 +320,16 @@ def time_torch(kernel: Kernel, count: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--robot", default="panda")
-    parser.add_argument("--states", type=int, default=1_000_000, help="random states for the comparison of bits")
-    parser.add_argument("--seconds", type=float, default=400.0, help="optional parts start only before this time")
+    parser.add_argument(
+        "--states", type=int, default=1_000_000, help="random states for the comparison of bits"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=400.0, help="optional parts start only before this time"
+    )
     parser.add_argument("--tune", action="store_true", help="also time other layouts")
     parser.add_argument("--json", help="write all figures to this file")
     options = parser.parse_args()
@@ -335,7 +348,10 @@ def main() -> None:
         return time.perf_counter() - began > options.seconds
 
     properties = cupy.cuda.runtime.getDeviceProperties(0)
-    done("device", {"name": properties["name"].decode(), "driver": driver.version(), "nvrtc": nvrtc.compiler().version})
+    done(
+        "device",
+        {"name": properties["name"].decode(), "driver": driver.version(), "nvrtc": nvrtc.compiler().version},
+    )
     done("copy_bytes_per_second", copy_bandwidth())
     cupy.get_default_memory_pool().free_all_blocks()
     copy = report["copy_bytes_per_second"]
@@ -343,7 +359,12 @@ def main() -> None:
     found = {name: kernel_of(robot, name) for name in FUNCTIONS}
     found = {name: kernel for name, kernel in found.items() if kernel is not None}
     with ThreadPoolExecutor(8) as pool:  # compiling is most of the work, and outside the interpreter lock
-        list(pool.map(lambda pair: device_kernel(found[pair[0]], pair[1], 0), [(n, d) for n in TIMED for d in DTYPES]))
+        list(
+            pool.map(
+                lambda pair: device_kernel(found[pair[0]], pair[1], 0),
+                [(n, d) for n in TIMED for d in DTYPES],
+            )
+        )
     done("compiled", time.perf_counter() - began)
 
     speed: dict[str, Any] = {}
@@ -352,7 +373,10 @@ def main() -> None:
             speed[f"{name} {dtype}"] = {"states": count, **time_function(found[name], dtype, count)}
             cupy.get_default_memory_pool().free_all_blocks()
     for name in ("inverse_dynamics", "forward_dynamics"):
-        speed[f"{name} float32 fast"] = {"states": 1 << 24, **time_function(found[name], "float32", 1 << 24, fast=True)}
+        speed[f"{name} float32 fast"] = {
+            "states": 1 << 24,
+            **time_function(found[name], "float32", 1 << 24, fast=True),
+        }
     done("speed", speed)
     done("latency", latencies(robot))
 
@@ -373,7 +397,9 @@ def main() -> None:
         try:
             peers[f"{label} inverse_dynamics float32"] = (1 << 22) / work(found["inverse_dynamics"], 1 << 22)
         except Exception as error:  # a missing or broken peer is a line of the report, not an end
-            peers[f"{label} inverse_dynamics float32"] = f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
+            peers[f"{label} inverse_dynamics float32"] = (
+                f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
+            )
         cupy.get_default_memory_pool().free_all_blocks()
         done("peers", peers)
 
@@ -389,7 +415,9 @@ def main() -> None:
 
 
 def print_table(report: dict[str, Any], copy: float) -> None:
-    print(f"\n{report['device']['name']}, {report['robot']}, {report['joints']} joints; copy {copy / 1e12:.2f} TB/s")
+    print(
+        f"\n{report['device']['name']}, {report['robot']}, {report['joints']} joints; copy {copy / 1e12:.2f} TB/s"
+    )
     print(f"{'':44} {'G/s':>7} {'of copy':>8} {'goal':>12} {'regs':>5} {'local':>6}")
     for label, row in report["speed"].items():
         name, dtype, *_ = label.split()
@@ -415,7 +443,10 @@ def print_table(report: dict[str, Any], copy: float) -> None:
     for label, rate in report.get("peers", {}).items():
         print(f"{label}: {rate if isinstance(rate, str) else f'{rate / 1e9:.3f} G/s'}")
     wrong = {label: n for label, n in report["different_scalars"].items() if n}
-    print(f"bits: {len(report['different_scalars']) - len(wrong)} of {len(report['different_scalars'])} identical", wrong or "")
+    print(
+        f"bits: {len(report['different_scalars']) - len(wrong)} of {len(report['different_scalars'])} identical",
+        wrong or "",
+    )
 
 
 if __name__ == "__main__":

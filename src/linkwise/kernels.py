@@ -58,7 +58,7 @@ Kernel.elsewhere = _elsewhere  # the compiler knows nobody above it
 def _is_traced(value: Any) -> bool:
     """Whether an argument holds symbols: the call is part of a function that is being traced."""
     if isinstance(value, np.ndarray):
-        return value.dtype == object
+        return value.dtype == object and any(hasattr(part, "graph") for part in value.flat)
     return isinstance(value, (list, tuple)) and any(hasattr(part, "graph") for part in value)
 
 

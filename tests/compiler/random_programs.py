@@ -58,7 +58,7 @@ def random_function(seed: int, size: int, *, smooth: bool = False) -> Callable:
 
 
 def atan2(y, x):
-    return y.atan2(x) if hasattr(y, "atan2") else np.arctan2(y, x)
+    return y.arctan2(x) if hasattr(y, "arctan2") else np.arctan2(y, x)
 
 
 def every_operation(x, y):

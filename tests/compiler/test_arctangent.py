@@ -13,7 +13,7 @@ from linkwise.compiler.program import trace
 
 
 def program(dtype, fused=True):
-    return trace(lambda x: [x[0].atan2(x[1])], {"x": 2}, {"out": (1,)}, dtype=dtype, fused=fused)
+    return trace(lambda x: [x[0].arctan2(x[1])], {"x": 2}, {"out": (1,)}, dtype=dtype, fused=fused)
 
 
 @pytest.mark.parametrize("fused", [True, False])

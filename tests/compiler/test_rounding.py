@@ -33,8 +33,8 @@ def test_nearest_even_as_numpy_does(dtype):
 
 @pytest.mark.parametrize("value", VALUES)
 def test_plain_numbers_and_arrays(value):
-    np.testing.assert_equal(rint(value), np.rint(value))
-    np.testing.assert_equal(rint(np.array([value, value])), np.rint([value, value]))
+    np.testing.assert_array_equal(rint(value), np.rint(value))
+    np.testing.assert_array_equal(rint(np.array([value, value])), np.rint([value, value]))
 
 
 def test_constants_fold():

@@ -21,7 +21,8 @@ class OnCpu:
 
     def __init__(self, module: Module, folder: Path, pointers: int, sizes: int):
         call = ", ".join(
-            f"*(typename argument<{k}, decltype({module.name})>::type *)&words[{k}]" for k in range(pointers + sizes)
+            f"*(typename argument<{k}, decltype({module.name})>::type *)&words[{k}]"
+            for k in range(pointers + sizes)
         )
         text = f"""
 #include "{HERE / "shim.hpp"}"
@@ -37,7 +38,15 @@ extern "C" void entry(long long *words, unsigned int blocks, unsigned int thread
         folder.mkdir(exist_ok=True)
         source, library = folder / f"{module.name}.cpp", folder / f"{module.name}.so"
         source.write_text(text)
-        options = ["-std=c++17", "-O1", "-ffp-contract=off", "-mfma", "-Wno-unknown-pragmas", "-shared", "-fPIC"]
+        options = [
+            "-std=c++17",
+            "-O1",
+            "-ffp-contract=off",
+            "-mfma",
+            "-Wno-unknown-pragmas",
+            "-shared",
+            "-fPIC",
+        ]
         done = subprocess.run([COMPILER, *options, source, "-o", library], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         self.module = module
@@ -45,7 +54,12 @@ extern "C" void entry(long long *words, unsigned int blocks, unsigned int thread
         self._entry.argtypes = [ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_int]
 
     def __call__(
-        self, outputs: Sequence[np.ndarray], inputs: Sequence[np.ndarray], sizes: Sequence[int], count: int, reverse=False
+        self,
+        outputs: Sequence[np.ndarray],
+        inputs: Sequence[np.ndarray],
+        sizes: Sequence[int],
+        count: int,
+        reverse=False,
     ) -> None:
         words = np.array([a.ctypes.data for a in (*outputs, *inputs)] + [*sizes], np.int64)
         self._entry(words.ctypes.data, -(-count // self.module.threads), self.module.threads, int(reverse))

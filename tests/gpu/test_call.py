@@ -1,13 +1,14 @@
 """The dispatch without a GPU: a pretended framework whose device is the CPU, and kernels that run through the shim."""
 
+import sys
+
 import numpy as np
 import pytest
 from on_cpu import COMPILER, OnCpu
 
 import linkwise as lw
-from linkwise.compiler import cache
 from linkwise.compiler.emit import cuda
-from linkwise.gpu import DeviceError, call, device, driver, frameworks, nvrtc
+from linkwise.gpu import DeviceError, driver, frameworks, nvrtc
 from linkwise.gpu.call import row_stride
 
 
@@ -53,20 +54,6 @@ class PretendedArrays:
         target.array[...] = source.array
 
 
-class PretendedFunction:
-    """Takes the place of a function loaded on a GPU: compiled by g++ instead of what came from NVRTC."""
-
-    def __init__(self, on, cubin, name, threads, shared):
-        assert b"ELF" in cubin[:8]
-        self.name, self.threads, self.shared = name, threads, shared
-
-    def launch(self, blocks, stream, parameters):
-        assert stream == 77
-        kernel = lw.load("two_link").gpu_test_kernel
-        words = np.array([p.value or 0 for p in parameters], np.int64)
-        kernel._entry(words.ctypes.data, blocks, self.threads, 0)
-
-
 @pytest.fixture
 def pretended(monkeypatch, tmp_path):
     """A robot whose kernels think that there is a GPU."""
@@ -78,7 +65,13 @@ def pretended(monkeypatch, tmp_path):
         pytest.skip(str(error))
     loaded = {}
 
-    class Function(PretendedFunction):
+    class Function:
+        """In place of a function loaded on a GPU: what g++ made of the same text."""
+
+        def __init__(self, on, cubin, name, threads, shared):
+            assert cubin[1:4] == b"ELF"
+            self.name, self.threads, self.shared = name, threads, shared
+
         def launch(self, blocks, stream, parameters):
             assert stream == 77
             words = np.array([p.value or 0 for p in parameters], np.int64)
@@ -88,9 +81,11 @@ def pretended(monkeypatch, tmp_path):
     original = nvrtc.Compiler.compile
 
     def compile_(self, text, name, options):
-        module = cuda.Module(text, name, 64, 0)
         compiled.append(options)
-        pointers, sizes = text.count("_rows,\n"), text.count("_stride,\n") + 1
+        pointers, sizes = (
+            text.count("_rows,\n"),
+            text.count("_stride,\n") + 1,
+        )  # as the kernel's head declares them
         threads = int(text.split("__launch_bounds__(")[1].split(",")[0])
         shared = int(text.split(" bytes of dynamic")[0].split()[-1])
         module = cuda.Module(text, name, threads, shared)
@@ -167,14 +162,18 @@ def test_out(pretended):
         robot.inverse_dynamics(*map(Pretended, given), out=Pretended(np.empty((6, 2))))
     with pytest.raises(TypeError, match="out: expected an array of float64, got float32"):
         robot.inverse_dynamics(*map(Pretended, given), out=Pretended(np.empty((7, 2), "float32")))
-    with pytest.raises(DeviceError, match="out: expected an array of Pretended on cuda:0, got a numpy.ndarray"):
+    with pytest.raises(
+        DeviceError, match=r"out: expected an array of Pretended on cuda:0, got a numpy.ndarray"
+    ):
         robot.inverse_dynamics(*map(Pretended, given), out=np.empty((7, 2)))
 
 
 def test_places_must_agree(pretended):
     robot, _ = pretended
     q, qd, qdd = states(2)
-    with pytest.raises(DeviceError, match="q is Pretended's on cuda:0, qd is Pretended's on cuda:1, qdd is a list"):
+    with pytest.raises(
+        DeviceError, match="q is Pretended's on cuda:0, qd is Pretended's on cuda:1, qdd is a list"
+    ):
         robot.inverse_dynamics(Pretended(q), Pretended(qd, 1), qdd.tolist())
     with pytest.raises(lw.ShapeError, match="q: expected shape"):
         robot.gravity_torques(Pretended(np.zeros((4, 3))))
@@ -222,9 +221,6 @@ def test_without_a_driver(monkeypatch):
 
 
 def test_without_cupy(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(DeviceError, match=r"needs CuPy: pip install linkwise\[gpu\]"):
         lw.load("two_link").gravity_torques(Pretended(np.zeros(2)))
-
-
-assert cache and call and device

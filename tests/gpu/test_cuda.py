@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "compiler"))
 from on_cpu import COMPILER, OnCpu
-from sample_programs import everything, interpreted, loop, samples, same_bits, sweep
+from sample_programs import everything, interpreted, loop, same_bits, samples, sweep
 
 import linkwise as lw
 from linkwise import kernels
@@ -91,12 +91,15 @@ def test_nvrtc_compiles_it(dtype, architecture):
 
 def test_nvrtc_says_what_is_wrong():
     with pytest.raises(DeviceError, match=r"cannot compile broken: .*error.*identifier"):
-        nvrtc_compiler().compile("__global__ void broken() { nothing = 1; }", "broken", ["--gpu-architecture=sm_90"])
+        nvrtc_compiler().compile(
+            "__global__ void broken() { nothing = 1; }", "broken", ["--gpu-architecture=sm_90"]
+        )
 
 
 def test_fast_variant_uses_the_hardwares_sine():
     text = cuda.source(sweep(3, "float32"), fast=True)
-    assert "__sinf(" in text and "__cosf(" in text
+    assert "__sinf(" in text
+    assert "__cosf(" in text
     assert "__sinf(" not in cuda.source(sweep(3, "float32"))
     assert "__sinf(" not in cuda.source(sweep(3, "float64"), fast=True)
     module = cuda.module(sweep(3, "float32"), fast=True)

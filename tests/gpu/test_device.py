@@ -36,7 +36,9 @@ def to_jax(array):
 
 
 def on_host(array) -> np.ndarray:
-    return array.get() if isinstance(array, cupy.ndarray) else np.asarray(array.cpu() if hasattr(array, "cpu") else array)
+    if isinstance(array, cupy.ndarray):
+        return array.get()
+    return np.asarray(array.cpu() if hasattr(array, "cpu") else array)
 
 
 def same_bits(a, b) -> bool:
@@ -105,7 +107,9 @@ def test_streams():
 
 def test_mixed_places():
     q, qd, qdd = states(4)
-    with pytest.raises(DeviceError, match=r"q is CuPy's on cuda:0, qd is a numpy.ndarray, qdd is CuPy's on cuda:0"):
+    with pytest.raises(
+        DeviceError, match=r"q is CuPy's on cuda:0, qd is a numpy.ndarray, qdd is CuPy's on cuda:0"
+    ):
         ROBOT.inverse_dynamics(cupy.asarray(q), qd, cupy.asarray(qdd))
     torch = pytest.importorskip("torch")
     with pytest.raises(DeviceError, match="qd is PyTorch's on the CPU"):

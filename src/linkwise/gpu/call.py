@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from linkwise.compiler.kernel import Kernel
 
 _REALS = frozenset({"float64", "float32"})
-_CONVERTED = frozenset({"float16", "bfloat16", "bool", *(f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64))})
+_CONVERTED = frozenset(
+    {"float16", "bfloat16", "bool", *(f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64))}
+)
 
 
 def call(
@@ -72,7 +74,8 @@ def _common_place(names: Sequence[str], args: Sequence[Any]) -> tuple[Framework,
         places.append((framework, None if framework is None else framework.device(value)))
     if any(place != places[0] for place in places):
         listed = ", ".join(
-            f"{name} is {_spelled(*place, value)}" for name, place, value in zip(names, places, args, strict=True)
+            f"{name} is {_spelled(*place, value)}"
+            for name, place, value in zip(names, places, args, strict=True)
         )
         raise DeviceError(f"all inputs must be arrays of one kind on one device: {listed}")
     framework, device = places[0]

@@ -20,7 +20,9 @@ def call_on_host(kernel: Kernel, framework: str, args: Sequence[Any], out: Any, 
     result = kernel(*map(_view, args), out=targets, threads=threads)
     if out is not None:
         return out
-    results = [_same_kind(np.asarray(r), framework) for r in (result if isinstance(result, tuple) else (result,))]
+    results = [
+        _same_kind(np.asarray(r), framework) for r in (result if isinstance(result, tuple) else (result,))
+    ]
     return results[0] if len(results) == 1 else tuple(results)
 
 

@@ -37,8 +37,14 @@ class Compiler:
         try:
             given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
             if library.nvrtcCompileProgram(program, len(options), given):
-                log = self._bytes(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog").rstrip(b"\0").decode()
-                first = next((line for line in log.splitlines() if "error" in line), log.strip() or "no reason")
+                log = (
+                    self._bytes(program, "nvrtcGetProgramLogSize", "nvrtcGetProgramLog")
+                    .rstrip(b"\0")
+                    .decode()
+                )
+                first = next(
+                    (line for line in log.splitlines() if "error" in line), log.strip() or "no reason"
+                )
                 raise DeviceError(f"NVRTC {self.version[0]}.{self.version[1]} cannot compile {name}: {first}")
             return self._bytes(program, "nvrtcGetCUBINSize", "nvrtcGetCUBIN")
         finally:
@@ -69,7 +75,9 @@ def compiler(newest_major: int | None = None) -> Compiler:
     if not usable:
         versions = ", ".join(f"{a}.{b}" for a, b in (each.version for each in found))
         there = f"; found {versions}, the driver takes up to {newest_major}" if versions else ""
-        raise DeviceError(f"the CUDA run-time compiler (libnvrtc) was not found{there}; pip install linkwise[gpu]")
+        raise DeviceError(
+            f"the CUDA run-time compiler (libnvrtc) was not found{there}; pip install linkwise[gpu]"
+        )
     return max(usable, key=lambda each: each.version)
 
 

@@ -15,6 +15,7 @@ from linkwise.model import Model, Transform
 BASE = -1
 THICKNESS = 0.045  # radius of the first link, as a part of the reach
 TAPER = 0.5  # radius of the last link, as a part of the first
+STUB = 0.06  # length of a last link without extent, as a part of the reach
 NEGLIGIBLE = 0.02  # shorter pieces, as a part of the reach, are not drawn
 
 
@@ -50,7 +51,7 @@ class Skeleton:
 
 def skeleton(model: Model) -> Skeleton:
     """The solids that stand for this robot."""
-    reach, distance = _reach(model)
+    reach = _reach(model)
     depth = _depths(model)
     deepest = max(depth.values(), default=0)
 
@@ -58,10 +59,13 @@ def skeleton(model: Model) -> Skeleton:
         part = (depth[body] / deepest) if deepest else 0.0
         return THICKNESS * reach * (1.0 - (1.0 - TAPER) * part)
 
-    capsules = []
+    capsules: list[Capsule] = []
     for body, points in _ends(model).items():
-        for point in points:
-            capsules += _rod(model, body, point, radius(body), NEGLIGIBLE * reach)
+        rods = [_rod(model, body, point, radius(body), NEGLIGIBLE * reach) for point in points]
+        capsules += [piece for rod in rods for piece in rod]
+        if body != BASE and not any(rods) and _is_last(model, body):  # a wrist whose axes meet: show where it points
+            axis = np.array(model.moving_joints[body].axis)
+            capsules.append(Capsule(body, np.zeros(3), STUB * reach * axis, 0.8 * radius(body)))
     hubs = tuple(
         Hub(k, np.array(joint.axis), 1.3 * radius(k), 3.0 * radius(k), joint.revolute)
         for k, joint in enumerate(model.moving_joints)
@@ -107,7 +111,11 @@ def _rod(model: Model, body: int, point: np.ndarray, radius: float, negligible: 
     return [Capsule(body, a, b, radius) for a, b in pieces if np.linalg.norm(b - a) > negligible]
 
 
-def _reach(model: Model) -> tuple[float, dict[str, float]]:
+def _is_last(model: Model, body: int) -> bool:
+    return all(model.carrier(joint.parent)[0] != body for joint in model.moving_joints)
+
+
+def _reach(model: Model) -> float:
     """The longest way from the base to any link, along the joints' origins and sliding ways."""
     distance = {model.base: 0.0}
     for joint in model.joints:
@@ -120,7 +128,7 @@ def _reach(model: Model) -> tuple[float, dict[str, float]]:
         longest = max(longest, distance[leaf.link] + float(np.linalg.norm(leaf.pose.translation)))
     if longest <= 0.0:  # all axes through one point: as large as its masses are spread
         longest = max((float(np.linalg.norm(link.inertia.com)) for link in model.links), default=0.0)
-    return (longest if longest > 0.0 else 1.0), distance
+    return longest if longest > 0.0 else 1.0
 
 
 def _depths(model: Model) -> dict[int, int]:

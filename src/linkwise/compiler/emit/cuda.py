@@ -130,7 +130,9 @@ def chosen_layout(program: Program) -> Layout:
     warps = 2
     registers = min(_OWN_REGISTERS + alive(program) * item // 4, _MOST_REGISTERS)
     by_registers = _REGISTERS_PER_SM // (warps * WARP * -(-registers // 8) * 8)
-    by_memory = _SHARED_PER_SM // (warps * used + 1024) if used else by_registers  # 1 KiB of each block is the system's
+    by_memory = (
+        _SHARED_PER_SM // (warps * used + 1024) if used else by_registers
+    )  # 1 KiB of each block is the system's
     return Layout(warps, max(1, min(by_registers, by_memory, 32)), tuple(staged))
 
 
@@ -156,7 +158,7 @@ def alive(program: Program) -> int:
 
 
 class _Rooms:
-    """Where the rows of a warp lie in shared memory; places are counted in scalars from the start of the warp's room."""
+    """Where the rows of a warp lie in its part of shared memory; places are counted in scalars."""
 
     def __init__(self, program: Program, printer: Printer, layout: Layout):
         sizes = [size for _, size in program.inputs] + [math.prod(shape) for _, shape in program.outputs]
@@ -202,7 +204,9 @@ def _kernel(program: Program, name: str, printer: Printer, layout: Layout, rooms
                 f"first * {given}_stride, {given}_stride, lane, states);"
             )
     lines += ["    wait_for_rows();", ""]
-    lines += [f"    const real *const {given} = {_lane_row(given, rooms)};" for given in ins if given in rooms.place]
+    lines += [
+        f"    const real *const {given} = {_lane_row(given, rooms)};" for given in ins if given in rooms.place
+    ]
     for out in outs:
         if out in rooms.place:
             lines.append(f"    real *const {out} = {_lane_row(out, rooms)};")
@@ -257,7 +261,9 @@ def _approximate(program: Program) -> Program:
         return program
 
     def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-        return graph.make(f"hardware_{node.op}", args) if node.op in ("sin", "cos") else copy(graph, node, args)
+        return (
+            graph.make(f"hardware_{node.op}", args) if node.op in ("sin", "cos") else copy(graph, node, args)
+        )
 
     sources = [node for nodes in program.source_values for node in nodes]
     marked = rebuild(rounding.expand(simplify(sources), program.dtype), make)
@@ -270,12 +276,17 @@ def _approximate(program: Program) -> Program:
 def _comment(
     program: Program, name: str, printer: Printer, layout: Layout, shared: int, description: str
 ) -> str:
-    lines = [f"{name}: {description}" if description else name, "", f"Cost of a state: {program.operations}.", ""]
+    lines = [
+        f"{name}: {description}" if description else name,
+        "",
+        f"Cost of a state: {program.operations}.",
+        "",
+    ]
     lines += [
-        f"Launch: ceil(count / {layout.threads}) blocks of {layout.threads} threads, {shared} bytes of dynamic shared",
-        "memory a block.",
-        "Parameters: the outputs, the inputs, the distance of each input's rows in scalars (0: one row for all states),",
-        "the number of states. Rows of outputs follow each other; nothing may overlap an output.",
+        f"Launch: ceil(count / {layout.threads}) blocks of {layout.threads} threads with {shared} bytes of dynamic "
+        "shared memory each.",
+        "Parameters: the outputs, the inputs, for each input the distance of its rows in scalars (0: one row for all "
+        "states), the number of states. Rows of outputs follow each other; nothing may overlap an output.",
         "",
     ]
     arguments = zip(printer.arguments, (*program.inputs, *program.outputs), strict=True)

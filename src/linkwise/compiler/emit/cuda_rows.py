@@ -10,8 +10,11 @@ way before any is waited for, and none passes through a register.
 from __future__ import annotations
 
 NAMES = frozenset(
-    """bit_of flipped infinity not_a_number copy_scalar copy_quad fetch_rows wait_for_rows store_rows quad
-    shared_memory""".split()
+    {
+        *("real", "word", "quad", "shared_memory"),
+        *("bit_of", "flipped", "infinity", "not_a_number"),
+        *("copy_scalar", "copy_quad", "fetch_rows", "wait_for_rows", "store_rows"),
+    }
 )
 """What the helpers define."""
 

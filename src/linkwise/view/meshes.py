@@ -1,0 +1,115 @@
+"""Mesh files of strangers: STL, OBJ, PLY, glTF (binary) and COLLADA, read from bytes alone.
+
+No reader opens a second file: textures and material libraries are not followed.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.view.solids import Mesh
+
+ENDINGS = (".stl", ".obj", ".ply", ".glb", ".dae")
+MAX_BYTES = 64 * 1024 * 1024
+MAX_TRIANGLES = 2_000_000
+
+Colour = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A mesh of one colour (0 to 255 each); None: the file does not say."""
+
+    mesh: Mesh
+    colour: Colour | None = None
+
+
+def read_mesh(data: bytes, ending: str, where: str) -> list[Part]:
+    """The parts of a mesh file; ``where`` names it in errors."""
+    if ending not in ENDINGS:
+        raise ModelError(f"{where}: unknown kind of mesh {ending!r}; known: {', '.join(ENDINGS)}")
+    if len(data) > MAX_BYTES:
+        raise ModelError(f"{where}: {len(data)} bytes is more than the {MAX_BYTES} that are read")
+    if ending == ".dae":
+        from linkwise.view.collada import read_collada
+
+        parts = read_collada(data, where)
+    elif ending == ".stl":
+        parts = [Part(_stl(data, where))]
+    else:
+        parts = _by_trimesh(data, ending, where)
+    parts = [part for part in parts if len(part.mesh.faces)]
+    if not parts:
+        raise ModelError(f"{where}: it has no triangles")
+    triangles = sum(len(part.mesh.faces) for part in parts)
+    if triangles > MAX_TRIANGLES:
+        raise ModelError(f"{where}: {triangles} triangles are more than the {MAX_TRIANGLES} that are shown")
+    if not all(np.isfinite(part.mesh.vertices).all() for part in parts):
+        raise ModelError(f"{where}: it has vertices that are not finite")
+    return parts
+
+
+_STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attributes", "<u2")])
+
+
+def _stl(data: bytes, where: str) -> Mesh:
+    """Every triangle with its own corners, so that it is shaded flat."""
+    count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else -1
+    if len(data) == 84 + 50 * count:
+        corners = np.frombuffer(data, _STL_TRIANGLE, offset=84)["corners"].astype(float).reshape(-1, 3)
+    else:
+        words = data.decode("ascii", errors="replace").split()
+        places = [k for k, word in enumerate(words) if word == "vertex"]
+        try:
+            corners = np.array([[float(x) for x in words[k + 1 : k + 4]] for k in places], dtype=float).reshape(-1, 3)
+        except ValueError as error:
+            raise ModelError(f"{where}: neither a binary nor a text STL file ({error})") from None
+    if len(corners) % 3:
+        raise ModelError(f"{where}: {len(corners)} vertices are no whole number of triangles")
+    return _smooth(Mesh(corners, np.arange(len(corners)).reshape(-1, 3)))
+
+
+def _smooth(mesh: Mesh, angle: float = 35.0) -> Mesh:
+    """Corners that lie together and whose faces differ by little share a vertex: a renderer then shades them smoothly.
+
+    Little: they look into the same cell of a coarse division of all directions, of about this many degrees.
+    """
+    corners = mesh.vertices[mesh.faces]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    length = np.linalg.norm(normals, axis=1, keepdims=True)
+    normals = np.divide(normals, length, out=np.zeros_like(normals), where=length > 0)
+    cell = np.rint(normals / np.radians(angle)).astype(np.int64)
+    place = np.rint(mesh.vertices[mesh.faces.ravel()] / max(float(np.ptp(mesh.vertices)), 1e-12) * 2**20).astype(np.int64)
+    keys = np.column_stack([place, np.repeat(cell, 3, axis=0)])
+    _, first, back = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return Mesh(mesh.vertices[mesh.faces.ravel()][first], back.reshape(-1, 3))
+
+
+def _by_trimesh(data: bytes, ending: str, where: str) -> list[Part]:
+    from linkwise.view.extra import needed
+
+    trimesh = needed("trimesh")
+    try:
+        loaded = trimesh.load(io.BytesIO(data), file_type=ending[1:], resolver=None)
+        meshes = loaded.dump() if hasattr(loaded, "dump") else [loaded]
+    except Exception as error:  # readers of many formats raise whatever they like
+        raise ModelError(f"{where}: cannot be read: {type(error).__name__}: {error}") from error
+    parts = []
+    for mesh in meshes:
+        if getattr(mesh, "faces", None) is not None and len(mesh.faces):
+            parts.append(Part(Mesh(np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces)), _main_colour(mesh)))
+    return parts
+
+
+def _main_colour(mesh) -> Colour | None:
+    if getattr(mesh.visual, "kind", None) is None:
+        return None
+    try:
+        red, green, blue = (int(c) for c in mesh.visual.to_color().main_color[:3])
+    except Exception:  # a texture that is not there has no colour
+        return None
+    return red, green, blue

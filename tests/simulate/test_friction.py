@@ -1,0 +1,122 @@
+"""Friction at and near zero speed: joints that can be held stand still exactly, the others slide as they should."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import linkwise as lw
+from linkwise import control
+from linkwise.functions import mechanism_of
+from linkwise.simulate import Plant, simulate
+from linkwise.simulate.friction import coulomb_friction
+
+Q = np.array([0.1, 0.3, -0.2, 0.1, 0.4, 0.2])
+
+
+@pytest.fixture(scope="module")
+def puma():
+    return lw.load("puma560")
+
+
+@pytest.fixture(scope="module")
+def limits(puma):
+    return np.array([joint.coulomb_friction for joint in puma.moving_joints])
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler"])
+@pytest.mark.parametrize("share", [-0.99, 0.0, 0.99])
+def test_what_friction_can_hold_does_not_move_at_all(puma, limits, integrator, share):
+    held = limits[:, 0] if share > 0 else limits[:, 1]
+    controller = control.ConstantTorque(puma, puma.gravity_torques(Q) + share * held)
+    found = simulate(puma, controller, duration=1.0, integrator=integrator, q=Q, every=100)
+    assert (found.q == Q).all()
+    assert (found.qd == 0.0).all()
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler"])
+def test_beyond_its_limit_friction_gives_way(puma, limits, integrator):
+    extra = 0.01
+    controller = control.ConstantTorque(puma, puma.gravity_torques(Q) + (1 + extra) * limits[:, 0])
+    found = simulate(puma, controller, duration=0.01, integrator=integrator, q=Q)
+    expected = np.linalg.solve(puma.mass_matrix(Q), extra * limits[:, 0])
+    np.testing.assert_allclose(found.qd[5] / found.t[5], expected, rtol=0.1)
+
+
+def test_direction_decides_which_limit_counts(puma, limits):
+    """Joint 2 holds 13.6 N·m against forward and 7.7 N·m against backward motion."""
+    for torque, moves in ((12.0, False), (14.0, True), (-7.0, False), (-8.0, True)):
+        load = puma.gravity_torques(Q)
+        load[1] += torque
+        found = simulate(puma, control.ConstantTorque(puma, load), duration=0.05, q=Q)
+        assert (found.final_q[1] != Q[1]) == moves
+
+
+def coasting(robot, speed):
+    """Time and angle until a single joint with viscous and Coulomb friction comes to rest."""
+    joint = robot.moving_joints[0]
+    I, B, F = robot.mass_matrix(np.zeros(1))[0, 0], joint.viscous_friction, joint.coulomb_friction[0]
+    time = I / B * np.log(1 + B * speed / F)
+    return time, I / B * speed - F / B * time
+
+
+def test_a_joint_coasts_to_rest_where_it_should_and_stays(puma):
+    waist = puma.lock(dict.fromkeys(puma.joint_names[1:], 0.0))
+    time, angle = coasting(waist, 2.0)
+    errors, steps = [], [4e-3, 2e-3, 1e-3]
+    for step in steps:
+        found = simulate(waist, control.Passive(waist), duration=1.0, step=step, q=[0.0], qd=[2.0])
+        errors.append(abs(found.final_q[0] - angle))
+        stopped = found.t[np.argmax(found.qd[:, 0] == 0.0)]
+        assert stopped == pytest.approx(time, abs=1.01 * step)
+        assert (found.qd[found.t > time + step] == 0.0).all()
+    assert errors[2] < 2e-6
+    assert errors[0] / errors[2] > 8  # second order in the step
+
+
+def test_static_friction_above_coulomb_friction(puma, limits):
+    """With a breakaway ratio of 1.5 a joint at rest holds 1.5 times as much; a moving one is braked as before."""
+    load = puma.gravity_torques(Q) + 1.3 * limits[:, 0]
+    stuck = simulate(Plant(puma, breakaway=1.5), control.ConstantTorque(puma, load), duration=0.1, q=Q)
+    assert (stuck.final_q == Q).all()
+    moving = simulate(Plant(puma, breakaway=1.5), control.ConstantTorque(puma, load), duration=0.1, q=Q, qd=np.full(6, 0.5))
+    plain = simulate(puma, control.ConstantTorque(puma, load), duration=0.1, q=Q, qd=np.full(6, 0.5))
+    np.testing.assert_array_equal(moving.q, plain.q)
+
+
+def test_friction_only_takes_energy_away(puma):
+    rng = np.random.default_rng(2)
+    weightless = puma.with_gravity((0, 0, 0))
+    found = simulate(weightless, control.Passive(puma), duration=1.0, q=rng.normal(size=(20, 6)), qd=rng.normal(size=(20, 6)) * 2)
+    kinetic = weightless.kinetic_energy(found.q, found.qd)
+    assert (np.diff(kinetic, axis=-1) <= 1e-12 * kinetic[..., :1]).all()
+    assert (kinetic[..., -1] < 1e-3 * kinetic[..., 0]).all()
+
+
+def test_switched_off_friction_is_off(puma):
+    found = simulate(Plant(puma, friction=False), control.ConstantTorque(puma, puma.gravity_torques(Q) + 0.01), duration=0.01, q=Q)
+    assert (found.final_qd != 0.0).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.0, 3.0))
+def test_the_rule_solves_its_minimisation(seed, size):
+    """The optimality conditions: a sliding joint feels its full friction against its motion, a sticking one less."""
+    rng = np.random.default_rng(seed)
+    puma = lw.load("puma560")
+    links = mechanism_of(puma, base_parameters=True)
+    q = rng.uniform(-2, 2, 6)
+    M = puma.mass_matrix(q)
+    h = 1e-3
+    v, free = (rng.normal(size=(2, 6)) * size * np.array([[0.05], [0.05]])).tolist()
+    found = coulomb_friction(links, M.tolist(), v, free, h, 1.0)
+    new = free + h * np.linalg.solve(M, found.torques)
+    for i, joint in enumerate(puma.moving_joints):
+        forward, backward = joint.coulomb_friction
+        slides = found.sliding[i] > 0.5
+        assert -forward * (1 + 1e-9) <= found.torques[i] <= backward * (1 + 1e-9)
+        if slides:
+            assert found.torques[i] == pytest.approx(-forward if new[i] > 0 else backward)
+        else:
+            assert abs(new[i]) < 1e-12

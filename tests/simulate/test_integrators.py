@@ -1,0 +1,102 @@
+"""Integrators: their measured order, what they do to energy, and agreement with an adaptive one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise import control, motion
+from linkwise.simulate import simulate, simulate_adaptive
+from linkwise.simulate.integrators import INTEGRATORS
+
+HOME = np.array([0.0, -0.785, 0.0, -2.356, 0.0, 1.571, 0.785])
+
+
+def without_friction(robot: lw.Robot) -> lw.Robot:
+    return robot.with_parameters({label: 0.0 for label in robot.parameter_labels if "friction" in label})
+
+
+@pytest.fixture(scope="module")
+def panda():
+    return without_friction(lw.load("panda"))
+
+
+def orders(errors, steps):
+    return np.diff(np.log(errors)) / np.diff(np.log(steps))
+
+
+@pytest.mark.parametrize(("name", "order"), [("rk4", 4), ("semi_implicit_euler", 1)])
+def test_measured_order_on_a_falling_arm(panda, name, order):
+    assert set(INTEGRATORS) == {"rk4", "semi_implicit_euler"}, "a new integrator needs its order measured here"
+    steps = np.array([4e-3, 2e-3, 1e-3])
+    exact = simulate_adaptive(panda, duration=0.4, q=HOME, rows=2)
+    errors = []
+    for step in steps:
+        found = simulate(panda, control.Passive(panda), duration=0.4, step=step, integrator=name, q=HOME)
+        errors.append(np.abs(found.final_q - exact.final_q).max() + np.abs(found.final_qd - exact.final_qd).max())
+    assert orders(errors, steps) == pytest.approx(order, abs=0.15)
+
+
+def test_measured_order_on_a_pendulum_by_hand():
+    """The integrators alone, on ẍ = −x, against the cosine."""
+    for name, order in (("rk4", 4), ("semi_implicit_euler", 1)):
+        errors, steps = [], np.array([0.1, 0.05, 0.025])
+        for h in steps:
+            q, qd = [1.0], [0.0]
+            for _ in range(round(2.0 / h)):
+                q, qd = INTEGRATORS[name](lambda at, q, qd: [-q[0]], q, qd, h)
+            errors.append(abs(q[0] - np.cos(2.0)))
+        assert orders(errors, steps) == pytest.approx(order, abs=0.2)
+
+
+def test_a_continuous_controller_keeps_the_order(panda):
+    """The reference is read in the middle of a step, too: with the controller in the integrator order 4 stays."""
+    controller = control.Tracking(panda, control.Gains.from_frequency(5.0), torque_limits=False)
+    move = motion.quintic(HOME, HOME + 0.4, 0.5)
+    start = HOME + 0.05
+    exact = simulate_adaptive(panda, controller, move, duration=0.4, q=start, rows=2)
+    steps = np.array([8e-3, 4e-3, 2e-3])
+    errors = [
+        np.abs(simulate(panda, controller, move, duration=0.4, step=h, continuous=True, q=start).final_q - exact.final_q).max()
+        for h in steps
+    ]
+    assert orders(errors, steps) == pytest.approx(4, abs=0.3)
+
+
+def test_energy_of_a_falling_panda_drifts_by_less_than_1e_5(panda):
+    """RK4 at 1 kHz, a minute; relative to the largest kinetic energy."""
+    found = simulate(panda, control.Passive(panda), duration=60.0, step=1e-3, q=HOME, every=20)
+    energy = found.energy()
+    largest = panda.kinetic_energy(found.q, found.qd).max()
+    assert np.abs(energy - energy[0]).max() < 1e-5 * largest
+    assert largest > 10.0  # it does fall
+
+
+def test_energy_of_semi_implicit_euler_does_not_run_away(panda):
+    found = simulate(panda, control.Passive(panda), duration=10.0, step=1e-3, integrator="semi_implicit_euler", q=HOME, every=10)
+    energy = found.energy()
+    assert np.abs(energy - energy[0]).max() < 0.2 * panda.kinetic_energy(found.q, found.qd).max()
+
+
+def test_the_adaptive_integrator_agrees_and_follows_its_tolerance(panda):
+    fine = simulate_adaptive(panda, duration=0.3, q=HOME, rtol=1e-12, atol=1e-13)
+    fixed = simulate(panda, control.Passive(panda), duration=0.3, step=2.5e-4, q=HOME)
+    np.testing.assert_allclose(fixed.final_q, fine.final_q, atol=1e-9)
+    errors = []
+    for tolerance in (1e-4, 1e-7, 1e-10):
+        loose = simulate_adaptive(panda, duration=0.3, q=HOME, method="RK45", rtol=tolerance, atol=tolerance)
+        errors.append(np.abs(loose.final_q - fine.final_q).max())
+    assert errors[0] > errors[1] > errors[2]
+    assert fine.q.shape == (201, 7)
+
+
+def test_the_adaptive_integrator_with_friction_and_integral_action():
+    robot = lw.load("puma560")
+    controller = control.IntegralTracking(robot, control.Gains.from_frequency(10.0, integral=True), torque_limits=False)
+    move = motion.quintic(np.zeros(6), np.full(6, 0.3), 0.4)
+    smooth = simulate_adaptive(robot, controller, move, duration=0.3, smoothing=1e-2, rtol=1e-7, atol=1e-9, rows=31)
+    fixed = simulate(robot, controller, move, duration=0.3, step=1e-4, continuous=True, every=100)
+    # the smoothed sign of slow speeds is the difference
+    np.testing.assert_allclose(smooth.q[10:30], fixed.q[10:], atol=2e-3)
+    assert np.abs(smooth.error).max() > 1e-4
