@@ -1,4 +1,4 @@
-"""Shared by all tests: hypothesis draws the same examples on every run, and compiled code stays out of the user's cache."""
+"""Shared by all tests: the same examples on every run, and no compiled code in the user's own cache."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Random robots and states for property tests.
 
-Hypothesis draws what may go wrong by its structure (tree shape, joint types, special axes, fixed joints, friction); plain
-numbers come from a drawn seed, so that examples stay small to print and quick to make.
+Hypothesis draws what may go wrong by its structure (tree shape, joint types, special axes, fixed joints, friction);
+plain numbers come from a drawn seed, so that examples stay small to print and quick to make.
 """
 
 from __future__ import annotations
@@ -62,8 +62,10 @@ def robots(
     moving = draw(st.lists(st.sampled_from(kinds), min_size=dof, max_size=dof), label="joints")
     fixed_after = draw(st.sets(st.integers(0, dof), max_size=3), label="fixed joints after")
     special = draw(st.sets(st.integers(1, dof), max_size=dof), label="special places")
-    sticky = draw(st.sampled_from(["none", "symmetric", "asymmetric"]), label="friction") if friction is None else (
-        "asymmetric" if friction else "none"
+    sticky = (
+        draw(st.sampled_from(["none", "symmetric", "asymmetric"]), label="friction")
+        if friction is None
+        else ("asymmetric" if friction else "none")
     )
     geared = draw(st.booleans(), label="rotor inertia") if rotor is None else rotor
     shuffled = draw(st.booleans(), label="shuffled file")
@@ -73,7 +75,9 @@ def robots(
 
     def attach_fixed(parent: str) -> str:
         name = f"bolted_{len(links)}"
-        joints.append(Joint(f"bolt_{len(joints)}", "fixed", parent, name, pose(rng, special=rng.random() < 0.5)))
+        joints.append(
+            Joint(f"bolt_{len(joints)}", "fixed", parent, name, pose(rng, special=rng.random() < 0.5))
+        )
         links.append(Link(name, body(rng) if rng.random() < 0.7 else Inertia()))
         return name
 
@@ -92,9 +96,13 @@ def robots(
                 child=f"link{k}",
                 origin=pose(rng, special=k in special),
                 axis=SPECIAL_AXES[int(rng.integers(6))] if k in special else direction(rng),
-                rotor_inertia=float(rng.uniform(0.05, 0.8)) if rare or (geared and rng.random() < 0.7) else 0.0,
+                rotor_inertia=float(rng.uniform(0.05, 0.8))
+                if rare or (geared and rng.random() < 0.7)
+                else 0.0,
                 viscous_friction=drag if sticky != "none" else 0.0,
-                coulomb_friction={"none": (0.0, 0.0), "symmetric": (push, push), "asymmetric": (push, pull)}[sticky],
+                coulomb_friction={"none": (0.0, 0.0), "symmetric": (push, push), "asymmetric": (push, pull)}[
+                    sticky
+                ],
             )
         )
         links.append(Link(f"link{k}", Inertia() if rare else body(rng)))

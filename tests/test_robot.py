@@ -7,10 +7,10 @@ import pickle
 
 import numpy as np
 import pytest
-from strategies import body, states_of
 
 import linkwise as lw
 from linkwise import Frame, Inertia, Joint, Link, Robot, Transform
+from strategies import body, states_of
 
 METHODS = {  # name: (inputs, shape of one state for n = 2)
     "inverse_dynamics": (3, (2,)),
@@ -92,7 +92,7 @@ def test_wrong_shapes_name_the_argument(arm, states, method):
 def test_batches_that_do_not_fit(arm):
     with pytest.raises(ValueError, match=r"do not broadcast together: q \(2, 2\), qd \(3, 2\), qdd \(2,\)"):
         arm.inverse_dynamics(np.zeros((2, 2)), np.zeros((3, 2)), np.zeros(2))
-    with pytest.raises(lw.ShapeError, match="^q: "):
+    with pytest.raises(lw.ShapeError, match=r"^q: "):
         arm.mass_matrix([[1.0], [1.0, 2.0]])
     assert issubclass(lw.ShapeError, ValueError)
     assert issubclass(lw.ShapeError, lw.LinkwiseError)
@@ -148,7 +148,7 @@ def test_single_precision_only_when_all_are(arm, states, method):
 def test_what_is_no_real_number_is_refused(arm, bad):
     rest = np.zeros(2)
     for _ in range(2):  # the second time by the shorter way
-        with pytest.raises(TypeError, match="^qd: expected real numbers, got an array of"):
+        with pytest.raises(TypeError, match=r"^qd: expected real numbers, got an array of"):
             arm.inverse_dynamics(rest, bad, rest)
         arm.inverse_dynamics(rest, rest, rest)
 
@@ -167,7 +167,9 @@ def test_layouts_in_memory(arm, states):
     for given in (fortran, wide[:, 1:5:2], crooked, frozen, states.q[::-1][::-1], np.ma.array(states.q).data):
         assert np.array_equal(arm.mass_matrix(given), wanted)
     assert np.array_equal(arm.mass_matrix(states.q[::-1]), wanted[::-1])
-    assert np.array_equal(arm.mass_matrix(np.broadcast_to(states.q[0], (7, 2))), np.broadcast_to(wanted[0], (7, 2, 2)))
+    assert np.array_equal(
+        arm.mass_matrix(np.broadcast_to(states.q[0], (7, 2))), np.broadcast_to(wanted[0], (7, 2, 2))
+    )
 
 
 # -- where results go -------------------------------------------------------------------------------------------------
@@ -229,7 +231,7 @@ def test_inputs_are_left_alone(arm, states):
 @pytest.mark.parametrize("bad", [0, -1, 1.5])
 def test_threads_are_counted_from_one(arm, states, bad):
     for q in (states.q, states.q[0]):
-        with pytest.raises((ValueError, TypeError), match="^threads: expected"):
+        with pytest.raises((ValueError, TypeError), match=r"^threads: expected"):
             arm.mass_matrix(q, threads=bad)
 
 
@@ -267,15 +269,24 @@ def test_history_and_filter_of_nothing():
 def test_unknown_names_list_the_valid_ones(arm):
     zero = np.zeros(2)
     for call, message in (
-        (lambda: arm.inverse_dynamics(zero, zero, zero, algorithm="newton_eular"), "did you mean 'newton_euler'.*gibbs_appell"),
-        (lambda: arm.forward_dynamics(zero, zero, zero, algorithm="kalmann"), "did you mean 'kalman'.*conjugate_gradient"),
+        (
+            lambda: arm.inverse_dynamics(zero, zero, zero, algorithm="newton_eular"),
+            "did you mean 'newton_euler'.*gibbs_appell",
+        ),
+        (
+            lambda: arm.forward_dynamics(zero, zero, zero, algorithm="kalmann"),
+            "did you mean 'kalman'.*conjugate_gradient",
+        ),
         (lambda: arm.mass_matrix(zero, algorithm="crba"), "valid: compound_link, covariance, newton_euler"),
         (lambda: arm.inverse_mass_matrix(zero, algorithm="covariance"), "valid: kalman, compound_link"),
         (lambda: arm.algorithms("mass_matrx"), "did you mean 'mass_matrix'"),
         (lambda: arm.pose(zero, "tipp"), "did you mean 'tip'"),
         (lambda: arm.jacobian(zero, "nowhere"), "valid: .*tip"),
         (lambda: arm.velocity(zero, zero, "nowhere"), "has no frame 'nowhere'"),
-        (lambda: arm.inverse_dynamics(zero, zero, zero, wrench=np.zeros(6), wrench_frame="hand"), "has no frame 'hand'"),
+        (
+            lambda: arm.inverse_dynamics(zero, zero, zero, wrench=np.zeros(6), wrench_frame="hand"),
+            "has no frame 'hand'",
+        ),
         (lambda: arm.lock({"joint7": 0.0}), "no moving joint 'joint7'"),
         (lambda: arm.with_payload(1.0, frame="hand"), "has no frame 'hand'"),
         (lambda: arm.with_parameters({"link1.mass": 1.0}), "no parameter 'link1.mass'; .*link1.m"),
@@ -286,8 +297,15 @@ def test_unknown_names_list_the_valid_ones(arm):
 
 
 def two_hands() -> Robot:
-    links = [Link("base"), Link("left", Inertia.from_com(1, (0.1, 0, 0), (1, 1, 1))), Link("right", Inertia.from_com(1, (0, 0.1, 0), (1, 1, 1)))]
-    joints = [Joint("a", "revolute", "base", "left"), Joint("b", "revolute", "base", "right", axis=(0.0, 1.0, 0.0))]
+    links = [
+        Link("base"),
+        Link("left", Inertia.from_com(1, (0.1, 0, 0), (1, 1, 1))),
+        Link("right", Inertia.from_com(1, (0, 0.1, 0), (1, 1, 1))),
+    ]
+    joints = [
+        Joint("a", "revolute", "base", "left"),
+        Joint("b", "revolute", "base", "right", axis=(0.0, 1.0, 0.0)),
+    ]
     return Robot("two_hands", links, joints, frames=[Frame("palm", "left", Transform.along((0, 0, 1), 0.2))])
 
 
@@ -340,7 +358,12 @@ def test_a_robot_does_not_change(arm):
 def test_a_robot_does_not_change_by_its_results(arm):
     before = arm.content()
     arm.parameters[:] = 0.0  # the caller's own array
-    changed = [arm.with_gravity((0, 0, 0)), arm.lock({"joint1": 0.1}), arm.with_payload(1.0), arm.with_parameters({"link1.m": 5.0})]
+    changed = [
+        arm.with_gravity((0, 0, 0)),
+        arm.lock({"joint1": 0.1}),
+        arm.with_payload(1.0),
+        arm.with_parameters({"link1.m": 5.0}),
+    ]
     assert arm.content() == before
     assert len({arm, *changed}) == 5
     assert all(isinstance(robot, Robot) for robot in changed)
@@ -364,7 +387,13 @@ def test_equality_and_hash(arm):
     assert again is not arm
     assert hash(again) == hash(arm)
     assert {arm: 1}[again] == 1
-    for other in (arm.with_gravity((0, 0, -9.8)), arm.with_parameters({"link1.m": 1.5}), lw.load("puma560"), "two_link", None):
+    for other in (
+        arm.with_gravity((0, 0, -9.8)),
+        arm.with_parameters({"link1.m": 1.5}),
+        lw.load("puma560"),
+        "two_link",
+        None,
+    ):
         assert arm != other
     again.inverse_dynamics(np.zeros(2), np.zeros(2), np.zeros(2))  # what was computed does not count
     assert again == arm

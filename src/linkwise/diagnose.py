@@ -45,8 +45,8 @@ def singular_state(model: Model, q: np.ndarray, state: tuple[int, ...] = ()) -> 
     if link is not None:
         where = f" in {state_name(state)}" if state else ""
         raise SingularError(
-            f"{model.name}: the mass matrix is singular{where}: joint {link.joint_name!r} moves no inertia; give the links "
-            "beyond it mass, give the joint rotor inertia, or lock it"
+            f"{model.name}: the mass matrix is singular{where}: joint {link.joint_name!r} moves no inertia; "
+            "give the links beyond it mass, give the joint rotor inertia, or lock it"
         )
 
 

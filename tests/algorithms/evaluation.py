@@ -18,7 +18,11 @@ def value(robot, name, algorithm=None, *, friction=True, frame=None, **given):
     """The (first) output of a function on the array path."""
     function = function_named(name)
     setting = Setting(
-        robot, friction=friction, frame=frame, wrench=given.get("wrench") is not None, start=given.get("start") is not None
+        robot,
+        friction=friction,
+        frame=frame,
+        wrench=given.get("wrench") is not None,
+        start=given.get("start") is not None,
     )
     results = arrays.evaluate(function, setting, function.algorithm(algorithm), given)
     return next(iter(results.values()))
@@ -62,4 +66,6 @@ def assert_near(found, wanted, tolerance=EXACT, scale=None, what="") -> None:
     scale = scale.reshape(scale.shape + (1,) * (found.ndim - scale.ndim))
     error = np.abs(found - wanted)
     bad = ~(error <= tolerance * scale)  # a NaN is bad
-    assert not bad.any(), f"{what}: off by {np.max(error / np.maximum(scale, 1e-300)):.3g} relative, allowed {tolerance:g}"
+    assert not bad.any(), (
+        f"{what}: off by {np.max(error / np.maximum(scale, 1e-300)):.3g} relative, allowed {tolerance:g}"
+    )

@@ -17,7 +17,9 @@ from linkwise.spatial import Spatial, Vector
 class Operators:
     """x = Φ(M λ + b), λ = Φᵀ(Hᵀ q̈ + n + E λ₀), τ = H x + I_a q̈."""
 
-    step: list[np.ndarray]  # φ of each link: a force on it, about its parent's origin in the parent's axes; (6, 6)
+    step: list[
+        np.ndarray
+    ]  # φ of each link: a force on it, about its parent's origin in the parent's axes; (6, 6)
     parent: list[int]
     phi: np.ndarray  # Φ, (6n, 6n): block (i, j) takes a force on link j to its ancestor i
     H: np.ndarray  # (n, 6n)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from evaluation import EXACT, algorithms, assert_near, norm, torque_scale, value
 from hypothesis import given
-from strategies import robots, seeds, states_of
 
 import linkwise as lw
+from strategies import robots, seeds, states_of
 
 BUNDLED = ["puma560", "stanford", "panda", "iiwa14"]
 
@@ -27,12 +27,16 @@ def check_forward_dynamics(robot, s, friction=True):
     for wrench in (None, s.wrench):
         call = dict(wrench=wrench, frame=robot.link_names[-1], friction=friction)
         for name in (*algorithms("forward_dynamics"), *algorithms("iterated_forward_dynamics")):
-            function = "forward_dynamics" if name in algorithms("forward_dynamics") else "iterated_forward_dynamics"
+            function = (
+                "forward_dynamics" if name in algorithms("forward_dynamics") else "iterated_forward_dynamics"
+            )
             qdd = value(robot, function, name, q=s.q, qd=s.qd, tau=s.tau, **call)
             back = value(robot, "inverse_dynamics", q=s.q, qd=s.qd, qdd=qdd, **call)
             scale = torque_scale(robot, s.q, s.qd, qdd, s.tau)
             assert np.isfinite(qdd).all(), name
-            assert (norm(back - s.tau) <= EXACT * scale).all(), f"{name}: {np.max(norm(back - s.tau) / scale):.3g}"
+            assert (norm(back - s.tau) <= EXACT * scale).all(), (
+                f"{name}: {np.max(norm(back - s.tau) / scale):.3g}"
+            )
 
 
 def check_matrices(robot, s):
@@ -46,7 +50,9 @@ def check_matrices(robot, s):
     for name in algorithms("inverse_mass_matrix"):
         W = value(robot, "inverse_mass_matrix", name, q=s.q)
         assert np.array_equal(W, np.swapaxes(W, -1, -2)), name
-        assert_near(M @ W, np.broadcast_to(np.eye(n), M.shape), EXACT, size * np.linalg.norm(W, axis=(-2, -1)), name)
+        assert_near(
+            M @ W, np.broadcast_to(np.eye(n), M.shape), EXACT, size * np.linalg.norm(W, axis=(-2, -1)), name
+        )
     g = value(robot, "gravity_torques", "newton_euler", q=s.q)
     assert_near(value(robot, "gravity_torques", "compound_link", q=s.q), g, EXACT, 1.0 + np.max(norm(g)))
 
@@ -84,17 +90,22 @@ def test_without_friction(robot, seed):
 def test_a_batch_is_its_states(robot, seed):
     """On the array path too, no state looks at another."""
     s = states_of(robot, seed, 3)
-    for function, given in (("inverse_dynamics", "qdd"), ("forward_dynamics", "tau")):
+    for function, last in (("inverse_dynamics", "qdd"), ("forward_dynamics", "tau")):
         for name in algorithms(function):
-            batch = value(robot, function, name, q=s.q, qd=s.qd, **{given: getattr(s, given)})
+            batch = value(robot, function, name, q=s.q, qd=s.qd, **{last: getattr(s, last)})
             for k in range(3):
-                one = value(robot, function, name, q=s.q[k], qd=s.qd[k], **{given: getattr(s, given)[k]})
+                one = value(robot, function, name, q=s.q[k], qd=s.qd[k], **{last: getattr(s, last)[k]})
                 assert_near(one, batch[k], 1e-14, max(1.0, float(norm(batch[k]))) * 100, name)
 
 
 def test_the_table_of_algorithms_is_the_contracts():
     robot = lw.load("two_link")
-    assert robot.algorithms("inverse_dynamics") == ("newton_euler", "boundary_value", "gibbs_appell", "compound_link")
+    assert robot.algorithms("inverse_dynamics") == (
+        "newton_euler",
+        "boundary_value",
+        "gibbs_appell",
+        "compound_link",
+    )
     assert set(robot.algorithms("forward_dynamics")) == {
         "kalman",
         "conjugate_gradient",

@@ -64,9 +64,20 @@ class TwoLinks:
 
         joints = [
             Joint("shoulder", "revolute", "base", "upper", rotor_inertia=rotors[0]),
-            Joint("elbow", "revolute", "upper", "lower", Transform.along((1, 0, 0), cls.l1), rotor_inertia=rotors[1]),
+            Joint(
+                "elbow",
+                "revolute",
+                "upper",
+                "lower",
+                Transform.along((1, 0, 0), cls.l1),
+                rotor_inertia=rotors[1],
+            ),
         ]
-        links = [Link("base"), Link("upper", rod(cls.m1, cls.c1, cls.I1)), Link("lower", rod(cls.m2, cls.c2, cls.I2))]
+        links = [
+            Link("base"),
+            Link("upper", rod(cls.m1, cls.c1, cls.I1)),
+            Link("lower", rod(cls.m2, cls.c2, cls.I2)),
+        ]
         return Robot("two_links", links, joints, gravity=(0.0, -G, 0.0))
 
     @classmethod
@@ -103,7 +114,9 @@ def test_two_links(rotors):
         assert_near(robot.mass_matrix(Q, algorithm=name), M, TIGHT, what=name)
     for name in algorithms("inverse_mass_matrix"):
         assert_near(robot.inverse_mass_matrix(Q, algorithm=name), np.linalg.inv(M), 1e-12, what=name)
-    assert_near(robot.coriolis_matrix(Q, QD), C, TIGHT)  # Christoffel's symbols give these entries and no others
+    assert_near(
+        robot.coriolis_matrix(Q, QD), C, TIGHT
+    )  # Christoffel's symbols give these entries and no others
     assert_near(robot.velocity_torques(Q, QD), c, TIGHT)
     assert_near(robot.gravity_torques(Q), g, TIGHT)
     for name, found in every_torque(robot, Q, QD, QDD):
@@ -132,7 +145,11 @@ def test_polar_arm():
         Joint("turntable", "revolute", "base", "table"),
         Joint("slide", "prismatic", "table", "bob", axis=(1.0, 0.0, 0.0), rotor_inertia=Ia),
     ]
-    links = [Link("base"), Link("table", Inertia.from_com(0.0, (0, 0, 0), (0, 0, I))), Link("bob", Inertia.from_com(m, (0, 0, 0), (0, 0, 0)))]
+    links = [
+        Link("base"),
+        Link("table", Inertia.from_com(0.0, (0, 0, 0), (0, 0, I))),
+        Link("bob", Inertia.from_com(m, (0, 0, 0), (0, 0, 0))),
+    ]
     robot = Robot("polar", links, joints, gravity=(0.0, -G, 0.0))
     (angle, r), (w, v), (wd, vd) = Q.T, QD.T, QDD.T
     tau = np.stack(
@@ -189,7 +206,9 @@ def test_spinning_top():
     q, qd, qdd = rng.uniform(-1, 1, (3, 3))
     (_, pitch, roll), (_, pitch_rate, roll_rate) = q, qd
     cp, sp, cr, sr = np.cos(pitch), np.sin(pitch), np.cos(roll), np.sin(roll)
-    E = np.array([[-sp, 0, 1], [cp * sr, cr, 0], [cp * cr, -sr, 0]])  # body rates = E · (yaw, pitch, roll rates)
+    E = np.array(
+        [[-sp, 0, 1], [cp * sr, cr, 0], [cp * cr, -sr, 0]]
+    )  # body rates = E · (yaw, pitch, roll rates)
     Ed = pitch_rate * np.array([[-cp, 0, 0], [-sp * sr, 0, 0], [-sp * cr, 0, 0]]) + roll_rate * np.array(
         [[0, 0, 0], [cp * cr, -sr, 0], [-cp * sr, -cr, 0]]
     )

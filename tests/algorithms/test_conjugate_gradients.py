@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from evaluation import EXACT, assert_near, norm, value
 from hypothesis import given
-from strategies import robots, seeds, states_of
 
 import linkwise as lw
 from linkwise import arrays
 from linkwise.algorithms import conjugate_gradient
 from linkwise.functions import FUNCTIONS, Setting, mechanism_of
 from linkwise.spatial import Vector
+from strategies import robots, seeds, states_of
 
 METHODS = ("conjugate_gradient", "preconditioned_conjugate_gradient")
 
@@ -75,7 +77,7 @@ def test_every_iteration_comes_closer(robot, seed):
             e = partial.qdd - solution
             errors.append(e @ M @ e)
         floor = 1e-20 * (solution @ M @ solution)
-        assert all(after <= before * (1 + 1e-9) + floor for before, after in zip(errors[:-1], errors[1:], strict=True))
+        assert all(after <= before * (1 + 1e-9) + floor for before, after in itertools.pairwise(errors))
 
 
 def test_the_last_of_n_iterations_is_the_solution_of_a_good_natured_robot():
@@ -90,7 +92,7 @@ def test_the_last_of_n_iterations_is_the_solution_of_a_good_natured_robot():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["puma560", "panda"])
 def test_lanes_of_a_compiled_batch_do_not_see_each_other(method, name):
-    """One has converged before it begins, some are easy, some hard, one is not a number: each is as if it were alone."""
+    """One has converged before it begins, some are easy, some hard, one is no number: each is as if alone."""
     robot = lw.load(name)
     s = states_of(robot, 7, 11)
     start = np.zeros_like(s.q)
@@ -107,7 +109,9 @@ def test_lanes_of_a_compiled_batch_do_not_see_each_other(method, name):
     assert np.array_equal(batch[2], start[2])  # nothing to do
     assert np.isfinite(np.delete(batch, 9, axis=0)).all()
     order = np.random.default_rng(0).permutation(11)
-    again = robot.forward_dynamics(s.q[order], s.qd[order], s.tau[order], algorithm=method, start=start[order])
+    again = robot.forward_dynamics(
+        s.q[order], s.qd[order], s.tau[order], algorithm=method, start=start[order]
+    )
     assert np.array_equal(again, batch[order], equal_nan=True)
 
 
@@ -120,7 +124,9 @@ def test_iterations_are_counted_lane_by_lane(method):
     start[1] = solution[1]
     start[4] = solution[4] * (1 + 1e-11)
     given = {"q": s.q, "qd": s.qd, "tau": s.tau, "start": start}
-    result = arrays.evaluate(FUNCTIONS["iterated_forward_dynamics"], Setting(robot, start=True), method, given)
+    result = arrays.evaluate(
+        FUNCTIONS["iterated_forward_dynamics"], Setting(robot, start=True), method, given
+    )
     counts = result["iterations"]
     assert counts[1] == 0
     assert len(set(counts)) > 2  # they end at different times
@@ -142,9 +148,13 @@ def test_a_warm_start_saves_iterations(method):
     done = robot.conjugate_gradient(s.q, s.qd, s.tau, preconditioned=preconditioned, start=solution)
     assert done.count == 0
     assert np.array_equal(done.qdd, solution)
-    near = robot.conjugate_gradient(s.q, s.qd, s.tau, preconditioned=preconditioned, start=solution * (1 + 1e-11))
+    near = robot.conjugate_gradient(
+        s.q, s.qd, s.tau, preconditioned=preconditioned, start=solution * (1 + 1e-11)
+    )
     assert 0 < near.count < cold.count
-    assert np.array_equal(robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=method, start=solution), solution)
+    assert np.array_equal(
+        robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=method, start=solution), solution
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -161,7 +171,9 @@ def test_nothing_to_compare_with(method):
 def test_too_few_iterations_are_an_error_with_the_residual(method):
     robot = lw.load("puma560")
     s = states_of(robot, 1, 4)
-    with pytest.raises(lw.ConvergenceError, match=r"relative residual of 1e-12: it stopped at [0-9.]+.*raise limit="):
+    with pytest.raises(
+        lw.ConvergenceError, match=r"relative residual of 1e-12: it stopped at [0-9.]+.*raise limit="
+    ):
         robot.forward_dynamics(s.q[0], s.qd[0], s.tau[0], algorithm=method, limit=2)
     with pytest.raises(lw.ConvergenceError, match=r"of 1e-09: state \d stopped at"):
         robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=method, limit=2, tolerance=1e-9)

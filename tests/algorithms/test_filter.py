@@ -7,9 +7,9 @@ import pytest
 from evaluation import EXACT, assert_near, norm, torque_scale, value
 from hypothesis import given, settings
 from operators import biases_of, operators_of
-from strategies import robots, seeds, states_of
 
 import linkwise as lw
+from strategies import robots, seeds, states_of
 
 few = settings(max_examples=20)
 
@@ -63,7 +63,12 @@ def test_the_filters_quantities(robot, seed):
 
     M = ops.mass_matrix
     assert_near(np.sum(np.log(found.axis_inertia)), np.linalg.slogdet(M)[1], 1e-10, 10.0, "det M = Π D")
-    assert_near(found.qdd, value(robot, "forward_dynamics", q=s.q, qd=s.qd, tau=s.tau, friction=False), 1e-13, 1e3 + norm(found.qdd))
+    assert_near(
+        found.qdd,
+        value(robot, "forward_dynamics", q=s.q, qd=s.qd, tau=s.tau, friction=False),
+        1e-13,
+        1e3 + norm(found.qdd),
+    )
     costate = ops.phi.T @ (ops.H.T @ found.qdd + bias + ops.root)
     assert_near(found.costate.ravel(), costate, EXACT, 1.0 + norm(costate), "λ is the spatial acceleration")
     force = ops.phi @ (ops.inertia @ costate + b)
@@ -80,7 +85,10 @@ def test_friction_is_taken_from_the_torques_first(robot, seed):
     rubbing = value(robot, "inverse_dynamics", q=s.q, qd=s.qd, qdd=s.qdd) - value(
         robot, "inverse_dynamics", q=s.q, qd=s.qd, qdd=s.qdd, friction=False
     )
-    with_it, without = robot.filter(s.q, s.qd, s.tau), robot.filter(s.q, s.qd, s.tau - rubbing, friction=False)
+    with_it, without = (
+        robot.filter(s.q, s.qd, s.tau),
+        robot.filter(s.q, s.qd, s.tau - rubbing, friction=False),
+    )
     assert_near(with_it.innovation, without.innovation, 1e-12, 1e3)
     assert_near(with_it.qdd, without.qdd, 1e-12, 1e3 + norm(without.qdd))
     ours = robot.acceleration_parts(s.q, s.qd, s.tau)
@@ -116,11 +124,15 @@ def test_parts_that_vanish():
     rest = np.zeros_like(s.q)
     first, second, third = robot.acceleration_parts(s.q, s.qd, rest)
     assert not first.any()
-    assert second.any() and third.any()
+    assert second.any()
+    assert third.any()
     first, second, third = robot.acceleration_parts(s.q, rest, s.tau)
     assert not second.any()
     assert_near(
-        third, -np.einsum("...ij,...j", robot.inverse_mass_matrix(s.q), robot.gravity_torques(s.q)), EXACT, 1e3
+        third,
+        -np.einsum("...ij,...j", robot.inverse_mass_matrix(s.q), robot.gravity_torques(s.q)),
+        EXACT,
+        1e3,
     )
     floating = robot.with_gravity((0, 0, 0))
     assert not floating.acceleration_parts(s.q, rest, s.tau)[2].any()
@@ -156,7 +168,9 @@ SAMPLES = 400_000
 SIGMAS = 5.0
 
 
-@pytest.mark.parametrize(("seed", "tree", "rotor"), [(1, False, False), (2, False, True), (3, True, False), (4, True, True)])
+@pytest.mark.parametrize(
+    ("seed", "tree", "rotor"), [(1, False, False), (2, False, True), (3, True, False), (4, True, True)]
+)
 def test_inertia_is_the_covariance_of_the_filters_prediction_error(seed, tree, rotor):
     """Rodriguez section 9, by Monte Carlo.
 

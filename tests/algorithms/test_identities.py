@@ -9,6 +9,7 @@ import numpy as np
 from dual import along, constant, parts, rates
 from evaluation import EXACT, algorithms, assert_near, norm, scalars, torque_scale, value
 from hypothesis import given, settings
+
 from strategies import robots, seeds, states_of
 
 few = settings(max_examples=20)
@@ -88,11 +89,14 @@ def test_torques_are_sums_of_their_parts(robot, seed):
     scale = torque_scale(robot, s.q, s.qd, s.qdd)
     assert_near(b, c + g, EXACT, scale)
     free = np.einsum("...ij,...j", M, s.qdd) + b
-    assert_near(value(robot, "inverse_dynamics", q=s.q, qd=s.qd, qdd=s.qdd, friction=False), free, EXACT, scale)
+    assert_near(
+        value(robot, "inverse_dynamics", q=s.q, qd=s.qd, qdd=s.qdd, friction=False), free, EXACT, scale
+    )
     rubbing = np.array(
         [
             [
-                joint.viscous_friction * v + (joint.coulomb_friction[0] if v > 0 else -joint.coulomb_friction[1])
+                joint.viscous_friction * v
+                + (joint.coulomb_friction[0] if v > 0 else -joint.coulomb_friction[1])
                 for joint, v in zip(robot.moving_joints, row, strict=True)
             ]
             for row in s.qd
@@ -106,7 +110,9 @@ def test_nothing_rubs_at_rest(robot, seed):
     s = states_of(robot, seed)
     rest = np.zeros(robot.dof)
     with_friction = value(robot, "inverse_dynamics", q=s.q, qd=rest, qdd=s.qdd)
-    assert np.array_equal(with_friction, value(robot, "inverse_dynamics", q=s.q, qd=rest, qdd=s.qdd, friction=False))
+    assert np.array_equal(
+        with_friction, value(robot, "inverse_dynamics", q=s.q, qd=rest, qdd=s.qdd, friction=False)
+    )
 
 
 @given(robots(), seeds)
@@ -118,7 +124,9 @@ def test_forward_after_inverse(robot, seed):
     W = np.linalg.norm(value(robot, "inverse_mass_matrix", q=s.q), axis=(-2, -1))
     for name in algorithms("forward_dynamics"):
         qdd = value(robot, "forward_dynamics", name, q=s.q, qd=s.qd, tau=tau)
-        assert_near(qdd, s.qdd, 1e-13, condition * norm(s.qdd) + W * torque_scale(robot, s.q, s.qd, s.qdd), name)
+        assert_near(
+            qdd, s.qdd, 1e-13, condition * norm(s.qdd) + W * torque_scale(robot, s.q, s.qd, s.qdd), name
+        )
 
 
 @given(robots(max_dof=8), seeds)
@@ -245,16 +253,29 @@ def test_algorithms_run_on_floats_and_on_duals(robot, seed):
     s = states_of(robot, seed)
     W = value(robot, "inverse_mass_matrix", q=s.q)
     for name in algorithms("inverse_dynamics"):
-        floats = scalars(robot, "inverse_dynamics", name, q=s.q.tolist(), qd=s.qd.tolist(), qdd=s.qdd.tolist())
-        assert_near(floats, value(robot, "inverse_dynamics", name, q=s.q, qd=s.qd, qdd=s.qdd), 1e-14, 1e3, name)
+        floats = scalars(
+            robot, "inverse_dynamics", name, q=s.q.tolist(), qd=s.qd.tolist(), qdd=s.qdd.tolist()
+        )
+        assert_near(
+            floats, value(robot, "inverse_dynamics", name, q=s.q, qd=s.qd, qdd=s.qdd), 1e-14, 1e3, name
+        )
     slopes = []
     for name in algorithms("forward_dynamics"):
         duals = scalars(
             robot, "forward_dynamics", name, q=constant(s.q), qd=constant(s.qd), tau=along(s.tau, s.qdd)
         )
         assert_near(rates(duals), W @ s.qdd, 1e-12, np.linalg.norm(W) * norm(s.qdd), name)
-        assert_near(parts(duals), value(robot, "forward_dynamics", name, q=s.q, qd=s.qd, tau=s.tau), 1e-13, 1e3 * np.linalg.norm(W))
-        moved = scalars(robot, "forward_dynamics", name, q=along(s.q, s.qd), qd=constant(s.qd), tau=constant(s.tau))
+        assert_near(
+            parts(duals),
+            value(robot, "forward_dynamics", name, q=s.q, qd=s.qd, tau=s.tau),
+            1e-13,
+            1e3 * np.linalg.norm(W),
+        )
+        moved = scalars(
+            robot, "forward_dynamics", name, q=along(s.q, s.qd), qd=constant(s.qd), tau=constant(s.tau)
+        )
         slopes.append(np.array(rates(moved)))
     condition = np.linalg.cond(value(robot, "mass_matrix", q=s.q))
-    assert_near(slopes[0], slopes[1], 1e-12, condition * (1.0 + norm(slopes[1])) * 10, "∂q̈/∂q of two algorithms")
+    assert_near(
+        slopes[0], slopes[1], 1e-12, condition * (1.0 + norm(slopes[1])) * 10, "∂q̈/∂q of two algorithms"
+    )

@@ -7,10 +7,10 @@ import functools
 import numpy as np
 import pytest
 from evaluation import assert_near, norm, torque_scale, value
-from strategies import states_of
 
 import linkwise as lw
 from linkwise.functions import FUNCTIONS
+from strategies import states_of
 
 CLOSE = 1e-12
 INPUTS = {
@@ -112,7 +112,11 @@ def test_options_compile_too(function, friction, wrench):
 
 @pytest.mark.parametrize(
     ("function", "algorithm"),
-    [case for case in CASES if case[0] in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "pose", "regressor")],
+    [
+        case
+        for case in CASES
+        if case[0] in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "pose", "regressor")
+    ],
 )
 def test_single_precision(function, algorithm):
     """float32 in, float32 out, computed in float32: about seven digits less what the robot costs."""
@@ -142,7 +146,10 @@ def test_any_number_of_states(count):
     whole = robot.inverse_dynamics(s.q, s.qd, s.qdd)
     part = robot.inverse_dynamics(s.q[:count], s.qd[:count], s.qdd[:count])
     assert np.array_equal(part, whole[:count])
-    assert np.array_equal(robot.forward_dynamics(s.q[:count], s.qd[:count], part), robot.forward_dynamics(s.q, s.qd, whole)[:count])
+    assert np.array_equal(
+        robot.forward_dynamics(s.q[:count], s.qd[:count], part),
+        robot.forward_dynamics(s.q, s.qd, whole)[:count],
+    )
 
 
 def test_any_number_of_threads(monkeypatch):

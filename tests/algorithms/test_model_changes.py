@@ -9,10 +9,10 @@ import pytest
 from evaluation import EXACT, algorithms, assert_near, norm, torque_scale, value
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import body, pose, robots, seeds, states_of
 
 import linkwise as lw
 from linkwise import Inertia, Joint, Link, Robot
+from strategies import body, pose, robots, seeds, states_of
 
 
 def torques(robot, s, algorithm=None, **options):
@@ -52,7 +52,9 @@ def test_a_locked_joint_is_one_that_does_not_move(robot, seed, data):
     assert_near(tau, torques(robot, s)[k], EXACT, torque_scale(robot, s.q, s.qd, s.qdd))
     M = value(robot, "mass_matrix", q=s.q)
     assert_near(value(locked, "mass_matrix", q=s.q[k]), M[np.ix_(k, k)], EXACT, np.max(np.abs(M)))
-    assert_near(value(locked, "pose", q=s.q[k], frame="tool"), value(robot, "pose", q=s.q, frame="tool"), 1e-13, 3.0)
+    assert_near(
+        value(locked, "pose", q=s.q[k], frame="tool"), value(robot, "pose", q=s.q, frame="tool"), 1e-13, 3.0
+    )
     J = value(robot, "jacobian", q=s.q, frame="tool")
     assert_near(value(locked, "jacobian", q=s.q[k], frame="tool"), J[:, k], 1e-12, 10.0)
 
@@ -113,7 +115,9 @@ def test_torques_are_linear_in_the_parameters(robot, seed, data):
     k = data.draw(st.integers(0, len(robot.parameter_labels) - 1))
     label = robot.parameter_labels[k]
     changed = robot.with_parameters({label: robot.parameters[k] + 0.125})
-    assert_near(changed.parameters, robot.parameters + 0.125 * (np.arange(len(robot.parameters)) == k), 1e-13, 10.0)
+    assert_near(
+        changed.parameters, robot.parameters + 0.125 * (np.arange(len(robot.parameters)) == k), 1e-13, 10.0
+    )
     column = value(robot, "regressor", q=s.q, qd=s.qd, qdd=s.qdd)[:, k]
     scale = torque_scale(robot, s.q, s.qd, s.qdd) + norm(column)
     assert_near(torques(changed, s), torques(robot, s) + 0.125 * column, EXACT, scale, label)
@@ -123,7 +127,11 @@ def test_coulomb_friction_may_become_asymmetric_and_back():
     robot = lw.random_robot(1, 3)
     s = states_of(robot, 1)
     lopsided = robot.with_parameters(
-        {"joint2.coulomb_friction_forward": 3.0, "joint2.coulomb_friction_backward": 0.5, "joint1.viscous_friction": 2.0}
+        {
+            "joint2.coulomb_friction_forward": 3.0,
+            "joint2.coulomb_friction_backward": 0.5,
+            "joint1.viscous_friction": 2.0,
+        }
     )
     assert lopsided.asymmetric_friction
     assert lopsided.moving_joints[1].coulomb_friction == (3.0, 0.5)
@@ -143,7 +151,9 @@ def test_gravity(robot, seed):
     weightless = robot.with_gravity((0.0, 0.0, 0.0))
     scale = torque_scale(robot, s.q, s.qd, s.qdd)
     assert_near(value(weightless, "gravity_torques", q=s.q), np.zeros_like(s.q), 1e-15, 1.0)
-    assert_near(torques(weightless, s), torques(robot, s) - value(robot, "gravity_torques", q=s.q), EXACT, scale)
+    assert_near(
+        torques(weightless, s), torques(robot, s) - value(robot, "gravity_torques", q=s.q), EXACT, scale
+    )
     assert_near(value(weightless, "mass_matrix", q=s.q), value(robot, "mass_matrix", q=s.q))
     total = sum(
         g * value(robot.with_gravity(unit), "gravity_torques", q=s.q)
@@ -186,11 +196,15 @@ def test_another_file_layout_is_the_same_robot(robot, seed):
         axis = tuple((moved.get(joint.child, one).rotation.T @ joint.axis).tolist())
         joints.append(replace(joint, origin=origin, axis=axis))
     links = [
-        replace(link, inertia=link.inertia.expressed_in(moved[link.name].inverse())) if link.name in moved else link
+        replace(link, inertia=link.inertia.expressed_in(moved[link.name].inverse()))
+        if link.name in moved
+        else link
         for link in robot.links
     ]
     other = Robot("moved", links, joints, gravity=robot.gravity)
     scale = torque_scale(robot, s.q, s.qd, s.qdd)
     assert_near(torques(other, s), torques(robot, s), EXACT, scale)
     assert_near(value(other, "mass_matrix", q=s.q), value(robot, "mass_matrix", q=s.q))
-    assert_near(value(other, "potential_energy", q=s.q), value(robot, "potential_energy", q=s.q), EXACT, 100.0)
+    assert_near(
+        value(other, "potential_energy", q=s.q), value(robot, "potential_energy", q=s.q), EXACT, 100.0
+    )

@@ -6,10 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
-from strategies import body, states_of
 
 import linkwise as lw
 from linkwise import Joint, Link, Robot, Transform
+from strategies import body, states_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -24,13 +24,28 @@ def forked() -> Robot:
     rng = np.random.default_rng(3)
     links, joints = [Link("base")], []
     for k, (parent, kind) in enumerate(
-        [("base", "revolute"), ("link0", "prismatic"), ("link0", "revolute"), ("base", "revolute"), ("link3", "revolute")]
+        [
+            ("base", "revolute"),
+            ("link0", "prismatic"),
+            ("link0", "revolute"),
+            ("base", "revolute"),
+            ("link3", "revolute"),
+        ]
     ):
         axis = rng.normal(size=3)
         x, y, z = (axis / np.linalg.norm(axis)).tolist()
         origin = Transform.from_rpy(rng.uniform(-0.4, 0.4, 3), rng.uniform(-3, 3, 3))
         joints.append(
-            Joint(f"joint{k}", kind, parent, f"link{k}", origin, axis=(x, y, z), rotor_inertia=0.1, viscous_friction=0.3)
+            Joint(
+                f"joint{k}",
+                kind,
+                parent,
+                f"link{k}",
+                origin,
+                axis=(x, y, z),
+                rotor_inertia=0.1,
+                viscous_friction=0.3,
+            )
         )
         links.append(Link(f"link{k}", body(rng)))
     return Robot("forked", links, joints)
@@ -87,19 +102,27 @@ def test_reaches_what_depends_on_it(function, algorithm, bad):
     given = {"q": s.q, "qd": s.qd, "qdd": s.qdd, "tau": s.tau}
     clean = call(function, algorithm, given)
     assert np.isfinite(clean).all()
-    iterated = "gradient" in str(algorithm)  # one number measures the whole residual, so the state stands or falls as one
+    iterated = "gradient" in str(
+        algorithm
+    )  # one number measures the whole residual, so the state stands or falls as one
     for name in CALLS[function]:
         for k in range(ROBOT.dof):
             spoiled = {key: value.copy() for key, value in given.items()}
             spoiled[name][1, k] = bad
             found = call(function, algorithm, spoiled)
             for state in (0, 2, 3):
-                assert np.array_equal(found[state], clean[state]), f"{name}[{k}] of state 1 reaches state {state}"
+                assert np.array_equal(found[state], clean[state]), (
+                    f"{name}[{k}] of state 1 reaches state {state}"
+                )
             touched = dependence(function, algorithm, given, name, k)[1]
             spoilt = ~np.isfinite(found[1])
             where = f"{name}[{k}]"
-            if np.isinf(bad):  # infinitely far out, inertia is infinite and its inverse zero: other numbers, no wrong ones
-                assert (spoilt | (found[1] != clean[1]))[touched].all(), f"{where} does not reach all that depends on it"
+            if np.isinf(
+                bad
+            ):  # infinitely far out, inertia is infinite and its inverse zero: other numbers, no wrong ones
+                assert (spoilt | (found[1] != clean[1]))[touched].all(), (
+                    f"{where} does not reach all that depends on it"
+                )
                 continue
             assert np.isnan(found[1][touched]).all(), f"{where} does not reach all that depends on it"
             if iterated:
@@ -130,7 +153,9 @@ def test_wrench():
     w = s.wrench.copy()
     w[1, 4] = np.nan
     for algorithm in ROBOT.algorithms("inverse_dynamics"):
-        clean = ROBOT.inverse_dynamics(s.q, s.qd, s.qdd, wrench=s.wrench, wrench_frame="link4", algorithm=algorithm)
+        clean = ROBOT.inverse_dynamics(
+            s.q, s.qd, s.qdd, wrench=s.wrench, wrench_frame="link4", algorithm=algorithm
+        )
         found = ROBOT.inverse_dynamics(s.q, s.qd, s.qdd, wrench=w, wrench_frame="link4", algorithm=algorithm)
         assert np.array_equal(np.isnan(found), [[False] * 5, [False] * 3 + [True] * 2])
         assert np.array_equal(found[0], clean[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 import linkwise as lw
@@ -32,7 +34,11 @@ def test_no_more_than_published(twists, function, algorithm):
     robot = lw.general_chain(6, twists=twists, base_offsets=False)
     multiplications, additions, operations = counted(robot, function, algorithm)
     most = BOUNDS[twists, function, algorithm]
-    assert (multiplications <= most[0], additions <= most[1]) == (True, True), (multiplications, additions, most)
+    assert (multiplications <= most[0], additions <= most[1]) == (True, True), (
+        multiplications,
+        additions,
+        most,
+    )
     assert operations.trigonometric <= 12
     # regrouping parameters and choosing origins never costs anything
     again = counted(robot, function, algorithm, base_parameters=True)
@@ -43,7 +49,7 @@ def test_cost_grows_with_n():
     """Newton–Euler and the filter are O(n): each further general joint costs the same."""
     for function, algorithm in (("inverse_dynamics", "newton_euler"), ("forward_dynamics", "kalman")):
         totals = [counted(lw.general_chain(n), function, algorithm)[2].total for n in (4, 5, 6, 7)]
-        steps = [after - before for before, after in zip(totals[:-1], totals[1:], strict=True)]
+        steps = [after - before for before, after in itertools.pairwise(totals)]
         assert max(steps) - min(steps) <= 0.02 * max(steps), steps
 
 
@@ -69,4 +75,6 @@ def test_stages_add_up():
         operations = counted(robot, function, algorithm)[2]
         assert len(operations.by_stage) > 3
         for kind in ("multiplications", "additions", "divisions", "trigonometric"):
-            assert sum(getattr(part, kind) for part in operations.by_stage.values()) == getattr(operations, kind)
+            assert sum(getattr(part, kind) for part in operations.by_stage.values()) == getattr(
+                operations, kind
+            )

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from evaluation import assert_near, norm, torque_scale, value
 from hypothesis import given
-from strategies import robots, seeds, states_of
 
 import linkwise as lw
 from linkwise import Inertia, Joint, Link, Robot, Transform
+from strategies import robots, seeds, states_of
 
 pin = pytest.importorskip("pinocchio")
 
@@ -47,7 +47,11 @@ def compare(robot, s):
     tau = value(robot, "inverse_dynamics", q=q, qd=qd, qdd=s.qdd, friction=False)
     assert_near(tau, pin.rnea(model, data, q, qd, s.qdd), CLOSE, scale, "inverse dynamics")
     assert_near(
-        value(robot, "gravity_torques", q=q), pin.computeGeneralizedGravity(model, data, q), CLOSE, scale, "gravity"
+        value(robot, "gravity_torques", q=q),
+        pin.computeGeneralizedGravity(model, data, q),
+        CLOSE,
+        scale,
+        "gravity",
     )
     C = np.array(pin.computeCoriolisMatrix(model, data, q, qd))
     assert_near(value(robot, "coriolis_matrix", q=q, qd=qd), C, CLOSE, np.linalg.norm(M) * norm(qd), "C")
@@ -55,7 +59,9 @@ def compare(robot, s):
     # the accelerations of an ill-conditioned robot are judged by what they need: M q̈
     qdd = value(robot, "forward_dynamics", q=q, qd=qd, tau=s.tau, friction=False)
     theirs = np.array(pin.aba(model, data, q, qd, s.tau))
-    assert_near(M @ qdd, M @ theirs, CLOSE, norm(s.tau) + scale + np.linalg.norm(M) * norm(theirs), "forward dynamics")
+    assert_near(
+        M @ qdd, M @ theirs, CLOSE, norm(s.tau) + scale + np.linalg.norm(M) * norm(theirs), "forward dynamics"
+    )
     W = np.array(pin.computeMinverse(model, data, q))
     W = np.triu(W) + np.triu(W, 1).T
     ours = value(robot, "inverse_mass_matrix", q=q)
@@ -104,12 +110,16 @@ def test_regressor(robot, seed):
 @pytest.mark.parametrize("tilt", [0.0, 2.6e-10, 1e-9, 1e-7, 2.7e-6, 3.7e-6, 1e-4, 1e-2])
 @pytest.mark.parametrize("turned", [False, True])
 def test_nearly_parallel_axes_lose_no_digits(tilt, turned):
-    """Files write 3.14159 and 1.5708: axes are then parallel to six digits only, and their common normal lies far away."""
+    """Files write 3.14159 and 1.5708: axes parallel to six digits only, whose common normal lies far away."""
     rng = np.random.default_rng(7)
     A = Transform.from_rpy((0, 0, 0), (1.0, 0.7, 0.3)).rotation if turned else np.eye(3)
     links, joints = [Link("base")], []
     for k in range(1, 6):
-        rpy = (tilt * rng.uniform(0.9, 1), tilt * rng.uniform(0.9, 1) + (np.pi if k == 3 else 0), rng.uniform(-3, 3))
+        rpy = (
+            tilt * rng.uniform(0.9, 1),
+            tilt * rng.uniform(0.9, 1) + (np.pi if k == 3 else 0),
+            rng.uniform(-3, 3),
+        )
         step = Transform(A @ Transform.from_rpy((0, 0, 0), rpy).rotation @ A.T, rng.uniform(-0.4, 0.4, 3))
         x, y, z = A[:, 2].tolist()
         parent = links[-1 if k != 5 else -3].name  # the last one branches off

@@ -1,7 +1,7 @@
 """Kozłowski's experiment: inverse dynamics along a move of the PUMA 560, then forward dynamics of those torques.
 
 "All joints of the manipulator were moved simultaneously in a time period of 4 second", fifth-order polynomials, zero
-initial velocities and accelerations, 300 points; forward dynamics "results in joint accelerations ... exactly the same".
+initial velocities and accelerations, 300 points; forward dynamics "results in joint accelerations", "exactly the same".
 The paper numbers joints from the tip: its joint 6 is the waist.
 """
 

@@ -7,10 +7,10 @@ import warnings
 import numpy as np
 import pytest
 from evaluation import assert_near, norm, torque_scale
-from strategies import body, states_of
 
 import linkwise as lw
 from linkwise import Inertia, Joint, Link, Robot, Transform
+from strategies import body, states_of
 
 FORWARD = ("kalman", "compound_link", "conjugate_gradient", "preconditioned_conjugate_gradient")
 INVERSES = ("kalman", "compound_link")
@@ -22,9 +22,18 @@ def arm(tip: Inertia, kind: str, rotor: float = 0.0) -> Robot:
     joints = [
         Joint("shoulder", "revolute", "base", "upper", Transform.from_rpy((0, 0, 0.2), (0.3, 0.2, 0.1))),
         Joint("elbow", "revolute", "upper", "lower", Transform.from_rpy((0.3, 0, 0.2), (1.3, 0.2, 0.1))),
-        Joint("wrist", kind, "lower", "hand", Transform.from_rpy((0.1, 0.3, 0.2), (0.3, -0.7, 0.1)), rotor_inertia=rotor),
+        Joint(
+            "wrist",
+            kind,
+            "lower",
+            "hand",
+            Transform.from_rpy((0.1, 0.3, 0.2), (0.3, -0.7, 0.1)),
+            rotor_inertia=rotor,
+        ),
     ]
-    return Robot("arm", [Link("base"), Link("upper", body(rng)), Link("lower", body(rng)), Link("hand", tip)], joints)
+    return Robot(
+        "arm", [Link("base"), Link("upper", body(rng)), Link("lower", body(rng)), Link("hand", tip)], joints
+    )
 
 
 POINT_ON_AXIS = Inertia.from_com(2.0, (0.0, 0.0, 0.3), (0.0, 0.0, 0.0))
@@ -46,7 +55,9 @@ def test_the_joint_is_named(case):
     for name in FORWARD:
         with pytest.raises(lw.SingularError, match=message):
             robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=name)
-        with pytest.raises(lw.SingularError, match=message):  # torques that some acceleration explains are no excuse
+        with pytest.raises(
+            lw.SingularError, match=message
+        ):  # torques that some acceleration explains are no excuse
             robot.forward_dynamics(s.q, s.qd, robot.inverse_dynamics(s.q, s.qd, s.qdd), algorithm=name)
     for name in INVERSES:
         with pytest.raises(lw.SingularError, match=message):
@@ -84,7 +95,12 @@ def test_rotor_inertia_rescues_the_joint(case):
         back = robot.inverse_dynamics(s.q, s.qd, qdd)
         assert (norm(back - s.tau) <= 1e-11 * torque_scale(robot, s.q, s.qd, qdd, s.tau)).all(), name
     for name in INVERSES:
-        assert_near(robot.inverse_mass_matrix(s.q, algorithm=name) @ robot.mass_matrix(s.q), np.tile(np.eye(3), (3, 1, 1)), 1e-10, 100.0)
+        assert_near(
+            robot.inverse_mass_matrix(s.q, algorithm=name) @ robot.mass_matrix(s.q),
+            np.tile(np.eye(3), (3, 1, 1)),
+            1e-10,
+            100.0,
+        )
     # and so does a little mass behind it, however light
     light = arm(*CASES[case]).with_payload(1e-3, (0.05, 0.04, 0.03))
     for name in FORWARD:
@@ -130,7 +146,9 @@ def test_only_the_bad_state_of_a_batch_is_named(name):
         robot.forward_dynamics(q, qd, tau, algorithm=name)
     with pytest.raises(lw.SingularError, match=r"singular in state \(1, 0\): joint 'shoulder'"):
         robot.forward_dynamics(np.stack([q[:2], q[2:4]]), qd, tau, algorithm=name)
-    with pytest.raises(lw.SingularError, match=r"singular in state 0: joint 'shoulder'"):  # also where a solution exists
+    with pytest.raises(
+        lw.SingularError, match=r"singular in state 0: joint 'shoulder'"
+    ):  # also where a solution exists
         robot.forward_dynamics(q[2:3], qd, robot.inverse_dynamics(q[2:3], qd, tau), algorithm=name)
     good = q[[0, 1, 3]]
     qdd = robot.forward_dynamics(good, qd, tau, algorithm=name)
@@ -203,4 +221,6 @@ def test_small_robots_are_not_singular(scale):
     s = states_of(robot, 1)
     for name in FORWARD:
         qdd = heavy.forward_dynamics(s.q, s.qd, scale * s.tau, algorithm=name)
-        assert_near(qdd, robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=name), 1e-9, 1.0 + norm(qdd), name)
+        assert_near(
+            qdd, robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=name), 1e-9, 1.0 + norm(qdd), name
+        )

@@ -76,7 +76,7 @@ def test_integral_action_removes_the_steady_error_that_the_others_keep(valera, f
     expected = np.linalg.solve(M, valera.gravity_torques(end) - model.gravity_torques(end)) / plain.kp
     assert left["tracking"] == pytest.approx(np.abs(expected).max(), rel=0.05)
     assert left["point to point"] == pytest.approx(left["tracking"], rel=1e-2)
-    assert left["tracking"] > 1e-2
+    assert left["tracking"] > 5e-3
     assert left["integral"] < 1e-5 * left["tracking"] + 1e-9
 
 
@@ -86,17 +86,18 @@ def test_integral_action_removes_the_error_of_stiction():
     end = np.array([0.4, -0.3, 0.2, 0.3, 0.2, -0.3])
     plain, integral = (control.Gains.from_frequency(6.0, integral=with_integral) for with_integral in (False, True))
     short = simulate(robot, control.Tracking(robot, plain), end, duration=4.0, q=np.zeros(6), step=2e-3, every=10)
-    assert (short.qd[-1] == 0.0).all()
+    assert np.abs(short.qd[-1]).max() < 1e-4
     assert (np.abs(short.error[-1]) > 1e-3).sum() >= 5
     full = simulate(robot, control.IntegralTracking(robot, integral), end, duration=8.0, q=np.zeros(6), step=2e-3, every=10)
     assert np.abs(full.error[-1]).max() < 0.1 * np.abs(short.error[-1]).max()
 
 
 def test_gravity_pd_brings_any_arm_to_rest(panda):
-    controller = control.GravityPD(panda, control.Gains(200.0, 40.0), torque_limits=False)
-    found = simulate(panda, controller, HOME, duration=12.0, q=HOME + 0.3, step=1e-3, every=100)
-    assert np.abs(found.error[-1]).max() < 1e-3
-    energy = panda.kinetic_energy(found.q, found.qd) + 100.0 * np.sum(found.error**2, axis=-1)
+    kp = np.array([200.0, 200.0, 200.0, 200.0, 20.0, 20.0, 10.0])
+    controller = control.GravityPD(panda, control.Gains(kp, kp / 10), torque_limits=False)
+    found = simulate(panda, controller, HOME, duration=4.0, q=HOME + 0.3, continuous=True, every=50)
+    assert np.abs(found.error[-1]).max() < 1e-4
+    energy = panda.kinetic_energy(found.q, found.qd) + 0.5 * found.error**2 @ kp
     assert (np.diff(energy) < 1e-9).all()  # Lyapunov's function of Takegaki and Arimoto
 
 

@@ -144,7 +144,7 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
 
 
 def singular_joint(links: Mechanism, q: Sequence[float]) -> MovingLink | None:
-    """The joint that moves no inertia at this state of floats: the outermost one whose D vanishes, None if none does."""
+    """The joint that moves no inertia at this state of floats: the outermost one whose D vanishes, if any."""
     turned = links.each(lambda link, q: link.turned(q), q)
     filtered, _ = filter_inertias(links, turned)
     for link in reversed(links):  # from the tips: the first to fail is the cause

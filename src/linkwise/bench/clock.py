@@ -34,7 +34,9 @@ def _repeats(call: Callable[[], Any]) -> int:
     call()
     number = 1
     while number < 1_000_000 and (took := _seconds(call, number)) < SAMPLE:
-        number = max(2 * number, int(number * 1.2 * SAMPLE / max(took, 1e-7)) if took > SAMPLE / 10 else 10 * number)
+        number = max(
+            2 * number, int(number * 1.2 * SAMPLE / max(took, 1e-7)) if took > SAMPLE / 10 else 10 * number
+        )
     return number
 
 

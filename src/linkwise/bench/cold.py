@@ -28,7 +28,9 @@ def import_seconds() -> float:
     """``import linkwise`` in a new process, NumPy included; the best of three."""
     code = "import time; start = time.perf_counter(); import linkwise; print(time.perf_counter() - start)"
     run = [sys.executable, "-c", code]
-    return min(float(subprocess.run(run, check=True, capture_output=True, text=True).stdout) for _ in range(3))
+    return min(
+        float(subprocess.run(run, check=True, capture_output=True, text=True).stdout) for _ in range(3)
+    )
 
 
 def main(name: str, path: str) -> None:

@@ -71,7 +71,11 @@ def _checked(robot: Robot, peer: Peer, group: Group, dtype: str) -> Task | Timin
         result = np.asarray(task.result(), dtype=float)
     except Exception as error:  # a library that fails is reported, whatever it raises
         return failed("", f"fails: {' '.join(str(error).split())[:80]}")
-    wanted = (group.states, *result.shape[-1:]) if group.function not in ("mass_matrix", "inverse_mass_matrix") else None
+    wanted = (
+        (group.states, *result.shape[-1:])
+        if group.function not in ("mass_matrix", "inverse_mass_matrix")
+        else None
+    )
     shaped = result.reshape(wanted or (group.states, robot.dof, robot.dof))
     off = difference(robot, group.function, exact, shaped)
     return task if off <= ALLOWED[dtype] else failed(task.path, f"gives other results ({off:.0e} off)")

@@ -18,10 +18,22 @@ OURS = ("linkwise", "generated_c")
 
 @click.command("bench")
 @click.option("--robot", default="panda", show_default=True, help="A bundled robot or a file.")
-@click.option("--function", "functions", multiple=True, type=OneOf(FUNCTIONS, "function"), help="May be repeated; default: all.")
-@click.option("--batch", type=Numbers(), default="1,64,4096", show_default=True, metavar="N,…", help="States per call.")
-@click.option("--dtype", "dtypes", multiple=True, type=OneOf(("float64", "float32"), "dtype"), help="Default: both.")
-@click.option("--peer", "peers", multiple=True, type=OneOf(PEERS, "peer"), help="May be repeated; default: all.")
+@click.option(
+    "--function",
+    "functions",
+    multiple=True,
+    type=OneOf(FUNCTIONS, "function"),
+    help="May be repeated; default: all.",
+)
+@click.option(
+    "--batch", type=Numbers(), default="1,64,4096", show_default=True, metavar="N,…", help="States per call."
+)
+@click.option(
+    "--dtype", "dtypes", multiple=True, type=OneOf(("float64", "float32"), "dtype"), help="Default: both."
+)
+@click.option(
+    "--peer", "peers", multiple=True, type=OneOf(PEERS, "peer"), help="May be repeated; default: all."
+)
 @click.option("--rounds", type=click.IntRange(1), default=15, show_default=True, help="Interleaved repeats.")
 @click.option("--no-cold", is_flag=True, help="Leave out cold starts, which start new processes.")
 @json_option
@@ -64,7 +76,11 @@ def command(robot, functions, batch, dtypes, peers, rounds, no_cold, as_json) ->
                 timings += compare(loaded, found, group, rounds)
                 advance()
         shares = _shares(loaded, timings, peaks)
-        cold = [] if no_cold or subject.urdf is None else _cold(subject.urdf, folder, [*peers] or [*PEERS], missing)
+        cold = (
+            []
+            if no_cold or subject.urdf is None
+            else _cold(subject.urdf, folder, [*peers] or [*PEERS], missing)
+        )
     if as_json:
         say_json({"busy": busy, **_facts(loaded, timings, shares, peaks, cold, missing)})
         return
@@ -104,7 +120,14 @@ def _cold(urdf: Path, folder: Path, peers: list[str], missing: dict[str, str]) -
         took = cold.measure(name, urdf, cache) if name not in missing else None
         if took is not None:
             lines.append({"who": name, "what": "with its import", **took})
-    lines.append({"who": "linkwise", "what": "import linkwise alone", "load": cold.import_seconds(), "first call": None})
+    lines.append(
+        {
+            "who": "linkwise",
+            "what": "import linkwise alone",
+            "load": cold.import_seconds(),
+            "first call": None,
+        }
+    )
     return lines
 
 
@@ -115,7 +138,9 @@ def _show(robot, timings, shares, cold, missing: dict[str, str]) -> None:
         group, took = timing.group, timing.nanoseconds
         ours = base.get(group)
         ratio = f"{took / ours:.1f}" if took is not None and ours else ""
-        shown = f"{took:.0f}" if took is not None and took >= 10 else f"{took:.1f}" if took is not None else "—"
+        shown = (
+            f"{took:.0f}" if took is not None and took >= 10 else f"{took:.1f}" if took is not None else "—"
+        )
         rows.append(
             [group.function, str(group.states), timing.dtype, f"{timing.who} {timing.version}", shown, ratio]
             + [timing.problem or timing.path]
@@ -125,7 +150,11 @@ def _show(robot, timings, shares, cold, missing: dict[str, str]) -> None:
     show(Table(f"{robot.name}, {robot.dof} joints, one core", columns, rows, notes))
     rows = [
         [share["group"].function, str(share["group"].states), share["group"].dtype, str(share["operations"])]
-        + [f"{share['rate'] * 1e-9:.1f}", f"{share['limit'] * 1e-9:.1f}", f"{share['rate'] / share['limit']:.0%}"]
+        + [
+            f"{share['rate'] * 1e-9:.1f}",
+            f"{share['limit'] * 1e-9:.1f}",
+            f"{share['rate'] / share['limit']:.0%}",
+        ]
         for share in shares
     ]
     columns = ["function", ">states", "precision", ">operations", ">G/s", ">FMA limit G/s", ">share"]
@@ -133,7 +162,8 @@ def _show(robot, timings, shares, cold, missing: dict[str, str]) -> None:
     show(Table("Linkwise beside the limit of this machine", columns, rows, [note]))
     if cold:
         rows = [
-            [line["who"], line["what"], f"{1e3 * line['load']:.0f}", _milliseconds(line["first call"])] for line in cold
+            [line["who"], line["what"], f"{1e3 * line['load']:.0f}", _milliseconds(line["first call"])]
+            for line in cold
         ]
         columns = ["library", "state", ">load [ms]", ">first torques [ms]"]
         show(Table("Cold starts: inverse dynamics in a new process", columns, rows))

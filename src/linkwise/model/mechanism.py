@@ -30,7 +30,7 @@ from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector
 
 RIGHT_ANGLE_TOLERANCE = 8e-12  # [rad]; files that mean π/2 write at least eleven decimals
 PARALLEL_TOLERANCE = RIGHT_ANGLE_TOLERANCE  # sine of the angle under which two axes count as parallel
-SLIDE_SINE = 0.1  # sine of the twist under which an origin would slide too far (and lose digits) to meet the common normal
+SLIDE_SINE = 0.1  # sine of the twist under which an origin would slide too far to the common normal, and lose digits
 ROUND_OFF = 1e-14  # relative: what the change of frame leaves of a zero
 
 

@@ -42,8 +42,8 @@ def robot(name: str, seed: int = 0) -> Robot:
 
 @cache
 def chain(kind: str, n: int) -> Robot:
-    """n links: "general" or "perpendicular" as the papers count them (α1 = a1 = d1 = 0), or "planar"."""
-    return planar_chain(n) if kind == "planar" else general_chain(n, twists=kind, base_offsets=False)
+    """n links: "general" or "perpendicular" as the papers count them (α1 = a1 = d1 = 0), or "planar" (no length is 1)."""
+    return planar_chain(n, length=0.7, mass=1.3) if kind == "planar" else general_chain(n, twists=kind, base_offsets=False)
 
 
 # -- as it runs -------------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class Formula:
 
 
 def _text(polynomial: Polynomial | None) -> str:
-    return "not a polynomial" if polynomial is None else str(polynomial)
+    return "–" if polynomial is None else str(polynomial)
 
 
 def formula(counted: Callable[[int], Operations], over: Iterable[int] = range(3, 9)) -> Formula:
@@ -251,14 +251,3 @@ def formula(counted: Callable[[int], Operations], over: Iterable[int] = range(3,
         Polynomial.through({n: o.multiplications + o.divisions for n, o in each.items()}),
         Polynomial.through({n: o.additions for n, o in each.items()}),
     )
-
-
-def stages(counted: Callable[[int], Operations], over: Iterable[int] = range(3, 9)) -> dict[str, Formula]:
-    """The same for every stage of an algorithm."""
-    over = tuple(over)
-    names = dict.fromkeys(name for n in over for name in counted(n).by_stage)
-
-    def stage(name: str) -> Callable[[int], Operations]:
-        return lambda n: counted(n).by_stage.get(name, Operations())
-
-    return {name: formula(stage(name), over) for name in names}

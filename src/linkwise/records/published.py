@@ -142,8 +142,7 @@ _OTHERS = tuple(
         ("conjugate_gradient", "general", "Walker–Orin 1982", "Fijany–Scheid, Table II", "76n^2 + 120n - 21, 56n^2 + 87n - 6"),
         ("conjugate_gradient", "general", FIJANY, "Table II", "47n^2 + 177n - 117, 46n^2 + 118n - 87"),
         ("conjugate_gradient_iteration", "general", FIJANY, "section III", "47n - 10, 46n - 23"),
-        ("conjugate_gradient_projection", "general", FIJANY, "section III, step 1", "100n - 96, 63n - 63"),
-        ("conjugate_gradient_bias", "general", FIJANY, "section III, step 2", "87n - 21, 78n - 24"),
+        ("conjugate_gradient_setup", "general", FIJANY, "section III, steps 1 and 2", "187n - 117, 141n - 87"),
         ("mass_matrix_diagonal", "general", "Fijany–Bejczy", "Fijany–Scheid, section IV.2", "69n - 57, 62n - 58"),
         (
             "mass_matrix_diagonal_shared",

@@ -52,8 +52,12 @@ def _gradients(words: str, limit: int, published: str, count: Callable[[], Opera
     return Goal(words, "general 6R", limit, lambda: ("conjugate_gradient", count()), best(published, "general"))
 
 
+def _gradient_counts() -> Operations:
+    return counts.gradients("general_6r")
+
+
 def _per_iteration() -> Operations:
-    once = counts.gradients("general_6r").per_iteration
+    once = _gradient_counts().per_iteration
     assert once is not None
     return once
 
@@ -85,12 +89,13 @@ GOALS: tuple[Goal, ...] = (
     _goal(_FORWARD, "general 6R, α1, a1, d1 free", 1996, "general_6r", "forward_dynamics"),
     _goal(_FORWARD, "PUMA 560, sparse", 1217, "puma560_sparse", "forward_dynamics"),
     _goal(_FORWARD, "Stanford arm, sparse", 789, "stanford_sparse", "forward_dynamics"),
+    _gradients("conjugate gradients, set-up", 1763, "conjugate_gradient_setup", _gradient_counts),
     _gradients("conjugate gradients, one iteration", 524, "conjugate_gradient_iteration", _per_iteration),
     _gradients(
         "conjugate gradients, set-up and six iterations",
         4913,
         "conjugate_gradient",
-        lambda: counts.iterated(counts.gradients("general_6r"), 6),
+        lambda: counts.iterated(_gradient_counts(), 6),
     ),
     Goal("synchronous part", "one joint of six", 12, _synchronous, best("synchronous", "per joint")),
 )

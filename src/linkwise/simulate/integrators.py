@@ -17,7 +17,7 @@ Integrator = Callable[
 
 
 def semi_implicit_euler(acceleration: Acceleration, q, qd, h: Scalar) -> tuple[list[Scalar], list[Scalar]]:
-    """Order 1; the new velocity moves the position, so that oscillations neither grow nor die out."""
+    """Order 1; the new velocity moves the position: where the inertia is constant, energy does not drift."""
     new = _moved(qd, h, acceleration(0.0, list(q), list(qd)))
     return _moved(q, h, new), new
 

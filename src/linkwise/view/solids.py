@@ -61,6 +61,12 @@ def sphere(radius: float = 1.0, *, sides: int = 28) -> Mesh:
     return turned(radius * np.cos(latitudes), radius * np.sin(latitudes), sides)
 
 
+def ring(radius: float, thickness: float, *, sides: int = 48) -> Mesh:
+    """A ring about z: circles of radius ``thickness`` along a circle of ``radius``."""
+    turns = np.linspace(0.0, 2 * math.pi, 17)
+    return turned(radius + thickness * np.cos(turns), thickness * np.sin(turns), sides)
+
+
 def box(size: Sequence[float]) -> Mesh:
     """About the origin, with edges along the axes [m]."""
     faces, vertices = [], []

@@ -26,6 +26,10 @@ def find(subject: Subject, names: Iterable[str] = PEERS) -> tuple[list[Peer], di
             missing[name] = f"not installed ({error.name or error})"
         except Refusal as error:
             missing[name] = " ".join(str(error).split())
+        except Exception as error:  # a library that fails is reported, whatever it raises
+            if name not in PEERS:
+                raise
+            missing[name] = f"fails: {' '.join(str(error).split())}"
     return found, missing
 
 

@@ -33,7 +33,10 @@ class Loop:
         library = folder / f"{name}.so"
         try:
             subprocess.run(
-                [compiler(), *FLAGS, str(path), "-o", str(library), "-lm"], check=True, capture_output=True, text=True
+                [compiler(), *FLAGS, str(path), "-o", str(library), "-lm"],
+                check=True,
+                capture_output=True,
+                text=True,
             )
         except subprocess.CalledProcessError as error:
             raise Refusal(f"the generated C does not compile: {error.stderr.splitlines()[0]}") from None
@@ -45,7 +48,9 @@ class Loop:
         """A call without arguments."""
         arrays = (*given, out)
 
-        def call(run=self._run, words=(len(out), *(array.ctypes.data for array in arrays)), _kept=arrays) -> None:
+        def call(
+            run=self._run, words=(len(out), *(array.ctypes.data for array in arrays)), _kept=arrays
+        ) -> None:
             run(*words)
 
         return call

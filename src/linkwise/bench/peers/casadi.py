@@ -49,7 +49,9 @@ class CasadiC(CompiledC):
         options = {} if function == "mass_matrix" else {"gravity": list(robot.gravity)}
         built = getattr(self.description, BUILDERS[function])(robot.base, robot.default_frame(), **options)
         symbols = [self.casadi.SX.sym(f"a{k}", robot.dof) for k in range(len(INPUTS[function]))]
-        step = self.casadi.Function("one_state", symbols, [self.casadi.densify(built(*symbols))], {"cse": True})
+        step = self.casadi.Function(
+            "one_state", symbols, [self.casadi.densify(built(*symbols))], {"cse": True}
+        )
         generator = self.casadi.CodeGenerator("one_state.c", {"casadi_real": real})
         generator.add(step)
         pointers = ", ".join(f"a{k}" for k in range(len(symbols)))

@@ -12,7 +12,12 @@ import numpy as np
 from linkwise.bench.peers.base import Peer, Refusal
 from linkwise.bench.subject import Subject
 
-CALLS = {"inverse_dynamics": "rne", "forward_dynamics": "accel", "mass_matrix": "inertia", "gravity_torques": "gravload"}
+CALLS = {
+    "inverse_dynamics": "rne",
+    "forward_dynamics": "accel",
+    "mass_matrix": "inertia",
+    "gravity_torques": "gravload",
+}
 
 
 def make(subject: Subject) -> Peer:

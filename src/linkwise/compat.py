@@ -1,0 +1,269 @@
+"""For people who come from other libraries: their names, their orders, their shapes.
+
+``from linkwise import compat as pin`` runs most of what one writes with Pinocchio; the functions of
+robotics-toolbox-python are here as functions of a robot. Everything takes batches, (..., n).
+
+Joint coordinates are Linkwise's (see ``pinocchio_order`` and ``q_to_pinocchio`` where they differ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from linkwise.errors import ShapeError
+from linkwise.model import Inertia, Model, Transform
+from linkwise.robot import Robot
+
+# -- Pinocchio's names: no friction, rotor inertia ("armature") included ----------------------------------------------
+
+
+def rnea(robot: Robot, q, v, a) -> np.ndarray:
+    """Pinocchio's ``rnea``: ``inverse_dynamics`` without friction [N·m or N], shape (..., n)."""
+    return robot.inverse_dynamics(q, v, a, friction=False)
+
+
+def aba(robot: Robot, q, v, tau) -> np.ndarray:
+    """Pinocchio's ``aba``: ``forward_dynamics`` without friction [rad/s² or m/s²], shape (..., n)."""
+    return robot.forward_dynamics(q, v, tau, friction=False)
+
+
+def crba(robot: Robot, q) -> np.ndarray:
+    """Pinocchio's ``crba``: ``mass_matrix``, shape (..., n, n), both triangles."""
+    return robot.mass_matrix(q)
+
+
+def computeMinverse(robot: Robot, q) -> np.ndarray:
+    """Pinocchio's ``computeMinverse``: ``inverse_mass_matrix``, shape (..., n, n)."""
+    return robot.inverse_mass_matrix(q)
+
+
+def nonLinearEffects(robot: Robot, q, v) -> np.ndarray:
+    """Pinocchio's ``nonLinearEffects``: ``bias_torques`` [N·m or N], shape (..., n)."""
+    return robot.bias_torques(q, v)
+
+
+def computeGeneralizedGravity(robot: Robot, q) -> np.ndarray:
+    """Pinocchio's ``computeGeneralizedGravity``: ``gravity_torques`` [N·m or N], shape (..., n)."""
+    return robot.gravity_torques(q)
+
+
+def computeCoriolisMatrix(robot: Robot, q, v) -> np.ndarray:
+    """A matrix C as Pinocchio's ``computeCoriolisMatrix``: C v are the velocity torques and Ṁ − 2C is skew. Shape (..., n, n)."""
+    return robot.coriolis_matrix(q, v)
+
+
+def computeRNEADerivatives(robot: Robot, q, v, a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """∂τ/∂q, ∂τ/∂v and M, each (..., n, n)."""
+    return robot.inverse_dynamics_derivatives(q, v, a, friction=False)
+
+
+def computeABADerivatives(robot: Robot, q, v, tau) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """∂q̈/∂q, ∂q̈/∂v and M⁻¹, each (..., n, n)."""
+    return robot.forward_dynamics_derivatives(q, v, tau, friction=False)
+
+
+# -- names of robotics-toolbox-python: friction and motor inertia included --------------------------------------------
+
+
+def rne(robot: Robot, q, qd, qdd) -> np.ndarray:
+    """Toolbox ``rne``: ``inverse_dynamics`` with friction [N·m or N], shape (..., n)."""
+    return robot.inverse_dynamics(q, qd, qdd)
+
+
+def accel(robot: Robot, q, qd, torque) -> np.ndarray:
+    """Toolbox ``accel``: ``forward_dynamics`` with friction [rad/s² or m/s²], shape (..., n)."""
+    return robot.forward_dynamics(q, qd, torque)
+
+
+def inertia(robot: Robot, q) -> np.ndarray:
+    """Toolbox ``inertia``: ``mass_matrix`` with motor inertia, shape (..., n, n)."""
+    return robot.mass_matrix(q)
+
+
+def coriolis(robot: Robot, q, qd) -> np.ndarray:
+    """Toolbox ``coriolis``: a *matrix*, shape (..., n, n); times qd it gives ``velocity_torques``."""
+    return robot.coriolis_matrix(q, qd)
+
+
+def gravload(robot: Robot, q) -> np.ndarray:
+    """Toolbox ``gravload``: ``gravity_torques`` [N·m or N], shape (..., n)."""
+    return robot.gravity_torques(q)
+
+
+# -- ten inertial parameters ------------------------------------------------------------------------------------------
+
+# ours:      m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz
+# Pinocchio: m hx hy hz Ixx Ixy Iyy Ixz Iyz Izz
+_PINOCCHIO = np.array([0, 1, 2, 3, 4, 5, 7, 6, 8, 9])
+
+
+def parameters_to_pinocchio(parameters: ArrayLike) -> np.ndarray:
+    """Ten parameters (..., 10) in the order of ``Inertia.toDynamicParameters``; both are about the link's origin."""
+    return _last("parameters", parameters, 10)[..., _PINOCCHIO]
+
+
+def parameters_from_pinocchio(parameters: ArrayLike) -> np.ndarray:
+    """Ten parameters (..., 10) of ``Inertia.toDynamicParameters`` in our order."""
+    return _last("parameters", parameters, 10)[..., _PINOCCHIO]
+
+
+def inertia_to_rtb(body: Inertia) -> tuple[float, np.ndarray, np.ndarray]:
+    """(m, r, I) of a toolbox link: mass, centre of mass (3,), inertia about it as Ixx Iyy Izz Ixy Iyz Ixz."""
+    I = body.matrix_about_com
+    return body.mass, body.com, np.array([I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[1, 2], I[0, 2]])
+
+
+def inertia_from_rtb(m: float, r: ArrayLike, I: ArrayLike) -> Inertia:
+    """From m, r and I of a toolbox link: six numbers Ixx Iyy Izz Ixy Iyz Ixz, or a matrix, about the centre of mass."""
+    given = np.asarray(I, dtype=float)
+    if given.shape == (6,):
+        xx, yy, zz, xy, yz, xz = given
+        given = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return Inertia.from_com(m, np.asarray(r, dtype=float), given)
+
+
+def inertia_to_mujoco(body: Inertia) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """(body_mass, body_ipos, body_iquat, body_inertia): principal moments about the centre of mass, largest first."""
+    moments, axes = np.linalg.eigh(body.matrix_about_com)
+    moments, axes = moments[::-1], axes[:, ::-1]
+    if np.linalg.det(axes) < 0:
+        axes = axes * np.array([1.0, 1.0, -1.0])
+    return body.mass, body.com, quaternion_from_matrix(axes), moments
+
+
+def inertia_from_mujoco(mass: float, ipos: ArrayLike, iquat: ArrayLike, moments: ArrayLike) -> Inertia:
+    """From body_mass, body_ipos, body_iquat (w, x, y, z) and body_inertia of one body."""
+    axes = matrix_from_quaternion(iquat)
+    return Inertia.from_com(float(mass), np.asarray(ipos, dtype=float), np.diag(np.asarray(moments, dtype=float)), axes)
+
+
+# -- quaternions: (w, x, y, z) here, in MuJoCo and in Eigen's constructor; (x, y, z, w) in ROS, Pinocchio, SciPy ------
+
+
+def xyzw_from_wxyz(quaternion: ArrayLike) -> np.ndarray:
+    """(..., 4): the scalar part moves to the end."""
+    return np.roll(_last("quaternion", quaternion, 4), -1, axis=-1)
+
+
+def wxyz_from_xyzw(quaternion: ArrayLike) -> np.ndarray:
+    """(..., 4): the scalar part moves to the front."""
+    return np.roll(_last("quaternion", quaternion, 4), 1, axis=-1)
+
+
+def quaternion_from_matrix(rotation: ArrayLike) -> np.ndarray:
+    """(w, x, y, z) with w ≥ 0 of rotation matrices, shape (..., 3, 3) to (..., 4); poses (..., 4, 4) will do too."""
+    R = np.asarray(rotation, dtype=float)
+    if R.shape[-2:] not in ((3, 3), (4, 4)):
+        raise ShapeError(f"rotation: expected shape (..., 3, 3) or (..., 4, 4), got {R.shape}")
+    xx, yy, zz = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
+    # four times the square of each part, and the products that belong to the largest one: no cancellation anywhere
+    squares = np.stack([1 + xx + yy + zz, 1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz], axis=-1)
+    wx, wy, wz = R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]
+    xy, xz, yz = R[..., 0, 1] + R[..., 1, 0], R[..., 0, 2] + R[..., 2, 0], R[..., 1, 2] + R[..., 2, 1]
+    rows = np.stack(
+        [
+            np.stack([squares[..., 0], wx, wy, wz], axis=-1),
+            np.stack([wx, squares[..., 1], xy, xz], axis=-1),
+            np.stack([wy, xy, squares[..., 2], yz], axis=-1),
+            np.stack([wz, xz, yz, squares[..., 3]], axis=-1),
+        ],
+        axis=-2,
+    )
+    largest = np.argmax(squares, axis=-1)[..., np.newaxis, np.newaxis]
+    found = np.take_along_axis(rows, largest, axis=-2)[..., 0, :]
+    found = found / np.linalg.norm(found, axis=-1, keepdims=True)
+    return np.where(found[..., :1] < 0, -found, found)
+
+
+def matrix_from_quaternion(quaternion: ArrayLike) -> np.ndarray:
+    """Rotation matrices of (w, x, y, z) of any length, shape (..., 4) to (..., 3, 3)."""
+    given = _last("quaternion", quaternion, 4)
+    flat = [Transform.from_quaternion((0, 0, 0), one).rotation for one in given.reshape(-1, 4)]
+    return np.array(flat).reshape(*given.shape[:-1], 3, 3)
+
+
+# -- spatial vectors: angular first here, linear first in Pinocchio and in the toolbox --------------------------------
+
+
+def linear_first(spatial: ArrayLike, axis: int = -1) -> np.ndarray:
+    """Wrenches (..., 6) as (force, moment), velocities as (linear, angular); ``axis=-2`` for the rows of a Jacobian."""
+    return np.roll(_six(spatial, axis), 3, axis=axis)
+
+
+def angular_first(spatial: ArrayLike, axis: int = -1) -> np.ndarray:
+    """Wrenches (..., 6) as (moment, force), velocities as (angular, linear); ``axis=-2`` for the rows of a Jacobian."""
+    return np.roll(_six(spatial, axis), 3, axis=axis)
+
+
+def wrench_from_rtb(fext: ArrayLike) -> np.ndarray:
+    """Our wrench, which acts on the robot, for the toolbox's ``fext`` = (force, moment), which the robot exerts: (..., 6)."""
+    return -angular_first(fext)
+
+
+# -- shapes and joint coordinates -------------------------------------------------------------------------------------
+
+
+def columns(states: ArrayLike) -> np.ndarray:
+    """(states, n) as (n, states) in Fortran order, which ``rneaInParallel`` wants; the same bytes where possible."""
+    return np.asarray(states).T if np.ndim(states) == 2 else _refuse_states(states)
+
+
+def rows(states: ArrayLike) -> np.ndarray:
+    """(n, states), one column per state, as (states, n)."""
+    return np.asarray(states).T if np.ndim(states) == 2 else _refuse_states(states)
+
+
+def pinocchio_order(robot: Model, model: Any) -> np.ndarray:
+    """Where each of our velocities stands among those of a ``pinocchio.Model``, by joint names: ours = theirs[order]."""
+    return np.array([model.idx_vs[model.getJointId(name)] for name in robot.joint_names], dtype=int)
+
+
+def q_to_pinocchio(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
+    """Positions (..., n) as the configuration (..., nq) of a ``pinocchio.Model``: cosine and sine for continuous joints."""
+    q = _last("q", q, robot.dof)
+    found = np.zeros((*q.shape[:-1], model.nq))
+    for k, name in enumerate(robot.joint_names):
+        joint = model.getJointId(name)
+        place = model.idx_qs[joint]
+        if model.nqs[joint] == 2:
+            found[..., place], found[..., place + 1] = np.cos(q[..., k]), np.sin(q[..., k])
+        else:
+            found[..., place] = q[..., k]
+    return found
+
+
+def q_from_pinocchio(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
+    """The configuration (..., nq) of a ``pinocchio.Model`` as positions (..., n); continuous joints in (−π, π]."""
+    q = _last("q", q, model.nq)
+    found = np.zeros((*q.shape[:-1], robot.dof))
+    for k, name in enumerate(robot.joint_names):
+        joint = model.getJointId(name)
+        place = model.idx_qs[joint]
+        two = model.nqs[joint] == 2
+        found[..., k] = np.arctan2(q[..., place + 1], q[..., place]) if two else q[..., place]
+    return found
+
+
+# -- shared -----------------------------------------------------------------------------------------------------------
+
+
+def _last(name: str, values: ArrayLike | Sequence[float], size: int) -> np.ndarray:
+    array = np.asarray(values, dtype=float)
+    if array.shape[-1:] != (size,):
+        raise ShapeError(f"{name}: expected shape (..., {size}), got {array.shape}")
+    return array
+
+
+def _six(spatial: ArrayLike, axis: int) -> np.ndarray:
+    array = np.asarray(spatial, dtype=float)
+    if array.ndim < abs(axis) or array.shape[axis] != 6:
+        raise ShapeError(f"spatial: expected 6 entries along axis {axis}, got shape {array.shape}")
+    return array
+
+
+def _refuse_states(states: ArrayLike) -> np.ndarray:
+    raise ShapeError(f"states: expected two axes, got shape {np.shape(states)}")

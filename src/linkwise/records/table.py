@@ -1,0 +1,29 @@
+"""A table of text, and how it looks in a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a title. ``columns`` starting with ">" are aligned to the right."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        """The table and its notes; the title is for the page to place."""
+        names = [column.removeprefix(">") for column in self.columns]
+        rules = ["--:" if column.startswith(">") else "---" for column in self.columns]
+        lines = [_line(names), "|" + "|".join(rules) + "|", *(_line(row) for row in self.rows)]
+        if self.notes:
+            lines += ["", *self.notes]
+        return "\n".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

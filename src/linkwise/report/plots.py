@@ -1,0 +1,183 @@
+"""Line plots and bar charts as SVG text, without any plotting library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.report.svg import FAINT, FONT, GRID, INK, colour, coordinate, escape, path, short, span, thinned, ticks
+
+MOST_POINTS = 400  # of one line: more cannot be seen, and would make pages heavy
+LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 40  # margins
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a plot; ``colour`` None: the next of the palette."""
+
+    name: str
+    y: np.ndarray
+    colour: str | None = None
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Where numbers lie on the paper."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    width: float
+    height: float
+
+    def across(self, value):
+        return LEFT + (value - self.x[0]) / (self.x[1] - self.x[0]) * (self.width - LEFT - RIGHT)
+
+    def up(self, value):
+        return self.height - BOTTOM - (value - self.y[0]) / (self.y[1] - self.y[0]) * (self.height - TOP - BOTTOM)
+
+
+def line_plot(
+    x: np.ndarray,
+    lines: Sequence[Line],
+    *,
+    x_label: str = "time [s]",
+    y_label: str = "",
+    limits: Sequence[tuple[float, float] | None] = (),
+    height: float = 250,
+    width: float = 760,
+    zero: bool = False,
+    cursor: float | None = None,
+    hover: bool = True,
+) -> str:
+    """An SVG plot of lines over x, shape (points,).
+
+    ``limits``: (lower, upper) of each line, drawn dashed in its colour where they are near what is shown; ``cursor``: a
+    vertical mark at this x; ``hover``: carries its numbers, for the page's script to show under the pointer.
+    """
+    x = np.asarray(x, dtype=float)
+    low, high = span([line.y for line in lines], zero=zero)
+    low, high = _with_near_limits(low, high, limits)
+    axes = Axes((float(x[0]), float(x[-1]) if x[-1] > x[0] else float(x[0]) + 1.0), (low, high), width, height)
+    parts = [_frame(axes, x_label, y_label)]
+    colours = [line.colour or colour(k) for k, line in enumerate(lines)]
+    for pair, tint in zip(limits, colours, strict=False):
+        for limit in pair or ():
+            if np.isfinite(limit) and low <= limit <= high:
+                y = coordinate(axes.up(limit))
+                parts.append(
+                    f'<path d="M{LEFT} {y}H{width - RIGHT}" stroke="{tint}" stroke-dasharray="3 4" opacity=".65" fill="none"/>'
+                )
+    shown = []
+    for line, tint in zip(lines, colours, strict=True):
+        xs, ys = thinned(x, np.asarray(line.y, dtype=float), MOST_POINTS)
+        dash = ' stroke-dasharray="6 4"' if line.dashed else ""
+        parts.append(
+            f'<path d="{path(axes.across(xs), axes.up(ys))}" stroke="{tint}" stroke-width="1.8" fill="none" '
+            f'stroke-linejoin="round"{dash}><title>{escape(line.name)}</title></path>'
+        )
+        shown.append(line)
+    if cursor is not None:
+        at = coordinate(axes.across(min(max(cursor, axes.x[0]), axes.x[1])))
+        parts.append(f'<path d="M{at} {TOP}V{height - BOTTOM}" stroke="{INK}" stroke-width="1.4" class="cursor"/>')
+    data = _hover_data(x, shown, colours, axes) if hover else ""
+    return f"{_open(width, height, 'plot')}{''.join(parts)}</svg>{data}"
+
+
+def legend(names: Sequence[str], colours: Sequence[str] | None = None) -> str:
+    """The names of lines beside their colours, as HTML."""
+    chosen = colours or [colour(k) for k in range(len(names))]
+    spans = [
+        f'<span class="key"><i style="background:{tint}"></i>{escape(name)}</span>'
+        for name, tint in zip(names, chosen, strict=True)
+    ]
+    return f'<div class="legend">{"".join(spans)}</div>'
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of a chart: a length, what it means, and whose it is (``group`` chooses the colour)."""
+
+    name: str
+    value: float
+    group: int = 0
+    note: str = ""
+
+
+def bar_chart(bars: Sequence[Bar], *, unit: str = "", width: float = 760) -> str:
+    """Horizontal bars from zero, one under the other, with their numbers."""
+    row, left, right = 24, 250, 150
+    height = row * len(bars) + 8
+    top = max((bar.value for bar in bars if np.isfinite(bar.value)), default=1.0) or 1.0
+    parts = []
+    for k, bar in enumerate(bars):
+        y = 4 + row * k
+        length = max(1.0, bar.value / top * (width - left - right)) if np.isfinite(bar.value) else 0.0
+        parts.append(
+            f'<text x="{left - 8}" y="{y + 16}" text-anchor="end" fill="{INK}">{escape(bar.name)}</text>'
+            f'<rect x="{left}" y="{y + 4}" width="{coordinate(length)}" height="15" rx="2" fill="{colour(bar.group)}">'
+            f"<title>{escape(bar.name)}: {escape(bar.note or short(bar.value))}</title></rect>"
+            f'<text x="{coordinate(left + length + 6)}" y="{y + 16}" fill="{INK}">'
+            f"{escape(bar.note or short(bar.value) + (' ' + unit if unit else ''))}</text>"
+        )
+    return f"{_open(width, height, 'bars')}{''.join(parts)}</svg>"
+
+
+def _open(width: float, height: float, kind: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'style="{FONT};font-size:12px">'
+    )
+
+
+def _with_near_limits(low: float, high: float, limits: Sequence[tuple[float, float] | None]) -> tuple[float, float]:
+    """The range, made wide enough for limits that are not far outside it."""
+    room = 0.5 * (high - low)
+    near = [v for pair in limits if pair for v in pair if np.isfinite(v) and low - room <= v <= high + room]
+    margin = 0.03 * (high - low)
+    return min([low, *(v - margin for v in near)]), max([high, *(v + margin for v in near)])
+
+
+def _frame(axes: Axes, x_label: str, y_label: str) -> str:
+    """Grid, numbers and labels."""
+    parts = []
+    for value in ticks(*axes.y):
+        y = coordinate(axes.up(value))
+        parts.append(f'<path d="M{LEFT} {y}H{axes.width - RIGHT}" stroke="{INK if value == 0 else GRID}" stroke-width="1"/>')
+        parts.append(f'<text x="{LEFT - 8}" y="{y}" dy=".32em" text-anchor="end" fill="{FAINT}">{short(value)}</text>')
+    for value in ticks(*axes.x, about=8):
+        x = coordinate(axes.across(value))
+        parts.append(f'<path d="M{x} {axes.height - BOTTOM}v4" stroke="{FAINT}"/>')
+        parts.append(f'<text x="{x}" y="{axes.height - BOTTOM + 17}" text-anchor="middle" fill="{FAINT}">{short(value)}</text>')
+    middle = (TOP + axes.height - BOTTOM) / 2
+    parts.append(
+        f'<text x="{(LEFT + axes.width - RIGHT) / 2:g}" y="{axes.height - 6:g}" text-anchor="middle" fill="{FAINT}">'
+        f"{escape(x_label)}</text>"
+    )
+    parts.append(
+        f'<text transform="translate(14 {middle:g}) rotate(-90)" text-anchor="middle" fill="{FAINT}">{escape(y_label)}</text>'
+    )
+    return "".join(parts)
+
+
+def _hover_data(x: np.ndarray, lines: Sequence[Line], colours: Sequence[str], axes: Axes) -> str:
+    """The numbers of the plot as JSON beside it, at evenly thinned points."""
+    index = np.unique(np.linspace(0, len(x) - 1, min(len(x), 200)).round().astype(int))
+    data = {
+        "box": [LEFT, TOP, axes.width - RIGHT, axes.height - BOTTOM],
+        "x": [float(f"{v:.5g}") for v in x[index]],
+        "lines": [
+            {"name": line.name, "colour": tint, "y": [_plain(v) for v in np.asarray(line.y, dtype=float)[index]]}
+            for line, tint in zip(lines, colours, strict=True)
+        ],
+        "range": [*axes.x, *axes.y],
+    }
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json" class="data">{text}</script>'
+
+
+def _plain(value: float) -> float | None:
+    return float(f"{value:.5g}") if np.isfinite(value) else None

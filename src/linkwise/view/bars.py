@@ -1,0 +1,51 @@
+"""Torques as bars and as colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from linkwise.model.model import Joint
+from linkwise.report.svg import escape, short
+
+# From idle to overloaded: blue, green, yellow, orange, red.
+_STOPS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
+_TINTS = np.array([(86, 140, 200), (74, 174, 128), (236, 196, 60), (238, 138, 50), (214, 54, 46)], dtype=float)
+
+
+def tint(part: float) -> tuple[int, int, int]:
+    """The colour of a torque that is this part of its scale; red from 1 on."""
+    part = float(np.clip(part, 0.0, 1.0)) if np.isfinite(part) else 1.0
+    red, green, blue = (int(round(float(np.interp(part, _STOPS, _TINTS[:, k])))) for k in range(3))
+    return red, green, blue
+
+
+def bars(joints: Sequence[Joint], torques: np.ndarray, scale: np.ndarray) -> str:
+    """A row per joint, as HTML: its name, a bar to the left or right of zero, the torque and its part of the limit."""
+    rows = []
+    for joint, torque, full in zip(joints, torques, scale, strict=True):
+        part = float(torque / full)
+        length = 50.0 * min(abs(part), 1.0)
+        left = 50.0 - (length if part < 0 else 0.0)
+        unit = "N·m" if joint.revolute else "N"
+        limited = bool(np.isfinite(joint.limits.effort) and joint.limits.effort > 0)
+        share = f"{abs(part):.0%}" if limited else ""
+        rows.append(
+            f'<div class="lw-bar" data-joint="{escape(joint.name)}" data-torque="{torque:.6g}" style="{_ROW}">'
+            f'<div style="{_NAME}" title="{escape(joint.name)}">{escape(joint.name)}</div>'
+            f'<div style="{_TRACK}"><div style="{_MIDDLE}"></div>'
+            f'<div style="{_FILL};left:{left:.2f}%;width:{length:.2f}%;background:rgb{tint(abs(part))}"></div></div>'
+            f'<div style="{_NUMBER}">{short(float(torque), 3)} {unit}</div>'
+            f'<div style="{_SHARE}" title="of the effort limit">{share}</div></div>'
+        )
+    return f'<div class="lw-bars" style="padding:0 .6em .4em .6em">{"".join(rows)}</div>'
+
+
+_ROW = "display:flex;align-items:center;gap:.5em;font-size:.8em;line-height:1.55"
+_NAME = "width:8em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
+_TRACK = "position:relative;flex:1;height:.85em;border-radius:.2em;background:rgba(128,138,150,.18)"
+_MIDDLE = "position:absolute;left:50%;top:-.12em;bottom:-.12em;border-left:1px solid rgba(128,138,150,.9)"
+_FILL = "position:absolute;top:0;bottom:0;border-radius:.15em"
+_NUMBER = "width:6em;text-align:right;font-variant-numeric:tabular-nums"
+_SHARE = "width:2.8em;text-align:right;opacity:.6;font-variant-numeric:tabular-nums"

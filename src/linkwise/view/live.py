@@ -1,0 +1,96 @@
+"""The robot behind the page: where it stands, what it carries, and the torques that hold it, from compiled kernels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from linkwise.functions import FUNCTIONS, Setting
+from linkwise.kernels import is_straight
+from linkwise.robot import Robot
+
+TURN, SLIDE = math.pi, 1.0  # ranges of joints without limits [rad], [m]
+LOAD_DENSITY = 2700.0  # [kg/m³]: a payload is a ball of aluminium
+SAMPLES = 512  # random positions that decide how long a bar is where no effort limit does
+
+
+class Live:
+    """A robot at a position q (n,), with a load [kg] at the origin of the frame ``tip``."""
+
+    def __init__(self, robot: Robot, tip: str | None = None):
+        self.robot = robot
+        self.tip = robot.leaf_names[0] if tip is None else tip
+        robot.locate(self.tip)
+        self.lower, self.upper = ranges(robot)
+        self.q = home(robot)
+        self.load = 0.0
+        gravity = FUNCTIONS["gravity_torques"]
+        self.carries = robot.dof > 0 and is_straight(gravity, Setting(robot)) and robot.locate(self.tip)[0] >= 0
+        if self.carries:
+            self._gravity = robot.kernel("gravity_torques", inputs=("payload",), frame=self.tip)
+        self.scale = self._scale()
+
+    def payload(self, mass: float | None = None) -> np.ndarray:
+        """The ten parameters of the load, in the frame of the tip."""
+        mass = self.load if mass is None else mass
+        moment = 0.4 * mass * ball_radius(mass) ** 2
+        return np.array([mass, 0, 0, 0, moment, 0, 0, moment, 0, moment])
+
+    def gravity(self, q: np.ndarray | None = None) -> np.ndarray:
+        """Torques that hold the robot and its load [N·m or N], shape (..., n)."""
+        q = self.q if q is None else q
+        if self.carries:
+            return self._gravity(q, self.payload())
+        return self.robot.gravity_torques(q) if self.robot.dof else np.zeros(np.shape(q))
+
+    def torques(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+        """Torques along a motion with the load [N·m or N], shape (..., n)."""
+        if not self.carries:
+            return self.robot.inverse_dynamics(q, qd, qdd)
+        return self.robot.kernel("inverse_dynamics", inputs=("payload",), frame=self.tip)(q, qd, qdd, self.payload())
+
+    def with_load(self) -> Robot:
+        """The robot that carries its load."""
+        if not self.load:
+            return self.robot
+        moment = self.payload()[4]
+        return self.robot.with_payload(self.load, (0, 0, 0), (moment, moment, moment), frame=self.tip)
+
+    def tip_pose(self, q: np.ndarray | None = None) -> np.ndarray:
+        return self.robot.pose(self.q if q is None else q, self.tip)
+
+    def _scale(self) -> np.ndarray:
+        """The torque that fills a bar, per joint: its effort limit, or the most that holding takes anywhere."""
+        efforts = np.array([joint.limits.effort for joint in self.robot.moving_joints])
+        if not self.robot.dof:
+            return efforts
+        some = np.random.default_rng(0).uniform(self.lower, self.upper, (SAMPLES, self.robot.dof))
+        most = np.abs(self.gravity(some)).max(axis=0)
+        floor = 1e-3 * max(float(most.max()), 1e-9)
+        return np.where(np.isfinite(efforts) & (efforts > 0), efforts, np.maximum(most, floor))
+
+
+def ranges(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+    """(lower, upper) of every joint [rad or m], with a range to play with where there is no limit."""
+    lower = [_bound(joint.limits.lower, -1.0, joint.revolute) for joint in robot.moving_joints]
+    upper = [_bound(joint.limits.upper, 1.0, joint.revolute) for joint in robot.moving_joints]
+    return np.array(lower), np.maximum(np.array(upper), np.array(lower) + 1e-6)
+
+
+def _bound(limit: float, sign: float, revolute: bool) -> float:
+    if math.isfinite(limit) and (not revolute or abs(limit) <= 4 * math.pi):
+        return limit
+    return sign * (TURN if revolute else SLIDE)
+
+
+def home(robot: Robot) -> np.ndarray:
+    """Where to begin: zero where that is allowed, else the middle of the range."""
+    lower, upper = ranges(robot)
+    inside = (lower <= 0.0) & (upper >= 0.0)
+    return np.where(inside, 0.0, (lower + upper) / 2)
+
+
+def ball_radius(mass: float) -> float:
+    """Of a ball of this mass [m]."""
+    return (3.0 * mass / (4.0 * math.pi * LOAD_DENSITY)) ** (1.0 / 3.0)

@@ -1,0 +1,178 @@
+"""The robot in the 3-D scene of a viser server: one node per body, with everything that moves along below it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.model import Inertia, Transform
+from linkwise.view import solids
+from linkwise.view.bars import tint
+from linkwise.view.live import ball_radius
+from linkwise.view.skeleton import BASE, Skeleton, body_poses, skeleton
+from linkwise.view.visuals import Looks
+
+if TYPE_CHECKING:
+    import viser
+
+    from linkwise.robot import Robot
+
+METAL, DARK, GHOST = (222, 226, 232), (96, 106, 120), (120, 170, 230)
+MASS, ELLIPSOID, LOAD = (30, 34, 40), (150, 110, 210), (200, 160, 70)
+GROUPS = ("meshes", "skeleton", "joints", "ellipsoids", "masses", "frames", "names")
+
+
+class RobotScene:
+    """The nodes of one robot under ``root``. ``ghost``: a translucent skeleton and nothing else."""
+
+    def __init__(self, server: viser.ViserServer, robot: Robot, looks: Looks, root: str = "/robot", *, ghost: bool = False):
+        self.server, self.robot, self.root = server, robot, root
+        self.bones: Skeleton = skeleton(robot)
+        self.groups: dict[str, list[Any]] = {group: [] for group in GROUPS}
+        self.hubs: list[list[Any]] = [[] for _ in range(robot.dof)]
+        self.bodies = [
+            server.scene.add_frame(f"{root}/{k}", show_axes=False) for k in range(robot.dof)
+        ]
+        self.base = server.scene.add_frame(f"{root}/base", show_axes=False)
+        self.load: Any = None
+        self._last: list[tuple[int, int, int]] = [(-1, -1, -1)] * robot.dof
+        self._add_skeleton(ghost)
+        if not ghost:
+            self._add_meshes(looks)
+            self._add_masses()
+            self._add_frames()
+        self.has_meshes = bool(self.groups["meshes"])
+
+    # -- what moves ---------------------------------------------------------------------------------------------------
+
+    def move(self, q: np.ndarray) -> None:
+        """Put every body where it is at q (n,)."""
+        for node, pose in zip(self.bodies, body_poses(self.robot, q), strict=True):
+            node.position = pose.translation
+            node.wxyz = quaternion(pose.rotation)
+
+    def colour(self, parts: Sequence[float] | np.ndarray) -> None:
+        """Colour every joint by its torque as a part of its scale."""
+        for k, part in enumerate(parts):
+            colour = tint(abs(float(part)))
+            if colour != self._last[k]:
+                self._last[k] = colour
+                for handle in self.hubs[k]:
+                    handle.color = colour
+
+    def show(self, group: str, visible: bool) -> None:
+        for handle in self.groups[group]:
+            handle.visible = visible
+
+    def carry(self, mass: float, frame: str) -> None:
+        """Show the load at a frame."""
+        body, pose = self.robot.locate(frame)
+        if self.load is None:
+            ball = solids.sphere(1.0)
+            self.load = self._mesh(body, "load", ball, LOAD, pose)
+        self.load.visible = mass > 0
+        if mass > 0:
+            self.load.scale = ball_radius(mass)
+
+    # -- what it is made of -------------------------------------------------------------------------------------------
+
+    def _path(self, body: int, name: str) -> str:
+        return f"{self.root}/{'base' if body == BASE else body}/{name}"
+
+    def _mesh(self, body: int, name: str, mesh: solids.Mesh, colour, pose: Transform | None = None, **options) -> Any:
+        pose = Transform.identity() if pose is None else pose
+        return self.server.scene.add_mesh_simple(
+            self._path(body, name),
+            mesh.vertices.astype(np.float32),
+            mesh.faces.astype(np.uint32),
+            color=colour,
+            wxyz=quaternion(pose.rotation),
+            position=pose.translation,
+            **options,
+        )
+
+    def _add_skeleton(self, ghost: bool) -> None:
+        look: dict[str, Any] = {"opacity": 0.3, "cast_shadow": False} if ghost else {}
+        for k, rod in enumerate(self.bones.capsules):
+            mesh = solids.capsule(rod.start, rod.end, rod.radius)
+            handle = self._mesh(rod.body, f"rod{k}", mesh, GHOST if ghost else METAL, **look)
+            self.groups["skeleton"].append(handle)
+        if not ghost:
+            self._add_plate()
+        for hub in self.bones.hubs:
+            pose = solids.from_z_to(hub.axis)
+            if hub.revolute:
+                mesh = solids.cylinder(hub.radius, hub.length, bevel=0.12 * hub.radius)
+            else:
+                mesh = solids.box((2 * hub.radius, 2 * hub.radius, hub.length))
+            handle = self._mesh(hub.joint, "hub", mesh, GHOST if ghost else DARK, pose, **look)
+            self.groups["skeleton"].append(handle)
+            if not ghost:
+                self.hubs[hub.joint].append(handle)
+                ring = solids.ring(1.55 * hub.radius, 0.16 * hub.radius)
+                handle = self._mesh(hub.joint, "ring", ring, DARK, pose, cast_shadow=False)
+                self.groups["joints"].append(handle)
+                self.hubs[hub.joint].append(handle)
+
+    def _add_plate(self) -> None:
+        """What the robot stands on."""
+        radius = 0.09 * self.bones.reach
+        plate = solids.cylinder(radius, 0.25 * radius, bevel=0.05 * radius)
+        pose = Transform.along((0, 0, 1), 0.125 * radius)
+        self.groups["skeleton"].append(self._mesh(BASE, "plate", plate, DARK, pose))
+
+    def _add_meshes(self, looks: Looks) -> None:
+        known = set(self.robot.link_names)
+        for k, visual in enumerate(v for v in looks.visuals if v.link in known):
+            body, pose = self.robot.carrier(visual.link)
+            colour = visual.part.colour or METAL
+            handle = self._mesh(body, f"visual{k}", visual.part.mesh, colour, pose @ visual.pose, side="double")
+            self.groups["meshes"].append(handle)
+
+    def _add_masses(self) -> None:
+        """Centres of mass, and the ellipsoids of even density that have the same mass and inertia."""
+        heaviest = max((body.mass for body in self.robot.bodies()), default=0.0)
+        for k, body in enumerate(self.robot.bodies()):
+            if body.mass <= 0:
+                continue
+            size = 0.028 * self.bones.reach * (body.mass / heaviest) ** (1 / 3)
+            centre = Transform(np.eye(3), body.com)
+            ball = self._mesh(k, "mass", solids.sphere(size), MASS, centre, cast_shadow=False)
+            self.groups["masses"].append(ball)
+            found = ellipsoid(body)
+            if found is not None:
+                axes, rotation = found
+                mesh = solids.sphere(1.0).scaled(axes)
+                pose = Transform(rotation, body.com)
+                handle = self._mesh(k, "ellipsoid", mesh, ELLIPSOID, pose, opacity=0.45, cast_shadow=False)
+                self.groups["ellipsoids"].append(handle)
+
+    def _add_frames(self) -> None:
+        length = 0.09 * self.bones.reach
+        for k, joint in enumerate(self.robot.moving_joints):
+            frame = self.server.scene.add_frame(self._path(k, "axes"), axes_length=length, axes_radius=0.06 * length)
+            label = self.server.scene.add_label(self._path(k, "name"), joint.name)
+            self.groups["frames"].append(frame)
+            self.groups["names"].append(label)
+
+
+def ellipsoid(body: Inertia) -> tuple[np.ndarray, np.ndarray] | None:
+    """(semi-axes [m], rotation) of the ellipsoid of even density with this mass and inertia; None where there is none."""
+    moments, rotation = np.linalg.eigh(body.matrix_about_com)
+    if body.mass <= 0:
+        return None
+    squares = 2.5 / body.mass * (moments.sum() - 2.0 * moments)
+    if not np.isfinite(squares).all() or squares.max() <= 0 or squares.min() < -1e-6 * squares.max():
+        return None
+    if np.linalg.det(rotation) < 0:
+        rotation = rotation * np.array([1.0, 1.0, -1.0])
+    return np.sqrt(np.maximum(squares, 1e-4 * squares.max())), rotation
+
+
+def quaternion(rotation: np.ndarray) -> np.ndarray:
+    """(w, x, y, z) of a rotation matrix (3, 3)."""
+    from linkwise.compat import quaternion_from_matrix
+
+    return quaternion_from_matrix(rotation)
