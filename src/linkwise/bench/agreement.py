@@ -54,7 +54,7 @@ def compare(robot: Robot, states: Mapping[str, np.ndarray], peers: Sequence[Peer
                 run = partial(evaluate, robot, function, states, algorithm)
                 yield _judged(robot, function, algorithm, states, run, ALGORITHM_TOLERANCE)
         for peer in peers:
-            if peer.call(function) is not None:
+            if peer.has(function):
                 run = partial(peer.evaluate, function, states)
                 yield _judged(robot, function, f"{peer.name} {peer.version}", states, run, ENGINE_TOLERANCE)
 
@@ -62,7 +62,7 @@ def compare(robot: Robot, states: Mapping[str, np.ndarray], peers: Sequence[Peer
 def count(robot: Robot, peers: Sequence[Peer] = ()) -> int:
     """How many findings ``compare`` will give."""
     ours = sum(len(robot.algorithms(function)) for function in FUNCTIONS)
-    return ours + sum(peer.call(function) is not None for function in FUNCTIONS for peer in peers)
+    return ours + sum(peer.has(function) for function in FUNCTIONS for peer in peers)
 
 
 def evaluate(

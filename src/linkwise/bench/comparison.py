@@ -43,7 +43,7 @@ def compare(robot: Robot, peers: Sequence[Peer], group: Group, rounds: int) -> I
     """The timings of one group, Linkwise's among them."""
     ready: list[tuple[Peer, str, Task]] = []
     for peer in peers:
-        if peer.call(group.function) is None or (peer.slow and group.states > LARGE_FOR_SLOW):
+        if not peer.has(group.function) or (peer.slow and group.states > LARGE_FOR_SLOW):
             continue
         dtype = group.dtype if group.dtype in peer.precisions else "float64"
         made = _checked(robot, peer, group, dtype)

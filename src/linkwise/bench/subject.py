@@ -46,8 +46,8 @@ def without_drives(robot: Robot) -> Robot:
 
 
 def _plain(urdf: str) -> str:
-    """The file without what only Linkwise reads, and with zeros where a link has no inertia: some readers take a missing
-    inertia for one kilogram, others stop at it."""
+    """The file without what only Linkwise reads, and with zeros where a link has no inertia: some readers take a
+    missing inertia for one kilogram, others stop at it."""
     nothing = '<inertial><origin xyz="0 0 0" rpy="0 0 0"/><mass value="0"/>'
     nothing += '<inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>'
     urdf = re.sub(r"\n *<linkwise:[^>]*/>", "", urdf)

@@ -40,9 +40,9 @@ OURS = ("linkwise", "generated_c")
 def command(robot, functions, batch, dtypes, peers, rounds, no_cold, as_json) -> None:
     """Time Linkwise side by side with the libraries that are installed.
 
-    One core, the same robot (without rotor inertia and friction) and states for all; results are checked first; medians of
-    interleaved repeats, in processor time. Linkwise's counted operations per second stand beside the machine's own limit, measured in the
-    same run. A library without float32 runs in float64 beside float32.
+    One core, the same robot (without rotor inertia and friction) and the same states for all. Results are checked
+    first; times are medians of interleaved repeats, in processor time. Linkwise's counted operations per second stand
+    beside the machine's own limit, measured in the same run. A library without float32 runs in float64 beside float32.
 
     \b
     Example:

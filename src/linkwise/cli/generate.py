@@ -52,8 +52,9 @@ def command(
 ):
     """Write the source code of one FUNCTION of one robot.
 
-    FUNCTION is a method of the robot: inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, … The code
-    is C99, allocates nothing, and returns the same bits as the Python function on a machine with fused multiply-add.
+    FUNCTION is a method of the robot: inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …
+    The C code is C99 and allocates nothing; on a machine with fused multiply-add it returns the same bits as the
+    Python function.
 
     \b
     Example:

@@ -190,7 +190,8 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
     for joint in joints:
         body, pose = model.carrier(joint.parent)
         parents.append(body)
-        poses.append(pose @ joint.origin)  # child's file frame in the parent body's file frame, at q = 0
+        at = pose @ joint.origin  # child's file frame in the parent body's file frame, at q = 0
+        poses.append(Transform(_snapped(at.rotation), at.translation))
     children: list[list[int]] = [[] for _ in range(n + 1)]  # the last entry is the base
     for k, parent in enumerate(parents):
         children[parent].append(k)

@@ -156,7 +156,7 @@ def valera_table_3() -> Table:
             full = of.kernel("inverse_dynamics", algorithm=algorithm, base_parameters=False).operations
             base = of.kernel("inverse_dynamics", algorithm=algorithm).operations
             rows.append(
-                [words, frames, published.formula(), _pair(published), _both(full), _both(base)]
+                [words, frames, published.formula(), _pair(published), both(full), both(base)]
             )
     return Table(
         "Valera, Table 3 and section 2: what the convention of frames costs",
@@ -244,7 +244,7 @@ def fijany_table_2() -> Table:
             "Ours also computes τ·τ + b·b, which its residual is judged by, and counts its iterations. No formula for the "
             "projection: two components of the last lever cancel in the tip's frame, and for some numbers they leave "
             "round-off instead of zero, which is two multiplications more. "
-            f"What runs, six iterations with base parameters: {_both(runs)}.",
+            f"What runs, six iterations with base parameters: {both(runs)}.",
         ),
     )
 
@@ -264,8 +264,8 @@ def diagonal() -> Table:
         "Fijany–Scheid, section IV: the diagonal of the mass matrix",
         ("", "printed × / +", "ours × / +", ">n = 6 printed", ">ours"),
         [
-            ["beyond what conjugate gradients need anyway", beyond.formula(), str(shared), _pair(beyond), _both(extra)],
-            ["by itself", by_itself.formula(), str(alone), _pair(by_itself), _both(single)],
+            ["beyond what conjugate gradients need anyway", beyond.formula(), str(shared), _pair(beyond), both(extra)],
+            ["by itself", by_itself.formula(), str(alone), _pair(by_itself), both(single)],
         ],
         (
             "First row: the formula is that of the trace, the numbers are compiled with base parameters. The whole "
@@ -290,7 +290,7 @@ def izaguirre() -> Table:
                     "load an input" if loaded else "no load",
                     _pair(published),
                     f"{ours.multiplications}/{ours.additions}",
-                    "" if once is None else _both(once),
+                    "" if once is None else both(once),
                     str(ours.operations.trigonometric),
                     f"`{ours.algorithm}`",
                 ]
@@ -342,7 +342,7 @@ def _rows(printed: Sequence[Printed], count: Callable[..., Operations]) -> list[
             return whole if row.stages is None else _sum(whole, row.stages)
 
         cells = [row.name, str(row.formula), str(formula(part)), _values(row.formula)]
-        found.append([*cells, _both(part(JOINTS)), _both(part(JOINTS, compiled=True))])
+        found.append([*cells, both(part(JOINTS)), both(part(JOINTS, compiled=True))])
     return found
 
 
@@ -355,7 +355,8 @@ def _sum(operations: Operations, names: Sequence[str]) -> Operations:
     )
 
 
-def _both(operations: Operations) -> str:
+def both(operations: Operations) -> str:
+    """``701/520``, divisions among the multiplications."""
     return f"{operations.multiplications + operations.divisions}/{operations.additions}"
 
 

@@ -39,13 +39,13 @@ def bars(joints: Sequence[Joint], torques: np.ndarray, scale: np.ndarray) -> str
             f'<div style="{_NUMBER}">{short(float(torque), 3)} {unit}</div>'
             f'<div style="{_SHARE}" title="of the effort limit">{share}</div></div>'
         )
-    return f'<div class="lw-bars" style="padding:0 .6em .4em .6em">{"".join(rows)}</div>'
+    return f'<div class="lw-bars" style="padding:0 .5em .3em .5em">{"".join(rows)}</div>'
 
 
-_ROW = "display:flex;align-items:center;gap:.5em;font-size:.8em;line-height:1.55"
-_NAME = "width:8em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
+_ROW = "display:flex;align-items:center;gap:.45em;font-size:.78em;line-height:1.55"
+_NAME = "width:7.2em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
 _TRACK = "position:relative;flex:1;height:.85em;border-radius:.2em;background:rgba(128,138,150,.18)"
 _MIDDLE = "position:absolute;left:50%;top:-.12em;bottom:-.12em;border-left:1px solid rgba(128,138,150,.9)"
 _FILL = "position:absolute;top:0;bottom:0;border-radius:.15em"
-_NUMBER = "width:6em;text-align:right;font-variant-numeric:tabular-nums"
-_SHARE = "width:2.8em;text-align:right;opacity:.6;font-variant-numeric:tabular-nums"
+_NUMBER = "width:5.6em;text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums"
+_SHARE = "width:2.5em;text-align:right;opacity:.6;font-variant-numeric:tabular-nums"

@@ -102,7 +102,10 @@ def _rod(model: Model, body: int, point: np.ndarray, radius: float, negligible: 
     """From the body's joint to a point: first along the joint's axis, then away from it, as arms are built."""
     origin = np.zeros(3)
     corner = origin
-    if body != BASE:
+    if body == BASE:  # out of the floor, not through it
+        length = float(np.linalg.norm(point))
+        origin = corner = point * min(1.0, radius / length) if length > 0 else origin
+    else:
         axis = np.array(model.moving_joints[body].axis)
         along = (point @ axis) * axis
         if min(np.linalg.norm(along), np.linalg.norm(point - along)) > negligible:

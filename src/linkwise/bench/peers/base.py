@@ -46,6 +46,10 @@ class Peer:
     precisions: tuple[str, ...] = ("float64",)
     slow = False  # milliseconds per state: not worth a large batch
 
+    def has(self, function: str) -> bool:
+        """Whether the library has this function."""
+        return self.call(function) is not None
+
     def call(self, function: str) -> tuple[str, Callable[..., Any]] | None:
         """(its name, a function of one state that gives an array), or None if the library has no such function."""
         raise NotImplementedError

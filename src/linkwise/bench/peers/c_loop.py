@@ -47,10 +47,9 @@ class Loop:
     def bound(self, given: Sequence[np.ndarray], out: np.ndarray):
         """A call without arguments."""
         arrays = (*given, out)
+        words = (len(out), *(array.ctypes.data for array in arrays))
 
-        def call(
-            run=self._run, words=(len(out), *(array.ctypes.data for array in arrays)), _kept=arrays
-        ) -> None:
+        def call(run=self._run, words=words, _kept=arrays) -> None:  # the arrays live as long as the call
             run(*words)
 
         return call
@@ -92,9 +91,6 @@ class CompiledC(Peer):
     def source(self, function: str, dtype: str) -> str:
         """The generated file, with ``loop_source`` at its end."""
         raise NotImplementedError
-
-    def call(self, function: str):
-        return ("generated C", None) if self.has(function) else None
 
     def one(self, function: str, states: States) -> Task | None:
         return self._task(function, {name: values[:1] for name, values in states.items()}, "ctypes call of C")

@@ -1,4 +1,4 @@
-"""Linkwise itself, called as a user calls it: the method looked up on the robot in every call, the result a new array."""
+"""Linkwise itself, called as a user calls it: the method looked up on the robot each time, the result a new array."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """CUDA: a program as a kernel that computes one state per thread, and the same bits as every other target.
 
-Rows travel between global memory and the threads through shared memory, warp by warp, so that every transfer is
-coalesced although a thread needs one whole row; see ``cuda_rows``. No warp waits for another. Products are written as
-``__dmul_rn``, which no compiler option fuses into a sum; sums, quotients and roots are IEEE's under the default options.
+Rows travel between global memory and the threads through shared memory, warp by warp, so that every transfer
+is coalesced although a thread needs one whole row; see ``cuda_rows``. No warp waits for another. Products are
+written as ``__dmul_rn``, which no compiler option fuses into a sum; sums, quotients and roots are IEEE's under
+the default options.
 """
 
 from __future__ import annotations

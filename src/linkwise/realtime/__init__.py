@@ -1,0 +1,21 @@
+"""Real-time control with two rates: a synchronous task that never waits, background tasks for the coefficients."""
+
+from linkwise.realtime.build import BuildError
+from linkwise.realtime.plant import Fault, PlantDriver, SimulatedPlant
+from linkwise.realtime.program import TwoRatePrograms
+from linkwise.realtime.report import Report, StoppedError
+from linkwise.realtime.runtime import TwoRateController
+from linkwise.realtime.split import split_error, split_torques
+
+__all__ = [
+    "BuildError",
+    "Fault",
+    "PlantDriver",
+    "Report",
+    "SimulatedPlant",
+    "StoppedError",
+    "TwoRateController",
+    "TwoRatePrograms",
+    "split_error",
+    "split_torques",
+]

@@ -1,0 +1,50 @@
+"""C source to a library in this process, by the system's compiler."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from linkwise.errors import LinkwiseError
+
+_TRIES = (("-O2", "-march=native"), ("-O2",))
+
+
+class BuildError(LinkwiseError, RuntimeError):
+    """The system's compiler is missing or failed; the message says which and why."""
+
+
+def compiler() -> str:
+    """The C compiler to use: $CC, else cc, gcc or clang."""
+    wanted = os.environ.get("CC")
+    for name in (wanted,) if wanted else ("cc", "gcc", "clang"):
+        found = shutil.which(name)
+        if found:
+            return found
+    looked = f"$CC = {wanted}" if wanted else "cc, gcc and clang"
+    raise BuildError(f"the real-time runtime is built with a C compiler, and there is none (looked for {looked})")
+
+
+@functools.cache
+def library(source: str) -> ctypes.CDLL:
+    """The library of a C source, built once per process; its files are removed as soon as it is loaded."""
+    cc = compiler()
+    with tempfile.TemporaryDirectory(prefix="linkwise-realtime-") as folder:
+        text, binary = Path(folder) / "realtime.c", Path(folder) / "realtime.so"
+        text.write_text(source, encoding="utf-8")
+        for options in _TRIES:
+            built = subprocess.run(
+                [cc, "-std=c11", *options, "-shared", "-fPIC", "-pthread", "-o", binary, text, "-lm"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if built.returncode == 0:
+                return ctypes.CDLL(str(binary))
+    first = next((line for line in built.stderr.splitlines() if "error" in line), built.stderr.strip())
+    raise BuildError(f"{cc} could not build the runtime: {first}")

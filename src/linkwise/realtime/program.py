@@ -1,0 +1,106 @@
+"""The generated functions of the two-rate structure, as programs of the compiler and as C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from importlib import resources
+
+import numpy as np
+
+from linkwise.algorithms import compound_link, joint_terms, newton_euler
+from linkwise.compiler.emit import c
+from linkwise.compiler.program import Program, trace
+from linkwise.functions import mechanism_of
+from linkwise.robot import Robot
+from linkwise.simulate.loop import advanced
+from linkwise.spatial import zero_vector
+
+
+class TwoRatePrograms:
+    """Izaguirre's split of one robot's dynamics (1992, section 3), and its plant for simulation.
+
+    ``inertia``: D_ij with rotor inertias and the gravity torques D_i, of q. ``velocity``: Coriolis and centrifugal torques
+    of q and q̇, and friction at the planned speed. ``synchronous``: Σ_j D_ij v_j + D_i + velocity torques with
+    v = q̈_d − K_d ė − K_p e.
+    """
+
+    def __init__(self, model: Robot, plant: Robot | None = None, period: float = 1e-3):
+        self.model = model
+        self.plant_robot = model if plant is None else plant
+        self.period = period
+
+    @property
+    def dof(self) -> int:
+        return self.model.dof
+
+    @cached_property
+    def inertia(self) -> Program:
+        links = mechanism_of(self.model, base_parameters=True)
+
+        def function(q):
+            turned, compound = compound_link.compound_links(links, q)
+            D = compound_link.inertia_coefficients(links, turned, compound)
+            D = joint_terms.add_rotor_inertia(links, D)
+            return {"inertia": D, "gravity": compound_link.gravity_coefficients(links, turned, compound)}
+
+        n = self.dof
+        return trace(function, {"q": n}, {"inertia": (n, n), "gravity": (n,)}, name="inertia")
+
+    @cached_property
+    def velocity(self) -> Program:
+        links = mechanism_of(self.model, base_parameters=True)
+
+        def function(q, qd, qd_d):
+            moving = newton_euler.inverse_dynamics(links, q, qd, [0.0] * len(links), gravity=zero_vector())
+            return [a + b for a, b in zip(moving, joint_terms.friction(links, qd_d), strict=True)]
+
+        n = self.dof
+        return trace(function, {"q": n, "qd": n, "qd_d": n}, {"torques": (n,)}, name="velocity")
+
+    @cached_property
+    def synchronous(self) -> Program:
+        n = self.dof
+
+        def function(inertia, gravity, torques, q, qd, reference, kp, kd):
+            q_d, qd_d, qdd_d = (reference[k * n : (k + 1) * n] for k in range(3))
+            v = [qdd_d[i] - kd[i] * (qd[i] - qd_d[i]) - kp[i] * (q[i] - q_d[i]) for i in range(n)]
+            rows = [inertia[n * i : n * i + n] for i in range(n)]
+            return [sum((d * a for d, a in zip(row, v, strict=True)), start=g + t) for row, g, t in zip(rows, gravity, torques, strict=True)]
+
+        sizes = {"inertia": n * n, "gravity": n, "torques": n, "q": n, "qd": n, "reference": 3 * n, "kp": n, "kd": n}
+        return trace(function, sizes, {"tau": (n,)}, name="synchronous")
+
+    @cached_property
+    def plant(self) -> Program:
+        """One period of the plant: semi-implicit Euler, with its friction."""
+        links = mechanism_of(self.plant_robot, base_parameters=True)
+
+        def function(q, qd, tau):
+            values: Mapping = {"breakaway": [1.0]}
+            new = advanced(links, True, values, "semi_implicit_euler", lambda at, q, qd: tau, q, qd, self.period)
+            return {"next_q": new[0], "next_qd": new[1]}
+
+        n = self.dof
+        return trace(function, {"q": n, "qd": n, "tau": n}, {"next_q": (n,), "next_qd": (n,)}, name="plant")
+
+    def source(self) -> str:
+        """The whole C file: the generated functions and the harness."""
+        parts = ["/* Generated for " + self.model.name.replace("*/", "") + ". */", "#define _GNU_SOURCE", f"#define JOINTS {self.dof}"]
+        for program in (self.inertia, self.velocity, self.synchronous, self.plant):
+            text = c.source(program)
+            parts.append(text.replace(f"\nvoid {program.name}(", f"\nstatic void {program.name}("))
+        harness = resources.files("linkwise.realtime").joinpath("harness.c").read_text(encoding="utf-8")
+        return "\n".join([*parts, harness])
+
+
+def numbers_for_timing(programs: TwoRatePrograms, seed: int = 0) -> np.ndarray:
+    """Plausible inputs of the synchronous task, one after another."""
+    from linkwise.compiler.interpret import run
+
+    rng = np.random.default_rng(seed)
+    n = programs.dof
+    q, qd, q_d, qd_d, qdd_d = rng.uniform(-1, 1, (5, n))
+    D, gravity = run(programs.inertia, q)
+    (torques,) = run(programs.velocity, q, qd, qd_d)
+    return np.concatenate([D.ravel(), gravity, torques, q, qd, q_d, qd_d, qdd_d, np.full(n, 100.0), np.full(n, 20.0)])

@@ -1,0 +1,153 @@
+"""What a run of the real-time loop was like: why it ended, its timing, its coefficients' age."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.errors import LinkwiseError
+from linkwise.robot import Robot
+
+TIMING = ("time", "late", "task", "finish", "processor", "inertia_age", "velocity_age", "missed")
+BLAME = ("", "ours", "the scheduler's", "the plant's")
+REASONS = {
+    0: "finished",
+    1: "stopped on request",
+    2: "a sensor of {joint} gave {value}",
+    3: "the reference has a number that is not finite",
+    4: "the torque of {joint} came out as {value}",
+    5: "the plant did not answer (status {value:g})",
+    6: "{joint} reports over-temperature",
+    7: "{joint} crossed its position limit at {value:.6g}",
+    8: "{joint} crossed its speed limit at {value:.6g}",
+    9: "{value:.0f} deadlines were missed in a row",
+    10: "the coefficients were {value:.3g} s old",
+    11: "the watchdog found no cycle finished for {value:.3g} s",
+}
+
+
+class StoppedError(LinkwiseError, RuntimeError):
+    """The loop stopped before its end; the message says why. Torques are zero."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Rows are cycles. Times in s."""
+
+    robot: Robot
+    period: float
+    code: int
+    joint: int
+    value: float
+    cycle: int
+    rows: np.ndarray
+    """Shape (cycles, 8 + 3n); see the properties."""
+    fifo_error: int
+    lock_error: int
+    log: str | None
+
+    @property
+    def finished(self) -> bool:
+        return self.code == 0
+
+    @property
+    def reason(self) -> str:
+        """Why the loop ended."""
+        joint = self.robot.joint_names[self.joint] if self.joint >= 0 else "?"
+        text = REASONS[self.code].format(joint=joint, value=self.value)
+        return text if self.finished else f"{text}, in cycle {self.cycle} ({self.cycle * self.period:.4f} s)"
+
+    def check(self) -> Report:
+        """The report itself, or StoppedError if the loop did not finish."""
+        if not self.finished:
+            raise StoppedError(self.reason)
+        return self
+
+    @property
+    def priority(self) -> str:
+        """Under which priority the synchronous task ran, and if not the wanted one, why not."""
+        if not self.fifo_error:
+            return "SCHED_FIFO"
+        hint = " (it needs CAP_SYS_NICE or an rtprio limit)" if self.fifo_error == errno.EPERM else ""
+        return f"normal priority: SCHED_FIFO was refused, {os.strerror(self.fifo_error)}{hint}"
+
+    def _column(self, name: str) -> np.ndarray:
+        return self.rows[:, TIMING.index(name)]
+
+    @property
+    def time(self) -> np.ndarray:
+        """When a cycle began, since the start."""
+        return self._column("time")
+
+    @property
+    def late(self) -> np.ndarray:
+        """How long after its planned time a cycle began: the jitter."""
+        return self._column("late")
+
+    @property
+    def task(self) -> np.ndarray:
+        """Duration of the synchronous task's arithmetic."""
+        return self._column("task")
+
+    @property
+    def finish(self) -> np.ndarray:
+        """From the begin of a cycle to torques written and row logged."""
+        return self._column("finish")
+
+    @property
+    def periods(self) -> np.ndarray:
+        """From one cycle to the next, shape (cycles − 1,)."""
+        return np.diff(self.time)
+
+    @property
+    def age(self) -> np.ndarray:
+        """Age of the inertia and the velocity coefficients in use, shape (cycles, 2)."""
+        return np.stack([self._column("inertia_age"), self._column("velocity_age")], axis=-1)
+
+    @property
+    def q(self) -> np.ndarray:
+        return self._joints(0)
+
+    @property
+    def qd(self) -> np.ndarray:
+        return self._joints(1)
+
+    @property
+    def tau(self) -> np.ndarray:
+        return self._joints(2)
+
+    def _joints(self, k: int) -> np.ndarray:
+        n = self.robot.dof
+        return self.rows[:, len(TIMING) + k * n : len(TIMING) + (k + 1) * n]
+
+    @property
+    def missed(self) -> dict[str, int]:
+        """Cycles that did not meet their deadline, by who was to blame."""
+        codes = self._column("missed").astype(int)
+        return {who: int((codes == k).sum()) for k, who in enumerate(BLAME) if k}
+
+    def histogram(self, edges=(0, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, np.inf)) -> list[tuple[str, int]]:
+        """The jitter: cycles by how late they began, in microseconds."""
+        counts, _ = np.histogram(self.late * 1e6, bins=edges)
+        names = [f"{a:g}–{b:g} µs" if np.isfinite(b) else f"over {a:g} µs" for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        return list(zip(names, (int(c) for c in counts), strict=True))
+
+    def summary(self) -> str:
+        """A few lines for people."""
+        lines = [f"{len(self.rows)} cycles of {self.period * 1e3:g} ms: {self.reason}", self.priority]
+        if len(self.rows) > 1:
+            late, finish, age = self.late * 1e6, self.finish * 1e6, self.age * 1e3
+            lines += [
+                f"period: mean {self.periods.mean() * 1e3:.4f} ms; jitter: median {np.median(late):.1f} µs, "
+                f"99 % {np.percentile(late, 99):.1f} µs, worst {late.max():.1f} µs",
+                f"synchronous task: median {np.median(self.task) * 1e6:.3f} µs; whole cycle: median "
+                f"{np.median(finish):.1f} µs, worst {finish.max():.1f} µs",
+                f"age of coefficients: inertia up to {age[:, 0].max():.2f} ms, velocity up to {age[:, 1].max():.2f} ms",
+                "missed deadlines: " + ", ".join(f"{count} {who}" for who, count in self.missed.items()),
+            ]
+        if self.log:
+            lines.append(f"log: {self.log}")
+        return "\n".join(lines)

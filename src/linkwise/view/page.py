@@ -1,0 +1,174 @@
+"""The page: a server, the scene, the panel with its tabs, and the one place where a change becomes visible."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.errors import LinkwiseError
+from linkwise.view.bars import bars
+from linkwise.view.extra import needed
+from linkwise.view.live import Live
+from linkwise.view.scene import RobotScene
+from linkwise.view.skeleton import body_poses
+from linkwise.view.visuals import Looks, read_looks
+
+if TYPE_CHECKING:
+    import viser
+
+    from linkwise.motion import Trajectory
+    from linkwise.robot import Robot
+
+PORT = 8080
+HIGHEST_PORT = 65535
+
+
+class Page:
+    """A robot on a web page. Made by ``serve``; ``close`` ends it."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        looks: Looks | None = None,
+        motion: Trajectory | None = None,
+        frame: str | None = None,
+        host: str = "localhost",
+        port: int = PORT,
+        dark: bool = False,
+    ):
+        self.live = Live(robot, frame)
+        self.robot, self.motion = robot, motion
+        self.looks = looks or Looks()
+        self.server: viser.ViserServer = _server(host, port, robot.name)
+        self.host, self.wanted_port = host, port
+        self.lock = threading.RLock()
+        self.followers: list[Any] = []  # called with the position after every change
+        self._prepare(dark)
+        self.scene = RobotScene(self.server, robot, self.looks)
+        self._put_camera()
+        from linkwise.view.tabs import build
+
+        self.tabs = build(self)
+        self.refresh()
+
+    @property
+    def port(self) -> int:
+        return self.server.get_port()
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host if self.host != '0.0.0.0' else 'localhost'}:{self.port}"
+
+    def close(self) -> None:
+        for tab in self.tabs:
+            tab.close()
+        self.server.stop()
+
+    # -- changes --------------------------------------------------------------------------------------------------------
+
+    def pose(self, q: np.ndarray, torques: np.ndarray | None = None) -> None:
+        """Show the robot at q (n,): bodies, colours and bars; ``torques`` None: those that hold it there."""
+        with self.lock:
+            self.live.q = np.asarray(q, dtype=float)
+            self.refresh(torques)
+
+    def carry(self, mass: float) -> None:
+        """Give the robot a load [kg]."""
+        with self.lock:
+            self.live.load = float(mass)
+            self.scene.carry(self.live.load, self.live.tip)
+            self.refresh()
+
+    def refresh(self, torques: np.ndarray | None = None) -> None:
+        """Make everything visible agree with the state."""
+        if not self.robot.dof:
+            return
+        with self.lock, self.server.atomic():
+            q = self.live.q
+            torques = self.live.gravity() if torques is None else torques
+            self.scene.move(q)
+            self.scene.colour(torques / self.live.scale)
+            self.bars.content = bars(self.robot.moving_joints, torques, self.live.scale)
+            for follow in self.followers:
+                follow(q)
+
+    # -- once -----------------------------------------------------------------------------------------------------------
+
+    def _prepare(self, dark: bool) -> None:
+        gui, scene = self.server.gui, self.server.scene
+        gui.configure_theme(
+            control_layout="collapsible", control_width="large", dark_mode=dark, show_logo=False, show_share_button=False
+        )
+        gui.set_panel_label(f"{self.robot.name} · {self.robot.dof} joints")
+        up = -np.array(self.robot.gravity)
+        scene.set_up_direction(tuple(up / np.linalg.norm(up)) if np.linalg.norm(up) > 0 else "+z")
+        with gui.add_folder("Torques that hold the robot"):
+            self.bars = gui.add_html(bars((), np.zeros(0), np.zeros(0)))
+
+    def _put_camera(self) -> None:
+        """Look at the middle of the robot from a corner, near enough to fill the page."""
+        reach = self.scene.bones.reach
+        middle, size = _box(self)
+        distance = 1.5 * max(float(np.linalg.norm(size)), 0.5 * reach)
+        camera = self.server.initial_camera
+        camera.look_at = middle
+        camera.position = middle + distance * np.array([0.66, -0.68, 0.32])
+        camera.fov = np.radians(40.0)
+        self.server.scene.add_grid(
+            "/floor",
+            width=6 * reach,
+            height=6 * reach,
+            cell_size=reach / 8,
+            section_size=reach / 2,
+            cell_color=(225, 228, 232),
+            section_color=(200, 205, 212),
+            fade_distance=8 * reach,
+            shadow_opacity=0.2,
+        )
+
+
+def serve(
+    robot: Robot,
+    source: str | os.PathLike[str] | None = None,
+    *,
+    meshes: Iterable[str | os.PathLike[str]] = (),
+    motion: Trajectory | None = None,
+    frame: str | None = None,
+    host: str = "localhost",
+    port: int = PORT,
+    dark: bool = False,
+) -> Page:
+    """Serve a page that shows a robot; it stays until ``close`` is called or the process ends.
+
+    ``source`` is the file that the robot came from: a URDF file's visuals are shown, with meshes that lie inside its own
+    folder tree or inside ``meshes``. ``motion`` is a motion to play, ``frame`` the frame that carries the load and can be
+    dragged. The page is served to this machine alone unless ``host`` says otherwise ("0.0.0.0": to the network). Where
+    the port is busy the next free one is taken: see ``Page.port``.
+    """
+    needed("viser")
+    looks = Looks() if source is None else read_looks(source, meshes)
+    return Page(robot, looks=looks, motion=motion, frame=frame, host=host, port=port, dark=dark)
+
+
+def _server(host: str, port: int, label: str) -> viser.ViserServer:
+    viser = needed("viser")
+    if not 0 <= port <= HIGHEST_PORT:
+        raise LinkwiseError(f"port: expected a number from 0 to {HIGHEST_PORT}, got {port}")
+    with contextlib.redirect_stdout(io.StringIO()):  # the command says where the page is, in its own words
+        return viser.ViserServer(host=host, port=port, label=label, verbose=False)
+
+
+def _box(page: Page) -> tuple[np.ndarray, np.ndarray]:
+    """The middle and the size of the box around the robot where it stands [m]."""
+    placed = [np.eye(4), *(pose.matrix for pose in body_poses(page.robot, page.live.q))]
+    ends = [(placed[rod.body + 1] @ np.append(point, 1.0))[:3] for rod in page.scene.bones.capsules for point in (rod.start, rod.end)]
+    points = np.array([*(pose[:3, 3] for pose in placed), *ends])
+    low, high = points.min(axis=0), points.max(axis=0)
+    return (low + high) / 2, high - low

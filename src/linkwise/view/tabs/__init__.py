@@ -1,0 +1,27 @@
+"""The tabs of the panel, one file each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from linkwise.view.tabs.tab import Tab
+
+if TYPE_CHECKING:
+    from linkwise.view.page import Page
+
+
+def build(page: Page) -> list[Tab]:
+    """Every tab that makes sense for this robot, in the order of the panel."""
+    from linkwise.view.tabs.code import CodeTab
+    from linkwise.view.tabs.control import ControlTab
+    from linkwise.view.tabs.joints import JointsTab
+    from linkwise.view.tabs.motion import MotionTab
+    from linkwise.view.tabs.show import ShowTab
+
+    group = page.server.gui.add_tab_group()
+    kinds = (JointsTab, MotionTab, ControlTab, CodeTab, ShowTab) if page.robot.dof else (ShowTab,)
+    made = []
+    for kind in kinds:
+        with group.add_tab(kind.title):
+            made.append(kind(page))
+    return made

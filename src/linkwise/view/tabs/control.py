@@ -1,0 +1,149 @@
+"""Pick a controller, make its model wrong, and watch how the arm follows: the ghost is where it should be."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.control import CONTROLLERS, Controller, Gains
+from linkwise.errors import LinkwiseError
+from linkwise.report.svg import escape, short
+from linkwise.robot import Robot
+from linkwise.simulate import simulate
+from linkwise.view import motions
+from linkwise.view.player import Player, Recording
+from linkwise.view.plotted import Plot
+from linkwise.view.scene import RobotScene
+from linkwise.view.tabs.tab import Tab
+from linkwise.view.visuals import Looks
+
+STEP = 1e-3  # [s]
+ROWS = 10  # steps per recorded row
+LONGEST = 12.0  # [s]
+NOTHING = "nothing"
+
+
+class ControlTab(Tab):
+    """A closed loop, simulated by the fused kernels and played back."""
+
+    title = "Control"
+
+    def build(self) -> None:
+        robot = self.page.robot
+        names = tuple(CONTROLLERS)
+        first = "computed_torque" if "computed_torque" in names else names[0]
+        self.controller = self.gui.add_dropdown("controller", names, initial_value=first)
+        self.frequency = self.gui.add_slider("bandwidth [rad/s]", min=1.0, max=60.0, step=1.0, initial_value=20.0)
+        self.wrong = self.gui.add_dropdown("what the model has wrong", (NOTHING, *_perturbable(robot)))
+        self.factor = self.gui.add_slider("the arm's true value [%]", min=0.0, max=300.0, step=5.0, initial_value=150.0)
+        self.button = self.gui.add_button("Simulate and play")
+        self.result = self.gui.add_html("")
+        self.plot = Plot(self.gui)
+        self.ghost: RobotScene | None = None
+        self.recording: Recording | None = None
+        self.player = Player(self.show)
+        self.button.on_click(lambda _event: self.toggle())
+
+    def toggle(self) -> None:
+        if self.player.playing:
+            self.player.pause()
+            self.hide_ghost()
+            self.button.label = "Simulate and play"
+            return
+        self.result.content = _says("simulating …")
+        try:
+            self.recording = self.simulated()
+        except (LinkwiseError, ValueError) as error:
+            self.result.content = _says(escape(error))
+            return
+        self.load(self.recording)
+        self.button.label = "Stop"
+        self.player.play()
+
+    def simulated(self) -> Recording:
+        """The arm with its true parameters under a controller that knows the file's."""
+        page = self.page
+        model = page.live.with_load()
+        wrong = {} if self.wrong.value == NOTHING else {self.wrong.value: self.factor.value / 100.0}
+        plant = perturbed(model, wrong)
+        motion = motions.to_and_fro(model, page.live.q)
+        duration = round(min(motion.duration, LONGEST) / (STEP * ROWS)) * STEP * ROWS
+        law = controller(self.controller.value, model, self.frequency.value)
+        found = simulate(plant, law, motion, duration=duration, step=STEP, every=ROWS)
+        assert found.reference is not None
+        wanted = np.broadcast_to(found.reference[0], found.q.shape)
+        if not np.isfinite(found.q).all():
+            raise LinkwiseError("the closed loop is unstable: the positions are not finite")
+        return Recording(found.t, found.q, found.tau, wanted)
+
+    def load(self, recording: Recording) -> None:
+        robot = self.page.robot
+        assert recording.wanted is not None
+        self.player.moment, self.player.duration = 0.0, recording.duration
+        error = recording.q - recording.wanted
+        turns = np.array([joint.revolute for joint in robot.moving_joints])
+        shown = np.where(turns, np.degrees(error), 1000.0 * error)
+        self.plot.draw(recording.t, shown, robot.joint_names, "error [°]" if turns.all() else "error [° or mm]")
+        rms, worst = np.sqrt((shown**2).mean(axis=0)), np.abs(shown).max(axis=0)
+        k = int(np.argmax(worst))
+        unit = "°" if turns[k] else " mm"
+        self.result.content = _says(
+            f"largest error {short(float(worst[k]), 3)}{unit} ({escape(robot.joint_names[k])}), "
+            f"rms over all joints {short(float(np.sqrt((rms**2).mean())), 3)}"
+        )
+
+    def show(self, moment: float) -> None:
+        if self.recording is None:
+            return
+        q, tau, wanted = self.recording.at(moment)
+        with self.page.server.atomic():
+            if self.ghost is None:
+                self.ghost = RobotScene(self.page.server, self.page.robot, Looks(), "/ghost", ghost=True)
+            self.ghost.show("skeleton", True)
+            assert wanted is not None
+            self.ghost.move(wanted)
+            self.page.pose(q, tau)
+            self.plot.at(moment)
+
+    def hide_ghost(self) -> None:
+        if self.ghost is not None:
+            self.ghost.show("skeleton", False)
+
+    def close(self) -> None:
+        self.player.close()
+
+
+def controller(name: str, model: Robot, frequency: float) -> Controller:
+    """A controller by its name, critically damped with this bandwidth [rad/s]."""
+    kind = CONTROLLERS[name]
+    if name in ("feed_forward", "passive"):
+        return kind(model)
+    gains = Gains.from_frequency(frequency, integral=name == "integral_tracking")
+    if name == "gravity_pd":  # its gains are torques: weigh them with the inertia each joint feels
+        felt = np.diagonal(model.mass_matrix(np.zeros(model.dof)))
+        gains = Gains(felt * gains.kp, felt * gains.kd)
+    return kind(model, gains)
+
+
+def perturbed(robot: Robot, factors: dict[str, float]) -> Robot:
+    """A robot with some parameters multiplied. The mass of a link brings its moments along, so that it stays possible."""
+    values = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
+    changed = {}
+    for label, factor in factors.items():
+        owner, _, kind = label.rpartition(".")
+        for other in (f"{owner}.{part}" for part in _TEN) if kind == "m" else (label,):
+            changed[other] = factor * values[other]
+    return robot.with_parameters(changed) if changed else robot
+
+
+_TEN = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+
+
+def _perturbable(robot: Robot) -> list[str]:
+    """Masses of links, then friction and rotor inertia of joints, where they are not zero."""
+    values = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
+    kinds = ("m", "viscous_friction", "coulomb_friction", "rotor_inertia")
+    return [label for kind in kinds for label, value in values.items() if label.endswith(f".{kind}") and value]
+
+
+def _says(text: str) -> str:
+    return f'<div class="lw-result" style="padding:.3em .8em;font-size:.85em">{text}</div>'

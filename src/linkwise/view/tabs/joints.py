@@ -1,0 +1,161 @@
+"""Sliders for the joints and the load, and a handle at the tip that drags the arm along."""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+
+from linkwise.motion import inverse_kinematics
+from linkwise.view.scene import quaternion
+from linkwise.view.tabs.tab import Tab
+
+HEAVIEST = 20.0  # [kg], where effort limits say nothing
+STEPS = 400  # of a slider
+
+
+class JointsTab(Tab):
+    """Positions, load, and the tip."""
+
+    title = "Joints"
+
+    def build(self) -> None:
+        page, live = self.page, self.page.live
+        self.moving = False  # whether the sliders are being set from here
+        self.sliders: list[Any] = []
+        for k, joint in enumerate(page.robot.moving_joints):
+            degrees = 180.0 / math.pi if joint.revolute else 1000.0
+            low, high = float(live.lower[k]) * degrees, float(live.upper[k]) * degrees
+            slider = self.gui.add_slider(
+                joint.name,
+                min=round(low, 2),
+                max=round(high, 2),
+                step=max(round((high - low) / STEPS, 2), 0.01),
+                initial_value=round(float(live.q[k]) * degrees, 2),
+                hint=f"{joint.type}, {'degrees' if joint.revolute else 'millimetres'}",
+            )
+            slider.on_update(lambda _event, k=k, degrees=degrees: self.slid(k, degrees))
+            self.sliders.append(slider)
+        if live.carries:
+            self.load = self.gui.add_slider(
+                "load [kg]", min=0.0, max=_heaviest(page), step=0.1, initial_value=0.0, hint=f"a ball at {live.tip}"
+            )
+            self.load.on_update(lambda _event: page.carry(self.load.value))
+        with self.gui.add_folder("Tip"):
+            self.drag = self.gui.add_checkbox("drag the tip", initial_value=False, hint=f"inverse kinematics of {live.tip}")
+            self.turns = self.gui.add_checkbox("keep its orientation", initial_value=False)
+        self.drag.on_update(lambda _event: self.show_handle())
+        self.turns.on_update(lambda _event: self.show_handle())
+        buttons = self.gui.add_button_group("position", ("zero", "random", "stretched"))
+        buttons.on_click(lambda event: self.go(event.target.value))
+        self.handle: Any = None
+        self.target: tuple[np.ndarray, np.ndarray] | None = None
+        self.solving = threading.Lock()
+        page.followers.append(self.follow)
+
+    def slid(self, k: int, degrees: float) -> None:
+        if self.moving:
+            return
+        q = np.array(self.page.live.q)
+        q[k] = self.sliders[k].value / degrees
+        self.page.pose(q)
+
+    def go(self, where: str) -> None:
+        live = self.page.live
+        if where == "random":
+            q = np.random.default_rng().uniform(live.lower, live.upper)
+        elif where == "stretched":
+            q = _most_torque(live)
+        else:
+            q = np.clip(np.zeros(self.page.robot.dof), live.lower, live.upper)
+        self.page.pose(q)
+
+    def follow(self, q: np.ndarray) -> None:
+        """The sliders and the handle go where the robot is."""
+        self.moving = True
+        try:
+            for k, joint in enumerate(self.page.robot.moving_joints):
+                value = float(q[k]) * (180.0 / math.pi if joint.revolute else 1000.0)
+                slider = self.sliders[k]
+                if abs(slider.value - value) > 0.5 * slider.step:
+                    slider.value = round(min(max(value, slider.min), slider.max), 2)
+        finally:
+            self.moving = False
+        if self.handle is not None and self.target is None:
+            self.put_handle(q)
+
+    # -- the tip ------------------------------------------------------------------------------------------------------
+
+    def show_handle(self) -> None:
+        if self.handle is not None:
+            self.handle.remove()
+            self.handle = None
+        if not self.drag.value:
+            return
+        self.handle = self.page.server.scene.add_transform_controls(
+            "/tip", scale=0.28 * self.page.scene.bones.reach, disable_rotations=not self.turns.value, depth_test=False
+        )
+        self.put_handle(self.page.live.q)
+        self.handle.on_update(self.dragged)
+
+    def put_handle(self, q: np.ndarray) -> None:
+        pose = self.page.live.tip_pose(q)
+        self.handle.position = pose[:3, 3]
+        self.handle.wxyz = quaternion(pose[:3, :3])
+
+    def dragged(self, event: Any) -> None:
+        """Go to the latest target; those that came meanwhile are skipped."""
+        self.target = np.array(event.target.position), np.array(event.target.wxyz)
+        if not self.solving.acquire(blocking=False):
+            return
+        try:
+            while self.target is not None:
+                wanted, self.target = self.target, None
+                self.page.pose(self.reach(*wanted))
+        finally:
+            self.solving.release()
+        if getattr(event, "phase", "end") == "end":  # out of reach: the handle comes back to the tip
+            self.put_handle(self.page.live.q)
+
+    def reach(self, position: np.ndarray, wxyz: np.ndarray) -> np.ndarray:
+        """The position of the joints that brings the tip nearest, from where they are."""
+        live = self.page.live
+        if not self.turns.value:
+            target, task = position, "position"
+        else:
+            from linkwise.compat import matrix_from_quaternion
+
+            target, task = np.eye(4), "pose"
+            target[:3, :3], target[:3, 3] = matrix_from_quaternion(wxyz), position
+        found = inverse_kinematics(
+            self.page.robot,
+            target,
+            frame=live.tip,
+            start=live.q,
+            task=task,
+            starts=1,
+            iterations=30,
+            tolerance=1e-5,
+            strict=False,
+        )
+        return np.clip(found.q, live.lower, live.upper)
+
+
+def _heaviest(page: Any) -> float:
+    """A load that brings the weakest joint about to its limit somewhere, rounded; where there are no limits, a guess."""
+    live = page.live
+    efforts = np.array([joint.limits.effort for joint in page.robot.moving_joints])
+    some = np.random.default_rng(1).uniform(live.lower, live.upper, (64, page.robot.dof))
+    per_kilogram = np.abs(live._gravity(some, live.payload(1.0)) - live._gravity(some, live.payload(0.0))).max(axis=0)
+    known = np.isfinite(efforts) & (efforts > 0) & (per_kilogram > 1e-6)
+    if not known.any():
+        return HEAVIEST
+    return float(np.clip(np.ceil(2 * (efforts[known] / per_kilogram[known]).min()), 1.0, 200.0))
+
+
+def _most_torque(live: Any) -> np.ndarray:
+    """Of some random positions, the one that takes most to hold."""
+    some = np.random.default_rng(2).uniform(live.lower, live.upper, (2000, live.robot.dof))
+    return some[int(np.argmax((np.abs(live.gravity(some)) / live.scale).max(axis=1)))]

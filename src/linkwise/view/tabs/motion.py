@@ -1,0 +1,109 @@
+"""Play a motion, with its torques in step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.report.svg import escape
+from linkwise.view import motions
+from linkwise.view.player import Player, Recording
+from linkwise.view.plotted import Plot
+from linkwise.view.tabs.tab import Tab
+
+ROWS_PER_SECOND = 100.0
+GIVEN = "the given motion"
+
+
+class MotionTab(Tab):
+    """Choose, play, look at the torques."""
+
+    title = "Motion"
+
+    def build(self) -> None:
+        names = ("to and fro", "random points")
+        if self.page.motion is not None:
+            names = (GIVEN, *names)
+        self.choice = self.gui.add_dropdown("motion", names)
+        self.button = self.gui.add_button("Play")
+        self.time = self.gui.add_slider("time [s]", min=0.0, max=1.0, step=0.01, initial_value=0.0)
+        self.speed = self.gui.add_dropdown("speed", ("1", "0.5", "0.25", "2"))
+        self.plot = Plot(self.gui)
+        self.note = self.gui.add_html("")
+        self.recording: Recording | None = None
+        self.player = Player(self.show, self.stopped)
+        self.seeking = True  # whether a change of the slider is the user's
+        self.seed = 0
+        self.choice.on_update(lambda _event: self.choose())
+        self.button.on_click(lambda _event: self.toggle())
+        self.speed.on_update(lambda _event: setattr(self.player, "speed", float(self.speed.value)))
+        self.time.on_update(lambda _event: self.seek())
+
+    def choose(self) -> None:
+        """Make the motion that is chosen, from where the robot stands, and its torques."""
+        page = self.page
+        self.player.pause()
+        if self.choice.value == GIVEN:
+            motion = page.motion
+        elif self.choice.value == "random points":
+            self.seed += 1
+            motion = motions.random_points(page.robot, page.live.q, seed=self.seed)
+        else:
+            motion = motions.to_and_fro(page.robot, page.live.q)
+        assert motion is not None
+        samples = motion.sampled(points=max(2, min(5000, int(motion.duration * ROWS_PER_SECOND))))
+        tau = page.live.torques(samples.q, samples.qd, samples.qdd)
+        self.load(Recording(samples.t - samples.t[0], samples.q, tau))
+
+    def load(self, recording: Recording) -> None:
+        robot = self.page.robot
+        self.recording = recording
+        self.player.moment, self.player.duration = 0.0, recording.duration
+        self.time.max = round(recording.duration, 2)
+        limits = [(-joint.limits.effort, joint.limits.effort) for joint in robot.moving_joints]
+        self.plot.draw(recording.t, recording.tau, robot.joint_names, "torque [N·m]", limits)
+        self.note.content = _peaks(robot, recording.tau)
+
+    def toggle(self) -> None:
+        if self.player.playing:
+            self.player.pause()
+            self.stopped()
+            return
+        if self.recording is None:
+            self.choose()
+        self.button.label = "Pause"
+        self.player.play()
+
+    def stopped(self) -> None:
+        self.button.label = "Play"
+
+    def seek(self) -> None:
+        if self.seeking and self.recording is not None and not self.player.playing:
+            self.player.moment = float(self.time.value)
+            self.show(self.player.moment)
+
+    def show(self, moment: float) -> None:
+        if self.recording is None:
+            return
+        q, tau, _ = self.recording.at(moment)
+        self.seeking = False
+        try:
+            with self.page.server.atomic():
+                self.page.pose(q, tau)
+                self.time.value = min(moment, self.time.max)
+                self.plot.at(moment)
+        finally:
+            self.seeking = True
+
+    def close(self) -> None:
+        self.player.close()
+
+
+def _peaks(robot, tau: np.ndarray) -> str:
+    """The joint that is nearest to its limit, in words."""
+    peaks = np.abs(tau).max(axis=0)
+    efforts = np.array([joint.limits.effort for joint in robot.moving_joints])
+    k = int(np.argmax(peaks / efforts)) if np.isfinite(efforts).any() else int(np.argmax(peaks))
+    part = f", {peaks[k] / efforts[k]:.0%} of its limit" if np.isfinite(efforts[k]) else ""
+    unit = "N·m" if robot.moving_joints[k].revolute else "N"
+    text = f"most: {escape(robot.joint_names[k])} with {peaks[k]:.4g} {unit}{part}"
+    return f'<div style="padding:.2em .8em;font-size:.8em;opacity:.8">{text}</div>'

@@ -1,0 +1,37 @@
+"""What is shown: meshes or skeleton, ellipsoids, masses, frames, names."""
+
+from __future__ import annotations
+
+from linkwise.report.svg import escape
+from linkwise.view.tabs.tab import Tab
+
+
+class ShowTab(Tab):
+    """A box to tick for every group of things in the scene."""
+
+    title = "Show"
+
+    def build(self) -> None:
+        scene = self.page.scene
+        self.boxes = {}
+        shown = {
+            "meshes": ("meshes of the file", scene.has_meshes),
+            "skeleton": ("capsules from the kinematics", not scene.has_meshes),
+            "joints": ("rings coloured by torque", scene.has_meshes),
+            "ellipsoids": ("inertia ellipsoids", False),
+            "masses": ("centres of mass", False),
+            "frames": ("frames", False),
+            "names": ("names of the joints", False),
+        }
+        for group, (label, visible) in shown.items():
+            if not scene.groups[group]:
+                continue
+            box = self.gui.add_checkbox(label, initial_value=visible)
+            box.on_update(lambda _event, group=group: scene.show(group, self.boxes[group].value))
+            self.boxes[group] = box
+            scene.show(group, visible)
+        floor = self.gui.add_checkbox("floor", initial_value=True)
+        floor.on_update(lambda _event: setattr(self.page.server.scene.get_handle_by_name("/floor"), "visible", floor.value))
+        if self.page.looks.problems:
+            lines = "".join(f"<li>{escape(problem)}</li>" for problem in self.page.looks.problems[:20])
+            self.gui.add_html(f'<div style="padding:.6em;font-size:.8em">Not shown:<ul>{lines}</ul></div>')
