@@ -205,3 +205,14 @@ def test_python_source_runs_on_its_own():
     np.testing.assert_allclose(names["inverse_dynamics"](q[0], qd[0], x[0]), expected[0], rtol=1e-11, atol=1e-12)
     with pytest.raises(UnknownNameError, match="python"):
         kernel.source("fortran")
+
+
+def test_explain_names_inputs_parameters_and_cost():
+    kernel = lw.load("two_link").kernel("inverse_dynamics")
+    whole, outer = kernel.explain(), kernel.explain("tau", 1)
+    assert outer.operations.total < whole.operations.total == kernel.operations.total
+    assert ("qdd", 1) in outer.inputs
+    assert all(label.startswith(("link2.", "joint2.")) for label in outer.parameters)
+    assert "link1.m" not in outer.parameters
+    assert any(label.startswith("link1.") for label in whole.parameters)
+    assert "parameters: link2." in str(outer)

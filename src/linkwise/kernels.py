@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 STRAIGHT_LINE_LIMIT = 20_000
 
 
-def evaluate(name: str, setting: Setting, algorithm: str | None, given: Mapping[str, Any], out=None, threads=None) -> Any:
+def evaluate(
+    name: str, setting: Setting, algorithm: str | None, given: Mapping[str, Any], out=None, threads=None
+) -> Any:
     """The outputs of a function for these inputs: one array, or a tuple where there are several outputs."""
     function = function_named(name)
     algorithm = function.algorithm(algorithm)
@@ -116,7 +118,9 @@ def sweeps(function: Function, setting: Setting, algorithm: str) -> bool:
     return algorithm in function.swept and not setting.wrench
 
 
-def kernel(function: Function, setting: Setting, algorithm: str, dtype: str = "float64") -> Kernel | ParametricKernel:
+def kernel(
+    function: Function, setting: Setting, algorithm: str, dtype: str = "float64"
+) -> Kernel | ParametricKernel:
     """The compiled form of a function, made once per robot."""
     known = setting.model.__dict__.setdefault("_kernels", {})
     key = (function.name, algorithm, setting.options(), dtype)
@@ -153,7 +157,27 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
             function.name, states, [(name, sizes[name]) for name in parameters], shapes.items(), dtype, build
         )
     identity = repr((setting.model.content(), algorithm, setting.options())).encode()
-    return Kernel(function.name, sizes.items(), shapes.items(), dtype, build, hashlib.sha256(identity).digest())
+    made = Kernel(
+        function.name, sizes.items(), shapes.items(), dtype, build, hashlib.sha256(identity).digest()
+    )
+    made.parameters_of = lambda output, index: _parameters_of(function, setting, algorithm, output, index)
+    return made
+
+
+def _parameters_of(
+    function: Function, setting: Setting, algorithm: str, output: str, index: int | None
+) -> tuple[str, ...]:
+    """The labels of the robot's parameters that an output depends on: traced with all of them as symbols."""
+    from linkwise.compiler.graph import Graph, reachable
+
+    labels = setting.model.parameter_labels
+    symbolic = replace(setting, parameters=labels, base_parameters=False)
+    graph = Graph()
+    inputs = {name: graph.inputs(name, size) for name, size in function.input_sizes(symbolic).items()}
+    entries = _flat(function.evaluate(symbolic, algorithm, **inputs)[output])
+    chosen = [graph.lift(x) for x in (entries if index is None else [entries[index]])]
+    used = {node.value[0] for node in reachable(chosen) if node.op == "input"}
+    return tuple(label for label in labels if label in used)
 
 
 def cheapest(function: Function, setting: Setting, algorithm: str) -> Setting:
@@ -171,7 +195,9 @@ def cheapest(function: Function, setting: Setting, algorithm: str) -> Setting:
 
 
 def _flat(nested: Any) -> list[Any]:
-    return [leaf for part in nested for leaf in _flat(part)] if isinstance(nested, (list, tuple)) else [nested]
+    return (
+        [leaf for part in nested for leaf in _flat(part)] if isinstance(nested, (list, tuple)) else [nested]
+    )
 
 
 def _swept_program(function: Function, setting: Setting, algorithm: str, dtype: str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -52,6 +53,7 @@ class Kernel:
         self.outputs = tuple((output, tuple(shape)) for output, shape in outputs)
         self.dtype = dtype
         self.key = key
+        self.parameters_of: Callable[[str, int | None], tuple[str, ...]] | None = None  # for ``explain``
         self._dtype = np.dtype(dtype)
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self._row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
@@ -167,8 +169,14 @@ class Kernel:
         return self.program().operations
 
     def explain(self, output: str | None = None, index: int | None = None) -> Explanation:
-        """Which inputs an output (or one of its elements, row by row) depends on, and what it costs alone."""
-        return self._straight_program().explain(output or self.outputs[0][0], index)
+        """Which inputs and parameters an output (or one of its elements, row by row) depends on, and its cost alone."""
+        name = output or self.outputs[0][0]
+        found = self._straight_program().explain(name, index)
+        return (
+            found
+            if self.parameters_of is None
+            else replace(found, parameters=self.parameters_of(name, index))
+        )
 
     def jacobian(self, by: str) -> Kernel:
         """Another kernel: the derivative of every output by one input, of shape (output..., size of the

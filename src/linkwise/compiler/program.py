@@ -29,10 +29,15 @@ class Explanation:
 
     inputs: tuple[tuple[str, int], ...]
     operations: Operations
+    parameters: tuple[str, ...] | None = None
+    """Labels of the constants it depends on, where the kernel's maker knows them."""
 
     def __str__(self) -> str:
         names = ", ".join(f"{name}[{k}]" for name, k in self.inputs) or "constants only"
-        return f"depends on {names}; alone it costs {self.operations}"
+        text = f"depends on {names}; alone it costs {self.operations}"
+        return (
+            text if self.parameters is None else f"{text}; parameters: {', '.join(self.parameters) or 'none'}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

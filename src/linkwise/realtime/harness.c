@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -64,6 +65,7 @@ typedef struct {
 
 typedef struct {
     int32_t reason, joint, fifo_error, lock_error, log_error;
+    int32_t hung; /* the plant never came back: the synchronous task is lost inside it, with its memory */
     int64_t cycle, rows;
     double value;
 } outcome;
@@ -365,6 +367,7 @@ static void *synchronous_task(void *given)
                 out->missed = count - sleeps > 1 && out->late < period ? PLANT : SCHEDULER;
         }
         sleeps = count;
+        r->result->rows = index + 1;
         atomic_store_explicit(&r->done, index + 1, memory_order_release);
         in_a_row = late > 0 ? in_a_row + (int)late : 0;
         if (set->deadlines && in_a_row >= set->deadlines)
@@ -372,13 +375,13 @@ static void *synchronous_task(void *given)
         cycle += 1 + late;
     }
     stop(r, FINISHED, -1, 0.0, set->cycles);
-    r->result->rows = index;
     return NULL;
 }
 
 /* -- the entry ----------------------------------------------------------------------------------------------------- */
 
-static int start_first(pthread_t *thread, int priority, void *(*task)(void *), run_state *r)
+/* A thread under SCHED_FIFO, or under the normal policy where that is refused; the error says so. */
+static int start(pthread_t *thread, int priority, void *(*task)(void *), run_state *r)
 {
     pthread_attr_t attributes;
     struct sched_param parameters = {.sched_priority = priority};
@@ -398,20 +401,32 @@ static int start_first(pthread_t *thread, int priority, void *(*task)(void *), r
     return error;
 }
 
+/* Whether a thread came to its end in time. */
+static int wait_for(pthread_t thread, double patience)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)ceil(patience);
+    return pthread_timedjoin_np(thread, NULL, &until) == 0;
+}
+
 /* Runs the loop; comes back when it has stopped. ``rows`` has room for set->cycles rows, ``ask`` may be set to 1. */
 void run(const settings *set, outcome *result, row *rows, int32_t *ask)
 {
-    static run_state r; /* one loop at a time: too large for a stack, and it must not be allocated late */
+    run_state *r = calloc(1, sizeof *r);
     pthread_t first, threads[4];
     int count = 0;
-    memset(&r, 0, sizeof r);
     memset(result, 0, sizeof *result);
-    r.set = set;
-    r.result = result;
-    r.rows = rows;
-    r.ask = (_Atomic int32_t *)ask;
-    atomic_store(&r.reason, -1);
-    channel *channels[] = {&r.for_inertia, &r.for_velocity, &r.inertia, &r.velocity};
+    if (!r) {
+        result->reason = PLANT_LOST;
+        return;
+    }
+    r->set = set;
+    r->result = result;
+    r->rows = rows;
+    r->ask = (_Atomic int32_t *)ask;
+    atomic_store(&r->reason, -1);
+    channel *channels[] = {&r->for_inertia, &r->for_velocity, &r->inertia, &r->velocity};
     for (int k = 0; k < 4; ++k)
         open_channel(channels[k]);
     result->lock_error = mlockall(MCL_CURRENT) ? errno : 0;
@@ -420,28 +435,34 @@ void run(const settings *set, outcome *result, row *rows, int32_t *ask)
     /* Before the first cycle there are coefficients for where the arm is. */
     row begin = {0};
     int32_t hot[N];
-    r.start = now() + 0.01;
+    r->start = now() + 0.01;
     if (set->read(set->plant, 0, begin.q, begin.qd, hot)) {
-        stop(&r, PLANT_LOST, -1, 0.0, 0);
+        stop(r, PLANT_LOST, -1, 0.0, 0);
+        free(r);
         return;
     }
-    hand_over(&r, &begin, set->reference);
-    double *out = to_write(&r.inertia);
+    hand_over(r, &begin, set->reference);
+    double *out = to_write(&r->inertia);
     inertia(begin.q, out, out + N * N);
-    publish(&r.inertia, r.start);
-    velocity(begin.q, begin.qd, set->reference + N, to_write(&r.velocity));
-    publish(&r.velocity, r.start);
+    publish(&r->inertia, r->start);
+    velocity(begin.q, begin.qd, set->reference + N, to_write(&r->velocity));
+    publish(&r->velocity, r->start);
 
     if (set->log)
-        pthread_create(&threads[count++], NULL, log_task, &r);
-    pthread_create(&threads[count++], NULL, inertia_task, &r);
-    pthread_create(&threads[count++], NULL, velocity_task, &r);
-    result->fifo_error = start_first(&first, set->priority, synchronous_task, &r);
+        pthread_create(&threads[count++], NULL, log_task, r);
+    start(&threads[count++], set->priority / 2, inertia_task, r);
+    start(&threads[count++], set->priority / 2, velocity_task, r);
+    result->fifo_error = start(&first, set->priority, synchronous_task, r);
     if (set->patience > 0)
-        pthread_create(&threads[count++], NULL, watchdog_task, &r);
-    pthread_join(first, NULL);
+        pthread_create(&threads[count++], NULL, watchdog_task, r);
+    while (running(r))
+        usleep(1000);
     for (int k = 0; k < count; ++k)
         pthread_join(threads[k], NULL);
+    if (wait_for(first, 2.0 + set->patience))
+        free(r);
+    else
+        result->hung = 1;
     munlockall();
 }
 

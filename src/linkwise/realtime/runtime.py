@@ -20,6 +20,7 @@ from linkwise.realtime.report import TIMING, Report
 from linkwise.robot import Robot
 
 _one_at_a_time = threading.Lock()
+_lost: list[object] = []  # what threads that never came back from a driver may still use
 
 
 class TwoRateController:
@@ -98,12 +99,13 @@ class TwoRateController:
                 ask.value = 1
                 thread.join()
                 raise
-        del keep
-        if isinstance(self.plant, PlantDriver):
+        if result.hung:
+            _lost.append((settings, keep, rows, result, ask))  # a thread that may still wake up refers to them
+        elif isinstance(self.plant, PlantDriver):
             self.plant.close()
         report = Report(
             self.model, self.period, result.reason, result.joint, result.value, result.cycle,
-            rows[: result.rows], result.fifo_error, result.lock_error, None if log is None else os.fspath(log),
+            rows[: result.rows].copy(), result.fifo_error, result.lock_error, None if log is None else os.fspath(log),
         )  # fmt: skip
         if log is not None:
             if result.log_error:
@@ -151,7 +153,7 @@ class TwoRateController:
 
 class _Outcome(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("reason", "joint", "fifo_error", "lock_error", "log_error")),
+        *((name, ctypes.c_int32) for name in ("reason", "joint", "fifo_error", "lock_error", "log_error", "hung")),
         ("cycle", ctypes.c_int64),
         ("rows", ctypes.c_int64),
         ("value", ctypes.c_double),

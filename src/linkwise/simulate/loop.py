@@ -15,11 +15,14 @@ from functools import cached_property
 import numpy as np
 
 from linkwise.algorithms import compound_link, factorised, joint_terms, newton_euler
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.program import trace
 from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutProgram, trace_rollout
 from linkwise.control import Controller
 from linkwise.functions import mechanism_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.parameters import parameter_sizes, with_symbols
+from linkwise.robot import Robot
 from linkwise.scalar import Scalar, where, while_loop
 from linkwise.simulate.friction import coulomb_friction, has_coulomb_friction
 from linkwise.simulate.integrators import INTEGRATORS
@@ -242,6 +245,22 @@ def accelerations(links: Mechanism, viscous: bool, q, qd, tau) -> tuple[list[Sca
     if viscous:
         net = [t - link.viscous_friction * v for t, link, v in zip(net, links, qd, strict=True)]
     return factorised.solve(links, M, net), M
+
+
+def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel:
+    """One integration step of a robot with its friction: (q, qd, tau, step [s]) -> (q, qd), any leading axes."""
+    n = robot.dof
+    sizes, shapes = {"q": n, "qd": n, "tau": n, "step": 1}, {"next_q": (n,), "next_qd": (n,)}
+
+    def one_step(q, qd, tau, step):
+        links = mechanism_of(robot, base_parameters=True)
+        return advanced(links, True, {"breakaway": [1.0]}, integrator, lambda at, q, qd: tau, q, qd, step[0])
+
+    def build(dtype: str):
+        return trace(one_step, sizes, shapes, name="step", dtype=dtype)  # type: ignore[arg-type]
+
+    key = hashlib.sha256(repr((robot.content(), integrator)).encode()).digest()
+    return Kernel("step", sizes.items(), shapes.items(), "float64", build, key)
 
 
 def _if(sliding: Scalar, moved: Scalar, held: Scalar) -> Scalar:

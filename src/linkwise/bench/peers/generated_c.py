@@ -6,8 +6,6 @@ import linkwise
 from linkwise.bench.peers.base import INPUTS, Peer
 from linkwise.bench.peers.c_loop import CompiledC, compiler, loop_source
 from linkwise.bench.subject import Subject
-from linkwise.functions import Setting, function_named
-from linkwise.kernels import kernel
 
 
 def make(subject: Subject) -> Peer:
@@ -30,8 +28,6 @@ class GeneratedC(CompiledC):
         return True
 
     def source(self, function: str, dtype: str) -> str:
-        row = function_named(function)
-        setting = Setting(self.robot, base_parameters=row.regroups, dtype=dtype)
-        text = kernel(row, setting, row.default, dtype).source("c", function_name="one_state")
+        text = self.robot.kernel(function, dtype=dtype).source("c", function_name="one_state")
         pointers = ", ".join(f"a{k}" for k in range(len(INPUTS[function])))
         return text + loop_source(function, dtype, self.dof, f"one_state({pointers}, out);")
