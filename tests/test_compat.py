@@ -50,14 +50,20 @@ def test_pinocchio_functions(pair):
         np.testing.assert_allclose(compat.rnea(robot, q[k], v[k], a[k]), tau, **TOLERANCE)
         np.testing.assert_allclose(compat.aba(robot, q[k], v[k], tau), a[k], rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(compat.crba(robot, q[k]), pin.crba(*args)[mixed], **TOLERANCE)
-        np.testing.assert_allclose(compat.computeMinverse(robot, q[k]), pin.computeMinverse(*args)[mixed], rtol=1e-7)
-        np.testing.assert_allclose(compat.nonLinearEffects(robot, q[k], v[k]), pin.nle(*args, v[k][back])[order], **TOLERANCE)
+        np.testing.assert_allclose(
+            compat.computeMinverse(robot, q[k]), pin.computeMinverse(*args)[mixed], rtol=1e-7
+        )
+        np.testing.assert_allclose(
+            compat.nonLinearEffects(robot, q[k], v[k]), pin.nle(*args, v[k][back])[order], **TOLERANCE
+        )
         gravity = pin.computeGeneralizedGravity(*args)[order]
         np.testing.assert_allclose(compat.computeGeneralizedGravity(robot, q[k]), gravity, **TOLERANCE)
         C = compat.computeCoriolisMatrix(robot, q[k], v[k])
         np.testing.assert_allclose(C @ v[k], pin.nle(*args, v[k][back])[order] - gravity, **TOLERANCE)
         dq, dv, M = pin.computeRNEADerivatives(*args, v[k][back], a[k][back])
-        for ours, wanted in zip(compat.computeRNEADerivatives(robot, q[k], v[k], a[k]), (dq, dv, M), strict=True):
+        for ours, wanted in zip(
+            compat.computeRNEADerivatives(robot, q[k], v[k], a[k]), (dq, dv, M), strict=True
+        ):
             np.testing.assert_allclose(ours, wanted[mixed], rtol=1e-8, atol=1e-8)
 
 
@@ -85,7 +91,11 @@ def test_in_parallel_shapes(pair):
     q, v, a = states(robot, 6)
     pool = pin.ModelPool(model, 1)
     found = pin.rneaInParallel(
-        1, pool, compat.columns(compat.q_to_pinocchio(robot, model, q)), compat.columns(v[:, back]), compat.columns(a[:, back])
+        1,
+        pool,
+        compat.columns(compat.q_to_pinocchio(robot, model, q)),
+        compat.columns(v[:, back]),
+        compat.columns(a[:, back]),
     )
     np.testing.assert_allclose(compat.rows(found)[:, order], compat.rnea(robot, q, v, a), **TOLERANCE)
     assert compat.columns(q).flags.f_contiguous
@@ -102,18 +112,26 @@ def test_pinocchio_jacobian(pair):
     theirs = pin.computeFrameJacobian(
         model, data, compat.q_to_pinocchio(robot, model, q), frame, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
     )
-    np.testing.assert_allclose(compat.linear_first(robot.jacobian(q, leaf), axis=-2), theirs[:, order], atol=1e-12)
-    np.testing.assert_allclose(compat.angular_first(theirs[:, order], axis=-2), robot.jacobian(q, leaf), atol=1e-12)
+    np.testing.assert_allclose(
+        compat.linear_first(robot.jacobian(q, leaf), axis=-2), theirs[:, order], atol=1e-12
+    )
+    np.testing.assert_allclose(
+        compat.angular_first(theirs[:, order], axis=-2), robot.jacobian(q, leaf), atol=1e-12
+    )
 
 
 def test_mujoco_inertia(body):
     mujoco = pytest.importorskip("mujoco")
     mass, ipos, iquat, moments = compat.inertia_to_mujoco(body)
     numbers = {"pos": ipos, "quat": iquat, "diaginertia": moments}
-    written = " ".join(f'{name}="{" ".join(repr(float(x)) for x in values)}"' for name, values in numbers.items())
+    written = " ".join(
+        f'{name}="{" ".join(repr(float(x)) for x in values)}"' for name, values in numbers.items()
+    )
     text = f'<mujoco><worldbody><body><joint/><inertial mass="{mass}" {written}/></body></worldbody></mujoco>'
     model = mujoco.MjModel.from_xml_string(text)
-    found = compat.inertia_from_mujoco(model.body_mass[1], model.body_ipos[1], model.body_iquat[1], model.body_inertia[1])
+    found = compat.inertia_from_mujoco(
+        model.body_mass[1], model.body_ipos[1], model.body_iquat[1], model.body_inertia[1]
+    )
     np.testing.assert_allclose(found.parameters, body.parameters, atol=1e-14)
 
 
@@ -124,7 +142,9 @@ def test_mujoco_quaternions_are_ours():
         quaternion /= np.linalg.norm(quaternion)
         theirs = np.zeros(9)
         mujoco.mju_quat2Mat(theirs, quaternion)
-        np.testing.assert_allclose(compat.matrix_from_quaternion(quaternion), theirs.reshape(3, 3), atol=1e-15)
+        np.testing.assert_allclose(
+            compat.matrix_from_quaternion(quaternion), theirs.reshape(3, 3), atol=1e-15
+        )
 
 
 def test_quaternions_there_and_back():
@@ -151,7 +171,9 @@ def test_toolbox_names():
     robot = lw.load("puma560")
     q, qd, qdd = states(robot)
     np.testing.assert_array_equal(compat.rne(robot, q, qd, qdd), robot.inverse_dynamics(q, qd, qdd))
-    np.testing.assert_allclose(compat.accel(robot, q, qd, compat.rne(robot, q, qd, qdd)), qdd, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        compat.accel(robot, q, qd, compat.rne(robot, q, qd, qdd)), qdd, rtol=1e-9, atol=1e-9
+    )
     np.testing.assert_array_equal(compat.inertia(robot, q), robot.mass_matrix(q))
     np.testing.assert_array_equal(compat.gravload(robot, q), robot.gravity_torques(q))
     c = np.einsum("bij,bj->bi", compat.coriolis(robot, q, qd), qd)

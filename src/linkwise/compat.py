@@ -138,7 +138,9 @@ def inertia_to_mujoco(body: Inertia) -> tuple[float, np.ndarray, np.ndarray, np.
 def inertia_from_mujoco(mass: float, ipos: ArrayLike, iquat: ArrayLike, moments: ArrayLike) -> Inertia:
     """From body_mass, body_ipos, body_iquat (w, x, y, z) and body_inertia of one body."""
     axes = matrix_from_quaternion(iquat)
-    return Inertia.from_com(float(mass), np.asarray(ipos, dtype=float), np.diag(np.asarray(moments, dtype=float)), axes)
+    return Inertia.from_com(
+        float(mass), np.asarray(ipos, dtype=float), np.diag(np.asarray(moments, dtype=float)), axes
+    )
 
 
 # -- quaternions: (w, x, y, z) here, in MuJoCo and in Eigen's constructor; (x, y, z, w) in ROS, Pinocchio, SciPy ------

@@ -86,7 +86,7 @@ def test_what_needs_no_inverse_still_works(case):
         assert_near(found, tau, 1e-11, torque_scale(robot, s.q, s.qd, s.qdd), name)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["massless, prismatic", "point mass on the axis"])
 def test_rotor_inertia_rescues_the_joint(case):
     robot = arm(*CASES[case], rotor=0.05)
     s = states_of(robot, 1, 3)
@@ -101,12 +101,15 @@ def test_rotor_inertia_rescues_the_joint(case):
             1e-10,
             100.0,
         )
-    # and so does a little mass behind it, however light
-    light = arm(*CASES[case]).with_payload(1e-3, (0.05, 0.04, 0.03))
+
+
+def test_a_little_mass_rescues_the_joint():
+    robot = arm(*CASES["massless, revolute"]).with_payload(1e-3, (0.05, 0.04, 0.03))
+    s = states_of(robot, 1, 3)
     for name in FORWARD:
-        qdd = light.forward_dynamics(s.q, s.qd, s.tau, algorithm=name)
-        back = light.inverse_dynamics(s.q, s.qd, qdd)
-        assert (norm(back - s.tau) <= 1e-11 * torque_scale(light, s.q, s.qd, qdd, s.tau)).all(), name
+        qdd = robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=name)
+        back = robot.inverse_dynamics(s.q, s.qd, qdd)
+        assert (norm(back - s.tau) <= 1e-11 * torque_scale(robot, s.q, s.qd, qdd, s.tau)).all(), name
 
 
 def test_the_cause_is_named_not_what_it_spoils():
@@ -213,7 +216,7 @@ def test_the_error_is_an_arithmetic_one_of_ours_and_nothing_is_printed():
         assert robot.forward_dynamics(zero[None][:0], zero, zero).shape == (0, 3)  # no state, no problem
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_small_robots_are_not_singular(scale):
     """What counts as no inertia is relative: a robot a million times lighter moves as well."""
     robot = lw.random_robot(2, 4)

@@ -112,11 +112,15 @@ def test_operations_of_an_arm_that_no_paper_counts(linkwise):
     assert "general arm" not in text
 
 
+def test_operations_without_a_robot(linkwise):
+    assert "Missing argument 'ROBOT'" in linkwise("operations").refused()
+
+
 def test_operations_of_very_many_joints(linkwise, tmp_path):
     path = tmp_path / "long.urdf"
     lw.save(lw.planar_chain(200), path)
     assert "200 joints" in linkwise("operations", path).refused()
-    assert "200 joints" in linkwise("generate", path, "inverse_dynamics").refused()
+    assert "too many links" in linkwise("generate", path, "inverse_dynamics").refused()
 
 
 def test_printed_counts_are_those_of_the_papers():
@@ -176,6 +180,22 @@ def test_generate_prints_when_there_is_no_file(linkwise):
     single = linkwise("generate", "two_link", "gravity_torques", "--dtype", "float32", "--json").json
     assert "float" in single["source"]
     assert single["operations"]["trigonometric"] > 0
+
+
+def test_generate_has_other_targets(linkwise):
+    assert "__global__" in linkwise("generate", "two_link", "inverse_dynamics", "--target", "cuda").out
+    names: dict = {}
+    exec(linkwise("generate", "two_link", "mass_matrix", "--target", "python", "--name", "mass").out, names)
+    q = np.array([0.3, -0.7])
+    np.testing.assert_allclose(names["mass"](q), lw.load("two_link").mass_matrix(q), rtol=1e-12)
+    assert (
+        "is for --target c"
+        in linkwise("generate", "two_link", "pose", "--target", "cuda", "--main").refused()
+    )
+    message = linkwise(
+        "generate", "two_link", "forward_dynamics", "--algorithm", "conjugate_gradients"
+    ).refused()
+    assert "did you mean 'conjugate_gradient'?" in message
 
 
 def test_generate_takes_options_of_the_function(linkwise, tmp_path):

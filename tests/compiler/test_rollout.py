@@ -24,10 +24,13 @@ def step(x, v, gain, push, own=None):
     }
 
 
-INTERFACE = Interface(
-    {"x": 3, "v": 3}, {"gain": 2}, {"push": Feed(2, 1)}, {"energy": (), "rounded": (2,)}
+INTERFACE = Interface({"x": 3, "v": 3}, {"gain": 2}, {"push": Feed(2, 1)}, {"energy": (), "rounded": (2,)})
+OWN = Interface(
+    INTERFACE.carried,
+    INTERFACE.parameters,
+    {**INTERFACE.feeds, "own": Feed(1, 2, shared=False)},
+    INTERFACE.written,
 )
-OWN = Interface(INTERFACE.carried, INTERFACE.parameters, {**INTERFACE.feeds, "own": Feed(1, 2, shared=False)}, INTERFACE.written)
 
 
 def build(interface, dtype):
@@ -41,7 +44,11 @@ def kernel(request):
 
 def given(kernel, batch, steps, seed=0):
     rng = np.random.default_rng(seed)
-    found = {"x": rng.normal(size=(*batch, 3)), "v": rng.normal(size=(*batch, 3)), "gain": rng.normal(size=(*batch, 2))}
+    found = {
+        "x": rng.normal(size=(*batch, 3)),
+        "v": rng.normal(size=(*batch, 3)),
+        "gain": rng.normal(size=(*batch, 2)),
+    }
     found["push"] = rng.normal(size=INTERFACE.feeds["push"].length(steps))
     if "own" in kernel.interface.feeds:
         found["own"] = rng.normal(size=(*batch, OWN.feeds["own"].length(steps)))
@@ -56,7 +63,10 @@ def test_machine_code_equals_the_interpreter(kernel, dtype, count, steps, every)
     final, written = kernel(inputs, steps=steps, every=every, dtype=dtype, threads=1)
     program = kernel.program(dtype)
     for k in {0, count // 2, count - 1}:
-        own = {name: value if kernel.interface.feeds.get(name, Feed(0, 0, False)).shared else value[k] for name, value in inputs.items()}
+        own = {
+            name: value if kernel.interface.feeds.get(name, Feed(0, 0, False)).shared else value[k]
+            for name, value in inputs.items()
+        }
         own = {name: np.asarray(value, dtype) for name, value in own.items()}
         expected_final, expected = interpret(program, own, steps, every)
         for name, value in expected_final.items():

@@ -10,7 +10,24 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import trace, unfused
 from linkwise.scalar import rint
 
-VALUES = [0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 0.49999, 0.50001, 1e6 + 0.5, -3.7, 2.0**22 + 1, 2.0**30, 1e300, np.inf, -np.inf, np.nan]
+VALUES = [
+    0.0,
+    0.5,
+    1.5,
+    2.5,
+    -0.5,
+    -1.5,
+    0.49999,
+    0.50001,
+    1e6 + 0.5,
+    -3.7,
+    2.0**22 + 1,
+    2.0**30,
+    1e300,
+    np.inf,
+    -np.inf,
+    np.nan,
+]
 
 
 def function(x):
@@ -24,7 +41,9 @@ def test_nearest_even_as_numpy_does(dtype):
     kernel = Kernel("rounding", [("x", 1)], [("y", (3,))], dtype, build)
     with np.errstate(over="ignore", invalid="ignore"):
         x = np.array(VALUES, dtype)[:, np.newaxis]
-        expected = np.concatenate([np.rint(x), x - np.rint(x), np.rint(np.asarray(3.0, dtype) * x) + np.rint(x)], axis=1)
+        expected = np.concatenate(
+            [np.rint(x), x - np.rint(x), np.rint(np.asarray(3.0, dtype) * x) + np.rint(x)], axis=1
+        )
         np.testing.assert_array_equal(kernel(x), expected)
         for row, wanted in zip(x, expected, strict=True):
             np.testing.assert_array_equal(interpret.run(kernel.program(dtype), row)[0], wanted)

@@ -55,7 +55,12 @@ def test_computed_torque_compensates_friction_at_the_planned_speed(robot, state)
     v = qdd_d - GAINS.kd * (qd - qd_d) - 100.0 * (q - q_d)
     joints = robot.moving_joints
     viscous = np.array([joint.viscous_friction for joint in joints]) * qd
-    coulomb = np.array([j.coulomb_friction[0] if s > 0 else -j.coulomb_friction[1] for j, s in zip(joints, qd_d, strict=True)])
+    coulomb = np.array(
+        [
+            j.coulomb_friction[0] if s > 0 else -j.coulomb_friction[1]
+            for j, s in zip(joints, qd_d, strict=True)
+        ]
+    )
     law = control.ComputedTorque(robot, GAINS, torque_limits=False).kernel(PERIOD)
     expected = robot.inverse_dynamics(q, qd, v, friction=False) + viscous + coulomb
     np.testing.assert_allclose(law(*state), expected, rtol=1e-12)
@@ -63,7 +68,7 @@ def test_computed_torque_compensates_friction_at_the_planned_speed(robot, state)
 
 @pytest.mark.parametrize("gravity", ["planned", "online"])
 def test_feed_forward_takes_gravity_where_it_is_told(robot, state, gravity):
-    q, qd, q_d, qd_d, qdd_d = state
+    q, _, q_d, qd_d, qdd_d = state
     law = control.FeedForward(robot, gravity=gravity, torque_limits=False).kernel(PERIOD)
     expected = robot.inverse_dynamics(q_d, qd_d, qdd_d)
     if gravity == "online":
@@ -86,7 +91,9 @@ def test_the_models_own_effort_limits_are_the_default():
 
 
 def test_a_saturated_integral_does_not_wind_up(robot):
-    controller = control.IntegralTracking(robot, control.Gains.from_frequency(10.0, integral=True), torque_limits=1.0)
+    controller = control.IntegralTracking(
+        robot, control.Gains.from_frequency(10.0, integral=True), torque_limits=1.0
+    )
     law = controller.kernel(PERIOD)
     zero, far = np.zeros(6), np.full(6, 2.0)
     integral = np.zeros(6)
@@ -104,7 +111,9 @@ def test_a_saturated_integral_does_not_wind_up(robot):
 
 
 def test_nan_goes_through_saturation_and_integral(robot, state):
-    controller = control.IntegralTracking(robot, control.Gains.from_frequency(10.0, integral=True), torque_limits=1.0)
+    controller = control.IntegralTracking(
+        robot, control.Gains.from_frequency(10.0, integral=True), torque_limits=1.0
+    )
     q = state[0].copy()
     q[2] = np.nan
     tau, following = controller.kernel(PERIOD)(q, *state[1:], np.zeros(6))
@@ -134,7 +143,9 @@ def test_a_controller_is_c_source_for_a_real_one(robot):
 
 def test_gains_from_frequency_and_damping_place_the_poles():
     gains = control.Gains.from_frequency(8.0, 0.7)
-    np.testing.assert_allclose(np.roots([1, gains.kd, gains.kp]), 8.0 * (-0.7 + np.array([1j, -1j]) * np.sqrt(1 - 0.49)))
+    np.testing.assert_allclose(
+        np.roots([1, gains.kd, gains.kp]), 8.0 * (-0.7 + np.array([1j, -1j]) * np.sqrt(1 - 0.49))
+    )
     gains = control.Gains.from_frequency(8.0, 0.7, integral=True)
     roots = np.roots([1, gains.kd, gains.kp, gains.ki])
     np.testing.assert_allclose(np.sort_complex(roots)[0], -8.0)
@@ -150,7 +161,10 @@ def test_gains_from_frequency_and_damping_place_the_poles():
         (lambda r: control.Tracking(r, control.Gains(np.inf, 1.0)), "kp: expected finite"),
         (lambda r: control.IntegralTracking(r, control.Gains(1.0, 1.0, 5.0)), "unstable"),
         (lambda r: control.FeedForward(r, gravity="sometimes"), "gravity: expected"),
-        (lambda r: control.GravityPD(r, control.Gains(1.0, 1.0), torque_limits=-1.0), "torque_limits: expected positive"),
+        (
+            lambda r: control.GravityPD(r, control.Gains(1.0, 1.0), torque_limits=-1.0),
+            "torque_limits: expected positive",
+        ),
     ],
 )
 def test_bad_input_is_named(robot, make, message):

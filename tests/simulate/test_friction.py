@@ -1,4 +1,6 @@
-"""Friction at and near zero speed: joints that can be held stand still exactly, the others slide as they should."""
+"""Friction at and near zero speed: joints that can be held stand still exactly, the others slide as they
+should.
+"""
 
 from __future__ import annotations
 
@@ -77,11 +79,15 @@ def test_a_joint_coasts_to_rest_where_it_should_and_stays(puma):
 
 
 def test_static_friction_above_coulomb_friction(puma, limits):
-    """With a breakaway ratio of 1.5 a joint at rest holds 1.5 times as much; a moving one is braked as before."""
+    """With a breakaway ratio of 1.5 a joint at rest holds 1.5 times as much; a moving one is braked as
+    before.
+    """
     load = puma.gravity_torques(Q) + 1.3 * limits[:, 0]
     stuck = simulate(Plant(puma, breakaway=1.5), control.ConstantTorque(puma, load), duration=0.1, q=Q)
     assert (stuck.final_q == Q).all()
-    moving = simulate(Plant(puma, breakaway=1.5), control.ConstantTorque(puma, load), duration=0.1, q=Q, qd=np.full(6, 0.5))
+    moving = simulate(
+        Plant(puma, breakaway=1.5), control.ConstantTorque(puma, load), duration=0.1, q=Q, qd=np.full(6, 0.5)
+    )
     plain = simulate(puma, control.ConstantTorque(puma, load), duration=0.1, q=Q, qd=np.full(6, 0.5))
     np.testing.assert_array_equal(moving.q, plain.q)
 
@@ -89,20 +95,33 @@ def test_static_friction_above_coulomb_friction(puma, limits):
 def test_friction_only_takes_energy_away(puma):
     rng = np.random.default_rng(2)
     weightless = puma.with_gravity((0, 0, 0))
-    found = simulate(weightless, control.Passive(puma), duration=1.0, q=rng.normal(size=(20, 6)), qd=rng.normal(size=(20, 6)) * 2)
+    found = simulate(
+        weightless,
+        control.Passive(puma),
+        duration=1.0,
+        q=rng.normal(size=(20, 6)),
+        qd=rng.normal(size=(20, 6)) * 2,
+    )
     kinetic = weightless.kinetic_energy(found.q, found.qd)
     assert (np.diff(kinetic, axis=-1) <= 1e-12 * kinetic[..., :1]).all()
     assert (kinetic[..., -1] < 1e-3 * kinetic[..., 0]).all()
 
 
 def test_switched_off_friction_is_off(puma):
-    found = simulate(Plant(puma, friction=False), control.ConstantTorque(puma, puma.gravity_torques(Q) + 0.01), duration=0.01, q=Q)
+    found = simulate(
+        Plant(puma, friction=False),
+        control.ConstantTorque(puma, puma.gravity_torques(Q) + 0.01),
+        duration=0.01,
+        q=Q,
+    )
     assert (found.final_qd != 0.0).all()
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.0, 3.0))
 def test_the_rule_solves_its_minimisation(seed, size):
-    """The optimality conditions: a sliding joint feels its full friction against its motion, a sticking one less."""
+    """The optimality conditions: a sliding joint feels its full friction against its motion, a sticking one
+    less.
+    """
     rng = np.random.default_rng(seed)
     puma = lw.load("puma560")
     links = mechanism_of(puma, base_parameters=True)

@@ -28,13 +28,17 @@ def orders(errors, steps):
 
 @pytest.mark.parametrize(("name", "order"), [("rk4", 4), ("semi_implicit_euler", 1)])
 def test_measured_order_on_a_falling_arm(panda, name, order):
-    assert set(INTEGRATORS) == {"rk4", "semi_implicit_euler"}, "a new integrator needs its order measured here"
+    assert set(INTEGRATORS) == {"rk4", "semi_implicit_euler"}, (
+        "a new integrator needs its order measured here"
+    )
     steps = np.array([4e-3, 2e-3, 1e-3])
     exact = simulate_adaptive(panda, duration=0.4, q=HOME, rows=2)
     errors = []
     for step in steps:
         found = simulate(panda, control.Passive(panda), duration=0.4, step=step, integrator=name, q=HOME)
-        errors.append(np.abs(found.final_q - exact.final_q).max() + np.abs(found.final_qd - exact.final_qd).max())
+        errors.append(
+            np.abs(found.final_q - exact.final_q).max() + np.abs(found.final_qd - exact.final_qd).max()
+        )
     assert orders(errors, steps) == pytest.approx(order, abs=0.15)
 
 
@@ -51,14 +55,19 @@ def test_measured_order_on_a_pendulum_by_hand():
 
 
 def test_a_continuous_controller_keeps_the_order(panda):
-    """The reference is read in the middle of a step, too: with the controller in the integrator order 4 stays."""
+    """The reference is read in the middle of a step, too: with the controller in the integrator order 4
+    stays.
+    """
     controller = control.Tracking(panda, control.Gains.from_frequency(5.0), torque_limits=False)
     move = motion.quintic(HOME, HOME + 0.4, 0.5)
     start = HOME + 0.05
     exact = simulate_adaptive(panda, controller, move, duration=0.4, q=start, rows=2)
     steps = np.array([8e-3, 4e-3, 2e-3])
     errors = [
-        np.abs(simulate(panda, controller, move, duration=0.4, step=h, continuous=True, q=start).final_q - exact.final_q).max()
+        np.abs(
+            simulate(panda, controller, move, duration=0.4, step=h, continuous=True, q=start).final_q
+            - exact.final_q
+        ).max()
         for h in steps
     ]
     assert orders(errors, steps) == pytest.approx(4, abs=0.3)
@@ -74,11 +83,20 @@ def test_energy_of_a_falling_panda_drifts_by_less_than_1e_5(panda):
 
 
 def test_semi_implicit_euler_keeps_the_energy_of_a_pendulum_bounded():
-    """Where the inertia is constant it is symplectic: no drift, however long; explicit Euler would gain energy."""
+    """Where the inertia is constant it is symplectic: no drift, however long; explicit Euler would gain
+    energy.
+    """
     pendulum = lw.planar_chain(1)
-    found = simulate(pendulum, control.Passive(pendulum), duration=100.0, step=5e-3, integrator="semi_implicit_euler", q=[0.7])
+    found = simulate(
+        pendulum,
+        control.Passive(pendulum),
+        duration=100.0,
+        step=5e-3,
+        integrator="semi_implicit_euler",
+        q=[0.7],
+    )
     energy = found.energy()
-    first, last = (np.ptp(part) for part in np.array_split(energy, 10)[:: 9])
+    first, last = (np.ptp(part) for part in np.array_split(energy, 10)[::9])
     assert last == pytest.approx(first, rel=1e-2)
 
 
@@ -96,9 +114,13 @@ def test_the_adaptive_integrator_agrees_and_follows_its_tolerance(panda):
 
 def test_the_adaptive_integrator_with_friction_and_integral_action():
     robot = lw.load("puma560")
-    controller = control.IntegralTracking(robot, control.Gains.from_frequency(10.0, integral=True), torque_limits=False)
+    controller = control.IntegralTracking(
+        robot, control.Gains.from_frequency(10.0, integral=True), torque_limits=False
+    )
     move = motion.quintic(np.zeros(6), np.full(6, 0.3), 0.4)
-    smooth = simulate_adaptive(robot, controller, move, duration=0.3, smoothing=1e-2, rtol=1e-7, atol=1e-9, rows=31)
+    smooth = simulate_adaptive(
+        robot, controller, move, duration=0.3, smoothing=1e-2, rtol=1e-7, atol=1e-9, rows=31
+    )
     fixed = simulate(robot, controller, move, duration=0.3, step=1e-4, continuous=True, every=100)
     # the smoothed sign of slow speeds is the difference
     np.testing.assert_allclose(smooth.q[10:30], fixed.q[10:], atol=2e-3)

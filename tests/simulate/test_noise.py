@@ -30,7 +30,9 @@ def test_mean_variance_and_range(drawn):
 
 
 def test_no_correlation_with_neighbours(drawn):
-    """Along channels, steps and robots, of the numbers and of their squares: within 4.5 standard deviations."""
+    """Along channels, steps and robots, of the numbers and of their squares: within 4.5 standard
+    deviations.
+    """
     _, x = drawn
     x = x.astype(float)
     for values in (x, (x**2 - 1) / (x**2).std()):
@@ -45,7 +47,10 @@ def test_no_correlation_with_neighbours(drawn):
 def test_machine_code_draws_the_same_numbers(drawn):
     dtype, x = drawn
     build = lambda precision: trace(  # noqa: E731
-        lambda stream, step: [noise.normal(stream, step[0], 2.0, precision)], {"stream": 2, "step": 1}, {"x": (1,)}, dtype=precision
+        lambda stream, step: [noise.normal(stream, step[0], 2.0, precision)],
+        {"stream": 2, "step": 1},
+        {"x": (1,)},
+        dtype=precision,
     )
     kernel = Kernel("noise", [("stream", 2), ("step", 1)], [("x", (1,))], dtype, build)
     steps = np.broadcast_to(np.arange(STEPS, dtype=dtype)[:, np.newaxis, np.newaxis], (STEPS, ROBOTS, 1))

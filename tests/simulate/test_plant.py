@@ -70,7 +70,10 @@ def test_a_robot_alone_and_in_any_batch_moves_by_the_same_bits(arm, controller, 
 
 def test_noise_is_a_function_of_the_seed(arm, controller, move):
     plant = FLAWS["noise"](arm)
-    runs = [simulate(plant, controller, move, duration=0.2, seed=seed, record=("q_measured", "qd_measured")) for seed in (1, 1, 2)]
+    runs = [
+        simulate(plant, controller, move, duration=0.2, seed=seed, record=("q_measured", "qd_measured"))
+        for seed in (1, 1, 2)
+    ]
     np.testing.assert_array_equal(runs[0].q, runs[1].q)
     assert (runs[0].q[-1] != runs[2].q[-1]).all()
     drawn = runs[0].recorded["q_measured"] - runs[0].q
@@ -82,7 +85,9 @@ def test_noise_is_a_function_of_the_seed(arm, controller, move):
 
 def test_encoders_measure_whole_counts(arm, controller, move):
     """200 counts per motor turn and a gear of 62.6: half a milliradian per count."""
-    found = simulate(FLAWS["encoders"](arm), controller, move, duration=0.3, record=("q_measured", "qd_measured"))
+    found = simulate(
+        FLAWS["encoders"](arm), controller, move, duration=0.3, record=("q_measured", "qd_measured")
+    )
     count = 2 * np.pi / (200 * np.array([62.6, 107.8, 53.7]))
     counts = found.recorded["q_measured"] / count
     np.testing.assert_allclose(counts, np.rint(counts), atol=1e-6)
@@ -93,7 +98,13 @@ def test_encoders_measure_whole_counts(arm, controller, move):
 
 def test_voltages_are_limited_and_in_steps(arm, move):
     plant = Plant(arm, drives=Drives(torque_per_volt=[12.0, 15.0, 8.0], volts=10.0, bits=12))
-    found = simulate(plant, control.ConstantTorque(arm, [500.0, -500.0, 8 * 1.2345]), move, duration=0.01, record=("command",))
+    found = simulate(
+        plant,
+        control.ConstantTorque(arm, [500.0, -500.0, 8 * 1.2345]),
+        move,
+        duration=0.01,
+        record=("command",),
+    )
     step = 20 / 2**12
     np.testing.assert_allclose(found.tau[0], [12 * (10 - step), -150.0, 8 * step * round(1.2345 / step)])
     np.testing.assert_allclose(found.recorded["command"][0], [500.0, -500.0, 8 * 1.2345])
@@ -120,7 +131,9 @@ def test_slower_control_on_the_same_integrator(arm, controller, move):
     """Four integration steps per sample in a loop are four calls of one step each with the same torque."""
     found = simulate(arm, controller, move, duration=0.04, step=1e-3, control_period=4e-3)
     assert len(found.t) == 10
-    by_hand = simulate(arm, control.ConstantTorque(arm, found.tau[0]), duration=4e-3, step=1e-3, q=found.q[0], qd=found.qd[0])
+    by_hand = simulate(
+        arm, control.ConstantTorque(arm, found.tau[0]), duration=4e-3, step=1e-3, q=found.q[0], qd=found.qd[0]
+    )
     np.testing.assert_allclose(found.q[1], by_hand.final_q, rtol=1e-14)
 
 
@@ -147,7 +160,10 @@ def test_a_python_function_controls(arm, controller, move):
     def law(t, q, qd, reference):
         v = reference[2] - 24.0 * (qd - reference[1]) - 144.0 * (q - reference[0])
         joints = arm.moving_joints
-        coulomb = [np.where(s > 0, j.coulomb_friction[0], np.where(s < 0, -j.coulomb_friction[1], 0.0)) for j, s in zip(joints, reference[1], strict=True)]
+        coulomb = [
+            np.where(s > 0, j.coulomb_friction[0], np.where(s < 0, -j.coulomb_friction[1], 0.0))
+            for j, s in zip(joints, reference[1], strict=True)
+        ]
         viscous = [j.viscous_friction for j in joints]
         return arm.inverse_dynamics(q, qd, v, friction=False) + coulomb + viscous * qd
 
@@ -186,7 +202,9 @@ def test_rows_stand_for_one_moment(arm, controller, move):
     np.testing.assert_allclose(found.t, np.arange(0, 50, 7) * 1e-3)
     np.testing.assert_array_equal(found.reference[0], move.at(found.t).q)
     law = controller.kernel(1e-3)
-    np.testing.assert_allclose(found.tau[3], law(found.q[3], found.qd[3], *(part[3] for part in found.reference)), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.tau[3], law(found.q[3], found.qd[3], *(part[3] for part in found.reference)), rtol=1e-12
+    )
     nothing = simulate(arm, controller, move, duration=0.0)
     assert nothing.q.shape == (0, 3)
     np.testing.assert_array_equal(nothing.final_q, HOME)
@@ -226,4 +244,6 @@ def test_other_things_that_do_not_fit_are_named(arm, controller, move):
     with pytest.raises(ValueError, match="velocity: expected"):
         Sensors(velocity="guess")
     with pytest.raises(ValueError, match="position_noise"):
-        simulate(Plant(arm, sensors=Sensors(position_noise=[1.0, -1.0, 1.0])), controller, move, duration=0.01)
+        simulate(
+            Plant(arm, sensors=Sensors(position_noise=[1.0, -1.0, 1.0])), controller, move, duration=0.01
+        )

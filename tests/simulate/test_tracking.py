@@ -56,11 +56,15 @@ def wrong(robot: lw.Robot, factor: float) -> lw.Robot:
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])
 def test_integral_action_removes_the_steady_error_that_the_others_keep(valera, factor):
-    """Valera, section 4: "any error in the robot dynamics estimation can cause a variation in the equilibrium point"."""
+    """Valera, section 4: "any error in the robot dynamics estimation can cause a variation in the equilibrium
+    point".
+    """
     model = wrong(valera, factor)
     end = np.array([0.3, -0.5, 0.4, 0.2, 0.5, 0.1])
     move = motion.quintic(np.zeros(6), end, 1.0)
-    plain, integral = (control.Gains.from_frequency(8.0, integral=with_integral) for with_integral in (False, True))
+    plain, integral = (
+        control.Gains.from_frequency(8.0, integral=with_integral) for with_integral in (False, True)
+    )
     controllers = {
         "point to point": control.PointToPoint(model, plain),
         "tracking": control.Tracking(model, plain),
@@ -84,11 +88,23 @@ def test_integral_action_removes_the_error_of_stiction():
     """Valera's second problem, the dead zone: without an integral a joint stops short and stays there."""
     robot = lw.load("puma560")
     end = np.array([0.4, -0.3, 0.2, 0.3, 0.2, -0.3])
-    plain, integral = (control.Gains.from_frequency(6.0, integral=with_integral) for with_integral in (False, True))
-    short = simulate(robot, control.Tracking(robot, plain), end, duration=4.0, q=np.zeros(6), step=2e-3, every=10)
+    plain, integral = (
+        control.Gains.from_frequency(6.0, integral=with_integral) for with_integral in (False, True)
+    )
+    short = simulate(
+        robot, control.Tracking(robot, plain), end, duration=4.0, q=np.zeros(6), step=2e-3, every=10
+    )
     assert np.abs(short.qd[-1]).max() < 1e-4
     assert (np.abs(short.error[-1]) > 1e-3).sum() >= 5
-    full = simulate(robot, control.IntegralTracking(robot, integral), end, duration=8.0, q=np.zeros(6), step=2e-3, every=10)
+    full = simulate(
+        robot,
+        control.IntegralTracking(robot, integral),
+        end,
+        duration=8.0,
+        q=np.zeros(6),
+        step=2e-3,
+        every=10,
+    )
     assert np.abs(full.error[-1]).max() < 0.1 * np.abs(short.error[-1]).max()
 
 
@@ -113,7 +129,13 @@ def test_saturated_windup_is_worse_without_anti_windup(panda):
     target = HOME + [1.2, 0, 0, 0, 0, 0, 0]
     over = {}
     for law in (control.IntegralTracking, Windup):
-        found = simulate(panda, law(panda, gains, torque_limits=[8.0, 87, 87, 87, 12, 12, 12]), target, duration=5.0, q=HOME)
+        found = simulate(
+            panda,
+            law(panda, gains, torque_limits=[8.0, 87, 87, 87, 12, 12, 12]),
+            target,
+            duration=5.0,
+            q=HOME,
+        )
         over[law] = found.error[:, 0].max()
     assert over[control.IntegralTracking] < 0.5 * over[Windup]
 
@@ -133,13 +155,21 @@ def test_moves_inside_the_kernel_are_the_quintics(panda):
     ends = HOME + np.random.default_rng(0).normal(size=(5, 7)) * 0.2
     durations = np.linspace(0.3, 0.8, 5)
     inside = simulate(panda, controller, Moves(HOME, ends, durations), duration=0.6, every=20)
-    table = simulate(panda, controller, [motion.quintic(HOME, e, d) for e, d in zip(ends, durations, strict=True)], duration=0.6, every=20)
+    table = simulate(
+        panda,
+        controller,
+        [motion.quintic(HOME, e, d) for e, d in zip(ends, durations, strict=True)],
+        duration=0.6,
+        every=20,
+    )
     np.testing.assert_allclose(inside.q, table.q, atol=1e-12)
     np.testing.assert_allclose(inside.reference[2], table.reference[2], atol=1e-10)
 
 
 def test_feed_forward_follows_an_exact_model_for_a_while(panda):
-    frictionless = panda.with_parameters({label: 0.0 for label in panda.parameter_labels if "friction" in label})
+    frictionless = panda.with_parameters(
+        {label: 0.0 for label in panda.parameter_labels if "friction" in label}
+    )
     controller = control.FeedForward(frictionless, torque_limits=False)
     move = motion.quintic(HOME, HOME + 0.4, 0.5)
     found = simulate(frictionless, controller, move, duration=0.5, step=5e-4, continuous=True)

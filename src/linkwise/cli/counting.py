@@ -45,8 +45,7 @@ def functions(names: Sequence[str] | None = None) -> list[Function]:
     """The functions to count, by name; None: the usual ones."""
     from linkwise.functions import function_named
 
-    wanted = USUAL if names is None else names
-    return [function_named(name) for name in wanted]
+    return [function_named(name) for name in (USUAL if names is None else names)]
 
 
 def count(
@@ -57,11 +56,19 @@ def count(
     ``regroup``: with inertial parameters regrouped into base parameters where that keeps the results, as calls do it.
     """
     from linkwise.functions import Setting
-    from linkwise.kernels import is_straight, kernel
+    from linkwise.kernels import is_straight
 
+    if not is_straight(function, Setting(robot)):
+        return None
     frame = robot.leaf_names[0] if function.name in ("pose", "jacobian", "velocity") else None
-    setting = Setting(robot, friction=friction, frame=frame, base_parameters=regroup and function.regroups)
-    return kernel(function, setting, algorithm).operations if is_straight(function, setting) else None
+    kernel = robot.kernel(
+        function.name,
+        algorithm=algorithm,
+        friction=friction,
+        frame=frame,
+        base_parameters=regroup and function.regroups,
+    )
+    return kernel.operations
 
 
 def rows(robot: Robot, names: Sequence[str] | None, friction: bool = True) -> Iterator[Row]:

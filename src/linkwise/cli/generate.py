@@ -17,19 +17,32 @@ TARGETS = ("c", "cuda", "python")
 @click.command("generate")
 @robot_argument
 @click.argument("function")
-@click.option("--target", type=OneOf(TARGETS, "target"), default="c", show_default=True, help="c, cuda or python.")
+@click.option(
+    "--target", type=OneOf(TARGETS, "target"), default="c", show_default=True, help="c, cuda or python."
+)
 @click.option("--out", metavar="FILE", help="Write here; default: standard output.")
 @click.option("--header", is_flag=True, help="Write a C header beside FILE too.")
-@click.option("--main", "with_main", is_flag=True, help="Add a main function to the C that reads states, prints results.")
+@click.option(
+    "--main",
+    "with_main",
+    is_flag=True,
+    help="Add a main function to the C that reads states, prints results.",
+)
 @click.option("--name", metavar="NAME", help="Name of the function in the code; default: ROBOT_FUNCTION.")
 @click.option("--algorithm", metavar="NAME", help="Which algorithm; default: that of the Python function.")
 @click.option("--dtype", type=OneOf(("float64", "float32"), "dtype"), default="float64", show_default=True)
-@click.option("--frame", metavar="NAME", help="For pose, jacobian, velocity and --wrench; default: the only leaf.")
+@click.option(
+    "--frame", metavar="NAME", help="For pose, jacobian, velocity and --wrench; default: the only leaf."
+)
 @click.option("--wrench", is_flag=True, help="Take an external wrench as one more argument.")
 @click.option("--no-friction", is_flag=True, help="Leave friction out.")
-@click.option("--no-fma", is_flag=True, help="C for processors without fused multiply-add; differs in the last bits.")
+@click.option(
+    "--no-fma", is_flag=True, help="C for processors without fused multiply-add; differs in the last bits."
+)
 @json_option
-def command(robot: str, gravity, lock, function: str, target: str, out: str | None, as_json: bool, **options) -> None:
+def command(
+    robot: str, gravity, lock, function: str, target: str, out: str | None, as_json: bool, **options
+) -> None:
     """Write the source code of one FUNCTION of one robot.
 
     FUNCTION is a method of the robot: inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …
@@ -75,14 +88,22 @@ def _check(function: str, target: str, out: str | None, options: dict[str, Any])
     if options["wrench"] and function not in ("inverse_dynamics", "forward_dynamics"):
         raise click.UsageError(f"{function} takes no wrench; inverse_dynamics and forward_dynamics do")
     if options["frame"] and not options["wrench"] and function not in ("pose", "jacobian", "velocity"):
-        raise click.UsageError(f"{function} has no frame; --frame is for pose, jacobian, velocity and --wrench")
+        raise click.UsageError(
+            f"{function} has no frame; --frame is for pose, jacobian, velocity and --wrench"
+        )
 
 
 def _kernel(robot, function: str, options: dict[str, Any]):
     """The kernel, and what it is in words."""
+    from linkwise.errors import UnknownNameError
     from linkwise.functions import function_named
+    from linkwise.model.model import suggest
 
     summary = function_named(function).summary
+    names = robot.algorithms(function)
+    method = options["algorithm"] or names[0]
+    if method not in names:
+        raise UnknownNameError(f"algorithm: {function} has no {method!r}; {suggest(method, names)}")
     if options["frame"]:
         robot.locate(options["frame"])
     kernel = robot.kernel(
@@ -93,7 +114,6 @@ def _kernel(robot, function: str, options: dict[str, Any]):
         frame=options["frame"],
         wrench=options["wrench"],
     )
-    method = options["algorithm"] or robot.algorithms(function)[0]
     return kernel, f"{summary} of {robot.name}, by {method.replace('_', ' ')}"
 
 

@@ -7,32 +7,38 @@ from typing import Any
 import click
 
 from linkwise.cli.counting import Row, as_printed, axes_of, rows, totals
-from linkwise.cli.options import json_option, load_robot, robot_argument
+from linkwise.cli.options import json_option, load_robot, robot_options
 from linkwise.cli.output import Table, progress, say_json, show
 from linkwise.errors import LinkwiseError
 
 
 @click.command("operations")
-@robot_argument
+@robot_options(required=False)
 @click.option(
     "--function", "names", multiple=True, metavar="NAME", help="Count this function only; may be repeated."
 )
 @click.option("--stages", is_flag=True, help="Split the counts by the passes of each algorithm.")
 @click.option("--no-friction", is_flag=True, help="Leave friction out.")
+@click.option("--compare", is_flag=True, help="No ROBOT: the table of records, published counts beside ours.")
 @json_option
 def command(
-    robot: str, gravity, lock, names: tuple[str, ...], stages: bool, no_friction: bool, as_json: bool
-) -> None:
+    robot: str | None, gravity, lock, names, stages: bool, no_friction: bool, compare: bool, as_json: bool
+):
     """Count the operations of every algorithm on this robot, beside the published counts.
 
-    A multiplication or addition counts even by a constant; a change of sign is free; what depends on constants alone is
-    folded. Papers count a general arm, so the same count of a general arm with as many joints stands beside theirs.
+    A multiplication or addition counts even by a constant; a change of sign is free; what depends on constants alone
+    is folded. Papers count a general arm, so the same count of a general arm with as many joints stands beside theirs.
 
     \b
     Example:
       linkwise operations puma560
       linkwise operations arm.urdf --function inverse_dynamics --stages
     """
+    if compare:
+        _show_records(as_json)
+        return
+    if robot is None:
+        raise click.UsageError("Missing argument 'ROBOT'")
     loaded = load_robot(robot, gravity, lock)
     counted = []
     with progress("counting", 20) as advance:
@@ -48,6 +54,16 @@ def command(
     if stages:
         for row in counted:
             show(_stage_table(row))
+
+
+def _show_records(as_json: bool) -> None:
+    from linkwise.records import page
+
+    if as_json:
+        say_json(page.data())
+        return
+    for table in page.tables():
+        show(Table(table.title, table.columns, table.rows, table.notes))
 
 
 def _table(robot, counted: list[Row]) -> Table:

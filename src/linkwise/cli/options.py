@@ -71,23 +71,26 @@ class OneOf(click.ParamType):
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
-def robot_argument(command: Callable) -> Callable:
+def robot_options(*, required: bool = True) -> Callable[[Callable], Callable]:
     """ROBOT with the options that change it; read it with ``load_robot``."""
+    gravity_help = "Gravity in the base frame [m/s²], instead of the robot's."
     decorators = [
-        click.argument("robot"),
-        click.option(
-            "--gravity",
-            type=Numbers(3),
-            metavar="X,Y,Z",
-            help="Gravity in the base frame [m/s²], instead of the robot's.",
-        ),
+        click.argument("robot", required=required),
+        click.option("--gravity", type=Numbers(3), metavar="X,Y,Z", help=gravity_help),
         click.option(
             "--lock", type=Locked(), multiple=True, metavar="JOINT=POSITION", help="Fix a joint [rad or m]."
         ),
     ]
-    for decorate in reversed(decorators):
-        command = decorate(command)
-    return command
+
+    def decorated(command: Callable) -> Callable:
+        for decorate in reversed(decorators):
+            command = decorate(command)
+        return command
+
+    return decorated
+
+
+robot_argument = robot_options()
 
 
 def load_robot(

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,7 @@ class RolloutKernel:
         self._natives: dict[str, _NativeRollout] = {}
         for dtype in ("float64", "float32"):
             own = f"rollout\0{name}\0{interface}\0{dtype}\0".encode() + key
-            self._natives[dtype] = _NativeRollout(lambda dtype=dtype: build(dtype), own)  # type: ignore[arg-type,return-value,misc]
+            self._natives[dtype] = _NativeRollout(partial(build, dtype), own)  # type: ignore[arg-type]
 
     def program(self, dtype: str = "float64") -> RolloutProgram:
         return self._natives[dtype].program  # type: ignore[return-value]

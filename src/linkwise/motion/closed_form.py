@@ -76,8 +76,8 @@ def _arm(robot: Robot, frame: str | None) -> _Arm:
     off = np.linalg.norm(np.cross(axes[3:], wrist - points[3:]), axis=-1)
     if max(*across, parallel) > SAME or off.max() > SAME * scale:
         raise ModelError(
-            f"{robot.name}: not an arm of the PUMA type (axes 2 and 3 parallel and across 1; 4, 5, 6 through one point, "
-            "each across its neighbour); use inverse_kinematics"
+            f"{robot.name}: not an arm of the PUMA type (axes 2 and 3 parallel and across 1; 4, 5, 6 through "
+            "one point, each across its neighbour); use inverse_kinematics"
         )
     return _Arm(axes, points, wrist, pose)
 

@@ -175,7 +175,7 @@ class _Problem:
         """
         J = w[:, np.newaxis] * self.jacobian(q)
         right = np.einsum("bij,bi->bj", J, error)
-        held = np.zeros(q.shape, dtype=bool)
+        held, step = np.zeros(q.shape, dtype=bool), np.zeros(q.shape)
         for _ in range(2):
             free = np.where(held, 0.0, 1.0)
             A = np.einsum("bij,bik->bjk", J, J) * (free[:, :, np.newaxis] * free[:, np.newaxis, :])

@@ -43,8 +43,8 @@ class Violation:
 
     def __str__(self) -> str:
         return (
-            f"{self.joint}: {self.quantity} limit {self.limit:.4g} {self.unit} is crossed at {self.time:.4f} s; "
-            f"worst {self.worst:.4g} {self.unit} at {self.worst_time:.4f} s"
+            f"{self.joint}: {self.quantity} limit {self.limit:.4g} {self.unit} is crossed at "
+            f"{self.time:.4f} s; worst {self.worst:.4g} {self.unit} at {self.worst_time:.4f} s"
         )
 
 
@@ -70,7 +70,9 @@ def check(
             for limit, side in ((lower[k], -1.0), (upper[k], 1.0)):
                 beyond = side * (values[:, k] - limit) - SLACK * max(abs(limit), 1e-9)
                 if np.isfinite(limit) and (beyond > 0).any():
-                    found.append(_violation(robot, quantity, evaluate, t, values, k, float(limit), side, beyond))
+                    found.append(
+                        _violation(robot, quantity, evaluate, t, values, k, float(limit), side, beyond)
+                    )
     return sorted(found, key=lambda violation: violation.time)
 
 
@@ -89,7 +91,15 @@ def _quantities(trajectory: Trajectory, robot: Robot, acceleration, torque: bool
 
 
 def _violation(
-    robot: Robot, quantity: str, evaluate: Callable, t, values, k: int, limit: float, side: float, beyond: np.ndarray
+    robot: Robot,
+    quantity: str,
+    evaluate: Callable,
+    t,
+    values,
+    k: int,
+    limit: float,
+    side: float,
+    beyond: np.ndarray,
 ) -> Violation:
     first, worst = int(np.argmax(beyond > 0)), int(np.argmax(beyond))
     when = t[0]

@@ -1,4 +1,6 @@
-"""Real-time control with two rates: a synchronous task that never waits, background tasks for the coefficients."""
+"""Real-time control with two rates: a synchronous task that never waits, background tasks for the
+coefficients.
+"""
 
 from linkwise.realtime.build import BuildError
 from linkwise.realtime.plant import Fault, PlantDriver, SimulatedPlant

@@ -27,7 +27,9 @@ def compiler() -> str:
         if found:
             return found
     looked = f"$CC = {wanted}" if wanted else "cc, gcc and clang"
-    raise BuildError(f"the real-time runtime is built with a C compiler, and there is none (looked for {looked})")
+    raise BuildError(
+        f"the real-time runtime is built with a C compiler, and there is none (looked for {looked})"
+    )
 
 
 @functools.cache
@@ -37,6 +39,7 @@ def library(source: str) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory(prefix="linkwise-realtime-") as folder:
         text, binary = Path(folder) / "realtime.c", Path(folder) / "realtime.so"
         text.write_text(source, encoding="utf-8")
+        said = ""
         for options in _TRIES:
             built = subprocess.run(
                 [cc, "-std=c11", *options, "-shared", "-fPIC", "-pthread", "-o", binary, text, "-lm"],
@@ -46,5 +49,6 @@ def library(source: str) -> ctypes.CDLL:
             )
             if built.returncode == 0:
                 return ctypes.CDLL(str(binary))
-    first = next((line for line in built.stderr.splitlines() if "error" in line), built.stderr.strip())
+            said = built.stderr
+    first = next((line for line in said.splitlines() if "error" in line), said.strip())
     raise BuildError(f"{cc} could not build the runtime: {first}")

@@ -459,7 +459,7 @@ void run(const settings *set, outcome *result, row *rows, int32_t *ask)
         usleep(1000);
     for (int k = 0; k < count; ++k)
         pthread_join(threads[k], NULL);
-    if (wait_for(first, 2.0 + set->patience))
+    if (wait_for(first, 1.0))
         free(r);
     else
         result->hung = 1;

@@ -26,16 +26,17 @@ WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_
 class PlantDriver(ABC):
     """A driver for real hardware: subclass it, and the runtime drives your arm.
 
-    The methods are called from the real-time thread through the interpreter, so they cost some tens of microseconds and
-    wait for the interpreter lock; a driver that must not is written in C against ``harness.c``.
+    The methods are called from the real-time thread through the interpreter, so they cost some tens of
+    microseconds and wait for the interpreter lock; a driver that must not is written in C against
+    ``harness.c``.
     """
 
     dof: int
 
     @abstractmethod
     def read(self, cycle: int) -> tuple[Any, Any, Any]:
-        """(q [rad or m], q̇, over-temperature flags), n each. ``cycle`` counts periods, missed ones too. An exception
-        means that the plant is lost."""
+        """(q [rad or m], q̇, over-temperature flags), n each. ``cycle`` counts periods, missed ones too. An
+        exception means that the plant is lost."""
 
     @abstractmethod
     def write(self, tau: np.ndarray) -> None:
@@ -49,8 +50,8 @@ class PlantDriver(ABC):
 class Fault:
     """Something that goes wrong in a simulated plant from a cycle on: a test of the way the loop stops.
 
-    ``kind``: "nan" (a position), "lost", "hot", "jump" (a position, by ``value`` [rad]), "sleep" (the driver waits for
-    ``value`` [s]), "spin" (the task itself takes ``value`` [s] of processor time).
+    ``kind``: "nan" (a position), "lost", "hot", "jump" (a position, by ``value`` [rad]), "sleep" (the driver
+    waits for ``value`` [s]), "spin" (the task itself takes ``value`` [s] of processor time).
     """
 
     kind: str
@@ -68,8 +69,8 @@ class Fault:
 class SimulatedPlant:
     """The robot itself in C: semi-implicit Euler with its friction, one step per period.
 
-    ``robot`` may differ from the controller's model; ``q`` and ``qd`` (n,) is where it starts (default: on the
-    reference).
+    ``robot`` may differ from the controller's model; ``q`` and ``qd`` (n,) is where it starts (default: on
+    the reference).
     """
 
     def __init__(self, robot: Robot, *, q=None, qd=None, fault: Fault | None = None):

@@ -20,9 +20,9 @@ from linkwise.spatial import zero_vector
 class TwoRatePrograms:
     """Izaguirre's split of one robot's dynamics (1992, section 3), and its plant for simulation.
 
-    ``inertia``: D_ij with rotor inertias and the gravity torques D_i, of q. ``velocity``: Coriolis and centrifugal torques
-    of q and q̇, and friction at the planned speed. ``synchronous``: Σ_j D_ij v_j + D_i + velocity torques with
-    v = q̈_d − K_d ė − K_p e.
+    ``inertia``: D_ij with rotor inertias and the gravity torques D_i, of q. ``velocity``: Coriolis and
+    centrifugal torques of q and q̇, and friction at the planned speed. ``synchronous``: Σ_j D_ij v_j + D_i +
+    velocity torques with v = q̈_d − K_d ė − K_p e.
     """
 
     def __init__(self, model: Robot, plant: Robot | None = None, period: float = 1e-3):
@@ -66,9 +66,21 @@ class TwoRatePrograms:
             q_d, qd_d, qdd_d = (reference[k * n : (k + 1) * n] for k in range(3))
             v = [qdd_d[i] - kd[i] * (qd[i] - qd_d[i]) - kp[i] * (q[i] - q_d[i]) for i in range(n)]
             rows = [inertia[n * i : n * i + n] for i in range(n)]
-            return [sum((d * a for d, a in zip(row, v, strict=True)), start=g + t) for row, g, t in zip(rows, gravity, torques, strict=True)]
+            return [
+                sum((d * a for d, a in zip(row, v, strict=True)), start=g + t)
+                for row, g, t in zip(rows, gravity, torques, strict=True)
+            ]
 
-        sizes = {"inertia": n * n, "gravity": n, "torques": n, "q": n, "qd": n, "reference": 3 * n, "kp": n, "kd": n}
+        sizes = {
+            "inertia": n * n,
+            "gravity": n,
+            "torques": n,
+            "q": n,
+            "qd": n,
+            "reference": 3 * n,
+            "kp": n,
+            "kd": n,
+        }
         return trace(function, sizes, {"tau": (n,)}, name="synchronous")
 
     @cached_property
@@ -78,7 +90,9 @@ class TwoRatePrograms:
 
         def function(q, qd, tau):
             values: Mapping = {"breakaway": [1.0]}
-            new = advanced(links, True, values, "semi_implicit_euler", lambda at, q, qd: tau, q, qd, self.period)
+            new = advanced(
+                links, True, values, "semi_implicit_euler", lambda at, q, qd: tau, q, qd, self.period
+            )
             return {"next_q": new[0], "next_qd": new[1]}
 
         n = self.dof
@@ -86,7 +100,11 @@ class TwoRatePrograms:
 
     def source(self) -> str:
         """The whole C file: the generated functions and the harness."""
-        parts = ["/* Generated for " + self.model.name.replace("*/", "") + ". */", "#define _GNU_SOURCE", f"#define JOINTS {self.dof}"]
+        parts = [
+            "/* Generated for " + self.model.name.replace("*/", "") + ". */",
+            "#define _GNU_SOURCE",
+            f"#define JOINTS {self.dof}",
+        ]
         for program in (self.inertia, self.velocity, self.synchronous, self.plant):
             text = c.source(program)
             parts.append(text.replace(f"\nvoid {program.name}(", f"\nstatic void {program.name}("))
@@ -103,4 +121,6 @@ def numbers_for_timing(programs: TwoRatePrograms, seed: int = 0) -> np.ndarray:
     q, qd, q_d, qd_d, qdd_d = rng.uniform(-1, 1, (5, n))
     D, gravity = run(programs.inertia, q)
     (torques,) = run(programs.velocity, q, qd, qd_d)
-    return np.concatenate([D.ravel(), gravity, torques, q, qd, q_d, qd_d, qdd_d, np.full(n, 100.0), np.full(n, 20.0)])
+    return np.concatenate(
+        [D.ravel(), gravity, torques, q, qd, q_d, qd_d, qdd_d, np.full(n, 100.0), np.full(n, 20.0)]
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -129,10 +130,12 @@ class Report:
         codes = self._column("missed").astype(int)
         return {who: int((codes == k).sum()) for k, who in enumerate(BLAME) if k}
 
-    def histogram(self, edges=(0, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, np.inf)) -> list[tuple[str, int]]:
+    def histogram(
+        self, edges=(0, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, np.inf)
+    ) -> list[tuple[str, int]]:
         """The jitter: cycles by how late they began, in microseconds."""
-        counts, _ = np.histogram(self.late * 1e6, bins=edges)
-        names = [f"{a:g}–{b:g} µs" if np.isfinite(b) else f"over {a:g} µs" for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        counts, _ = np.histogram(np.maximum(self.late, 0.0) * 1e6, bins=edges)
+        names = [f"{a:g}–{b:g} µs" if np.isfinite(b) else f"over {a:g} µs" for a, b in pairwise(edges)]
         return list(zip(names, (int(c) for c in counts), strict=True))
 
     def summary(self) -> str:
@@ -145,7 +148,8 @@ class Report:
                 f"99 % {np.percentile(late, 99):.1f} µs, worst {late.max():.1f} µs",
                 f"synchronous task: median {np.median(self.task) * 1e6:.3f} µs; whole cycle: median "
                 f"{np.median(finish):.1f} µs, worst {finish.max():.1f} µs",
-                f"age of coefficients: inertia up to {age[:, 0].max():.2f} ms, velocity up to {age[:, 1].max():.2f} ms",
+                f"age of coefficients: inertia up to {age[:, 0].max():.2f} ms, "
+                f"velocity up to {age[:, 1].max():.2f} ms",
                 "missed deadlines: " + ", ".join(f"{count} {who}" for who, count in self.missed.items()),
             ]
         if self.log:

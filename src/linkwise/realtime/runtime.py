@@ -24,13 +24,15 @@ _lost: list[object] = []  # what threads that never came back from a driver may 
 
 
 class TwoRateController:
-    """Izaguirre's two-rate controller in C: a synchronous task every ``period`` [s], and two background tasks.
+    """Izaguirre's two-rate controller in C: a synchronous task every ``period`` [s], and two background
+    tasks.
 
-    ``model`` is the robot the controller knows. ``background`` [s], one number or (inertia, velocity), is how often the
-    coefficients are computed. The loop stops, with torques at zero, when a number is not finite, the plant is lost, a motor
-    is too hot, a position or speed limit is crossed, ``deadlines`` deadlines in a row are missed, the coefficients are
-    older than ``oldest`` [s], or no cycle comes to its end for ``patience`` [s]. ``limits`` replaces limits of the model:
-    lower, upper, speed, effort, (n,) each. ``priority`` of SCHED_FIFO, where the system allows it; 0: do not ask.
+    ``model`` is the robot the controller knows. ``background`` [s], one number or (inertia, velocity), is how
+    often the coefficients are computed. The loop stops, with torques at zero, when a number is not finite,
+    the plant is lost, a motor is too hot, a position or speed limit is crossed, ``deadlines`` deadlines in a
+    row are missed, the coefficients are older than ``oldest`` [s], or no cycle comes to its end for
+    ``patience`` [s]. ``limits`` replaces limits of the model: lower, upper, speed, effort, (n,) each.
+    ``priority`` of SCHED_FIFO, where the system allows it; 0: do not ask.
     """
 
     def __init__(
@@ -69,8 +71,11 @@ class TwoRateController:
         simulated = self.plant.robot if isinstance(self.plant, SimulatedPlant) else model
         self.programs = TwoRatePrograms(model, simulated, period)
 
-    def run(self, reference: Trajectory, duration: float, *, log: str | os.PathLike[str] | None = None) -> Report:
-        """Follow the reference for ``duration`` [s]; the report says how it went. Blocks; Ctrl-C stops the loop safely.
+    def run(
+        self, reference: Trajectory, duration: float, *, log: str | os.PathLike[str] | None = None
+    ) -> Report:
+        """Follow the reference for ``duration`` [s]; the report says how it went. Blocks; Ctrl-C stops the
+        loop safely.
 
         ``log``: a CSV file that grows while the loop runs, so that it is there whatever happens.
         """
@@ -87,7 +92,12 @@ class TwoRateController:
         result, ask = _Outcome(), ctypes.c_int32(0)
 
         def work() -> None:
-            code.run(ctypes.byref(settings), ctypes.byref(result), ctypes.c_void_p(rows.ctypes.data), ctypes.byref(ask))
+            code.run(
+                ctypes.byref(settings),
+                ctypes.byref(result),
+                ctypes.c_void_p(rows.ctypes.data),
+                ctypes.byref(ask),
+            )
 
         with _one_at_a_time:
             thread = threading.Thread(target=work, name="linkwise-realtime")
@@ -100,7 +110,9 @@ class TwoRateController:
                 thread.join()
                 raise
         if result.hung:
-            _lost.append((settings, keep, rows, result, ask))  # a thread that may still wake up refers to them
+            _lost.append(
+                (settings, keep, rows, result, ask)
+            )  # a thread that may still wake up refers to them
         elif isinstance(self.plant, PlantDriver):
             self.plant.close()
         report = Report(
@@ -115,17 +127,25 @@ class TwoRateController:
         return report
 
     def time_synchronous(self, count: int = 20000, calls: int = 64) -> np.ndarray:
-        """Seconds that one synchronous task takes, shape (count,): each the mean of ``calls`` calls in a row."""
+        """Seconds that one synchronous task takes, shape (count,): each the mean of ``calls`` calls in a
+        row.
+        """
         code = library(self.programs.source())
         numbers, found = numbers_for_timing(self.programs), np.empty(count)
         code.time_synchronous(
-            ctypes.c_void_p(numbers.ctypes.data), ctypes.c_void_p(found.ctypes.data), ctypes.c_int64(count), ctypes.c_int64(calls)
+            ctypes.c_void_p(numbers.ctypes.data),
+            ctypes.c_void_p(found.ctypes.data),
+            ctypes.c_int64(count),
+            ctypes.c_int64(calls),
         )
         return found
 
-    # -- what C sees ------------------------------------------------------------------------------------------------
+    # -- what C sees
+    # ------------------------------------------------------------------------------------------------
 
-    def _settings(self, code: ctypes.CDLL, table: np.ndarray, cycles: int, log) -> tuple[ctypes.Structure, tuple]:
+    def _settings(
+        self, code: ctypes.CDLL, table: np.ndarray, cycles: int, log
+    ) -> tuple[ctypes.Structure, tuple]:
         n = self.model.dof
         settings = _settings_type(n)()
         settings.period = self.period
@@ -138,7 +158,9 @@ class TwoRateController:
         settings.deadlines, settings.priority = self.deadlines, self.priority
         if isinstance(self.plant, SimulatedPlant):
             state = self.plant.structure(table[0, :n], table[0, n : 2 * n])
-            functions = tuple(kind((name, code)) for kind, name in ((READ, "simulated_read"), (WRITE, "simulated_write")))
+            functions = tuple(
+                kind((name, code)) for kind, name in ((READ, "simulated_read"), (WRITE, "simulated_write"))
+            )
             settings.plant = ctypes.addressof(state)
         else:
             state, functions = None, callbacks(self.plant)
@@ -153,7 +175,10 @@ class TwoRateController:
 
 class _Outcome(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int32) for name in ("reason", "joint", "fifo_error", "lock_error", "log_error", "hung")),
+        *(
+            (name, ctypes.c_int32)
+            for name in ("reason", "joint", "fifo_error", "lock_error", "log_error", "hung")
+        ),
         ("cycle", ctypes.c_int64),
         ("rows", ctypes.c_int64),
         ("value", ctypes.c_double),

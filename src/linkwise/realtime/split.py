@@ -13,13 +13,15 @@ from linkwise.robot import Robot
 def split_torques(
     robot: Robot, trajectory: Trajectory, t, background_period: float, *, latency: float = 0.0
 ) -> np.ndarray:
-    """Torques [N·m or N], shape (times, n), that the two-rate structure computes along a trajectory at the times t [s].
+    """Torques [N·m or N], shape (times, n), that the two-rate structure computes along a trajectory at the
+    times t [s].
 
-    Inertia, gravity and velocity terms are those of the last multiple of ``background_period`` [s], and become available
-    ``latency`` [s] later (Izaguirre's background took a whole period of 20 ms); accelerations and friction are current.
+    Inertia, gravity and velocity terms are those of the last multiple of ``background_period`` [s], and
+    become available ``latency`` [s] later (Izaguirre's background took a whole period of 20 ms);
+    accelerations and friction are current.
     """
     t = np.asarray(t, dtype=float)
-    q, qd, qdd = trajectory.at(t)
+    _, qd, qdd = trajectory.at(t)
     ticks = np.floor((t - latency) / background_period * (1 + 1e-12)) * background_period
     old_q, old_qd, _ = trajectory.at(np.maximum(ticks, trajectory.begin))
     D = robot.mass_matrix(old_q)
@@ -29,8 +31,17 @@ def split_torques(
     return np.einsum("...ij,...j->...i", D, qdd) + bias + friction
 
 
-def split_error(robot: Robot, trajectory: Trajectory, background_period: float, *, latency: float = 0.0, rate: float = 1000.0):
-    """Largest error of the split's torques along a trajectory, per joint (n,), relative to the largest exact torque."""
+def split_error(
+    robot: Robot,
+    trajectory: Trajectory,
+    background_period: float,
+    *,
+    latency: float = 0.0,
+    rate: float = 1000.0,
+):
+    """Largest error of the split's torques along a trajectory, per joint (n,), relative to the largest exact
+    torque.
+    """
     samples = trajectory.sampled(rate)
     exact = robot.inverse_dynamics(samples.q, samples.qd, samples.qdd)
     found = split_torques(robot, trajectory, samples.t, background_period, latency=latency)

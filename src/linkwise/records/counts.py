@@ -154,28 +154,22 @@ class Derivatives:
     all_three: Operations
 
 
+_DIFFERENTIATED = {"inverse_dynamics": "newton_euler", "forward_dynamics": "compound_link"}
+
+
 @cache
 def derivatives(name: str, task: str) -> Derivatives:
-    """The cheapest derivatives of "inverse_dynamics" or "forward_dynamics" that the library has for this robot."""
-    of = robot(name)
-    programs = [
-        _kernel(of, f"{task}_derivatives", algorithm).program()
-        for algorithm in FUNCTIONS[f"{task}_derivatives"].algorithms
-        if "gradient" not in algorithm and algorithm != "recursion"
-    ]
-    alone = [[p.explain(output).operations.total for p in programs] for output, _ in programs[0].outputs[:2]]
-    together = [count(simplify([*p.source_values[0], *p.source_values[1]])) for p in programs]
-    if task == "inverse_dynamics":
-        kernel = of.kernel(task, friction=False)
-        for totals, by in zip(alone, ("q", "qd"), strict=True):
-            totals.append(kernel.jacobian(by).operations.total)
-        together.append(_joint_jacobian(kernel.program()))
-    return Derivatives(
-        by_q=min(alone[0]),
-        by_qd=min(alone[1]),
-        both=min(together, key=lambda o: o.total),
-        all_three=min((p.operations for p in programs), key=lambda o: o.total),
-    )
+    """The derivatives of "inverse_dynamics" or "forward_dynamics", by the algorithms that give the fewest operations."""
+    of = Robot.from_model(robot(name))  # a copy: large programs need not stay in memory
+    program = _kernel(of, f"{task}_derivatives", _DIFFERENTIATED[task]).program()
+    by_q, by_qd = program.source_values[:2]
+    each = [program.explain(output).operations.total for output, _ in program.outputs[:2]]
+    both = count(simplify([*by_q, *by_qd]))
+    if task == "inverse_dynamics":  # or without the third matrix in view
+        kernel = _kernel(of, task, _DIFFERENTIATED[task])
+        each = [min(one, kernel.jacobian(by).operations.total) for one, by in zip(each, ("q", "qd"), strict=True)]
+        both = min(both, _joint_jacobian(kernel.program()), key=lambda operations: operations.total)
+    return Derivatives(each[0], each[1], both, program.operations)
 
 
 def _joint_jacobian(program: Any) -> Operations:

@@ -8,7 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.report.svg import FAINT, FONT, GRID, INK, colour, coordinate, escape, path, short, span, thinned, ticks
+from linkwise.report.svg import (
+    FAINT,
+    FONT,
+    GRID,
+    INK,
+    colour,
+    coordinate,
+    escape,
+    path,
+    short,
+    span,
+    thinned,
+    ticks,
+)
 
 MOST_POINTS = 400  # of one line: more cannot be seen, and would make pages heavy
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 40  # margins
@@ -37,7 +50,11 @@ class Axes:
         return LEFT + (value - self.x[0]) / (self.x[1] - self.x[0]) * (self.width - LEFT - RIGHT)
 
     def up(self, value):
-        return self.height - BOTTOM - (value - self.y[0]) / (self.y[1] - self.y[0]) * (self.height - TOP - BOTTOM)
+        return (
+            self.height
+            - BOTTOM
+            - (value - self.y[0]) / (self.y[1] - self.y[0]) * (self.height - TOP - BOTTOM)
+        )
 
 
 def line_plot(
@@ -61,7 +78,9 @@ def line_plot(
     x = np.asarray(x, dtype=float)
     low, high = span([line.y for line in lines], zero=zero)
     low, high = _with_near_limits(low, high, limits)
-    axes = Axes((float(x[0]), float(x[-1]) if x[-1] > x[0] else float(x[0]) + 1.0), (low, high), width, height)
+    axes = Axes(
+        (float(x[0]), float(x[-1]) if x[-1] > x[0] else float(x[0]) + 1.0), (low, high), width, height
+    )
     parts = [_frame(axes, x_label, y_label)]
     colours = [line.colour or colour(k) for k, line in enumerate(lines)]
     for pair, tint in zip(limits, colours, strict=False):
@@ -82,7 +101,9 @@ def line_plot(
         shown.append(line)
     if cursor is not None:
         at = coordinate(axes.across(min(max(cursor, axes.x[0]), axes.x[1])))
-        parts.append(f'<path d="M{at} {TOP}V{height - BOTTOM}" stroke="{INK}" stroke-width="1.4" class="cursor"/>')
+        parts.append(
+            f'<path d="M{at} {TOP}V{height - BOTTOM}" stroke="{INK}" stroke-width="1.4" class="cursor"/>'
+        )
     data = _hover_data(x, shown, colours, axes) if hover else ""
     return f"{_open(width, height, 'plot')}{''.join(parts)}</svg>{data}"
 
@@ -133,7 +154,9 @@ def _open(width: float, height: float, kind: str) -> str:
     )
 
 
-def _with_near_limits(low: float, high: float, limits: Sequence[tuple[float, float] | None]) -> tuple[float, float]:
+def _with_near_limits(
+    low: float, high: float, limits: Sequence[tuple[float, float] | None]
+) -> tuple[float, float]:
     """The range, made wide enough for limits that are not far outside it."""
     room = 0.5 * (high - low)
     near = [v for pair in limits if pair for v in pair if np.isfinite(v) and low - room <= v <= high + room]
@@ -146,12 +169,18 @@ def _frame(axes: Axes, x_label: str, y_label: str) -> str:
     parts = []
     for value in ticks(*axes.y):
         y = coordinate(axes.up(value))
-        parts.append(f'<path d="M{LEFT} {y}H{axes.width - RIGHT}" stroke="{INK if value == 0 else GRID}" stroke-width="1"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y}" dy=".32em" text-anchor="end" fill="{FAINT}">{short(value)}</text>')
+        parts.append(
+            f'<path d="M{LEFT} {y}H{axes.width - RIGHT}" stroke="{INK if value == 0 else GRID}" stroke-width="1"/>'
+        )
+        parts.append(
+            f'<text x="{LEFT - 8}" y="{y}" dy=".32em" text-anchor="end" fill="{FAINT}">{short(value)}</text>'
+        )
     for value in ticks(*axes.x, about=8):
         x = coordinate(axes.across(value))
         parts.append(f'<path d="M{x} {axes.height - BOTTOM}v4" stroke="{FAINT}"/>')
-        parts.append(f'<text x="{x}" y="{axes.height - BOTTOM + 17}" text-anchor="middle" fill="{FAINT}">{short(value)}</text>')
+        parts.append(
+            f'<text x="{x}" y="{axes.height - BOTTOM + 17}" text-anchor="middle" fill="{FAINT}">{short(value)}</text>'
+        )
     middle = (TOP + axes.height - BOTTOM) / 2
     parts.append(
         f'<text x="{(LEFT + axes.width - RIGHT) / 2:g}" y="{axes.height - 6:g}" text-anchor="middle" fill="{FAINT}">'
@@ -170,7 +199,11 @@ def _hover_data(x: np.ndarray, lines: Sequence[Line], colours: Sequence[str], ax
         "box": [LEFT, TOP, axes.width - RIGHT, axes.height - BOTTOM],
         "x": [float(f"{v:.5g}") for v in x[index]],
         "lines": [
-            {"name": line.name, "colour": tint, "y": [_plain(v) for v in np.asarray(line.y, dtype=float)[index]]}
+            {
+                "name": line.name,
+                "colour": tint,
+                "y": [_plain(v) for v in np.asarray(line.y, dtype=float)[index]],
+            }
             for line, tint in zip(lines, colours, strict=True)
         ],
         "range": [*axes.x, *axes.y],

@@ -248,7 +248,9 @@ def accelerations(links: Mechanism, viscous: bool, q, qd, tau) -> tuple[list[Sca
 
 
 def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel:
-    """One integration step of a robot with its friction: (q, qd, tau, step [s]) -> (q, qd), any leading axes."""
+    """One integration step of a robot with its friction: (q, qd, tau, step [s]) -> (q, qd), any leading
+    axes.
+    """
     n = robot.dof
     sizes, shapes = {"q": n, "qd": n, "tau": n, "step": 1}, {"next_q": (n,), "next_qd": (n,)}
 

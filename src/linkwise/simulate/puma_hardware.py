@@ -1,13 +1,14 @@
 """The hardware of Valera's PC-based controller (2003, section 3), simulated down to its cards.
 
-Four cards stand between controller and arm: incremental encoders on the motors (200 counts per turn on joints 1 and 2, 250
-on the others) with an index pulse once per turn; potentiometers on the joints (0 to 5 V) that know the position roughly but
-absolutely; an over-temperature input per motor; analog outputs of ±10 V to the power amplifiers; two digital outputs
-for the tool. After power-up the encoders count from zero wherever the arm stands, so it has to be homed: the
-potentiometer tells in which motor turn a joint is, the index pulse where in that turn.
+Four cards stand between controller and arm: incremental encoders on the motors (200 counts per turn on joints
+1 and 2, 250 on the others) with an index pulse once per turn; potentiometers on the joints (0 to 5 V) that
+know the position roughly but absolutely; an over-temperature input per motor; analog outputs of ±10 V to the
+power amplifiers; two digital outputs for the tool. After power-up the encoders count from zero wherever the
+arm stands, so it has to be homed: the potentiometer tells in which motor turn a joint is, the index pulse
+where in that turn.
 
-The paper does not state gear ratios and amplifiers; gear ratios are those of the PUMA 560 (Corke and Armstrong 1994),
-torques at full voltage its maximum torques (Armstrong, Khatib and Burdick 1986).
+The paper does not state gear ratios and amplifiers; gear ratios are those of the PUMA 560 (Corke and
+Armstrong 1994), torques at full voltage its maximum torques (Armstrong, Khatib and Burdick 1986).
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ class HomingError(LinkwiseError, RuntimeError):
 class PumaHardware:
     """The arm and its cards. Time goes on in ``advance``; everything else is instantaneous.
 
-    ``q`` is where the arm stands when it is switched on. Potentiometers have ``potentiometer_error`` [rad] of noise and
-    a resolution of 12 bits; a motor's temperature follows the square of its torque with ``thermal_time`` [s] and is too hot
-    at ``hot`` times the temperature that the full torque would reach in the end.
+    ``q`` is where the arm stands when it is switched on. Potentiometers have ``potentiometer_error`` [rad] of
+    noise and a resolution of 12 bits; a motor's temperature follows the square of its torque with
+    ``thermal_time`` [s] and is too hot at ``hot`` times the temperature that the full torque would reach in
+    the end.
     """
 
     robot: Robot
@@ -65,7 +67,8 @@ class PumaHardware:
         self._random = np.random.Generator(np.random.Philox(self.seed))
         self._advance = step_kernel(self.robot)
 
-    # -- cards ------------------------------------------------------------------------------------------------------
+    # -- cards
+    # ------------------------------------------------------------------------------------------------------
 
     def counters(self) -> np.ndarray:
         """Encoder counts since power-up, whole numbers, shape (n,)."""
@@ -97,7 +100,8 @@ class PumaHardware:
             raise ValueError(f"output: there are outputs 0 and 1, got {output!r}")
         self.tool[output] = bool(on)
 
-    # -- time -------------------------------------------------------------------------------------------------------
+    # -- time
+    # -------------------------------------------------------------------------------------------------------
 
     def advance(self, seconds: float) -> None:
         """Let time pass, with the torques as they are."""
@@ -144,7 +148,8 @@ class HomedArm:
 
 
 def homed(hardware: PumaHardware, model: Robot, *, frequency: float = 12.0, speed: float = 0.2) -> HomedArm:
-    """Find out where the arm stands: every joint makes a little more than one motor turn, slowly, and stays there.
+    """Find out where the arm stands: every joint makes a little more than one motor turn, slowly, and stays
+    there.
 
     The potentiometers, averaged, tell the motor turn; the index pulse the count in it.
     """
@@ -158,7 +163,9 @@ def homed(hardware: PumaHardware, model: Robot, *, frequency: float = 12.0, spee
     latched = hardware.index_latches()
     silent = np.flatnonzero(np.isnan(latched))
     if silent.size:
-        raise HomingError(f"no index pulse from {model.joint_names[silent[0]]} in more than a turn of its motor")
+        raise HomingError(
+            f"no index pulse from {model.joint_names[silent[0]]} in more than a turn of its motor"
+        )
     # the index lies at a multiple of a turn; the potentiometer knows which
     turn = hardware.counts_per_turn
     multiple = np.rint((latched + arm.offset) / turn) * turn
@@ -167,11 +174,15 @@ def homed(hardware: PumaHardware, model: Robot, *, frequency: float = 12.0, spee
     if lost.size:
         k = lost[0]
         name, off = model.joint_names[k], uncertainty[k]
-        raise HomingError(f"{name}: its potentiometer is off by {off:.2f} motor turns, so the turn is not certain")
+        raise HomingError(
+            f"{name}: its potentiometer is off by {off:.2f} motor turns, so the turn is not certain"
+        )
     return HomedArm(hardware, multiple - latched)
 
 
-def _follow(arm: HomedArm, model: Robot, move: PiecewisePolynomial, frequency: float, period: float = 2e-3) -> None:
+def _follow(
+    arm: HomedArm, model: Robot, move: PiecewisePolynomial, frequency: float, period: float = 2e-3
+) -> None:
     """Track a slow move from the encoders alone, with enough gain to overcome friction."""
     inertia = np.diag(model.mass_matrix(move.at(0.0).q))
     gains = Gains(inertia * frequency**2 * 4, inertia * frequency * 4)

@@ -96,7 +96,7 @@ def _advance(
 
         def on_arrays(q, qd, tau):
             new = period(_columns(q), _columns(qd), _columns(tau), **{name: columns[name] for name in names})
-            return tuple(_array(part) for part in new)
+            return _array(new[0]), _array(new[1])
 
         return on_arrays
     sizes = {"q": n, "qd": n, "tau": n} | {name: len(columns[name]) for name in names}

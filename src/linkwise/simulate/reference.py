@@ -16,7 +16,7 @@ import numpy as np
 from linkwise.compiler.rollout import Feed
 from linkwise.control import Reference
 from linkwise.errors import ShapeError
-from linkwise.motion import Trajectory
+from linkwise.motion import Moment, Trajectory
 from linkwise.scalar import Scalar, where
 
 Values = Mapping[str, Sequence[Scalar]]
@@ -42,10 +42,12 @@ class Source(ABC):
         """The reference at the place of this number; ``time`` [s] there."""
 
     @abstractmethod
-    def moment(
-        self, t: np.ndarray, batch: tuple[int, ...], dof: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moment(self, t: np.ndarray, batch: tuple[int, ...], dof: int) -> Moment:
         """The same for Python: q, qd, qdd (batch..., times, n) at the times (times,)."""
+
+    @abstractmethod
+    def batch(self) -> tuple[int, ...]:
+        """Leading axes of the reference: () where all robots have the same."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,12 @@ class Along(Source):
     def moment(self, t, batch, dof):
         found = [trajectory.at(t) for trajectory in self.trajectories]
         if self.shared:
-            return tuple(found[0])  # type: ignore[return-value]
-        return tuple(np.array(part).reshape(*batch, len(t), dof) for part in zip(*found, strict=True))  # type: ignore[return-value]
+            return found[0]
+        parts = (np.array(part) for part in zip(*found, strict=True))
+        return Moment(*(np.broadcast_to(part, (*batch, len(t), dof)) for part in parts))
+
+    def batch(self):
+        return () if self.shared else (len(self.trajectories),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +97,10 @@ class Point(Source):
     def moment(self, t, batch, dof):
         q = np.broadcast_to(self.position, (*batch, dof))[..., np.newaxis, :]
         q = np.broadcast_to(q, (*batch, len(t), dof))
-        return q, np.zeros_like(q), np.zeros_like(q)
+        return Moment(q, np.zeros_like(q), np.zeros_like(q))
+
+    def batch(self):
+        return self.position.shape[:-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,15 +135,18 @@ class Moves(Source):
 
     def moment(self, t, batch, dof):
         values = {
-            name: np.moveaxis(np.asarray(v)[..., np.newaxis, :], -1, 0)
-            for name, v in self.parameters(dof).items()
+            name: list(np.moveaxis(np.asarray(value)[..., np.newaxis, :], -1, 0))
+            for name, value in self.parameters(dof).items()
         }
         found = self.at(values, 0, t, dof)
         shape = (*batch, len(t))
-        return tuple(
-            np.stack([np.broadcast_to(x, shape) for x in part], axis=-1)
-            for part in (found.q, found.qd, found.qdd)
-        )  # type: ignore[return-value]
+        parts = ([np.broadcast_to(x, shape) for x in part] for part in (found.q, found.qd, found.qdd))
+        return Moment(*(np.stack(part, axis=-1) for part in parts))
+
+    def batch(self):
+        return np.broadcast_shapes(
+            np.shape(self.start)[:-1], np.shape(self.end)[:-1], np.shape(self.duration)
+        )
 
 
 def source_of(reference, dof: int) -> Source:

@@ -16,7 +16,7 @@ from linkwise.simulate import noise
 from linkwise.simulate.integrators import INTEGRATORS
 from linkwise.simulate.loop import RECORDABLE, ClosedLoop
 from linkwise.simulate.plant import Plant
-from linkwise.simulate.reference import Point, source_of
+from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
 
 FUSED_JOINTS = 16
@@ -69,7 +69,7 @@ def simulate(
     plant = Plant(plant) if isinstance(plant, Robot) else plant
     robot = plant.robot
     period, substeps = _timing(step, control_period)
-    steps = int(round(duration / period))
+    steps = round(duration / period)
     if steps < 0 or not math.isclose(steps * period, duration, rel_tol=1e-9, abs_tol=1e-12):
         raise ValueError(
             f"duration: expected a whole number of control periods of {period:g} s, got {duration:g} s"
@@ -112,14 +112,11 @@ def simulate(
         tuple(parameters),
         tuple(dict.fromkeys(("q", "qd", "tau", *record))),
     )
-    given = _given(loop, step, substeps, vary, q, qd, dtype, seed)
-    batch = np.broadcast_shapes(*(np.shape(value)[:-1] for value in given.values()))
-    if loop.source.feeds(robot.dof, loop.places) and not loop.source.shared:  # type: ignore[attr-defined]
-        batch = np.broadcast_shapes(batch, (len(loop.source.trajectories),))  # type: ignore[attr-defined]
-        given["q"] = np.broadcast_to(given["q"], (*batch, robot.dof))
-    if sensors.noisy and "stream" not in given:
-        count = math.prod(batch)
-        given["stream"] = noise.streams(seed, count, dtype).reshape(*batch, 2)
+    given = _given(loop, step, substeps, vary, q, qd)
+    batch = np.broadcast_shapes(source.batch(), *(np.shape(value)[:-1] for value in given.values()))
+    given["q"] = np.broadcast_to(given["q"], (*batch, robot.dof))
+    if sensors.noisy:
+        given["stream"] = noise.streams(seed, math.prod(batch), dtype).reshape(*batch, 2)
     if traced and (fused or (fused is None and robot.dof <= FUSED_JOINTS)):
         tables = source.tables(steps, period, loop.places)
         final, written = loop.kernel()(
@@ -160,9 +157,7 @@ def _timing(step: float, control_period: float | None) -> tuple[float, int]:
     return substeps * step, substeps
 
 
-def _given(
-    loop: ClosedLoop, step: float, substeps: int, vary: dict, q, qd, dtype: str, seed: int
-) -> dict[str, np.ndarray]:
+def _given(loop: ClosedLoop, step: float, substeps: int, vary: dict, q, qd) -> dict[str, np.ndarray]:
     """Everything that is carried or a parameter, by name, (..., size)."""
     n = loop.dof
     given: dict[str, np.ndarray] = dict(loop.numbers(step, substeps))
@@ -175,7 +170,7 @@ def _given(
         if array.shape[-1:] != (size,):
             raise ShapeError(f"vary: {name} needs shape (..., {size}), got {array.shape}")
         given[name] = array
-    start = loop.source.moment(np.zeros(1), _point_batch(loop.source), n)
+    start = loop.source.moment(np.zeros(1), loop.source.batch(), n)
     given["q"] = start[0][..., 0, :] if q is None else _state("q", q, n)
     given["qd"] = start[1][..., 0, :] if qd is None else _state("qd", qd, n)
     if "memory" in loop.interface.carried:
@@ -187,16 +182,6 @@ def _given(
     if "number" in loop.interface.carried:
         given["number"] = np.zeros(1)
     return given
-
-
-def _point_batch(source) -> tuple[int, ...]:
-    if isinstance(source, Point):
-        return source.position.shape[:-1]
-    if hasattr(source, "start"):
-        return np.broadcast_shapes(
-            np.shape(source.start)[:-1], np.shape(source.end)[:-1], np.shape(source.duration)
-        )
-    return () if source.shared else (len(source.trajectories),)
 
 
 def _state(name: str, value, n: int) -> np.ndarray:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwise.model.model import Joint
-from linkwise.report.svg import escape, short
+from linkwise.report.svg import escape
 
 # From idle to overloaded: blue, green, yellow, orange, red.
 _STOPS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-_TINTS = np.array([(86, 140, 200), (74, 174, 128), (236, 196, 60), (238, 138, 50), (214, 54, 46)], dtype=float)
+_TINTS = np.array(
+    [(86, 140, 200), (74, 174, 128), (236, 196, 60), (238, 138, 50), (214, 54, 46)], dtype=float
+)
 
 
 def tint(part: float) -> tuple[int, int, int]:
@@ -21,9 +23,9 @@ def tint(part: float) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def bars(joints: Sequence[Joint], torques: np.ndarray, scale: np.ndarray) -> str:
+def bars(joints: Sequence[Joint], torques: np.ndarray, scale: np.ndarray, caption: str = "") -> str:
     """A row per joint, as HTML: its name, a bar to the left or right of zero, the torque and its part of the limit."""
-    rows = []
+    rows = [f'<div style="{_CAPTION}">{escape(caption)}</div>']
     for joint, torque, full in zip(joints, torques, scale, strict=True):
         part = float(torque / full)
         length = 50.0 * min(abs(part), 1.0)
@@ -36,13 +38,21 @@ def bars(joints: Sequence[Joint], torques: np.ndarray, scale: np.ndarray) -> str
             f'<div style="{_NAME}" title="{escape(joint.name)}">{escape(joint.name)}</div>'
             f'<div style="{_TRACK}"><div style="{_MIDDLE}"></div>'
             f'<div style="{_FILL};left:{left:.2f}%;width:{length:.2f}%;background:rgb{tint(abs(part))}"></div></div>'
-            f'<div style="{_NUMBER}">{short(float(torque), 3)} {unit}</div>'
+            f'<div style="{_NUMBER}">{_compact(float(torque))} {unit}</div>'
             f'<div style="{_SHARE}" title="of the effort limit">{share}</div></div>'
         )
     return f'<div class="lw-bars" style="padding:0 .5em .3em .5em">{"".join(rows)}</div>'
 
 
+def _compact(torque: float) -> str:
+    """As many digits as a narrow column has room for; what is nothing beside the other torques is 0."""
+    digits = 0 if abs(torque) >= 1000 else 1 if abs(torque) >= 10 else 2
+    text = f"{torque:.{digits}f}"
+    return "0" if float(text) == 0 else text.replace("-", "−")
+
+
 _ROW = "display:flex;align-items:center;gap:.45em;font-size:.78em;line-height:1.55"
+_CAPTION = "font-size:.75em;opacity:.6;margin:-.2em 0 .2em 0"
 _NAME = "width:7.2em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
 _TRACK = "position:relative;flex:1;height:.85em;border-radius:.2em;background:rgba(128,138,150,.18)"
 _MIDDLE = "position:absolute;left:50%;top:-.12em;bottom:-.12em;border-left:1px solid rgba(128,138,150,.9)"

@@ -33,7 +33,9 @@ def read_collada(data: bytes, where: str) -> list[Part]:
         document = _Document(fromstring(data, forbid_dtd=True))
         return document.parts()
     except DefusedXmlException as error:
-        raise ModelError(f"{where}: it declares a document type or an entity, which is not allowed") from error
+        raise ModelError(
+            f"{where}: it declares a document type or an entity, which is not allowed"
+        ) from error
     except (ParseError, ValueError, KeyError, IndexError, RecursionError) as error:
         raise ModelError(f"{where}: not a COLLADA file that can be read: {error}") from error
 
@@ -70,7 +72,10 @@ class _Document:
             raise ValueError(f"its scene has more than {MAX_INSTANCES} nodes")
         pose = pose @ _placed(node)
         for instance in node.findall("instance_geometry"):
-            colours = {bind.get("symbol"): self.colour(bind.get("target", "")) for bind in instance.iter("instance_material")}
+            colours = {
+                bind.get("symbol"): self.colour(bind.get("target", ""))
+                for bind in instance.iter("instance_material")
+            }
             yield from self.geometry(self.target(instance), pose, colours)
         for child in node.findall("node"):
             yield from self.node(child, pose)
@@ -87,7 +92,9 @@ class _Document:
         red, green, blue = (int(round(255 * min(max(c, 0.0), 1.0))) for c in _floats(text)[:3])
         return red, green, blue
 
-    def geometry(self, geometry: Element, pose: np.ndarray, colours: dict[Any, Colour | None]) -> Iterator[Part]:
+    def geometry(
+        self, geometry: Element, pose: np.ndarray, colours: dict[Any, Colour | None]
+    ) -> Iterator[Part]:
         mesh = geometry.find("mesh")
         if mesh is None:
             return
@@ -100,13 +107,20 @@ class _Document:
 
     def piece(self, piece: Element) -> Mesh | None:
         """Triangles; corners with the same position and normal share a vertex."""
-        inputs = {i.get("semantic"): (i.get("source", ""), int(i.get("offset", "0"))) for i in piece.findall("input")}
+        inputs = {
+            i.get("semantic"): (i.get("source", ""), int(i.get("offset", "0")))
+            for i in piece.findall("input")
+        }
         width = 1 + max((offset for _, offset in inputs.values()), default=0)
         loops = [_whole(p.text or "").reshape(-1, width) for p in piece.findall("p")]
         if not loops or "VERTEX" not in inputs:
             return None
         corners = np.concatenate(loops)
-        sizes = _whole(piece.findtext("vcount") or "") if piece.tag == "polylist" else np.array([len(p) for p in loops])
+        sizes = (
+            _whole(piece.findtext("vcount") or "")
+            if piece.tag == "polylist"
+            else np.array([len(p) for p in loops])
+        )
         corners = corners[: 3 * (len(corners) // 3)] if piece.tag == "triangles" else corners[_fans(sizes)]
         vertices = self.by_id[inputs["VERTEX"][0].removeprefix("#")]
         positions = next(i for i in vertices.findall("input") if i.get("semantic") == "POSITION")
@@ -127,7 +141,11 @@ class _Document:
 def _fans(sizes: np.ndarray) -> np.ndarray:
     """Where the corners of polygons of these sizes are, cut into triangles that share the polygon's first corner."""
     starts = np.concatenate([[0], np.cumsum(sizes)])[:-1]
-    kept = [(start, start + k, start + k + 1) for start, size in zip(starts, sizes, strict=True) for k in range(1, size - 1)]
+    kept = [
+        (start, start + k, start + k + 1)
+        for start, size in zip(starts, sizes, strict=True)
+        for k in range(1, size - 1)
+    ]
     return np.array(kept, dtype=np.int64).ravel()
 
 

@@ -17,4 +17,6 @@ def needed(package: str, extra: str = "view") -> ModuleType:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise MissingExtraError(f"{package} is not installed: pip install 'linkwise[{extra}]' ({error})") from error
+        raise MissingExtraError(
+            f"{package} is not installed: pip install 'linkwise[{extra}]' ({error})"
+        ) from error

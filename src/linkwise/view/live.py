@@ -20,16 +20,23 @@ class Live:
 
     def __init__(self, robot: Robot, tip: str | None = None):
         self.robot = robot
-        self.tip = robot.leaf_names[0] if tip is None else tip
-        robot.locate(self.tip)
         self.lower, self.upper = ranges(robot)
         self.q = home(robot)
         self.load = 0.0
-        gravity = FUNCTIONS["gravity_torques"]
-        self.carries = robot.dof > 0 and is_straight(gravity, Setting(robot)) and robot.locate(self.tip)[0] >= 0
-        if self.carries:
-            self._gravity = robot.kernel("gravity_torques", inputs=("payload",), frame=self.tip)
+        self.choose(robot.leaf_names[0] if tip is None else tip)
         self.scale = self._scale()
+
+    def choose(self, tip: str) -> None:
+        """Let another frame carry the load."""
+        body, _ = self.robot.locate(tip)
+        self.tip = tip
+        self.carries = body >= 0 and is_straight(FUNCTIONS["gravity_torques"], Setting(self.robot))
+        if self.carries:
+            self._gravity = self.robot.kernel("gravity_torques", inputs=("payload",), frame=tip)
+
+    def payload_torques(self, q: np.ndarray) -> np.ndarray:
+        """What one kilogram at the tip adds to the torques that hold the robot [N·m/kg or N/kg], shape (..., n)."""
+        return self._gravity(q, self.payload(1.0)) - self._gravity(q, self.payload(0.0))
 
     def payload(self, mass: float | None = None) -> np.ndarray:
         """The ten parameters of the load, in the frame of the tip."""
@@ -48,7 +55,9 @@ class Live:
         """Torques along a motion with the load [N·m or N], shape (..., n)."""
         if not self.carries:
             return self.robot.inverse_dynamics(q, qd, qdd)
-        return self.robot.kernel("inverse_dynamics", inputs=("payload",), frame=self.tip)(q, qd, qdd, self.payload())
+        return self.robot.kernel("inverse_dynamics", inputs=("payload",), frame=self.tip)(
+            q, qd, qdd, self.payload()
+        )
 
     def with_load(self) -> Robot:
         """The robot that carries its load."""
@@ -61,12 +70,13 @@ class Live:
         return self.robot.pose(self.q if q is None else q, self.tip)
 
     def _scale(self) -> np.ndarray:
-        """The torque that fills a bar, per joint: its effort limit, or the most that holding takes anywhere."""
+        """The torque that fills a bar, per joint: its effort limit, or the most that an unhurried motion takes."""
         efforts = np.array([joint.limits.effort for joint in self.robot.moving_joints])
         if not self.robot.dof:
             return efforts
         some = np.random.default_rng(0).uniform(self.lower, self.upper, (SAMPLES, self.robot.dof))
-        most = np.abs(self.gravity(some)).max(axis=0)
+        friction = np.array([max(j.coulomb_friction) + j.viscous_friction for j in self.robot.moving_joints])
+        most = np.abs(self.gravity(some)).max(axis=0) + friction
         floor = 1e-3 * max(float(most.max()), 1e-9)
         return np.where(np.isfinite(efforts) & (efforts > 0), efforts, np.maximum(most, floor))
 

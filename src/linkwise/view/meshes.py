@@ -65,7 +65,9 @@ def _stl(data: bytes, where: str) -> Mesh:
         words = data.decode("ascii", errors="replace").split()
         places = [k for k, word in enumerate(words) if word == "vertex"]
         try:
-            corners = np.array([[float(x) for x in words[k + 1 : k + 4]] for k in places], dtype=float).reshape(-1, 3)
+            corners = np.array(
+                [[float(x) for x in words[k + 1 : k + 4]] for k in places], dtype=float
+            ).reshape(-1, 3)
         except ValueError as error:
             raise ModelError(f"{where}: neither a binary nor a text STL file ({error})") from None
     if len(corners) % 3:
@@ -83,7 +85,9 @@ def _smooth(mesh: Mesh, angle: float = 35.0) -> Mesh:
     length = np.linalg.norm(normals, axis=1, keepdims=True)
     normals = np.divide(normals, length, out=np.zeros_like(normals), where=length > 0)
     cell = np.rint(normals / np.radians(angle)).astype(np.int64)
-    place = np.rint(mesh.vertices[mesh.faces.ravel()] / max(float(np.ptp(mesh.vertices)), 1e-12) * 2**20).astype(np.int64)
+    place = np.rint(
+        mesh.vertices[mesh.faces.ravel()] / max(float(np.ptp(mesh.vertices)), 1e-12) * 2**20
+    ).astype(np.int64)
     keys = np.column_stack([place, np.repeat(cell, 3, axis=0)])
     _, first, back = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return Mesh(mesh.vertices[mesh.faces.ravel()][first], back.reshape(-1, 3))
@@ -101,7 +105,9 @@ def _by_trimesh(data: bytes, ending: str, where: str) -> list[Part]:
     parts = []
     for mesh in meshes:
         if getattr(mesh, "faces", None) is not None and len(mesh.faces):
-            parts.append(Part(Mesh(np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces)), _main_colour(mesh)))
+            parts.append(
+                Part(Mesh(np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces)), _main_colour(mesh))
+            )
     return parts
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.errors import LinkwiseError
+from linkwise.view import solids
 from linkwise.view.bars import bars
 from linkwise.view.extra import needed
 from linkwise.view.live import Live
-from linkwise.view.scene import RobotScene
-from linkwise.view.skeleton import body_poses
+from linkwise.view.scene import RobotScene, quaternion
 from linkwise.view.visuals import Looks, read_looks
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 PORT = 8080
 HIGHEST_PORT = 65535
+_CORNER = np.array([0.66, -0.68, 0.32])  # the direction from which the robot is seen at first
 
 
 class Page:
@@ -50,6 +51,8 @@ class Page:
         self.host, self.wanted_port = host, port
         self.lock = threading.RLock()
         self.followers: list[Any] = []  # called with the position after every change
+        pull = float(np.linalg.norm(robot.gravity))
+        self.up = -np.array(robot.gravity) / pull if pull > 0 else np.array([0.0, 0.0, 1.0])
         self._prepare(dark)
         self.scene = RobotScene(self.server, robot, self.looks)
         self._put_camera()
@@ -69,7 +72,8 @@ class Page:
     def close(self) -> None:
         for tab in self.tabs:
             tab.close()
-        self.server.stop()
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.server.stop()
 
     # -- changes --------------------------------------------------------------------------------------------------------
 
@@ -92,10 +96,11 @@ class Page:
             return
         with self.lock, self.server.atomic():
             q = self.live.q
+            caption = "to hold the robot still" if torques is None else "at this moment of the motion"
             torques = self.live.gravity() if torques is None else torques
             self.scene.move(q)
             self.scene.colour(torques / self.live.scale)
-            self.bars.content = bars(self.robot.moving_joints, torques, self.live.scale)
+            self.bars.content = bars(self.robot.moving_joints, torques, self.live.scale, caption)
             for follow in self.followers:
                 follow(q)
 
@@ -104,23 +109,29 @@ class Page:
     def _prepare(self, dark: bool) -> None:
         gui, scene = self.server.gui, self.server.scene
         gui.configure_theme(
-            control_layout="collapsible", control_width="large", dark_mode=dark, show_logo=False, show_share_button=False
+            control_layout="collapsible",
+            control_width="large",
+            dark_mode=dark,
+            show_logo=False,
+            show_share_button=False,
         )
         gui.set_panel_label(f"{self.robot.name} · {self.robot.dof} joints")
-        up = -np.array(self.robot.gravity)
-        scene.set_up_direction(tuple(up / np.linalg.norm(up)) if np.linalg.norm(up) > 0 else "+z")
-        with gui.add_folder("Torques that hold the robot"):
+        scene.set_up_direction(self.up)
+        with gui.add_folder("Torques"):
             self.bars = gui.add_html(bars((), np.zeros(0), np.zeros(0)))
 
     def _put_camera(self) -> None:
-        """Look at the middle of the robot from a corner, near enough to fill the page."""
+        """Look at the middle of the robot from a corner, near enough to fill the page; the floor is under the robot."""
         reach = self.scene.bones.reach
-        middle, size = _box(self)
-        distance = 1.5 * max(float(np.linalg.norm(size)), 0.5 * reach)
+        low, high = self.scene.box(self.live.q)
+        middle = (low + high) / 2
+        distance = 1.75 * max(float(np.linalg.norm(high - low)), 0.6 * reach)
+        up = solids.from_z_to(self.up)
         camera = self.server.initial_camera
         camera.look_at = middle
-        camera.position = middle + distance * np.array([0.66, -0.68, 0.32])
+        camera.position = middle + distance * up.rotation @ _CORNER
         camera.fov = np.radians(40.0)
+        lowest = min(0.0, float(low @ self.up)) if abs(low @ self.up) > 0.05 * reach else 0.0
         self.server.scene.add_grid(
             "/floor",
             width=6 * reach,
@@ -131,6 +142,8 @@ class Page:
             section_color=(200, 205, 212),
             fade_distance=8 * reach,
             shadow_opacity=0.2,
+            position=lowest * self.up,
+            wxyz=quaternion(up.rotation),
         )
 
 
@@ -163,12 +176,3 @@ def _server(host: str, port: int, label: str) -> viser.ViserServer:
         raise LinkwiseError(f"port: expected a number from 0 to {HIGHEST_PORT}, got {port}")
     with contextlib.redirect_stdout(io.StringIO()):  # the command says where the page is, in its own words
         return viser.ViserServer(host=host, port=port, label=label, verbose=False)
-
-
-def _box(page: Page) -> tuple[np.ndarray, np.ndarray]:
-    """The middle and the size of the box around the robot where it stands [m]."""
-    placed = [np.eye(4), *(pose.matrix for pose in body_poses(page.robot, page.live.q))]
-    ends = [(placed[rod.body + 1] @ np.append(point, 1.0))[:3] for rod in page.scene.bones.capsules for point in (rod.start, rod.end)]
-    points = np.array([*(pose[:3, 3] for pose in placed), *ends])
-    low, high = points.min(axis=0), points.max(axis=0)
-    return (low + high) / 2, high - low

@@ -27,7 +27,9 @@ class Recording:
 
     def at(self, moment: float) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """(q, tau, wanted) at a time [s], between the rows if need be."""
-        return tuple(None if a is None else _between(self.t, a, moment) for a in (self.q, self.tau, self.wanted))  # type: ignore[return-value]
+        return tuple(
+            None if a is None else _between(self.t, a, moment) for a in (self.q, self.tau, self.wanted)
+        )  # type: ignore[return-value]
 
 
 def _between(t: np.ndarray, values: np.ndarray, moment: float) -> np.ndarray:

@@ -25,13 +25,19 @@ class Plot:
         self.mark = gui.add_html("")
         self.duration = 1.0
 
-    def draw(self, t: np.ndarray, values: np.ndarray, names: Sequence[str], label: str, limits: Sequence[Any] = ()) -> None:
+    def draw(
+        self, t: np.ndarray, values: np.ndarray, names: Sequence[str], label: str, limits: Sequence[Any] = ()
+    ) -> None:
         """Show one line per joint, values (rows, n)."""
         rows = np.unique(np.linspace(0, len(t) - 1, min(len(t), POINTS)).round().astype(int))
         lines = [Line(name, values[rows, k]) for k, name in enumerate(names)]
-        picture = line_plot(t[rows], lines, y_label=label, limits=limits, height=HEIGHT, width=WIDTH, hover=False)
+        picture = line_plot(
+            t[rows], lines, y_label=label, limits=limits, height=HEIGHT, width=WIDTH, hover=False
+        )
         self.duration = float(t[-1])
-        self.picture.content = f'<div class="lw-plot" style="{_COLOURS}">{_STYLE}{legend(names)}{picture}</div>'
+        self.picture.content = (
+            f'<div class="lw-plot" style="{_COLOURS}">{_STYLE}{legend(names)}{picture}</div>'
+        )
         self.at(0.0)
 
     def at(self, moment: float) -> None:
@@ -46,7 +52,9 @@ class Plot:
         self.picture.content = self.mark.content = ""
 
 
-_COLOURS = "--ink:currentColor;--faint:color-mix(in srgb,currentColor 60%,transparent);--grid:rgba(128,138,150,.25)"
+_COLOURS = (
+    "--ink:currentColor;--faint:color-mix(in srgb,currentColor 60%,transparent);--grid:rgba(128,138,150,.25)"
+)
 _OVER = "position:absolute;left:0;bottom:0;width:100%;pointer-events:none"
 _STYLE = (
     "<style>.lw-plot .legend{display:flex;flex-wrap:wrap;gap:0 .9em;font-size:.75em;padding:0 .8em}"

@@ -27,16 +27,25 @@ GROUPS = ("meshes", "skeleton", "joints", "ellipsoids", "masses", "frames", "nam
 class RobotScene:
     """The nodes of one robot under ``root``. ``ghost``: a translucent skeleton and nothing else."""
 
-    def __init__(self, server: viser.ViserServer, robot: Robot, looks: Looks, root: str = "/robot", *, ghost: bool = False):
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        robot: Robot,
+        looks: Looks,
+        root: str = "/robot",
+        *,
+        ghost: bool = False,
+    ):
         self.server, self.robot, self.root = server, robot, root
         self.bones: Skeleton = skeleton(robot)
         self.groups: dict[str, list[Any]] = {group: [] for group in GROUPS}
         self.hubs: list[list[Any]] = [[] for _ in range(robot.dof)]
-        self.bodies = [
-            server.scene.add_frame(f"{root}/{k}", show_axes=False) for k in range(robot.dof)
-        ]
+        self.bodies = [server.scene.add_frame(f"{root}/{k}", show_axes=False) for k in range(robot.dof)]
         self.base = server.scene.add_frame(f"{root}/base", show_axes=False)
         self.load: Any = None
+        self._shown: list[
+            tuple[int, solids.Mesh]
+        ] = []  # the meshes of the file in the frames of their bodies
         self._last: list[tuple[int, int, int]] = [(-1, -1, -1)] * robot.dof
         self._add_skeleton(ghost)
         if not ghost:
@@ -76,12 +85,29 @@ class RobotScene:
         if mass > 0:
             self.load.scale = ball_radius(mass)
 
+    def box(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest and the highest corner of the box around the robot at q, in base axes [m]."""
+        placed = [Transform.identity(), *body_poses(self.robot, q)]
+        points = [pose.translation[np.newaxis] for pose in placed]
+        for rod in self.bones.capsules:
+            points.append(
+                np.array([rod.start, rod.end]) @ placed[rod.body + 1].rotation.T
+                + placed[rod.body + 1].translation
+            )
+        for body, mesh in self._shown:
+            points.append(mesh.vertices[:: max(1, len(mesh.vertices) // 500)] @ placed[body + 1].rotation.T)
+            points[-1] = points[-1] + placed[body + 1].translation
+        stacked = np.concatenate(points)
+        return stacked.min(axis=0), stacked.max(axis=0)
+
     # -- what it is made of -------------------------------------------------------------------------------------------
 
     def _path(self, body: int, name: str) -> str:
         return f"{self.root}/{'base' if body == BASE else body}/{name}"
 
-    def _mesh(self, body: int, name: str, mesh: solids.Mesh, colour, pose: Transform | None = None, **options) -> Any:
+    def _mesh(
+        self, body: int, name: str, mesh: solids.Mesh, colour, pose: Transform | None = None, **options
+    ) -> Any:
         pose = Transform.identity() if pose is None else pose
         return self.server.scene.add_mesh_simple(
             self._path(body, name),
@@ -111,7 +137,7 @@ class RobotScene:
             self.groups["skeleton"].append(handle)
             if not ghost:
                 self.hubs[hub.joint].append(handle)
-                ring = solids.ring(1.55 * hub.radius, 0.16 * hub.radius)
+                ring = solids.ring(1.45 * hub.radius, 0.12 * hub.radius)
                 handle = self._mesh(hub.joint, "ring", ring, DARK, pose, cast_shadow=False)
                 self.groups["joints"].append(handle)
                 self.hubs[hub.joint].append(handle)
@@ -128,7 +154,10 @@ class RobotScene:
         for k, visual in enumerate(v for v in looks.visuals if v.link in known):
             body, pose = self.robot.carrier(visual.link)
             colour = visual.part.colour or METAL
-            handle = self._mesh(body, f"visual{k}", visual.part.mesh, colour, pose @ visual.pose, side="double")
+            handle = self._mesh(
+                body, f"visual{k}", visual.part.mesh, colour, pose @ visual.pose, side="double"
+            )
+            self._shown.append((body, visual.part.mesh.moved(pose @ visual.pose)))
             self.groups["meshes"].append(handle)
 
     def _add_masses(self) -> None:
@@ -152,7 +181,9 @@ class RobotScene:
     def _add_frames(self) -> None:
         length = 0.09 * self.bones.reach
         for k, joint in enumerate(self.robot.moving_joints):
-            frame = self.server.scene.add_frame(self._path(k, "axes"), axes_length=length, axes_radius=0.06 * length)
+            frame = self.server.scene.add_frame(
+                self._path(k, "axes"), axes_length=length, axes_radius=0.06 * length
+            )
             label = self.server.scene.add_label(self._path(k, "name"), joint.name)
             self.groups["frames"].append(frame)
             self.groups["names"].append(label)

@@ -63,7 +63,9 @@ def skeleton(model: Model) -> Skeleton:
     for body, points in _ends(model).items():
         rods = [_rod(model, body, point, radius(body), NEGLIGIBLE * reach) for point in points]
         capsules += [piece for rod in rods for piece in rod]
-        if body != BASE and not any(rods) and _is_last(model, body):  # a wrist whose axes meet: show where it points
+        if (
+            body != BASE and not any(rods) and _is_last(model, body)
+        ):  # a wrist whose axes meet: show where it points
             axis = np.array(model.moving_joints[body].axis)
             capsules.append(Capsule(body, np.zeros(3), STUB * reach * axis, 0.8 * radius(body)))
     hubs = tuple(

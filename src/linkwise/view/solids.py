@@ -51,7 +51,9 @@ def cylinder(radius: float, length: float, *, bevel: float = 0.0, sides: int = 4
     half = length / 2
     profile = [(0.0, -half), (radius - bevel, -half), (radius, bevel - half), (radius, half - bevel)]
     profile += [(radius - bevel, half), (0.0, half)]
-    bands = [turned(np.array([a[0], b[0]]), np.array([a[1], b[1]]), sides) for a, b in zip(profile, profile[1:])]
+    bands = [
+        turned(np.array([a[0], b[0]]), np.array([a[1], b[1]]), sides) for a, b in zip(profile, profile[1:])
+    ]
     return joined(bands)
 
 
@@ -104,6 +106,8 @@ def from_z_to(direction: np.ndarray, origin: np.ndarray | Sequence[float] = (0.0
     if length == 0.0:
         return Transform(np.eye(3), np.asarray(origin, dtype=float))
     z = np.asarray(direction, dtype=float) / length
+    if z[2] == 1.0:
+        return Transform(np.eye(3), np.asarray(origin, dtype=float))
     aside = np.eye(3)[int(np.argmin(np.abs(z)))]
     x = np.cross(aside, z)
     x /= np.linalg.norm(x)

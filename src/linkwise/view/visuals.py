@@ -104,7 +104,10 @@ class _Reader:
         colour = self.colour(visual)
         pose = _origin(visual)
         parts = self.parts(shape)
-        return [Visual(link.text_of("name"), pose, Part(p.mesh, colour if colour is not None else p.colour)) for p in parts]
+        return [
+            Visual(link.text_of("name"), pose, Part(p.mesh, colour if colour is not None else p.colour))
+            for p in parts
+        ]
 
     def parts(self, shape: Element) -> list[Part]:
         match shape.tag:
@@ -116,7 +119,10 @@ class _Reader:
                 return [Part(solids.cylinder(shape.number("radius"), shape.number("length")))]
             case "capsule":
                 half = shape.number("length") / 2
-                ends = Transform.along((0, 0, 1), -half).translation, Transform.along((0, 0, 1), half).translation
+                ends = (
+                    Transform.along((0, 0, 1), -half).translation,
+                    Transform.along((0, 0, 1), half).translation,
+                )
                 return [Part(solids.capsule(*ends, shape.number("radius")))]
             case "mesh":
                 return self.mesh(shape)

@@ -15,13 +15,15 @@ from dataclasses import dataclass, replace
 from linkwise.compiler import rounding, sincos
 from linkwise.compiler.emit import cuda_rows
 from linkwise.compiler.emit.clike import Dialect, Printer, identifier
+from linkwise.compiler.emit.cuda_layout import WARP, Layout, candidates, chosen_layout, item_size, pitch
 from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node, copy, rebuild
 from linkwise.compiler.program import Program
 from linkwise.compiler.rules import simplify
 from linkwise.compiler.schedule import schedule
 
-WARP = 32
+__all__ = ["Layout", "Module", "candidates", "chosen_layout", "module", "options", "source"]
+
 _IEEE = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--std=c++17")
 _FAST = ("--use_fast_math", "--std=c++17")
 
@@ -32,25 +34,9 @@ _KEYWORDS = """
     decltype delete dynamic_cast explicit export false friend mutable namespace new noexcept not nullptr operator or
     private protected public reinterpret_cast requires static_assert static_cast template this thread_local throw true
     try typeid typename using virtual wchar_t xor
-    threadIdx blockIdx blockDim gridDim warpSize real word lane first states room rows count
+    threadIdx blockIdx blockDim gridDim warpSize real word lane first states room rows count next inputs other swapped
     fma fmaf sqrt sqrtf fabs fabsf sin sinf cos cosf sincos sincosf main
 """.split()  # noqa: SIM905
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How the work is laid out on a multiprocessor."""
-
-    warps: int
-    """Warps of a block; they share nothing but the block."""
-    resident: int
-    """Blocks that a multiprocessor must be able to hold at once: this bounds the registers of a thread."""
-    staged: tuple[bool, ...]
-    """For each output, whether it leaves through shared memory."""
-
-    @property
-    def threads(self) -> int:
-        return self.warps * WARP
 
 
 @dataclass(frozen=True)
@@ -62,6 +48,9 @@ class Module:
     threads: int
     shared: int
     """Bytes of dynamic shared memory per block."""
+    resident: int = 0
+    """Blocks for each multiprocessor that a launch needs at most, because their warps go on to further states; 0: one
+    warp for every 32 states."""
 
 
 def options(fast: bool = False) -> tuple[str, ...]:
@@ -102,57 +91,7 @@ def module(
         cuda_rows.helpers(program.dtype),
         _kernel(program, name, printer, layout, rooms),
     ]
-    return Module("\n".join(parts), name, layout.threads, shared)
-
-
-# -- layout -----------------------------------------------------------------------------------------------------------
-
-_SHARED_PER_SM = 227 << 10  # bytes that blocks can use on compute capability 9.0
-_REGISTERS_PER_SM = 1 << 16
-_MOST_REGISTERS = 255  # of a thread
-_LEAST_WARPS = 4  # one for each scheduler of a multiprocessor
-_OWN_REGISTERS = 24  # addresses and what the compiler needs besides the values alive
-
-
-def chosen_layout(program: Program) -> Layout:
-    """As many warps as fit without spilling; see docs/gpu.md for the measurements behind the rule.
-
-    A value costs one register, or two. Blocks are small, two warps, because warps share nothing and small blocks fill a
-    multiprocessor better. Outputs leave through shared memory as long as that leaves room for one warp per scheduler.
-    """
-    item = 8 if program.dtype == "float64" else 4
-    used = WARP * item * sum(cuda_rows.pitch(size) for _, size in program.inputs)
-    staged = []
-    for _, shape in program.outputs:
-        size = math.prod(shape)
-        need = WARP * item * cuda_rows.pitch(size)
-        staged.append(size > 1 and used + need <= _SHARED_PER_SM // _LEAST_WARPS)
-        used += need if staged[-1] else 0
-    warps = 2
-    registers = min(_OWN_REGISTERS + alive(program) * item // 4, _MOST_REGISTERS)
-    by_registers = _REGISTERS_PER_SM // (warps * WARP * -(-registers // 8) * 8)
-    by_memory = (
-        _SHARED_PER_SM // (warps * used + 1024) if used else by_registers
-    )  # 1 KiB of each block is the system's
-    return Layout(warps, max(1, min(by_registers, by_memory, 32)), tuple(staged))
-
-
-def alive(program: Program) -> int:
-    """The most values that are alive at once in the order of the schedule; those of loops count throughout."""
-    order = list(program.nodes())
-    last: dict[int, int] = {}
-    for place, node in enumerate(order):
-        for a in node.args:
-            last[a.index] = place
-    ends: dict[int, int] = {}
-    now = most = 0
-    for place, node in enumerate(order):
-        if node.index in last:
-            now += 1
-            ends[last[node.index]] = ends.get(last[node.index], 0) + 1
-        most = max(most, now)
-        now -= ends.pop(place, 0)
-    return most
+    return Module("\n".join(parts), name, layout.threads, shared, layout.resident if layout.persistent else 0)
 
 
 # -- text -------------------------------------------------------------------------------------------------------------
@@ -166,68 +105,126 @@ class _Rooms:
         staged = [True] * len(program.inputs) + list(layout.staged)
         self.size = dict(zip(printer.arguments, sizes, strict=True))
         self.place: dict[str, int] = {}
-        item = 8 if program.dtype == "float64" else 4
         total = 0
         for argument, size, through in zip(printer.arguments, sizes, staged, strict=True):
             if through and size:
                 self.place[argument] = total
-                total += WARP * cuda_rows.pitch(size)
-        self.scalars = total
-        self.bytes = total * item
+                total += WARP * pitch(size)
+        self.inputs = WARP * sum(pitch(size) for _, size in program.inputs if size)
+        """What the inputs take; the next ones lie behind everything else."""
+        self.next_inputs = total
+        self.scalars = total + self.inputs if layout.persistent else total
+        self.bytes = self.scalars * item_size(program.dtype)
 
 
 def _kernel(program: Program, name: str, printer: Printer, layout: Layout, rooms: _Rooms) -> str:
-    statements = printer.statements()
     ins = printer.arguments[: len(program.inputs)]
     outs = printer.arguments[len(program.inputs) :]
     parameters = [f"real *__restrict__ {out}_rows" for out in outs]
     parameters += [f"const real *__restrict__ {given}_rows" for given in ins]
     parameters += [f"const long long {given}_stride" for given in ins]
     parameters.append("const long long count")
-    lines = [
+    head = [
         f'extern "C" __global__ void __launch_bounds__({layout.threads}, {layout.resident})',
         f"{name}(",
         ",\n".join("    " + parameter for parameter in parameters) + ")",
         "{",
         "    extern __shared__ __align__(16) unsigned char shared_memory[];",
         "    const int lane = threadIdx.x % 32;",
-        f"    const long long first = ((long long)blockIdx.x * {layout.warps} + threadIdx.x / 32) * 32;",
-        "    if (first >= count) return;",
-        "    const int states = count - first < 32 ? (int)(count - first) : 32;",
         f"    real *const room = (real *)shared_memory + threadIdx.x / 32 * {rooms.scalars};",
-        "",
+        f"    long long first = ((long long)blockIdx.x * {layout.warps} + threadIdx.x / 32) * 32;",
+        "    if (first >= count) return;",
     ]
-    for given in ins:
-        if given in rooms.place:
-            size = rooms.size[given]
-            lines.append(
-                f"    fetch_rows<{size}, {cuda_rows.pitch(size)}>(room + {rooms.place[given]}, {given}_rows + "
-                f"first * {given}_stride, {given}_stride, lane, states);"
-            )
-    lines += ["    wait_for_rows();", ""]
-    lines += [
-        f"    const real *const {given} = {_lane_row(given, rooms)};" for given in ins if given in rooms.place
+    flow = _persistent if layout.persistent else _once
+    return "\n".join([*head, *flow(printer.statements(), ins, outs, layout, rooms), "}", ""])
+
+
+def _once(statements: list[str], ins: list[str], outs: list[str], layout: Layout, rooms: _Rooms) -> list[str]:
+    """A warp computes 32 states and ends."""
+    return [
+        *_fetches(ins, rooms, "first", "room"),
+        "    wait_for_rows();",
+        *_views(ins, outs, rooms, "room"),
+        "    const int states = rows_left(count, first);",
+        *_computed(statements),
+        *_stores(outs, rooms),
+    ]
+
+
+def _persistent(
+    statements: list[str], ins: list[str], outs: list[str], layout: Layout, rooms: _Rooms
+) -> list[str]:
+    """A warp computes 32 states after another, each with the next ones' inputs already on their way."""
+    behind = rooms.next_inputs
+    body = [
+        f"    const long long next = first + (long long)gridDim.x * {layout.threads};",
+        "    if (next < count) {",
+        *_indented(_fetches(ins, rooms, "next", "other")),
+        "    }",
+        "    wait_for_older_rows();",
+        *_views(ins, outs, rooms, "inputs"),
+        "    const int states = rows_left(count, first);",
+        *_computed(statements),
+        *_stores(outs, rooms),
+        "    if (next >= count) return;",
+        "    first = next;",
+        "    real *const swapped = inputs;",
+        "    inputs = other;",
+        "    other = swapped;",
+    ]
+    return [
+        f"    real *inputs = room, *other = room + {behind};",
+        *_fetches(ins, rooms, "first", "inputs"),
+        "    close_group();",
+        "#pragma unroll 1",
+        "    for (;;) {",
+        *_indented(body),
+        "    }",
+    ]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+def _fetches(ins: list[str], rooms: _Rooms, first: str, base: str) -> list[str]:
+    """Inputs of the states from ``first`` on, started on their way."""
+    return [
+        f"    fetch_rows<{rooms.size[given]}, {pitch(rooms.size[given])}>({base} + {rooms.place[given]}, "
+        f"{given}_rows + {first} * {given}_stride, {given}_stride, lane, rows_left(count, {first}));"
+        for given in ins
+        if given in rooms.place
+    ]
+
+
+def _views(ins: list[str], outs: list[str], rooms: _Rooms, base: str) -> list[str]:
+    """The row of the lane's state in each argument."""
+    lines = [
+        f"    const real *const {given} = {_lane_row(given, rooms, base)};" for given in ins if given in rooms.place
     ]
     for out in outs:
         if out in rooms.place:
-            lines.append(f"    real *const {out} = {_lane_row(out, rooms)};")
+            lines.append(f"    real *const {out} = {_lane_row(out, rooms, 'room')};")
         elif rooms.size[out]:
             lines.append(f"    real *const {out} = {out}_rows + (first + lane) * {rooms.size[out]};")
-    lines.append("    if (lane < states) {")
-    lines += ["    " + statement for statement in statements]
-    lines += ["    }", "    __syncwarp();"]
-    for out in outs:
-        if out in rooms.place:
-            size = rooms.size[out]
-            lines.append(
-                f"    store_rows<{size}, {cuda_rows.pitch(size)}>({out}_rows + first * {size}, "
-                f"room + {rooms.place[out]}, lane, states);"
-            )
-    return "\n".join([*lines, "}", ""])
+    return lines
 
 
-def _lane_row(argument: str, rooms: _Rooms) -> str:
-    return f"room + {rooms.place[argument]} + lane * {cuda_rows.pitch(rooms.size[argument])}"
+def _lane_row(argument: str, rooms: _Rooms, base: str) -> str:
+    return f"{base} + {rooms.place[argument]} + lane * {pitch(rooms.size[argument])}"
+
+
+def _computed(statements: list[str]) -> list[str]:
+    return ["    if (lane < states) {", *_indented(statements), "    }", "    __syncwarp();"]
+
+
+def _stores(outs: list[str], rooms: _Rooms) -> list[str]:
+    return [
+        f"    store_rows<{rooms.size[out]}, {pitch(rooms.size[out])}>({out}_rows + first * {rooms.size[out]}, "
+        f"room + {rooms.place[out]}, lane, states);"
+        for out in outs
+        if out in rooms.place
+    ]
 
 
 def _dialect(dtype: str, name: str) -> Dialect:
@@ -285,7 +282,12 @@ def _comment(
     ]
     lines += [
         f"Launch: ceil(count / {layout.threads}) blocks of {layout.threads} threads with {shared} bytes of dynamic "
-        "shared memory each.",
+        "shared memory each."
+        + (
+            f" Warps go on to further states: {layout.resident} blocks per multiprocessor are enough."
+            if layout.persistent
+            else ""
+        ),
         "Parameters: the outputs, the inputs, for each input the distance of its rows in scalars (0: one row for all "
         "states), the number of states. Rows of outputs follow each other; nothing may overlap an output.",
         "",

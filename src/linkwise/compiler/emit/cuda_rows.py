@@ -13,15 +13,11 @@ NAMES = frozenset(
     {
         *("real", "word", "quad", "shared_memory"),
         *("bit_of", "flipped", "infinity", "not_a_number"),
-        *("copy_scalar", "copy_quad", "fetch_rows", "wait_for_rows", "store_rows"),
+        *("copy_scalar", "copy_quad", "fetch_rows", "close_group", "wait_for_rows", "wait_for_older_rows"),
+        *("rows_left", "store_rows"),
     }
 )
 """What the helpers define."""
-
-
-def pitch(size: int) -> int:
-    """The distance of two rows in shared memory, in scalars: odd, so that no two lanes meet in a bank."""
-    return size | 1
 
 
 def helpers(dtype: str) -> str:
@@ -76,6 +72,12 @@ static __device__ __forceinline__ void copy_quad(quad *to, const quad *from)
 #endif
 }}
 
+/* States from ``first`` on that a warp has: 32, or fewer at the end. */
+static __device__ __forceinline__ int rows_left(long long count, long long first)
+{{
+    return count - first < 32 ? (int)(count - first) : 32;
+}}
+
 /* Starts to copy the rows of a warp's states into shared memory. */
 template <int size, int pitch>
 static __device__ __forceinline__ void fetch_rows(
@@ -94,7 +96,25 @@ static __device__ __forceinline__ void fetch_rows(
     }}
 }}
 
-/* Until then the rows must not be read. */
+/* What was started so far is one group, the rows of the same states. */
+static __device__ __forceinline__ void close_group()
+{{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}}
+
+/* Until then rows of groups before the last one must not be read; closes that one. */
+static __device__ __forceinline__ void wait_for_older_rows()
+{{
+    close_group();
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+#endif
+    __syncwarp();
+}}
+
+/* Until then no rows must be read. */
 static __device__ __forceinline__ void wait_for_rows()
 {{
 #if __CUDA_ARCH__ >= 800

@@ -54,7 +54,11 @@ class CodeTab(Tab):
         )
         listed = " &nbsp; ".join(f"<b>{count}</b> {sign}" for count, sign in numbers)
         once = counts.per_iteration
-        loop = "" if once is None else f"<br>and per iteration <b>{once.multiplications}</b> × <b>{once.additions}</b> +"
+        loop = (
+            ""
+            if once is None
+            else f"<br>and per iteration <b>{once.multiplications}</b> × <b>{once.additions}</b> +"
+        )
         shown = escape(text[:MOST_CHARACTERS]) + ("\n…" if len(text) > MOST_CHARACTERS else "")
         self.source.content = (
             f'<div class="lw-code" style="padding:.2em .6em .6em .6em"><div class="lw-operations" style="{_COUNTS}">'

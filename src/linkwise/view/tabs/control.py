@@ -32,9 +32,24 @@ class ControlTab(Tab):
         names = tuple(CONTROLLERS)
         first = "computed_torque" if "computed_torque" in names else names[0]
         self.controller = self.gui.add_dropdown("controller", names, initial_value=first)
-        self.frequency = self.gui.add_slider("bandwidth [rad/s]", min=1.0, max=60.0, step=1.0, initial_value=20.0)
-        self.wrong = self.gui.add_dropdown("what the model has wrong", (NOTHING, *_perturbable(robot)))
-        self.factor = self.gui.add_slider("the arm's true value [%]", min=0.0, max=300.0, step=5.0, initial_value=150.0)
+        self.frequency = self.gui.add_slider(
+            "bandwidth", min=1.0, max=60.0, step=1.0, initial_value=20.0, hint="[rad/s]"
+        )
+        wrong = (NOTHING, *_perturbable(robot))
+        self.wrong = self.gui.add_dropdown(
+            "wrong model",
+            wrong,
+            initial_value=_heaviest(robot, wrong),
+            hint="what the controller has wrong about the arm",
+        )
+        self.factor = self.gui.add_slider(
+            "true value",
+            min=0.0,
+            max=300.0,
+            step=5.0,
+            initial_value=130.0,
+            hint="of the arm, in % of what the model says",
+        )
         self.button = self.gui.add_button("Simulate and play")
         self.result = self.gui.add_html("")
         self.plot = Plot(self.gui)
@@ -82,7 +97,9 @@ class ControlTab(Tab):
         error = recording.q - recording.wanted
         turns = np.array([joint.revolute for joint in robot.moving_joints])
         shown = np.where(turns, np.degrees(error), 1000.0 * error)
-        self.plot.draw(recording.t, shown, robot.joint_names, "error [°]" if turns.all() else "error [° or mm]")
+        self.plot.draw(
+            recording.t, shown, robot.joint_names, "error [°]" if turns.all() else "error [° or mm]"
+        )
         rms, worst = np.sqrt((shown**2).mean(axis=0)), np.abs(shown).max(axis=0)
         k = int(np.argmax(worst))
         unit = "°" if turns[k] else " mm"
@@ -142,7 +159,15 @@ def _perturbable(robot: Robot) -> list[str]:
     """Masses of links, then friction and rotor inertia of joints, where they are not zero."""
     values = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
     kinds = ("m", "viscous_friction", "coulomb_friction", "rotor_inertia")
-    return [label for kind in kinds for label, value in values.items() if label.endswith(f".{kind}") and value]
+    return [
+        label for kind in kinds for label, value in values.items() if label.endswith(f".{kind}") and value
+    ]
+
+
+def _heaviest(robot: Robot, labels: tuple[str, ...]) -> str:
+    """The mass that matters most, if there is one to choose."""
+    values = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
+    return max((label for label in labels if label.endswith(".m")), key=values.__getitem__, default=NOTHING)
 
 
 def _says(text: str) -> str:

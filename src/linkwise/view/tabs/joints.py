@@ -13,7 +13,7 @@ from linkwise.view.scene import quaternion
 from linkwise.view.tabs.tab import Tab
 
 HEAVIEST = 20.0  # [kg], where effort limits say nothing
-STEPS = 400  # of a slider
+STEP = 0.1  # of a slider [° or mm]
 
 
 class JointsTab(Tab):
@@ -30,21 +30,31 @@ class JointsTab(Tab):
             low, high = float(live.lower[k]) * degrees, float(live.upper[k]) * degrees
             slider = self.gui.add_slider(
                 joint.name,
-                min=round(low, 2),
-                max=round(high, 2),
-                step=max(round((high - low) / STEPS, 2), 0.01),
-                initial_value=round(float(live.q[k]) * degrees, 2),
+                min=math.floor(low * 10) / 10,
+                max=math.ceil(high * 10) / 10,
+                step=STEP,
+                initial_value=round(float(live.q[k]) * degrees, 1),
                 hint=f"{joint.type}, {'degrees' if joint.revolute else 'millimetres'}",
             )
             slider.on_update(lambda _event, k=k, degrees=degrees: self.slid(k, degrees))
             self.sliders.append(slider)
         if live.carries:
             self.load = self.gui.add_slider(
-                "load [kg]", min=0.0, max=_heaviest(page), step=0.1, initial_value=0.0, hint=f"a ball at {live.tip}"
+                "load [kg]",
+                min=0.0,
+                max=_heaviest(page),
+                step=0.1,
+                initial_value=0.0,
+                hint="a ball at the tip",
             )
             self.load.on_update(lambda _event: page.carry(self.load.value))
         with self.gui.add_folder("Tip"):
-            self.drag = self.gui.add_checkbox("drag the tip", initial_value=False, hint=f"inverse kinematics of {live.tip}")
+            if len(page.robot.leaf_names) > 1:
+                self.tips = self.gui.add_dropdown("frame", page.robot.leaf_names, initial_value=live.tip)
+                self.tips.on_update(lambda _event: self.other_tip())
+            self.drag = self.gui.add_checkbox(
+                "drag the tip", initial_value=False, hint="the joints follow by inverse kinematics"
+            )
             self.turns = self.gui.add_checkbox("keep its orientation", initial_value=False)
         self.drag.on_update(lambda _event: self.show_handle())
         self.turns.on_update(lambda _event: self.show_handle())
@@ -54,6 +64,12 @@ class JointsTab(Tab):
         self.target: tuple[np.ndarray, np.ndarray] | None = None
         self.solving = threading.Lock()
         page.followers.append(self.follow)
+
+    def other_tip(self) -> None:
+        with self.page.lock:
+            self.page.live.choose(self.tips.value)
+            self.page.carry(self.page.live.load)
+            self.show_handle()
 
     def slid(self, k: int, degrees: float) -> None:
         if self.moving:
@@ -79,8 +95,8 @@ class JointsTab(Tab):
             for k, joint in enumerate(self.page.robot.moving_joints):
                 value = float(q[k]) * (180.0 / math.pi if joint.revolute else 1000.0)
                 slider = self.sliders[k]
-                if abs(slider.value - value) > 0.5 * slider.step:
-                    slider.value = round(min(max(value, slider.min), slider.max), 2)
+                if abs(slider.value - value) > STEP:
+                    slider.value = round(min(max(value, slider.min), slider.max), 1)
         finally:
             self.moving = False
         if self.handle is not None and self.target is None:
@@ -95,7 +111,10 @@ class JointsTab(Tab):
         if not self.drag.value:
             return
         self.handle = self.page.server.scene.add_transform_controls(
-            "/tip", scale=0.28 * self.page.scene.bones.reach, disable_rotations=not self.turns.value, depth_test=False
+            "/tip",
+            scale=0.28 * self.page.scene.bones.reach,
+            disable_rotations=not self.turns.value,
+            depth_test=False,
         )
         self.put_handle(self.page.live.q)
         self.handle.on_update(self.dragged)
@@ -148,7 +167,7 @@ def _heaviest(page: Any) -> float:
     live = page.live
     efforts = np.array([joint.limits.effort for joint in page.robot.moving_joints])
     some = np.random.default_rng(1).uniform(live.lower, live.upper, (64, page.robot.dof))
-    per_kilogram = np.abs(live._gravity(some, live.payload(1.0)) - live._gravity(some, live.payload(0.0))).max(axis=0)
+    per_kilogram = np.abs(live.payload_torques(some)).max(axis=0)
     known = np.isfinite(efforts) & (efforts > 0) & (per_kilogram > 1e-6)
     if not known.any():
         return HEAVIEST

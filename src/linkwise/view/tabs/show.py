@@ -31,7 +31,11 @@ class ShowTab(Tab):
             self.boxes[group] = box
             scene.show(group, visible)
         floor = self.gui.add_checkbox("floor", initial_value=True)
-        floor.on_update(lambda _event: setattr(self.page.server.scene.get_handle_by_name("/floor"), "visible", floor.value))
+        floor.on_update(
+            lambda _event: setattr(
+                self.page.server.scene.get_handle_by_name("/floor"), "visible", floor.value
+            )
+        )
         if self.page.looks.problems:
             lines = "".join(f"<li>{escape(problem)}</li>" for problem in self.page.looks.problems[:20])
             self.gui.add_html(f'<div style="padding:.6em;font-size:.8em">Not shown:<ul>{lines}</ul></div>')

@@ -1,0 +1,93 @@
+"""``linkwise view``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from linkwise.cli.options import json_option, load_robot, robot_argument
+from linkwise.cli.output import say, say_json
+
+
+@click.command("view")
+@robot_argument
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Where; a busy one: the next.",
+)
+@click.option(
+    "--host",
+    default="localhost",
+    show_default=True,
+    help="Who may see it; 0.0.0.0: everybody on the network.",
+)
+@click.option(
+    "--meshes",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="Look for meshes here too; may be repeated.",
+)
+@click.option(
+    "--trajectory", metavar="FILE", help="A motion to play: a table with t, q1 … qn and, if known, qd, qdd."
+)
+@click.option("--frame", metavar="NAME", help="The frame that carries the load and can be dragged.")
+@click.option("--dark", is_flag=True, help="A dark page.")
+@click.option("--open", "open_browser", is_flag=True, help="Open it in the browser.")
+@json_option
+def command(
+    robot: str, gravity, lock, port, host, meshes, trajectory, frame, dark, open_browser, as_json
+) -> None:
+    """Show a robot in the browser: joints to move, the torques that hold them, motions, controllers, generated code.
+
+    A URDF file is shown with its meshes where they lie inside the file's own folder tree or inside --meshes; every other
+    robot as capsules and cylinders. Ends with Ctrl+C.
+
+    \b
+    Example:
+      linkwise view panda
+      linkwise view arm.urdf --meshes ../arm_meshes --trajectory motion.csv
+    """
+    from linkwise import motion
+    from linkwise.view import serve
+
+    loaded = load_robot(robot, gravity, lock)
+    played = None if trajectory is None else motion.read_csv(trajectory)
+    if played is not None and played.dof != loaded.dof:
+        raise click.UsageError(
+            f"{trajectory}: a motion of {played.dof} joints, {loaded.name} has {loaded.dof}"
+        )
+    source = robot if Path(robot).is_file() else None
+    page = serve(loaded, source, meshes=meshes, motion=played, frame=frame, host=host, port=port, dark=dark)
+    _announce(page, port, as_json)
+    if open_browser:
+        click.launch(page.url)
+    try:
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        page.close()
+        if not as_json:
+            say()
+
+
+def _announce(page, wanted: int, as_json: bool) -> None:
+    problems = page.looks.problems
+    if as_json:
+        say_json(
+            {"url": page.url, "port": page.port, "meshes": len(page.looks.visuals), "problems": problems}
+        )
+    else:
+        if wanted not in (0, page.port):
+            say(f"port {wanted} is busy, {page.port} is not")
+        for problem in problems[:3]:
+            say(f"not shown: {problem}")
+        if len(problems) > 3:
+            say(f"and {len(problems) - 3} more, listed on the page")
+        say(f"{page.robot.name} is at {page.url} (Ctrl+C ends it)")
+    click.get_text_stream("stdout").flush()

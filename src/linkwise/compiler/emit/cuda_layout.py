@@ -1,0 +1,117 @@
+"""How a kernel's work is laid out on a multiprocessor, and the rule that chooses it; docs/gpu.md has the measurements.
+
+A multiprocessor has four schedulers with a quarter of the registers each, so what counts is how many warps fit on one
+scheduler: 128 registers allow four, 136 only three. Registers are therefore asked for in those steps.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from linkwise.compiler.program import Program
+
+WARP = 32
+SCHEDULERS = 4
+_REGISTERS = 512  # that a scheduler has for each lane of its warps
+_MOST_REGISTERS = 255  # of a thread
+_SHARED_PER_SM = 227 << 10  # bytes that blocks can use on compute capability 9.0
+_SHARED_OF_BLOCK = 1 << 10  # of each block, the system's
+_MOST_WARPS = 12  # per scheduler; more never helped
+_RESCHEDULED = 0.8  # at best a compiler needs so much of what is alive in the order of the schedule
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the work is laid out on a multiprocessor."""
+
+    warps: int
+    """Warps of a block; they share nothing but the block."""
+    resident: int
+    """Blocks that a multiprocessor must be able to hold at once: this bounds the registers of a thread."""
+    staged: tuple[bool, ...]
+    """For each output, whether it leaves through shared memory."""
+    persistent: bool = False
+    """Whether warps stay and fetch the inputs of their next states while they compute."""
+
+    @property
+    def threads(self) -> int:
+        return self.warps * WARP
+
+
+def item_size(dtype: str) -> int:
+    return 8 if dtype == "float64" else 4
+
+
+def pitch(size: int) -> int:
+    """The distance of two rows in shared memory, in scalars: odd, so that no two lanes meet in a bank."""
+    return size | 1
+
+
+def chosen_layout(program: Program) -> Layout:
+    """The layout of the rule, for when nothing can be tried: the last of ``candidates``."""
+    return candidates(program)[-1]
+
+
+def candidates(program: Program) -> list[Layout]:
+    """Layouts to try, the boldest first: one is taken if the compiler has next to no spills with its registers.
+
+    The last one fits as far as the schedule tells: a value alive costs one register, or two in float64.
+    """
+    item = item_size(program.dtype)
+    inputs = WARP * item * sum(pitch(size) for _, size in program.inputs)
+    staged, used = [], inputs
+    for _, shape in program.outputs:
+        size = math.prod(shape)
+        need = WARP * item * pitch(size)
+        staged.append(size > 1 and used + need <= _SHARED_PER_SM // SCHEDULERS)
+        used += need if staged[-1] else 0
+    need = alive(program) * item // 4
+    found = []
+    for fraction in (_RESCHEDULED, 1.0):
+        by_registers = warps_per_scheduler(min(int(fraction * need), _MOST_REGISTERS))
+        layout = fitted(by_registers, used, inputs, tuple(staged))
+        if layout not in found:
+            found.append(layout)
+    return found
+
+
+def fitted(per_scheduler: int, shared: int, ahead: int, staged: tuple[bool, ...]) -> Layout:
+    """The layout with so many warps per scheduler, or as many as shared memory holds.
+
+    ``shared`` are bytes of a warp, ``ahead`` those that it needs once more to fetch while it computes. It does where
+    that costs no warp.
+    """
+    wanted = SCHEDULERS * min(per_scheduler, _MOST_WARPS)
+    persistent = _fitting(wanted, shared + ahead) == _fitting(wanted, shared)
+    total = _fitting(wanted, shared + ahead if persistent else shared)
+    warps = SCHEDULERS if total % SCHEDULERS == 0 else 2 if total % 2 == 0 else 1
+    return Layout(warps, total // warps, staged, persistent)
+
+
+def _fitting(warps: int, shared: int) -> int:
+    """How many of so many warps, in blocks as small as one, shared memory holds."""
+    return max(1, min(warps, _SHARED_PER_SM // (shared + _SHARED_OF_BLOCK)))
+
+
+def warps_per_scheduler(registers: int) -> int:
+    """Warps that fit if each thread has so many registers; they are handed out in eights."""
+    return _REGISTERS // (8 * max(1, math.ceil(registers / 8)))
+
+
+def alive(program: Program) -> int:
+    """The most values that are alive at once in the order of the schedule; those of loops count throughout."""
+    order = list(program.nodes())
+    last: dict[int, int] = {}
+    for place, node in enumerate(order):
+        for a in node.args:
+            last[a.index] = place
+    ends: dict[int, int] = {}
+    now = most = 0
+    for place, node in enumerate(order):
+        if node.index in last:
+            now += 1
+            ends[last[node.index]] = ends.get(last[node.index], 0) + 1
+        most = max(most, now)
+        now -= ends.pop(place, 0)
+    return most
