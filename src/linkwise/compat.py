@@ -52,7 +52,7 @@ def computeGeneralizedGravity(robot: Robot, q) -> np.ndarray:
 
 
 def computeCoriolisMatrix(robot: Robot, q, v) -> np.ndarray:
-    """A matrix C as Pinocchio's ``computeCoriolisMatrix``: C v are the velocity torques and Ṁ − 2C is skew. Shape (..., n, n)."""
+    """Like Pinocchio's ``computeCoriolisMatrix``, shape (..., n, n): C v are the velocity torques, Ṁ − 2C is skew."""
     return robot.coriolis_matrix(q, v)
 
 
@@ -202,7 +202,7 @@ def angular_first(spatial: ArrayLike, axis: int = -1) -> np.ndarray:
 
 
 def wrench_from_rtb(fext: ArrayLike) -> np.ndarray:
-    """Our wrench, which acts on the robot, for the toolbox's ``fext`` = (force, moment), which the robot exerts: (..., 6)."""
+    """Our wrench (..., 6), which acts on the robot, for the toolbox's ``fext`` = (force, moment), which it exerts."""
     return -angular_first(fext)
 
 
@@ -220,12 +220,12 @@ def rows(states: ArrayLike) -> np.ndarray:
 
 
 def pinocchio_order(robot: Model, model: Any) -> np.ndarray:
-    """Where each of our velocities stands among those of a ``pinocchio.Model``, by joint names: ours = theirs[order]."""
+    """Where each of our velocities stands among those of a ``pinocchio.Model``, by name: ours = theirs[order]."""
     return np.array([model.idx_vs[model.getJointId(name)] for name in robot.joint_names], dtype=int)
 
 
 def q_to_pinocchio(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
-    """Positions (..., n) as the configuration (..., nq) of a ``pinocchio.Model``: cosine and sine for continuous joints."""
+    """Positions (..., n) as the configuration (..., nq) of a ``pinocchio.Model``: continuous joints as cos and sin."""
     q = _last("q", q, robot.dof)
     found = np.zeros((*q.shape[:-1], model.nq))
     for k, name in enumerate(robot.joint_names):

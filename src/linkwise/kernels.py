@@ -48,10 +48,11 @@ def evaluate(
 
 
 def _elsewhere(kernel: Kernel, args: tuple, out: Any, threads: int | None) -> Any:
-    """A kernel called with arrays of other libraries."""
+    """A kernel called with arrays of other libraries; the first such call imports what that needs."""
     from linkwise import gpu
 
-    return gpu.call(kernel, args, out, threads=threads)
+    Kernel.elsewhere = gpu.call
+    return gpu.call(kernel, args, out, threads)
 
 
 Kernel.elsewhere = _elsewhere  # the compiler knows nobody above it
@@ -101,6 +102,15 @@ def shortcut(name: str, setting: Setting, fallback: Callable[..., Any]) -> Calla
     found = kernel(function, replace(setting, base_parameters=function.regroups), function.default)
     assert isinstance(found, Kernel)
     return fast_callable(found, fallback, name, fallback.func.__doc__ or "")  # type: ignore[attr-defined]
+
+
+def plain_kernel(name: str, setting: Setting) -> Kernel | None:
+    """What ``evaluate`` calls with the default algorithm; None where it runs without a kernel."""
+    function = function_named(name)
+    if not compiles(function, setting, function.default):
+        return None
+    found = kernel(function, replace(setting, base_parameters=function.regroups), function.default)
+    return found if isinstance(found, Kernel) else None
 
 
 def compiles(function: Function, setting: Setting, algorithm: str) -> bool:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.compiler.arrays import check_out
+from linkwise.compiler.arrays import check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import ConvergenceError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
-from linkwise.kernels import evaluate, shortcut
+from linkwise.kernels import evaluate, plain_kernel, shortcut
 from linkwise.kernels import kernel as make_kernel
 from linkwise.model import Model
 from linkwise.model.model import suggest
@@ -302,6 +302,8 @@ class Robot(Model):
 
     def _plain(self, name: str, algorithm: str | None, given: Mapping[str, Any], out: Any, threads: int | None) -> Any:
         """A function without options."""
+        if algorithm is None and (found := self._known_kernel(name, given)) is not None:
+            return found(*given.values(), out=out, threads=threads)
         result = evaluate(name, Setting(self), algorithm, given, out, threads)
         if algorithm is None:
             self._shorten(name, Setting(self), given)
@@ -330,7 +332,20 @@ class Robot(Model):
         if quick is not None:
             self.__dict__[name] = quick
 
+    def _known_kernel(self, name: str, given: Mapping[str, Any]) -> Kernel | None:
+        """The kernel of a function without options, for arrays of other libraries: those on a GPU are in a hurry."""
+        if not is_foreign(next(iter(given.values()))):
+            return None
+        known = self.__dict__.setdefault("_plain_kernels", {})
+        if name not in known:
+            known[name] = plain_kernel(name, Setting(self))
+        return known[name]
+
     def _torque_like(self, name, given, algorithm, wrench, wrench_frame, friction, out, threads) -> np.ndarray:
+        if algorithm is None and wrench is None and friction is True:
+            found = self._known_kernel(name, given)
+            if found is not None:
+                return found(*given.values(), out=out, threads=threads)
         if wrench is not None:
             given = {**given, "wrench": wrench}
             wrench_frame = self._frame(wrench_frame)

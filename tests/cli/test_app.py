@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import linkwise as lw
 from linkwise.cli.app import COMMANDS
 
 
@@ -120,3 +121,9 @@ def test_a_terminal_gets_lines_and_a_pipe_does_not():
     os.close(leader)
     assert "─" in shown.decode()
     assert b"puma560" in shown
+
+
+def test_a_traceback_for_those_who_ask(linkwise, monkeypatch):
+    monkeypatch.setenv("LINKWISE_TRACEBACK", "1")
+    with pytest.raises(lw.ModelError):
+        linkwise("info", "nowhere.urdf")

@@ -24,8 +24,10 @@ COMMANDS = {
     "check": "Every algorithm and every installed engine on one robot.",
     "inverse": "Joint torques along a motion.",
     "forward": "Joint accelerations for torques.",
+    "simulate": "A controlled arm in closed loop.",
     "operations": "Operation counts of every algorithm, beside the published ones.",
     "generate": "Source code of one function of one robot.",
+    "view": "A robot in the browser: joints, torques, motions, controllers.",
     "bench": "Speed, side by side with other libraries.",
 }
 
@@ -104,6 +106,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _complain(_with_command(error))
     except (LinkwiseError, ValueError) as error:
+        if os.environ.get("LINKWISE_TRACEBACK"):  # for those who look for a bug in Linkwise itself
+            raise
         return _complain(str(error))
     except BrokenPipeError:
         _close_quietly()

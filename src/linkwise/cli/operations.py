@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from linkwise.cli.counting import Row, as_printed, axes_of, rows, totals
 from linkwise.cli.options import json_option, load_robot, robot_options
-from linkwise.cli.output import Table, progress, say_json, show
+from linkwise.cli.output import Table, progress, say, say_json, show
 from linkwise.errors import LinkwiseError
 
 
@@ -20,9 +21,18 @@ from linkwise.errors import LinkwiseError
 @click.option("--stages", is_flag=True, help="Split the counts by the passes of each algorithm.")
 @click.option("--no-friction", is_flag=True, help="Leave friction out.")
 @click.option("--compare", is_flag=True, help="No ROBOT: the table of records, published counts beside ours.")
+@click.option("--markdown", is_flag=True, help="With --compare: the whole page, as docs/records.md has it.")
 @json_option
 def command(
-    robot: str | None, gravity, lock, names, stages: bool, no_friction: bool, compare: bool, as_json: bool
+    robot: str | None,
+    gravity,
+    lock,
+    names,
+    stages: bool,
+    no_friction: bool,
+    compare: bool,
+    markdown: bool,
+    as_json: bool,
 ):
     """Count the operations of every algorithm on this robot, beside the published counts.
 
@@ -33,9 +43,10 @@ def command(
     Example:
       linkwise operations puma560
       linkwise operations arm.urdf --function inverse_dynamics --stages
+      linkwise operations --compare
     """
     if compare:
-        _show_records(as_json)
+        _show_records(markdown, as_json)
         return
     if robot is None:
         raise click.UsageError("Missing argument 'ROBOT'")
@@ -56,9 +67,12 @@ def command(
             show(_stage_table(row))
 
 
-def _show_records(as_json: bool) -> None:
+def _show_records(markdown: bool, as_json: bool) -> None:
     from linkwise.records import page
 
+    if markdown:
+        say(page.render(Path("docs")).rstrip("\n"))
+        return
     if as_json:
         say_json(page.data())
         return

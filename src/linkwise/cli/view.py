@@ -45,8 +45,8 @@ def command(
 ) -> None:
     """Show a robot in the browser: joints to move, the torques that hold them, motions, controllers, generated code.
 
-    A URDF file is shown with its meshes where they lie inside the file's own folder tree or inside --meshes; every other
-    robot as capsules and cylinders. Ends with Ctrl+C.
+    A URDF file is shown with its meshes where they lie inside the file's own folder tree or inside --meshes; every
+    other robot as capsules and cylinders. Ends with Ctrl+C.
 
     \b
     Example:

@@ -15,6 +15,7 @@ from linkwise.errors import ShapeError
 from linkwise.gpu.device import device_kernel
 from linkwise.gpu.errors import DeviceError
 from linkwise.gpu.frameworks import Framework, View, framework_of
+from linkwise.gpu.quick import quick_call
 
 if TYPE_CHECKING:
     from linkwise.compiler.kernel import Kernel
@@ -26,13 +27,16 @@ _CONVERTED = frozenset(
 
 
 def call(
-    kernel: Kernel, args: Sequence[Any], out: Any = None, *, threads: int | None = None, fast: bool = False
+    kernel: Kernel, args: Sequence[Any], out: Any = None, threads: int | None = None, *, fast: bool = False
 ) -> Any:
     """The outputs for these inputs, of the same kind on the same device; several outputs come as a tuple.
 
     ``threads`` is for arrays on the CPU. ``fast=True`` trades bits for speed on a GPU, in float32: approximate sine,
     cosine and division.
     """
+    results = quick_call(kernel, args, out, fast)
+    if results is not None:
+        return results
     names = [name for name, _ in kernel.inputs]
     framework, device = _common_place(names, args)
     if device is None:

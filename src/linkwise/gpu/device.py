@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import hashlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from linkwise.compiler import cache
+from linkwise.compiler.program import Program
 from linkwise.gpu import driver, nvrtc
 from linkwise.gpu.errors import DeviceError
 
@@ -17,28 +17,32 @@ if TYPE_CHECKING:
     from linkwise.compiler.emit.cuda import Module
     from linkwise.compiler.kernel import Kernel
 
-_MOST_BLOCKS = 2**31 - 1
+_SPILLED = 16  # bytes per thread that cost less than the warps that fewer registers allow
 _lock = threading.RLock()
 
 
 class DeviceKernel:
-    """One kernel in one precision, loaded on one GPU. Outputs, inputs and strides are in the order of the kernel."""
+    """One kernel in one precision, loaded on one GPU."""
 
     def __init__(self, function: driver.Function):
         self.function = function
 
+    def blocks(self, count: int) -> int:
+        """Blocks of a launch for so many states."""
+        function = self.function
+        blocks = -(-count // function.threads)
+        if blocks <= function.most_blocks:
+            return blocks
+        if function.grows:
+            raise DeviceError(f"{function.name}: {count} states are more than one launch can take")
+        return function.most_blocks
+
     def run(
         self, outputs: Sequence[int], inputs: Sequence[int], strides: Sequence[int], count: int, stream: int
     ) -> None:
-        """Start the computation of ``count`` states; addresses on the GPU, strides in scalars."""
-        if not count:
-            return
-        blocks = -(-count // self.function.threads)
-        if blocks > _MOST_BLOCKS:
-            raise DeviceError(f"{self.function.name}: {count} states are more than one launch can take")
-        parameters = [ctypes.c_void_p(address) for address in (*outputs, *inputs)]
-        sizes = [ctypes.c_int64(number) for number in (*strides, count)]
-        self.function.launch(blocks, stream, [*parameters, *sizes])
+        """Start the computation of ``count`` states; addresses on the GPU, strides in scalars, in the kernel's order."""
+        if count:
+            self.function.launch(self.blocks(count), stream, *outputs, *inputs, *strides, count)
 
 
 def device_kernel(kernel: Kernel, dtype: str, number: int, fast: bool = False) -> DeviceKernel:
@@ -63,19 +67,39 @@ def _loaded(kernel: Kernel, dtype: str, on: driver.Device, fast: bool) -> driver
     target = f"cuda\0{compiler.version}\0{options}\0".encode()
 
     @functools.cache
-    def module() -> Module:
-        return cuda.module(kernel.program(dtype), fast=fast)
+    def modules() -> list[Module]:
+        program = kernel.program(dtype)
+        if not isinstance(program, Program):
+            raise DeviceError(f"{kernel.name}: a robot with so many links is computed on the CPU only, as loops")
+        return list(cuda.variants(program, fast=fast))
 
     identity = kernel.identity(dtype)
     if identity is None:
-        identity = hashlib.sha256(module().text.encode()).digest()
-    entry = cache.key(target + identity)
+        identity = hashlib.sha256(modules()[-1].text.encode()).digest()
+    return loaded(target + identity, modules, on, options)
+
+
+def loaded(
+    key: bytes, modules: Callable[[], Sequence[Module]], on: driver.Device, options: Sequence[str]
+) -> driver.Function:
+    """The first of these variants that spills next to nothing, or the last; from the cache where it is there."""
+    entry = cache.key(key)
     stored = cache.load(entry)
-    if stored is None:
-        made = module()
+    if stored is not None:
+        return _function(on, stored)
+    compiler = nvrtc.compiler(driver.version()[0])
+    tried = modules()
+    for number, made in enumerate(tried, 1):
         cubin = compiler.compile(made.text, made.name, options)
-        stored = f"{made.name} {made.threads} {made.shared}\n".encode() + cubin
-        cache.store(entry, stored)
+        stored = f"{made.name} {made.threads} {made.shared} {made.resident}\n".encode() + cubin
+        function = _function(on, stored)
+        if number == len(tried) or function.resources()["local"] <= _SPILLED:
+            break
+    cache.store(entry, stored)
+    return function
+
+
+def _function(on: driver.Device, stored: bytes) -> driver.Function:
     head, cubin = stored.split(b"\n", 1)
-    name, threads, shared = head.decode().split()
-    return driver.Function(on, cubin, name, int(threads), int(shared))
+    name, *numbers = head.decode().split()
+    return driver.Function(on, cubin, name, *map(int, numbers))

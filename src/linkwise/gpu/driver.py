@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Sequence
+import struct
 from dataclasses import dataclass
 
 from linkwise.gpu.errors import DeviceError
@@ -16,6 +16,8 @@ _SHARED_LIMIT = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
 _SHARED_PER_BLOCK = 97  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 _REGISTERS, _LOCAL = 4, 3  # CU_FUNC_ATTRIBUTE_NUM_REGS, ..._LOCAL_SIZE_BYTES
+_MULTIPROCESSORS = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+_MOST_BLOCKS = 2**31 - 1
 _OUT_OF_MEMORY = 2
 _PLAIN_SHARED = 48 << 10  # bytes that need no permission
 
@@ -94,10 +96,6 @@ class Device:
     def __exit__(self, *_: object) -> None:
         _library().cuCtxPopCurrent_v2(ctypes.byref(_Pointer()))
 
-    def is_current(self) -> bool:
-        """Whether the calling thread uses this GPU's primary context already."""
-        context = _Pointer()
-        return not _library().cuCtxGetCurrent(ctypes.byref(context)) and context.value == self.context
 
 
 @functools.cache
@@ -114,9 +112,12 @@ def device(number: int) -> Device:
 
 
 class Function:
-    """A kernel loaded on one GPU."""
+    """A kernel loaded on one GPU; all its parameters are 64 bits wide.
 
-    def __init__(self, on: Device, cubin: bytes, name: str, threads: int, shared: int):
+    ``resident``: blocks for each multiprocessor that are enough for any number of states; 0: one for every ``threads``.
+    """
+
+    def __init__(self, on: Device, cubin: bytes, name: str, threads: int, shared: int, resident: int = 0):
         self.device, self.name, self.threads, self.shared = on, name, threads, shared
         library = _library()
         with on:
@@ -125,6 +126,7 @@ class Function:
                 raise DeviceError(
                     f"{name} needs {shared} bytes of shared memory a block, cuda:{on.number} has {allowed}"
                 )
+            self.most_blocks = resident * on.attribute(_MULTIPROCESSORS) if resident else _MOST_BLOCKS
             self._module = _Pointer()  # never unloaded: a launch may still be under way
             _check(library.cuModuleLoadData(ctypes.byref(self._module), cubin), f"loading {name}")
             self._function = _Pointer()
@@ -132,21 +134,32 @@ class Function:
             _check(code, f"loading {name}")
             if shared > _PLAIN_SHARED:
                 _check(library.cuFuncSetAttribute(self._function, _SHARED_LIMIT, shared), f"loading {name}")
+        self.grows = not resident
         self._launch = library.cuLaunchKernel
+        self._current = library.cuCtxGetCurrent
+        self._idle: list[_Parameters] = []  # not in use by any thread
 
-    def launch(self, blocks: int, stream: int, parameters: Sequence[ctypes._SimpleCData]) -> None:
-        """Start the kernel on a stream; nothing is waited for."""
-        pointers = (_Pointer * len(parameters))(*map(ctypes.addressof, parameters))
-        if self.device.is_current():
-            code = self._start(blocks, stream, pointers)
+    def launch(self, blocks: int, stream: int, *words: int) -> None:
+        """Start the kernel on a stream; nothing is waited for. ``words`` are its parameters."""
+        try:
+            parameters = self._idle.pop()
+        except IndexError:
+            parameters = _Parameters(len(words))
+        parameters.pack(parameters.words, 0, *words)
+        self._current(parameters.context_place)
+        on = self.device
+        if parameters.context.value == on.context:
+            code = self._start(blocks, stream, parameters)
         else:
-            with self.device:
-                code = self._start(blocks, stream, pointers)
-        _check(code, f"launching {self.name}")
+            with on:
+                code = self._start(blocks, stream, parameters)
+        self._idle.append(parameters)
+        if code:
+            _check(code, f"launching {self.name}")
 
-    def _start(self, blocks: int, stream: int, pointers: ctypes.Array) -> int:
+    def _start(self, blocks: int, stream: int, parameters: _Parameters) -> int:
         return self._launch(
-            self._function, blocks, 1, 1, self.threads, 1, 1, self.shared, stream, pointers, None
+            self._function, blocks, 1, 1, self.threads, 1, 1, self.shared, stream, None, parameters.extra
         )
 
     def resources(self) -> dict[str, int]:
@@ -157,3 +170,16 @@ class Function:
             _check(_library().cuFuncGetAttribute(ctypes.byref(value), which, self._function), self.name)
             found[label] = value.value
         return found
+
+
+class _Parameters:
+    """Memory that holds the parameters of one launch while it is started; made once and used again."""
+
+    def __init__(self, count: int):
+        self.words = (ctypes.c_int64 * count)()
+        self.pack = struct.Struct(f"{count}q").pack_into
+        self.context = _Pointer()
+        self.context_place = ctypes.byref(self.context)
+        self._size = ctypes.c_size_t(8 * count)
+        pairs = (1, ctypes.addressof(self.words), 2, ctypes.addressof(self._size), 0)  # CU_LAUNCH_PARAM_...
+        self.extra = (_Pointer * len(pairs))(*pairs)

@@ -209,3 +209,94 @@ FRAMEWORKS: tuple[Framework, ...] = (TorchTensors(), JaxArrays(), CupyArrays())
 def framework_of(value: Any) -> Framework | None:
     """The framework of an array; None if it is none of them."""
     return next((framework for framework in FRAMEWORKS if framework.owns(value)), None)
+
+
+# -- the short way ----------------------------------------------------------------------------------------------------
+
+
+class Reader(Protocol):
+    """How ``quick`` reads a framework's arrays: with as few steps as there are."""
+
+    def read(self, value: Any) -> tuple[tuple[Any, tuple[int, ...], int], int] | None:
+        """((precision, shape, GPU), address) of a dense array on a GPU; None for others."""
+        ...
+
+    def dtype_name(self, precision: Any) -> str: ...
+    def new(self, shape: tuple[int, ...], dtype: str, device: int) -> Any: ...
+    def address(self, value: Any) -> int: ...
+    def stream(self, device: int) -> int: ...
+
+
+class CupyReader:
+    """CuPy's own arrays."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        self._new, self._device = cupy.ndarray, cupy.cuda.runtime.getDevice
+        self._stream = cupy.cuda.get_current_stream
+        self._empty = CupyArrays().empty
+
+    def read(self, value):
+        if not value._c_contiguous:
+            return None
+        memory = value.data
+        return (value.dtype.char, value.shape, memory.device_id), memory.ptr
+
+    def dtype_name(self, precision):
+        return {"d": "float64", "f": "float32"}.get(precision, "")
+
+    def new(self, shape, dtype, device):
+        return self._empty(shape, dtype, device)
+
+    def address(self, value):
+        return value.data.ptr
+
+    def stream(self, device):
+        return self._stream(device).ptr
+
+
+class TorchReader:
+    """PyTorch's tensors, those without gradients."""
+
+    def __init__(self) -> None:
+        torch = sys.modules["torch"]
+        self._dtypes = {torch.float64: "float64", torch.float32: "float32"}
+        self._empty = TorchTensors().empty
+        self._stream = getattr(torch._C, "_cuda_getCurrentRawStream", TorchTensors().stream)
+
+    def read(self, value):
+        if not value.is_cuda or value.requires_grad or not value.is_contiguous():
+            return None
+        return (value.dtype, value.shape, value.get_device()), value.data_ptr()
+
+    def dtype_name(self, precision):
+        return self._dtypes.get(precision, "")
+
+    def new(self, shape, dtype, device):
+        return self._empty(shape, dtype, device)
+
+    def address(self, value):
+        return value.data_ptr()
+
+    def stream(self, device):
+        return self._stream(device)
+
+
+_READERS: dict[type, Reader | None] = {}
+
+
+def reader_of(value: Any) -> Reader | None:
+    """The reader for arrays of exactly this type; None: they go the long way."""
+    kind = type(value)
+    try:
+        return _READERS[kind]
+    except KeyError:
+        module = kind.__module__.partition(".")[0]
+        made: Reader | None = None
+        if module == "cupy" and kind.__name__ == "ndarray":
+            made = CupyReader()
+        elif module == "torch" and kind.__name__ == "Tensor":
+            made = TorchReader()
+        _READERS[kind] = made
+        return made

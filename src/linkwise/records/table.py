@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,11 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     notes: Sequence[str] = ()
+
+    def plain(self) -> Table:
+        """Without Markdown's marks in the cells: for a terminal."""
+        rows = [[cell.replace("**", "").replace("`", "") for cell in row] for row in self.rows]
+        return replace(self, rows=rows)
 
     def markdown(self) -> str:
         """The table and its notes; the title is for the page to place."""

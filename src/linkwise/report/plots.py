@@ -88,7 +88,7 @@ def line_plot(
             if np.isfinite(limit) and low <= limit <= high:
                 y = coordinate(axes.up(limit))
                 parts.append(
-                    f'<path d="M{LEFT} {y}H{width - RIGHT}" stroke="{tint}" stroke-dasharray="3 4" opacity=".65" fill="none"/>'
+                    f'<path d="M{LEFT} {y}H{width - RIGHT}" stroke="{tint}" stroke-dasharray="3 4" opacity=".65"/>'
                 )
     shown = []
     for line, tint in zip(lines, colours, strict=True):
@@ -187,7 +187,8 @@ def _frame(axes: Axes, x_label: str, y_label: str) -> str:
         f"{escape(x_label)}</text>"
     )
     parts.append(
-        f'<text transform="translate(14 {middle:g}) rotate(-90)" text-anchor="middle" fill="{FAINT}">{escape(y_label)}</text>'
+        f'<text transform="translate(14 {middle:g}) rotate(-90)" text-anchor="middle" fill="{FAINT}">'
+        f"{escape(y_label)}</text>"
     )
     return "".join(parts)
 

@@ -1,7 +1,7 @@
 """Text for SVG: escaped words, short numbers, round tick marks, and the colours that all figures share.
 
-Figures take their ink from CSS variables with a default, so that one figure is right on a light page, on a dark page and as
-a file of its own.
+Figures take their ink from CSS variables with a default, so that one figure is right on a light page, on a dark page
+and as a file of its own.
 """
 
 from __future__ import annotations

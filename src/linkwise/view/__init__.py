@@ -1,4 +1,4 @@
-"""A robot on a web page: meshes or capsules, sliders, torques as bars and colours, motions, controllers, generated code."""
+"""A robot on a web page: sliders, torques as bars and colours, motions, controllers, generated code."""
 
 from linkwise.view.extra import MissingExtraError
 from linkwise.view.page import Page, serve

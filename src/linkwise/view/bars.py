@@ -19,7 +19,7 @@ _TINTS = np.array(
 def tint(part: float) -> tuple[int, int, int]:
     """The colour of a torque that is this part of its scale; red from 1 on."""
     part = float(np.clip(part, 0.0, 1.0)) if np.isfinite(part) else 1.0
-    red, green, blue = (int(round(float(np.interp(part, _STOPS, _TINTS[:, k])))) for k in range(3))
+    red, green, blue = (round(float(np.interp(part, _STOPS, _TINTS[:, k]))) for k in range(3))
     return red, green, blue
 
 

@@ -89,7 +89,7 @@ class _Document:
         text = None if effect is None else effect.findtext(".//diffuse/color")
         if text is None:
             return None
-        red, green, blue = (int(round(255 * min(max(c, 0.0), 1.0))) for c in _floats(text)[:3])
+        red, green, blue = (round(255 * min(max(c, 0.0), 1.0)) for c in _floats(text)[:3])
         return red, green, blue
 
     def geometry(

@@ -70,8 +70,10 @@ def _stl(data: bytes, where: str) -> Mesh:
             ).reshape(-1, 3)
         except ValueError as error:
             raise ModelError(f"{where}: neither a binary nor a text STL file ({error})") from None
-    if len(corners) % 3:
+    if not len(corners) or len(corners) % 3:
         raise ModelError(f"{where}: {len(corners)} vertices are no whole number of triangles")
+    if not np.isfinite(corners).all():
+        raise ModelError(f"{where}: it has vertices that are not finite")
     return _smooth(Mesh(corners, np.arange(len(corners)).reshape(-1, 3)))
 
 

@@ -75,7 +75,7 @@ class Page:
         with contextlib.redirect_stdout(io.StringIO()):
             self.server.stop()
 
-    # -- changes --------------------------------------------------------------------------------------------------------
+    # -- changes ------------------------------------------------------------------------------------------------
 
     def pose(self, q: np.ndarray, torques: np.ndarray | None = None) -> None:
         """Show the robot at q (n,): bodies, colours and bars; ``torques`` None: those that hold it there."""
@@ -104,17 +104,12 @@ class Page:
             for follow in self.followers:
                 follow(q)
 
-    # -- once -----------------------------------------------------------------------------------------------------------
+    # -- once ---------------------------------------------------------------------------------------------------
 
     def _prepare(self, dark: bool) -> None:
         gui, scene = self.server.gui, self.server.scene
-        gui.configure_theme(
-            control_layout="collapsible",
-            control_width="large",
-            dark_mode=dark,
-            show_logo=False,
-            show_share_button=False,
-        )
+        gui.configure_theme(control_width="large", dark_mode=dark, show_logo=False, show_share_button=False)
+        gui.main_panel.dock_right()
         gui.set_panel_label(f"{self.robot.name} · {self.robot.dof} joints")
         scene.set_up_direction(self.up)
         with gui.add_folder("Torques"):
@@ -160,10 +155,10 @@ def serve(
 ) -> Page:
     """Serve a page that shows a robot; it stays until ``close`` is called or the process ends.
 
-    ``source`` is the file that the robot came from: a URDF file's visuals are shown, with meshes that lie inside its own
-    folder tree or inside ``meshes``. ``motion`` is a motion to play, ``frame`` the frame that carries the load and can be
-    dragged. The page is served to this machine alone unless ``host`` says otherwise ("0.0.0.0": to the network). Where
-    the port is busy the next free one is taken: see ``Page.port``.
+    ``source`` is the file that the robot came from: a URDF file's visuals are shown, with meshes that lie inside its
+    own folder tree or inside ``meshes``. ``motion`` is a motion to play, ``frame`` the frame that carries the load and
+    can be dragged. The page is served to this machine alone unless ``host`` says otherwise ("0.0.0.0": to the
+    network). Where the port is busy the next free one is taken: see ``Page.port``.
     """
     needed("viser")
     looks = Looks() if source is None else read_looks(source, meshes)

@@ -1,6 +1,6 @@
 """A plot in the panel with a mark that goes along while a motion is played.
 
-The mark is an element of its own that lies over the plot, so that only some fifty characters change from frame to frame.
+The mark is an element of its own that lies over the plot, so that only a few characters change from frame to frame.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ class RobotScene:
 
 
 def ellipsoid(body: Inertia) -> tuple[np.ndarray, np.ndarray] | None:
-    """(semi-axes [m], rotation) of the ellipsoid of even density with this mass and inertia; None where there is none."""
+    """(semi-axes [m], rotation) of the ellipsoid of even density with this mass and inertia; None: there is none."""
     moments, rotation = np.linalg.eigh(body.matrix_about_com)
     if body.mass <= 0:
         return None

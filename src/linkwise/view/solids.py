@@ -5,6 +5,7 @@ Vertices are doubled along sharp edges, so that a renderer that averages normals
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def cylinder(radius: float, length: float, *, bevel: float = 0.0, sides: int = 4
     profile = [(0.0, -half), (radius - bevel, -half), (radius, bevel - half), (radius, half - bevel)]
     profile += [(radius - bevel, half), (0.0, half)]
     bands = [
-        turned(np.array([a[0], b[0]]), np.array([a[1], b[1]]), sides) for a, b in zip(profile, profile[1:])
+        turned(np.array([a[0], b[0]]), np.array([a[1], b[1]]), sides) for a, b in itertools.pairwise(profile)
     ]
     return joined(bands)
 

@@ -1,8 +1,8 @@
 """How a URDF file wants its robot to look: the ``<visual>`` elements, with their meshes where they are found.
 
-A mesh is looked for inside the file's own folder tree (its folder, or the folder above where that one is called ``urdf``
-or the like, as in ROS packages) and inside folders that the user names; nowhere else, whatever the path in the file
-says. ``package://name/meshes/link1.stl`` is found there as ``name/meshes/link1.stl`` or ``meshes/link1.stl``.
+A mesh is looked for inside the file's own folder tree (its folder, or the folder above where that one is called
+``urdf`` or the like, as in ROS packages) and inside folders that the user names; nowhere else, whatever the path in
+the file says. ``package://name/meshes/link1.stl`` is found there as ``name/meshes/link1.stl`` or ``meshes/link1.stl``.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _rgba(material: Element) -> Colour | None:
     colour = material.only("color")
     if colour is None:
         return None
-    red, green, blue, _ = (int(round(255 * min(max(c, 0.0), 1.0))) for c in colour.numbers("rgba", 4))
+    red, green, blue, _ = (round(255 * min(max(c, 0.0), 1.0)) for c in colour.numbers("rgba", 4))
     return red, green, blue
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from linkwise.compiler import rounding, sincos
@@ -22,7 +23,7 @@ from linkwise.compiler.program import Program
 from linkwise.compiler.rules import simplify
 from linkwise.compiler.schedule import schedule
 
-__all__ = ["Layout", "Module", "candidates", "chosen_layout", "module", "options", "source"]
+__all__ = ["Layout", "Module", "candidates", "chosen_layout", "module", "options", "source", "variants"]
 
 _IEEE = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--std=c++17")
 _FAST = ("--use_fast_math", "--std=c++17")
@@ -34,7 +35,7 @@ _KEYWORDS = """
     decltype delete dynamic_cast explicit export false friend mutable namespace new noexcept not nullptr operator or
     private protected public reinterpret_cast requires static_assert static_cast template this thread_local throw true
     try typeid typename using virtual wchar_t xor
-    threadIdx blockIdx blockDim gridDim warpSize real word lane first states room rows count next inputs other swapped
+    threadIdx blockIdx blockDim gridDim warpSize real word lane first states room rows count following inputs other half thread tile
     fma fmaf sqrt sqrtf fabs fabsf sin sinf cos cosf sincos sincosf main
 """.split()  # noqa: SIM905
 
@@ -94,6 +95,12 @@ def module(
     return Module("\n".join(parts), name, layout.threads, shared, layout.resident if layout.persistent else 0)
 
 
+def variants(program: Program, *, fast: bool = False) -> Iterator[Module]:
+    """Kernels to try in this order: the first with next to no spills is the best, else the last."""
+    for layout in candidates(program):
+        yield module(program, layout, fast=fast)
+
+
 # -- text -------------------------------------------------------------------------------------------------------------
 
 
@@ -130,10 +137,6 @@ def _kernel(program: Program, name: str, printer: Printer, layout: Layout, rooms
         ",\n".join("    " + parameter for parameter in parameters) + ")",
         "{",
         "    extern __shared__ __align__(16) unsigned char shared_memory[];",
-        "    const int lane = threadIdx.x % 32;",
-        f"    real *const room = (real *)shared_memory + threadIdx.x / 32 * {rooms.scalars};",
-        f"    long long first = ((long long)blockIdx.x * {layout.warps} + threadIdx.x / 32) * 32;",
-        "    if (first >= count) return;",
     ]
     flow = _persistent if layout.persistent else _once
     return "\n".join([*head, *flow(printer.statements(), ins, outs, layout, rooms), "}", ""])
@@ -142,6 +145,10 @@ def _kernel(program: Program, name: str, printer: Printer, layout: Layout, rooms
 def _once(statements: list[str], ins: list[str], outs: list[str], layout: Layout, rooms: _Rooms) -> list[str]:
     """A warp computes 32 states and ends."""
     return [
+        "    const int lane = threadIdx.x % 32;",
+        f"    real *const room = {_room(rooms, 'threadIdx.x')};",
+        f"    const long long first = ((long long)blockIdx.x * {layout.warps} + threadIdx.x / 32) * 32;",
+        "    if (first >= count) return;",
         *_fetches(ins, rooms, "first", "room"),
         "    wait_for_rows();",
         *_views(ins, outs, rooms, "room"),
@@ -154,33 +161,52 @@ def _once(statements: list[str], ins: list[str], outs: list[str], layout: Layout
 def _persistent(
     statements: list[str], ins: list[str], outs: list[str], layout: Layout, rooms: _Rooms
 ) -> list[str]:
-    """A warp computes 32 states after another, each with the next ones' inputs already on their way."""
+    """A warp computes 32 states after another, each with the next ones' inputs already on their way.
+
+    Little is kept over the arithmetic, which needs the registers: the number of the 32 states and which half of the
+    room their inputs are in.
+    """
     behind = rooms.next_inputs
+    again = ["int thread = thread_index(), lane = thread % 32;", f"real *room = {_room(rooms, 'thread')};"]
     body = [
-        f"    const long long next = first + (long long)gridDim.x * {layout.threads};",
-        "    if (next < count) {",
-        *_indented(_fetches(ins, rooms, "next", "other")),
+        f"    const long long following = 32ll * (tile + gridDim.x * {layout.warps});",
+        "    if (following < count) {",
+        f"        real *const other = room + ({behind} - half);",
+        *_indented(_fetches(ins, rooms, "following", "other")),
         "    }",
         "    wait_for_older_rows();",
-        *_views(ins, outs, rooms, "inputs"),
+        "    {",
+        *_indented([f"    real *const inputs = {_room(rooms, 'thread')} + half;"]),
+        "        const long long first = 32ll * tile;",
+        "        const int states = rows_left(count, first);",
+        *_indented(_views(ins, outs, rooms, "inputs")),
+        *_indented(_computed(statements)),
+        "    }",
+        "    thread = thread_index(), lane = thread % 32;",
+        f"    room = {_room(rooms, 'thread')};",
+        "    const long long first = 32ll * tile;",
         "    const int states = rows_left(count, first);",
-        *_computed(statements),
         *_stores(outs, rooms),
-        "    if (next >= count) return;",
-        "    first = next;",
-        "    real *const swapped = inputs;",
-        "    inputs = other;",
-        "    other = swapped;",
+        f"    tile = opaque(tile) + gridDim.x * {layout.warps};",
+        "    if (32ll * tile >= count) return;",
+        f"    half = {behind} - half;",
     ]
     return [
-        f"    real *inputs = room, *other = room + {behind};",
-        *_fetches(ins, rooms, "first", "inputs"),
+        *("    " + line for line in again),
+        f"    unsigned int tile = blockIdx.x * {layout.warps} + thread / 32;",
+        "    int half = 0;",
+        "    if (32ll * tile >= count) return;",
+        *_fetches(ins, rooms, "32ll * tile", "room"),
         "    close_group();",
         "#pragma unroll 1",
         "    for (;;) {",
         *_indented(body),
         "    }",
     ]
+
+
+def _room(rooms: _Rooms, thread: str) -> str:
+    return f"(real *)shared_memory + {thread} / 32 * {rooms.scalars}"
 
 
 def _indented(lines: list[str]) -> list[str]:

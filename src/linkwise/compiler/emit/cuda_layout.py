@@ -67,13 +67,10 @@ def candidates(program: Program) -> list[Layout]:
         staged.append(size > 1 and used + need <= _SHARED_PER_SM // SCHEDULERS)
         used += need if staged[-1] else 0
     need = alive(program) * item // 4
-    found = []
-    for fraction in (_RESCHEDULED, 1.0):
-        by_registers = warps_per_scheduler(min(int(fraction * need), _MOST_REGISTERS))
-        layout = fitted(by_registers, used, inputs, tuple(staged))
-        if layout not in found:
-            found.append(layout)
-    return found
+    safe = warps_per_scheduler(min(need, _MOST_REGISTERS))
+    bold = min(safe + 1, warps_per_scheduler(min(int(_RESCHEDULED * need), _MOST_REGISTERS)))
+    found = [fitted(warps, used, inputs, tuple(staged)) for warps in (bold, safe)]
+    return found[1:] if found[0] == found[1] else found
 
 
 def fitted(per_scheduler: int, shared: int, ahead: int, staged: tuple[bool, ...]) -> Layout:

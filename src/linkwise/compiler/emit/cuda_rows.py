@@ -13,7 +13,7 @@ NAMES = frozenset(
     {
         *("real", "word", "quad", "shared_memory"),
         *("bit_of", "flipped", "infinity", "not_a_number"),
-        *("copy_scalar", "copy_quad", "fetch_rows", "close_group", "wait_for_rows", "wait_for_older_rows"),
+        *("opaque", "thread_index", "copy_scalar", "copy_quad", "fetch_rows", "close_group", "wait_for_rows", "wait_for_older_rows"),
         *("rows_left", "store_rows"),
     }
 )
@@ -50,6 +50,25 @@ static __device__ __forceinline__ bool bit_of(real x, int k) {{ return ({bits}(x
 static __device__ __forceinline__ real flipped(real x, real t, int k)
 {{
     return {back}({bits}(x) ^ ({bits}(t) >> k & 1) << {sign}));
+}}
+
+/* The same number, of which the compiler knows nothing: what follows from it is not kept in registers over a loop. */
+static __device__ __forceinline__ int opaque(int x)
+{{
+    asm volatile("" : "+r"(x));
+    return x;
+}}
+
+/* The thread's number, asked for anew. */
+static __device__ __forceinline__ int thread_index()
+{{
+#ifdef __CUDA_ARCH__
+    int x;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
+    return x;
+#else
+    return (int)threadIdx.x;
+#endif
 }}
 
 static __device__ __forceinline__ void copy_scalar(real *to, const real *from)
@@ -91,7 +110,7 @@ static __device__ __forceinline__ void fetch_rows(
                 copy_quad((quad *)room + k * 32 + lane, (const quad *)rows + k * 32 + lane);
     }} else {{
 #pragma unroll 4
-        for (int k = lane; k < states * size; k += 32)
+        for (int k = opaque(lane); k < states * size; k += 32)
             copy_scalar(room + k / size * pitch + k % size, rows + k / size * stride + k % size);
     }}
 }}
@@ -135,7 +154,7 @@ static __device__ __forceinline__ void store_rows(real *rows, const real *room, 
                 ((quad *)rows)[k * 32 + lane] = ((const quad *)room)[k * 32 + lane];
     }} else {{
 #pragma unroll 4
-        for (int k = lane; k < states * size; k += 32)
+        for (int k = opaque(lane); k < states * size; k += 32)
             rows[k] = room[k / size * pitch + k % size];
     }}
 }}

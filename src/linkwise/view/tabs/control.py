@@ -142,7 +142,7 @@ def controller(name: str, model: Robot, frequency: float) -> Controller:
 
 
 def perturbed(robot: Robot, factors: dict[str, float]) -> Robot:
-    """A robot with some parameters multiplied. The mass of a link brings its moments along, so that it stays possible."""
+    """A robot with some parameters multiplied. A link's mass brings its moments along, so that it stays possible."""
     values = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
     changed = {}
     for label, factor in factors.items():

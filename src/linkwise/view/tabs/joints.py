@@ -163,7 +163,7 @@ class JointsTab(Tab):
 
 
 def _heaviest(page: Any) -> float:
-    """A load that brings the weakest joint about to its limit somewhere, rounded; where there are no limits, a guess."""
+    """A load that brings the weakest joint about to its limit somewhere; where there are no limits, a guess."""
     live = page.live
     efforts = np.array([joint.limits.effort for joint in page.robot.moving_joints])
     some = np.random.default_rng(1).uniform(live.lower, live.upper, (64, page.robot.dof))

@@ -1,0 +1,212 @@
+"""``linkwise simulate``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+
+from linkwise.cli import columns
+from linkwise.cli.options import Numbers, OneOf, json_option, load_robot, robot_argument
+from linkwise.cli.output import Table, number, say, say_json, show
+
+if TYPE_CHECKING:
+    from linkwise.control import Controller
+    from linkwise.robot import Robot
+    from linkwise.simulate import Result
+
+CONTROLLERS = (
+    *(
+        "computed_torque",
+        "tracking",
+        "integral_tracking",
+        "point_to_point",
+        "gravity_pd",
+        "feed_forward",
+        "passive",
+    ),
+)
+INTEGRATORS = ("rk4", "semi_implicit_euler")
+
+
+@click.command("simulate")
+@robot_argument
+@click.option(
+    "--controller",
+    type=OneOf(CONTROLLERS, "name"),
+    default="computed_torque",
+    show_default=True,
+    help=", ".join(CONTROLLERS) + ".",
+)
+@click.option(
+    "--from", "start", type=Numbers(), metavar="Q1,Q2,…", help="Where the robot starts; default: zeros."
+)
+@click.option(
+    "--to",
+    "end",
+    type=Numbers(),
+    metavar="Q1,Q2,…",
+    help="Where a quintic move ends; default: where it starts.",
+)
+@click.option(
+    "--trajectory", metavar="FILE", help="A table of t, q1 …, instead of --to: see linkwise inverse."
+)
+@click.option("--degrees", is_flag=True, help="--from and --to are in degrees where a joint turns.")
+@click.option("--move", type=float, default=1.0, show_default=True, help="Duration of the quintic move [s].")
+@click.option("--duration", type=float, default=2.0, show_default=True, help="Simulated time [s].")
+@click.option(
+    "--frequency", type=float, default=10.0, show_default=True, help="Natural frequency of the gains [rad/s]."
+)
+@click.option("--damping", type=float, default=1.0, show_default=True, help="Damping of the gains.")
+@click.option(
+    "--model-error", type=float, default=0.0, help="The controller's masses and inertias are off by this [%]."
+)
+@click.option(
+    "--payload",
+    type=float,
+    default=0.0,
+    help="A point mass at the tip that the controller does not know [kg].",
+)
+@click.option("--noise", type=float, default=0.0, help="Standard deviation of measured positions [rad or m].")
+@click.option("--resolution", type=float, default=0.0, help="Position of an encoder count [rad or m].")
+@click.option("--delay", type=int, default=0, help="Control periods from measurement to torque.")
+@click.option(
+    "--integrator",
+    type=OneOf(INTEGRATORS, "name"),
+    default="rk4",
+    show_default=True,
+    help="rk4 or semi_implicit_euler.",
+)
+@click.option("--step", type=float, default=1e-3, show_default=True, help="Step of the integrator [s].")
+@click.option("--control-period", type=float, help="Sample period of the controller [s]; default: the step.")
+@click.option(
+    "--every",
+    type=int,
+    default=10,
+    show_default=True,
+    help="Control periods from one written row to the next.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the noise.")
+@click.option(
+    "--out", metavar="FILE", help="Write the table here and print a summary; default: standard output."
+)
+@json_option
+def command(
+    robot, gravity, lock, controller, start, end, trajectory, degrees, move, duration, out, as_json, **options
+):
+    """Simulate a controlled arm: a closed loop of sensors, controller, drives, friction and dynamics.
+
+    The arm follows a quintic move from --from to --to, or a file. Rows have columns t, q1 … qn, qd1 … qdn,
+    tau1 … taun and the reference qr1 … qrn. Units: s, rad, m, N·m, N.
+
+    \b
+    Example:
+      linkwise simulate puma560 --to 30,-20,10,0,20,0 --degrees --out motion.csv
+      linkwise simulate puma560 --controller tracking --to 1,0.5,0,0,0,0 --model-error 10
+    """
+    from linkwise import motion
+
+    loaded = load_robot(robot, gravity, lock)
+    first = _position(loaded, "--from", (0.0,) * loaded.dof if start is None else start, degrees)
+    if trajectory is not None:
+        if start is not None or end is not None:
+            raise click.UsageError("--from and --to do not go with --trajectory")
+        reference = motion.read_csv(trajectory)
+        first = None
+    else:
+        last = first if end is None else _position(loaded, "--to", end, degrees)
+        reference = motion.quintic(first, last, move)
+    found = _simulated(loaded, controller, reference, first, duration, options)
+    assert found.reference is not None
+    table = (
+        {"t": found.t}
+        | columns.named("q", found.q)
+        | columns.named("qd", found.qd)
+        | columns.named("tau", found.tau)
+    )
+    table |= columns.named("qr", found.reference[0])
+    if out is not None:
+        columns.write(out, table)
+    if as_json:
+        say_json(
+            {
+                "robot": loaded.name,
+                "controller": controller,
+                "joints": loaded.joint_names,
+                "out": out,
+                "columns": table,
+            }
+        )
+    elif out is None:
+        columns.write(None, table)
+    else:
+        _summary(loaded, controller, found)
+        say(f"{len(found.t)} rows written to {out}")
+
+
+def _simulated(robot: Robot, name: str, reference, q, duration: float, options: dict) -> Result:
+    from linkwise.simulate import Plant, Sensors, simulate
+
+    sensors = Sensors(
+        position_noise=options["noise"],
+        resolution=options["resolution"],
+        velocity="difference" if options["noise"] or options["resolution"] else "measured",
+        cutoff=200.0,
+    )
+    loaded = robot.with_payload(options["payload"]) if options["payload"] else robot
+    return simulate(
+        Plant(loaded, sensors=sensors),
+        _controller(robot, name, options),
+        reference,
+        duration=duration,
+        step=options["step"],
+        control_period=options["control_period"],
+        integrator=options["integrator"],
+        every=options["every"],
+        delay=options["delay"],
+        seed=options["seed"],
+        q=q,
+    )
+
+
+def _controller(robot: Robot, name: str, options: dict) -> Controller:
+    from linkwise import control
+
+    model = robot
+    if options["model_error"]:
+        factor = 1 + options["model_error"] / 100
+        values = dict(zip(robot.parameter_labels, robot.parameters, strict=True))
+        model = robot.with_parameters(
+            {label: factor * v for label, v in values.items() if "friction" not in label}
+        )
+    made = control.CONTROLLERS[name]
+    if name in ("feed_forward", "passive"):
+        return made(model)
+    gains = control.Gains.from_frequency(
+        options["frequency"], options["damping"], integral=name == "integral_tracking"
+    )
+    if name == "gravity_pd":  # its gains are torques: those of a decoupled arm with these inertias
+        inertia = np.diag(model.mass_matrix(np.zeros(model.dof)))
+        gains = control.Gains(inertia * gains.kp, inertia * gains.kd)
+    return made(model, gains)
+
+
+def _position(robot: Robot, option: str, values, degrees: bool) -> np.ndarray:
+    if len(values) != robot.dof:
+        names = ", ".join(robot.joint_names)
+        raise click.UsageError(f"{option}: expected {robot.dof} numbers for {names}; got {len(values)}")
+    turns = np.array([joint.revolute for joint in robot.moving_joints])
+    return np.where(turns & degrees, np.radians(values), values)
+
+
+def _summary(robot: Robot, controller: str, found: Result) -> None:
+    error, last = np.abs(found.error).max(axis=0), np.abs(found.error[-1])
+    rows = [
+        [joint.name, number(e), number(f), number(t), "rad, N·m" if joint.revolute else "m, N"]
+        for joint, e, f, t in zip(
+            robot.moving_joints, error, last, np.abs(found.tau).max(axis=0), strict=True
+        )
+    ]
+    title = f"{robot.name} under {controller} for {found.duration:g} s"
+    show(Table(title, ["joint", ">largest error", ">last error", ">largest torque", "units"], rows))

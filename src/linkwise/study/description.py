@@ -1,0 +1,179 @@
+"""A study as it is written down, read and checked: a TOML file, or the same tables in Python."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import LinkwiseError
+from linkwise.loading import load
+from linkwise.robot import Robot
+from linkwise.study import keep as keeping
+from linkwise.study import sobol, steps, variables
+from linkwise.study.errors import StudyError
+from linkwise.study.keep import Failure, Keep
+from linkwise.study.schema import Table
+from linkwise.study.steps.base import Step
+from linkwise.study.variables import DESIGNS, Variable
+
+FORMAT = 1
+"""Of the store: raised when stores of before can no longer be completed."""
+COMPRESSIONS = ("lz4", "zstd", "none")
+MOST_POINTS = 1 << 53
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """Everything that decides the results of a study."""
+
+    name: str
+    robot: Robot
+    robot_source: str | None
+    """Where workers find the robot: a bundled name or an absolute path; None if it only exists in this process."""
+    robot_options: Mapping[str, Any]
+    seed: int
+    samples: int | None
+    chunk: int | None
+    retries: int
+    compression: str
+    variables: tuple[Variable, ...]
+    steps: tuple[Step, ...]
+    keeps: tuple[Keep, ...]
+    failures: tuple[Failure, ...]
+    tables: Mapping[str, Any]
+    """As it was written, in types that JSON has."""
+
+    def text(self) -> str:
+        """The canonical form that is kept in the store."""
+        return json.dumps({"format": FORMAT, "robot_content": robot_hash(self.robot), **self.tables}, sort_keys=True, indent=1)
+
+    def digest(self) -> str:
+        """Equal digests, equal studies; the title and the number of retries do not count."""
+        decisive = {key: value for key, value in self.tables.items() if key not in ("name", "retries")}
+        text = json.dumps({"format": FORMAT, "robot_content": robot_hash(self.robot), **decisive}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def robot_hash(robot: Robot) -> str:
+    """Stands for everything that defines a robot."""
+    return hashlib.sha256(repr(robot.content()).encode()).hexdigest()
+
+
+def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Path]:
+    """The tables of a TOML file and the folder that its paths are relative to."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file), path.parent.resolve()
+    except FileNotFoundError:
+        raise StudyError(f"{path}: no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path}: {error}") from None
+
+
+def describe(tables: Mapping[str, Any], folder: Path | None = None) -> Description:
+    """Read and check all tables."""
+    table = Table(tables)
+    robot, source, options = _robot(table, folder or Path.cwd())
+    samples = table.whole("samples", 1, None)
+    seed = table.get("seed", int, 0)
+    varied = variables.read(table.get("vary", dict), robot, table.choice("design", DESIGNS, "random"))
+    _check_sampling(table, varied, samples)
+    computed = steps.read(table.get("compute", dict, {}), robot, varied, seed)
+    kept = keeping.read(table.get("keep", dict, {}))
+    failures = keeping.read_failures(table.get("failures", dict, {}), [v.name for v in varied])
+    if not kept and not failures:
+        raise StudyError("keep: nothing is kept; give a table keep or failures")
+    found = Description(
+        table.get("name", str, ""),
+        robot,
+        source,
+        options,
+        seed,
+        samples,
+        table.whole("chunk", 1, None),
+        table.whole("retries", 0, 2),
+        table.choice("compression", COMPRESSIONS, "lz4"),
+        tuple(varied),
+        tuple(computed),
+        tuple(kept),
+        tuple(failures),
+        _plain(tables),
+    )
+    table.finish()
+    return found
+
+
+def _robot(table: Table, folder: Path) -> tuple[Robot, str | None, dict[str, Any]]:
+    """(robot, where others find it, how it is changed)."""
+    given = table.raw("robot")
+    if isinstance(given, Robot):
+        return given, None, {}
+    options: dict[str, Any] = {}
+    if isinstance(given, Mapping):
+        inner = Table(given, "robot")
+        for key, kind in (("gravity", list), ("lock", dict)):
+            if key in inner:
+                options[key] = inner.get(key, kind)
+        given = inner.get("load", str)
+        inner.finish()
+    if not isinstance(given, (str, os.PathLike)):
+        raise table.fail("robot", f"expected the name of a robot or a file, got {given!r}")
+    inside = folder / given
+    source = str(inside) if inside.is_file() else os.fspath(given)
+    try:
+        robot = load(source, **options)
+    except (LinkwiseError, OSError) as error:
+        raise StudyError(f"robot: {error}") from None
+    return robot, str(Path(source).resolve()) if Path(source).is_file() else source, options
+
+
+def _check_sampling(table: Table, varied: list[Variable], samples: int | None) -> None:
+    drawn = [variable for variable in varied if variable.draws]
+    if drawn and samples is None:
+        raise StudyError(f"samples: missing; vary.{drawn[0].name} is drawn at random, say how often")
+    if not drawn and samples not in (None, 1):
+        raise StudyError(f"samples: {samples} of them, but nothing is drawn at random")
+    dimensions = sum(variable.draws for variable in drawn if variable.design == "sobol")
+    if dimensions > sobol.dimensions():
+        raise StudyError(f"design: Sobol's sequence has {sobol.dimensions()} dimensions here, the study needs {dimensions}")
+    points = samples or 1
+    for variable in varied:
+        points *= len(variable.values) if variable.kind == "grid" else 1
+    if points >= MOST_POINTS:
+        raise StudyError(f"the study has {points} points; the most is 2^53")
+
+
+def _plain(value: Any) -> Any:
+    """The same in types that JSON has; objects are named by what they contain."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, np.ndarray) or isinstance(value, np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, Robot):
+        return {"object": value.name}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return {"object": _object_name(value)}
+
+
+def _object_name(value: Any) -> str:
+    """A kernel or a function: its name, and for a kernel a hash of its program."""
+    name = str(getattr(value, "name", None) or getattr(value, "__qualname__", type(value).__name__))
+    if hasattr(value, "program"):
+        program = value.program()
+        nodes = repr([[(n.op, n.value, [a.index for a in n.args]) for n in program.nodes()]]) if hasattr(program, "nodes") else ""
+        return f"{name} {hashlib.sha256(nodes.encode()).hexdigest()[:16]}"
+    return name

@@ -1,0 +1,223 @@
+"""What becomes of a block's columns: statistics, quantiles, histograms. One class per kind of reduction.
+
+Each takes the blocks of a chunk in order (``add``), gives named arrays for the chunk (``finish``), and merges those of two
+chunks. Sums are combined as trees, over the blocks of a chunk and then over the chunks, so that the result has the same
+bits whoever computed which chunk when.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from linkwise.study import moments, sketch
+from linkwise.study.axes import Axes, Chunk
+from linkwise.study.tree import folded
+
+Partial = Mapping[str, np.ndarray]
+
+
+class Reduction(ABC):
+    """``rows`` of the values, from ``start`` on."""
+
+    name: str
+
+    def __init__(self, start: int, rows: int, stride: int):
+        self.start, self.rows, self.stride = start, rows, stride
+
+    @abstractmethod
+    def begin(self, chunk: Chunk) -> Any:
+        """The state of a chunk before its first block."""
+
+    @abstractmethod
+    def add(self, state: Any, first: int, count: int, values: np.ndarray) -> None:
+        """Take a block: points from number ``first`` on, in the columns of ``values``."""
+
+    @abstractmethod
+    def finish(self, state: Any) -> dict[str, np.ndarray]:
+        """What the chunk amounts to."""
+
+    @abstractmethod
+    def merge(self, a: Partial, b: Partial) -> dict[str, np.ndarray]:
+        """Two neighbouring parts together, ``a`` before ``b``."""
+
+    def bytes(self, points: int) -> int:
+        """Memory that a chunk of so many points needs."""
+        return 0
+
+
+def merged_leaves(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(..., count, mean, squared deviations) of two sets together (T. Chan, G. Golub and R. LeVeque, 1983)."""
+    na, nb = a[..., 0], b[..., 0]
+    n = na + nb
+    some = np.where(n > 0.0, n, 1.0)
+    away = b[..., 1] - a[..., 1]
+    mean = np.where(na == 0.0, b[..., 1], np.where(nb == 0.0, a[..., 1], a[..., 1] + away * (nb / some)))
+    between = np.where((na == 0.0) | (nb == 0.0), 0.0, (away * away) * (na * (nb / some)))
+    return np.stack([n, mean, (a[..., 2] + b[..., 2]) + between], axis=-1)
+
+
+def merged_extremes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(..., min, argmin, max, argmax) of two sets together; of equal ones the earlier."""
+    lower, higher = b[..., 0] < a[..., 0], b[..., 2] > a[..., 2]
+    better = np.stack([lower, lower, higher, higher], axis=-1)
+    return np.where(better, b, a)
+
+
+class Moments(Reduction):
+    """Count, mean, variance and extremes over all points."""
+
+    name = "moments"
+
+    def __init__(self, start: int, rows: int, stride: int):
+        super().__init__(start, rows, stride)
+        self._run = moments.reducer(rows, stride)
+
+    def begin(self, chunk: Chunk) -> dict[str, Any]:
+        return {"leaves": [], "extremes": moments.no_extremes(self.rows)}
+
+    def add(self, state: dict[str, Any], first: int, count: int, values: np.ndarray) -> None:
+        leaf = np.empty((self.rows, len(moments.LEAF)))
+        self._reduce(first, count, values[self.start :], leaf, state["extremes"])
+        state["leaves"].append(leaf)
+
+    def _reduce(self, first: int, count: int, values: np.ndarray, leaf: np.ndarray, extremes: np.ndarray) -> None:
+        self._run(first, count, np.array([values.ctypes.data, leaf.ctypes.data, extremes.ctypes.data]))
+
+    def finish(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
+        return {"leaves": folded(state["leaves"], merged_leaves), "extremes": state["extremes"]}
+
+    def merge(self, a: Partial, b: Partial) -> dict[str, np.ndarray]:
+        return {
+            "leaves": merged_leaves(a["leaves"], b["leaves"]),
+            "extremes": merged_extremes(a["extremes"], b["extremes"]),
+        }
+
+
+class CellMoments(Moments):
+    """The same over the samples at each combination of the grids: arrays (cells of the chunk, rows, ...)."""
+
+    name = "cell_moments"
+
+    def __init__(self, start: int, rows: int, stride: int, axes: Axes):
+        super().__init__(start, rows, stride)
+        self._axes = axes
+        self._room = np.empty((rows, 0))
+
+    def begin(self, chunk: Chunk) -> dict[str, Any]:
+        per_cell = self._axes.per_cell
+        first, last = chunk.first // per_cell, (chunk.first + chunk.count - 1) // per_cell
+        cells = last - first + 1
+        return {
+            "first": first,
+            "leaves": [[] for _ in range(cells)],
+            "extremes": np.tile(moments.no_extremes(self.rows), (cells, 1, 1)),
+            "room": np.empty((self.rows, self.stride)),
+        }
+
+    def add(self, state: dict[str, Any], first: int, count: int, values: np.ndarray) -> None:
+        room = state["room"]
+        for cell, offset, length in self._axes.segments(first, count):
+            # copied, because the end of a segment is filled up
+            room[:, :length] = values[self.start : self.start + self.rows, offset : offset + length]
+            leaf = np.empty((self.rows, len(moments.LEAF)))
+            own = cell - state["first"]
+            self._reduce(first + offset, length, room, leaf, state["extremes"][own])
+            state["leaves"][own].append(leaf)
+
+    def finish(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
+        leaves = np.stack([folded(leaves, merged_leaves) for leaves in state["leaves"]])
+        return {"leaves": leaves, "extremes": state["extremes"]}
+
+
+class Classes(Reduction):
+    """The counts that quantiles over all points are found from."""
+
+    name = "classes"
+
+    def __init__(self, start: int, rows: int, stride: int):
+        super().__init__(start, rows, stride)
+        self._count = sketch.counter(rows, stride)
+
+    def begin(self, chunk: Chunk) -> np.ndarray:
+        return np.zeros((self.rows, sketch.CLASSES), np.uint32)
+
+    def add(self, state: np.ndarray, first: int, count: int, values: np.ndarray) -> None:
+        self._count(0, count, np.array([values[self.start :].ctypes.data, state.ctypes.data]))
+
+    def finish(self, state: np.ndarray) -> dict[str, np.ndarray]:
+        keys, counts = sketch.harvested(state)
+        return {"keys": keys, "counts": counts}
+
+    def merge(self, a: Partial, b: Partial) -> dict[str, np.ndarray]:
+        keys, counts = sketch.merged((a["keys"], a["counts"]), (b["keys"], b["counts"]))
+        return {"keys": keys, "counts": counts}
+
+    def bytes(self, points: int) -> int:
+        return 4 * self.rows * sketch.CLASSES
+
+
+class CellQuantiles(Reduction):
+    """Exact quantiles over the samples at each combination of the grids; a chunk holds whole cells."""
+
+    name = "cell_quantiles"
+
+    def __init__(self, start: int, rows: int, stride: int, axes: Axes, levels: Sequence[Sequence[float]]):
+        super().__init__(start, rows, stride)
+        self._axes = axes
+        self._levels = levels  # of each row
+        self._most = max(len(row) for row in levels)
+
+    def begin(self, chunk: Chunk) -> dict[str, Any]:
+        return {"chunk": chunk, "values": np.empty((self.rows, chunk.count))}
+
+    def add(self, state: dict[str, Any], first: int, count: int, values: np.ndarray) -> None:
+        start = first - state["chunk"].first
+        state["values"][:, start : start + count] = values[self.start : self.start + self.rows, :count]
+
+    def finish(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
+        chunk, per_cell = state["chunk"], self._axes.per_cell
+        found = np.full((chunk.count // per_cell, self.rows, self._most), np.nan)
+        ascending = np.sort(state["values"].reshape(self.rows, -1, per_cell), axis=-1)  # NaN last
+        valid = np.count_nonzero(ascending == ascending, axis=-1)
+        for row, levels in enumerate(self._levels):
+            for k, level in enumerate(levels):
+                place = np.maximum(np.ceil(level * valid[row]).astype(np.intp) - 1, 0)
+                found[:, row, k] = np.take_along_axis(ascending[row], place[:, np.newaxis], axis=-1)[:, 0]
+        return {"quantiles": found}
+
+    def merge(self, a: Partial, b: Partial) -> dict[str, np.ndarray]:
+        raise AssertionError("a cell lies in one chunk")
+
+    def bytes(self, points: int) -> int:
+        return 16 * self.rows * points
+
+
+class Histograms(Reduction):
+    """Counts in bins of equal width: below, the bins, above, and what is not a number."""
+
+    name = "histograms"
+
+    def __init__(self, start: int, rows: int, stride: int, bins: Sequence[tuple[float, float, int]]):
+        super().__init__(start, rows, stride)
+        self._bins = bins  # of each row
+        self._most = max(count for _, _, count in bins) + 3
+
+    def begin(self, chunk: Chunk) -> np.ndarray:
+        return np.zeros((self.rows, self._most), np.int64)
+
+    def add(self, state: np.ndarray, first: int, count: int, values: np.ndarray) -> None:
+        for row, (low, high, bins) in enumerate(self._bins):
+            x = values[self.start + row, :count]
+            place = np.floor((x - low) * (bins / (high - low)))
+            place = np.where(np.isnan(x), bins + 1, np.clip(place, -1, bins)).astype(np.intp) + 1
+            state[row, : bins + 3] += np.bincount(place, minlength=bins + 3)
+
+    def finish(self, state: np.ndarray) -> dict[str, np.ndarray]:
+        return {"counts": state}
+
+    def merge(self, a: Partial, b: Partial) -> dict[str, np.ndarray]:
+        return {"counts": a["counts"] + b["counts"]}

@@ -1,0 +1,138 @@
+"""From the number of a point to the numbers that a study's program takes, a column each.
+
+A point is a combination of the grids and a sample; the same samples are taken at every combination. Random numbers are
+``philox`` by way of machine code, the strata of a Latin hypercube are a ``permutation``, Sobol's points come from
+``sobol``: all depend on seed, variable and index alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.study import philox
+from linkwise.study.axes import Axes
+from linkwise.study.draws import Ticks, generator
+from linkwise.study.native import Native
+from linkwise.study.permutation import permuted
+from linkwise.study.philox import Key
+from linkwise.study.sobol import sobol
+from linkwise.study.variables import Variable
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One drawn number: which column of which variable, and how it is drawn."""
+
+    row: int
+    variable: Variable
+    number: int
+    dimension: int
+    """Of Sobol's sequence."""
+
+
+class Sampler:
+    """Fills the input columns of a block. ``rows`` of them, in the order of the program's inputs."""
+
+    def __init__(self, axes: Axes, variables: Sequence[Variable], seed: int, block: int, stride: int):
+        self.axes, self.seed, self.block, self.stride = axes, seed, block, stride
+        self._ticks: list[Ticks] = []
+        self._columns: list[_Column] = []
+        self._grids: list[tuple[int, np.ndarray, int]] = []  # first row, values (entries, size), points between entries
+        self.rows = 0
+        names = [name for name, _ in axes.grid]
+        dimension = 0
+        for variable in variables:
+            if variable.loaded:
+                axis = names.index(variable.name)
+                period = axes.per_cell * int(np.prod([n for _, n in axes.grid[axis + 1 :]], dtype=np.int64))
+                self._grids.append((self.rows, np.array(variable.values), period))
+            elif variable.draws and variable.design == "random":
+                self._ticks.append(Ticks(self._key(variable), self.rows, variable.draws, variable.bits))
+            for k in range(variable.draws):
+                self._columns.append(_Column(self.rows + k, variable, k, dimension))
+                dimension += variable.design == "sobol"
+            self.rows += variable.draws or variable.loaded
+        self._repeated: np.ndarray | None = None
+        self._lock = threading.Lock()
+
+    def fill(self, first: int, count: int, columns: np.ndarray) -> None:
+        """The columns of ``count`` points from ``first`` on; a block as ``Axes.blocks`` gives it."""
+        if self._columns:
+            if self.axes.per_cell <= self.block:
+                samples = (np.arange(first, first + count) % self.axes.per_cell).astype(np.intp)
+                columns[self._drawn, :count] = self._all_samples()[:, samples]
+            else:
+                self._draw(first % self.axes.per_cell, count, columns)
+        for row, values, period in self._grids:
+            start, end = first // period, (first + count - 1) // period
+            if start == end:  # one entry for the whole block
+                columns[row : row + values.shape[1], :count] = values[start % len(values)][:, np.newaxis]
+            else:
+                entries = np.arange(first, first + count) // period % len(values)
+                columns[row : row + values.shape[1], :count] = values[entries].T
+
+    def fill_at(self, points: np.ndarray, columns: np.ndarray) -> None:
+        """The columns of any points, by the definitions."""
+        samples = (points % self.axes.per_cell).astype(np.uint64)
+        for column in self._columns:
+            columns[column.row, : len(points)] = self._defined(column, samples)
+        for row, values, period in self._grids:
+            entries = points // period % len(values)
+            columns[row : row + values.shape[1], : len(points)] = values[entries].T
+
+    @functools.cached_property
+    def _drawn(self) -> np.ndarray:
+        return np.array([column.row for column in self._columns])
+
+    def _all_samples(self) -> np.ndarray:
+        """Every sample of a cell, where they fit into one block: (drawn columns, samples)."""
+        with self._lock:
+            if self._repeated is None:
+                count = self.axes.per_cell
+                room = np.zeros((max(self.rows, 1), self.stride))
+                self._draw(0, count, room)
+                self._repeated = room[self._drawn, :count]
+            return self._repeated
+
+    def _draw(self, sample: int, count: int, columns: np.ndarray) -> None:
+        """Consecutive samples of one cell."""
+        address = np.array([columns.ctypes.data])
+        if self._ticks:
+            whole = 1 << 32
+            start = sample
+            while start < sample + count:  # in parts that share the upper word of their indices
+                stop = min(sample + count, (start // whole + 1) * whole)
+                place = address + 8 * (start - sample)
+                self._generator(start // whole)(start, stop - start, place)
+                start = stop
+        index = None
+        for column in self._columns:
+            if column.variable.design != "random":
+                if index is None:
+                    index = np.arange(sample, sample + count, dtype=np.uint64)
+                columns[column.row, :count] = self._defined(column, index)
+
+    @functools.cache  # noqa: B019  # a sampler lives as long as its plan
+    def _generator(self, high: int) -> Native:
+        return generator(self._ticks, self.stride, high)
+
+    def _key(self, variable: Variable) -> Key:
+        return philox.key_of(self.seed, variable.name)
+
+    def _defined(self, column: _Column, index: np.ndarray) -> np.ndarray:
+        """The numbers of a column for samples, uint64 (count,)."""
+        variable, key = column.variable, self._key(column.variable)
+        match variable.design:
+            case "random":
+                return philox.ticks(index, key, column.number, variable.bits)
+            case "sobol":
+                return sobol(index, column.dimension, key)
+        n = self.axes.per_cell
+        strata = permuted(index, n, philox.key_of(self.seed, f"{variable.name} stratum {column.number}"))
+        within = philox.ticks(index, key, column.number, 32) * 2.0**-32
+        return np.minimum((strata.astype(np.float64) + within) / n, 1.0 - 2.0**-53)

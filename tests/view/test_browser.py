@@ -1,0 +1,222 @@
+"""The page in a real browser: it loads, a slider moves the arm, the bars change, nothing complains.
+
+With LINKWISE_SCREENSHOTS=FOLDER the pictures of the documentation are made on the way.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import errors, start
+from selenium.webdriver.common.by import By
+from test_page import free_port
+
+import linkwise as lw
+from linkwise.view.page import Page, serve
+
+pytest.importorskip("viser")
+SHOTS = os.environ.get("LINKWISE_SCREENSHOTS")
+PATIENCE = 60.0  # [s]: a busy machine draws slowly in software
+REPEATS = 15
+
+# Presses an arrow key on a slider and answers when the bars have changed, with the milliseconds between.
+PRESS = """
+const [slider, bars, done] = arguments, begin = performance.now();
+const watch = new MutationObserver(() => { watch.disconnect(); done(performance.now() - begin); });
+watch.observe(bars.parentElement, {childList: true, subtree: true, characterData: true});
+slider.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', code: 'ArrowRight', bubbles: true}));
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    chrome = start(tmp_path_factory.mktemp("browser"))
+    chrome.set_script_timeout(PATIENCE)
+    yield chrome
+    chrome.quit()
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.1)
+
+
+def open_page(driver, page: Page) -> None:
+    driver.get(page.url)
+    until(lambda: driver.find_elements(By.CSS_SELECTOR, ".lw-bar"), "the bars")
+    until(lambda: len(sliders(driver)) >= page.robot.dof, "the sliders")
+    until(lambda: drawn(driver), "a picture of the robot")
+
+
+def sliders(driver) -> list:
+    return driver.find_elements(By.CSS_SELECTOR, "[role=slider]")
+
+
+def picture(driver) -> np.ndarray:
+    """The 3-D part of the page, shape (rows, columns, 3)."""
+    from PIL import Image
+
+    data = driver.find_element(By.CSS_SELECTOR, "canvas").screenshot_as_png
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=int)
+
+
+def drawn(driver) -> bool:
+    middle = picture(driver)[200:600, 200:800]
+    return len(np.unique(middle.reshape(-1, 3), axis=0)) > 200  # more shades than an empty floor has
+
+
+def torques(driver) -> list[float]:
+    return [float(bar.get_attribute("data-torque")) for bar in driver.find_elements(By.CSS_SELECTOR, ".lw-bar")]
+
+
+def choose_tab(driver, title: str) -> None:
+    next(tab for tab in driver.find_elements(By.CSS_SELECTOR, "[role=tab]") if tab.text.strip() == title).click()
+
+
+def click(driver, label: str) -> None:
+    def buttons():
+        return [button for button in driver.find_elements(By.CSS_SELECTOR, "button") if button.text.strip() == label]
+
+    until(buttons, f"the button {label}")
+    buttons()[0].click()
+
+
+def shoot(driver, name: str) -> None:
+    """Save a picture for the documentation, if asked, without the browser's word on its graphics card."""
+    if SHOTS:
+        driver.execute_script("document.querySelectorAll('[class*=Notification]').forEach(e => e.remove())")
+        time.sleep(1.0)
+        target = Path(SHOTS) / f"{name}.png"
+        from PIL import Image
+
+        image = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
+        image.quantize(200).save(target, optimize=True)
+
+
+@pytest.fixture(scope="module")
+def puma(driver):
+    page = serve(lw.load("puma560"), port=free_port())
+    page.pose(np.array([0.3, 0.5, -2.2, 0.4, 0.6, 0.0]))
+    open_page(driver, page)
+    yield page
+    page.close()
+
+
+def test_the_page_shows_the_robot_and_its_torques(driver, puma):
+    np.testing.assert_allclose(torques(driver), puma.robot.gravity_torques(puma.live.q), rtol=1e-4, atol=1e-5)
+    shoot(driver, "view-puma560")
+    assert not errors(driver)
+
+
+def test_a_slider_moves_the_arm_and_changes_the_bars(driver, puma, capsys):
+    before, seen = torques(driver), picture(driver)
+    shoulder = sliders(driver)[1]
+    waits = [
+        driver.execute_async_script(PRESS, shoulder, driver.find_element(By.CSS_SELECTOR, ".lw-bars")) for _ in range(REPEATS)
+    ]
+    until(lambda: abs(puma.live.q[1] - 0.5) > 0.01, "the shoulder")
+    until(lambda: torques(driver) != before, "other bars")
+    until(lambda: np.abs(picture(driver) - seen).max() > 50, "another picture")
+    np.testing.assert_allclose(torques(driver), puma.robot.gravity_torques(puma.live.q), rtol=1e-4, atol=1e-5)
+    with capsys.disabled():
+        print(f"\nslider to bars: median {statistics.median(waits):.1f} ms, largest {max(waits):.1f} ms of {REPEATS}")
+    assert not errors(driver)
+
+
+def test_a_motion_is_played_with_its_torques(driver, puma):
+    choose_tab(driver, "Motion")
+    click(driver, "Play")
+    until(lambda: driver.find_elements(By.CSS_SELECTOR, ".lw-plot svg path"), "the plot")
+    before = torques(driver)
+    until(lambda: torques(driver) != before, "bars in step")
+    time.sleep(2.0 if SHOTS else 0.0)
+    shoot(driver, "view-motion")
+    click(driver, "Pause")
+    assert not errors(driver)
+
+
+def test_a_controller_is_watched(driver, puma):
+    choose_tab(driver, "Control")
+    click(driver, "Simulate and play")
+    until(lambda: "largest error" in driver.find_element(By.CSS_SELECTOR, ".lw-result").text, "a result")
+    time.sleep(3.0 if SHOTS else 0.0)
+    shoot(driver, "view-control")
+    click(driver, "Stop")
+    assert not errors(driver)
+
+
+def test_the_code_tab_shows_c(driver, puma):
+    choose_tab(driver, "Code")
+    until(lambda: driver.find_elements(By.CSS_SELECTOR, ".lw-code pre"), "the source")
+    assert "void gravity_torques(" in driver.find_element(By.CSS_SELECTOR, ".lw-code pre").text
+    shoot(driver, "view-code")
+    assert not errors(driver)
+
+
+def panda() -> tuple[lw.Robot, Path | None, dict]:
+    """With its meshes, where example-robot-data is installed."""
+    fingers = {"panda_finger_joint1": 0.03, "panda_finger_joint2": 0.03}
+    path = installed("panda_description/urdf/panda.urdf")
+    if path is None:
+        return lw.load("panda"), None, {}
+    return lw.load(path, lock=fingers), path, {"q": [0.2, -0.3, 0.1, -1.9, 0.1, 1.8, 0.8], "load": 2.0}
+
+
+def tree() -> tuple[lw.Robot, Path | None, dict]:
+    """A hand: four fingers on one palm."""
+    path = installed("allegro_hand_description/urdf/allegro_left_hand.urdf")
+    if path is None:
+        return lw.random_robot(4, 9, tree=True), None, {}
+    return lw.load(path), path, {"q": [0, 0.3, 0.2, 0.2, 0, 0.5, 0.4, 0.3, 0, 0.8, 0.6, 0.5, 0.9, 0.3, 0.3, 0.3]}
+
+
+def without_meshes(folder: Path) -> tuple[lw.Robot, Path | None, dict]:
+    path = folder / "iiwa.urdf"
+    lw.save(lw.load("iiwa14"), path)
+    shown = {"show": {"ellipsoids": True, "masses": True}}
+    return lw.load(path), path, {"q": [0.3, 0.7, 0.2, -1.2, 0.3, 0.9, 0.0], **shown}
+
+
+def installed(name: str) -> Path | None:
+    import importlib.metadata
+
+    try:
+        files = importlib.metadata.distribution("example-robot-data").files or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return next((Path(file.locate()) for file in map(_Located, files) if file.name.endswith(name)), None)
+
+
+class _Located:
+    def __init__(self, file):
+        self.name, self.locate = str(file), file.locate
+
+
+@pytest.mark.parametrize("kind", ["panda", "tree", "no-meshes"])
+def test_other_robots(driver, tmp_path, kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        robot, path, look = {"panda": panda, "tree": tree, "no-meshes": lambda: without_meshes(tmp_path)}[kind]()
+    page = serve(robot, path, port=free_port())
+    if "q" in look:
+        page.pose(np.array(look["q"]))
+    page.carry(look.get("load", 0.0))
+    for group, visible in look.get("show", {}).items():
+        page.scene.show(group, visible)
+    open_page(driver, page)
+    assert page.scene.has_meshes == (path is not None and kind != "no-meshes")
+    np.testing.assert_allclose(torques(driver), page.live.gravity(), rtol=1e-4, atol=1e-5)
+    time.sleep(3.0 if SHOTS else 0.0)
+    shoot(driver, f"view-{kind}")
+    assert not errors(driver)
+    page.close()

@@ -1,0 +1,177 @@
+"""The page without a browser: what its server holds, and what its controls do."""
+
+import re
+import socket
+import time
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.view import page as pages
+from linkwise.view.extra import MissingExtraError, needed
+
+viser = pytest.importorskip("viser")
+
+
+@pytest.fixture(scope="module")
+def page():
+    with_page = pages.serve(lw.load("puma560"), port=free_port())
+    yield with_page
+    with_page.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return probe.getsockname()[1]
+
+
+def tab(page, title):
+    return next(tab for tab in page.tabs if tab.title == title)
+
+
+def torques(page) -> np.ndarray:
+    return np.array([float(x) for x in re.findall(r'data-torque="([^"]*)"', page.bars.content)])
+
+
+def test_bars_are_the_gravity_torques(page):
+    q = np.array([0.1, 0.5, -1.0, 0.3, 0.4, 0.0])
+    page.pose(q)
+    np.testing.assert_allclose(torques(page), page.robot.gravity_torques(q), rtol=1e-4, atol=1e-5)
+
+
+def test_a_slider_moves_the_arm_and_the_bars(page):
+    page.pose(np.zeros(6))
+    before = torques(page), np.array(page.scene.bodies[-1].position)
+    joints = tab(page, "Joints")
+    joints.sliders[1].value = 57.3
+    joints.slid(1, 180 / np.pi)
+    assert page.live.q[1] == pytest.approx(np.radians(57.3))
+    assert not np.allclose(torques(page), before[0])
+    assert not np.allclose(page.scene.bodies[-1].position, before[1])
+
+
+def test_bodies_are_put_where_they_belong(page):
+    q = np.array([0.3, -0.5, 1.0, 0.3, 0.4, 2.0])
+    page.pose(q)
+    for node, joint in zip(page.scene.bodies, page.robot.moving_joints, strict=True):
+        pose = page.robot.pose(q, joint.child)
+        np.testing.assert_allclose(node.position, pose[:3, 3], atol=1e-6)
+        np.testing.assert_allclose(lw.compat.matrix_from_quaternion(node.wxyz), pose[:3, :3], atol=1e-6)
+
+
+def test_a_load_makes_the_torques_larger(page):
+    page.pose(np.zeros(6))
+    light = np.abs(torques(page)).max()
+    page.carry(5.0)
+    assert np.abs(torques(page)).max() > light
+    assert page.scene.load.visible
+    page.carry(0.0)
+    assert not page.scene.load.visible
+
+
+def test_dragging_the_tip(page):
+    page.pose(np.array([0.2, 0.5, -2.0, 0.3, 0.4, 0.0]))
+    joints = tab(page, "Joints")
+    start = page.live.tip_pose()[:3, 3]
+    q = joints.reach(start + [0.02, 0.05, -0.03], np.array([1.0, 0, 0, 0]))
+    np.testing.assert_allclose(page.robot.pose(q)[:3, 3], start + [0.02, 0.05, -0.03], atol=1e-4)
+    far = joints.reach(np.array([9.0, 9.0, 9.0]), np.array([1.0, 0, 0, 0]))
+    assert np.isfinite(far).all()
+    joints.drag.value = True
+    joints.show_handle()
+    assert joints.handle is not None
+    joints.drag.value = False
+    joints.show_handle()
+    assert joints.handle is None
+
+
+def test_playing_a_motion(page):
+    page.pose(np.array([0.2, 0.5, -2.0, 0.3, 0.4, 0.0]))
+    motion = tab(page, "Motion")
+    motion.choose()
+    recording = motion.recording
+    assert recording is not None
+    motion.show(recording.duration / 2)
+    q, tau, _ = recording.at(recording.duration / 2)
+    np.testing.assert_allclose(page.live.q, q)
+    np.testing.assert_allclose(torques(page), tau, rtol=1e-4, atol=1e-5)
+    assert "<svg" in motion.plot.picture.content
+    motion.toggle()
+    assert motion.player.playing
+    time.sleep(0.3)
+    motion.toggle()
+    assert not motion.player.playing
+    assert motion.player.moment > 0
+
+
+def test_a_wrong_model_tracks_worse(page):
+    control = tab(page, "Control")
+    page.pose(np.array([0.2, 0.5, -2.0, 0.3, 0.4, 0.0]))
+    worst = {}
+    for wrong in ("nothing", "link3_hinge.m"):
+        control.wrong.value = wrong
+        control.factor.value = 300.0
+        found = control.simulated()
+        worst[wrong] = np.abs(found.q - found.wanted).max()
+    assert worst["link3_hinge.m"] > 10 * worst["nothing"]
+
+
+@pytest.mark.parametrize("name", ["gravity_pd", "feed_forward", "passive", "integral_tracking"])
+def test_every_controller_can_be_picked(page, name):
+    from linkwise.view.tabs.control import controller
+
+    law = controller(name, page.robot, 10.0)
+    assert law.robot.dof == 6
+
+
+def test_code_is_that_of_the_kernel(page):
+    code = tab(page, "Code")
+    code.function.value = "mass_matrix"
+    code.chosen()
+    kernel = page.robot.kernel("mass_matrix")
+    assert f"<b>{kernel.operations.multiplications}</b> ×" in code.source.content
+    assert "void mass_matrix(" in code.source.content.replace("&quot;", '"')
+
+
+def test_a_busy_port_gives_another():
+    with socket.socket() as taken:
+        taken.bind(("localhost", 0))
+        taken.listen()
+        busy = taken.getsockname()[1]
+        page = pages.serve(lw.load("two_link"), port=busy)
+        assert page.port != busy
+        page.close()
+
+
+def test_served_to_this_machine_alone():
+    page = pages.serve(lw.load("two_link"), port=free_port())
+    with socket.socket(socket.AF_INET) as probe:
+        probe.settimeout(1.0)
+        probe.connect(("127.0.0.1", page.port))
+    addresses = {info[4][0] for info in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)} - {"127.0.0.1"}
+    for address in (a for a in addresses if not a.startswith("127.")):
+        with socket.socket(socket.AF_INET) as probe, pytest.raises(OSError, match=r"."):
+            probe.settimeout(1.0)
+            probe.connect((address, page.port))
+    page.close()
+
+
+@pytest.mark.parametrize("dof", [0, 1])
+def test_small_robots(dof):
+    robot = lw.load("two_link").lock({"joint1": 0.1})
+    robot = robot if dof else robot.lock({"joint2": 0.1})
+    page = pages.serve(robot, port=free_port())
+    page.refresh()
+    page.close()
+
+
+def test_bad_port():
+    with pytest.raises(lw.LinkwiseError, match="port"):
+        pages.serve(lw.load("two_link"), port=70000)
+
+
+def test_a_missing_extra_says_what_to_install():
+    with pytest.raises(MissingExtraError, match=r"pip install 'linkwise\[view\]'"):
+        needed("no_such_package_at_all")
