@@ -3,7 +3,7 @@
 Counts are those of ``linkwise.records.crossovers``; times are medians of interleaved repeats, for batches on one thread.
 Writes two figures and the measured numbers, from which ``python -m linkwise.records`` makes the page of records.
 
-    python benchmarks/crossovers.py [--states 1024] [--repeats 15] [--out docs/figures] [--counts-only] [--json]
+    python benchmarks/crossovers.py [--states 1024] [--repeats 41] [--out docs/figures] [--counts-only] [--json]
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def measure(states: int, repeats: int) -> Measured:
 def plot_counts(path: Path) -> None:
     """Operations per joint over n."""
     plt = _pyplot()
-    figure, axes = plt.subplots(figsize=(7.2, 4.4))
+    figure, axes = plt.subplots(figsize=(7.2, 4.6))
     over = range(crossovers.SMALLEST, crossovers.LARGEST + 1)
     for words, (source, style) in LINES.items():
         row = crossovers.published(source)
@@ -100,7 +100,7 @@ def plot_counts(path: Path) -> None:
 def plot_times(measured: Measured, path: Path) -> None:
     """Nanoseconds per state and joint over n."""
     plt = _pyplot()
-    figure, axes = plt.subplots(figsize=(7.2, 4.4))
+    figure, axes = plt.subplots(figsize=(7.2, 4.6))
     for method, colour in COLOURS.items():
         each = [t / n for t, n in zip(measured.nanoseconds[method], measured.joints, strict=True)]
         axes.plot(measured.joints, each, color=colour, marker=".", label=WORDS[method])
@@ -132,7 +132,7 @@ def _finish(figure, axes, path: Path) -> None:
     axes.set_xticks(range(2, 21, 2))
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
+    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=3)
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
@@ -141,7 +141,7 @@ def _finish(figure, axes, path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--states", type=int, default=1024)
-    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--repeats", type=int, default=41)
     parser.add_argument("--out", type=Path, default=Path("docs") / "figures")
     parser.add_argument("--counts-only", action="store_true", help="draw the counts, measure nothing")
     parser.add_argument("--json", action="store_true", help="print what was measured as JSON")

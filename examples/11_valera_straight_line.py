@@ -10,10 +10,13 @@ robot = lw.load("puma_valera")
 rotation = motion.euler_zyz(np.radians([45, 60, 90]))
 first, last = (0.6, 0.175, 0.25), (0.018, 0.757, 0.0)
 
-# The closed form lists all eight ways to reach the first point; the numerical search follows one of them.
-ways = motion.closed_form_inverse_kinematics(robot, np.block([[rotation, np.c_[first]], [np.eye(4)[3:]]]))
+# The closed form lists all eight ways to reach the first point; the arm takes the one nearest to its zero position.
+begin = np.eye(4)
+begin[:3, :3], begin[:3, 3] = rotation, first
+ways = motion.closed_form_inverse_kinematics(robot, begin)
+near = ways[np.argmin(np.abs(ways).max(axis=-1))]
 print(f"{(~np.isnan(ways[:, 0])).sum()} joint positions reach the first point")
-move = motion.line(robot, first, last, speed=0.1, profile="constant", rotation=rotation, q=ways[0])
+move = motion.line(robot, first, last, speed=0.1, profile="constant", rotation=rotation, q=near)
 samples = move.sampled(rate=100)
 pose = robot.pose(samples.q)
 tau = robot.inverse_dynamics(samples.q, samples.qd, samples.qdd)

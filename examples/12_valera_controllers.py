@@ -31,7 +31,8 @@ print("reference   controller               worst error [°]   error at rest [°
 rest = {}
 for j, (kind, reference) in enumerate(references.items()):
     for name, law in laws.items():
-        found = simulate(plant, law, reference, duration=5.0, step=1e-3, control_period=2e-3, every=5, q=points[0])
+        options = {"step": 1e-3, "control_period": 2e-3, "every": 5, "q": points[0], "qd": np.zeros(6)}
+        found = simulate(plant, law, reference, duration=5.0, **options)
         error = np.degrees(found.error)
         rest[kind, name] = np.abs(error[-1]).max()
         print(f"{kind:<11} {name:<24} {np.abs(error).max():15.3f} {rest[kind, name]:19.4f}")

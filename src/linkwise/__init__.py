@@ -14,6 +14,7 @@ from linkwise.errors import (
 from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.robot import Robot
+from linkwise.study import open_study, study
 from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
 
 __version__ = "0.1.0"
@@ -44,6 +45,7 @@ __all__ = [
     "load",
     "maximum",
     "minimum",
+    "open_study",
     "planar_chain",
     "random_robot",
     "robots",
@@ -51,5 +53,6 @@ __all__ = [
     "sign",
     "sin",
     "sqrt",
+    "study",
     "where",
 ]

@@ -37,7 +37,7 @@ def with_symbols(
 ) -> Mechanism:
     """The mechanism with the given parameters replaced (or, for a payload, added) by scalars of any kind."""
     changed = list(links.links)
-    bodies = model.bodies()
+    bodies = model.labelled_bodies()
     by_link: dict[int, dict[str, Scalar]] = {}
     for name, scalars in values.items():
         if name == PAYLOAD:
@@ -48,7 +48,7 @@ def with_symbols(
             continue
         owner, label = name.rsplit(".", 1)
         for k, joint in enumerate(model.moving_joints):
-            if label in LABELS and joint.child == owner:
+            if label in LABELS and joint.body_link == owner:
                 by_link.setdefault(k, {})[label] = scalars[0]
             elif label not in LABELS and joint.name == owner:
                 changed[k] = _with_joint_parameter(changed[k], label, scalars[0])
@@ -56,7 +56,7 @@ def with_symbols(
         # the difference to the number in the file is added, in the file's frame
         known = dict(zip(LABELS, bodies[k].parameters, strict=True))
         difference = [replaced[label] - known[label] if label in replaced else 0.0 for label in LABELS]
-        added = _expressed(_body(difference), changed[k].file_frame)
+        added = _expressed(_body(difference), changed[k].parameter_frame)
         changed[k] = replace(changed[k], inertia=changed[k].inertia + added)
     result = Mechanism(links.name, changed, links.gravity, links.base, links.original)
     return regrouped(result) if base_parameters else result

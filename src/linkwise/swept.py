@@ -76,7 +76,8 @@ class SweptLinks(Mechanism):
                 field(lambda link: link.coulomb_friction[0]),
                 field(lambda link: link.coulomb_friction[1]),
             ),
-            file_frame=self.base,  # not used by sweeps
+            file_frame=self.base,  # sweeps use neither frame
+            parameter_frame=self.base,
         )
 
     def program(

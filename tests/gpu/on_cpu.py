@@ -60,6 +60,8 @@ extern "C" void entry(long long *words, unsigned int blocks, unsigned int thread
         sizes: Sequence[int],
         count: int,
         reverse=False,
+        blocks: int | None = None,
     ) -> None:
         words = np.array([a.ctypes.data for a in (*outputs, *inputs)] + [*sizes], np.int64)
-        self._entry(words.ctypes.data, -(-count // self.module.threads), self.module.threads, int(reverse))
+        blocks = blocks or -(-count // self.module.threads)
+        self._entry(words.ctypes.data, blocks, self.module.threads, int(reverse))

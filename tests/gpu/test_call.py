@@ -47,6 +47,9 @@ class PretendedArrays:
     def empty(self, shape, dtype, device):
         return Pretended(np.full(shape, np.nan, dtype))
 
+    def placed(self, array, device):
+        return Pretended(array, device)
+
     def finished(self, made):
         return made
 
@@ -68,13 +71,17 @@ def pretended(monkeypatch, tmp_path):
     class Function:
         """In place of a function loaded on a GPU: what g++ made of the same text."""
 
-        def __init__(self, on, cubin, name, threads, shared):
+        def __init__(self, on, cubin, name, threads, shared, resident):
             assert cubin[1:4] == b"ELF"
             self.name, self.threads, self.shared = name, threads, shared
+            self.most_blocks, self.grows = (resident * 2 if resident else 1000), not resident
 
-        def launch(self, blocks, stream, parameters):
+        def resources(self):
+            return {"registers": 64, "local": 0}
+
+        def launch(self, blocks, stream, *words):
             assert stream == 77
-            words = np.array([p.value or 0 for p in parameters], np.int64)
+            words = np.array(words, np.int64)
             loaded[self.name, self.threads, self.shared]._entry(words.ctypes.data, blocks, self.threads, 0)
 
     compiled = []
@@ -82,12 +89,12 @@ def pretended(monkeypatch, tmp_path):
 
     def compile_(self, text, name, options):
         compiled.append(options)
-        pointers, sizes = (
-            text.count("_rows,\n"),
-            text.count("_stride,\n") + 1,
-        )  # as the kernel's head declares them
+        head = text.split("__launch_bounds__")[1].split("{")[0]
+        pointers = head.count("__restrict__")
+        sizes = head.count("const long long")
         threads = int(text.split("__launch_bounds__(")[1].split(",")[0])
-        shared = int(text.split(" bytes of dynamic")[0].split()[-1])
+        scalars = int(text.split("/ 32 * ")[1].split(";")[0].split(")")[0])
+        shared = scalars * (threads // 32) * (8 if "typedef double" in text else 4)
         module = cuda.Module(text, name, threads, shared)
         loaded[name, threads, shared] = OnCpu(module, tmp_path / str(len(compiled)), pointers, sizes)
         return original(self, text, name, options)

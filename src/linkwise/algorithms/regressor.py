@@ -40,7 +40,7 @@ def _unit_bodies(link: MovingLink) -> list[RigidInertia]:
     """One body per parameter: that parameter is 1 in the file's frame, the others 0; in the prepared frame."""
     units = []
     for k in range(len(LABELS)):
-        body = Inertia.from_parameters(np.eye(len(LABELS))[k]).expressed_in(link.file_frame)
+        body = Inertia.from_parameters(np.eye(len(LABELS))[k]).expressed_in(link.parameter_frame)
         values = np.where(np.abs(body.parameters) < 1e-15, 0.0, body.parameters).tolist()
         units.append(RigidInertia(values[0], Vector(*values[1:4]), Symmetric(*values[4:])))
     return units

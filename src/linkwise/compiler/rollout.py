@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -109,13 +109,22 @@ class RolloutKernel:
     this package.
     """
 
+    elsewhere: ClassVar[Callable[..., Any] | None] = None
+
     def __init__(self, name: str, interface: Interface, build: Callable[[Dtype], RolloutProgram], key: bytes):
         self.name = name
         self.interface = interface
+        self.on_device: dict[Any, Any] = {}  # what other targets have compiled of this rollout
         self._natives: dict[str, _NativeRollout] = {}
         for dtype in ("float64", "float32"):
             own = f"rollout\0{name}\0{interface}\0{dtype}\0".encode() + key
             self._natives[dtype] = _NativeRollout(partial(build, dtype), own)  # type: ignore[arg-type]
+
+    def identity(self, dtype: str) -> bytes:
+        """What the program in this precision depends on besides this package."""
+        key = self._natives[dtype].key
+        assert key is not None
+        return key
 
     def program(self, dtype: str = "float64") -> RolloutProgram:
         return self._natives[dtype].program  # type: ignore[return-value]
@@ -133,10 +142,13 @@ class RolloutKernel:
         samples, *shape)}.
 
         ``given`` has every carried input and parameter, (..., size), and every feed, (length,) where it is
-        shared, else (..., length); leading axes broadcast together.
+        shared, else (..., length); leading axes broadcast together. With arrays of other libraries (CuPy,
+        PyTorch, JAX) among them the work is done where these are.
         """
         if steps < 0 or every < 1:
             raise ValueError(f"steps and every: expected at least 0 and 1, got {steps} and {every}")
+        if self.elsewhere is not None and any(map(arrays.is_foreign, given.values())):
+            return self.elsewhere(given, steps, every, dtype, threads)
         interface, kind = self.interface, np.dtype(dtype)
         rows, tables, batch = self._arranged(given, steps, kind)
         count, samples = math.prod(batch), -(-steps // every)

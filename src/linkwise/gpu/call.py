@@ -38,7 +38,7 @@ def call(
     if results is not None:
         return results
     names = [name for name, _ in kernel.inputs]
-    framework, device = _common_place(names, args)
+    framework, device = common_place(names, args)
     if device is None:
         from linkwise.gpu.host import call_on_host
 
@@ -48,7 +48,7 @@ def call(
     batch = arrays.batch_shape(views, kernel.inputs)  # type: ignore[arg-type]
     single = kernel.dtype == "float32" or (bool(views) and all(view.dtype == "float32" for view in views))
     dtype = "float32" if single else "float64"
-    pairs = [_rows(view, batch, dtype, framework, stream) for view in views]
+    pairs = [rows_of(view, batch, dtype, framework, stream) for view in views]
     shapes = [(*batch, *shape) for _, shape in kernel.outputs]
     if out is None:
         results = targets = [framework.empty(shape, dtype, device) for shape in shapes]
@@ -70,7 +70,7 @@ def call(
     return finished[0] if len(finished) == 1 else tuple(finished)
 
 
-def _common_place(names: Sequence[str], args: Sequence[Any]) -> tuple[Framework, int | None]:
+def common_place(names: Sequence[str], args: Sequence[Any]) -> tuple[Framework, int | None]:
     """The framework and the GPU (None: the CPU) that all inputs share."""
     places = []
     for value in args:
@@ -102,7 +102,7 @@ def _as_reals(name: str, value: Any, framework: Framework, stream: int) -> View:
     return framework.view(framework.converted(view.owner, "float64"), stream)
 
 
-def _rows(
+def rows_of(
     view: View, batch: tuple[int, ...], dtype: str, framework: Framework, stream: int
 ) -> tuple[View, int]:
     """An input as rows of equal distance (in scalars; 0: one row for all states), copied where it is not."""

@@ -16,6 +16,7 @@ from linkwise.gpu.errors import DeviceError
 if TYPE_CHECKING:
     from linkwise.compiler.emit.cuda import Module
     from linkwise.compiler.kernel import Kernel
+    from linkwise.compiler.rollout import RolloutKernel
 
 _SPILLED = 16  # bytes per thread that cost less than the warps that fewer registers allow
 _lock = threading.RLock()
@@ -58,13 +59,35 @@ def device_kernel(kernel: Kernel, dtype: str, number: int, fast: bool = False) -
     return found
 
 
+def rollout_kernel(kernel: RolloutKernel, dtype: str, number: int) -> DeviceKernel:
+    """The rollout on the GPU of this number, compiled when it is first asked for."""
+    place = (dtype, number)
+    with _lock:
+        found = kernel.on_device.get(place)
+        if found is None:
+            from linkwise.compiler.emit import cuda_rollout
+
+            on = driver.device(number)
+            key, options = _target(on, False)
+            modules = lambda: list(cuda_rollout.variants(kernel.program(dtype)))  # noqa: E731
+            function = loaded(key + kernel.identity(dtype), modules, on, options)
+            found = kernel.on_device[place] = DeviceKernel(function)
+    return found
+
+
+def _target(on: driver.Device, fast: bool) -> tuple[bytes, tuple[str, ...]]:
+    """(what code depends on besides its text, the compiler's options)."""
+    from linkwise.compiler.emit import cuda
+
+    options = (*cuda.options(fast), f"--gpu-architecture={on.architecture}")
+    return f"cuda\0{nvrtc.compiler(driver.version()[0]).version}\0{options}\0".encode(), options
+
+
 def _loaded(kernel: Kernel, dtype: str, on: driver.Device, fast: bool) -> driver.Function:
     """From the cache, by the kernel's key or at least by the text; else compiled and stored there."""
     from linkwise.compiler.emit import cuda
 
-    compiler = nvrtc.compiler(driver.version()[0])
-    options = (*cuda.options(fast), f"--gpu-architecture={on.architecture}")
-    target = f"cuda\0{compiler.version}\0{options}\0".encode()
+    target, options = _target(on, fast)
 
     @functools.cache
     def modules() -> list[Module]:

@@ -54,6 +54,10 @@ class Framework(Protocol):
         """A new array to write to, which ``finished`` turns into a result."""
         ...
 
+    def placed(self, array: Any, device: int) -> Any:
+        """A NumPy array copied to a GPU."""
+        ...
+
     def finished(self, made: Any) -> Any: ...
     def assign(self, target: Any, source: Any) -> None: ...
 
@@ -99,6 +103,10 @@ class CupyArrays:
                 return cupy.empty(shape, dtype)
         except cupy.cuda.memory.OutOfMemoryError as error:
             raise DeviceError(f"cuda:{device} has too little free memory for the result: {error}") from None
+
+    def placed(self, array: Any, device: int) -> Any:
+        with self._cupy.cuda.Device(device):
+            return self._cupy.asarray(array)
 
     def finished(self, made: Any) -> Any:
         return made
@@ -146,6 +154,9 @@ class TorchTensors:
             first = str(error).split(". ")[0]
             raise DeviceError(f"cuda:{device} has too little free memory for the result: {first}") from None
 
+    def placed(self, array: Any, device: int) -> Any:
+        return self._torch.as_tensor(array, device=f"cuda:{device}")
+
     def finished(self, made: Any) -> Any:
         return made
 
@@ -179,7 +190,7 @@ class JaxArrays(CupyArrays):
 
     def view(self, value: Any, stream: int) -> View:
         cupy = self._cupy
-        array = cupy.from_dlpack(value)
+        array = value if isinstance(value, cupy.ndarray) else cupy.from_dlpack(value)
         return super().view(array, stream)
 
     def converted(self, value: Any, dtype: str) -> Any:

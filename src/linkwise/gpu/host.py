@@ -16,22 +16,22 @@ def call_on_host(kernel: Kernel, framework: str, args: Sequence[Any], out: Any, 
     """The outputs as arrays of the same framework."""
     targets = out
     if out is not None:
-        targets = tuple(_view(o) for o in out) if isinstance(out, (tuple, list)) else _view(out)
-    result = kernel(*map(_view, args), out=targets, threads=threads)
+        targets = tuple(host_view(o) for o in out) if isinstance(out, (tuple, list)) else host_view(out)
+    result = kernel(*map(host_view, args), out=targets, threads=threads)
     if out is not None:
         return out
     results = [
-        _same_kind(np.asarray(r), framework) for r in (result if isinstance(result, tuple) else (result,))
+        same_kind(np.asarray(r), framework) for r in (result if isinstance(result, tuple) else (result,))
     ]
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _view(value: Any) -> np.ndarray:
+def host_view(value: Any) -> np.ndarray:
     """The same memory as NumPy's array; JAX's is read-only."""
     return value.detach().numpy() if hasattr(value, "detach") else np.asarray(value)
 
 
-def _same_kind(array: np.ndarray, framework: str) -> Any:
+def same_kind(array: np.ndarray, framework: str) -> Any:
     if framework == "PyTorch":
         import torch
 

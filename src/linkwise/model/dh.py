@@ -79,6 +79,7 @@ def chain(
                 rotor_inertia=row.rotor_inertia,
                 viscous_friction=row.viscous_friction,
                 coulomb_friction=row.coulomb_friction,
+                body="" if lag is None else row.link,
             )
         )
         if lag is not None:

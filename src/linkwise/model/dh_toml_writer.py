@@ -59,6 +59,7 @@ def _joint(joint: Joint) -> list[str]:
         f"type = {_text(joint.type)}",
         f"parent = {_text(joint.parent)}",
         f"child = {_text(joint.child)}",
+        *([f"body = {_text(joint.body)}"] if joint.body else []),
         *_pose(joint.origin),
     ]
     if joint.moves or not _same(joint.axis, (0.0, 0.0, 1.0)):

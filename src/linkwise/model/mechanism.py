@@ -73,6 +73,7 @@ class MovingLink:
     viscous_friction: float
     coulomb_friction: tuple[float, float]
     file_frame: Transform  # the pose of the file's link frame in this frame
+    parameter_frame: Transform  # the pose of the frame in which the file gives the inertial parameters
 
     def turned(self, q: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """(c, s, d): cosine and sine of the joint's turn about z, and its slide along z, at the coordinate q."""
@@ -247,6 +248,7 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
                 viscous_friction=joint.viscous_friction,
                 coulomb_friction=joint.coulomb_friction,
                 file_frame=frame.inverse(),
+                parameter_frame=frame.inverse() @ model.carrier(joint.body_link)[1],
             )
         )
     gravity = Vector(*_clean(base.rotation.T @ np.array(model.gravity)))

@@ -45,7 +45,8 @@ class Joint:
 
     ``origin`` is the pose of the child link's frame in the parent's at q = 0; ``axis`` is a unit vector in the child's
     frame. rotor_inertia is seen at the joint [kg·m² or kg], viscous_friction [N·m·s/rad or N·s/m];
-    coulomb_friction = (forward, backward) are two magnitudes [N·m or N] for positive and negative speed.
+    coulomb_friction = (forward, backward) are two magnitudes [N·m or N] for positive and negative speed. ``body`` names
+    the link, fixed to the child, in whose frame inertial parameters are labelled (the child itself if empty).
     """
 
     name: str
@@ -59,6 +60,12 @@ class Joint:
     viscous_friction: float = 0.0
     coulomb_friction: tuple[float, float] = (0.0, 0.0)
     mimic: Mimic | None = None
+    body: str = ""
+
+    @property
+    def body_link(self) -> str:
+        """The link in whose frame the inertial parameters of what this joint moves are given."""
+        return self.body or self.child
 
     @property
     def moves(self) -> bool:
@@ -131,6 +138,9 @@ class Model:
             stack.extend(reversed(children.get(joint.child, [])))
         put("joints", tuple(ordered))
         put("moving_joints", tuple(joint for joint in ordered if joint.moves))
+        for k, joint in enumerate(self.moving_joints):
+            if joint.body and (joint.body not in self.link_names or self.carrier(joint.body)[0] != k):
+                raise ModelError(f"joint {joint.name!r}: its body {joint.body!r} is not a link that it moves directly")
 
     # -- names ----------------------------------------------------------------------------------------------------
 
@@ -204,7 +214,7 @@ class Model:
                 tuple(
                     (
                         *(j.name, j.type, j.parent, j.child, j.origin.rotation.tobytes(), j.origin.translation.tobytes()),
-                        *(j.axis, j.limits, j.rotor_inertia, j.viscous_friction, j.coulomb_friction, j.mimic),
+                        *(j.axis, j.limits, j.rotor_inertia, j.viscous_friction, j.coulomb_friction, j.mimic, j.body),
                     )
                     for j in self.joints
                 ),
@@ -267,6 +277,14 @@ class Model:
                 total[body] = moved if total[body].is_zero else total[body] + moved
         return total
 
+    def labelled_bodies(self) -> list[Inertia]:
+        """The same in the frames that ``parameter_labels`` refer to."""
+        found = []
+        for joint, inertia in zip(self.moving_joints, self.bodies(), strict=True):
+            frame = self.carrier(joint.body_link)[1]
+            found.append(inertia.expressed_in(frame.inverse()) if joint.body else inertia)
+        return found
+
     # -- parameters -----------------------------------------------------------------------------------------------
 
     @property
@@ -282,7 +300,7 @@ class Model:
         and ``JOINT.coulomb_friction`` (or ``…_forward`` and ``…_backward`` where friction is asymmetric) for all joints.
         """
         joints = self.moving_joints
-        labels = [f"{joint.child}.{label}" for joint in joints for label in LABELS]
+        labels = [f"{joint.body_link}.{label}" for joint in joints for label in LABELS]
         for kind in self._joint_parameters():
             labels += [f"{joint.name}.{kind}" for joint in joints]
         return tuple(labels)
@@ -297,7 +315,7 @@ class Model:
     def parameters(self) -> np.ndarray:
         """All dynamic parameters in the order of ``parameter_labels``: regressor @ parameters = torques."""
         joints = self.moving_joints
-        values = [p for body in self.bodies() for p in body.parameters]
+        values = [p for body in self.labelled_bodies() for p in body.parameters]
         values += [joint.rotor_inertia for joint in joints]
         values += [joint.viscous_friction for joint in joints]
         values += [joint.coulomb_friction[0] for joint in joints]
@@ -337,7 +355,7 @@ class Model:
         links = []
         for link in self.links:
             body, _ = self.carrier(link.name)
-            mover = self.moving_joints[body].child if body >= 0 else None
+            mover = self.moving_joints[body].body_link if body >= 0 else None
             if mover in touched:
                 ten = [values[f"{mover}.{label}"] for label in LABELS]
                 inertia = Inertia.from_parameters(ten) if link.name == mover else Inertia()
@@ -378,7 +396,7 @@ class Model:
             if not math.isfinite(positions[name]):
                 raise ModelError(f"lock: position {positions[name]!r} of joint {name!r} is not finite")
         joints = [
-            replace(joint, type="fixed", origin=joint.motion(float(positions[joint.name])), mimic=None)
+            replace(joint, type="fixed", origin=joint.motion(float(positions[joint.name])), mimic=None, body="")
             if joint.moves and joint.name in positions
             else joint
             for joint in self.joints

@@ -4,7 +4,7 @@
   of base parameters), and any number of ``<linkwise:frame>`` with ``name``, ``link``, ``xyz`` [m] and
   ``rotation`` (9 numbers, row by row).
 - In ``<joint>``: ``<linkwise:joint>`` with ``rotor_inertia``, ``coulomb_forward``, ``coulomb_backward``,
-  ``axis`` and ``rotation``.
+  ``axis``, ``rotation`` and ``body`` (the link whose frame parameters are labelled in).
 - In ``<link>``: ``<linkwise:inertia>`` with ``parameters``: the ten of the link, in the order of ``LABELS``.
 
 ``axis``, ``rotation`` and ``parameters`` only repeat, to the last bit, what standard elements say with
@@ -73,6 +73,7 @@ def read_joint(element: Element, joint: Joint) -> Joint:
     return replace(
         joint,
         rotor_inertia=extra.number("rotor_inertia", 0.0),
+        body=extra.get("body") or "",
         coulomb_friction=(
             extra.number("coulomb_forward", forward),
             extra.number("coulomb_backward", backward),

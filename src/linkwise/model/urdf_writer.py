@@ -131,6 +131,8 @@ def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterabl
         yield _element("dynamics", {"damping": repr(joint.viscous_friction), "friction": repr(friction)})
     if forward != backward:
         extras |= {"coulomb_forward": repr(forward), "coulomb_backward": repr(backward)}
+    if joint.body:
+        extras["body"] = joint.body
     if joint.rotor_inertia:
         extras["rotor_inertia"] = repr(joint.rotor_inertia)
     if joint.mimic is not None and joint.mimic.joint in model.joint_names and joint.mimic.joint != joint.name:

@@ -214,6 +214,16 @@ class ClosedLoop:
         )
 
 
+def _elsewhere(kernel: RolloutKernel, *args):
+    """A rollout called with arrays of other libraries."""
+    from linkwise.gpu.rollout import call_rollout
+
+    return call_rollout(kernel, *args)
+
+
+RolloutKernel.elsewhere = _elsewhere  # the compiler knows nobody above it
+
+
 def advanced(links: Mechanism, friction: bool, values: Values, integrator: str, torque, q, qd, h: Scalar):
     """(q, q̇) one integration step later under ``torque(place, q, qd)`` and friction."""
     move = INTEGRATORS[integrator]

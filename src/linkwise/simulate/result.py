@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from linkwise.compiler.arrays import is_foreign
 from linkwise.robot import Robot
 
 
@@ -41,7 +42,12 @@ class Result:
         """q − q_d [rad or m], shape (..., rows, n)."""
         if self.reference is None:
             raise ValueError("this simulation had no reference")
-        return self.q - self.reference[0]
+        reference = self.reference[0]
+        if is_foreign(self.q):
+            from linkwise.gpu.rollout import placed_like
+
+            reference = placed_like(reference, self.q)
+        return self.q - reference
 
     def energy(self) -> np.ndarray:
         """Kinetic and potential energy together [J], shape (..., rows)."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.compiler.arrays import is_foreign
 from linkwise.control import Controller
 from linkwise.errors import ShapeError, UnknownNameError
 from linkwise.model.model import suggest
@@ -59,7 +60,8 @@ def simulate(
     ``q`` and ``qd`` (..., n) are the initial state (default: where the reference begins); their leading axes
     are the batch. ``vary`` gives other values for every robot, (..., size): gains (kp, kd, ki), "payload"
     (ten numbers, see ``Robot.kernel``), labels of ``robot.parameter_labels``, or numbers of sensors and
-    drives.
+    drives. With arrays of CuPy, PyTorch or JAX among ``q``, ``qd`` and ``vary`` all robots are simulated where
+    these are, with the same bits, and the results are of the same kind.
 
     A row is recorded every ``every`` control periods: q, qd, tau, and what ``record`` names: command,
     q_measured, qd_measured, memory. Random numbers depend on ``seed``, robot and step alone: the same
@@ -113,11 +115,15 @@ def simulate(
         tuple(dict.fromkeys(("q", "qd", "tau", *record))),
     )
     given = _given(loop, step, substeps, vary, q, qd)
-    batch = np.broadcast_shapes(source.batch(), *(np.shape(value)[:-1] for value in given.values()))
-    given["q"] = np.broadcast_to(given["q"], (*batch, robot.dof))
+    batch = np.broadcast_shapes(source.batch(), *(tuple(value.shape[:-1]) for value in given.values()))
+    on_device = any(map(is_foreign, given.values()))
+    if on_device and not traced:
+        raise ValueError("arrays on a GPU need a controller of linkwise.control: a Python function runs on the CPU")
+    if not is_foreign(given["q"]):
+        given["q"] = np.broadcast_to(given["q"], (*batch, robot.dof))
     if sensors.noisy:
         given["stream"] = noise.streams(seed, math.prod(batch), dtype).reshape(*batch, 2)
-    if traced and (fused or (fused is None and robot.dof <= FUSED_JOINTS)):
+    if traced and (fused or on_device or (fused is None and robot.dof <= FUSED_JOINTS)):
         tables = source.tables(steps, period, loop.places)
         final, written = loop.kernel()(
             {**given, **tables}, steps=steps, every=every, dtype=dtype, threads=threads
@@ -165,10 +171,10 @@ def _given(loop: ClosedLoop, step: float, substeps: int, vary: dict, q, qd) -> d
     for name, value in vary.items():
         if name not in allowed:
             raise UnknownNameError(f"vary: no {name!r}; {suggest(name, ('payload', *allowed))}")
-        array = np.asarray(value, dtype=float)
+        array = value if is_foreign(value) else np.asarray(value, dtype=float)
         size = loop.interface.parameters[name]
-        if array.shape[-1:] != (size,):
-            raise ShapeError(f"vary: {name} needs shape (..., {size}), got {array.shape}")
+        if tuple(array.shape[-1:]) != (size,):
+            raise ShapeError(f"vary: {name} needs shape (..., {size}), got {tuple(array.shape)}")
         given[name] = array
     start = loop.source.moment(np.zeros(1), loop.source.batch(), n)
     given["q"] = start[0][..., 0, :] if q is None else _state("q", q, n)
@@ -178,6 +184,8 @@ def _given(loop: ClosedLoop, step: float, substeps: int, vary: dict, q, qd) -> d
     if "line" in loop.interface.carried:
         given["line"] = np.zeros(loop.interface.carried["line"])
     if "sensed" in loop.interface.carried:
+        if is_foreign(given["q"]):
+            raise ValueError("q: sensors that take differences need the initial positions as a NumPy array")
         given["sensed"] = loop.plant.sensors.memory(given["q"])
     if "number" in loop.interface.carried:
         given["number"] = np.zeros(1)
@@ -185,9 +193,9 @@ def _given(loop: ClosedLoop, step: float, substeps: int, vary: dict, q, qd) -> d
 
 
 def _state(name: str, value, n: int) -> np.ndarray:
-    array = np.asarray(value, dtype=float)
-    if array.shape[-1:] != (n,):
-        raise ShapeError(f"{name}: expected shape (..., {n}), got {array.shape}")
+    array = value if is_foreign(value) else np.asarray(value, dtype=float)
+    if tuple(array.shape[-1:]) != (n,):
+        raise ShapeError(f"{name}: expected shape (..., {n}), got {tuple(array.shape)}")
     return array
 
 

@@ -79,10 +79,10 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Path]:
         raise StudyError(f"{path}: {error}") from None
 
 
-def describe(tables: Mapping[str, Any], folder: Path | None = None) -> Description:
-    """Read and check all tables."""
+def describe(tables: Mapping[str, Any], folder: Path | None = None, robot: Robot | None = None) -> Description:
+    """Read and check all tables; paths are relative to ``folder``. ``robot`` takes the place of the one they name."""
     table = Table(tables)
-    robot, source, options = _robot(table, folder or Path.cwd())
+    robot, source, options = _robot(table, folder or Path.cwd(), robot)
     samples = table.whole("samples", 1, None)
     seed = table.get("seed", int, 0)
     varied = variables.read(table.get("vary", dict), robot, table.choice("design", DESIGNS, "random"))
@@ -112,11 +112,11 @@ def describe(tables: Mapping[str, Any], folder: Path | None = None) -> Descripti
     return found
 
 
-def _robot(table: Table, folder: Path) -> tuple[Robot, str | None, dict[str, Any]]:
+def _robot(table: Table, folder: Path, known: Robot | None) -> tuple[Robot, str | None, dict[str, Any]]:
     """(robot, where others find it, how it is changed)."""
     given = table.raw("robot")
-    if isinstance(given, Robot):
-        return given, None, {}
+    if known is not None or isinstance(given, Robot):
+        return known or given, None, {}
     options: dict[str, Any] = {}
     if isinstance(given, Mapping):
         inner = Table(given, "robot")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.compiler import cache, machine
+from linkwise.compiler.arrays import address
 from linkwise.compiler.native import RUN
 
 LANES = 16
@@ -29,7 +30,8 @@ class Native:
     run: Callable[[int, int, int, int], None]
 
     def __call__(self, first: int, count: int, arguments: np.ndarray) -> None:
-        self.run(first, count, arguments.ctypes.data, 0)
+        """``arguments`` are addresses, int64."""
+        self.run(first, count, address(arguments), 0)
 
 
 def compiled(text: str) -> Native:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.compiler.arrays import address
 from linkwise.study import moments, sketch
 from linkwise.study.axes import Axes, Chunk
 from linkwise.study.tree import folded
@@ -77,15 +78,17 @@ class Moments(Reduction):
         self._run = moments.reducer(rows, stride)
 
     def begin(self, chunk: Chunk) -> dict[str, Any]:
-        return {"leaves": [], "extremes": moments.no_extremes(self.rows)}
+        return {"leaves": [], "extremes": moments.no_extremes(self.rows), "arguments": np.zeros(3, np.int64)}
 
     def add(self, state: dict[str, Any], first: int, count: int, values: np.ndarray) -> None:
-        leaf = np.empty((self.rows, len(moments.LEAF)))
-        self._reduce(first, count, values[self.start :], leaf, state["extremes"])
-        state["leaves"].append(leaf)
+        place = address(values) + 8 * self.start * self.stride
+        state["leaves"].append(self._leaf(first, count, place, state["extremes"], state["arguments"]))
 
-    def _reduce(self, first: int, count: int, values: np.ndarray, leaf: np.ndarray, extremes: np.ndarray) -> None:
-        self._run(first, count, np.array([values.ctypes.data, leaf.ctypes.data, extremes.ctypes.data]))
+    def _leaf(self, first: int, count: int, place: int, extremes: np.ndarray, arguments: np.ndarray) -> np.ndarray:
+        leaf = np.empty((self.rows, len(moments.LEAF)))
+        arguments[:] = place, address(leaf), address(extremes)
+        self._run(first, count, arguments)
+        return leaf
 
     def finish(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
         return {"leaves": folded(state["leaves"], merged_leaves), "extremes": state["extremes"]}
@@ -105,7 +108,6 @@ class CellMoments(Moments):
     def __init__(self, start: int, rows: int, stride: int, axes: Axes):
         super().__init__(start, rows, stride)
         self._axes = axes
-        self._room = np.empty((rows, 0))
 
     def begin(self, chunk: Chunk) -> dict[str, Any]:
         per_cell = self._axes.per_cell
@@ -116,17 +118,17 @@ class CellMoments(Moments):
             "leaves": [[] for _ in range(cells)],
             "extremes": np.tile(moments.no_extremes(self.rows), (cells, 1, 1)),
             "room": np.empty((self.rows, self.stride)),
+            "arguments": np.zeros(3, np.int64),
         }
 
     def add(self, state: dict[str, Any], first: int, count: int, values: np.ndarray) -> None:
-        room = state["room"]
+        room, arguments = state["room"], state["arguments"]
         for cell, offset, length in self._axes.segments(first, count):
             # copied, because the end of a segment is filled up
             room[:, :length] = values[self.start : self.start + self.rows, offset : offset + length]
-            leaf = np.empty((self.rows, len(moments.LEAF)))
             own = cell - state["first"]
-            self._reduce(first + offset, length, room, leaf, state["extremes"][own])
-            state["leaves"][own].append(leaf)
+            extremes = state["extremes"][own]
+            state["leaves"][own].append(self._leaf(first + offset, length, address(room), extremes, arguments))
 
     def finish(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
         leaves = np.stack([folded(leaves, merged_leaves) for leaves in state["leaves"]])
@@ -146,7 +148,8 @@ class Classes(Reduction):
         return np.zeros((self.rows, sketch.CLASSES), np.uint32)
 
     def add(self, state: np.ndarray, first: int, count: int, values: np.ndarray) -> None:
-        self._count(0, count, np.array([values[self.start :].ctypes.data, state.ctypes.data]))
+        place = address(values) + 8 * self.start * self.stride
+        self._count(0, count, np.array([place, address(state)]))
 
     def finish(self, state: np.ndarray) -> dict[str, np.ndarray]:
         keys, counts = sketch.harvested(state)

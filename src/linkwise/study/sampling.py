@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.compiler.arrays import address
 from linkwise.study import philox
 from linkwise.study.axes import Axes
 from linkwise.study.draws import Ticks, generator
@@ -101,13 +102,13 @@ class Sampler:
 
     def _draw(self, sample: int, count: int, columns: np.ndarray) -> None:
         """Consecutive samples of one cell."""
-        address = np.array([columns.ctypes.data])
         if self._ticks:
+            base = address(columns)
             whole = 1 << 32
             start = sample
             while start < sample + count:  # in parts that share the upper word of their indices
                 stop = min(sample + count, (start // whole + 1) * whole)
-                place = address + 8 * (start - sample)
+                place = np.array([base + 8 * (start - sample)])
                 self._generator(start // whole)(start, stop - start, place)
                 start = stop
         index = None

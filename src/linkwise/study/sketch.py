@@ -117,6 +117,11 @@ def middle(rank: int) -> float:
     return low + 0.5 * (high - low)
 
 
+def ranks(values: np.ndarray) -> np.ndarray:
+    """The ranks of the classes of numbers."""
+    return _rank((np.ascontiguousarray(values).view(np.uint64) >> (64 - BITS)).astype(np.int64))
+
+
 def _rank(classes: np.ndarray) -> np.ndarray:
     """The place of a class in the order of values: negative numbers have their upper bit set and count downwards."""
     negative = classes >= CLASSES // 2

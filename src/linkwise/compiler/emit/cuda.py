@@ -36,6 +36,7 @@ _KEYWORDS = """
     private protected public reinterpret_cast requires static_assert static_cast template this thread_local throw true
     try typeid typename using virtual wchar_t xor
     threadIdx blockIdx blockDim gridDim warpSize real word lane first states room rows count following inputs other half thread tile
+    row kept steps every samples sample step_number left due
     fma fmaf sqrt sqrtf fabs fabsf sin sinf cos cosf sincos sincosf main
 """.split()  # noqa: SIM905
 
@@ -83,8 +84,7 @@ def module(
     if fast:
         program = _approximate(program)
     layout = layout or chosen_layout(program)
-    dialect = _dialect(program.dtype, name)
-    printer = Printer(program, dialect)
+    printer = Printer(program, dialect(program.dtype, name))
     rooms = _Rooms(program, printer, layout)
     shared = rooms.bytes * layout.warps
     parts = [
@@ -253,10 +253,11 @@ def _stores(outs: list[str], rooms: _Rooms) -> list[str]:
     ]
 
 
-def _dialect(dtype: str, name: str) -> Dialect:
+def dialect(dtype: str, name: str) -> Dialect:
+    """How CUDA spells things; ``name`` is the kernel's."""
     double = dtype == "float64"
     letter, suffix = ("d", "") if double else ("f", "f")
-    dialect = Dialect(
+    spelling = Dialect(
         real="real",
         condition="bool",
         suffix=suffix,
@@ -264,7 +265,7 @@ def _dialect(dtype: str, name: str) -> Dialect:
         nan="not_a_number()",
         reserved=frozenset({*_KEYWORDS, *cuda_rows.NAMES, name}),
     )
-    dialect.operations.update(
+    spelling.operations.update(
         mul=f"__{letter}mul_rn({{0}}, {{1}})",
         div=f"__{letter}div_rn({{0}}, {{1}})",
         fma=f"__fma{suffix}_rn({{0}}, {{1}}, {{2}})",
@@ -276,7 +277,7 @@ def _dialect(dtype: str, name: str) -> Dialect:
         hardware_sin="__sinf({0})",
         hardware_cos="__cosf({0})",
     )
-    return dialect
+    return spelling
 
 
 def _approximate(program: Program) -> Program:

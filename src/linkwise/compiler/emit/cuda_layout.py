@@ -80,7 +80,7 @@ def fitted(per_scheduler: int, shared: int, ahead: int, staged: tuple[bool, ...]
     that costs no warp.
     """
     wanted = SCHEDULERS * min(per_scheduler, _MOST_WARPS)
-    persistent = _fitting(wanted, shared + ahead) == _fitting(wanted, shared)
+    persistent = ahead > 0 and _fitting(wanted, shared + ahead) == _fitting(wanted, shared)
     total = _fitting(wanted, shared + ahead if persistent else shared)
     warps = SCHEDULERS if total % SCHEDULERS == 0 else 2 if total % 2 == 0 else 1
     return Layout(warps, total // warps, staged, persistent)

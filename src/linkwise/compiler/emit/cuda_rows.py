@@ -14,7 +14,7 @@ NAMES = frozenset(
         *("real", "word", "quad", "shared_memory"),
         *("bit_of", "flipped", "infinity", "not_a_number"),
         *("opaque", "thread_index", "copy_scalar", "copy_quad", "fetch_rows", "close_group", "wait_for_rows", "wait_for_older_rows"),
-        *("rows_left", "store_rows"),
+        *("rows_left", "store_rows", "spread_rows"),
     }
 )
 """What the helpers define."""
@@ -157,5 +157,15 @@ static __device__ __forceinline__ void store_rows(real *rows, const real *room, 
         for (int k = opaque(lane); k < states * size; k += 32)
             rows[k] = room[k / size * pitch + k % size];
     }}
+}}
+
+/* The same for rows that are ``stride`` scalars apart. */
+template <int size, int pitch>
+static __device__ __forceinline__ void spread_rows(
+    real *rows, long long stride, const real *room, int lane, int states)
+{{
+#pragma unroll 4
+    for (int k = opaque(lane); k < states * size; k += 32)
+        rows[k / size * stride + k % size] = room[k / size * pitch + k % size];
 }}
 """

@@ -76,7 +76,7 @@ class _Frame:
             initial.update(self._loaded(name, size, places[name]))
         for name, size in interface.parameters.items():
             arithmetic.columns.update(self._loaded(name, size, places[name]))
-        once, repeated = _split(self.program.step.body, {*interface.carried, *interface.feeds})
+        once, repeated = split(self.program.step.body, {*interface.carried, *interface.feeds})
         for item in once:
             arithmetic.item(item)
         writer.effect("br label %step")
@@ -198,7 +198,7 @@ class _StepArithmetic(Arithmetic):
         self._item(item)
 
 
-def _split(body: Body, moving: Iterable[str]) -> tuple[Body, Body]:
+def split(body: Body, moving: Iterable[str]) -> tuple[Body, Body]:
     """(what depends on parameters alone, the rest), each in order."""
     moving = set(moving)
     varies: set[int] = set()  # nodes

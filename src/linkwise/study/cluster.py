@@ -1,0 +1,215 @@
+"""The same chunks on Dask distributed: tasks of a few chunks each, sent as fast as they come back.
+
+A worker builds the plan once from the description, computes chunks, writes raw arrays and tables straight to the store
+(which it must see under the same path) and returns the rest. A worker that dies is no loss: Dask gives its task to
+another one, and a chunk that was written twice was written with the same bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import linkwise
+from linkwise.errors import LinkwiseError
+from linkwise.loading import load
+from linkwise.robot import Robot
+from linkwise.study.chunks import Worker
+from linkwise.study.description import describe, robot_hash
+from linkwise.study.engines import Engine, Outcome, attempt
+from linkwise.study.errors import StoppedError, StudyError, needed
+from linkwise.study.plan import Plan
+from linkwise.study.steps.call import CallStep
+from linkwise.study.store import Store, read_study
+
+CONNECT_SECONDS = 10.0
+PATIENCE_SECONDS = 60.0
+"""How long a cluster may be without workers."""
+TASK_SECONDS = 0.5
+"""What a task should last, so that scheduling it costs next to nothing."""
+MOST_CHUNKS = 256
+"""Of a task."""
+TASKS_PER_THREAD = 2
+"""In flight: one that runs and one that waits."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that a worker needs to know."""
+
+    tables: dict[str, Any]
+    robot: Robot | None
+    robot_source: str | None
+    robot_options: dict[str, Any]
+    robot_content: str
+    digest: str
+    path: str
+    version: str
+
+    def loaded_robot(self) -> Robot:
+        """The robot: sent along, or read where the worker is."""
+        return self.robot if self.robot is not None else load(self.robot_source or "", **self.robot_options)
+
+
+def job_for(plan: Plan, store: Store) -> Job:
+    description = plan.description
+    for step in description.steps:
+        if isinstance(step, CallStep) and "call" not in description.tables["compute"][step.name]:
+            raise StudyError(
+                f'compute.{step.name}: an object of this process cannot be sent to a cluster; name it: call = "module:name"'
+            )
+    return Job(
+        dict(description.tables),
+        description.robot if description.robot_source is None else None,
+        description.robot_source,
+        dict(description.robot_options),
+        robot_hash(description.robot),
+        description.digest(),
+        str(store.path.resolve()),
+        linkwise.__version__,
+    )
+
+
+# -- on the workers ---------------------------------------------------------------------------------------------------
+
+
+def fault(job: Job) -> str | None:
+    """What this worker lacks for a job, in a few words."""
+    if linkwise.__version__ != job.version:
+        return f"has linkwise {linkwise.__version__}, this is {job.version}"
+    try:
+        if robot_hash(job.loaded_robot()) != job.robot_content:
+            return f"has another robot in {job.robot_source}"
+    except (LinkwiseError, OSError) as error:
+        return f"cannot read the robot: {error}"
+    try:
+        if read_study(Path(job.path))["digest"] != job.digest:
+            return f"finds another study in {job.path}"
+    except LinkwiseError:
+        return f"does not see the store {job.path}; it must be on a file system that all workers share"
+    return None
+
+
+_workers: dict[tuple[str, str], Worker] = {}
+
+
+def run_chunks(job: Job, chunks: Sequence[int]) -> tuple[list[Outcome], float]:
+    """(what became of each chunk, seconds they took)."""
+    key = (job.path, job.digest)
+    if key not in _workers:
+        plan = Plan(describe(job.tables, robot=job.loaded_robot()))
+        _workers.clear()
+        _workers[key] = Worker(plan, Store(job.path, plan))
+    worker = _workers[key]
+    start = time.perf_counter()
+    outcomes = [attempt(worker, chunk, worker.plan.description.retries) for chunk in chunks]
+    return outcomes, time.perf_counter() - start
+
+
+# -- here -------------------------------------------------------------------------------------------------------------
+
+
+class ClusterEngine(Engine):
+    """A connection to a scheduler; the workers are checked before anything is computed."""
+
+    def __init__(self, address: str, plan: Plan, store: Store):
+        distributed = needed("distributed")
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        try:
+            self._client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise StudyError(f"cluster {address}: no scheduler answers there ({_first_line(error)})") from None
+        self._address = address
+        self._job = job_for(plan, store)
+        try:
+            self._check()
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self) -> None:
+        if not self._client.nthreads():
+            raise StudyError(f"cluster {self._address}: the scheduler has no workers")
+        try:
+            faults = self._client.run(fault, self._job)
+        except Exception as error:
+            raise StudyError(
+                f"cluster {self._address}: the workers cannot run linkwise ({_first_line(error)})"
+            ) from None
+        for worker, problem in sorted(faults.items()):
+            if problem:
+                raise StudyError(f"cluster {self._address}: worker {worker} {problem}")
+
+    @property
+    def threads(self) -> int:
+        return sum(self._client.nthreads().values())
+
+    def close(self) -> None:
+        self._client.close(timeout=2)
+
+    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Iterator[Outcome]:
+        todo = list(reversed(chunks))
+        flying: dict[Any, list[int]] = {}
+        landed: queue.SimpleQueue = queue.SimpleQueue()
+        size = 1
+
+        def send(part: list[int]) -> None:
+            future = self._client.submit(run_chunks, self._job, part, pure=False)
+            flying[future] = part
+            future.add_done_callback(landed.put)
+
+        try:
+            while todo or flying:
+                while todo and len(flying) < TASKS_PER_THREAD * max(1, self.threads):
+                    send([todo.pop() for _ in range(min(size, len(todo)))])
+                future = self._next(landed)
+                part = flying.pop(future)
+                if future.status == "finished":
+                    outcomes, seconds = future.result()
+                    yield from outcomes
+                    size = _task_size(seconds / len(part))
+                elif len(part) > 1 and future.status == "error":
+                    for chunk in part:  # find out which of them it was
+                        send([chunk])
+                else:
+                    yield self._failed(future, part[0])
+        finally:
+            self.close()
+
+    def _next(self, landed: queue.SimpleQueue) -> Any:
+        """The next task that comes back; patience with a cluster without workers has an end."""
+        alone = None
+        while True:
+            try:
+                return landed.get(timeout=1.0)
+            except queue.Empty:
+                if self._client.status != "running":
+                    raise StoppedError(f"cluster {self._address}: the scheduler is gone") from None
+                if self._client.nthreads():
+                    alone = None
+                elif alone is None:
+                    alone = time.monotonic()
+                elif time.monotonic() - alone > PATIENCE_SECONDS:
+                    raise StoppedError(f"cluster {self._address}: no workers for {PATIENCE_SECONDS:.0f} s") from None
+
+    def _failed(self, future: Any, chunk: int) -> Outcome:
+        if future.status != "error":
+            raise StoppedError(f"cluster {self._address}: the scheduler is gone")
+        error = future.exception()
+        if isinstance(error, StoppedError):
+            raise error
+        return Outcome(chunk, None, f"{type(error).__name__}: {_first_line(error)}")
+
+
+def _task_size(seconds: float) -> int:
+    """Chunks of a task, given what one of them takes."""
+    return max(1, min(MOST_CHUNKS, int(TASK_SECONDS / max(seconds, 1e-6))))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,355 @@
+"""A study made ready to run: the program, the columns it fills, and what is done with them.
+
+The same description gives the same plan in every process, so that any of them can compute any chunk.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.compiler.arrays import address
+from linkwise.model.model import suggest
+from linkwise.study.axes import SAMPLE, Axes, Chunk
+from linkwise.study.columns import over_columns
+from linkwise.study.description import Description
+from linkwise.study.errors import StudyError
+from linkwise.study.keep import Failure, Keep
+from linkwise.study.native import columns, stride_padding
+from linkwise.study.quantities import STATES, Quantity, variable
+from linkwise.study.reductions import CellMoments, CellQuantiles, Classes, Histograms, Moments, Reduction
+from linkwise.study.sampling import Sampler
+from linkwise.study.steps import formula
+from linkwise.study.tracing import Trace
+
+BLOCK = 4096
+"""Points that are computed at a time: their columns stay in the second cache."""
+CHUNKS = 64
+"""A study is cut into about so many chunks at least, if they do not become too small."""
+LARGEST_CHUNK = 1 << 20
+RAW_BYTES = 16 << 20
+"""Of the raw arrays of a chunk, at most."""
+STEP_BYTES = 64 << 20
+"""Of what a step such as a simulation needs for a block, at most."""
+LEAST_OF_STEPS = 64
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a quantity is among the values of a block."""
+
+    quantity: Quantity
+    start: int
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.start, self.start + self.quantity.size)
+
+
+class Workspace:
+    """The columns of one thread."""
+
+    def __init__(self, plan: Plan):
+        self.inputs = columns(plan.sampler.rows, plan.block)
+        self.values = columns(plan.rows, plan.block)
+        self.arguments = np.array([address(self.inputs), address(self.values)])
+
+
+class Plan:
+    """What to compute for any run of points, and what to make of it."""
+
+    def __init__(self, description: Description):
+        self.description = description
+        self.robot = description.robot
+        flags = [
+            formula.read(f.flag, f.when, f"failures.{f.name}", description.robot) for f in description.failures
+        ]
+        self._check_failures(flags)
+        self.trace = Trace(description.robot, description.variables, [*description.steps, *flags])
+        self.later = self.trace.later
+        self._check_names()
+        self.block = self._block()
+        self.stride = self.block + stride_padding(self.block)
+        self.names = self._traced_names()
+        self.slots: dict[str, Slot] = {}
+        self.rows = 0
+        for name in self.names:
+            self._place(self._traced_quantity(name))
+        traced_rows = self.rows
+        self.program = self.trace.program(self.names)
+        probing = self._axes(1)
+        self.sampler = self._sampler(probing)
+        self._probe(probing)
+        self.raws = [keep for keep in description.keeps if keep.raw]
+        self.axes = self._axes(self._chunk_points())
+        self._check_cells()
+        self.sampler = self._sampler(self.axes)
+        self.reductions = self._reductions()
+        self.traced_rows = traced_rows
+
+    # -- checks before anything is computed ---------------------------------------------------------------------
+
+    def _check_failures(self, flags: Sequence[formula.FormulaStep]) -> None:
+        known = set(self._everything())
+        for flag in flags:
+            for name in flag.takes:
+                if name not in known:
+                    raise StudyError(
+                        f"{flag.expression.where}: needs {name}, which is neither varied nor computed; {suggest(name, known)}"
+                    )
+
+    def _everything(self) -> list[str]:
+        """Every name that there is."""
+        names = [v.name for v in self.description.variables]
+        names += [v.element[0] for v in self.description.variables if v.element]
+        names += [name for step in self.description.steps for name in step.gives()]
+        return list(dict.fromkeys(names))
+
+    def _check_names(self) -> None:
+        known = self._everything()
+        for keep in self.description.keeps:
+            if keep.name not in known:
+                raise StudyError(f"keep.{keep.name}: neither varied nor computed; {suggest(keep.name, known)}")
+        for failure in self.description.failures:
+            for name in failure.keep:
+                if name not in known:
+                    raise StudyError(f"failures.{failure.name}.keep: no {name!r}; {suggest(name, known)}")
+        self._check_use()
+
+    def _check_use(self) -> None:
+        """A variable that changes nothing is a mistake."""
+        used = {name for step in (*self.trace.steps, *self.trace.later) for name in step.takes}
+        used |= {keep.name for keep in self.description.keeps}
+        for v in self.description.variables:
+            if v.name not in used and not (v.element and v.element[0] in used):
+                raise StudyError(f"vary.{v.name}: nothing uses it; computed: {', '.join(self._steps()) or 'nothing'}")
+
+    def _steps(self) -> list[str]:
+        return [step.name for step in self.description.steps]
+
+    def _check_cells(self) -> None:
+        whole = self.axes.samples is None or self.axes.chunk_shape[-1] == self.axes.samples
+        for keep in self.description.keeps:
+            if keep.by_cell and keep.quantiles and not whole:
+                raise StudyError(
+                    f"keep.{keep.name}.quantiles: quantiles at each grid point need all its samples in one chunk; "
+                    f"give chunk = {self.axes.samples} or more"
+                )
+
+    # -- layout ---------------------------------------------------------------------------------------------------
+
+    def _traced_names(self) -> list[str]:
+        """What the program computes: what is kept, and what later steps take; reduced quantities side by side."""
+        wanted: dict[str, tuple] = {}
+        for keep in self.description.keeps:
+            wanted[keep.name] = (not keep.statistics, keep.by_cell, not keep.quantiles, not keep.histogram)
+        last = (True, True, True, True, True)
+        for failure in self.description.failures:
+            for name in (failure.flag, *failure.keep):
+                wanted.setdefault(name, last)
+        for step in self.later:
+            for name in step.takes:
+                wanted.setdefault(name, last)
+        return sorted((n for n in wanted if n in self.trace.known), key=lambda n: wanted[n])
+
+    def _place(self, quantity: Quantity) -> None:
+        self.slots[quantity.name] = Slot(quantity, self.rows)
+        self.rows += quantity.size
+
+    def _traced_quantity(self, name: str) -> Quantity:
+        shape = self.trace.shape(name)
+        for v in self.description.variables:
+            if v.name == name:
+                return v.quantity
+        if name in STATES and name not in {n for step in self.trace.steps for n in step.gives()}:
+            return variable(self.robot, name, self.robot.dof, False, None)  # put together from its elements
+        step = next(s for s in self.trace.steps if name in s.gives())
+        return step.quantity(self.robot, name, shape)
+
+    def _axes(self, limit: int) -> Axes:
+        grid = tuple((v.name, len(v.values)) for v in self.description.variables if v.kind == "grid")
+        drawn = any(v.draws for v in self.description.variables)
+        return Axes(grid, self.description.samples if drawn or not grid else None, limit)
+
+    def _sampler(self, axes: Axes) -> Sampler:
+        return Sampler(axes, self.description.variables, self.description.seed, self.block, self.stride)
+
+    def _block(self) -> int:
+        """Points at a time; fewer where a step needs much memory for each."""
+        needed = max((step.bytes_per_point() for step in self.later), default=0)
+        block = BLOCK
+        while block > 16 and needed * block > STEP_BYTES:
+            block //= 2
+        return block
+
+    def _chunk_points(self) -> int:
+        if self.description.chunk is not None:
+            return self.description.chunk
+        points = self._axes(1).points
+        heavy = any(step.bytes_per_point() for step in self.later)
+        least = LEAST_OF_STEPS if heavy else BLOCK
+        size = least
+        while size * CHUNKS < points and size < (BLOCK if heavy else LARGEST_CHUNK):
+            size *= 2
+        raw = 8 * sum(self.slots[keep.name].quantity.size for keep in self.raws)
+        while size > least and raw * size > RAW_BYTES:
+            size //= 2
+        return size
+
+    def _probe(self, axes: Axes) -> None:
+        """Two points, to see that the later steps run and what shapes they give."""
+        if not self.later:
+            return
+        count = min(2, axes.points)
+        space = Workspace(self)
+        self.sampler.fill_at(np.arange(count), space.inputs)
+        self._run_program(space, count)
+        given = self._arrays(space.values, count, self.names)
+        for step in self.later:
+            try:
+                found = step.computed({name: given[name] for name in step.takes}, 0)
+            except StudyError:
+                raise
+            except Exception as error:
+                raise StudyError(f"compute.{step.name}: {type(error).__name__}: {error}") from error
+            for name, array in found.items():
+                self._place(step.quantity(self.robot, name, array.shape[1:]))
+                given[name] = array
+
+    # -- reductions ---------------------------------------------------------------------------------------------------
+
+    def _reductions(self) -> dict[str, Reduction]:
+        keeps = {keep.name: keep for keep in self.description.keeps}
+        rows: list[Keep | None] = [None] * self.rows
+        for name, slot in self.slots.items():
+            rows[slot.rows] = [keeps.get(name)] * slot.quantity.size
+        found: dict[str, Reduction] = {}
+
+        def add(reduction: Reduction) -> None:
+            found[f"{reduction.name}:{reduction.start}"] = reduction
+
+        for start, run in _runs(rows, lambda k: bool(k.statistics) and not k.by_cell):
+            add(Moments(start, len(run), self.stride))
+        for start, run in _runs(rows, lambda k: bool(k.statistics) and k.by_cell):
+            add(CellMoments(start, len(run), self.stride, self.axes))
+        for start, run in _runs(rows, lambda k: bool(k.quantiles) and not k.by_cell):
+            add(Classes(start, len(run), self.stride))
+        for start, run in _runs(rows, lambda k: bool(k.quantiles) and k.by_cell):
+            add(CellQuantiles(start, len(run), self.stride, self.axes, [k.quantiles for k in run]))
+        for start, run in _runs(rows, lambda k: k.histogram is not None):
+            add(Histograms(start, len(run), self.stride, [k.histogram for k in run if k.histogram]))
+        return found
+
+    def reduced(self, name: str, kind: str) -> tuple[str, slice]:
+        """(key of the reduction of this kind that has a quantity, its rows there)."""
+        slot = self.slots[name]
+        for key, reduction in self.reductions.items():
+            start = slot.start - reduction.start
+            if reduction.name == kind and 0 <= start < reduction.rows:
+                return key, slice(start, start + slot.quantity.size)
+        raise KeyError((name, kind))
+
+    # -- computing ----------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _native(self):
+        return over_columns(self.program, self.stride)
+
+    def _run_program(self, space: Workspace, count: int) -> None:
+        if self.names:
+            self._native(0, count, space.arguments)
+
+    def compute(self, space: Workspace, first: int, count: int) -> None:
+        """The values of a block, in the workspace."""
+        self.sampler.fill(first, count, space.inputs)
+        self._run_program(space, count)
+        if self.later:
+            self._run_later(space, first, count)
+
+    def _run_later(self, space: Workspace, first: int, count: int) -> None:
+        given = self._arrays(space.values, count, self.names)
+        for step in self.later:
+            found = step.computed({name: given[name] for name in step.takes}, first)
+            for name, array in found.items():
+                space.values[self.slots[name].rows, :count] = array.reshape(count, -1).T
+                given[name] = array
+
+    def _arrays(self, values: np.ndarray, count: int, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Columns as arrays (count, *shape)."""
+        found = {}
+        for name in names:
+            slot = self.slots[name]
+            found[name] = np.ascontiguousarray(values[slot.rows, :count].T).reshape(count, *slot.quantity.shape)
+        return found
+
+    def at(self, points: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
+        """Variables and traced results at any points: arrays (points, *shape)."""
+        program = self.trace.program(names)
+        stride = BLOCK + stride_padding(BLOCK)
+        run = over_columns(program, stride)
+        sizes = [int(np.prod(shape, dtype=int)) for _, shape in program.outputs]
+        inputs, values = columns(self.sampler.rows, BLOCK), columns(sum(sizes), BLOCK)
+        arguments = np.array([address(inputs), address(values)])
+        found = np.empty((sum(sizes), len(points)))
+        for start in range(0, len(points), BLOCK):
+            part = points[start : start + BLOCK]
+            self.sampler.fill_at(part, inputs)
+            run(0, len(part), arguments)
+            found[:, start : start + len(part)] = values[: sum(sizes), : len(part)]
+        result, row = {}, 0
+        for (name, shape), size in zip(program.outputs, sizes, strict=True):
+            result[name] = np.ascontiguousarray(found[row : row + size].T).reshape(len(points), *shape)
+            row += size
+        return result
+
+    # -- facts --------------------------------------------------------------------------------------------------------
+
+    def quantity(self, name: str) -> Quantity:
+        return self.slots[name].quantity
+
+    def by_sample(self, name: str) -> bool:
+        """Whether a quantity is the same at every combination of the grids: a drawn variable."""
+        for v in self.description.variables:
+            if v.name == name:
+                mixed = any(e.element and e.element[0] == name and e.kind == "grid" for e in self.description.variables)
+                return bool(v.draws) and not mixed
+        return False
+
+    def memory(self, threads: int) -> int:
+        """Bytes that a run with so many threads needs beside the interpreter: columns, raw arrays, reductions."""
+        own = 8 * self.stride * (self.sampler.rows + self.rows)
+        own += sum(reduction.bytes(self.axes.limit) for reduction in self.reductions.values())
+        own += max((step.bytes_per_point() for step in self.later), default=0) * self.block
+        chunk = min(self.axes.limit, self.axes.points)
+        own += 3 * 8 * chunk * sum(self.quantity(keep.name).size for keep in self.raws)  # raw, copied, compressed
+        return threads * own
+
+    def failures(self) -> Iterator[tuple[Failure, int, list[str], list[int]]]:
+        """(failure, row of its flag, names of its columns, their rows)."""
+        for failure in self.description.failures:
+            names, rows = [], []
+            for name in failure.keep:
+                slot = self.slots[name]
+                names += slot.quantity.labels(self.robot)
+                rows += range(slot.rows.start, slot.rows.stop)
+            yield failure, self.slots[failure.flag].start, names, rows
+
+    def axis_names(self) -> tuple[str, ...]:
+        return self.axes.names
+
+
+def _runs(rows: Sequence[Keep | None], chosen) -> Iterator[tuple[int, list[Keep]]]:
+    """(first row, rows) of every run of rows that are chosen."""
+    run: list[Keep] = []
+    for k, keep in enumerate([*rows, None]):
+        if keep is not None and chosen(keep):
+            run.append(keep)
+        elif run:
+            yield k - len(run), run
+            run = []
+
+
+__all__ = ["BLOCK", "SAMPLE", "Chunk", "Mapping", "Plan", "Slot", "Workspace"]
