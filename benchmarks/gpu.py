@@ -25,12 +25,16 @@ import numpy as np
 
 import linkwise as lw
 from linkwise import kernels
-from linkwise.compiler.emit import cuda
+from linkwise.compiler.emit import cuda, cuda_rollout
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import Program
+from linkwise.control import Gains, GravityPD
 from linkwise.functions import FUNCTIONS, Setting
 from linkwise.gpu import call, driver, nvrtc
-from linkwise.gpu.device import DeviceKernel, device_kernel
+from linkwise.gpu.device import DeviceKernel, device_kernel, rollout_kernel
+from linkwise.simulate.loop import ClosedLoop
+from linkwise.simulate.plant import Plant
+from linkwise.simulate.reference import source_of
 
 DTYPES = ("float32", "float64")
 TIMED = {  # function -> batch
@@ -171,11 +175,13 @@ def tune(kernel: Kernel, dtype: str, count: int) -> list[dict[str, Any]]:
     assert isinstance(program, Program)
     rule = cuda.chosen_layout(program)
     on_sm = rule.warps * rule.resident
-    layouts = {rule}
-    for warps in (1, 2, 4, 8):
-        for total in {on_sm, on_sm * 3 // 4, on_sm * 5 // 4, on_sm * 3 // 2, on_sm // 2}:
-            layouts.add(replace(rule, warps=warps, resident=min(32, max(1, total // warps))))
-    layouts.add(replace(rule, staged=(False,) * len(rule.staged)))
+    layouts = {*cuda.candidates(program)}
+    for persistent in (False, True):
+        for warps in (1, 2, 4):
+            for total in (on_sm - 4, on_sm, on_sm + 4):
+                if total >= 4:
+                    chosen = replace(rule, warps=warps, resident=total // warps, persistent=persistent)
+                    layouts.add(chosen)
     on = driver.device(0)
     compiler = nvrtc.compiler(driver.version()[0])
     options = [*cuda.options(), f"--gpu-architecture={on.architecture}"]
@@ -191,7 +197,7 @@ def tune(kernel: Kernel, dtype: str, count: int) -> list[dict[str, Any]]:
     rows = []
     for layout, module, cubin in built:
         try:
-            function = driver.Function(on, cubin, module.name, module.threads, module.shared)
+            function = driver.Function(on, cubin, module.name, module.threads, module.shared, module.resident)
         except lw.LinkwiseError:
             continue
         each = DeviceKernel(function)
@@ -203,7 +209,7 @@ def tune(kernel: Kernel, dtype: str, count: int) -> list[dict[str, Any]]:
             {
                 "warps": layout.warps,
                 "resident": layout.resident,
-                "staged": all(layout.staged),
+                "persistent": layout.persistent,
                 "rule": layout == rule,
                 "per_second": count / seconds,
                 **function.resources(),
@@ -218,27 +224,171 @@ def latencies(robot: lw.Robot) -> list[dict[str, Any]]:
     for name in ("inverse_dynamics", "forward_dynamics"):
         kernel = kernel_of(robot, name)
         assert kernel is not None
+        method = getattr(robot, name)
         for count in SMALL:
             there = random_states(kernel, count, "float64")
             here = [cupy.asnumpy(a) for a in there]
             out = cupy.empty((count, robot.dof))
 
-            def gpu(there=there, out=out, kernel=kernel):
-                kernel(*there, out=out)
+            def gpu(there=there, out=out, method=method):
+                method(*there, out=out)
                 cupy.cuda.get_current_stream().synchronize()
+
+            def start(work, count=300):
+                """Host time of a call while the GPU is busy with the calls before."""
+                work()
+                cupy.cuda.get_current_stream().synchronize()
+                began = time.perf_counter()
+                for _ in range(count):
+                    work()
+                seconds = (time.perf_counter() - began) / count
+                cupy.cuda.get_current_stream().synchronize()
+                return seconds
 
             rows.append(
                 {
                     "function": name,
                     "states": count,
                     "gpu_finished": host_seconds(gpu),
-                    "gpu_started": host_seconds(lambda k=kernel, t=there, o=out: k(*t, out=o)),
-                    "gpu_alone": device_seconds(lambda k=kernel, t=there, o=out: k(*t, out=o), 50)[0],
-                    "cpu": host_seconds(lambda k=kernel, h=here: k(*h)),
+                    "gpu_started": start(lambda k=kernel, t=there, o=out: k(*t, out=o)),
+                    "method_started": start(lambda m=method, t=there, o=out: m(*t, out=o)),
+                    "method_without_out": start(lambda m=method, t=there: m(*t)),
+                    "gpu_alone": _graph_seconds(lambda k=kernel, t=there, o=out: k(*t, out=o)),
+                    "cpu": host_seconds(lambda m=method, h=here: m(*h)),
                     "cpu_one_thread": host_seconds(lambda k=kernel, h=here: k(*h, threads=1)),
                 }
             )
     return rows
+
+
+def _graph_seconds(work: Callable[[], Any], count: int = 100) -> float:
+    """Time of one launch among many of a graph: what is left without Python and without launching one by one."""
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        work()
+        stream.begin_capture()
+        for _ in range(count):
+            work()
+        graph = stream.end_capture()
+        seconds, _ = device_seconds(lambda: graph.launch(), 10, 2)
+    stream.synchronize()
+    return seconds / count
+
+
+# -- closed loops -----------------------------------------------------------------------------------------------------
+
+
+def closed_loop(
+    robot: lw.Robot, varied: tuple[str, ...] = (), record: tuple[str, ...] = ("q",)
+) -> ClosedLoop:
+    """PD control with gravity compensation at a fixed point, semi-implicit Euler."""
+    controller = GravityPD(robot, Gains(400.0, 40.0))
+    source = source_of(np.zeros(robot.dof), robot.dof)
+    return ClosedLoop(
+        Plant(robot), controller, source, "semi_implicit_euler", False, False, 0, varied, record
+    )
+
+
+def robots_of(loop: ClosedLoop, count: int, dtype: str, seed: int = 0) -> dict[str, Any]:
+    """Robots in random states with their own gains, and payloads where the loop has them."""
+    generator = cupy.random.default_rng(seed)
+    n = loop.dof
+
+    def spread(size: int, low: float, high: float):
+        return (generator.random((count, size), dtype=np.float32) * (high - low) + low).astype(dtype)
+
+    given: dict[str, Any] = dict(loop.numbers(1e-3, 1))
+    given |= {"q": spread(n, -1.0, 1.0), "qd": spread(n, -1.0, 1.0), "kp": spread(n, 50.0, 100.0)}
+    given |= {"kd": spread(n, 5.0, 15.0), "target": spread(n, -1.0, 1.0)}
+    if "payload" in loop.varied:
+        payload = cupy.zeros((count, 10), dtype)
+        payload[:, 0] = spread(1, 0.0, 2.0)[:, 0]
+        payload[:, 3] = 0.05 * payload[:, 0]
+        for k in (4, 7, 9):
+            payload[:, k] = 0.01 * payload[:, 0]
+        given["payload"] = payload
+    return given
+
+
+def time_rollout(loop: ClosedLoop, dtype: str, count: int, steps: int) -> dict[str, Any]:
+    kernel = loop.kernel()
+    given = robots_of(loop, count, dtype)
+    seconds, spread = device_seconds(lambda: kernel(given, steps=steps, every=steps, dtype=dtype), 5, 1)
+    function = rollout_kernel(kernel, dtype, cupy.cuda.runtime.getDevice()).function
+    few = {name: cupy.asnumpy(value)[:65536] for name, value in given.items()}
+    few = {
+        name: value if np.ndim(given[name]) > 1 else cupy.asnumpy(given[name]) for name, value in few.items()
+    }
+    here = host_seconds(lambda: kernel(few, steps=20, every=20, dtype=dtype), 3)
+    return {
+        "robots": count,
+        "steps": steps,
+        "per_second": count * steps / seconds,
+        "spread": spread / seconds,
+        "cpu_per_second": 65536 * 20 / here,
+        **function.resources(),
+        "threads": function.threads,
+    }
+
+
+def check_rollout(loop: ClosedLoop, dtype: str, count: int = 20000, steps: int = 60) -> int:
+    """Scalars that differ from the CPU's at the end and in every seventh row."""
+    kernel = loop.kernel()
+    given = robots_of(loop, count, dtype, seed=5)
+    here = {name: cupy.asnumpy(value) for name, value in given.items()}
+    different = 0
+    for got, wanted in zip(
+        kernel(given, steps=steps, every=7, dtype=dtype),
+        kernel(here, steps=steps, every=7, dtype=dtype),
+        strict=True,
+    ):
+        for name, a in got.items():
+            b, a = wanted[name], cupy.asnumpy(a)
+            different += int((~((a == b) | (np.isnan(a) & np.isnan(b)))).sum())
+    return different
+
+
+def tune_rollout(loop: ClosedLoop, dtype: str, count: int, steps: int) -> list[dict[str, Any]]:
+    """The same closed loop with more or fewer warps."""
+    program = loop.kernel().program(dtype)
+    base = cuda_rollout.candidates(program)[-1]
+    on_sm = base.warps * base.resident
+    compiler, on = nvrtc.compiler(driver.version()[0]), driver.device(0)
+    options = [*cuda.options(), f"--gpu-architecture={on.architecture}"]
+    layouts = [
+        replace(base, warps=w, resident=t // w) for w in (1, 4) for t in (on_sm - 4, on_sm, on_sm + 4) if t
+    ]
+
+    def build(layout: cuda.Layout):
+        module = cuda_rollout.module(program, layout)
+        return layout, module, compiler.compile(module.text, module.name, options)
+
+    with ThreadPoolExecutor(12) as pool:
+        built = list(pool.map(build, layouts))
+    given = robots_of(loop, count, dtype)
+    interface = program.interface
+    arrays = {name: cupy.asarray(value).astype(dtype) for name, value in given.items()}
+    written = [cupy.empty((count, 1, *shape), dtype) for shape in interface.written.values()]
+    rows = []
+    for layout, module, cubin in built:
+        try:
+            function = driver.Function(on, cubin, module.name, module.threads, module.shared)
+        except lw.LinkwiseError:
+            continue
+        words = [arrays[name].data.ptr for name in (*interface.carried, *interface.parameters)]
+        words += [a.data.ptr for a in written]
+        words += [arrays[name].shape[-1] if arrays[name].ndim > 1 else 0 for name in interface.parameters]
+        words += [steps, steps, 1, count]
+        blocks, stream = DeviceKernel(function).blocks(count), cupy.cuda.get_current_stream().ptr
+        seconds, _ = device_seconds(lambda f=function, w=words, b=blocks: f.launch(b, stream, *w), 3, 1)  # noqa: B023
+        label = {
+            "warps": layout.warps,
+            "resident": layout.resident,
+            "persistent": False,
+            "rule": layout == base,
+        }
+        rows.append({**label, "per_second": count * steps / seconds, **function.resources()})
+    return sorted(rows, key=lambda row: -row["per_second"])
 
 
 # -- the same graph by others -----------------------------------------------------------------------------------------
@@ -378,6 +528,15 @@ def main() -> None:
             **time_function(found[name], "float32", 1 << 24, fast=True),
         }
     done("speed", speed)
+    loops: dict[str, Any] = {}
+    for label, varied in (("closed loop", ()), ("closed loop, payloads", ("payload",))):
+        for dtype, steps in (("float32", 1000), ("float64", 500)):
+            loop = closed_loop(robot, varied)
+            loops[f"{label} {dtype}"] = {
+                **time_rollout(loop, dtype, 1 << 20, steps),
+                "different_scalars": check_rollout(closed_loop(robot, varied, ("q", "qd", "tau")), dtype),
+            }
+            done("closed_loops", loops)
     done("latency", latencies(robot))
 
     bits: dict[str, int | str] = {}
@@ -405,6 +564,9 @@ def main() -> None:
 
     if options.tune:
         tuned: dict[str, Any] = {}
+        for dtype in DTYPES:
+            tuned[f"closed loop {dtype}"] = tune_rollout(closed_loop(robot), dtype, 1 << 19, 400)
+            done("tuned", tuned)
         for name, dtype in [*GOALS, ("mass_matrix", "float32")]:
             if late():
                 break
@@ -429,16 +591,23 @@ def print_table(report: dict[str, Any], copy: float) -> None:
         )
     for label, rows in report.get("tuned", {}).items():
         best = ", ".join(
-            f"{r['warps']}x{r['resident']}{'' if r['staged'] else ' direct'} {r['per_second'] / 1e9:.2f}"
+            f"{r['warps']}x{r['resident']}{'p' if r['persistent'] else ''} {r['per_second'] / 1e9:.2f}"
             f"{'*' if r['rule'] else ''} ({r['registers']}/{r['local']})"
-            for r in rows[:5] + [r for r in rows[5:] if r["rule"] or not r["staged"]]
+            for r in rows[:7] + [r for r in rows[7:] if r["rule"]]
         )
         print(f"layouts of {label}: {best}")
+    for label, row in report.get("closed_loops", {}).items():
+        goal = {"closed loop float32": "20", "closed loop float64": "8"}.get(label, "")
+        print(
+            f"{label:44} {row['per_second'] / 1e9:7.2f} G steps/s, goal {goal or '-'}; {row['registers']} registers, "
+            f"{row['local']} local; CPU {row['cpu_per_second'] / 1e9:.3f}; {row['different_scalars']} scalars differ"
+        )
     for row in report.get("latency", []):
         print(
-            f"{row['function']:18} {row['states']:6} states: GPU {row['gpu_finished'] * 1e6:8.1f} us finished, "
-            f"{row['gpu_started'] * 1e6:6.1f} us to start, {row['gpu_alone'] * 1e6:6.1f} us alone; "
-            f"CPU {row['cpu'] * 1e6:8.1f} us, one thread {row['cpu_one_thread'] * 1e6:8.1f} us"
+            f"{row['function']:18} {row['states']:6} states: GPU {row['gpu_finished'] * 1e6:7.1f} us finished; start "
+            f"{row['gpu_started'] * 1e6:.1f} kernel, {row['method_started'] * 1e6:.1f} method, "
+            f"{row['method_without_out'] * 1e6:.1f} without out=; {row['gpu_alone'] * 1e6:.1f} in a graph; "
+            f"CPU {row['cpu'] * 1e6:7.1f} us, one thread {row['cpu_one_thread'] * 1e6:7.1f} us"
         )
     for label, rate in report.get("peers", {}).items():
         print(f"{label}: {rate if isinstance(rate, str) else f'{rate / 1e9:.3f} G/s'}")

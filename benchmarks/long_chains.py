@@ -18,8 +18,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
-os.environ["LINKWISE_CACHE"] = ""  # every kernel is compiled here and now
-
 import numpy as np
 
 import linkwise as lw
@@ -116,6 +114,7 @@ def main() -> None:
     parser.add_argument("--longest-straight", type=int, default=80, metavar="N")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    os.environ["LINKWISE_CACHE"] = ""  # every kernel is compiled here and now
     rows = measure(options.links, options.repeats, options.longest_straight)
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))

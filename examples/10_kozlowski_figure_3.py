@@ -1,7 +1,8 @@
 """Kozłowski's Fig. 3 (1990): the torque of the shoulder of a PUMA 560 while all joints move for 4 s.
 
-The paper counts joints from the tip, so its joint 5 is the shoulder. Beside the torque stand its parts: inertial,
-velocity and gravity torques. "Interactive forces and torques are the strongest between the first three links."
+The paper counts joints from the tip, so its joint 5 is the shoulder. Beside the torque stand its parts:
+inertial, velocity and gravity torques. "Interactive forces and torques are the strongest between the first
+three links."
 """
 
 import numpy as np
@@ -28,7 +29,8 @@ for name, part in parts.items():
     print(f"  {name:<9} up to {np.abs(part[:, shoulder]).max():6.1f} N·m")
 assert np.allclose(sum(parts.values()), tau)
 
-# "interactive": what the other joints' accelerations and the velocities add to a joint's own inertia and gravity
+# "interactive": what the other joints' accelerations and the velocities add to a joint's own inertia and
+# gravity
 own = np.einsum("tii,ti->ti", robot.mass_matrix(q), qdd)
 interaction = np.abs(tau - own - parts["gravity"]).max(axis=0)
 for name, value in zip(robot.joint_names, interaction, strict=True):

@@ -1,4 +1,6 @@
-"""Valera's straight line (2003, section 4): 0.1 m/s at a constant orientation, and the torques it takes (Fig. 4)."""
+"""Valera's straight line (2003, section 4): 0.1 m/s at a constant orientation, and the torques it takes (Fig.
+4).
+"""
 
 import numpy as np
 from figures import panels
@@ -10,7 +12,8 @@ robot = lw.load("puma_valera")
 rotation = motion.euler_zyz(np.radians([45, 60, 90]))
 first, last = (0.6, 0.175, 0.25), (0.018, 0.757, 0.0)
 
-# The closed form lists all eight ways to reach the first point; the arm takes the one nearest to its zero position.
+# The closed form lists all eight ways to reach the first point; the arm takes the one nearest to its zero
+# position.
 begin = np.eye(4)
 begin[:3, :3], begin[:3, 3] = rotation, first
 ways = motion.closed_form_inverse_kinematics(robot, begin)
@@ -40,7 +43,10 @@ assert moving < 0.02 * np.abs(tau).max()
 
 axes = panels(1, 2, "Valera 2003: the straight line at 0.1 m/s", (12, 4.5))
 if axes is not None:
-    for values, axis, unit in ((tau, axes[0], "torque [N·m] (Fig. 4)"), (np.degrees(samples.q), axes[1], "position [°]")):
+    for values, axis, unit in (
+        (tau, axes[0], "torque [N·m] (Fig. 4)"),
+        (np.degrees(samples.q), axes[1], "position [°]"),
+    ):
         for k in range(6):
             axis.plot(samples.t, values[:, k], label=f"joint {k + 1}")
         axis.set(xlabel="t [s]", ylabel=unit)

@@ -1,7 +1,8 @@
-"""Valera's three controllers (2003, Table 4 and Fig. 5) on ramp and spline references, with a model that is 10 % off.
+"""Valera's three controllers (2003, Table 4 and Fig. 5) on ramp and spline references, with a model that is
+10 % off.
 
-The plant has the hardware of section 3: encoders of 200 and 250 counts per motor turn behind the gears of a PUMA 560,
-±10 V through 12 bits. A wrong model moves the equilibrium; the integral action moves it back.
+The plant has the hardware of section 3: encoders of 200 and 250 counts per motor turn behind the gears of a
+PUMA 560, ±10 V through 12 bits. A wrong model moves the equilibrium; the integral action moves it back.
 """
 
 import numpy as np
@@ -19,7 +20,10 @@ values = dict(zip(robot.parameter_labels, robot.parameters, strict=True))
 model = robot.with_parameters({label: 0.9 * value for label, value in values.items()})  # all 10 % too small
 
 points = np.array([[0, 0, 0, 0, 0, 0], [0.3, -0.2, 0.2, 0.2, 0.2, 0.1], [0.5, -0.5, 0.4, 0.3, 0.4, 0.2]])
-references = {"ramp": motion.ramp(points[0], points[2], 2.0), "spline": motion.quintic_spline([0, 1, 2], points)}
+references = {
+    "ramp": motion.ramp(points[0], points[2], 2.0),
+    "spline": motion.quintic_spline([0, 1, 2], points),
+}
 plain, integral = (control.Gains.from_frequency(8.0, integral=flag) for flag in (False, True))
 laws = {
     "point to point": control.PointToPoint(model, plain),

@@ -1,8 +1,9 @@
-"""Izaguirre's Figs. 6–9 (1992, section 7.2): following in open loop, slow and fast, with and without on-line gravity.
+"""Izaguirre's Figs. 6–9 (1992, section 7.2): following in open loop, with and without on-line gravity.
 
-Torques come from the model alone. The plant's parameters differ from the model's by a few per cent, as an identified
-model's do, and nobody corrects the error. "Errors were smaller at high speed": the system is a double integrator, and
-slow motions give it time. Gravity at the actual position is "an elementary form of feedback" that helps most there.
+Torques come from the model alone. The plant's parameters differ from the model's by a per cent or two, as an
+identified model's do, and nobody corrects the error. "Errors were smaller at high speed": the system is a
+double integrator, and slow motions give it time. Gravity at the actual position is "an elementary form of
+feedback" that helps most there.
 """
 
 import numpy as np
@@ -14,12 +15,7 @@ from linkwise.simulate import simulate
 
 model = lw.load("puma260")
 rng = np.random.default_rng(1992)
-spread = {"friction": 0.01, "": 0.01}  # relative standard deviations
-off = {
-    label: value * (1 + rng.normal() * spread["friction" if "friction" in label else ""])
-    for label, value in zip(model.parameter_labels, model.parameters, strict=True)
-}
-arm = model.with_parameters(off)
+arm = model.with_parameters(model.parameters * (1 + 0.01 * rng.normal(size=model.parameters.size)))
 start = np.array([0.0, -np.pi / 4, np.pi / 4, 0.0, 0.0, 0.0])
 DURATION = {"slow": 2.0, "fast": 0.94}  # 90°; the fast move reaches 180 °/s
 MOVES = {"joint 1": [1, 0, 0], "joint 2": [0, 1, 0], "joint 3": [0, 0, -1], "all three": [1, 1, -1]}
@@ -33,7 +29,12 @@ def largest_error(way, speed, gravity):
     return found.t, 100 * found.error[:, np.flatnonzero(way)] / (np.pi / 2)
 
 
-axes = panels(2, 4, "Izaguirre 1992, Figs. 6–9: errors in open loop [% of 90°]; dashed: planned gravity, solid: on-line", (14, 6))
+axes = panels(
+    2,
+    4,
+    "Izaguirre 1992, Figs. 6–9: errors in open loop [% of 90°]; dashed: planned gravity, solid: on-line",
+    (14, 6),
+)
 print("error in % of 90°     slow    fast    slow, gravity on-line    fast, gravity on-line")
 worst = {}
 for k, (name, way) in enumerate(MOVES.items()):

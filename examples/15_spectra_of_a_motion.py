@@ -1,8 +1,9 @@
 """Spectra of positions, velocities and accelerations along typical moves (Izaguirre 1992, section 3).
 
-The two-rate structure rests on them: coefficients that depend on q and q̇ may be computed slowly because these vary
-slowly, while q̈ must enter at every sample. The paper, after Kircanski: "the position and velocities spectra are similar,
-whereas the spectrum of the acceleration is about five times larger". Here: a PUMA 560 works for a minute.
+The two-rate structure rests on them: coefficients that depend on q and q̇ may be computed slowly because
+these vary slowly, while q̈ must enter at every sample. The paper, after Kircanski: "the position and
+velocities spectra are similar, whereas the spectrum of the acceleration is about five times larger". Here: a
+PUMA 560 works for a minute.
 """
 
 import numpy as np
@@ -50,6 +51,8 @@ for k, kind in enumerate(("quintic", "trapezoidal", "jerk limited")):
     assert qdd / q > 3
     if axes is not None:
         for name, (_, frequency, power) in zip(("q", "q̇", "q̈"), found, strict=True):
-            axes[k].loglog(frequency[1:], np.convolve(power / power.sum(), np.ones(9) / 9, "same")[1:], label=name)
+            axes[k].loglog(
+                frequency[1:], np.convolve(power / power.sum(), np.ones(9) / 9, "same")[1:], label=name
+            )
         axes[k].set(title=kind, xlabel="Hz", ylim=(1e-9, 1), ylabel="share of the power" if k == 0 else "")
         axes[k].legend()

@@ -1,7 +1,7 @@
 """What Izaguirre's two-rate structure costs: torque errors as the background slows down from 1 kHz to 50 Hz.
 
-Inertias, gravity and velocity torques are as old as the background's period and the time it takes; accelerations are
-current. In 1992 the background took 20 ms of an Intel 8087, and moves took about a second.
+Inertias, gravity and velocity torques are as old as the background's period and the time it takes;
+accelerations are current. In 1992 the background took 20 ms of an Intel 8087, and moves took about a second.
 """
 
 import numpy as np
@@ -18,7 +18,9 @@ for program, paper in ((programs.inertia, "98/70"), (programs.velocity, "140/110
     counted = program.operations
     print(f"{program.name:<20} {counted.multiplications:14d} {counted.additions:10d}     {paper}")
 task = programs.synchronous.operations
-print(f"synchronous          {task.multiplications / 6:9.0f} a joint {task.additions / 6:8.0f}     6/6, without feedback")
+print(
+    f"synchronous          {task.multiplications / 6:9.0f} a joint {task.additions / 6:8.0f}     6/6, without feedback"
+)
 
 RATES = np.array([1000, 500, 250, 100, 50])
 MOVES = {"90° in 2 s": 2.0, "90° in 1 s": 1.0, "90° in 0.5 s": 0.5}
@@ -43,7 +45,9 @@ if axes is not None:
     axes[0].set(xlabel="background rate [Hz]", ylabel="largest torque error [%]")
     move, t = motion.quintic(start, start + way, 1.0), np.arange(0, 1, 1e-3)
     axes[1].plot(t, robot.inverse_dynamics(*move.at(t))[:, 1], "k", label="exact")
-    axes[1].plot(t, split_torques(robot, move, t, 0.02, latency=0.02)[:, 1], "r", label="background 50 Hz, 20 ms late")
+    axes[1].plot(
+        t, split_torques(robot, move, t, 0.02, latency=0.02)[:, 1], "r", label="background 50 Hz, 20 ms late"
+    )
     axes[1].set(xlabel="t [s]", ylabel="torque of joint 2 [N·m]", title="90° in 1 s")
     for axis in axes:
         axis.grid(alpha=0.3)

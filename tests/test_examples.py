@@ -10,8 +10,10 @@ FOLDER = Path(__file__).parents[1] / "examples"
 EXAMPLES = sorted(FOLDER.glob("[0-9]*.py"))
 
 
-def test_examples_are_numbered_from_one():
-    assert [path.name[:2] for path in EXAMPLES] == [f"{k:02d}" for k in range(1, len(EXAMPLES) + 1)]
+def test_examples_have_a_number_each():
+    numbers = [path.name[:2] for path in EXAMPLES]
+    assert numbers[0] == "01"
+    assert len(set(numbers)) == len(numbers)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -25,6 +27,6 @@ def test_example(path, tmp_path):
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_fit_a_screen_and_check_themselves(path):
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") < 60
+    assert text.count("\n") < 70
     assert text.startswith('"""')
     assert "assert " in text

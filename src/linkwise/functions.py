@@ -252,7 +252,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"christoffel": (model.dof, model.dof, model.dof)},
             ("christoffel",),
             "Christoffel's symbols D_ijk",
-            (60, 3),
+            (30, 3),
             regroups=True,
         ),
         Function(

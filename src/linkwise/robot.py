@@ -86,7 +86,8 @@ class Robot(Model):
         ``algorithm``: kalman (default), compound_link (mass matrix and a factorised solve), conjugate_gradient,
         preconditioned_conjugate_gradient; the last two take ``tolerance`` (relative residual, 1e-12), ``limit``
         (iterations, 10 n) and ``start`` (a warm start, (..., n)). A singular mass matrix raises SingularError naming
-        the joint; an iteration that does not converge raises ConvergenceError with its residual.
+        the joint; an iteration that does not converge raises ConvergenceError with its residual. Arrays of other
+        libraries are not looked at, because that would wait for a GPU; ``kernel`` gives residuals, too.
         """
         given = {"q": q, "qd": qd, "tau": tau}
         if algorithm not in FUNCTIONS[ITERATED].algorithms:
@@ -111,6 +112,11 @@ class Robot(Model):
         if start is not None:
             given["start"] = start
         qdd, residual, _ = evaluate(ITERATED, setting, algorithm, given, None, threads)
+        if is_foreign(qdd):  # looking at the residual would wait for the GPU
+            if out is None:
+                return qdd
+            out[...] = qdd
+            return out
         self._check_convergence(qdd, residual, tolerance, given)
         if out is None:
             return qdd

@@ -48,11 +48,15 @@ def test_interpreters_bits(tmp_path, name, dtype, staged, persistent):
     """With a last block that is not full, outputs staged or not, warps that go on or not, threads in either order."""
     program = PROGRAMS[name](dtype)
     layout = cuda.chosen_layout(program)
-    layout = replace(layout, warps=2, staged=tuple(staged and s for s in layout.staged), persistent=persistent)
+    layout = replace(
+        layout, warps=2, staged=tuple(staged and s for s in layout.staged), persistent=persistent
+    )
     inputs = samples(program, COUNT)
     wanted = interpreted(program, inputs)
     sizes = [size for _, size in program.inputs]
-    got = run(program, inputs, sizes, COUNT, tmp_path, layout, reverse=staged, blocks=2 if persistent else None)
+    got = run(
+        program, inputs, sizes, COUNT, tmp_path, layout, reverse=staged, blocks=2 if persistent else None
+    )
     assert all(same_bits(g, w) for g, w in zip(got, wanted, strict=True))
 
 

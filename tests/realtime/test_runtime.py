@@ -53,8 +53,9 @@ def test_the_loop_finishes_and_tracks(two_seconds):
     report, _ = two_seconds
     assert report.finished
     assert report.check() is report
-    cycles = np.rint(report.time / 1e-3).astype(int)
-    error = report.q - MOVE.at(cycles * 1e-3).q
+    assert report.cycles[0] == 0
+    assert (np.diff(report.cycles) >= 1).all()
+    error = report.q - MOVE.at(report.cycles * 1e-3).q
     if sum(report.missed.values()) == 0:
         assert len(report.rows) == 2000
         assert np.abs(error).max() < 5e-3

@@ -28,6 +28,7 @@ COMMANDS = {
     "operations": "Operation counts of every algorithm, beside the published ones.",
     "generate": "Source code of one function of one robot.",
     "view": "A robot in the browser: joints, torques, motions, controllers.",
+    "study": "One thing at very many points, on this machine or a cluster.",
     "bench": "Speed, side by side with other libraries.",
 }
 

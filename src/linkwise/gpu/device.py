@@ -41,7 +41,7 @@ class DeviceKernel:
     def run(
         self, outputs: Sequence[int], inputs: Sequence[int], strides: Sequence[int], count: int, stream: int
     ) -> None:
-        """Start the computation of ``count`` states; addresses on the GPU, strides in scalars, in the kernel's order."""
+        """Start the computation of ``count`` states; addresses on the GPU and strides in scalars."""
         if count:
             self.function.launch(self.blocks(count), stream, *outputs, *inputs, *strides, count)
 
@@ -93,7 +93,9 @@ def _loaded(kernel: Kernel, dtype: str, on: driver.Device, fast: bool) -> driver
     def modules() -> list[Module]:
         program = kernel.program(dtype)
         if not isinstance(program, Program):
-            raise DeviceError(f"{kernel.name}: a robot with so many links is computed on the CPU only, as loops")
+            raise DeviceError(
+                f"{kernel.name}: a robot with so many links is computed on the CPU only, as loops"
+            )
         return list(cuda.variants(program, fast=fast))
 
     identity = kernel.identity(dtype)

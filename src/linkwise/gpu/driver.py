@@ -97,7 +97,6 @@ class Device:
         _library().cuCtxPopCurrent_v2(ctypes.byref(_Pointer()))
 
 
-
 @functools.cache
 def device(number: int) -> Device:
     """A GPU by its number, as the frameworks count them."""

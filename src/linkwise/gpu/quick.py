@@ -24,9 +24,11 @@ _NAMES = {"float64", "float32"}
 class Plan:
     """What a call needs besides addresses."""
 
-    __slots__ = ("blocks", "launch", "out_kinds", "output_bytes", "input_bytes", "results", "several", "tail")
+    __slots__ = ("blocks", "input_bytes", "launch", "out_kinds", "output_bytes", "results", "several", "tail")
 
-    def __init__(self, on_device: DeviceKernel, batch, count: int, strides, shapes, kinds, device: int, dtype: str):
+    def __init__(
+        self, on_device: DeviceKernel, batch, count: int, strides, shapes, kinds, device: int, dtype: str
+    ):
         function = on_device.function
         item = 8 if dtype == "float64" else 4
         self.launch = function.launch

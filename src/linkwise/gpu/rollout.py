@@ -57,7 +57,9 @@ def _on_device(
         if name not in foreign:
             value = framework.placed(np.asarray(value, dtype), device)
         found = framework.view(value, stream)
-        return found if found.dtype == dtype else framework.view(framework.converted(found.owner, dtype), stream)
+        return (
+            found if found.dtype == dtype else framework.view(framework.converted(found.owner, dtype), stream)
+        )
 
     sizes = {**interface.carried, **interface.parameters}
     sizes |= {name: feed.length(steps) for name, feed in interface.feeds.items() if not feed.shared}
@@ -77,7 +79,9 @@ def _on_device(
         if feed is not None and feed.shared:
             wanted = (feed.length(steps),)
             if views[name].shape != wanted:
-                raise ShapeError(f"{name}: expected shape {wanted} for {steps} steps, got {views[name].shape}")
+                raise ShapeError(
+                    f"{name}: expected shape {wanted} for {steps} steps, got {views[name].shape}"
+                )
             found, stride = rows_of(views[name], (), dtype, framework, stream)[0], 0
         else:
             found, stride = rows_of(views[name], batch, dtype, framework, stream)

@@ -84,6 +84,11 @@ class Report:
         return self._column("time")
 
     @property
+    def cycles(self) -> np.ndarray:
+        """The number of each cycle: its planned time over the period. Deadlines that went by leave gaps."""
+        return np.rint((self.time - self.late) / self.period).astype(int)
+
+    @property
     def late(self) -> np.ndarray:
         """How long after its planned time a cycle began: the jitter."""
         return self._column("late")

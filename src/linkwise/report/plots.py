@@ -130,7 +130,8 @@ class Bar:
 
 def bar_chart(bars: Sequence[Bar], *, unit: str = "", width: float = 760) -> str:
     """Horizontal bars from zero, one under the other, with their numbers."""
-    row, left, right = 24, 250, 150
+    row, right = 24, 150
+    left = min(16 + 7 * max((len(bar.name) for bar in bars), default=0), width // 2)
     height = row * len(bars) + 8
     top = max((bar.value for bar in bars if np.isfinite(bar.value)), default=1.0) or 1.0
     parts = []

@@ -16,16 +16,16 @@ from linkwise.compiler.program import Program
 from linkwise.study.native import Native, compiled, function
 
 
-def over_columns(program: Program, stride: int) -> Native:
+def over_columns(program: Program, strides: tuple[int, int]) -> Native:
     """``run(0, count, [address of the inputs, address of the outputs])``.
 
-    Inputs and outputs take their columns in the order of the program, ``stride`` numbers apart. Whole vectors are
-    computed: what lies behind ``count`` must be numbers, and is overwritten in the outputs.
+    Inputs and outputs take their columns in the order of the program, so many numbers apart. Whole vectors are computed:
+    what lies behind ``count`` must be numbers, and is overwritten in the outputs.
     """
-    return compiled(module(program, stride, host.lanes("float64")))
+    return compiled(module(program, strides, host.lanes("float64")))
 
 
-def module(program: Program, stride: int, width: int) -> str:
+def module(program: Program, strides: tuple[int, int], width: int) -> str:
     """The LLVM text for vectors of ``width`` points."""
     lanes, writer = Lanes(width, "float64"), Writer()
     inputs = writer.value("load ptr, ptr %arguments")
@@ -35,11 +35,13 @@ def module(program: Program, stride: int, width: int) -> str:
     writer.start_block("points")
     writer.value("phi i64 [ 0, %entry ], [ %following, %points.end ]", "%place")
 
-    def at(base: str, column: int) -> str:
-        place = writer.value(f"add i64 %place, {column * stride}")
+    def at(base: str, offset: int) -> str:
+        place = writer.value(f"add i64 %place, {offset}")
         return writer.value(f"getelementptr double, ptr {base}, i64 {place}")
 
-    _ByColumn(program, lanes, writer, lambda k: at(inputs, k), lambda k: at(outputs, k)).write()
+    _ByColumn(
+        program, lanes, writer, lambda k: at(inputs, k * strides[0]), lambda k: at(outputs, k * strides[1])
+    ).write()
     writer.effect("br label %points.end")
     writer.start_block("points.end")
     writer.value(f"add i64 %place, {width}", "%following")

@@ -18,9 +18,9 @@ from linkwise.study.native import HEAD, LANES, Native, compiled
 LEAF = ("count", "mean", "deviations")
 EXTREMES = ("min", "argmin", "max", "argmax")
 
-_TEXT = """
+_RUN = """
 declare {R} @llvm.fma.v{lanes}f64({R}, {R}, {R})
-
+{columns_text}
 {head}
 entry:
   %leaves.at = getelementptr i64, ptr %arguments, i64 1
@@ -28,10 +28,9 @@ entry:
   %columns = load ptr, ptr %arguments
   %leaves = load ptr, ptr %leaves.at
   %extremes = load ptr, ptr %extremes.at
-  %rounded = add i64 %count, {mask}
-  %end = and i64 %rounded, -{lanes}
+  %over = and i64 %count, {mask}
+  %whole = icmp eq i64 %over, 0
   br label %column
-
 column:
   %c = phi i64 [ 0, %entry ], [ %c1, %column.end ]
   %data.offset = mul i64 %c, {stride}
@@ -40,10 +39,33 @@ column:
   %leaf = getelementptr double, ptr %leaves, i64 %leaf.offset
   %extreme.offset = mul i64 %c, 4
   %extreme = getelementptr double, ptr %extremes, i64 %extreme.offset
-  br label %fill
+  br i1 %whole, label %try, label %careful
+try:
+  %tried = call i1 @clean(i64 %first, i64 %count, ptr %data, ptr %leaf, ptr %extreme)
+  br i1 %tried, label %column.end, label %careful
+careful:
+  %done = call i1 @masked(i64 %first, i64 %count, ptr %data, ptr %leaf, ptr %extreme)
+  br label %column.end
+column.end:
+  %c1 = add i64 %c, 1
+  %column.more = icmp slt i64 %c1, {columns}
+  br i1 %column.more, label %column, label %end
+end:
+  ret void
+}}
+"""
 
+# One column. "masked" leaves out what is not a number; "clean" is the same for columns of whole vectors of numbers, and
+# gives up (false) when it meets something else.
+_COLUMN = """
+define internal i1 @{kind}(i64 %first, i64 %count, ptr %data, ptr %leaf, ptr %extreme) nounwind noinline {{
+entry:
+  %rounded = add i64 %count, {mask}
+  %end = and i64 %rounded, -{lanes}
+  %all = sitofp i64 %count to double
+  br label %fill
 fill: ; NaN up to a whole vector
-  %f = phi i64 [ %count, %column ], [ %f1, %fill.one ]
+  %f = phi i64 [ %count, %entry ], [ %f1, %fill.one ]
   %fill.more = icmp slt i64 %f, %end
   br i1 %fill.more, label %fill.one, label %sums
 fill.one:
@@ -63,11 +85,7 @@ sums:
 sums.one:
   %x.at = getelementptr double, ptr %data, i64 %i
   %x = load {R}, ptr %x.at, align 8
-  %valid = fcmp ord {R} %x, %x
-  %added = select {F} %valid, {R} %x, {R} zeroinitializer
-  %one = select {F} %valid, {R} splat (double 1.0), {R} zeroinitializer
-  %sum1 = fadd {R} %sum, %added
-  %number1 = fadd {R} %number, %one
+{take}
   %less = fcmp olt {R} %x, %least
   %least1 = select {F} %less, {R} %x, {R} %least
   %greater = fcmp ogt {R} %x, %most
@@ -76,45 +94,69 @@ sums.one:
   br label %sums
 sums.end:
 {combined_sums}
-  %some = fcmp ogt double %number.1, 0.0
-  %divisor = select i1 %some, double %number.1, double 1.0
+{judge}
+usable:
+  %some = fcmp ogt double {number}, 0.0
+  %divisor = select i1 %some, double {number}, double 1.0
   %mean = fdiv double %sum.1, %divisor
   %mean.lane = insertelement {R} poison, double %mean, i32 0
   %means = shufflevector {R} %mean.lane, {R} poison, <{lanes} x i32> zeroinitializer
   br label %squares
 
 squares:
-  %j = phi i64 [ 0, %sums.end ], [ %j1, %squares.one ]
-  %square = phi {R} [ zeroinitializer, %sums.end ], [ %square1, %squares.one ]
+  %j = phi i64 [ 0, %usable ], [ %j1, %squares.one ]
+  %square = phi {R} [ zeroinitializer, %usable ], [ %square1, %squares.one ]
   %squares.more = icmp slt i64 %j, %end
   br i1 %squares.more, label %squares.one, label %squares.end
 squares.one:
   %y.at = getelementptr double, ptr %data, i64 %j
   %y = load {R}, ptr %y.at, align 8
-  %usable = fcmp ord {R} %y, %y
   %away = fsub {R} %y, %means
-  %distance = select {F} %usable, {R} %away, {R} zeroinitializer
-  %square1 = call {R} @llvm.fma.v{lanes}f64({R} %distance, {R} %distance, {R} %square)
+{measure}
+  %square1 = call {R} @llvm.fma.v{lanes}f64({R} {distance}, {R} {distance}, {R} %square)
   %j1 = add i64 %j, {lanes}
   br label %squares
 squares.end:
 {combined_squares}
-  store double %number.1, ptr %leaf
+  store double {number}, ptr %leaf
   %leaf.mean = getelementptr double, ptr %leaf, i64 1
   store double %mean, ptr %leaf.mean
   %leaf.squares = getelementptr double, ptr %leaf, i64 2
   store double %square.1, ptr %leaf.squares
 {searches}
-  br label %column.end
-
-column.end:
-  %c1 = add i64 %c, 1
-  %column.more = icmp slt i64 %c1, {columns}
-  br i1 %column.more, label %column, label %done
-done:
-  ret void
+  ret i1 true
 }}
 """
+
+_VARIANTS = {
+    "clean": {
+        "take": """
+  %sum1 = fadd {R} %sum, %x
+  %number1 = fadd {R} zeroinitializer, zeroinitializer""",
+        "judge": """
+  %spoiled = fcmp uno double %sum.1, %sum.1
+  br i1 %spoiled, label %refuse, label %usable
+refuse:
+  ret i1 false""",
+        "number": "%all",
+        "measure": "",
+        "distance": "%away",
+    },
+    "masked": {
+        "take": """
+  %valid = fcmp ord {R} %x, %x
+  %added = select {F} %valid, {R} %x, {R} zeroinitializer
+  %one = select {F} %valid, {R} splat (double 1.0), {R} zeroinitializer
+  %sum1 = fadd {R} %sum, %added
+  %number1 = fadd {R} %number, %one""",
+        "judge": "  br label %usable",
+        "number": "%number.1",
+        "measure": """
+  %counts = fcmp ord {R} %y, %y
+  %distance = select {F} %counts, {R} %away, {R} zeroinitializer""",
+        "distance": "%distance",
+    },
+}
 
 # Where the block has a better extreme than all before it, its first place is looked for.
 _SEARCH = """
@@ -153,19 +195,21 @@ def reducer(columns: int, stride: int) -> Native:
 
 def module(columns: int, stride: int) -> str:
     """The LLVM text."""
+    words = {"R": f"<{LANES} x double>", "F": f"<{LANES} x i1>", "lanes": LANES, "mask": LANES - 1}
+    text = "".join(_column(kind, words) for kind in _VARIANTS)
+    return _RUN.format(head=HEAD, columns=columns, stride=stride, columns_text=text, **words)
+
+
+def _column(kind: str, words: dict) -> str:
     sums = (("sum", None), ("number", None), ("least", "olt"), ("most", "ogt"))
     searches = (("least", 0, "olt"), ("most", 2, "ogt"))
-    return _TEXT.format(
-        R=f"<{LANES} x double>",
-        F=f"<{LANES} x i1>",
-        lanes=LANES,
-        mask=LANES - 1,
-        head=HEAD,
-        columns=columns,
-        stride=stride,
+    return _COLUMN.format(
+        kind=kind,
         combined_sums="\n".join(_pairwise(name, relation) for name, relation in sums),
         combined_squares=_pairwise("square", None),
         searches="".join(_SEARCH.format(name=name, k=k, relation=relation) for name, k, relation in searches),
+        **{key: part.format(**words) for key, part in _VARIANTS[kind].items()},
+        **words,
     )
 
 

@@ -29,6 +29,10 @@ class Native:
     code: machine.Code
     run: Callable[[int, int, int, int], None]
 
+    @property
+    def address(self) -> int:
+        return self.code.functions["run"]
+
     def __call__(self, first: int, count: int, arguments: np.ndarray) -> None:
         """``arguments`` are addresses, int64."""
         self.run(first, count, address(arguments), 0)

@@ -6,26 +6,27 @@ The same description gives the same plan in every process, so that any of them c
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from linkwise.compiler.arrays import address
 from linkwise.model.model import suggest
-from linkwise.study.axes import SAMPLE, Axes, Chunk
+from linkwise.study.axes import Axes
 from linkwise.study.columns import over_columns
 from linkwise.study.description import Description
 from linkwise.study.errors import StudyError
 from linkwise.study.keep import Failure, Keep
-from linkwise.study.native import columns, stride_padding
+from linkwise.study.native import Native, columns, stride_padding
 from linkwise.study.quantities import STATES, Quantity, variable
 from linkwise.study.reductions import CellMoments, CellQuantiles, Classes, Histograms, Moments, Reduction
 from linkwise.study.sampling import Sampler
 from linkwise.study.steps import formula
+from linkwise.study.tiles import tiles
 from linkwise.study.tracing import Trace
 
-BLOCK = 4096
+BLOCK = 8192
 """Points that are computed at a time: their columns stay in the second cache."""
 CHUNKS = 64
 """A study is cut into about so many chunks at least, if they do not become too small."""
@@ -53,9 +54,10 @@ class Workspace:
     """The columns of one thread."""
 
     def __init__(self, plan: Plan):
-        self.inputs = columns(plan.sampler.rows, plan.block)
+        self.inputs = columns(plan.sampler.rows, plan.sampler.width)
         self.values = columns(plan.rows, plan.block)
-        self.arguments = np.array([address(self.inputs), address(self.values)])
+        self.both = np.array([address(self.inputs), address(self.values)])
+        self.tiled = np.zeros(4, np.int64)
 
 
 class Plan:
@@ -78,17 +80,13 @@ class Plan:
         self.rows = 0
         for name in self.names:
             self._place(self._traced_quantity(name))
-        traced_rows = self.rows
         self.program = self.trace.program(self.names)
-        probing = self._axes(1)
-        self.sampler = self._sampler(probing)
-        self._probe(probing)
+        self._probe()
         self.raws = [keep for keep in description.keeps if keep.raw]
         self.axes = self._axes(self._chunk_points())
         self._check_cells()
         self.sampler = self._sampler(self.axes)
         self.reductions = self._reductions()
-        self.traced_rows = traced_rows
 
     # -- checks before anything is computed ---------------------------------------------------------------------
 
@@ -175,7 +173,7 @@ class Plan:
         return Axes(grid, self.description.samples if drawn or not grid else None, limit)
 
     def _sampler(self, axes: Axes) -> Sampler:
-        return Sampler(axes, self.description.variables, self.description.seed, self.block, self.stride)
+        return Sampler(axes, self.description.variables, self.description.seed, self.block)
 
     def _block(self) -> int:
         """Points at a time; fewer where a step needs much memory for each."""
@@ -199,15 +197,14 @@ class Plan:
             size //= 2
         return size
 
-    def _probe(self, axes: Axes) -> None:
+    def _probe(self) -> None:
         """Two points, to see that the later steps run and what shapes they give."""
         if not self.later:
             return
-        count = min(2, axes.points)
-        space = Workspace(self)
-        self.sampler.fill_at(np.arange(count), space.inputs)
-        self._run_program(space, count)
-        given = self._arrays(space.values, count, self.names)
+        axes = self._axes(1)
+        self.sampler = self._sampler(axes)
+        points = np.arange(min(2, axes.points))
+        given = self.at(points, self.names)
         for step in self.later:
             try:
                 found = step.computed({name: given[name] for name in step.takes}, 0)
@@ -255,19 +252,33 @@ class Plan:
     # -- computing ----------------------------------------------------------------------------------------------------
 
     @functools.cached_property
-    def _native(self):
-        return over_columns(self.program, self.stride)
+    def _native(self) -> Native:
+        return over_columns(self.program, (self.sampler.stride, self.stride))
+
+    @functools.cached_property
+    def _tiles(self) -> Native:
+        return tiles()
 
     def _run_program(self, space: Workspace, count: int) -> None:
         if self.names:
-            self._native(0, count, space.arguments)
+            self._native(0, count, space.both)
 
     def compute(self, space: Workspace, first: int, count: int) -> None:
         """The values of a block, in the workspace."""
-        self.sampler.fill(first, count, space.inputs)
-        self._run_program(space, count)
+        if self.sampler.tiled and self.names:
+            self._compute_tiles(space, first, count)
+        else:
+            self.sampler.fill(first, count, space.inputs)
+            self._run_program(space, count)
         if self.later:
             self._run_later(space, first, count)
+
+    def _compute_tiles(self, space: Workspace, first: int, count: int) -> None:
+        self.sampler.fill_grids(first, space.inputs)
+        program, (inputs, values) = self._native.address, space.both
+        for generator, sample, offset, length in self.sampler.parts(first, count):
+            space.tiled[:] = generator.address, program, inputs, values + 8 * offset
+            self._tiles(sample, length, space.tiled)
 
     def _run_later(self, space: Workspace, first: int, count: int) -> None:
         given = self._arrays(space.values, count, self.names)
@@ -288,10 +299,9 @@ class Plan:
     def at(self, points: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Variables and traced results at any points: arrays (points, *shape)."""
         program = self.trace.program(names)
-        stride = BLOCK + stride_padding(BLOCK)
-        run = over_columns(program, stride)
         sizes = [int(np.prod(shape, dtype=int)) for _, shape in program.outputs]
         inputs, values = columns(self.sampler.rows, BLOCK), columns(sum(sizes), BLOCK)
+        run = over_columns(program, (inputs.shape[1], values.shape[1]))
         arguments = np.array([address(inputs), address(values)])
         found = np.empty((sum(sizes), len(points)))
         for start in range(0, len(points), BLOCK):
@@ -320,7 +330,7 @@ class Plan:
 
     def memory(self, threads: int) -> int:
         """Bytes that a run with so many threads needs beside the interpreter: columns, raw arrays, reductions."""
-        own = 8 * self.stride * (self.sampler.rows + self.rows)
+        own = 8 * (self.sampler.stride * self.sampler.rows + self.stride * self.rows)
         own += sum(reduction.bytes(self.axes.limit) for reduction in self.reductions.values())
         own += max((step.bytes_per_point() for step in self.later), default=0) * self.block
         chunk = min(self.axes.limit, self.axes.points)
@@ -337,9 +347,6 @@ class Plan:
                 rows += range(slot.rows.start, slot.rows.stop)
             yield failure, self.slots[failure.flag].start, names, rows
 
-    def axis_names(self) -> tuple[str, ...]:
-        return self.axes.names
-
 
 def _runs(rows: Sequence[Keep | None], chosen) -> Iterator[tuple[int, list[Keep]]]:
     """(first row, rows) of every run of rows that are chosen."""
@@ -350,6 +357,3 @@ def _runs(rows: Sequence[Keep | None], chosen) -> Iterator[tuple[int, list[Keep]
         elif run:
             yield k - len(run), run
             run = []
-
-
-__all__ = ["BLOCK", "SAMPLE", "Chunk", "Mapping", "Plan", "Slot", "Workspace"]

@@ -20,6 +20,8 @@ class Quantity:
     axes: tuple[str, ...]
     unit: str = ""
     text: str = field(default="", compare=False)
+    entries: tuple[str, ...] = ()
+    """Names of the elements of a vector that has some of its own."""
 
     @property
     def size(self) -> int:
@@ -27,6 +29,8 @@ class Quantity:
 
     def labels(self, robot: Robot) -> list[str]:
         """A name for every element, row by row."""
+        if self.entries:
+            return list(self.entries)
         names = [""]
         for axis, n in zip(self.axes, self.shape, strict=True):
             entries = robot.joint_names if axis.rstrip("_") == JOINT and n == robot.dof else range(n)
@@ -85,10 +89,15 @@ _OUTPUTS: dict[str, tuple[tuple[str, ...], str | tuple[str, str]]] = {
 }
 
 
-def variable(robot: Robot, name: str, size: int, scalar: bool, unit: str | None) -> Quantity:
-    """The quantity that a variable is."""
-    text = ""
-    if name in STATES:
+def variable(
+    robot: Robot, name: str, size: int, scalar: bool, unit: str | None, labels: tuple[str, ...] = ()
+) -> Quantity:
+    """The quantity that a variable is; ``labels`` are the parameters of the robot that it sets."""
+    text, entries = "", ()
+    if len(labels) > 1:
+        units = {_PARAMETERS.get(label.rsplit(".", 1)[-1], "") for label in labels}
+        found, axis, entries = units.pop() if len(units) == 1 else "", f"{name}_label", labels
+    elif name in STATES:
         revolute, prismatic, text = STATES[name]
         found, axis = per_joint(robot, revolute, prismatic), JOINT
     elif name in PAYLOAD:
@@ -98,10 +107,10 @@ def variable(robot: Robot, name: str, size: int, scalar: bool, unit: str | None)
         found, axis, text = "N·m, N", "twist", "moment and force on the frame"
     else:
         found, axis = _PARAMETERS.get(name.rsplit(".", 1)[-1], ""), f"{name}_element"
-    if size == robot.dof and axis not in (JOINT, "twist"):
-        axis = JOINT if not scalar else axis
+    if size == robot.dof and axis == f"{name}_element":
+        axis = JOINT
     shape, axes = ((), ()) if scalar else ((size,), (axis,))
-    return Quantity(name, shape, axes, found if unit is None else unit, text)
+    return Quantity(name, shape, axes, found if unit is None else unit, text, entries)
 
 
 def output(robot: Robot, name: str, kind: str, shape: tuple[int, ...], text: str = "") -> Quantity:

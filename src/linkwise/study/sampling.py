@@ -8,8 +8,9 @@ A point is a combination of the grids and a sample; the same samples are taken a
 from __future__ import annotations
 
 import functools
+import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +19,11 @@ from linkwise.compiler.arrays import address
 from linkwise.study import philox
 from linkwise.study.axes import Axes
 from linkwise.study.draws import Ticks, generator
-from linkwise.study.native import Native
+from linkwise.study.native import Native, stride_padding
 from linkwise.study.permutation import permuted
 from linkwise.study.philox import Key
 from linkwise.study.sobol import sobol
+from linkwise.study.tiles import TILE
 from linkwise.study.variables import Variable
 
 
@@ -37,10 +39,10 @@ class _Column:
 
 
 class Sampler:
-    """Fills the input columns of a block. ``rows`` of them, in the order of the program's inputs."""
+    """The input columns of a program, in the order of its inputs."""
 
-    def __init__(self, axes: Axes, variables: Sequence[Variable], seed: int, block: int, stride: int):
-        self.axes, self.seed, self.block, self.stride = axes, seed, block, stride
+    def __init__(self, axes: Axes, variables: Sequence[Variable], seed: int, block: int):
+        self.axes, self.seed, self.block = axes, seed, block
         self._ticks: list[Ticks] = []
         self._columns: list[_Column] = []
         self._grids: list[tuple[int, np.ndarray, int]] = []  # first row, values (entries, size), points between entries
@@ -50,7 +52,7 @@ class Sampler:
         for variable in variables:
             if variable.loaded:
                 axis = names.index(variable.name)
-                period = axes.per_cell * int(np.prod([n for _, n in axes.grid[axis + 1 :]], dtype=np.int64))
+                period = axes.per_cell * math.prod(n for _, n in axes.grid[axis + 1 :])
                 self._grids.append((self.rows, np.array(variable.values), period))
             elif variable.draws and variable.design == "random":
                 self._ticks.append(Ticks(self._key(variable), self.rows, variable.draws, variable.bits))
@@ -58,24 +60,40 @@ class Sampler:
                 self._columns.append(_Column(self.rows + k, variable, k, dimension))
                 dimension += variable.design == "sobol"
             self.rows += variable.draws or variable.loaded
+        plain = all(column.variable.design == "random" for column in self._columns)
+        self.tiled = bool(self._ticks) and plain and axes.per_cell > block
+        """Whether random numbers are all that changes inside a block: then a tile of columns is enough."""
+        self.width = TILE if self.tiled else block
+        self.stride = self.width + stride_padding(self.width)
         self._repeated: np.ndarray | None = None
-        self._lock = threading.Lock()
+        self._generators: dict[int, Native] = {}
+        self._lock = threading.RLock()
+
+    def parts(self, first: int, count: int) -> Iterator[tuple[Native, int, int, int]]:
+        """(generator, sample, offset, length) of the parts of a block whose indices share their upper word."""
+        sample, offset = first % self.axes.per_cell, 0
+        while offset < count:
+            high = (sample + offset) >> 32
+            length = min(count - offset, ((high + 1) << 32) - sample - offset)
+            yield self._generator(high), sample + offset, offset, length
+            offset += length
+
+    def fill_grids(self, first: int, columns: np.ndarray) -> None:
+        """The grids' columns of a block that lies in one cell."""
+        for row, values, period in self._grids:
+            columns[row : row + values.shape[1]] = values[first // period % len(values)][:, np.newaxis]
 
     def fill(self, first: int, count: int, columns: np.ndarray) -> None:
-        """The columns of ``count`` points from ``first`` on; a block as ``Axes.blocks`` gives it."""
+        """All columns of ``count`` points from ``first`` on; a block as ``Axes.blocks`` gives it."""
         if self._columns:
             if self.axes.per_cell <= self.block:
                 samples = (np.arange(first, first + count) % self.axes.per_cell).astype(np.intp)
                 columns[self._drawn, :count] = self._all_samples()[:, samples]
             else:
-                self._draw(first % self.axes.per_cell, count, columns)
+                self._draw(first, count, columns)
         for row, values, period in self._grids:
-            start, end = first // period, (first + count - 1) // period
-            if start == end:  # one entry for the whole block
-                columns[row : row + values.shape[1], :count] = values[start % len(values)][:, np.newaxis]
-            else:
-                entries = np.arange(first, first + count) // period % len(values)
-                columns[row : row + values.shape[1], :count] = values[entries].T
+            entries = np.arange(first, first + count) // period % len(values)
+            columns[row : row + values.shape[1], :count] = values[entries].T
 
     def fill_at(self, points: np.ndarray, columns: np.ndarray) -> None:
         """The columns of any points, by the definitions."""
@@ -94,33 +112,28 @@ class Sampler:
         """Every sample of a cell, where they fit into one block: (drawn columns, samples)."""
         with self._lock:
             if self._repeated is None:
-                count = self.axes.per_cell
                 room = np.zeros((max(self.rows, 1), self.stride))
-                self._draw(0, count, room)
-                self._repeated = room[self._drawn, :count]
+                self._draw(0, self.axes.per_cell, room)
+                self._repeated = room[self._drawn, : self.axes.per_cell]
             return self._repeated
 
-    def _draw(self, sample: int, count: int, columns: np.ndarray) -> None:
+    def _draw(self, first: int, count: int, columns: np.ndarray) -> None:
         """Consecutive samples of one cell."""
         if self._ticks:
             base = address(columns)
-            whole = 1 << 32
-            start = sample
-            while start < sample + count:  # in parts that share the upper word of their indices
-                stop = min(sample + count, (start // whole + 1) * whole)
-                place = np.array([base + 8 * (start - sample)])
-                self._generator(start // whole)(start, stop - start, place)
-                start = stop
-        index = None
+            for generator, sample, offset, length in self.parts(first, count):
+                generator(sample, length, np.array([base + 8 * offset]))
+        start = first % self.axes.per_cell
+        index = np.arange(start, start + count, dtype=np.uint64)
         for column in self._columns:
             if column.variable.design != "random":
-                if index is None:
-                    index = np.arange(sample, sample + count, dtype=np.uint64)
                 columns[column.row, :count] = self._defined(column, index)
 
-    @functools.cache  # noqa: B019  # a sampler lives as long as its plan
     def _generator(self, high: int) -> Native:
-        return generator(self._ticks, self.stride, high)
+        with self._lock:
+            if high not in self._generators:
+                self._generators[high] = generator(self._ticks, self.stride, high)
+            return self._generators[high]
 
     def _key(self, variable: Variable) -> Key:
         return philox.key_of(self.seed, variable.name)

@@ -122,6 +122,10 @@ class Store:
                 values = np.array(variable.values)[:, 0] if scalar else np.array(variable.values)
                 names = (variable.name,) if scalar else (variable.name, *variable.quantity.axes)
                 add_array(group, variable.name, values, names, variable.quantity.unit, variable.quantity.text)
+        for slot in self.plan.slots.values():
+            if slot.quantity.entries:
+                (axis,) = slot.quantity.axes
+                add_array(group, axis, np.array(slot.quantity.entries, dtype=object), (axis,), "", "parameter")
         if self.plan.robot.dof:
             add_array(group, JOINT, np.array(self.plan.robot.joint_names, dtype=object), (JOINT,), "", "joint")
         zarr.consolidate_metadata(path)

@@ -126,7 +126,7 @@ class _Reader:
         else:
             values = self._values(kind, drawn)
         table.finish()
-        quantity = quantities.variable(self.robot, self.name, size, scalar, unit)
+        quantity = quantities.variable(self.robot, self.name, size, scalar, unit, self.labels)
         return Variable(quantity, kind, design, groups, factors, self.labels, self.element, values, parameters)
 
     # -- what it is ---------------------------------------------------------------------------------------------

@@ -35,8 +35,8 @@ _KEYWORDS = """
     decltype delete dynamic_cast explicit export false friend mutable namespace new noexcept not nullptr operator or
     private protected public reinterpret_cast requires static_assert static_cast template this thread_local throw true
     try typeid typename using virtual wchar_t xor
-    threadIdx blockIdx blockDim gridDim warpSize real word lane first states room rows count following inputs other half thread tile
-    row kept steps every samples sample step_number left due
+    threadIdx blockIdx blockDim gridDim warpSize real word lane first states room rows count
+    following inputs other half thread tile row kept steps every samples sample step_number left due
     fma fmaf sqrt sqrtf fabs fabsf sin sinf cos cosf sincos sincosf main
 """.split()  # noqa: SIM905
 
@@ -226,7 +226,9 @@ def _fetches(ins: list[str], rooms: _Rooms, first: str, base: str) -> list[str]:
 def _views(ins: list[str], outs: list[str], rooms: _Rooms, base: str) -> list[str]:
     """The row of the lane's state in each argument."""
     lines = [
-        f"    const real *const {given} = {_lane_row(given, rooms, base)};" for given in ins if given in rooms.place
+        f"    const real *const {given} = {_lane_row(given, rooms, base)};"
+        for given in ins
+        if given in rooms.place
     ]
     for out in outs:
         if out in rooms.place:

@@ -4,9 +4,10 @@ Parameters, and what depends on them alone, wait in shared memory: read where th
 kept in registers they would cost warps. Nothing else is read or written during the steps, apart from feeds and the
 samples that are asked for.
 
-Parameters of the kernel, all 64 bits: for what is carried, parameters, feeds and what is written a pointer each, in this
-order; the strides of the parameters and feeds in scalars from one robot to the next (0: the same for all); the number of
-steps, how many of them go by between two written ones, how many rows a robot has for those, the number of robots.
+Parameters of the kernel, all 64 bits: for what is carried, parameters, feeds and what is written a pointer each, in
+this order; the strides of the parameters and feeds in scalars from one robot to the next (0: the same for all); the
+number of steps, how many of them go by between two written ones, how many rows a robot has for those, the number of
+robots.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from collections.abc import Iterator
 from linkwise.compiler.emit import cuda_rows
 from linkwise.compiler.emit.clike import Printer
 from linkwise.compiler.emit.cuda import Module, dialect
-from linkwise.compiler.emit.cuda_layout import WARP, Layout, alive, fitted, item_size, pitch, warps_per_scheduler
+from linkwise.compiler.emit.cuda_layout import (
+    WARP,
+    Layout,
+    alive,
+    fitted,
+    item_size,
+    pitch,
+    warps_per_scheduler,
+)
 from linkwise.compiler.emit.rollout import split
 from linkwise.compiler.graph import CONDITIONS, Node
 from linkwise.compiler.rollout import NEXT, RolloutProgram
@@ -46,7 +55,9 @@ def module(program: RolloutProgram, layout: Layout) -> Module:
     """The kernel with its launch parameters."""
     printer = _StepPrinter(program)
     rooms = _Rooms(program, printer)
-    text = "\n".join([_comment(program), cuda_rows.helpers(program.dtype), _kernel(program, printer, layout, rooms)])
+    text = "\n".join(
+        [_comment(program), cuda_rows.helpers(program.dtype), _kernel(program, printer, layout, rooms)]
+    )
     return Module(text, program.name, layout.threads, rooms.bytes * layout.warps)
 
 
@@ -97,7 +108,9 @@ class _StepPrinter(Printer):
         return known, self.lines
 
 
-def _shared_out(once: Body, repeated: Body, values: tuple[tuple[Node, ...], ...]) -> tuple[Body, Body, list[int]]:
+def _shared_out(
+    once: Body, repeated: Body, values: tuple[tuple[Node, ...], ...]
+) -> tuple[Body, Body, list[int]]:
     """(once, repeated, numbers of nodes to keep): conditions are made where they are used, numbers are kept."""
     wanted: set[int] = set()
 
@@ -199,7 +212,9 @@ def _kernel(program: RolloutProgram, printer: _StepPrinter, layout: Layout, room
     for name, size in written.items():
         lines.append(f"    real *const {name} = room + {rooms.place[name]} + lane * {pitch(size)};")
     if printer.kept:
-        lines.append(f"    real *const kept = room + {rooms.place['kept']} + lane * {pitch(len(printer.kept))};")
+        lines.append(
+            f"    real *const kept = room + {rooms.place['kept']} + lane * {pitch(len(printer.kept))};"
+        )
     lines += [*printer.before(), "    int left = 0;", "    long long sample = 0;"]
     lines += ["#pragma unroll 1", "    for (long long step_number = 0; step_number < steps; ++step_number) {"]
     lines += ["    " + line for line in _step(printer, rooms)]

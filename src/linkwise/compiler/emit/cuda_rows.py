@@ -13,7 +13,16 @@ NAMES = frozenset(
     {
         *("real", "word", "quad", "shared_memory"),
         *("bit_of", "flipped", "infinity", "not_a_number"),
-        *("opaque", "thread_index", "copy_scalar", "copy_quad", "fetch_rows", "close_group", "wait_for_rows", "wait_for_older_rows"),
+        *(
+            "opaque",
+            "thread_index",
+            "copy_scalar",
+            "copy_quad",
+            "fetch_rows",
+            "close_group",
+            "wait_for_rows",
+            "wait_for_older_rows",
+        ),
         *("rows_left", "store_rows", "spread_rows"),
     }
 )

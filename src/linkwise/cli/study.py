@@ -1,0 +1,120 @@
+"""``linkwise study``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from linkwise.cli.output import Table, number, say, say_json, show
+
+INCOMPLETE = 1
+
+
+@click.command("study")
+@click.argument("file", metavar="FILE.toml|STORE")
+@click.option("--out", metavar="STORE", help="Folder for the results; default: the name of the file with .study.")
+@click.option("--resume", is_flag=True, help="Complete a folder that was left unfinished.")
+@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786; default: this machine.")
+@click.option("--threads", type=click.IntRange(1), help="Threads of this machine; default: all cores.")
+@click.option("--check", "only_check", is_flag=True, help="Read and check the study, state its size, compute nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def command(file, out, resume, cluster, threads, only_check, as_json) -> int:
+    """Compute one thing at very many points: a sweep, a Monte Carlo study, data for learning.
+
+    The file names a robot, what varies, what is computed and what is kept (see docs/studies.md). Results go to a folder
+    with Zarr arrays and Parquet tables. A run that was killed is completed with --resume, to the same bytes; then the
+    folder alone is enough. The exit status is 0, 1 when chunks were set aside because they kept failing, 2 for bad
+    input or a run that had to stop.
+
+    \b
+    Example:
+      linkwise study torques.toml --out torques.study
+      linkwise study torques.toml --cluster tcp://head:8786
+      linkwise study torques.study --resume
+    """
+    study, folder = _read(Path(file), out, resume)
+    if only_check:
+        _say_size(study, threads, as_json)
+        return 0
+    results = study.run(folder, resume=resume, cluster=cluster, threads=threads)
+    facts = _facts(study, results)
+    if as_json:
+        say_json(facts)
+    else:
+        _say(facts)
+    return 0 if results.complete else INCOMPLETE
+
+
+def _read(file: Path, out: str | None, resume: bool) -> tuple[Any, Path]:
+    """The study, and the folder of its results."""
+    import linkwise as lw
+    from linkwise.study.errors import StudyError
+    from linkwise.study.store import read_study
+
+    if file.is_dir():
+        if not resume:
+            raise StudyError(f"{file}: a folder; give the file of a study, or --resume to complete this one")
+        if out is not None and Path(out) != file:
+            raise StudyError("--out: a folder is completed where it is")
+        tables = {k: v for k, v in read_study(file)["study"].items() if k not in ("format", "robot_content")}
+        return lw.study(tables), file
+    return lw.study(file), Path(out) if out is not None else Path(f"{file.stem}.study")
+
+
+def _say_size(study: Any, threads: int | None, as_json: bool) -> None:
+    from linkwise.compiler.threads import wanted
+
+    used = wanted(threads)
+    size = {
+        "axes": study.shape,
+        "points": study.points,
+        "chunks": study.chunks,
+        "threads": used,
+        "memory": study.memory(used),
+    }
+    if as_json:
+        say_json(size)
+        return
+    axes = " × ".join(f"{n} {name}" for name, n in study.shape.items()) or "1"
+    say(f"{study.points} points ({axes}) in {study.chunks} chunks")
+    say(f"memory with {used} threads: {size['memory'] / 2**20:.0f} MiB beside the interpreter")
+
+
+def _facts(study: Any, results: Any) -> dict[str, Any]:
+    """What is said about a finished run: statistics by quantity, failures, chunks set aside."""
+    data = results.dataset()
+    statistics: dict[str, Any] = {}
+    for keep in study.plan.description.keeps:
+        if keep.statistics and not keep.by_cell:
+            labels = study.plan.quantity(keep.name).labels(study.plan.robot)
+            unit = study.plan.quantity(keep.name).unit
+            values = {s: data[f"{keep.name}_{s}"].values.ravel().tolist() for s in keep.statistics}
+            statistics[keep.name] = {"unit": unit, "elements": labels, **values}
+    return {
+        "store": str(results.path),
+        "points": study.points,
+        "chunks": study.chunks,
+        "complete": results.complete,
+        "chunks_set_aside": data.attrs["chunks_set_aside"],
+        "failures": data.attrs["failures"],
+        "statistics": statistics,
+        "tables": results.tables(),
+    }
+
+
+def _say(facts: dict[str, Any]) -> None:
+    for name, found in facts["statistics"].items():
+        kinds = [key for key in found if key not in ("unit", "elements")]
+        rows = [
+            [label, *(number(found[kind][k]) for kind in kinds)] for k, label in enumerate(found["elements"][:40])
+        ]
+        notes = [f"and {len(found['elements']) - 40} more"] if len(found["elements"]) > 40 else []
+        title = f"{name} [{found['unit']}]" if found["unit"] else name
+        show(Table(title, ["", *(f">{kind}" for kind in kinds)], rows, notes))
+    for name, count in facts["failures"].items():
+        say(f"{name}: {count} of {facts['points']} points")
+    if facts["chunks_set_aside"]:
+        say(f"{facts['chunks_set_aside']} chunks kept failing and were set aside: see the table aside; --resume tries again")
+    say(f"{facts['points']} points in {facts['store']}")

@@ -1,0 +1,22 @@
+"""Reports: one HTML file with text, tables and plots that works offline, and its figures as SVG files."""
+
+from linkwise.report import sections
+from linkwise.report.page import Figure, Raw, Report, Section, Table, Text
+from linkwise.report.picture import robot_picture
+from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
+
+__all__ = [
+    "Bar",
+    "Figure",
+    "Line",
+    "Raw",
+    "Report",
+    "Section",
+    "Table",
+    "Text",
+    "bar_chart",
+    "legend",
+    "line_plot",
+    "robot_picture",
+    "sections",
+]

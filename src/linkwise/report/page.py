@@ -1,0 +1,162 @@
+"""A report: sections with text, tables and figures on one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+from linkwise.errors import LinkwiseError
+from linkwise.report.svg import escape
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An SVG drawing with a name for its file and a line under it."""
+
+    name: str
+    svg: str
+    caption: str = ""
+    legend: str = ""
+
+    def html(self) -> str:
+        caption = f"<figcaption>{escape(self.caption)}</figcaption>" if self.caption else ""
+        return f"<figure>{self.legend}{self.svg}{caption}</figure>"
+
+    def file(self) -> str:
+        """The drawing alone, as the text of an SVG file: its own size and colours, no script."""
+        drawing = re.sub(r"<script.*?</script>", "", self.svg, flags=re.DOTALL)
+        return _with_size(re.sub(r"var\(--\w+,(#\w+)\)", r"\1", drawing))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text; columns whose name starts with ">" are numbers and stand at the right."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    notes: Sequence[str] = ()
+
+    def html(self) -> str:
+        right = [column.startswith(">") for column in self.columns]
+        head = "".join(_cell("th", column.removeprefix(">"), r) for column, r in zip(self.columns, right, strict=True))
+        body = "".join(
+            f"<tr>{''.join(_cell('td', cell, r) for cell, r in zip(row, right, strict=True))}</tr>" for row in self.rows
+        )
+        notes = "".join(f"<p class=note>{escape(note)}</p>" for note in self.notes)
+        return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{notes}'
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    words: str
+
+    def html(self) -> str:
+        return f"<p>{escape(self.words)}</p>"
+
+
+@dataclass(frozen=True)
+class Raw:
+    """HTML made by this package."""
+
+    text: str
+
+    def html(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    parts: Sequence[Figure | Table | Text | Raw]
+
+    def html(self, number: int) -> str:
+        inside = "".join(part.html() for part in self.parts)
+        return f'<section id="s{number}"><h2>{escape(self.title)}</h2>{inside}</section>'
+
+    @property
+    def figures(self) -> list[Figure]:
+        return [part for part in self.parts if isinstance(part, Figure)]
+
+
+@dataclass
+class Report:
+    """A page of sections. ``write`` saves it; its figures can be saved as files too."""
+
+    title: str
+    subtitle: str = ""
+    sections: list[Section] = field(default_factory=list)
+
+    def add(self, section: Section) -> None:
+        self.sections.append(section)
+
+    def html(self) -> str:
+        """The page as text: style, script and figures inside, nothing outside."""
+        style, script = (_asset(name) for name in ("style.css", "script.js"))
+        links = "".join(f'<a href="#s{k}">{escape(s.title)}</a>' for k, s in enumerate(self.sections))
+        body = "".join(section.html(k) for k, section in enumerate(self.sections))
+        return (
+            '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width,initial-scale=1">'
+            f"<title>{escape(self.title)}</title><style>{style}</style></head><body>"
+            f"<header><h1>{escape(self.title)}</h1><p>{escape(self.subtitle)}</p><nav>{links}</nav></header>"
+            f"<main>{body}</main><footer>made by linkwise {_version()}</footer><script>{script}</script></body></html>\n"
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page; it appears whole or not at all."""
+        target = Path(path)
+        _write(target, self.html())
+        return target
+
+    def write_figures(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write every figure as an SVG file of its own."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        written = []
+        for figure in (figure for section in self.sections for figure in section.figures):
+            target = place / f"{figure.name}.svg"
+            _write(target, figure.file())
+            written.append(target)
+        return written
+
+
+def _cell(tag: str, content: object, right: bool) -> str:
+    return f'<{tag}{" class=n" if right else ""}>{escape(content)}</{tag}>'
+
+
+def _with_size(drawing: str) -> str:
+    """Programs that draw files, unlike browsers, want to be told how large one is."""
+    found = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', drawing)
+    if found is None:
+        return drawing
+    return drawing.replace("<svg ", f'<svg width="{found[1]}" height="{found[2]}" ', 1)
+
+
+def _asset(name: str) -> str:
+    return resources.files("linkwise.report").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+def _version() -> str:
+    from linkwise import __version__
+
+    return __version__
+
+
+def _write(target: Path, text: str) -> None:
+    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        try:
+            aside.write_text(text, encoding="utf-8")
+            os.replace(aside, target)
+        finally:
+            aside.unlink(missing_ok=True)
+    except OSError as error:
+        raise LinkwiseError(f"{target}: cannot be written: {error.strerror}") from error

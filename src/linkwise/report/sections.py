@@ -1,0 +1,263 @@
+"""Pieces that reports are made of: each takes plain data and gives a section.
+
+A report of one's own puts some of them together::
+
+    report = Report("A pick and place", "UR10e, 2 kg")
+    report.add(sections.robot(arm, q[0]))
+    report.add(sections.motion(arm, t, q, qd))
+    report.add(sections.torques(arm, t, tau))
+    report.write("report.html")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.model import Model
+from linkwise.report.page import Figure, Raw, Section, Table, Text
+from linkwise.report.picture import robot_picture
+from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
+from linkwise.report.svg import colour, short
+
+
+def facts(rows: Mapping[str, object], title: str = "What was run") -> Section:
+    """What was run: a name and a value in every row."""
+    return Section(title, [Table(["", ""], [[name, value] for name, value in rows.items()])])
+
+
+def robot(
+    model: Model,
+    q: np.ndarray,
+    *,
+    ghosts: Sequence[np.ndarray] = (),
+    trace: np.ndarray | None = None,
+    caption: str = "",
+) -> Section:
+    """The robot as a drawing at q (n,), and its joints with their limits."""
+    picture = Figure("robot", robot_picture(model, q, ghosts=ghosts, trace=trace), caption)
+    rows = []
+    for joint in model.moving_joints:
+        scale = 180.0 / np.pi if joint.revolute else 1000.0
+        low, high = (short(scale * limit, 4) for limit in (joint.limits.lower, joint.limits.upper))
+        unit = "°" if joint.revolute else " mm"
+        rows.append(
+            [
+                joint.name,
+                joint.type,
+                f"{low} … {high}{unit}",
+                short(joint.limits.effort),
+                short(joint.rotor_inertia, 3),
+                short(joint.viscous_friction, 3),
+            ]
+        )
+    columns = ["joint", "type", ">range", ">effort limit", ">rotor inertia", ">viscous friction"]
+    joints = _known(Table(columns, rows, ["SI units; the colours of the joints are those of the lines in all plots"]))
+    return Section(model.name, [_Pair(picture, joints)])
+
+
+@dataclass(frozen=True)
+class _Pair(Figure):
+    """A figure with a table beside it (below it in a narrow window)."""
+
+    def __init__(self, figure: Figure, table: Table):
+        super().__init__(figure.name, figure.svg, figure.caption)
+        object.__setattr__(self, "table", table)
+
+    def html(self) -> str:
+        return f'<div class="pair">{super().html()}<div>{self.table.html()}</div></div>'  # type: ignore[attr-defined]
+
+
+def motion(model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = None, *, title: str = "Motion") -> Section:
+    """Positions and, where given, velocities over t (points,) with their limits; arrays (points, n)."""
+    joints = model.moving_joints
+    parts = _by_unit(
+        "positions", model, t, q, ("position [°]", "position [mm]"), [(j.limits.lower, j.limits.upper) for j in joints], True
+    )
+    if qd is not None:
+        limits = [(-j.limits.velocity, j.limits.velocity) for j in joints]
+        parts += _by_unit("velocities", model, t, qd, ("velocity [°/s]", "velocity [mm/s]"), limits, True)
+    return Section(title, parts)
+
+
+def torques(model: Model, t: np.ndarray, tau: np.ndarray, *, title: str = "Torques", words: str = "") -> Section:
+    """Torques (points, n) over time with the effort limits, and a table of the largest ones."""
+    joints = model.moving_joints
+    limits = [(-j.limits.effort, j.limits.effort) for j in joints]
+    parts: list = [Text(words)] if words else []
+    parts += _by_unit("torques", model, t, tau, ("torque [N·m]", "force [N]"), limits, False)
+    rows = []
+    for k, joint in enumerate(joints):
+        peak, rms = float(np.abs(tau[:, k]).max()), float(np.sqrt(np.mean(tau[:, k] ** 2)))
+        limit = joint.limits.effort
+        share = f"{peak / limit:.0%}" if np.isfinite(limit) and limit > 0 else ""
+        rows.append([joint.name, short(peak), short(rms), short(limit), share, "N·m" if joint.revolute else "N"])
+    parts.append(_known(Table(["joint", ">largest", ">rms", ">limit", ">share", "unit"], rows)))
+    return Section(title, parts)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How one algorithm compares: its relative difference from the reference, and the residual where it has one."""
+
+    function: str
+    algorithm: str
+    difference: float
+    residual: float | None = None
+
+
+def agreement(rows: Sequence[Agreement], notes: Sequence[str] = ()) -> Section:
+    """Every algorithm beside the others."""
+    table = [[r.function, r.algorithm, _tiny(r.difference), _tiny(r.residual)] for r in rows]
+    return Section(
+        "Do the algorithms agree?",
+        [Table(["function", "algorithm", ">relative difference", ">residual"], table, notes)],
+    )
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Operations of one algorithm on this robot, on a general arm, and as published for such an arm."""
+
+    function: str
+    algorithm: str
+    own: tuple[int, int]  # multiplications (and divisions), additions
+    general: tuple[int, int] | None = None
+    published: Sequence[tuple[str, int, int]] = ()  # source, multiplications, additions
+
+
+def operations(rows: Sequence[Counts], robot_name: str, notes: Sequence[str] = ()) -> Section:
+    """Operation counts beside those that the papers print: a bar is all operations, the numbers are ×/+."""
+    parts: list = []
+    for function in dict.fromkeys(row.function for row in rows):
+        bars = []
+        for row in (r for r in rows if r.function == function):
+            bars.append(_count_bar(f"{row.algorithm}, {robot_name}", *row.own, 0))
+            if row.general is not None:
+                bars.append(_count_bar(f"{row.algorithm}, general arm", *row.general, 5))
+            bars += [_count_bar(f"{source}, printed", m, a, 1) for source, m, a in row.published]
+        parts += [Raw(f"<h3>{function}</h3>"), Figure(f"operations_{function}", bar_chart(bars))]
+    tints = [colour(0), colour(5), colour(1)]
+    parts.insert(0, Raw(legend([robot_name, "general arm of as many joints", "printed in the papers"], tints)))
+    parts += [Text(note) for note in notes]
+    return Section("Operations", parts)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long one evaluation took."""
+
+    function: str
+    library: str
+    nanoseconds: float
+
+
+def timings(rows: Sequence[Timing], notes: Sequence[str] = ()) -> Section:
+    """Time per evaluation, ours beside the others'."""
+    libraries = list(dict.fromkeys(row.library for row in rows))
+    parts: list = []
+    for function in dict.fromkeys(row.function for row in rows):
+        bars = [
+            Bar(row.library, row.nanoseconds, libraries.index(row.library), _nanoseconds(row.nanoseconds))
+            for row in rows
+            if row.function == function
+        ]
+        parts += [Raw(f"<h3>{function}</h3>"), Figure(f"timings_{function}", bar_chart(bars))]
+    parts += [Text(note) for note in notes]
+    return Section("Time per evaluation", parts)
+
+
+def tracking(model: Model, t: np.ndarray, errors: Mapping[str, np.ndarray]) -> Section:
+    """Errors q − q_d (points, n) of one or several controllers by name: a plot of each, and a table of their sizes."""
+    parts: list = []
+    rows = []
+    turns = np.array([joint.revolute for joint in model.moving_joints])
+    for name, error in errors.items():
+        shown = np.where(turns, np.degrees(error), 1000.0 * error)
+        lines = [Line(joint, shown[:, k]) for k, joint in enumerate(model.joint_names)]
+        label = "error [°]" if turns.all() else "error [° or mm]"
+        figure = Figure(f"tracking_{_slug(name)}", line_plot(t, lines, y_label=label), name, legend(model.joint_names))
+        parts.append(figure)
+        rows.append([name, short(float(np.abs(shown).max()), 3), short(float(np.sqrt(np.mean(shown**2))), 3)])
+    unit = "°" if turns.all() else "° or mm"
+    parts.append(Table(["controller", f">largest error [{unit}]", f">rms [{unit}]"], rows))
+    return Section("Tracking", parts)
+
+
+def identification(
+    labels: Sequence[str],
+    values: np.ndarray,
+    deviations: np.ndarray,
+    *,
+    t: np.ndarray | None = None,
+    measured: np.ndarray | None = None,
+    predicted: np.ndarray | None = None,
+    names: Sequence[str] = (),
+    most: int = 40,
+) -> Section:
+    """Estimated parameters with their standard deviations; measured and predicted torques (points, n) where given."""
+    values, deviations = np.asarray(values, dtype=float), np.asarray(deviations, dtype=float)
+    relative = np.divide(deviations, np.abs(values), out=np.full(values.shape, np.inf), where=values != 0)
+    order = np.argsort(relative)
+    rows = [
+        [labels[k], short(float(values[k])), short(float(deviations[k]), 2), f"{100 * relative[k]:.2g} %"] for k in order[:most]
+    ]
+    notes = [f"the {most} best known of {len(labels)}"] if len(labels) > most else []
+    parts: list = [Table(["parameter", ">value", ">standard deviation", ">relative"], rows, notes)]
+    if t is not None and measured is not None and predicted is not None:
+        fits = []
+        for k in range(measured.shape[1]):
+            name = names[k] if k < len(names) else f"joint {k + 1}"
+            lines = [Line("measured", measured[:, k], "#9aa5b3"), Line("predicted", predicted[:, k], colour(k))]
+            svg = line_plot(t, lines, y_label="torque [N·m]", height=190)
+            parts.append(Figure(f"fit_{_slug(name)}", svg, name, legend(["measured", "predicted"], ["#9aa5b3", colour(k)])))
+            left = measured[:, k] - predicted[:, k]
+            size = float(np.sqrt(np.mean(measured[:, k] ** 2)))
+            rms = float(np.sqrt(np.mean(left**2)))
+            fits.append([name, short(rms, 3), f"{100 * rms / size:.1f} %" if size > 0 else ""])
+        parts.append(Table(["joint", ">rms residual [N·m]", ">of the rms torque"], fits))
+    return Section("Identification", parts)
+
+
+# -- shared -----------------------------------------------------------------------------------------------------------
+
+
+def _by_unit(name: str, model: Model, t, values, labels: tuple[str, str], limits: Sequence, angles: bool) -> list[Figure]:
+    """A plot for the joints that turn and another for those that slide; with ``angles`` in degrees and millimetres."""
+    turns = np.array([joint.revolute for joint in model.moving_joints])
+    figures = []
+    for kind, label, suffix in ((turns, labels[0], ""), (~turns, labels[1], "_sliding")):
+        chosen = np.flatnonzero(kind)
+        if not len(chosen):
+            continue
+        scale = (180.0 / np.pi if suffix == "" else 1000.0) if angles else 1.0
+        lines = [Line(model.joint_names[k], scale * np.asarray(values)[:, k], colour(k)) for k in chosen]
+        scaled = [(scale * limits[k][0], scale * limits[k][1]) for k in chosen]
+        picture = line_plot(t, lines, y_label=label, limits=scaled)
+        key = legend([model.joint_names[k] for k in chosen], [colour(k) for k in chosen])
+        figures.append(Figure(name + suffix, picture, "", key))
+    return figures
+
+
+def _count_bar(name: str, multiplications: int, additions: int, group: int) -> Bar:
+    return Bar(name, multiplications + additions, group, f"{multiplications} / {additions}")
+
+
+def _nanoseconds(value: float) -> str:
+    return f"{value:.0f} ns" if value >= 100 else f"{value:.3g} ns"
+
+
+def _known(table: Table) -> Table:
+    """The table without columns in which nothing is known: no limit, no share."""
+    kept = [k for k in range(len(table.columns)) if any(row[k] not in ("∞", "") for row in table.rows)]
+    return Table([table.columns[k] for k in kept], [[row[k] for k in kept] for row in table.rows], table.notes)
+
+
+def _tiny(value: float | None) -> str:
+    return "" if value is None else short(value, 2)
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in name)

@@ -1,0 +1,79 @@
+"""Closed loops as one CUDA kernel, run on the CPU: the bits of the CPU's own kernel, robot by robot."""
+
+import numpy as np
+import pytest
+from pretended import Pretended
+
+import linkwise as lw
+from linkwise.control import Gains, GravityPD
+from linkwise.gpu import DeviceError
+from linkwise.motion import quintic
+from linkwise.simulate import Plant, Sensors, simulate
+
+
+def pretend(value):
+    return Pretended(np.asarray(value))
+
+
+def both(robot, count, dtype, reference, plant=None, **options):
+    """The same simulation on the CPU and on the pretended GPU; what is in ``vary`` goes to the GPU, too."""
+    generator = np.random.default_rng(3)
+    q, qd = (generator.normal(size=(count, robot.dof)).astype(dtype) for _ in range(2))
+    vary = {name: value.astype(dtype) for name, value in options.pop("vary", {}).items()}
+    controller = GravityPD(robot, Gains(30.0, 5.0))
+    common = {"integrator": "semi_implicit_euler", "step": 1e-2, "dtype": dtype, **options}
+    wanted = simulate(plant or robot, controller, reference, q=q, qd=qd, vary=vary, **common)
+    there = {name: pretend(value) for name, value in vary.items()}
+    got = simulate(plant or robot, controller, reference, q=pretend(q), qd=pretend(qd), vary=there, **common)
+    return got, wanted
+
+
+def assert_same(got, wanted):
+    for name in ("q", "qd", "tau", "final_q", "final_qd"):
+        a, b = getattr(got, name).array, getattr(wanted, name)
+        assert a.dtype == b.dtype
+        assert np.array_equal(a, b, equal_nan=True), name
+        assert np.isfinite(b).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gains_and_payloads_of_every_robot(pretended, dtype):
+    robot, compiled = pretended
+    count = 70
+    payload = np.zeros((count, 10))
+    payload[:, 0] = np.linspace(0.0, 1.0, count)
+    payload[:, [4, 7, 9]] = 0.1 * payload[:, :1]
+    kp = np.linspace([20.0, 10.0], [40.0, 30.0], count)
+    got, wanted = both(
+        robot, count, dtype, np.zeros(2), duration=0.11, every=4, vary={"kp": kp, "payload": payload}
+    )
+    assert_same(got, wanted)
+    assert got.q.array.shape == (count, 3, 2)
+    assert len(compiled) == 1
+
+
+def test_a_reference_for_all_and_one_for_each(pretended):
+    robot, _ = pretended
+    moves = [quintic(np.zeros(2), np.array([0.1 * k, -0.2]), 0.1) for k in range(35)]
+    assert_same(*both(robot, 35, "float64", moves[3], duration=0.05))
+    assert_same(*both(robot, 35, "float64", moves, duration=0.05))
+
+
+def test_noise_and_substeps(pretended):
+    robot, _ = pretended
+    plant = Plant(robot, sensors=Sensors(position_noise=1e-3, velocity_noise=1e-2))
+    assert_same(*both(robot, 33, "float64", np.zeros(2), plant, duration=0.06, control_period=0.02, seed=4))
+
+
+def test_no_steps_and_wrong_shapes(pretended):
+    robot, _ = pretended
+    got, wanted = both(robot, 3, "float64", np.zeros(2), duration=0.0)
+    assert np.array_equal(got.final_q.array, wanted.final_q)
+    with pytest.raises(lw.ShapeError, match=r"q: expected shape \(..., 2\), got \(4, 3\)"):
+        both_wrong = pretend(np.zeros((4, 3)))
+        simulate(robot, GravityPD(robot, Gains(1.0, 1.0)), np.zeros(2), q=both_wrong, duration=0.01)
+    with pytest.raises(DeviceError, match="q is Pretended's on cuda:0, qd is Pretended's on cuda:1"):
+        q, qd = pretend(np.zeros((4, 2))), Pretended(np.zeros((4, 2)), 1)
+        simulate(robot, GravityPD(robot, Gains(1.0, 1.0)), np.zeros(2), q=q, qd=qd, duration=0.01)
+    with pytest.raises(ValueError, match="a Python function runs on the CPU"):
+        simulate(robot, lambda t, q, qd, r: q, np.zeros(2), q=pretend(np.zeros((4, 2))), duration=0.01)
