@@ -1,7 +1,7 @@
-"""Forward dynamics over the number of joints: operations and time of the filter, the mass matrix and conjugate gradients.
+"""Forward dynamics over the number of joints: the filter, the mass matrix and conjugate gradients.
 
-Counts are those of ``linkwise.records.crossovers``; times are medians of interleaved repeats, for batches on one thread.
-Writes two figures and the measured numbers, from which ``python -m linkwise.records`` makes the page of records.
+Operations are those of ``linkwise.records.crossovers``; times are medians of interleaved repeats, for batches on one
+thread. Writes two figures and the measured numbers, from which ``python -m linkwise.records`` makes its page.
 
     python benchmarks/crossovers.py [--states 1024] [--repeats 41] [--out docs/figures] [--counts-only] [--json]
 """
@@ -30,7 +30,11 @@ LINES = {  # published formulas: legend, source, style
     "Kozłowski's rival, mass matrix": ("mass matrix and solution", (0, (2, 2))),
 }
 COLOURS = {"kalman": "#0b6e99", "compound_link": "#c2452d", "conjugate_gradient": "#6b8e23"}
-WORDS = {"kalman": "filter", "compound_link": "mass matrix, factorised", "conjugate_gradient": "conjugate gradients"}
+WORDS = {
+    "kalman": "filter",
+    "compound_link": "mass matrix, factorised",
+    "conjugate_gradient": "conjugate gradients",
+}
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,9 @@ def plot_counts(path: Path) -> None:
         axes.plot(over, each, color=colour, marker=".", label=f"ours, {WORDS[method]}")
     axes.set_ylim(0, 1250)
     axes.set_ylabel("operations per joint")
-    axes.set_title("Forward dynamics of general chains: multiplications, additions, divisions", fontsize=10, loc="left")
+    axes.set_title(
+        "Forward dynamics of general chains: multiplications, additions, divisions", fontsize=10, loc="left"
+    )
     _finish(figure, axes, path)
 
 
@@ -111,9 +117,8 @@ def plot_times(measured: Measured, path: Path) -> None:
     )
     axes.set_ylim(0, 2.5 * highest)
     axes.set_ylabel("ns per state and joint")
-    axes.set_title(
-        f"Forward dynamics of general chains: batches of {measured.states}, float64, one thread", fontsize=10, loc="left"
-    )
+    how = f"batches of {measured.states}, float64, one thread"
+    axes.set_title(f"Forward dynamics of general chains: {how}", fontsize=10, loc="left")
     _finish(figure, axes, path)
 
 

@@ -1,9 +1,9 @@
 """Chains of many links: what a link costs as straight-line code and as loops over the links, and what compiling takes.
 
-General links, float64, one thread; medians of interleaved repeats, processor seconds for tracing and compiling. Straight-
-line code is measured as far as compiling it stays bearable. The limit between the two,
-``linkwise.kernels.STRAIGHT_LINE_LIMIT``, is read off this table: below it straight-line code is the faster one, above it
-loops are, and they compile in a fraction of the time.
+General links, float64, one thread; medians of interleaved repeats, processor seconds for tracing and compiling.
+Straight-line code is measured as far as compiling it stays bearable. The limit between the two,
+``linkwise.kernels.STRAIGHT_LINE_LIMIT``, is read off this table: below it straight-line code is the faster one, above
+it loops are, and they compile in a fraction of the time.
 
     python benchmarks/long_chains.py [--links 10,20,40,...] [--repeats 15] [--longest-straight 80] [--json]
 """
@@ -104,12 +104,16 @@ def show(rows: list[Row], say: Callable[[str], None] = print) -> None:
             text += f"{'':26}" if row is None else f"{row.compile_s:14.2f}{row.ns_per_link:12.2f}"
         chosen = next((form for form, row in forms.items() if row.chosen), "straight")
         say(text + f"   {chosen}")
-    say(f"limit: {kernels.STRAIGHT_LINE_LIMIT} estimated operations (400 per link of inverse, 500 of forward dynamics)")
+    say(
+        f"limit: {kernels.STRAIGHT_LINE_LIMIT} estimated operations (400 per link of inverse, 500 of forward dynamics)"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--links", type=lambda text: tuple(map(int, text.split(","))), default=LINKS, metavar="N,N,...")
+    parser.add_argument(
+        "--links", type=lambda text: tuple(map(int, text.split(","))), default=LINKS, metavar="N,N,..."
+    )
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--longest-straight", type=int, default=80, metavar="N")
     parser.add_argument("--json", action="store_true")

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.control import Gains, GravityPD
 from linkwise.gpu import DeviceError
+from linkwise.simulate import simulate
 
 cupy = pytest.importorskip("cupy")
 try:
@@ -142,3 +144,42 @@ def test_more_scalars_than_32_bits():
     assert same_bits(got[:10], ROBOT.gravity_torques(np.zeros((10, 7), "float32")))
     del q, got
     cupy.get_default_memory_pool().free_all_blocks()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("convert", [to_cupy, to_torch, to_jax])
+def test_closed_loops(convert, dtype):
+    """A whole simulation in one launch; arrays of NumPy among the parameters are copied to the GPU."""
+    q, qd, kp = states(500, dtype=dtype)
+    kp = np.abs(kp) + 20
+    controller = GravityPD(ROBOT, Gains(50.0, 10.0))
+    options = {"duration": 0.05, "integrator": "semi_implicit_euler", "every": 7, "dtype": dtype}
+    wanted = simulate(ROBOT, controller, np.zeros(7), q=q, qd=qd, vary={"kp": kp}, **options)
+    got = simulate(ROBOT, controller, np.zeros(7), q=convert(q), qd=convert(qd), vary={"kp": kp}, **options)
+    for name in ("q", "qd", "tau", "final_q", "final_qd"):
+        assert type(getattr(got, name)) is type(convert(q)), name
+        assert same_bits(getattr(got, name), getattr(wanted, name)), name
+    assert same_bits(got.error, wanted.error.astype(dtype))
+
+
+def test_conjugate_gradients():
+    """Nothing looks at the residual on a GPU."""
+    q, qd, tau = states(300)
+    for algorithm in ("conjugate_gradient", "preconditioned_conjugate_gradient"):
+        got = ROBOT.forward_dynamics(*map(cupy.asarray, (q, qd, tau)), algorithm=algorithm)
+        assert same_bits(got, ROBOT.forward_dynamics(q, qd, tau, algorithm=algorithm))
+
+
+def test_other_threads():
+    """Launches from several threads at once do not mix their parameters."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def work(seed):
+        q = states(50, seed=seed)[0]
+        there = cupy.asarray(q)
+        got = [ROBOT.gravity_torques(there) for _ in range(50)]
+        cupy.cuda.get_current_stream().synchronize()
+        return all(same_bits(g, ROBOT.gravity_torques(q)) for g in got)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(16)))

@@ -69,11 +69,15 @@ def test_no_steps_and_wrong_shapes(pretended):
     robot, _ = pretended
     got, wanted = both(robot, 3, "float64", np.zeros(2), duration=0.0)
     assert np.array_equal(got.final_q.array, wanted.final_q)
+    controller = GravityPD(robot, Gains(1.0, 1.0))
+    wide, there, elsewhere = (
+        pretend(np.zeros((4, 3))),
+        pretend(np.zeros((4, 2))),
+        Pretended(np.zeros((4, 2)), 1),
+    )
     with pytest.raises(lw.ShapeError, match=r"q: expected shape \(..., 2\), got \(4, 3\)"):
-        both_wrong = pretend(np.zeros((4, 3)))
-        simulate(robot, GravityPD(robot, Gains(1.0, 1.0)), np.zeros(2), q=both_wrong, duration=0.01)
+        simulate(robot, controller, np.zeros(2), q=wide, duration=0.01)
     with pytest.raises(DeviceError, match="q is Pretended's on cuda:0, qd is Pretended's on cuda:1"):
-        q, qd = pretend(np.zeros((4, 2))), Pretended(np.zeros((4, 2)), 1)
-        simulate(robot, GravityPD(robot, Gains(1.0, 1.0)), np.zeros(2), q=q, qd=qd, duration=0.01)
+        simulate(robot, controller, np.zeros(2), q=there, qd=elsewhere, duration=0.01)
     with pytest.raises(ValueError, match="a Python function runs on the CPU"):
-        simulate(robot, lambda t, q, qd, r: q, np.zeros(2), q=pretend(np.zeros((4, 2))), duration=0.01)
+        simulate(robot, lambda t, q, qd, r: q, np.zeros(2), q=there, duration=0.01)

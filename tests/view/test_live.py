@@ -18,7 +18,9 @@ def test_the_load_is_that_of_a_payload():
     q = np.random.default_rng(0).uniform(-1, 1, robot.dof)
     np.testing.assert_allclose(live.gravity(q), live.with_load().gravity_torques(q), atol=1e-12)
     qd, qdd = np.random.default_rng(1).normal(size=(2, robot.dof))
-    np.testing.assert_allclose(live.torques(q, qd, qdd), live.with_load().inverse_dynamics(q, qd, qdd), atol=1e-10)
+    np.testing.assert_allclose(
+        live.torques(q, qd, qdd), live.with_load().inverse_dynamics(q, qd, qdd), atol=1e-10
+    )
 
 
 def test_scale_is_the_effort_limit_where_there_is_one():

@@ -1,4 +1,4 @@
-"""Meshes of simple solids are closed and look outward: their volumes, as sums over triangles, are those of the solids."""
+"""Meshes of simple solids are closed and look outward: their volumes, summed over triangles, are the solids'."""
 
 import math
 
@@ -37,5 +37,7 @@ def test_volume(name):
 def test_a_frame_with_any_z_axis():
     for direction in np.random.default_rng(0).normal(size=(50, 3)):
         pose = solids.from_z_to(direction)
-        np.testing.assert_allclose(pose.rotation @ [0, 0, 1], direction / np.linalg.norm(direction), atol=1e-14)
+        np.testing.assert_allclose(
+            pose.rotation @ [0, 0, 1], direction / np.linalg.norm(direction), atol=1e-14
+        )
         assert np.linalg.det(pose.rotation) == pytest.approx(1.0)

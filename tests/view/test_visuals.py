@@ -12,7 +12,7 @@ from linkwise.view.visuals import find_mesh, read_looks
 
 TRIANGLE = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], dtype=float)
 
-TEXT_STL = b"solid s\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\nendsolid"
+TEXT_STL = b"solid s\nfacet normal 0 0 1 outer loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop endfacet endsolid"
 OBJ = b"mtllib /etc/passwd\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
 COLLADA = """<?xml version="1.0"?>
 <COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
@@ -53,7 +53,9 @@ def looks(tmp_path, *visuals: str, **options):
 
 
 @pytest.mark.parametrize(
-    ("data", "ending"), [(binary_stl(), ".stl"), (TEXT_STL, ".stl"), (OBJ, ".obj")], ids=["binary", "text", "obj"]
+    ("data", "ending"),
+    [(binary_stl(), ".stl"), (TEXT_STL, ".stl"), (OBJ, ".obj")],
+    ids=["binary", "text", "obj"],
 )
 def test_triangle(data, ending):
     if ending == ".obj":
@@ -121,9 +123,16 @@ def test_meshes_are_found_in_the_file_s_own_folder(tmp_path):
     (package / "meshes").mkdir(parents=True)
     (package / "urdf").mkdir()
     (package / "meshes" / "a.stl").write_bytes(binary_stl())
-    names = ["package://arm_description/meshes/a.stl", "../meshes/a.stl", "file://meshes/a.stl", "package://x/y/meshes/a.stl"]
+    names = [
+        "package://arm_description/meshes/a.stl",
+        "../meshes/a.stl",
+        "file://meshes/a.stl",
+        "package://x/y/meshes/a.stl",
+    ]
     path = package / "urdf" / "arm.urdf"
-    path.write_text(urdf(*(f'<geometry><mesh filename="{name}" scale="2 2 2"/></geometry>' for name in names)))
+    path.write_text(
+        urdf(*(f'<geometry><mesh filename="{name}" scale="2 2 2"/></geometry>' for name in names))
+    )
     found = read_looks(path)
     assert len(found.visuals) == len(names), found.problems
     assert found.visuals[0].part.mesh.vertices.max() == 2
@@ -135,7 +144,14 @@ def test_nothing_outside_is_read(tmp_path):
     own = tmp_path / "robots_of_mine" / "arm"
     own.mkdir(parents=True)
     os.symlink(secret, own / "link.stl")
-    names = [str(secret), f"file://{secret}", "../../secret.stl", "package://../../secret.stl", "link.stl", "no.stl"]
+    names = [
+        str(secret),
+        f"file://{secret}",
+        "../../secret.stl",
+        "package://../../secret.stl",
+        "link.stl",
+        "no.stl",
+    ]
     found = looks(own, *(f'<geometry><mesh filename="{name}"/></geometry>' for name in names))
     assert not found.visuals
     assert len(found.problems) == len(names)

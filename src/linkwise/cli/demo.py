@@ -33,15 +33,16 @@ def command(out: str, as_json: bool) -> None:
     """Run Kozłowski's PUMA 560 experiment of 1990 end to end.
 
     All six joints move for 4 s along quintics, 300 points. Torques by every inverse-dynamics algorithm; accelerations
-    back from them by every forward-dynamics algorithm; operation counts beside the papers'. Writes the torques as a
-    table (torques.csv) and, where matplotlib is installed, a plot (torques.png).
+    back from them by every forward-dynamics algorithm; operation counts beside the papers'. Writes a report with plots
+    (report.html, one file for any browser), the torques as a table (torques.csv) and, where matplotlib is installed, a
+    plot (torques.png).
 
     \b
     Example:
       linkwise demo
       linkwise demo --out results --json
     """
-    from linkwise.cli import experiment
+    from linkwise.cli import demo_report, experiment
     from linkwise.cli.counting import rows
 
     folder = Path(out)
@@ -55,8 +56,9 @@ def command(out: str, as_json: bool) -> None:
     table = folder / "torques.csv"
     columns.write(str(table), done.motion.columns() | columns.named("tau", done.tau))
     plot = _plot(done, folder / "torques.png")
+    report = demo_report.write(done, counted, folder)
     if as_json:
-        say_json(_facts(done, counted, table, plot))
+        say_json(_facts(done, counted, table, plot) | {"report": str(report)})
         return
     _show(done, counted)
     say(f"torques written to {table}")
@@ -65,6 +67,7 @@ def command(out: str, as_json: bool) -> None:
         if plot
         else "no plot: matplotlib is not installed (pip install linkwise[plot])"
     )
+    say(f"report written to {report}")
 
 
 def _plot(done: Experiment, path: Path) -> Path | None:

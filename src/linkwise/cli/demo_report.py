@@ -108,9 +108,13 @@ def _timings(robot: Robot) -> Section:
         found, missing = find(Subject.of(plain, Path(folder)), ("linkwise", "pinocchio"))
         timed = [t for name in TIMED for t in compare(plain, found, Group(name, STATES, "float64"), ROUNDS)]
     rows = [
-        sections.Timing(t.group.function, f"{t.who} {t.version}", t.nanoseconds) for t in timed if t.nanoseconds
+        sections.Timing(t.group.function, f"{t.who} {t.version}", t.nanoseconds)
+        for t in timed
+        if t.nanoseconds
     ]
-    notes = [f"Nanoseconds per state of {STATES} states in one call, float64, one core, without friction and rotors."]
+    notes = [
+        f"Nanoseconds per state of {STATES} states in one call, float64, one core, without friction and rotors."
+    ]
     notes += [f"{name}: {reason}." for name, reason in missing.items()]
     if busy:
         notes.append("Other programs were running on this machine: the figures are rough.")

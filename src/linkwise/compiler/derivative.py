@@ -124,7 +124,7 @@ def _partials(graph: Graph, node: Node) -> Partials:
             y, x = node.args
             squared = y * y + x * x
             return [(y, x / squared), (x, -(y / squared))]
-        case "sign" | "lt" | "le" | "eq" | "and" | "or" | "not" | "bit":
+        case "sign" | "rint" | "lt" | "le" | "eq" | "and" | "or" | "not" | "bit":
             return []
     raise TraceError(f"the operation {node.op!r} has no derivative")
 

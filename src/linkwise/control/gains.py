@@ -31,9 +31,10 @@ class Gains:
             raise ValueError(
                 f"frequency and damping: expected positive numbers, got {frequency!r} and {damping!r}"
             )
+        kp, kd, ki = w**2, 2 * z * w, np.zeros_like(w)
         if integral:
-            return cls((1 + 2 * z) * w**2, (1 + 2 * z) * w, w**3)
-        return cls(w**2, 2 * z * w)
+            kp, kd, ki = (1 + 2 * z) * w**2, (1 + 2 * z) * w, w**3
+        return cls(*(gain if np.ndim(gain) else float(gain) for gain in (kp, kd, ki)))
 
     def stable(self) -> bool:
         """Whether s³ + kd s² + kp s + ki (without integral action s² + kd s + kp) has its roots left of the

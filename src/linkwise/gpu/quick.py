@@ -1,8 +1,8 @@
 """The short way to a launch, for the calls that matter when batches are small: dense arrays seen before.
 
-What a call needs besides addresses (the kernel on the GPU, the number of blocks, strides, shapes of the results) depends
-on the kinds of its arrays alone: library, GPU, precision and shape of each. It is made once and remembered with the
-kernel as a ``Plan``; whatever does not fit goes the long way, which also has the messages.
+What a call needs besides addresses (the kernel on the GPU, the number of blocks, strides, shapes of the results)
+depends on the kinds of its arrays alone: library, GPU, precision and shape of each. It is made once and remembered
+with the kernel as a ``Plan``; whatever does not fit goes the long way, which also has the messages.
 """
 
 from __future__ import annotations

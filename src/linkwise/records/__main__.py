@@ -1,8 +1,8 @@
 """Write the page of records, or check that it is up to date.
 
-    python -m linkwise.records                  print it
-    python -m linkwise.records --write [FILE]   write it (default: docs/records.md)
-    python -m linkwise.records --check [FILE]   exit status 1 when the file says something else
+python -m linkwise.records                  print it
+python -m linkwise.records --write [FILE]   write it (default: docs/records.md)
+python -m linkwise.records --check [FILE]   exit status 1 when the file says something else
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ PAGE = Path("docs") / "records.md"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m linkwise.records", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m linkwise.records", description="The page of records.")
     parser.add_argument("--write", nargs="?", const=PAGE, type=Path, metavar="FILE", help="write the page")
-    parser.add_argument("--check", nargs="?", const=PAGE, type=Path, metavar="FILE", help="compare with the page")
+    parser.add_argument(
+        "--check", nargs="?", const=PAGE, type=Path, metavar="FILE", help="compare with the page"
+    )
     options = parser.parse_args()
     target = options.write or options.check
     text = render(PAGE.parent if target is None else target.parent)

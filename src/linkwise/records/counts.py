@@ -1,4 +1,4 @@
-"""What this library needs, counted live: from the programs that run, and from the papers' algorithms as they are written.
+"""What this library needs, counted live: from the programs that run, and from the papers' algorithms as written.
 
 ``best`` counts what a kernel does after every pass of the compiler. ``as_written`` counts a trace in which only equal
 expressions, zeros and ones have been found, in the frames that modified Denavit–Hartenberg numbers give, with all ten
@@ -42,8 +42,10 @@ def robot(name: str, seed: int = 0) -> Robot:
 
 @cache
 def chain(kind: str, n: int) -> Robot:
-    """n links: "general" or "perpendicular" as the papers count them (α1 = a1 = d1 = 0), or "planar" (no length is 1)."""
-    return planar_chain(n, length=0.7, mass=1.3) if kind == "planar" else general_chain(n, twists=kind, base_offsets=False)
+    """n links: "general" or "perpendicular" as papers count them (α1 = a1 = d1 = 0), or "planar" (no length is 1)."""
+    if kind == "planar":
+        return planar_chain(n, length=0.7, mass=1.3)
+    return general_chain(n, twists=kind, base_offsets=False)
 
 
 # -- as it runs -------------------------------------------------------------------------------------------------------
@@ -82,7 +84,8 @@ def best_of_chain(kind: str, n: int, task: str) -> Ours:
 
 
 def _cheapest(of: Robot, task: str, inputs: tuple[str, ...] = ()) -> Ours:
-    each = [Ours(algorithm, _kernel(of, task, algorithm, inputs).operations) for algorithm in FUNCTIONS[task].algorithms]
+    names = FUNCTIONS[task].algorithms
+    each = [Ours(name, _kernel(of, task, name, inputs).operations) for name in names]
     return min(each, key=lambda ours: ours.total)
 
 
@@ -159,7 +162,7 @@ _DIFFERENTIATED = {"inverse_dynamics": "newton_euler", "forward_dynamics": "comp
 
 @cache
 def derivatives(name: str, task: str) -> Derivatives:
-    """The derivatives of "inverse_dynamics" or "forward_dynamics", by the algorithms that give the fewest operations."""
+    """The derivatives of "inverse_dynamics" or "forward_dynamics", by the algorithm that takes fewest operations."""
     of = Robot.from_model(robot(name))  # a copy: large programs need not stay in memory
     program = _kernel(of, f"{task}_derivatives", _DIFFERENTIATED[task]).program()
     by_q, by_qd = program.source_values[:2]
@@ -167,7 +170,9 @@ def derivatives(name: str, task: str) -> Derivatives:
     both = count(simplify([*by_q, *by_qd]))
     if task == "inverse_dynamics":  # or without the third matrix in view
         kernel = _kernel(of, task, _DIFFERENTIATED[task])
-        each = [min(one, kernel.jacobian(by).operations.total) for one, by in zip(each, ("q", "qd"), strict=True)]
+        each = [
+            min(one, kernel.jacobian(by).operations.total) for one, by in zip(each, ("q", "qd"), strict=True)
+        ]
         both = min(both, _joint_jacobian(kernel.program()), key=lambda operations: operations.total)
     return Derivatives(each[0], each[1], both, program.operations)
 
@@ -185,9 +190,16 @@ def _joint_jacobian(program: Any) -> Operations:
 
 @cache
 def as_written(
-    kind: str, n: int, task: str, algorithm: str, *, slide: bool = False, simplified: bool = False, regroup: bool = False
+    kind: str,
+    n: int,
+    task: str,
+    algorithm: str,
+    *,
+    slide: bool = False,
+    simplified: bool = False,
+    regroup: bool = False,
 ) -> Operations:
-    """The algorithm as its file has it; ``slide``, ``simplified`` and ``regroup`` add what the compiler does, one by one."""
+    """The algorithm as its file has it; ``slide``, ``simplified`` and ``regroup`` add what the compiler does."""
     function = FUNCTIONS[task]
     setting = Setting(chain(kind, n), friction=False, slide=slide, base_parameters=regroup)
     nodes = _nodes(setting, function.inputs, lambda **given: _outputs(function, setting, algorithm, given))

@@ -1,4 +1,4 @@
-"""From how many joints on one method is cheaper than another: what the papers claim, and what their and our counts say."""
+"""From how many joints on one method is cheaper than another: what the papers claim, and what the counts say."""
 
 from __future__ import annotations
 
@@ -106,7 +106,9 @@ def claims() -> Table:
                 f"by our counts up to n = {numbers[-1]}",
             ]
         )
-    behind = cheaper(partial(ours, "general", "conjugate_gradient"), partial(ours, "general", "compound_link"))
+    behind = cheaper(
+        partial(ours, "general", "conjugate_gradient"), partial(ours, "general", "compound_link")
+    )
     rows.append(
         [
             "Fijany–Scheid: conjugate gradients with n iterations stay behind the best O(n³) method",
@@ -120,7 +122,12 @@ def claims() -> Table:
 def curves() -> Table:
     """Counts of forward dynamics over n."""
     over = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20)
-    sources = ("Kozłowski 1990", "Brandl–Johanni–Otter 1986", "McMillan–Orin 1995", "mass matrix and solution")
+    sources = (
+        "Kozłowski 1990",
+        "Brandl–Johanni–Otter 1986",
+        "McMillan–Orin 1995",
+        "mass matrix and solution",
+    )
     rows = [[f"{source}, general", *(str(published(source).total(n)) for n in over)] for source in sources]
     for kind in ("general", "planar"):
         for method in METHODS:

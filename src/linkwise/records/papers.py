@@ -75,7 +75,9 @@ KOZLOWSKI_TABLE_2: tuple[Printed, ...] = (
 
 VALERA_TABLE_2: tuple[Printed, ...] = (
     Printed("step 1: rotations, translations", ("step 1: rotations",), "4n", "0"),
-    Printed("step 2: velocities, accelerations", ("step 2: velocities and accelerations",), "62n - 75", "46n - 61"),
+    Printed(
+        "step 2: velocities, accelerations", ("step 2: velocities and accelerations",), "62n - 75", "46n - 61"
+    ),
     Printed("step 3: derivatives of ω̇ by q̈", (), "0", "0"),
     Printed("step 4: A terms", ("step 4: A terms",), "24n - 23", "18n - 18"),
     Printed("step 5: B terms", ("step 5: B terms",), "31n - 38", "26n - 37"),
@@ -132,11 +134,11 @@ def valera_table_2() -> Table:
         _COLUMNS,
         _rows(VALERA_TABLE_2, count),
         (
-            "Step 1 costs nothing here: a joint's turn stays a pair (cos, sin) and its twist another, so no matrix is "
-            "formed. Step 4 as printed has no room for the rotation of α in (17), 8 multiplications and 4 additions per "
-            "link (24 and 18 are exactly I·ω̇, I·ω, one cross product and their sums): α − β must have been carried inward "
-            "as one vector in step 5. Our file follows (17) and (25) as printed, with two; the compiler finds what they "
-            "share.",
+            "Step 1 costs nothing here: a joint's turn stays a pair (cos, sin) and its twist another, so no matrix "
+            "is formed. Step 4 as printed has no room for the rotation of α in (17), 8 multiplications and 4 "
+            "additions per link (24 and 18 are exactly I·ω̇, I·ω, one cross product and their sums): α − β must have "
+            "been carried inward as one vector in step 5. Our file follows (17) and (25) as printed, with two; the "
+            "compiler finds part of what they share.",
         ),
     )
 
@@ -155,12 +157,17 @@ def valera_table_3() -> Table:
             of = counts.chain("general", JOINTS) if frames == "modified" else standard_chain(JOINTS)
             full = of.kernel("inverse_dynamics", algorithm=algorithm, base_parameters=False).operations
             base = of.kernel("inverse_dynamics", algorithm=algorithm).operations
-            rows.append(
-                [words, frames, published.formula(), _pair(published), both(full), both(base)]
-            )
+            rows.append([words, frames, published.formula(), _pair(published), both(full), both(base)])
     return Table(
         "Valera, Table 3 and section 2: what the convention of frames costs",
-        ("algorithm", "frames of the file", "printed × / +", ">n = 6 printed", ">compiled", ">with base parameters"),
+        (
+            "algorithm",
+            "frames of the file",
+            "printed × / +",
+            ">n = 6 printed",
+            ">compiled",
+            ">with base parameters",
+        ),
         rows,
         (
             "The compiler chooses its own frames, so a robot described in Paul's convention costs what it costs in any "
@@ -204,7 +211,14 @@ def rival() -> Table:
     runs = written(JOINTS, compiled=True, regroup=True)
     printed_total = next(row for row in PUBLISHED if row.where.startswith("Kozłowski's rival"))
     rows.append(
-        ["total", printed_total.formula(), str(whole), str(printed_total.total(JOINTS)), _at(whole), str(runs.total)]
+        [
+            "total",
+            printed_total.formula(),
+            str(whole),
+            str(printed_total.total(JOINTS)),
+            _at(whole),
+            str(runs.total),
+        ]
     )
     every = formula(lambda n: written(n, compiled=True, regroup=True)).total
     return Table(
@@ -241,9 +255,9 @@ def fijany_table_2() -> Table:
         _COLUMNS,
         rows,
         (
-            "Ours also computes τ·τ + b·b, which its residual is judged by, and counts its iterations. No formula for the "
-            "projection: two components of the last lever cancel in the tip's frame, and for some numbers they leave "
-            "round-off instead of zero, which is two multiplications more. "
+            "Ours also computes τ·τ + b·b, which its residual is judged by, and counts its iterations. No formula "
+            "for the projection: two components of the last lever cancel in the tip's frame, and for some numbers "
+            "they leave round-off instead of zero, which is two multiplications more. "
             f"What runs, six iterations with base parameters: {both(runs)}.",
         ),
     )
@@ -264,7 +278,13 @@ def diagonal() -> Table:
         "Fijany–Scheid, section IV: the diagonal of the mass matrix",
         ("", "printed × / +", "ours × / +", ">n = 6 printed", ">ours"),
         [
-            ["beyond what conjugate gradients need anyway", beyond.formula(), str(shared), _pair(beyond), both(extra)],
+            [
+                "beyond what conjugate gradients need anyway",
+                beyond.formula(),
+                str(shared),
+                _pair(beyond),
+                both(extra),
+            ],
             ["by itself", by_itself.formula(), str(alone), _pair(by_itself), both(single)],
         ],
         (
@@ -278,7 +298,10 @@ def diagonal() -> Table:
 def izaguirre() -> Table:
     """The background tasks of the PUMA 260's reduced model, without and with a load as input."""
     rows = []
-    for task, words in (("coefficients", "inertia and gravity coefficients"), ("velocity_torques", "velocity torques")):
+    for task, words in (
+        ("coefficients", "inertia and gravity coefficients"),
+        ("velocity_torques", "velocity torques"),
+    ):
         for loaded in (False, True):
             ours = counts.best("puma260", task, inputs=("payload",) if loaded else ())
             name = "puma260 with load" if loaded else "puma260"
@@ -320,8 +343,8 @@ def planar() -> Table:
         ("", "algorithm", "traced × / +", "compiled, base parameters × / +", "together"),
         rows,
         (
-            "Kozłowski counted it in a report ([14], after Rodriguez's [18]) whose figures he does not print; biases and "
-            "rotations are included here, sin and cos are those of single coordinates.",
+            "Kozłowski counted it in a report ([14], after Rodriguez's [18]) whose figures he does not print; biases "
+            "and rotations are included here, sin and cos are those of single coordinates.",
         ),
     )
 
@@ -329,7 +352,9 @@ def planar() -> Table:
 # -- shared -----------------------------------------------------------------------------------------------------------
 
 
-def _count(kind: str, task: str, algorithm: str, n: int, *, compiled: bool = False, regroup: bool = False) -> Operations:
+def _count(
+    kind: str, task: str, algorithm: str, n: int, *, compiled: bool = False, regroup: bool = False
+) -> Operations:
     return as_written(kind, n, task, algorithm, slide=compiled, simplified=compiled, regroup=regroup)
 
 

@@ -83,7 +83,9 @@ class Polynomial:
             if c == 0:
                 continue
             sign = " − " if c < 0 else " + "
-            text += (sign if text else sign.strip().replace("+", "")) + _factor(abs(c), power) + _POWERS[power]
+            text += (
+                (sign if text else sign.strip().replace("+", "")) + _factor(abs(c), power) + _POWERS[power]
+            )
         return text or "0"
 
 

@@ -47,22 +47,24 @@ class Published:
         """``142n − 151 / 109n − 134``; empty where numbers were printed."""
         if not self.is_formula:
             return ""
-        return str(self.multiplications) if self.additions is None else f"{self.multiplications} / {self.additions}"
+        first = str(self.multiplications)
+        return first if self.additions is None else f"{first} / {self.additions}"
 
 
 def _row(task: str, robot: str, source: str, where: str, counts: str, note: str = "") -> Published:
     """``counts``: multiplications and additions, with a comma between; one figure alone is their sum."""
     first, _, second = counts.partition(",")
-    return Published(
-        task, robot, source, where, Polynomial.parse(first), Polynomial.parse(second) if second else None, note
-    )
+    additions = Polynomial.parse(second) if second else None
+    return Published(task, robot, source, where, Polynomial.parse(first), additions, note)
 
 
 _BASE = "base parameters"
 _IN_KOZLOWSKI = "quoted by Kozłowski, section 4"
 _IN_VALERA = "quoted by Valera, section 1"
 _IN_IZAGUIRRE = "quoted by Izaguirre, section 2"
-_SECOND_HAND = "quoted after later literature"
+_SECOND_HAND = "after later literature"
+_PAUL = "section 2, Paul's convention"
+_SUM = "multiplications and additions together"
 
 _INVERSE = tuple(
     _row("inverse_dynamics", robot, source, where, counts, note)
@@ -75,11 +77,11 @@ _INVERSE = tuple(
         ("general", "Megahed 1984", _IN_IZAGUIRRE, "1000, 700", "about"),
         ("general", "Khosla 1986", _IN_KOZLOWSKI, "678, 521", ""),
         ("general", "Khalil et al. 1986", _IN_IZAGUIRRE, "540, 480", "about"),
-        ("general", "Khalil–Kleinfinger 1987", "Minimum operations and minimum parameters", "92n - 127, 81n - 117", _BASE),
+        ("general", "Khalil–Kleinfinger 1987", "IEEE J. Rob. Aut. 3(6)", "92n - 127, 81n - 117", _BASE),
         ("general", "Balafoutis–Patel 1989", _SECOND_HAND, "93n - 69, 81n - 65", ""),
         ("general", KOZLOWSKI, "Table 1", "142n - 151, 109n - 134", "two-point boundary-value problem"),
         ("general", VALERA, "Table 3", "121n - 136, 91n - 116", "Gibbs–Appell; n ≥ 3"),
-        ("general", VALERA, "section 2, Paul's convention", "133n - 74, 97n - 71", "Gibbs–Appell, standard DH frames"),
+        ("general", VALERA, _PAUL, "133n - 74, 97n - 71", "Gibbs–Appell, standard frames"),
         ("general_6r", OPENSYMORO, "run, full parameters", "536, 433", "α1, a1, d1 free too"),
         ("general_6r", OPENSYMORO, "run", "486, 380", f"{_BASE}; α1, a1, d1 free too"),
         ("perpendicular", "Khosla 1986", _IN_KOZLOWSKI, "500, 403", ""),
@@ -106,7 +108,7 @@ _FORWARD = tuple(
             "mass matrix and solution",
             "Kozłowski's rival, section 4.2",
             "1/3 n^3 + 41/2 n^2 + 2047/6 n - 395",
-            "multiplications and additions together",
+            _SUM,
         ),
         ("general", "McMillan–Orin 1995", _SECOND_HAND, "224n - 259, 205n - 248", "articulated bodies"),
         ("general_6r", OPENSYMORO, "run, full parameters", "1983, 1513", "α1, a1, d1 free too"),
@@ -123,8 +125,8 @@ _FORWARD = tuple(
 _MASS = tuple(
     _row("mass_matrix", robot, source, where, counts, note)
     for robot, source, where, counts, note in (
-        ("general", "composite bodies", _IN_KOZLOWSKI, "18n^2 + 92n - 110", "multiplications and additions together"),
-        ("general", "Featherstone", f"composite bodies, {_SECOND_HAND}", "10n^2 + 22n - 32, 6n^2 + 37n - 43", ""),
+        ("general", "composite bodies", _IN_KOZLOWSKI, "18n^2 + 92n - 110", _SUM),
+        ("general", "Featherstone", _SECOND_HAND, "10n^2 + 22n - 32, 6n^2 + 37n - 43", "composite bodies"),
         ("general_6r", OPENSYMORO, "run, full parameters", "837, 588", "α1, a1, d1 free too"),
         ("general_6r", OPENSYMORO, "run", "720, 509", f"{_BASE}; α1, a1, d1 free too"),
         ("perpendicular_6r", OPENSYMORO, "run", "333, 219", _BASE),
@@ -136,16 +138,24 @@ _MASS = tuple(
     )
 )
 
+_GRADIENT, _DIAGONAL = "conjugate_gradient", "mass_matrix_diagonal"
+
 _OTHERS = tuple(
     _row(*row)
     for row in (
-        ("conjugate_gradient", "general", "Walker–Orin 1982", "Fijany–Scheid, Table II", "76n^2 + 120n - 21, 56n^2 + 87n - 6"),
-        ("conjugate_gradient", "general", FIJANY, "Table II", "47n^2 + 177n - 117, 46n^2 + 118n - 87"),
-        ("conjugate_gradient_iteration", "general", FIJANY, "section III", "47n - 10, 46n - 23"),
-        ("conjugate_gradient_setup", "general", FIJANY, "section III, steps 1 and 2", "187n - 117, 141n - 87"),
-        ("mass_matrix_diagonal", "general", "Fijany–Bejczy", "Fijany–Scheid, section IV.2", "69n - 57, 62n - 58"),
         (
-            "mass_matrix_diagonal_shared",
+            _GRADIENT,
+            "general",
+            "Walker–Orin 1982",
+            "Fijany–Scheid, Table II",
+            "76n^2 + 120n - 21, 56n^2 + 87n - 6",
+        ),
+        (_GRADIENT, "general", FIJANY, "Table II", "47n^2 + 177n - 117, 46n^2 + 118n - 87"),
+        (f"{_GRADIENT}_iteration", "general", FIJANY, "section III", "47n - 10, 46n - 23"),
+        (f"{_GRADIENT}_setup", "general", FIJANY, "section III, steps 1, 2", "187n - 117, 141n - 87"),
+        (_DIAGONAL, "general", "Fijany–Bejczy", "Fijany–Scheid, section IV.2", "69n - 57, 62n - 58"),
+        (
+            f"{_DIAGONAL}_shared",
             "general",
             FIJANY,
             "section IV.2",
@@ -161,17 +171,19 @@ _OTHERS = tuple(
 )
 
 _WITH_TABLES = replace(
-    _row("inverse_dynamics", "general", "Raibert 1977", _IN_IZAGUIRRE, "460, 260", "coefficients from look-up tables"),
+    _row("inverse_dynamics", "general", "Raibert 1977", _IN_IZAGUIRRE, "460, 260", "uses look-up tables"),
     comparable=False,
 )
 
 PUBLISHED: tuple[Published, ...] = (_WITH_TABLES, *_INVERSE, *_FORWARD, *_MASS, *_OTHERS)
 
 
+_CHAINS = {"general_6r": "general", "general_6r_aligned": "general", "perpendicular_6r": "perpendicular"}
+
+
 def of(task: str, robot: str) -> list[Published]:
     """What was published for this task and robot; general formulas stand for their robots of six joints too."""
-    also = {"general_6r": "general", "general_6r_aligned": "general", "perpendicular_6r": "perpendicular"}.get(robot)
-    return [row for row in PUBLISHED if row.task == task and row.robot in (robot, also)]
+    return [row for row in PUBLISHED if row.task == task and row.robot in (robot, _CHAINS.get(robot))]
 
 
 def best(task: str, robot: str, n: int = 6) -> Published | None:

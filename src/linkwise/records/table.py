@@ -1,9 +1,12 @@
-"""A table of text, and how it looks in a page."""
+"""Tables and paragraphs, and how they look in a page."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+WIDTH = 120  # of a page's prose
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,13 @@ class Table:
         rules = ["--:" if column.startswith(">") else "---" for column in self.columns]
         lines = [_line(names), "|" + "|".join(rules) + "|", *(_line(row) for row in self.rows)]
         if self.notes:
-            lines += ["", *self.notes]
+            lines += ["", *(paragraph(note) for note in self.notes)]
         return "\n".join(lines)
+
+
+def paragraph(text: str) -> str:
+    """Words in lines of the page's width, however they were broken before."""
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -49,7 +49,9 @@ def _goal(words: str, robot_words: str, limit: int, robot: str, task: str, *, lo
 
 
 def _gradients(words: str, limit: int, published: str, count: Callable[[], Operations]) -> Goal:
-    return Goal(words, "general 6R", limit, lambda: ("conjugate_gradient", count()), best(published, "general"))
+    return Goal(
+        words, "general 6R", limit, lambda: ("conjugate_gradient", count()), best(published, "general")
+    )
 
 
 def _gradient_counts() -> Operations:

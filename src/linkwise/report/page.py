@@ -42,12 +42,16 @@ class Table:
 
     def html(self) -> str:
         right = [column.startswith(">") for column in self.columns]
-        head = "".join(_cell("th", column.removeprefix(">"), r) for column, r in zip(self.columns, right, strict=True))
+        head = "".join(
+            _cell("th", column.removeprefix(">"), r) for column, r in zip(self.columns, right, strict=True)
+        )
         body = "".join(
-            f"<tr>{''.join(_cell('td', cell, r) for cell, r in zip(row, right, strict=True))}</tr>" for row in self.rows
+            f"<tr>{''.join(_cell('td', cell, r) for cell, r in zip(row, right, strict=True))}</tr>"
+            for row in self.rows
         )
         notes = "".join(f"<p class=note>{escape(note)}</p>" for note in self.notes)
-        return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{notes}'
+        head = f"<thead><tr>{head}</tr></thead>" if any(self.columns) else ""
+        return f'<div class="scroll"><table>{head}<tbody>{body}</tbody></table></div>{notes}'
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,8 @@ class Report:
             '<meta name="viewport" content="width=device-width,initial-scale=1">'
             f"<title>{escape(self.title)}</title><style>{style}</style></head><body>"
             f"<header><h1>{escape(self.title)}</h1><p>{escape(self.subtitle)}</p><nav>{links}</nav></header>"
-            f"<main>{body}</main><footer>made by linkwise {_version()}</footer><script>{script}</script></body></html>\n"
+            f"<main>{body}</main><footer>made by linkwise {_version()}</footer>"
+            f"<script>{script}</script></body></html>\n"
         )
 
     def write(self, path: str | os.PathLike[str]) -> Path:
@@ -129,7 +134,7 @@ class Report:
 
 
 def _cell(tag: str, content: object, right: bool) -> str:
-    return f'<{tag}{" class=n" if right else ""}>{escape(content)}</{tag}>'
+    return f"<{tag}{' class=n' if right else ''}>{escape(content)}</{tag}>"
 
 
 def _with_size(drawing: str) -> str:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.model import Model, Transform
+from linkwise.report.skeleton import BASE, Hub, body_poses, skeleton
 from linkwise.report.svg import FONT, colour, coordinate, escape, path
-from linkwise.view.skeleton import BASE, Hub, body_poses, skeleton
 
 AZIMUTH, ELEVATION = math.radians(-52.0), math.radians(20.0)
 MARGIN = 0.03  # around the robot, as a part of the drawing
@@ -55,7 +55,7 @@ def robot_picture(
     width: float = 420,
     height: float = 420,
 ) -> str:
-    """A drawing of the robot at q (n,). ``ghosts``: other positions, drawn faintly; ``trace``: points (k, 3) of a path."""
+    """A drawing of the robot at q (n,). ``ghosts``: other positions, faintly; ``trace``: points (k, 3) of a path."""
     gravity = np.array(model.gravity)
     up = -gravity if np.linalg.norm(gravity) > 0 else np.array([0.0, 0, 1])
     view = _View(model, Camera.seeing(up), [np.asarray(q, dtype=float), *ghosts], trace, width, height)
@@ -64,7 +64,8 @@ def robot_picture(
     if trace is not None:
         places = view.place(trace)
         parts.append(
-            f'<path d="{path(places[:, 0], places[:, 1])}" stroke="{colour(1)}" stroke-width="1.6" fill="none" opacity=".8"/>'
+            f'<path d="{path(places[:, 0], places[:, 1])}" stroke="{colour(1)}" stroke-width="1.6" fill="none" '
+            'opacity=".8"/>'
         )
     parts.append(view.robot(np.asarray(q, dtype=float)))
     return (
@@ -76,7 +77,15 @@ def robot_picture(
 class _View:
     """Where things lie on the paper."""
 
-    def __init__(self, model: Model, camera: Camera, positions: Sequence[np.ndarray], trace, width: float, height: float):
+    def __init__(
+        self,
+        model: Model,
+        camera: Camera,
+        positions: Sequence[np.ndarray],
+        trace,
+        width: float,
+        height: float,
+    ):
         self.model, self.camera = model, camera
         self.bones = skeleton(model)
         points = [camera.flat(self._ends(q)) for q in positions]
@@ -94,7 +103,11 @@ class _View:
 
     def _ends(self, q: np.ndarray) -> np.ndarray:
         poses = self._poses(q)
-        ends = [poses[rod.body + 1].matrix[:3] @ np.append(p, 1) for rod in self.bones.capsules for p in (rod.start, rod.end)]
+        ends = [
+            poses[rod.body + 1].matrix[:3] @ np.append(p, 1)
+            for rod in self.bones.capsules
+            for p in (rod.start, rod.end)
+        ]
         return np.array([*ends, *(pose.translation for pose in poses)])
 
     def place(self, points: np.ndarray) -> np.ndarray:
@@ -122,7 +135,9 @@ class _View:
         line = f"M{coordinate(x0)} {coordinate(y0)}L{coordinate(x1)} {coordinate(y1)}"
         wide = 2 * radius * self.scale
         lit = 0.18 * wide
-        light = f"M{coordinate(x0 - lit)} {coordinate(y0 - lit)}L{coordinate(x1 - lit)} {coordinate(y1 - lit)}"
+        light = (
+            f"M{coordinate(x0 - lit)} {coordinate(y0 - lit)}L{coordinate(x1 - lit)} {coordinate(y1 - lit)}"
+        )
         strokes = ((line, "#8b95a3", wide), (line, "#c9d0d9", wide - 2), (light, "#e6eaef", 0.45 * wide))
         return "".join(
             f'<path d="{d}" stroke="{tint}" stroke-width="{max(size, 0.5):.1f}" stroke-linecap="round"/>'
@@ -151,9 +166,8 @@ class _View:
     def plate(self) -> str:
         radius = 0.09 * self.bones.reach * self.scale
         x, y = self.place(np.zeros(3))
-        return (
-            f'<ellipse cx="{x:.1f}" cy="{y:.1f}" rx="{radius:.1f}" ry="{radius * math.sin(ELEVATION):.1f}" fill="#6b7583"/>'
-        )
+        flat = radius * math.sin(ELEVATION)
+        return f'<ellipse cx="{x:.1f}" cy="{y:.1f}" rx="{radius:.1f}" ry="{flat:.1f}" fill="#6b7583"/>'
 
     def shadow(self, q: np.ndarray, up: np.ndarray) -> str:
         """What the arm would hide of the ground, if it stands on it."""

@@ -54,7 +54,9 @@ def robot(
             ]
         )
     columns = ["joint", "type", ">range", ">effort limit", ">rotor inertia", ">viscous friction"]
-    joints = _known(Table(columns, rows, ["SI units; the colours of the joints are those of the lines in all plots"]))
+    joints = _known(
+        Table(columns, rows, ["SI units; the colours of the joints are those of the lines in all plots"])
+    )
     return Section(model.name, [_Pair(picture, joints)])
 
 
@@ -70,11 +72,19 @@ class _Pair(Figure):
         return f'<div class="pair">{super().html()}<div>{self.table.html()}</div></div>'  # type: ignore[attr-defined]
 
 
-def motion(model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = None, *, title: str = "Motion") -> Section:
+def motion(
+    model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = None, *, title: str = "Motion"
+) -> Section:
     """Positions and, where given, velocities over t (points,) with their limits; arrays (points, n)."""
     joints = model.moving_joints
     parts = _by_unit(
-        "positions", model, t, q, ("position [°]", "position [mm]"), [(j.limits.lower, j.limits.upper) for j in joints], True
+        "positions",
+        model,
+        t,
+        q,
+        ("position [°]", "position [mm]"),
+        [(j.limits.lower, j.limits.upper) for j in joints],
+        True,
     )
     if qd is not None:
         limits = [(-j.limits.velocity, j.limits.velocity) for j in joints]
@@ -82,7 +92,9 @@ def motion(model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = N
     return Section(title, parts)
 
 
-def torques(model: Model, t: np.ndarray, tau: np.ndarray, *, title: str = "Torques", words: str = "") -> Section:
+def torques(
+    model: Model, t: np.ndarray, tau: np.ndarray, *, title: str = "Torques", words: str = ""
+) -> Section:
     """Torques (points, n) over time with the effort limits, and a table of the largest ones."""
     joints = model.moving_joints
     limits = [(-j.limits.effort, j.limits.effort) for j in joints]
@@ -93,7 +105,9 @@ def torques(model: Model, t: np.ndarray, tau: np.ndarray, *, title: str = "Torqu
         peak, rms = float(np.abs(tau[:, k]).max()), float(np.sqrt(np.mean(tau[:, k] ** 2)))
         limit = joint.limits.effort
         share = f"{peak / limit:.0%}" if np.isfinite(limit) and limit > 0 else ""
-        rows.append([joint.name, short(peak), short(rms), short(limit), share, "N·m" if joint.revolute else "N"])
+        rows.append(
+            [joint.name, short(peak), short(rms), short(limit), share, "N·m" if joint.revolute else "N"]
+        )
     parts.append(_known(Table(["joint", ">largest", ">rms", ">limit", ">share", "unit"], rows)))
     return Section(title, parts)
 
@@ -140,7 +154,9 @@ def operations(rows: Sequence[Counts], robot_name: str, notes: Sequence[str] = (
             bars += [_count_bar(f"{source}, printed", m, a, 1) for source, m, a in row.published]
         parts += [Raw(f"<h3>{function}</h3>"), Figure(f"operations_{function}", bar_chart(bars))]
     tints = [colour(0), colour(5), colour(1)]
-    parts.insert(0, Raw(legend([robot_name, "general arm of as many joints", "printed in the papers"], tints)))
+    parts.insert(
+        0, Raw(legend([robot_name, "general arm of as many joints", "printed in the papers"], tints))
+    )
     parts += [Text(note) for note in notes]
     return Section("Operations", parts)
 
@@ -178,7 +194,9 @@ def tracking(model: Model, t: np.ndarray, errors: Mapping[str, np.ndarray]) -> S
         shown = np.where(turns, np.degrees(error), 1000.0 * error)
         lines = [Line(joint, shown[:, k]) for k, joint in enumerate(model.joint_names)]
         label = "error [°]" if turns.all() else "error [° or mm]"
-        figure = Figure(f"tracking_{_slug(name)}", line_plot(t, lines, y_label=label), name, legend(model.joint_names))
+        figure = Figure(
+            f"tracking_{_slug(name)}", line_plot(t, lines, y_label=label), name, legend(model.joint_names)
+        )
         parts.append(figure)
         rows.append([name, short(float(np.abs(shown).max()), 3), short(float(np.sqrt(np.mean(shown**2))), 3)])
     unit = "°" if turns.all() else "° or mm"
@@ -202,7 +220,8 @@ def identification(
     relative = np.divide(deviations, np.abs(values), out=np.full(values.shape, np.inf), where=values != 0)
     order = np.argsort(relative)
     rows = [
-        [labels[k], short(float(values[k])), short(float(deviations[k]), 2), f"{100 * relative[k]:.2g} %"] for k in order[:most]
+        [labels[k], short(float(values[k])), short(float(deviations[k]), 2), f"{100 * relative[k]:.2g} %"]
+        for k in order[:most]
     ]
     notes = [f"the {most} best known of {len(labels)}"] if len(labels) > most else []
     parts: list = [Table(["parameter", ">value", ">standard deviation", ">relative"], rows, notes)]
@@ -210,9 +229,16 @@ def identification(
         fits = []
         for k in range(measured.shape[1]):
             name = names[k] if k < len(names) else f"joint {k + 1}"
-            lines = [Line("measured", measured[:, k], "#9aa5b3"), Line("predicted", predicted[:, k], colour(k))]
+            lines = [
+                Line("measured", measured[:, k], "#9aa5b3"),
+                Line("predicted", predicted[:, k], colour(k)),
+            ]
             svg = line_plot(t, lines, y_label="torque [N·m]", height=190)
-            parts.append(Figure(f"fit_{_slug(name)}", svg, name, legend(["measured", "predicted"], ["#9aa5b3", colour(k)])))
+            parts.append(
+                Figure(
+                    f"fit_{_slug(name)}", svg, name, legend(["measured", "predicted"], ["#9aa5b3", colour(k)])
+                )
+            )
             left = measured[:, k] - predicted[:, k]
             size = float(np.sqrt(np.mean(measured[:, k] ** 2)))
             rms = float(np.sqrt(np.mean(left**2)))
@@ -224,7 +250,9 @@ def identification(
 # -- shared -----------------------------------------------------------------------------------------------------------
 
 
-def _by_unit(name: str, model: Model, t, values, labels: tuple[str, str], limits: Sequence, angles: bool) -> list[Figure]:
+def _by_unit(
+    name: str, model: Model, t, values, labels: tuple[str, str], limits: Sequence, angles: bool
+) -> list[Figure]:
     """A plot for the joints that turn and another for those that slide; with ``angles`` in degrees and millimetres."""
     turns = np.array([joint.revolute for joint in model.moving_joints])
     figures = []
@@ -252,7 +280,9 @@ def _nanoseconds(value: float) -> str:
 def _known(table: Table) -> Table:
     """The table without columns in which nothing is known: no limit, no share."""
     kept = [k for k in range(len(table.columns)) if any(row[k] not in ("∞", "") for row in table.rows)]
-    return Table([table.columns[k] for k in kept], [[row[k] for k in kept] for row in table.rows], table.notes)
+    return Table(
+        [table.columns[k] for k in kept], [[row[k] for k in kept] for row in table.rows], table.notes
+    )
 
 
 def _tiny(value: float | None) -> str:

@@ -52,14 +52,15 @@ class Description:
     """As it was written, in types that JSON has."""
 
     def text(self) -> str:
-        """The canonical form that is kept in the store."""
-        return json.dumps({"format": FORMAT, "robot_content": robot_hash(self.robot), **self.tables}, sort_keys=True, indent=1)
+        """What is kept in the store, in the order in which it was written."""
+        return json.dumps({"format": FORMAT, "robot_content": robot_hash(self.robot), **self.tables}, indent=1)
 
     def digest(self) -> str:
-        """Equal digests, equal studies; the title and the number of retries do not count."""
+        """Equal digests, equal studies; the title and the number of retries do not count, the order of entries does."""
         decisive = {key: value for key, value in self.tables.items() if key not in ("name", "retries")}
-        text = json.dumps({"format": FORMAT, "robot_content": robot_hash(self.robot), **decisive}, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        order = [list(self.tables.get(key, ())) for key in ("vary", "compute", "keep", "failures")]
+        known = {"format": FORMAT, "robot_content": robot_hash(self.robot), "order": order, **decisive}
+        return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
 def robot_hash(robot: Robot) -> str:

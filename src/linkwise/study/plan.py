@@ -298,7 +298,8 @@ class Plan:
 
     def at(self, points: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Variables and traced results at any points: arrays (points, *shape)."""
-        program = self.trace.program(names)
+        known = set(names) <= set(self.names)  # then it has the bits of what is kept
+        program = self.program if known else self.trace.program(names)
         sizes = [int(np.prod(shape, dtype=int)) for _, shape in program.outputs]
         inputs, values = columns(self.sampler.rows, BLOCK), columns(sum(sizes), BLOCK)
         run = over_columns(program, (inputs.shape[1], values.shape[1]))
@@ -311,7 +312,8 @@ class Plan:
             found[:, start : start + len(part)] = values[: sum(sizes), : len(part)]
         result, row = {}, 0
         for (name, shape), size in zip(program.outputs, sizes, strict=True):
-            result[name] = np.ascontiguousarray(found[row : row + size].T).reshape(len(points), *shape)
+            if name in names:
+                result[name] = np.ascontiguousarray(found[row : row + size].T).reshape(len(points), *shape)
             row += size
         return result
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.model import Inertia, Transform
+from linkwise.report.skeleton import BASE, Skeleton, body_poses, skeleton
 from linkwise.view import solids
 from linkwise.view.bars import tint
 from linkwise.view.live import ball_radius
-from linkwise.view.skeleton import BASE, Skeleton, body_poses, skeleton
 from linkwise.view.visuals import Looks
 
 if TYPE_CHECKING:

@@ -1,0 +1,116 @@
+"""From a recording to signals that a regression can use: steady clock, smooth motion, fewer samples.
+
+Everything that was done is written down in ``Signals.record``, and reaches the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.identify.clock import read_clock
+from linkwise.identify.cutoff import choose_cutoff
+from linkwise.identify.derivatives import Motion, low_pass, method_named
+from linkwise.identify.errors import LogError, require
+from linkwise.identify.log import Log
+
+FINE = 16.0  # samples per period of the cut-off in the fine signals: friction turns over within a sample
+COARSE = 3.0  # the same in the regression, where noise above the cut-off has been filtered away
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Smooth motion and torques at a steady rate.
+
+    t (N,) [s]; q, qd, qdd, tau (N, n). ``tau`` is not low-passed at the cut-off yet: the regression filters it
+    together with the columns it is explained by (``filtered``), so that both sides lose the same.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    tau: np.ndarray
+    rate: float
+    cutoff: float
+    log: Log
+    record: tuple[str, ...]
+
+    @property
+    def dof(self) -> int:
+        return self.q.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def filtered(self, x: np.ndarray) -> np.ndarray:
+        """A signal (N, …) low-passed at the cut-off, without its ends and thinned for the regression."""
+        smooth = low_pass(x, self.rate, self.cutoff)
+        margin = min(int(self.rate / self.cutoff), len(x) // 10)
+        return smooth[margin : len(x) - margin : self.thinning]
+
+    @property
+    def thinning(self) -> int:
+        """Every how many samples one is used in the regression."""
+        return max(1, int(self.rate / (COARSE * self.cutoff)))
+
+    def at_stamps(self) -> tuple[np.ndarray, Motion]:
+        """(t, (q, q̇, q̈)) at the time of every sample of the recording, for judging torques as they were recorded."""
+        clock = read_clock(self.log.t, self.log.q)
+        if len(clock.t) == len(self.t) and np.array_equal(clock.t, self.t):
+            return self.t, (self.q, self.qd, self.qdd)
+        spline = require("scipy.interpolate", "identify").CubicSpline
+        where = np.clip(clock.t, self.t[0], self.t[-1])
+        return clock.t, tuple(spline(self.t, x, axis=0)(where) for x in (self.q, self.qd, self.qdd))  # type: ignore
+
+
+def condition(
+    log: Log,
+    *,
+    cutoff: float | None = None,
+    derivatives: str | Callable[..., Motion] = "butterworth",
+    use_velocities: bool = True,
+) -> Signals:
+    """Signals of a recording.
+
+    ``cutoff`` [Hz]: chosen from the data if not given. ``derivatives``: a name of ``derivatives.METHODS`` or a function
+    with their signature. ``use_velocities=False`` ignores recorded velocities.
+    """
+    if len(log) < 20:
+        raise LogError(f"{log.name}: {len(log)} samples; expected at least 20")
+    clock = read_clock(log.t, log.q)
+    record = [*log.notes, clock.note]
+    qd = log.qd if use_velocities else None
+    t, (q, tau, qd) = clock.t, (log.q, log.tau, qd)
+    if not clock.regular:
+        t = np.linspace(clock.t[0], clock.t[-1], len(clock.t))
+        q, tau, qd = (None if x is None else _resampled(clock.t, x, t) for x in (q, tau, qd))
+        record.append("resampled to a steady clock by cubic interpolation")
+    rate = (len(t) - 1) / float(t[-1] - t[0])
+    if cutoff is None:
+        chosen = choose_cutoff(q, rate, qd)
+        cutoff = chosen.frequency
+        record.append(chosen.note)
+    else:
+        if not cutoff > 0:
+            raise ValueError(f"cutoff: expected a positive frequency in Hz, got {cutoff!r}")
+        cutoff = min(cutoff, 0.45 * rate)
+        record.append(f"cut-off {cutoff:.3g} Hz as given")
+    method = method_named(derivatives) if isinstance(derivatives, str) else derivatives
+    q, qd_used, qdd = method(q, qd, rate, cutoff)
+    name = derivatives if isinstance(derivatives, str) else getattr(derivatives, "__name__", "given function")
+    record.append(f"derivatives: {name}" + (", from recorded velocities" if qd is not None and name == "butterworth" else ""))
+    step = max(1, int(rate / (FINE * cutoff)))
+    if step > 1:
+        tau = low_pass(tau, rate, 0.4 * rate / step)
+        record.append(f"thinned to every {step}th sample")
+    pick = slice(None, None, step)
+    return Signals(
+        t[pick], q[pick], qd_used[pick], qdd[pick], tau[pick], rate / step, cutoff, log, tuple(record)
+    )
+
+
+def _resampled(t: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
+    return require("scipy.interpolate", "identify").CubicSpline(t, x, axis=0)(at)

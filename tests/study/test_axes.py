@@ -1,0 +1,41 @@
+"""Chunks and blocks cover every point once, in order."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkwise.study.axes import Axes
+
+shapes = st.lists(st.integers(1, 7), max_size=3)
+
+
+@given(shapes, st.one_of(st.none(), st.integers(1, 300)), st.integers(1, 200), st.sampled_from([4, 16, 64]))
+def test_chunks_and_blocks_partition_the_points(lengths, samples, limit, block):
+    axes = Axes(tuple((f"a{k}", n) for k, n in enumerate(lengths)), samples, limit)
+    points = []
+    for number in range(axes.chunks):
+        chunk = axes.chunk(number)
+        assert 0 < chunk.count <= limit
+        assert chunk.number == number
+        covered = list(axes.blocks(chunk, block))
+        points += [p for first, count in covered for p in range(first, first + count)]
+        for first, count in covered:
+            segments = list(axes.segments(first, count))
+            assert sum(length for _, _, length in segments) == count
+            if axes.per_cell > block:
+                assert len(segments) == 1
+    assert points == list(range(axes.points))
+
+
+@given(shapes, st.integers(1, 300), st.integers(1, 200))
+def test_a_chunk_is_a_box(lengths, samples, limit):
+    axes = Axes(tuple((f"a{k}", n) for k, n in enumerate(lengths)), samples, limit)
+    assert math.prod(axes.chunk_shape) <= limit
+    for number in range(axes.chunks):
+        chunk = axes.chunk(number)
+        starts = [p * c for p, c in zip(chunk.place, axes.chunk_shape, strict=True)]
+        first = 0
+        for n, start in zip(axes.shape, starts, strict=True):
+            first = first * n + start
+        assert first == chunk.first

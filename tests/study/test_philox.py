@@ -1,0 +1,81 @@
+"""Random numbers: the published answers, the same bits in machine code, and no dependence on anything but the counter."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkwise.compiler import host
+from linkwise.study import philox
+from linkwise.study.draws import Ticks, module
+from linkwise.study.native import columns, compiled
+
+# Random123, kat_vectors: philox4x32, 10 rounds
+KNOWN = [
+    ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+    ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        (0xA4093822, 0x299F31D0),
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
+]
+
+
+@pytest.mark.parametrize(("counter", "key", "answer"), KNOWN)
+def test_published_answers(counter, key, answer):
+    assert philox.philox(counter, key) == list(answer)
+    arrays = [np.array([word], np.uint64) for word in counter]
+    assert [int(word[0]) for word in philox.philox(arrays, key)] == list(answer)
+
+
+@pytest.mark.parametrize("width", [w for w in (1, 2, 4, 8) if w <= host.lanes("float64")])
+@pytest.mark.parametrize("high", [0, 5])
+def test_machine_code_has_the_same_bits(width, high):
+    keys = [philox.key_of(1, name) for name in ("a", "b", "c")]
+    variables = [Ticks(keys[0], 0, 7, 32), Ticks(keys[1], 7, 5, 52), Ticks(keys[2], 12, 1, 32)]
+    table = columns(13, 512)
+    first = (high << 32) + 4096
+    compiled(module(variables, table.shape[1], width, high))(first, 500, np.array([table.ctypes.data]))
+    index = np.arange(first, first + 500, dtype=np.uint64)
+    for v in variables:
+        for k in range(v.size):
+            assert np.array_equal(table[v.row + k, :500], philox.ticks(index, v.key, k, v.bits))
+
+
+@given(st.lists(st.integers(0, 2**53 - 1), min_size=1, max_size=20), st.integers(0, 30), st.sampled_from([32, 52]))
+def test_a_number_depends_on_its_own_index_alone(indices, column, bits):
+    key = philox.key_of(7, "q")
+    together = philox.ticks(np.array(indices, np.uint64), key, column, bits)
+    alone = [philox.ticks(np.array([i], np.uint64), key, column, bits)[0] for i in indices]
+    assert together.tolist() == alone
+    assert (together > 0).all()
+    assert (together < 2.0**bits).all()
+
+
+def test_uniform_and_uncorrelated():
+    """χ² of 256 classes, and correlations between columns, variables, seeds and neighbours, each under five sigma."""
+    n = 1 << 17
+    index = np.arange(n, dtype=np.uint64)
+    series = [
+        philox.ticks(index, philox.key_of(seed, name), column, bits) * 2.0**-bits
+        for seed, name, column, bits in (
+            (1, "q", 0, 32),
+            (1, "q", 1, 32),
+            (1, "q", 3, 32),
+            (1, "q", 4, 32),
+            (1, "qd", 0, 32),
+            (2, "q", 0, 32),
+            (1, "p", 0, 52),
+            (1, "p", 1, 52),
+        )
+    ]
+    for u in series:
+        counts = np.bincount((u * 256).astype(int), minlength=256)
+        chi = ((counts - n / 256) ** 2 / (n / 256)).sum()
+        assert abs(chi - 255) < 5 * np.sqrt(2 * 255)
+        fine = (u * 2**20) % 1.0  # the bits further down, too
+        assert abs(fine.mean() - 0.5) < 5 / np.sqrt(12 * n)
+    shifted = [*series, series[0][np.r_[1:n, 0]]]
+    correlations = np.corrcoef(shifted) - np.eye(len(shifted))
+    assert np.abs(correlations).max() < 5 / np.sqrt(n)

@@ -1,0 +1,132 @@
+"""Statistics, quantiles and trees, against NumPy and in any order."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linkwise.study import moments, sketch
+from linkwise.study.native import columns
+from linkwise.study.reductions import merged_extremes, merged_leaves
+from linkwise.study.tree import Tree, folded
+
+
+def reduced(values: np.ndarray, first: int = 0):
+    """(leaves, extremes) of rows."""
+    rows, count = values.shape
+    table = columns(rows, max(count, 1))
+    table[:, :count] = values
+    leaf, extremes = np.empty((rows, 3)), moments.no_extremes(rows)
+    addresses = np.array([table.ctypes.data, leaf.ctypes.data, extremes.ctypes.data])
+    moments.reducer(rows, table.shape[1])(first, count, addresses)
+    return leaf, extremes
+
+
+@pytest.mark.parametrize("count", [1, 5, 16, 17, 1000, 4096])
+@pytest.mark.parametrize("holes", [False, True])
+def test_moments(count, holes):
+    rng = np.random.default_rng(count)
+    x = rng.normal(size=(3, count)) * [[1.0], [1e6], [1e-3]] + [[0.0], [1e6], [5.0]]
+    if holes and count > 4:
+        x[2, 3] = x[0, 0] = np.nan
+    leaf, extremes = reduced(x, first=100)
+    number = np.sum(~np.isnan(x), axis=1)
+    assert np.array_equal(leaf[:, 0], number)
+    assert np.allclose(leaf[:, 1], np.nanmean(x, axis=1), rtol=1e-14, atol=1e-16)
+    assert np.allclose(leaf[:, 2], np.nanvar(x, axis=1) * number, rtol=1e-12, atol=1e-30)
+    assert np.array_equal(extremes[:, 0], np.nanmin(x, axis=1))
+    assert np.array_equal(extremes[:, 1] - 100, np.nanargmin(x, axis=1))
+    assert np.array_equal(extremes[:, 2], np.nanmax(x, axis=1))
+    assert np.array_equal(extremes[:, 3] - 100, np.nanargmax(x, axis=1))
+
+
+def test_nothing_but_nan():
+    leaf, extremes = reduced(np.full((1, 20), np.nan))
+    assert leaf.tolist() == [[0.0, 0.0, 0.0]]
+    assert extremes.tolist() == [[np.inf, -1.0, -np.inf, -1.0]]
+
+
+def test_the_order_of_sums_is_as_stated():
+    """Entry k goes into sum k mod 16; the sums are added pairwise. Checked against plain Python."""
+    x = np.random.default_rng(1).normal(size=1000) * 1e3
+    sums = [0.0] * 16
+    for k, value in enumerate(x):
+        sums[k % 16] += value
+    while len(sums) > 1:
+        half = len(sums) // 2
+        sums = [sums[k] + sums[k + half] for k in range(half)]
+    leaf, _ = reduced(x[np.newaxis])
+    assert leaf[0, 1] == sums[0] / 1000
+
+
+def test_merged_moments():
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(size=(2, n)) * 100 + 1e4 for n in (100, 1, 57, 300)]
+    leaves = [reduced(part)[0] for part in parts]
+    empty = np.zeros((2, 3))
+    found = folded([*leaves, empty], merged_leaves)
+    x = np.concatenate(parts, axis=1)
+    assert np.allclose(found[:, 1], x.mean(axis=1), rtol=1e-14)
+    assert np.allclose(found[:, 2] / x.shape[1], x.var(axis=1), rtol=1e-12)
+
+
+def test_of_equal_extremes_the_earlier_counts():
+    a, b = np.array([[1.0, 5.0, 2.0, 6.0]]), np.array([[1.0, 9.0, 2.0, 8.0]])
+    assert merged_extremes(a, b).tolist() == a.tolist()
+    assert merged_extremes(moments.no_extremes(1), b).tolist() == b.tolist()
+
+
+@given(st.integers(1, 40), st.integers(0, 10**6), st.sets(st.integers(0, 39)))
+def test_a_tree_does_not_care_about_the_order(count, seed, missing):
+    parts = [None if k in missing else f"{k}" for k in range(count)]
+
+    def result(order):
+        tree = Tree(count, lambda a, b: f"({a} {b})")
+        for k in order:
+            assert not tree.complete
+            tree.add(k, parts[k])
+        assert tree.complete
+        return tree.result()
+
+    order = list(range(count))
+    expected = result(order)
+    random.Random(seed).shuffle(order)
+    assert result(order) == expected
+    present = [p for p in parts if p is not None]
+    assert (expected or "").replace("(", "").replace(")", "").split() == present
+
+
+VALUES = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+@given(st.lists(VALUES, min_size=1, max_size=60), st.sampled_from([0.0, 0.1, 0.5, 0.99, 1.0]))
+def test_quantiles_lie_in_their_class(values, level):
+    x = np.array(values)
+    tables = np.zeros((1, sketch.CLASSES), np.uint32)
+    sketch.counter(1, len(x))(0, len(x), np.array([x.ctypes.data, tables.ctypes.data]))
+    keys, counts = sketch.harvested(tables)
+    assert not tables.any()
+    rank, place = sketch.located(keys, counts, 0, level)
+    exact = np.quantile(x, level, method="inverted_cdf")
+    same_class = np.sort(x[sketch.ranks(x) == rank])
+    assert same_class[place] == exact
+    if np.abs(exact) > 1e-300:
+        assert abs(sketch.middle(rank) - exact) <= sketch.ERROR * abs(exact) * (1 + 1e-12) or not np.isfinite(
+            sketch.middle(rank)
+        )
+
+
+def test_counts_add_up_in_any_order():
+    rng = np.random.default_rng(0)
+    parts = []
+    for n in (100, 50, 70):
+        x = rng.normal(size=n)
+        tables = np.zeros((1, sketch.CLASSES), np.uint32)
+        sketch.counter(1, n)(0, n, np.array([x.ctypes.data, tables.ctypes.data]))
+        parts.append(sketch.harvested(tables))
+    one = sketch.merged(sketch.merged(parts[0], parts[1]), parts[2])
+    other = sketch.merged(parts[2], sketch.merged(parts[1], parts[0]))
+    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    assert one[1].sum() == 220
