@@ -42,7 +42,7 @@ class Setting:
     def options(self) -> tuple:
         """The choices alone, as a key."""
         iteration = (self.tolerance, self.limit, self.start)
-        return (self.friction, self.frame, self.wrench, iteration, self.base_parameters, self.parameters)
+        return (self.friction, self.frame, self.wrench, iteration, self.base_parameters, self.slide, self.parameters)
 
     def links(self) -> Mechanism:
         if self.stand_in is not None:

@@ -270,7 +270,7 @@ class Robot(Model):
 
     def acceleration_parts(self, q, qd, tau, *, friction=True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rodriguez (10.2): the parts of q̈ due to torques (less friction), bias forces, and bias accelerations with
-        gravity; each (..., n), their sum is q̈."""
+        gravity; each (..., n), their sum is q̈. How the last two share depends on where the links' frames lie."""
         from linkwise import diagnose
 
         return diagnose.acceleration_parts(self, q, qd, tau, friction)

@@ -18,8 +18,9 @@ import linkwise as lw
 from linkwise import motion
 from linkwise.control import Gains
 from linkwise.motion import Moment, Trajectory
-from linkwise.realtime import Fault, PlantDriver, SimulatedPlant, StoppedError, TwoRateController
+from linkwise.realtime import Fault, PlantDriver, PumaDriver, SimulatedPlant, StoppedError, TwoRateController
 from linkwise.realtime.build import BuildError, compiler, library
+from linkwise.simulate.puma_hardware import PumaHardware, homed
 
 try:
     compiler()
@@ -225,6 +226,25 @@ def test_a_driver_in_python(robot):
     assert plant.cycles[0] == 0
     assert (np.diff(plant.cycles) >= 0).all()
     assert plant.closed
+
+
+def test_valeras_hardware_behind_the_interface():
+    """Counts and volts of the PUMA's cards, homed; then a motor gets too hot."""
+    puma = lw.load("puma560")
+    hardware = PumaHardware(puma, np.array([0.2, -0.5, 0.4, 0.1, -0.3, 0.5]))
+    arm = homed(hardware, puma)
+    start = arm.positions()
+    move = motion.quintic(start, start + 0.2, 0.6)
+    options = {"period": 5e-3, "deadlines": 0, "oldest": 10.0, "patience": 10.0}
+    cool = TwoRateController(puma, Gains.from_frequency(20.0), plant=PumaDriver(arm, 5e-3), **options)
+    report = cool.run(move, 1.0)
+    assert report.finished
+    assert np.abs(arm.positions() - (start + 0.2)).max() < 0.05
+    hardware.temperature[1] = 1.0
+    hot = TwoRateController(puma, Gains.from_frequency(20.0), plant=PumaDriver(arm, 5e-3), **options)
+    stopped = hot.run(motion.hold(arm.positions()), 0.5)
+    assert "shoulder reports over-temperature" in stopped.reason
+    assert (hardware.tau == 0.0).all()
 
 
 def test_an_exception_in_a_driver_is_a_lost_plant(robot):

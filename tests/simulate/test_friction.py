@@ -107,6 +107,23 @@ def test_friction_only_takes_energy_away(puma):
     assert (kinetic[..., -1] < 1e-3 * kinetic[..., 0]).all()
 
 
+def test_friction_takes_energy_from_light_arms_too():
+    """Without rotor inertias the mass matrix is ill conditioned, and the rule works hardest."""
+    panda = lw.load("panda").with_gravity((0, 0, 0))
+    rubbing = panda.with_parameters(
+        {
+            f"{name}.coulomb_friction": f
+            for name, f in zip(panda.joint_names, [1, 1, 1, 1, 0.3, 0.3, 0.3], strict=True)
+        }
+    )
+    rng = np.random.default_rng(3)
+    q, qd = rng.uniform(-1, 1, (2, 24, 7))
+    found = simulate(rubbing, control.Passive(panda), duration=1.0, q=q, qd=qd, every=5)
+    kinetic = rubbing.kinetic_energy(found.q, found.qd)
+    assert (np.diff(kinetic, axis=-1) <= 1e-6 * kinetic[..., :1]).all()
+    assert (found.final_qd == 0.0).mean() > 0.8
+
+
 def test_switched_off_friction_is_off(puma):
     found = simulate(
         Plant(puma, friction=False),

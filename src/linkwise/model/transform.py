@@ -26,6 +26,9 @@ class Transform:
             array.setflags(write=False)
             object.__setattr__(self, name, array)
 
+    def __reduce__(self):
+        return Transform, (self.rotation, self.translation)  # so that copies are read-only too
+
     @classmethod
     def identity(cls) -> Transform:
         return cls(np.eye(3), np.zeros(3))

@@ -5,6 +5,7 @@ coefficients.
 from linkwise.realtime.build import BuildError
 from linkwise.realtime.plant import Fault, PlantDriver, SimulatedPlant
 from linkwise.realtime.program import TwoRatePrograms
+from linkwise.realtime.puma import PumaDriver
 from linkwise.realtime.report import Report, StoppedError
 from linkwise.realtime.runtime import TwoRateController
 from linkwise.realtime.split import split_error, split_torques
@@ -13,6 +14,7 @@ __all__ = [
     "BuildError",
     "Fault",
     "PlantDriver",
+    "PumaDriver",
     "Report",
     "SimulatedPlant",
     "StoppedError",

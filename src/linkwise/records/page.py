@@ -17,7 +17,7 @@ from linkwise.model.generators import RECORD_ROBOTS
 from linkwise.records import counts, crossovers, papers
 from linkwise.records.published import PUBLISHED, Published, best
 from linkwise.records.table import Table, paragraph
-from linkwise.records.verdicts import verdicts
+from linkwise.records.verdicts import Verdict, verdicts
 from linkwise.spatial import ArticulatedInertia, Matrix, Symmetric, articulated
 
 COMMAND = "python -m linkwise.records --write"
@@ -132,11 +132,17 @@ def verdict_table() -> Table:
                 str(v.saved),
                 str(v.operations.trigonometric),
                 f"`{v.algorithm}`",
-                "yes" if v.holds else f"no: {v.operations.total - v.goal.limit} too many",
+                _verdict(v),
             ]
         )
     columns = ("task", "robot", "best published ×/+", ">total", ">ours ×/+", ">total", ">fewer", ">sin, cos")
     return Table("Records", (*columns, "algorithm", "beaten"), rows)
+
+
+def _verdict(v: Verdict) -> str:
+    if not v.holds:
+        return f"no: {v.operations.total - v.goal.limit} too many"
+    return "equal" if v.saved == 0 else "yes"
 
 
 def _robots() -> str:

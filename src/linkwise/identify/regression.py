@@ -1,0 +1,142 @@
+"""The observation matrix: what every parameter does to every torque, at every sample.
+
+Columns are the ten parameters of each link (the compiled regressor), then the terms of each axis (see ``friction``).
+Torques and columns pass the same low-pass filter and are then thinned, so that noise above the cut-off is gone and
+both sides have lost the same (Gautier's parallel decimation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from linkwise.identify.friction import AxisSignals, Friction, Term, column
+from linkwise.identify.signals import Signals
+from linkwise.model.inertia import LABELS as INERTIAL
+from linkwise.robot import Robot
+
+
+def axes_of(dof: int, coupled: np.ndarray | None = None) -> np.ndarray:
+    """All axes with terms of their own, shape (axes, n): the joints, then coupled motors."""
+    return np.eye(dof) if coupled is None else np.vstack([np.eye(dof), coupled])
+
+
+def axis_names(robot: Robot, axes: np.ndarray) -> list[str]:
+    """Joint names; a coupled axis is called after what it sums, such as ``joint_5+joint_6``."""
+    names = []
+    for row in axes:
+        parts = [
+            (f"{factor:+g}·" if abs(factor) != 1 else "+" if factor > 0 else "-") + name
+            for name, factor in zip(robot.joint_names, row, strict=True)
+            if factor
+        ]
+        names.append("".join(parts).removeprefix("+"))
+    return names
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Torques (N, n) and what explains them: columns Y (N, n, p) under their labels.
+
+    The first ``links`` labels are inertial, ten per link; ``terms`` are (axis, term) of the others.
+    ``edges`` are the places where one recording ends and the next begins.
+    """
+
+    Y: np.ndarray
+    tau: np.ndarray
+    labels: tuple[str, ...]
+    links: int
+    terms: tuple[tuple[int, Term], ...]
+    edges: tuple[int, ...] = ()
+
+    @property
+    def dof(self) -> int:
+        return self.tau.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.tau)
+
+    def pick(self, columns: Sequence[int] | np.ndarray) -> Regression:
+        """The same torques explained by some of the columns only."""
+        chosen = np.asarray(columns, dtype=int)
+        links = int((chosen < self.links).sum())
+        terms = tuple(self.terms[k - self.links] for k in chosen if k >= self.links)
+        return replace(
+            self, Y=self.Y[..., chosen], labels=tuple(self.labels[k] for k in chosen), links=links, terms=terms
+        )
+
+    def rows(self, which: np.ndarray) -> Regression:
+        """Some samples only."""
+        return replace(self, Y=self.Y[which], tau=self.tau[which], edges=())
+
+    def stacked(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(W, y): N·n rows, each joint's multiplied with its weight (n,)."""
+        if weights is None:
+            return self.Y.reshape(-1, self.Y.shape[2]), self.tau.reshape(-1)
+        return (self.Y * weights[:, None]).reshape(-1, self.Y.shape[2]), (self.tau * weights).reshape(-1)
+
+    def gram(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(WᵀW, Wᵀy) of the weighted rows."""
+        W, y = self.stacked(weights)
+        return W.T @ W, W.T @ y
+
+    def residuals(self, x: np.ndarray) -> np.ndarray:
+        """τ − Y x, shape (N, n)."""
+        return self.tau - self.Y @ x
+
+
+class Observer:
+    """Builds regressions of one robot along recordings, for any friction; what does not depend on it is computed once."""
+
+    def __init__(self, robot: Robot, signals: Sequence[Signals]):
+        self.robot, self.signals = robot, list(signals)
+        self.axes = axes_of(robot.dof, self.signals[0].log.axes)
+        count = len(INERTIAL) * robot.dof
+        self._link_columns = [robot.regressor(s.q, s.qd, s.qdd)[..., :count] for s in self.signals]
+        self._filtered = [s.filtered(Y) for s, Y in zip(self.signals, self._link_columns, strict=True)]
+        self.tau = np.concatenate([s.filtered(s.tau) for s in self.signals])
+        none = np.zeros((1, robot.dof))
+        self._motions = [AxisSignals.of(s.q, s.qd, s.qdd, none, self.axes) for s in self.signals]
+        self.link_labels = robot.parameter_labels[:count]
+        self.names = axis_names(robot, self.axes)
+
+    @property
+    def link_columns(self) -> np.ndarray:
+        """Filtered columns of the links, shape (N, n, 10 n)."""
+        return np.concatenate(self._filtered)
+
+    def axis_signals(self, links: np.ndarray) -> list[AxisSignals]:
+        """The motion of the axes, loaded by links with these parameters (10 n,); one per recording."""
+        return [
+            motion.with_load(Y @ links, self.axes) for motion, Y in zip(self._motions, self._link_columns, strict=True)
+        ]
+
+    def term_columns(self, terms: Sequence[Term], links: np.ndarray) -> np.ndarray:
+        """Filtered columns of terms for every axis, shape (N, axes, terms)."""
+        parts = []
+        for s, motion in zip(self.signals, self.axis_signals(links), strict=True):
+            motion.prepare(sorted({term.width for term in terms if term.width}))
+            parts.append(s.filtered(np.stack([column(motion, term) for term in terms], axis=-1)))
+        return np.concatenate(parts)
+
+    def regression(self, friction: Friction, links: np.ndarray) -> Regression:
+        """All columns for a friction model, with load friction at links with these parameters (10 n,)."""
+        used = list(dict.fromkeys(term for terms in friction for term in terms))
+        placed = [(axis, term) for axis, terms in enumerate(friction) for term in terms]
+        columns = [self.link_columns]
+        if used:
+            values = self.term_columns(used, links)
+            columns.append(
+                np.stack([values[:, a, used.index(term), None] * self.axes[a] for a, term in placed], axis=-1)
+            )
+        lengths = np.cumsum([len(part) for part in self._filtered])
+        return Regression(
+            np.concatenate(columns, axis=-1),
+            self.tau,
+            (*self.link_labels, *(f"{self.names[a]}.{term.label}" for a, term in placed)),
+            len(self.link_labels),
+            tuple(placed),
+            tuple(int(k) for k in lengths[:-1]),
+        )
