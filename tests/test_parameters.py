@@ -67,7 +67,9 @@ def test_regrouping_keeps_torques_matrices_and_accelerations(seed):
         plain = robot.kernel(name, base_parameters=False)
         regrouped = robot.kernel(name, base_parameters=True)
         expected = plain(*inputs)
-        np.testing.assert_allclose(regrouped(*inputs), expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            regrouped(*inputs), expected, rtol=1e-11, atol=1e-12 * np.abs(expected).max()
+        )
         assert regrouped.operations.total <= plain.operations.total
 
 
@@ -99,14 +101,21 @@ def test_payload_as_an_input():
 def test_labelled_parameters_as_inputs():
     robot = lw.load("panda")
     q, qd, x = states(7)
-    labels = ("panda_link3.m", "panda_link5.Ixy", "panda_joint2.viscous_friction", "panda_joint4.rotor_inertia")
+    labels = (
+        "panda_link3.m",
+        "panda_link5.Ixy",
+        "panda_joint2.viscous_friction",
+        "panda_joint4.rotor_inertia",
+    )
     kernel = robot.kernel("inverse_dynamics", inputs=labels)
     values = [4.0, 0.01, 0.7, 0.3]
     expected = robot.with_parameters(dict(zip(labels, values, strict=True))).inverse_dynamics(q, qd, x)
     np.testing.assert_allclose(kernel(q, qd, x, *[[v] for v in values]), expected, rtol=1e-11, atol=1e-11)
     column = list(robot.parameter_labels).index("panda_link3.m")
     by_mass = kernel.jacobian("panda_link3.m")(q, qd, x, *[[v] for v in values])
-    np.testing.assert_allclose(by_mass[..., 0], robot.regressor(q, qd, x)[..., column], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        by_mass[..., 0], robot.regressor(q, qd, x)[..., column], rtol=1e-10, atol=1e-10
+    )
     with pytest.raises(UnknownNameError, match="did you mean"):
         robot.kernel("inverse_dynamics", inputs=("panda_link3.mm",))
 
@@ -129,7 +138,9 @@ def test_own_function_with_a_robot_inside():
         return robot.kinetic_energy(q, qd) + robot.potential_energy(q)
 
     q, qd, _ = states(6)
-    np.testing.assert_allclose(energy(q, qd), robot.kinetic_energy(q, qd) + robot.potential_energy(q), rtol=1e-12)
+    np.testing.assert_allclose(
+        energy(q, qd), robot.kinetic_energy(q, qd) + robot.potential_energy(q), rtol=1e-12
+    )
     gradient = energy.jacobian("q")(q, 0 * qd)
     np.testing.assert_allclose(gradient, robot.gravity_torques(q), rtol=1e-10, atol=1e-10)
     assert "void energy" in energy.source("c")
@@ -202,7 +213,9 @@ def test_python_source_runs_on_its_own():
     q, qd, x = states(6)
     expected = kernel(q, qd, x)
     np.testing.assert_allclose(names["inverse_dynamics"](q, qd, x), expected, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(names["inverse_dynamics"](q[0], qd[0], x[0]), expected[0], rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        names["inverse_dynamics"](q[0], qd[0], x[0]), expected[0], rtol=1e-11, atol=1e-12
+    )
     with pytest.raises(UnknownNameError, match="python"):
         kernel.source("fortran")
 

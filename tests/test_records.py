@@ -129,7 +129,7 @@ def test_records_use_sines_of_single_coordinates(name, task):
 
 @pytest.mark.parametrize("name", [*page.ROBOTS])
 def test_what_is_counted_computes_the_right_thing(name):
-    """The counted programs, run by the interpreter, against other algorithms on arrays with nothing regrouped or slid."""
+    """The counted programs, run by the interpreter, against other algorithms with nothing regrouped or slid."""
     robot = counts.robot(name)
     plain = Setting(robot, slide=False)
     q, qd, qdd = np.random.default_rng(0).uniform(-1.0, 1.0, (3, robot.dof))

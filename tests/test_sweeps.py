@@ -49,9 +49,13 @@ def test_same_bits_for_any_batch_and_threads():
     whole = robot.inverse_dynamics(q, qd, qdd, threads=1)
     np.testing.assert_array_equal(robot.inverse_dynamics(q, qd, qdd, threads=3), whole)
     for count in (1, 2, 7, 8, 9, 17):
-        np.testing.assert_array_equal(robot.inverse_dynamics(q[:count], qd[:count], qdd[:count]), whole[:count])
+        np.testing.assert_array_equal(
+            robot.inverse_dynamics(q[:count], qd[:count], qdd[:count]), whole[:count]
+        )
     single = [x.astype(np.float32) for x in (q, qd, qdd)]
-    np.testing.assert_allclose(robot.inverse_dynamics(*single), whole, rtol=2e-3, atol=2e-4 * np.abs(whole).max())
+    np.testing.assert_allclose(
+        robot.inverse_dynamics(*single), whole, rtol=2e-3, atol=2e-4 * np.abs(whole).max()
+    )
 
 
 def test_a_nan_stays_in_its_state():
@@ -72,7 +76,9 @@ def test_a_long_chain_comes_back_from_its_torques():
     found = robot.forward_dynamics(q, qd, tau)
     again = robot.inverse_dynamics(q, qd, found)
     bias = robot.bias_torques(q, qd)
-    residual = np.linalg.norm(again - tau, axis=-1) / (np.linalg.norm(tau, axis=-1) + np.linalg.norm(bias, axis=-1))
+    residual = np.linalg.norm(again - tau, axis=-1) / (
+        np.linalg.norm(tau, axis=-1) + np.linalg.norm(bias, axis=-1)
+    )
     assert residual.max() < 1e-11
 
 

@@ -15,7 +15,9 @@ from linkwise.compiler.arrays import as_reals, batch_shape
 from linkwise.functions import Function, Setting
 
 
-def checked_inputs(sizes: Mapping[str, int], given: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
+def checked_inputs(
+    sizes: Mapping[str, int], given: Mapping[str, Any]
+) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
     """The inputs as float arrays of one precision, and their common batch shape."""
     arrays = [as_reals(name, given[name]) for name in sizes]
     batch = batch_shape(arrays, list(sizes.items()))
@@ -24,7 +26,9 @@ def checked_inputs(sizes: Mapping[str, int], given: Mapping[str, Any]) -> tuple[
     return {name: np.asarray(array, dtype=dtype) for name, array in zip(sizes, arrays, strict=True)}, batch
 
 
-def evaluate(function: Function, setting: Setting, algorithm: str, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def evaluate(
+    function: Function, setting: Setting, algorithm: str, given: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
     """The outputs by name, each of shape batch + its shape for one state."""
     sizes = function.input_sizes(setting)
     arrays, batch = checked_inputs(sizes, given)

@@ -3,7 +3,7 @@
 A. Izaguirre et al., 1992, section 6.1, (25)–(29): the columns of the regressor at random states are taken one after the
 other; a column that the earlier ones already span is dropped and its parameter is added to theirs. Columns are scaled
 first, and the gap between the last independent column and the first dependent one is told, so that one sees how safe
-the decision is. The symbolic rules (``linkwise.model.regroup``) give the same number of parameters of the links wherever
+the decision is. The symbolic rules (``linkwise.model.regroup``) give the same number of parameters of the links where
 no special geometry allows more; tests compare them.
 """
 
@@ -21,7 +21,9 @@ from linkwise.model.model import suggest
 if TYPE_CHECKING:
     from linkwise.robot import Robot
 
-DEPENDENT = 1e-9  # what is left of a unit column after the earlier ones, under which it counts as spanned by them
+DEPENDENT = (
+    1e-9  # what is left of a unit column after the earlier ones, under which it counts as spanned by them
+)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,12 @@ class BaseParameters:
 
 
 def base_parameters(
-    robot: Robot, *, first: Sequence[str] = (), links_only: bool = False, seed: int = 0, states: int | None = None
+    robot: Robot,
+    *,
+    first: Sequence[str] = (),
+    links_only: bool = False,
+    seed: int = 0,
+    states: int | None = None,
 ) -> BaseParameters:
     """See ``Robot.base_parameters``."""
     labels = robot.parameter_labels
@@ -82,7 +89,9 @@ def base_parameters(
     combination = np.zeros((len(columns), len(labels)))
     combination[np.arange(len(columns)), columns] = 1.0
     if dependent and columns:
-        combination[:, dependent] = _coefficients(W[:, columns] / scale[columns], W[:, dependent], scale[columns])
+        combination[:, dependent] = _coefficients(
+            W[:, columns] / scale[columns], W[:, dependent], scale[columns]
+        )
     chosen = set(independent)
     small = max((r for k, r in enumerate(remainders) if k not in chosen), default=0.0)
     large = min((r for k, r in enumerate(remainders) if k in chosen), default=1.0)
@@ -109,7 +118,7 @@ def _observations(robot: Robot, seed: int, states: int | None) -> np.ndarray:
 
 
 def _sequential(columns: np.ndarray) -> tuple[list[int], list[float]]:
-    """Columns not spanned by earlier independent ones, and how much of each is left beside those (twice orthogonalised)."""
+    """Columns not spanned by earlier independent ones, and how much of each is left beside those."""
     independent: list[int] = []
     remainders: list[float] = []
     basis = np.empty((columns.shape[0], 0))

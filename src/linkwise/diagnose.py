@@ -86,7 +86,9 @@ def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
     bias = [b for _, b in biases]
     filtered, updated = kalman.filter_inertias(links, turned)
     estimates = kalman.filter_states(links, turned, filtered, updated, forces, bias, tau)
-    smoothed = kalman.smoothed(links, turned, filtered, estimates, bias, Spatial(zero_vector(), -links.gravity))
+    smoothed = kalman.smoothed(
+        links, turned, filtered, estimates, bias, Spatial(zero_vector(), -links.gravity)
+    )
     singular(model, np.array([qdd for qdd, _ in smoothed]), arrays)
     covariances = kalman.costate_covariances(links, turned, filtered)
     P = np.array([_full(known.inertia) for known in filtered]).reshape(n, 6, 6)
@@ -121,7 +123,9 @@ def acceleration_parts(model: Model, q, qd, tau, friction: bool) -> tuple[np.nda
     return first, second, third
 
 
-def conjugate_gradient_history(model: Model, q, qd, tau, *, preconditioned, tolerance, limit, start) -> Iterations:
+def conjugate_gradient_history(
+    model: Model, q, qd, tau, *, preconditioned, tolerance, limit, start
+) -> Iterations:
     """See ``Robot.conjugate_gradient``."""
     from linkwise.robot import Iterations
 
@@ -130,7 +134,9 @@ def conjugate_gradient_history(model: Model, q, qd, tau, *, preconditioned, tole
     given = {"q": q, "qd": qd, "tau": tau, **({"start": start} if start is not None else {})}
     arrays, batch = checked_inputs(sizes, given)
     if batch:
-        raise ValueError(f"the history is that of one state: expected shape ({n},), got a batch of shape {batch}")
+        raise ValueError(
+            f"the history is that of one state: expected shape ({n},), got a batch of shape {batch}"
+        )
     values = {name: [float(v) for v in array] for name, array in arrays.items()}
     links = mechanism_of(model)
     if np.isfinite(arrays["q"]).all():

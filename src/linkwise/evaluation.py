@@ -166,7 +166,9 @@ def _coefficients(setting: Setting, q):
     links = setting.links()
     turned, compound = compound_link.compound_links(links, q)
     M = compound_link.inertia_coefficients(links, turned, compound)
-    return joint_terms.add_rotor_inertia(links, M), compound_link.gravity_coefficients(links, turned, compound)
+    return joint_terms.add_rotor_inertia(links, M), compound_link.gravity_coefficients(
+        links, turned, compound
+    )
 
 
 def _inverse_mass_compound(setting: Setting, q):
@@ -271,13 +273,17 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     "gravity_torques": {"compound_link": _gravity_compound, "newton_euler": _gravity},
     "velocity_torques": {"newton_euler": _velocity_newton_euler, "velocity_recursion": _velocity},
     "bias_torques": {"newton_euler": _bias},
-    "coriolis_matrix": {"christoffel": lambda setting, q, qd: coriolis.coriolis_matrix(setting.links(), q, qd)},
+    "coriolis_matrix": {
+        "christoffel": lambda setting, q, qd: coriolis.coriolis_matrix(setting.links(), q, qd)
+    },
     "christoffel": {"christoffel": lambda setting, q: coriolis.christoffel(setting.links(), q)},
     "kinetic_energy": {"spatial": lambda setting, q, qd: energy.kinetic_energy(setting.links(), q, qd)},
     "potential_energy": {"spatial": lambda setting, q: energy.potential_energy(setting.links(), q)},
     "pose": {"kinematics": lambda setting, q: kinematics.pose(setting.links(), q, *setting.target())},
     "jacobian": {"kinematics": lambda setting, q: kinematics.jacobian(setting.links(), q, *setting.target())},
-    "velocity": {"kinematics": lambda setting, q, qd: kinematics.velocity(setting.links(), q, qd, *setting.target())},
+    "velocity": {
+        "kinematics": lambda setting, q, qd: kinematics.velocity(setting.links(), q, qd, *setting.target())
+    },
     "regressor": {
         "newton_euler": lambda setting, q, qd, qdd: regressor.regressor(
             setting.links(), q, qd, qdd, setting.model.asymmetric_friction

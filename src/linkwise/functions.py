@@ -42,7 +42,15 @@ class Setting:
     def options(self) -> tuple:
         """The choices alone, as a key."""
         iteration = (self.tolerance, self.limit, self.start)
-        return (self.friction, self.frame, self.wrench, iteration, self.base_parameters, self.slide, self.parameters)
+        return (
+            self.friction,
+            self.frame,
+            self.wrench,
+            iteration,
+            self.base_parameters,
+            self.slide,
+            self.parameters,
+        )
 
     def links(self) -> Mechanism:
         if self.stand_in is not None:
@@ -61,7 +69,9 @@ def mechanism_of(model: Model, *, slide: bool = True, base_parameters: bool = Fa
         from linkwise.model.mechanism import prepare
         from linkwise.model.regroup import regrouped
 
-        known[key] = regrouped(mechanism_of(model, slide=slide)) if base_parameters else prepare(model, slide=slide)
+        known[key] = (
+            regrouped(mechanism_of(model, slide=slide)) if base_parameters else prepare(model, slide=slide)
+        )
     return known[key]
 
 

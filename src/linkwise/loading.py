@@ -23,9 +23,9 @@ def load(
     lock: Mapping[str, float] | None = None,
     strict: bool = False,
 ) -> Robot:
-    """A robot from a bundled name or a file: .urdf, .xml (MJCF or URDF), .toml (DH or modified DH), .spec (1992 format).
+    """A robot from a bundled name or a file: .urdf, .xml (MJCF or URDF), .toml (DH or modified DH), .spec (of 1992).
 
-    ``gravity`` [m/s²] in the base frame, shape (3,), replaces the file's; ``lock`` fixes joints at positions [rad or m];
+    ``gravity`` [m/s²] in the base frame, shape (3,), replaces the file's; ``lock`` fixes joints [rad or m];
     ``strict`` makes physically impossible inertias an error instead of a warning.
     """
     from linkwise.model import files

@@ -33,7 +33,11 @@ def parameter_sizes(model: Model, names: Sequence[str]) -> dict[str, int]:
 
 
 def with_symbols(
-    links: Mechanism, model: Model, frame: str | None, values: Mapping[str, Sequence[Scalar]], base_parameters: bool
+    links: Mechanism,
+    model: Model,
+    frame: str | None,
+    values: Mapping[str, Sequence[Scalar]],
+    base_parameters: bool,
 ) -> Mechanism:
     """The mechanism with the given parameters replaced (or, for a payload, added) by scalars of any kind."""
     changed = list(links.links)

@@ -54,7 +54,17 @@ class Robot(Model):
     # -- torques --------------------------------------------------------------------------------------------------
 
     def inverse_dynamics(
-        self, q, qd, qdd, *, algorithm=None, wrench=None, wrench_frame=None, friction=True, out=None, threads=None
+        self,
+        q,
+        qd,
+        qdd,
+        *,
+        algorithm=None,
+        wrench=None,
+        wrench_frame=None,
+        friction=True,
+        out=None,
+        threads=None,
     ) -> np.ndarray:
         """Joint torques τ [N·m or N], shape (..., n), for positions q [rad or m], velocities qd and accelerations qdd.
 
@@ -63,7 +73,9 @@ class Robot(Model):
         viscous and Coulomb terms; rotor inertia always counts.
         """
         given = {"q": q, "qd": qd, "qdd": qdd}
-        return self._torque_like("inverse_dynamics", given, algorithm, wrench, wrench_frame, friction, out, threads)
+        return self._torque_like(
+            "inverse_dynamics", given, algorithm, wrench, wrench_frame, friction, out, threads
+        )
 
     def forward_dynamics(
         self,
@@ -96,7 +108,9 @@ class Robot(Model):
                 raise UnknownNameError(f"algorithm: no {algorithm!r}; {suggest(algorithm, valid)}")
             if tolerance is not None or limit is not None or start is not None:
                 raise TypeError("tolerance, limit and start belong to the conjugate-gradient algorithms")
-            return self._torque_like("forward_dynamics", given, algorithm, wrench, wrench_frame, friction, out, threads)
+            return self._torque_like(
+                "forward_dynamics", given, algorithm, wrench, wrench_frame, friction, out, threads
+            )
         _check_stop(tolerance, limit)
         setting = Setting(
             self,
@@ -306,7 +320,9 @@ class Robot(Model):
 
             diagnose.singular(self, result, given)
 
-    def _plain(self, name: str, algorithm: str | None, given: Mapping[str, Any], out: Any, threads: int | None) -> Any:
+    def _plain(
+        self, name: str, algorithm: str | None, given: Mapping[str, Any], out: Any, threads: int | None
+    ) -> Any:
         """A function without options."""
         if algorithm is None and (found := self._known_kernel(name, given)) is not None:
             return found(*given.values(), out=out, threads=threads)
@@ -315,7 +331,9 @@ class Robot(Model):
             self._shorten(name, Setting(self), given)
         return result
 
-    def _of_frame(self, name: str, frame: str | None, given: Mapping[str, Any], out: Any, threads: int | None) -> Any:
+    def _of_frame(
+        self, name: str, frame: str | None, given: Mapping[str, Any], out: Any, threads: int | None
+    ) -> Any:
         """A function of a frame."""
         setting = Setting(self, frame=self._frame(frame))
         result = evaluate(name, setting, None, given, out, threads)
@@ -328,7 +346,9 @@ class Robot(Model):
 
         The short way replaces the method in this object; what it does not take, it gives back to the method.
         """
-        if name in self.__dict__ or any(getattr(value, "dtype", None) == object for value in given.values()):
+        if name in self.__dict__ or any(
+            getattr(value, "dtype", None) == np.object_ for value in given.values()
+        ):
             return
         seen = self.__dict__.setdefault("_seen", set())
         if name not in seen and any(np.ndim(value) != 1 for value in given.values()):
@@ -347,7 +367,9 @@ class Robot(Model):
             known[name] = plain_kernel(name, Setting(self))
         return known[name]
 
-    def _torque_like(self, name, given, algorithm, wrench, wrench_frame, friction, out, threads) -> np.ndarray:
+    def _torque_like(
+        self, name, given, algorithm, wrench, wrench_frame, friction, out, threads
+    ) -> np.ndarray:
         if algorithm is None and wrench is None and friction is True:
             found = self._known_kernel(name, given)
             if found is not None:
@@ -372,7 +394,9 @@ class Robot(Model):
 
         relative = np.sqrt(residual)
         wanted = conjugate_gradient.DEFAULT_TOLERANCE[str(qdd.dtype)] if tolerance is None else tolerance
-        failed = relative > wanted * (1.0 + 1e-5)  # the iteration compares squares, so the last bits may differ
+        failed = relative > wanted * (
+            1.0 + 1e-5
+        )  # the iteration compares squares, so the last bits may differ
         if not np.any(failed):
             return
         worst = np.unravel_index(np.argmax(np.where(failed, relative, -1.0)), np.shape(relative))
@@ -390,5 +414,3 @@ def _check_stop(tolerance: float | None, limit: int | None) -> None:
         raise ValueError(f"tolerance: expected a positive number, got {tolerance!r}")
     if limit is not None and not (isinstance(limit, (int, np.integer)) and limit >= 0):
         raise ValueError(f"limit: expected a whole number of iterations, got {limit!r}")
-
-

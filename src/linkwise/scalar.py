@@ -109,8 +109,6 @@ def while_loop(active: Callable[..., Scalar], body: Callable[..., tuple], state:
             return value.while_loop(active, body, state)
     going = active(*state)
     while np.any(going):
-        state = tuple(
-            where(going, new, old) for new, old in zip(body(*state), state, strict=True)
-        )
+        state = tuple(where(going, new, old) for new, old in zip(body(*state), state, strict=True))
         going = active(*state)
     return state

@@ -370,9 +370,7 @@ class ArticulatedInertia(Tensor):
 
 def articulated(inertia: RigidInertia) -> ArticulatedInertia:
     """A rigid inertia as a 6×6 inertia."""
-    return ArticulatedInertia(
-        inertia.second_moment, skew(inertia.first_moment), diagonal(inertia.mass)
-    )
+    return ArticulatedInertia(inertia.second_moment, skew(inertia.first_moment), diagonal(inertia.mass))
 
 
 def zero_articulated() -> ArticulatedInertia:

@@ -18,7 +18,9 @@ class SweptLinks(Mechanism):
     """Records what an algorithm does with the links of a mechanism."""
 
     def __init__(self, mechanism: Mechanism):
-        super().__init__(mechanism.name, mechanism.links, mechanism.gravity, mechanism.base, mechanism.original)
+        super().__init__(
+            mechanism.name, mechanism.links, mechanism.gravity, mechanism.base, mechanism.original
+        )
         self._sweeper = Sweeper(
             [link.parent for link in mechanism],
             ["revolute" if link.revolute else "prismatic" for link in mechanism],
@@ -34,7 +36,9 @@ class SweptLinks(Mechanism):
     def each(self, step: Callable[..., Any], *per_link: Any) -> Any:
         return self._sweeper.each(step, *per_link)
 
-    def _row(self, kind: str, members: Sequence[int], constant: Callable[[Sequence[float]], Any]) -> MovingLink:
+    def _row(
+        self, kind: str, members: Sequence[int], constant: Callable[[Sequence[float]], Any]
+    ) -> MovingLink:
         """One link that stands for all of its kind."""
         links = [self.links[k] for k in members]
 
@@ -43,12 +47,16 @@ class SweptLinks(Mechanism):
 
         def turn(get: Callable[[MovingLink], Turn]) -> Turn:
             return Turn(
-                field(lambda link: get(link).angle), field(lambda link: get(link).c), field(lambda link: get(link).s)
+                field(lambda link: get(link).angle),
+                field(lambda link: get(link).c),
+                field(lambda link: get(link).s),
             )
 
         def vector(get: Callable[[MovingLink], Vector]) -> Vector:
             return Vector(
-                field(lambda link: get(link).x), field(lambda link: get(link).y), field(lambda link: get(link).z)
+                field(lambda link: get(link).x),
+                field(lambda link: get(link).y),
+                field(lambda link: get(link).z),
             )
 
         I = Symmetric(

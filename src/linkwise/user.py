@@ -25,8 +25,8 @@ _HERE = str(Path(__file__).parent)
 def kernel(*, dtype: str = "float64", **inputs: int) -> Callable[[Callable[..., Any]], Kernel]:
     """Compile a function of arrays. ``inputs`` gives the length of each argument: ``@lw.kernel(q=6, qd=6)``.
 
-    The function gets one array of symbols per argument and returns a scalar, an array, a tuple of them (several outputs)
-    or a dictionary of named ones. The kernel takes arrays (..., size), runs in batches, gives C and derivatives.
+    The function gets one array of symbols per argument and returns a scalar, an array, a tuple of them (several
+    outputs) or a dictionary of named ones. The kernel takes arrays (..., size), runs in batches, gives C and derivatives.
     """
     for name, size in inputs.items():
         if not isinstance(size, int) or size < 1:
@@ -40,7 +40,9 @@ def kernel(*, dtype: str = "float64", **inputs: int) -> Callable[[Callable[..., 
             from linkwise.compiler.program import lower
 
             graph, outputs = traced(function, inputs)
-            nodes = {key: (value.shape, [graph.lift(x) for x in value.flat]) for key, value in outputs.items()}
+            nodes = {
+                key: (value.shape, [graph.lift(x) for x in value.flat]) for key, value in outputs.items()
+            }
             return lower(nodes, inputs, name=name, dtype=precision)  # type: ignore[arg-type]
 
         made = Kernel(name, inputs.items(), shapes.items(), dtype, build)
@@ -82,7 +84,9 @@ def _output(name: str, value: Any) -> np.ndarray:
         raise TraceError(f"output {name}: {error}") from None
     for entry in array.flat:
         if not isinstance(entry, (Node, int, float, np.number)):
-            raise TraceError(f"output {name}: expected numbers and traced values, got a {type(entry).__name__}")
+            raise TraceError(
+                f"output {name}: expected numbers and traced values, got a {type(entry).__name__}"
+            )
     return array
 
 

@@ -52,7 +52,9 @@ def test_every_operation(mode, at):
     sympy = pytest.importorskip("sympy")
     from linkwise.compiler.emit.formulas import to_sympy
 
-    program = lower({"J": ((8, 2), [entry for row in rows for entry in row])}, {"x": 2}, name="J") if mode else None
+    program = (
+        lower({"J": ((8, 2), [entry for row in rows for entry in row])}, {"x": 2}, name="J") if mode else None
+    )
     assert program is not None
     symbols = sympy.symbols("x1 x2", real=True)
     found = np.array(to_sympy(program)["J"].subs(dict(zip(symbols, at, strict=True))).evalf(), dtype=float)
@@ -83,7 +85,9 @@ def test_the_cheaper_mode_is_taken():
     x = graph.inputs("x", 6)
     many_in = [sum((v * v.sin() for v in x[1:]), start=x[0] * x[0].sin()) ** 2]
     rows = jacobian(many_in, x)
-    assert count(rows[0]).total == min(count(forward(many_in, x)[0]).total, count(reverse(many_in, x)[0]).total)
+    assert count(rows[0]).total == min(
+        count(forward(many_in, x)[0]).total, count(reverse(many_in, x)[0]).total
+    )
 
 
 def test_loops_are_refused():
@@ -111,7 +115,8 @@ def test_kernel_jacobian_and_second_derivative():
     by_q = kernel.jacobian("q")
     step = 1e-5
     expected = np.stack(
-        [(kernel(q + step * e, qd, qdd) - kernel(q - step * e, qd, qdd)) / (2 * step) for e in np.eye(2)], axis=-1
+        [(kernel(q + step * e, qd, qdd) - kernel(q - step * e, qd, qdd)) / (2 * step) for e in np.eye(2)],
+        axis=-1,
     )
     np.testing.assert_allclose(by_q(q, qd, qdd), expected, rtol=1e-7, atol=1e-8)
     twice = by_q.jacobian("qd")

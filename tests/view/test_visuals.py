@@ -12,7 +12,7 @@ from linkwise.view.visuals import find_mesh, read_looks
 
 TRIANGLE = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], dtype=float)
 
-TEXT_STL = b"solid s\nfacet normal 0 0 1 outer loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop endfacet endsolid"
+TEXT_STL = b"solid\nfacet normal 0 0 1 outer loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop endfacet endsolid"
 OBJ = b"mtllib /etc/passwd\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
 COLLADA = """<?xml version="1.0"?>
 <COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">

@@ -101,7 +101,16 @@ def iterate(product, inverse, x, r, p, rz):
 
 
 def history(
-    links: Mechanism, q, qd, tau, wrenches=None, *, preconditioned=False, tolerance=1e-12, limit=None, start=None
+    links: Mechanism,
+    q,
+    qd,
+    tau,
+    wrenches=None,
+    *,
+    preconditioned=False,
+    tolerance=1e-12,
+    limit=None,
+    start=None,
 ) -> tuple[list[float], list[float]]:
     """(q̈, ‖r‖ relative to √(‖τ‖² + ‖b‖²) after every iteration, the start first), for one state of floats."""
     n = len(links)

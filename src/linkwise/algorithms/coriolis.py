@@ -42,7 +42,9 @@ def _coriolis(links: Mechanism, poses: list[Pose], qd) -> list[list[Scalar]]:
         rates = [rate for _, rate in moving]
     with stage("composite inertias"):
         inertias = links.each(inertia_in_base, poses)
-        own = [(body, body_coriolis(body, V, body @ V)) for body, (V, _) in zip(inertias, moving, strict=True)]
+        own = [
+            (body, body_coriolis(body, V, body @ V)) for body, (V, _) in zip(inertias, moving, strict=True)
+        ]
         total: list[tuple[RigidInertia, Block] | None] = [None] * n
         for link in reversed(links):
             k = link.index
@@ -53,7 +55,9 @@ def _coriolis(links: Mechanism, poses: list[Pose], qd) -> list[list[Scalar]]:
                 above = total[link.parent]
                 mine = total[k]
                 assert mine is not None
-                total[link.parent] = mine if above is None else (above[0] + mine[0], add_blocks(above[1], mine[1]))
+                total[link.parent] = (
+                    mine if above is None else (above[0] + mine[0], add_blocks(above[1], mine[1]))
+                )
     C: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     with stage("matrix"):
         for j in range(n):
@@ -137,5 +141,3 @@ def times(B: Block, x: Spatial) -> Spatial:
 
 def transposed_times(B: Block, x: Spatial) -> Spatial:
     return times([list(column) for column in zip(*B, strict=True)], x)
-
-

@@ -29,7 +29,9 @@ from linkwise.scalar import Scalar, stage
 from linkwise.spatial import RigidInertia, Spatial, Vector, zero_vector
 
 
-def inverse_dynamics_derivatives(links: Mechanism, q, qd, qdd) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
+def inverse_dynamics_derivatives(
+    links: Mechanism, q, qd, qdd
+) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
     """(∂τ/∂q, ∂τ/∂q̇), n×n each, without friction."""
     n = len(links)
     poses = link_poses(links, q)
@@ -53,11 +55,17 @@ def inverse_dynamics_derivatives(links: Mechanism, q, qd, qdd) -> tuple[list[lis
         composite: list[tuple[RigidInertia, Block, Spatial]] = []
         for body, (v, a, *_) in zip(inertias, moving, strict=True):
             momentum = body @ v
-            composite.append((body, body_coriolis(body, v, momentum, 1.0), body @ a + force_cross(v, momentum)))
+            composite.append(
+                (body, body_coriolis(body, v, momentum, 1.0), body @ a + force_cross(v, momentum))
+            )
         for link in reversed(links):
             if link.parent >= 0:
                 above, mine = composite[link.parent], composite[link.index]
-                composite[link.parent] = (above[0] + mine[0], add_blocks(above[1], mine[1]), above[2] + mine[2])
+                composite[link.parent] = (
+                    above[0] + mine[0],
+                    add_blocks(above[1], mine[1]),
+                    above[2] + mine[2],
+                )
     by_q: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     by_qd: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     with stage("derivatives"):

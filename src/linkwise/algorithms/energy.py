@@ -14,7 +14,9 @@ def kinetic_energy(links: Mechanism, q, qd) -> Scalar:
     turned = links.each(lambda link, q: link.turned(q), q)
     velocities = spatial_velocities(links, turned, qd)
     with stage("kinetic energy"):
-        twice = links.each(lambda link, V, qd: V.dot(link.inertia @ V) + link.rotor_inertia * (qd * qd), velocities, qd)
+        twice = links.each(
+            lambda link, V, qd: V.dot(link.inertia @ V) + link.rotor_inertia * (qd * qd), velocities, qd
+        )
         return 0.5 * sum(twice[1:], start=twice[0]) if twice else 0.0
 
 

@@ -56,7 +56,9 @@ def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar
             own_alpha = links.each(lambda link, a, wrench: a - wrench.moment, own_alpha, wrenches)
         alpha = links.inward(_gather_alpha, zero_vector(), turned, own_alpha)
     with stage("step 5: B terms"):
-        own_force = links.each(lambda link, moving, rdd: _inertial_force(link.inertia, moving, rdd), moving, at_centre)
+        own_force = links.each(
+            lambda link, moving, rdd: _inertial_force(link.inertia, moving, rdd), moving, at_centre
+        )
         own_beta = links.each(lambda link, f: f.cross(centred(link.inertia).arm), own_force)
         if wrenches is not None:
             own_force = links.each(lambda link, f, wrench: f - wrench.force, own_force, wrenches)
@@ -75,7 +77,12 @@ def centred(inertia: RigidInertia) -> Centred:
     c = Vector(h.x / m, h.y / m, h.z / m)
     xx, yy, zz = h.x * c.x, h.y * c.y, h.z * c.z
     about = Symmetric(
-        I.xx - (yy + zz), I.xy + h.x * c.y, I.xz + h.x * c.z, I.yy - (xx + zz), I.yz + h.y * c.z, I.zz - (xx + yy)
+        I.xx - (yy + zz),
+        I.xy + h.x * c.y,
+        I.xz + h.x * c.z,
+        I.yy - (xx + zz),
+        I.yz + h.y * c.z,
+        I.zz - (xx + yy),
     )
     return Centred(c, zero_vector(), about)
 

@@ -32,5 +32,6 @@ def rotor_torques(links: Mechanism, qdd) -> list[Scalar]:
 def add_rotor_inertia(links: Mechanism, M: list[list[Scalar]]) -> list[list[Scalar]]:
     """The mass matrix with the rotor inertias on its diagonal."""
     return [
-        [entry + links[i].rotor_inertia if i == j else entry for j, entry in enumerate(row)] for i, row in enumerate(M)
+        [entry + links[i].rotor_inertia if i == j else entry for j, entry in enumerate(row)]
+        for i, row in enumerate(M)
     ]

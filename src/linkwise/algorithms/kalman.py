@@ -209,7 +209,12 @@ def _updated(link: MovingLink, P: ArticulatedInertia, column: Spatial, gain: Spa
 def _minus_outer(S: Symmetric, a: Vector, b: Vector) -> Symmetric:
     """S − a bᵀ for parallel a and b."""
     return Symmetric(
-        S.xx - a.x * b.x, S.xy - a.x * b.y, S.xz - a.x * b.z, S.yy - a.y * b.y, S.yz - a.y * b.z, S.zz - a.z * b.z
+        S.xx - a.x * b.x,
+        S.xy - a.x * b.y,
+        S.xz - a.x * b.z,
+        S.yy - a.y * b.y,
+        S.yz - a.y * b.z,
+        S.zz - a.z * b.z,
     )
 
 
@@ -258,13 +263,19 @@ def smoothed(links: Mechanism, turned, filtered, estimates, n, root: Spatial) ->
             qdd = estimate.residual - known.gain.dot(λ)
         with stage("costate update"):
             along = Vector(0.0, 0.0, qdd)
-            λ = Spatial(λ.angular + along, λ.linear) if link.revolute else Spatial(λ.angular, λ.linear + along)
+            λ = (
+                Spatial(λ.angular + along, λ.linear)
+                if link.revolute
+                else Spatial(λ.angular, λ.linear + along)
+            )
         return qdd, λ
 
     return links.outward(step, (0.0, root), turned, filtered, estimates, n)
 
 
-def acceleration_parts(links: Mechanism, q, qd, tau, wrenches=None) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+def acceleration_parts(
+    links: Mechanism, q, qd, tau, wrenches=None
+) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
     """(10.1), (10.2): the parts of q̈ that torques, bias forces (with wrenches) and bias accelerations (with gravity)
     cause; their sum is q̈."""
     turned = links.each(lambda link, q: link.turned(q), q)
@@ -332,8 +343,13 @@ def inverse_mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
     W: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     with stage("matrix"):
         rows = [plus @ filtered[k].gain for k, (plus, _) in enumerate(covariances)]  # Λ⁺G
-        c = [known.inverse_axis_inertia + row.dot(known.gain) for known, row in zip(filtered, rows, strict=True)]
-        arrived: list[dict[int, tuple[int, Spatial]]] = [{} for _ in range(n + 1)]  # at a: i -> (by which child, s_i)
+        c = [
+            known.inverse_axis_inertia + row.dot(known.gain)
+            for known, row in zip(filtered, rows, strict=True)
+        ]
+        arrived: list[dict[int, tuple[int, Spatial]]] = [
+            {} for _ in range(n + 1)
+        ]  # at a: i -> (by which child, s_i)
         for i in range(n):
             W[i][i] = c[i]
             s, k = filtered[i].gain, i
@@ -351,7 +367,9 @@ def inverse_mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
     return W
 
 
-def costate_covariances(links: Mechanism, turned, filtered) -> list[tuple[ArticulatedInertia, ArticulatedInertia]]:
+def costate_covariances(
+    links: Mechanism, turned, filtered
+) -> list[tuple[ArticulatedInertia, ArticulatedInertia]]:
     """(10.30), (9.20), (9.21): (Λ⁺, Λ⁻) of every joint; Λ maps forces to accelerations."""
 
     def step(link: MovingLink, parent, turned, known: Filtered):
@@ -381,5 +399,3 @@ def _covariance_update(link: MovingLink, plus: ArticulatedInertia, known: Filter
     new_C = Symmetric(C.xx, C.xy, C.xz - v.x, C.yy, C.yz - v.y, C.zz - 2.0 * v.z + corner)
     new_B = Matrix(B.xx, B.xy, B.xz - u.x, B.yx, B.yy, B.yz - u.y, B.zx, B.zy, B.zz - u.z)
     return ArticulatedInertia(A, new_B, new_C)
-
-

@@ -68,7 +68,9 @@ def pose(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scalar]]:
 
 def axes(links: Mechanism, poses: list[Pose]) -> list[Spatial]:
     """For every joint the unit vector z and the position of its origin, in the base frame."""
-    return links.each(lambda link, p: Spatial(Vector(p.rotation.xz, p.rotation.yz, p.rotation.zz), p.position), poses)
+    return links.each(
+        lambda link, p: Spatial(Vector(p.rotation.xz, p.rotation.yz, p.rotation.zz), p.position), poses
+    )
 
 
 def jacobian(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scalar]]:

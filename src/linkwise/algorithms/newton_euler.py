@@ -83,7 +83,9 @@ def acceleration_matrix(w: Vector, wd: Vector) -> Matrix:
     """U = ω̇^ + ω^ω^."""
     xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
     xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
-    return Matrix(-(yy + zz), xy - wd.z, xz + wd.y, xy + wd.z, -(xx + zz), yz - wd.x, xz - wd.y, yz + wd.x, -(xx + yy))
+    return Matrix(
+        -(yy + zz), xy - wd.z, xz + wd.y, xy + wd.z, -(xx + zz), yz - wd.x, xz - wd.y, yz + wd.x, -(xx + yy)
+    )
 
 
 def body_force(inertia: RigidInertia, moving: Moving) -> Spatial:

@@ -61,5 +61,3 @@ def _joint_columns(qd, qdd, asymmetric: bool) -> list[list[Scalar]]:
     forward = [where(v > 0.0, 1.0, where(v < 0.0, 0.0, sign(v))) for v in qd]
     backward = [where(v < 0.0, -1.0, where(v > 0.0, 0.0, sign(v))) for v in qd]
     return [list(qdd), list(qd), forward, backward]
-
-

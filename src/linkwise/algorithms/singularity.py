@@ -54,7 +54,7 @@ def _floors(links: Mechanism) -> list[float]:
 
 
 def _largest_inertias(links: Mechanism) -> list[float]:
-    """The inertia (or mass) that the links beyond each joint could at most show about it, were they all stretched out."""
+    """The inertia (or mass) that the links beyond each joint could at most show about it, all stretched out."""
     n = len(links)
     mass, moment, second = [0.0] * n, [0.0] * n, [0.0] * n
     for link in reversed(links):

@@ -59,7 +59,9 @@ def reverse(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]
                 if argument.index in relevant and part is not graph.zero:
                     known = adjoints.get(argument.index)
                     adjoints[argument.index] = part if known is None else graph.add(known, part)
-        rows.append([adjoints.get(by.index, graph.zero) if by.index in relevant else graph.zero for by in inputs])
+        rows.append(
+            [adjoints.get(by.index, graph.zero) if by.index in relevant else graph.zero for by in inputs]
+        )
     return rows
 
 
@@ -74,9 +76,7 @@ def _depending_on(nodes: Sequence[Node], inputs: Sequence[Node]) -> set[int]:
 def _tangent(graph: Graph, node: Node, tangents: dict[int, Node]) -> Node:
     if node.op == "select":
         condition, a, b = node.args
-        return graph.select(
-            condition, tangents.get(a.index, graph.zero), tangents.get(b.index, graph.zero)
-        )
+        return graph.select(condition, tangents.get(a.index, graph.zero), tangents.get(b.index, graph.zero))
     total = graph.zero
     for argument, partial in _partials(graph, node):
         tangent = tangents.get(argument.index)

@@ -182,7 +182,9 @@ class Loop:
     initial: list[Node]
     phi: list[Node] = field(default_factory=list)
     active: Node = None  # type: ignore[assignment]  # condition over the phis; set once it is traced
-    following: list[Node] = field(default_factory=list)  # next state, already frozen where a lane is not active
+    following: list[Node] = field(
+        default_factory=list
+    )  # next state, already frozen where a lane is not active
 
 
 class Graph:
@@ -240,7 +242,9 @@ class Graph:
         try:
             return self.const(x.__float__())  # float(x) would take the text "1", too
         except (AttributeError, TypeError, ValueError):
-            raise TraceError(f"cannot use a {type(x).__name__} with a traced value; expected a number") from None
+            raise TraceError(
+                f"cannot use a {type(x).__name__} with a traced value; expected a number"
+            ) from None
 
     def lift_condition(self, x: Any) -> Node:
         if isinstance(x, Node):
@@ -390,7 +394,9 @@ class Graph:
 
     # -- loops ----------------------------------------------------------------------------------------------------
 
-    def while_loop(self, active: Callable[..., Any], body: Callable[..., tuple], state: Iterable[Any]) -> tuple:
+    def while_loop(
+        self, active: Callable[..., Any], body: Callable[..., tuple], state: Iterable[Any]
+    ) -> tuple:
         """See ``linkwise.scalar.while_loop``."""
         number = self.open_loop([self.lift(s) for s in state])
         loop = self.loops[number]
@@ -399,7 +405,9 @@ class Graph:
         if len(new) != len(loop.phi):
             raise TraceError(f"the body of a loop must return {len(loop.phi)} values, it returned {len(new)}")
         if any(s.op in CONDITIONS for s in (*loop.initial, *new)):
-            raise TraceError("a loop carries numbers, not conditions; carry where(condition, 1.0, 0.0) instead")
+            raise TraceError(
+                "a loop carries numbers, not conditions; carry where(condition, 1.0, 0.0) instead"
+            )
         loop.following = [self.select(loop.active, n, p) for n, p in zip(new, loop.phi, strict=True)]
         return tuple(self.make("result", (), (number, k)) for k in range(len(loop.phi)))
 

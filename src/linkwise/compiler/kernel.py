@@ -58,6 +58,7 @@ class Kernel:
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self._row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
         self._natives: dict[str, NativeProgram] = {}
+        self._vjps: dict[tuple[str, ...], Kernel] = {}
         self.on_device: dict[Any, Any] = {}  # what other targets have compiled of this kernel
         for precision in _DTYPES:
             own_key = (
@@ -184,6 +185,20 @@ class Kernel:
         from linkwise.compiler.calculus import jacobian_kernel
 
         return jacobian_kernel(self, by)
+
+    def vjp(self, *by: str) -> Kernel:
+        """Another kernel: the gradient of Σ cotangent · output by these inputs (default: all of them).
+
+        It takes the inputs, then the cotangent of each output as one row. Made once: this is what gradients in
+        PyTorch and JAX use.
+        """
+        from linkwise.compiler.calculus import vjp_kernel
+
+        names = by or tuple(name for name, _ in self.inputs)
+        found = self._vjps.get(names)
+        if found is None:
+            found = self._vjps[names] = vjp_kernel(self, names)
+        return found
 
     def source(self, target: str, **options: Any) -> str:
         """The program as source code in "c", "cuda" or "python"; the options are those of the target's

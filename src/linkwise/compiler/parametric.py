@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from linkwise.compiler.derivative import substituted
 from linkwise.compiler.graph import Node, reachable
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.program import Program, lower
 from linkwise.compiler.sweeps import SweptProgram
-from linkwise.compiler.derivative import substituted
 from linkwise.errors import TraceError
 
 PRELUDE = "prelude"
@@ -48,7 +48,9 @@ class ParametricKernel:
                 dtype,
                 lambda precision: _present(self.programs(precision)[0]),
             )
-        self.main = Kernel(name, main.inputs, self.outputs, dtype, lambda precision: self.programs(precision)[1])
+        self.main = Kernel(
+            name, main.inputs, self.outputs, dtype, lambda precision: self.programs(precision)[1]
+        )
 
     @property
     def inputs(self) -> tuple[tuple[str, int], ...]:
@@ -118,7 +120,9 @@ def split(program: Program, parameters: Sequence[str]) -> tuple[Program | None, 
     given = {name: size for name, size in program.inputs if name in parameters}
     named = [(name, shape) for name, shape in program.outputs]
     if not frontier:
-        shaped = {name: (shape, list(v)) for (name, shape), v in zip(named, program.source_values, strict=True)}
+        shaped = {
+            name: (shape, list(v)) for (name, shape), v in zip(named, program.source_values, strict=True)
+        }
         return None, lower(shaped, states, name=program.name, dtype=program.dtype)
     # a sign is free to apply afterwards, so the value without it is passed on
     passed = list(dict.fromkeys(_unsigned(node) for node in frontier.values()))
@@ -150,8 +154,8 @@ def _depending_only_on(nodes: Sequence[Node], parameters: set[str]) -> set[int]:
         if node.op == "input":
             if node.value[0] in parameters:
                 alone.add(node.index)
-        elif node.op == "const":
-            alone.add(node.index)
-        elif node.op not in ("phi", "result") and all(a.index in alone for a in node.args):
+        elif node.op == "const" or (
+            node.op not in ("phi", "result") and all(a.index in alone for a in node.args)
+        ):
             alone.add(node.index)
     return alone

@@ -45,7 +45,9 @@ def check_tree(links: Sequence[Link], joints: Sequence[Joint], frames: Sequence[
     if not roots:
         raise ModelError(f"the joints form a cycle: every link is some joint's child ({_cycle(joints)})")
     if len(roots) > 1:
-        raise ModelError(f"the robot has {len(roots)} roots ({', '.join(roots)}); expected one connected tree")
+        raise ModelError(
+            f"the robot has {len(roots)} roots ({', '.join(roots)}); expected one connected tree"
+        )
     reached = {roots[0]}
     by_parent: dict[str, list[str]] = {}
     for joint in joints:
@@ -70,7 +72,9 @@ def check_numbers(
         raise ModelError(f"gravity: expected three finite numbers [m/s²], got {tuple(gravity)}")
     for link in links:
         if not all(math.isfinite(p) for p in link.inertia.parameters):
-            raise ModelError(f"link {link.name!r}: an inertial parameter is not finite: {link.inertia.parameters}")
+            raise ModelError(
+                f"link {link.name!r}: an inertial parameter is not finite: {link.inertia.parameters}"
+            )
         if link.inertia.mass < 0:
             raise ModelError(f"link {link.name!r}: mass {link.inertia.mass:g} is negative")
     for joint in joints:
@@ -93,7 +97,10 @@ def check_numbers(
                 raise ModelError(f"joint {joint.name!r}: {what} {value!r} is not finite")
             if value < 0 and what == "rotor inertia":
                 raise ModelError(f"joint {joint.name!r}: {what} {value:g} is negative")
-        if any(math.isnan(v) for v in (joint.limits.lower, joint.limits.upper, joint.limits.velocity, joint.limits.effort)):
+        if any(
+            math.isnan(v)
+            for v in (joint.limits.lower, joint.limits.upper, joint.limits.velocity, joint.limits.effort)
+        ):
             raise ModelError(f"joint {joint.name!r}: a limit is NaN")
         if joint.mimic is not None and not (
             math.isfinite(joint.mimic.multiplier) and math.isfinite(joint.mimic.offset)

@@ -20,7 +20,18 @@ CHAIN_KEYS = (*HEADER_KEYS, "base", "joint", "frame")
 TREE_KEYS = (*HEADER_KEYS, "link", "joint", "frame")
 DH_KEYS = ("alpha", "alpha_deg", "a", "d", "theta", "theta_deg")
 CHAIN_JOINT_KEYS = ("name", "link", "type", *DH_KEYS, *LIMIT_KEYS, *INERTIAL_KEYS, *DRIVE_KEYS)
-TREE_JOINT_KEYS = ("name", "type", "parent", "child", "body", *POSE_KEYS, "axis", *LIMIT_KEYS, *DRIVE_KEYS, "mimic")
+TREE_JOINT_KEYS = (
+    "name",
+    "type",
+    "parent",
+    "child",
+    "body",
+    *POSE_KEYS,
+    "axis",
+    *LIMIT_KEYS,
+    *DRIVE_KEYS,
+    "mimic",
+)
 UNIT_TOLERANCE = 1e-12  # an axis this close to unit length is kept to the last bit
 
 

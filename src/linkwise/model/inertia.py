@@ -97,7 +97,9 @@ class Inertia:
         return Inertia(self.mass, _vector(h + self.mass * p), _upper(I))
 
     def __add__(self, other: Inertia) -> Inertia:
-        return Inertia.from_parameters([a + b for a, b in zip(self.parameters, other.parameters, strict=True)])
+        return Inertia.from_parameters(
+            [a + b for a, b in zip(self.parameters, other.parameters, strict=True)]
+        )
 
     def violations(self, tolerance: float = 1e-9) -> list[str]:
         """What makes this body impossible, in words; empty when nothing does.
@@ -109,11 +111,15 @@ class Inertia:
         if self.mass < 0:
             found.append(f"mass {self.mass:g} is negative")
         about_com = self.matrix_about_com
-        scale = max(float(np.max(np.abs(about_com))), float(np.max(np.abs(self.inertia_about_origin))), 1e-300)
+        scale = max(
+            float(np.max(np.abs(about_com))), float(np.max(np.abs(self.inertia_about_origin))), 1e-300
+        )
         moments = np.linalg.eigvalsh(about_com)
         listed = ", ".join(f"{m:.4g}" for m in moments)
         if moments[0] < -tolerance * scale:
-            found.append(f"inertia about the centre of mass is not positive semidefinite (principal moments {listed})")
+            found.append(
+                f"inertia about the centre of mass is not positive semidefinite (principal moments {listed})"
+            )
         elif moments[0] + moments[1] < moments[2] - tolerance * scale:
             found.append(f"principal moments {listed} violate the triangle inequality")
         if self.mass == 0 and (any(self.first_moment) or any(self.inertia_about_origin)):

@@ -30,7 +30,9 @@ from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector
 
 RIGHT_ANGLE_TOLERANCE = 8e-12  # [rad]; files that mean π/2 write at least eleven decimals
 PARALLEL_TOLERANCE = RIGHT_ANGLE_TOLERANCE  # sine of the angle under which two axes count as parallel
-SLIDE_SINE = 0.1  # sine of the twist under which an origin would slide too far to the common normal, and lose digits
+SLIDE_SINE = (
+    0.1  # sine of the twist under which an origin would slide too far to the common normal, and lose digits
+)
 ROUND_OFF = 1e-14  # relative: what the change of frame leaves of a zero
 
 
@@ -139,7 +141,9 @@ class Mechanism(Sequence):
         original: Mechanism | None = None,
     ):
         self.name = name
-        self.original = self if original is None else original  # the same robot before its parameters were regrouped
+        self.original = (
+            self if original is None else original
+        )  # the same robot before its parameters were regrouped
         self.links = tuple(links)
         self.gravity = gravity  # in the prepared base frame
         self.base = base  # pose of the prepared base frame in the file's base frame
@@ -151,14 +155,14 @@ class Mechanism(Sequence):
         return self.links[k]
 
     def outward(self, step: Callable[..., Any], root: Any, *per_link: Sequence[Any]) -> list[Any]:
-        """From the base to the tips: value[k] = step(link k, value of its parent (or root), *what per_link has for k)."""
+        """From the base to the tips: value[k] = step(link k, value of its parent (or root), *per_link of k)."""
         values: list[Any] = []
         for link, *own in zip(self.links, *per_link, strict=True):
             values.append(step(link, root if link.parent < 0 else values[link.parent], *own))
         return values
 
     def inward(self, step: Callable[..., tuple[Any, Any]], zero: Any, *per_link: Sequence[Any]) -> list[Any]:
-        """From the tips to the base: value[k], carried = step(link k, sum of what its children carried, *per_link of k)."""
+        """From the tips to the base: value[k], carried = step(link k, sum of its children's carried, *per_link of k)."""
         received: list[Any] = [None] * len(self.links)
         values: list[Any] = [None] * len(self.links)
         for link, *own in reversed(list(zip(self.links, *per_link, strict=True))):
@@ -218,13 +222,18 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
         branch, twist = _twist(z, primary)
         shift = _slide(here.translation, z, joint.revolute, slide)
         x = _normal(k, children, poses, axes, shift)
-        frame = Transform(_clean_rotation(np.column_stack([x, np.cross(axes[k], x), axes[k]])), shift * axes[k])
+        frame = Transform(
+            _clean_rotation(np.column_stack([x, np.cross(axes[k], x), axes[k]])), shift * axes[k]
+        )
         if not joint.revolute:
             # the axis of a slide has a direction only: put the origin on the parent's
             frame = Transform(frame.rotation, -here.rotation.T @ here.translation)
         frames[k] = frame
         relative = here @ frame
-        partly = Transform.about((0, 0, 1), branch.angle).rotation @ Transform.about((1, 0, 0), twist.angle).rotation
+        partly = (
+            Transform.about((0, 0, 1), branch.angle).rotation
+            @ Transform.about((1, 0, 0), twist.angle).rotation
+        )
         rest = partly.T @ relative.rotation
         offset = Turn.by(math.atan2(rest[1, 0], rest[0, 0]))
         inertia = bodies[k].expressed_in(frame.inverse())

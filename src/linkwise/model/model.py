@@ -79,7 +79,9 @@ class Joint:
         """The pose of the child's frame in the parent's at the joint coordinate q."""
         if not self.moves:
             return self.origin
-        return self.origin @ (Transform.about(self.axis, q) if self.revolute else Transform.along(self.axis, q))
+        return self.origin @ (
+            Transform.about(self.axis, q) if self.revolute else Transform.along(self.axis, q)
+        )
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Link:
     """A link with its inertia about the origin of its frame."""
 
     name: str
-    inertia: Inertia = Inertia()
+    inertia: Inertia = field(default_factory=Inertia)
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,9 @@ class Model:
         put("moving_joints", tuple(joint for joint in ordered if joint.moves))
         for k, joint in enumerate(self.moving_joints):
             if joint.body and (joint.body not in self.link_names or self.carrier(joint.body)[0] != k):
-                raise ModelError(f"joint {joint.name!r}: its body {joint.body!r} is not a link that it moves directly")
+                raise ModelError(
+                    f"joint {joint.name!r}: its body {joint.body!r} is not a link that it moves directly"
+                )
 
     # -- names ----------------------------------------------------------------------------------------------------
 
@@ -184,7 +188,9 @@ class Model:
         leaves = self.leaf_names
         if len(leaves) == 1:
             return leaves[0]
-        raise UnknownNameError(f"{self.name} has {len(leaves)} leaves; name the frame: one of {', '.join(leaves)}")
+        raise UnknownNameError(
+            f"{self.name} has {len(leaves)} leaves; name the frame: one of {', '.join(leaves)}"
+        )
 
     def __setattr__(self, name, value):
         raise AttributeError("robots are immutable; use with_parameters, with_payload, with_gravity or lock")
@@ -213,13 +219,31 @@ class Model:
                 tuple((link.name, link.inertia.parameters) for link in self.links),
                 tuple(
                     (
-                        *(j.name, j.type, j.parent, j.child, j.origin.rotation.tobytes(), j.origin.translation.tobytes()),
-                        *(j.axis, j.limits, j.rotor_inertia, j.viscous_friction, j.coulomb_friction, j.mimic, j.body),
+                        *(
+                            j.name,
+                            j.type,
+                            j.parent,
+                            j.child,
+                            j.origin.rotation.tobytes(),
+                            j.origin.translation.tobytes(),
+                        ),
+                        *(
+                            j.axis,
+                            j.limits,
+                            j.rotor_inertia,
+                            j.viscous_friction,
+                            j.coulomb_friction,
+                            j.mimic,
+                            j.body,
+                        ),
                     )
                     for j in self.joints
                 ),
                 self.gravity,
-                tuple((f.name, f.link, f.pose.rotation.tobytes(), f.pose.translation.tobytes()) for f in self.frames),
+                tuple(
+                    (f.name, f.link, f.pose.rotation.tobytes(), f.pose.translation.tobytes())
+                    for f in self.frames
+                ),
                 self.reduced,
             )
             self.__dict__["_content"] = known
@@ -263,7 +287,9 @@ class Model:
                 body, pose = self.carrier(known.link)
                 return body, pose @ known.pose
         if name not in self.link_names:
-            raise UnknownNameError(f"frame: {self.name} has no frame {name!r}; {suggest(name, self.frame_names)}")
+            raise UnknownNameError(
+                f"frame: {self.name} has no frame {name!r}; {suggest(name, self.frame_names)}"
+            )
         return self.carrier(name)
 
     def bodies(self) -> list[Inertia]:
@@ -273,7 +299,11 @@ class Model:
             body, pose = self.carrier(link.name)
             if body >= 0 and not link.inertia.is_zero:
                 # the moving link itself stays as it is, to the last bit
-                moved = link.inertia if pose is _IDENTITY or _is_identity(pose) else link.inertia.expressed_in(pose)
+                moved = (
+                    link.inertia
+                    if pose is _IDENTITY or _is_identity(pose)
+                    else link.inertia.expressed_in(pose)
+                )
                 total[body] = moved if total[body].is_zero else total[body] + moved
         return total
 
@@ -297,7 +327,7 @@ class Model:
         """A label for every entry of ``parameters`` and every column of ``regressor``.
 
         ``LINK.m LINK.hx … LINK.Izz`` for each moving link, then ``JOINT.rotor_inertia``, ``JOINT.viscous_friction``
-        and ``JOINT.coulomb_friction`` (or ``…_forward`` and ``…_backward`` where friction is asymmetric) for all joints.
+        and ``JOINT.coulomb_friction`` (or ``…_forward`` and ``…_backward`` where it is asymmetric) for all joints.
         """
         joints = self.moving_joints
         labels = [f"{joint.body_link}.{label}" for joint in joints for label in LABELS]
@@ -344,7 +374,9 @@ class Model:
                     values[label + "_forward"] = values[label + "_backward"] = given[label]
                     continue
                 if label not in values:
-                    raise UnknownNameError(f"with_parameters: no parameter {label!r}; {suggest(label, labels)}")
+                    raise UnknownNameError(
+                        f"with_parameters: no parameter {label!r}; {suggest(label, labels)}"
+                    )
         else:
             flat = np.asarray(parameters, dtype=float)
             if flat.shape != (len(labels),):
@@ -396,7 +428,9 @@ class Model:
             if not math.isfinite(positions[name]):
                 raise ModelError(f"lock: position {positions[name]!r} of joint {name!r} is not finite")
         joints = [
-            replace(joint, type="fixed", origin=joint.motion(float(positions[joint.name])), mimic=None, body="")
+            replace(
+                joint, type="fixed", origin=joint.motion(float(positions[joint.name])), mimic=None, body=""
+            )
             if joint.moves and joint.name in positions
             else joint
             for joint in self.joints
@@ -422,7 +456,8 @@ def _with_friction(joint: Joint, values: Mapping[str, float]) -> Joint:
     both = values.get(f"{name}.coulomb_friction")
     forward = values.get(f"{name}.coulomb_friction_forward", both)
     backward = values.get(f"{name}.coulomb_friction_backward", both)
-    assert forward is not None and backward is not None
+    assert forward is not None
+    assert backward is not None
     return replace(
         joint,
         rotor_inertia=values[f"{name}.rotor_inertia"],

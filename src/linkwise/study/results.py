@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from linkwise.study.errors import StudyError, needed
 from linkwise.study.store import DATA, JOURNAL, TABLES, read_study
 
@@ -35,7 +37,7 @@ class Results:
         """Names of the tables that there are."""
         folder = self.path / TABLES
         found = [path.stem for path in sorted(folder.glob("*.parquet"))]
-        return found + [f"failures/{path.name}" for path in sorted((folder / "failures").glob("*"))]
+        return found + [f"failures/{name}" for name in self.description.get("failures", {})]
 
     def table(self, name: str) -> Any:
         """A table as a PyArrow Table: "extremes", "aside", "failures/NAME"."""
@@ -43,6 +45,8 @@ class Results:
         path = self.path / TABLES / name
         if path.is_dir():
             return dataset.dataset(sorted(map(str, path.glob("*.parquet"))), format="parquet").to_table()
+        if name.removeprefix("failures/") in self.description.get("failures", {}):
+            return needed("pyarrow").table({"point": np.empty(0, np.int64)})
         path = path.with_name(path.name + ".parquet")
         if not path.exists():
             raise StudyError(f"{self.path}: no table {name!r}; there are: {', '.join(self.tables()) or 'none'}")

@@ -175,7 +175,11 @@ def to_latex(program: Program, *, digits: int = 4, simplify: bool = True) -> str
             if entry == 0:
                 continue
             if simplify:
-                entry = sympy.nsimplify(entry, rational=False) if entry.is_number else _with_angle_sums(sympy, entry)
+                entry = (
+                    sympy.nsimplify(entry, rational=False)
+                    if entry.is_number
+                    else _with_angle_sums(sympy, entry)
+                )
             label = _label(name, shape, k)
             lines.append(f"{label} &= {sympy.latex(_short_angles(sympy, entry))}")
     return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}\n"
@@ -190,7 +194,11 @@ def _label(name: str, shape: tuple[int, ...], k: int) -> str:
     for length in reversed(shape):
         index.insert(0, str(k % length + 1))
         k //= length
-    return f"{symbol}_{{{','.join(index)}}}" if len(shape) > 1 and max(shape) > 9 else f"{symbol}_{{{''.join(index)}}}"
+    return (
+        f"{symbol}_{{{','.join(index)}}}"
+        if len(shape) > 1 and max(shape) > 9
+        else f"{symbol}_{{{''.join(index)}}}"
+    )
 
 
 def _with_angle_sums(sympy: Any, entry: Any) -> Any:

@@ -23,7 +23,9 @@ def tables(program: SweptProgram) -> str:
         listed = ", ".join(f"{kind} {entry}" for entry in entries)
         return f"@{name} = private unnamed_addr constant [{len(entries)} x {kind}] [{listed}]\n"
 
-    constants = [literal(float(v), program.dtype) for v in program.table.ravel()] or [literal(0.0, program.dtype)]
+    constants = [literal(float(v), program.dtype) for v in program.table.ravel()] or [
+        literal(0.0, program.dtype)
+    ]
     parents = [str(parent if parent >= 0 else program.rows) for parent in program.parents]
     return (
         array("constants", scalar, constants)
@@ -96,7 +98,9 @@ class SweptArithmetic:
         writer.effect(f"br label %{name}")
         writer.start_block(name)
         first = rows - 1 if reverse else 0
-        return writer.value(f"phi i64 [ {first}, %{before} ], [ %{name}.following, %{name}.latch ]", f"%{name}.row")
+        return writer.value(
+            f"phi i64 [ {first}, %{before} ], [ %{name}.following, %{name}.latch ]", f"%{name}.row"
+        )
 
     def _loop_end(self, name: str, row: str, reverse: bool) -> None:
         writer, rows = self.writer, self.program.rows
@@ -108,7 +112,7 @@ class SweptArithmetic:
         writer.start_block(f"{name}.end")
 
     def _sweep(self, number: int, sweep: Sweep) -> None:
-        program, writer = self.program, self.writer
+        writer = self.writer
         name = f"sweep{number}"
         before = writer.block
         row = self._loop_head(name, sweep.inward)
@@ -151,7 +155,14 @@ class _RowArithmetic(Arithmetic):
 
     def __init__(self, outer: SweptArithmetic, name: str, row: str, sweep: Sweep, kind: Kind, label: str):
         self._prepare(outer.lanes, outer.writer)
-        self.outer, self.sweep_name, self.row, self.sweep, self.kind, self.label = outer, name, row, sweep, kind, label
+        self.outer, self.sweep_name, self.row, self.sweep, self.kind, self.label = (
+            outer,
+            name,
+            row,
+            sweep,
+            kind,
+            label,
+        )
         self.parent: str | None = None
 
     def write_row(self) -> dict[int, str]:
@@ -229,7 +240,8 @@ class _RowArithmetic(Arithmetic):
         writer, scalar, rows = self.writer, self.lanes.scalar, self.outer.program.rows
         first = writer.value(f"getelementptr {scalar}, ptr {base}, i64 {self.row}")
         return [
-            writer.value(f"getelementptr {scalar}, ptr {first}, i64 {lane * rows}") for lane in range(self.lanes.width)
+            writer.value(f"getelementptr {scalar}, ptr {first}, i64 {lane * rows}")
+            for lane in range(self.lanes.width)
         ]
 
     def _given(self, name: str) -> str:

@@ -1,0 +1,133 @@
+"""What is on disk: shards that Zarr reads, journals that survive, folders that are what they say."""
+
+import json
+import multiprocessing
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.study import files
+from linkwise.study.errors import StudyError
+from linkwise.study.journal import Journal
+from linkwise.study.pack import packed, unpacked
+from linkwise.study.shards import Layout
+from linkwise.study.store import STUDY
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd", "none"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("outer", "inner", "chunk"),
+    [((1000,), (3,), (256,)), ((70_000,), (2, 2), (65_536,)), ((5, 3, 40), (), (1, 2, 40)), ((7,), (), (7,))],
+)
+def test_zarr_reads_what_is_written(tmp_path, compression, dtype, outer, inner, chunk):
+    zarr = pytest.importorskip("zarr")
+    layout = Layout(outer, inner, chunk, dtype, compression)
+    array = zarr.create_array(tmp_path / "a", **layout.metadata())
+    values = np.random.default_rng(0).normal(size=(*outer, *inner))
+    for place in np.ndindex(*(-(-n // c) for n, c in zip(outer, chunk, strict=True))):
+        box = tuple(slice(p * c, (p + 1) * c) for p, c in zip(place, chunk, strict=True))
+        part = values[box]
+        elements = np.moveaxis(part.reshape(-1, int(np.prod(inner, dtype=int))), 1, 0)
+        files.write(tmp_path / "a" / layout.key(place), layout.encoded(np.ascontiguousarray(elements), place))
+    assert np.array_equal(zarr.open_array(tmp_path / "a", mode="r")[...], values.astype(dtype))
+
+
+def test_packed_arrays_come_back():
+    arrays = {"a/b": np.arange(6.0).reshape(2, 3), "none": np.empty((0, 4)), "n": np.array([2**60])}
+    found, facts = unpacked(packed(arrays, {"chunk": 3, "text": "a\nb"}))
+    assert facts == {"chunk": 3, "text": "a\nb"}
+    assert all(np.array_equal(found[k], arrays[k]) and found[k].dtype == arrays[k].dtype for k in arrays)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 12, 20])
+def test_a_torn_journal_loses_its_last_record_only(tmp_path, cut):
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    for record in (b"one", b"two" * 100, b"three"):
+        journal.append(record)
+    journal.close()
+    path.write_bytes(path.read_bytes()[:-cut])
+    journal = Journal(path)
+    assert list(journal.records()) == [b"one", b"two" * 100]
+    journal.append(b"four")
+    journal.close()
+    journal = Journal(path)
+    assert list(journal.records()) == [b"one", b"two" * 100, b"four"]
+    journal.close()
+
+
+def test_a_flipped_bit_ends_the_journal(tmp_path):
+    path = tmp_path / "journal"
+    journal = Journal(path)
+    journal.append(b"one")
+    journal.append(b"two")
+    journal.close()
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    journal = Journal(path)
+    assert list(journal.records()) == [b"one"]
+    journal.close()
+
+
+def _hold(path, ready, done):
+    journal = Journal(path)
+    ready.set()
+    done.wait(30)
+    journal.close()
+
+
+def test_one_process_at_a_time(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    ready, done = context.Event(), context.Event()
+    other = context.Process(target=_hold, args=(tmp_path / "journal", ready, done))
+    other.start()
+    assert ready.wait(60)
+    with pytest.raises(StudyError, match="another process"):
+        Journal(tmp_path / "journal")
+    done.set()
+    other.join()
+    Journal(tmp_path / "journal").close()
+
+
+def test_what_dead_writers_left_is_swept(tmp_path):
+    folder = tmp_path / "a" / "b"
+    files.write(folder / "kept", b"x")
+    (folder / ".aside-kept-1-2").write_bytes(b"y")
+    (folder / "kept.0123.partial").write_bytes(b"z")
+    files.sweep(tmp_path)
+    assert [path.name for path in folder.iterdir()] == ["kept"]
+
+
+def test_a_store_of_another_study(small, run, tmp_path):
+    store = run(small).path
+    for change, word in (
+        ({"seed": 4}, "seed differs"),
+        ({"samples": 41_000}, "samples differs"),
+        ({"robot": lw.load("two_link").with_gravity((0, 0, -1))}, "robot"),
+        ({"keep": {"tau": ["mean"]}}, "keep"),
+    ):
+        with pytest.raises(StudyError, match=f"belongs to another study.*{word}"):
+            lw.study({**small, **change}).run(store, resume=True)
+    lw.study({**small, "name": "another title"}).run(store, resume=True)
+
+
+def test_a_store_of_another_version(small, run):
+    store = run(small).path
+    known = json.loads((store / STUDY).read_text())
+    (store / STUDY).write_text(json.dumps({**known, "linkwise": "0.0.9"}))
+    with pytest.raises(StudyError, match=r"made by linkwise 0\.0\.9"):
+        lw.study(small).run(store, resume=True)
+
+
+def test_not_a_store(small, tmp_path):
+    with pytest.raises(StudyError, match="not the folder of a study"):
+        lw.study(small).run(tmp_path)
+    with pytest.raises(StudyError, match="nothing to resume"):
+        lw.study(small).run(tmp_path / "none", resume=True)
+    with pytest.raises(StudyError, match="does not exist"):
+        lw.study(small).run(tmp_path / "no" / "folder")
+    with pytest.raises(StudyError, match="not the folder of a study"):
+        lw.open_study(tmp_path)
