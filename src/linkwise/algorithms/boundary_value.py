@@ -66,8 +66,8 @@ def bias_force(inertia: RigidInertia, V: Spatial) -> Spatial:
 
 def _costate(link: MovingLink, parent: Spatial, turned, bias: Spatial, qdd: Scalar) -> Spatial:
     """(3.10) at the link's origin, (3.11) in its axes."""
-    joint = link.placed(turned)
     with stage("costate propagation"):
+        joint = link.placed(turned)
         λ = Spatial(parent.angular, parent.linear + parent.angular.cross(joint.lever))
     with stage("costate update"):
         return add_along_axis(link, joint.outward(λ) + bias, qdd)
@@ -75,8 +75,8 @@ def _costate(link: MovingLink, parent: Spatial, turned, bias: Spatial, qdd: Scal
 
 def _state(link: MovingLink, received: Spatial, turned, load: Spatial):
     """(3.8), (3.12); (3.9) in the parent's axes."""
-    joint = link.placed(turned)
     with stage("state propagation"):
+        joint = link.placed(turned)
         x = received + load
     with stage("state update"):
         moment, force = joint.inward(x)

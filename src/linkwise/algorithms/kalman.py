@@ -122,8 +122,8 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
     floors = axis_inertia_floors(links)
 
     def step(link: MovingLink, received: ArticulatedInertia, turned, floor: float):
-        joint = link.placed(turned)
         with stage("inertia propagation"):
+            joint = link.placed(turned)
             P = received + articulated(link.inertia)
         with stage("gain"):
             column = inertia_column(link, P)
@@ -224,8 +224,8 @@ def filter_states(
     """(3.47), (3.51)–(3.53): z⁻, e⁻ and e⁺ of every joint."""
 
     def step(link: MovingLink, received: Spatial, turned, known: Filtered, P: ArticulatedInertia, b, n, tau):
-        joint = link.placed(turned)
         with stage("state propagation"):
+            joint = link.placed(turned)
             z = received + b
         with stage("innovations"):
             e = tau - link.along_axis(z)
@@ -253,8 +253,8 @@ def smoothed(links: Mechanism, turned, filtered, estimates, n, root: Spatial) ->
     """(q̈, λ⁻) of every joint."""
 
     def step(link: MovingLink, parent, turned, known: Filtered, estimate: Estimate, n: Spatial):
-        joint = link.placed(turned)
         with stage("costate propagation"):
+            joint = link.placed(turned)
             above, linear = parent[1]
             λ = Spatial(above, linear + above.cross(joint.lever))
         with stage("costate update"):

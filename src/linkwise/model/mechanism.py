@@ -162,7 +162,7 @@ class Mechanism(Sequence):
         return values
 
     def inward(self, step: Callable[..., tuple[Any, Any]], zero: Any, *per_link: Sequence[Any]) -> list[Any]:
-        """From the tips to the base: value[k], carried = step(link k, sum of its children's carried, *per_link of k)."""
+        """From tips to base: value[k], carried = step(link k, sum of its children's carried, *per_link of k)."""
         received: list[Any] = [None] * len(self.links)
         values: list[Any] = [None] * len(self.links)
         for link, *own in reversed(list(zip(self.links, *per_link, strict=True))):
