@@ -247,3 +247,19 @@ def test_other_things_that_do_not_fit_are_named(arm, controller, move):
         simulate(
             Plant(arm, sensors=Sensors(position_noise=[1.0, -1.0, 1.0])), controller, move, duration=0.01
         )
+
+
+def test_somebody_elses_controller_is_never_mistaken_for_another(arm, move):
+    """Two laws of one name that differ in a number: the code of the first must not serve the second."""
+
+    def law(torque):
+        class Push(control.Controller):
+            def control(self, links, gains, q, qd, reference, memory, period):
+                return [torque] * 3, []
+
+        return Push(arm, {}, torque_limits=False)
+
+    for torque in (1.0, 2.0):
+        assert (simulate(arm, law(torque), move, duration=2e-3).tau == torque).all()
+        zero = np.zeros(3)
+        assert (law(torque).kernel(1e-3)(zero, zero, zero, zero, zero) == torque).all()

@@ -10,6 +10,7 @@ from stores import contents
 
 import linkwise as lw
 from linkwise.study import files
+from linkwise.study import run as running
 from linkwise.study.chunks import Worker
 from linkwise.study.engines import LocalEngine, Outcome
 from linkwise.study.errors import StoppedError
@@ -109,7 +110,7 @@ def test_any_order_and_any_interruption_give_the_same_bytes(small, run, tmp_path
     expected = contents(run(small).path)
     store = tmp_path / "interrupted"
     for attempt, stop in enumerate((0, 2, 3, None)):
-        monkeypatch.setattr("linkwise.study.run.LocalEngine", lambda _, a=attempt, s=stop: Shuffled(a, s))
+        monkeypatch.setattr(running, "LocalEngine", lambda _, a=attempt, s=stop: Shuffled(a, s))
         go = lambda: lw.study(small).run(store, resume=attempt > 0, progress=False)  # noqa: B023, E731
         if stop is None:
             go()
@@ -139,7 +140,7 @@ def test_a_full_disk_stops_and_resumes(small, run, tmp_path, monkeypatch):
 
 def test_a_raw_file_that_got_lost_is_made_again(small, run, tmp_path, monkeypatch):
     expected = contents(run(small).path)
-    monkeypatch.setattr("linkwise.study.run.LocalEngine", lambda _: Shuffled(1, 6))
+    monkeypatch.setattr(running, "LocalEngine", lambda _: Shuffled(1, 6))
     with pytest.raises(StoppedError):
         lw.study(small).run(tmp_path / "s", progress=False)
     monkeypatch.undo()

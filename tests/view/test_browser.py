@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browser import errors, start
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from test_page import free_port
 
@@ -93,12 +94,19 @@ def click(driver, label: str) -> None:
 
 def press(driver, kind: str, label: str) -> None:
     """Press what has this label, when it is there."""
-    script = """
-        const found = [...document.querySelectorAll(arguments[0])].find(e => e.textContent.trim() === arguments[1]);
-        if (found) found.click();
-        return Boolean(found);
-    """
-    until(lambda: driver.execute_script(script, kind, label), f"{kind} {label}")
+
+    def pressed() -> bool:
+        script = "return [...document.querySelectorAll(arguments[0])].find(e => e.textContent.trim() === arguments[1])"
+        found = driver.execute_script(script, kind, label)
+        if found is None:
+            return False
+        try:
+            found.click()
+        except WebDriverException:  # replaced or covered just now
+            return False
+        return True
+
+    until(pressed, f"{kind} {label}")
 
 
 def text_of(driver, selector: str) -> str:

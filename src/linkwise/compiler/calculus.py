@@ -60,7 +60,7 @@ def vjp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
     name = f"{kernel.name}_vjp"
     cotangents = {_bar(output, sizes): math.prod(shape) for output, shape in kernel.outputs}
     inputs = {**sizes, **cotangents}
-    outputs = [(f"{each}_bar", (sizes[each],)) for each in by]
+    outputs = [(_bar(each, inputs), (sizes[each],)) for each in by]
 
     def build(dtype: str) -> Program:
         program = kernel.program(dtype)
@@ -84,9 +84,9 @@ def vjp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
     return Kernel(name, inputs.items(), outputs, kernel.dtype, build, key)
 
 
-def _bar(output: str, taken: Container[str]) -> str:
-    """A name for the cotangent of an output that no input has."""
-    bar = f"{output}_bar"
+def _bar(name: str, taken: Container[str]) -> str:
+    """A name for the gradient by a value, other than those taken."""
+    bar = f"{name}_bar"
     while bar in taken:
         bar += "_bar"
     return bar

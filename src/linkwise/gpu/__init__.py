@@ -6,6 +6,7 @@ the first call says in one line what is missing.
 
 ======================  ======================================================================
 ``call``                what a kernel does with arrays that are not NumPy's
+``autograd``            gradients in PyTorch and JAX
 ``frameworks``          the three kinds of arrays: how each is recognised, read and made
 ``device``              a kernel compiled for one GPU, from the cache where possible; its launch
 ``driver``, ``nvrtc``   the C interfaces

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler import arrays
 from linkwise.errors import ShapeError
+from linkwise.gpu.autograd import refuse_out, wants_gradient
 from linkwise.gpu.device import device_kernel
 from linkwise.gpu.errors import DeviceError
 from linkwise.gpu.frameworks import Framework, View, framework_of
@@ -31,12 +32,26 @@ def call(
 ) -> Any:
     """The outputs for these inputs, of the same kind on the same device; several outputs come as a tuple.
 
-    ``threads`` is for arrays on the CPU. ``fast=True`` trades bits for speed on a GPU, in float32: approximate sine,
-    cosine and division.
+    Where PyTorch or JAX wants gradients they flow; see ``autograd``. ``threads`` is for arrays on the CPU.
+    ``fast=True`` trades bits for speed on a GPU, in float32: approximate sine, cosine and division.
     """
     results = quick_call(kernel, args, out, fast)
     if results is not None:
         return results
+    through = wants_gradient(args)
+    if through is None:
+        return _computed(kernel, args, out, threads, fast)
+    refuse_out(out)
+
+    def compute(kernel: Kernel, args: Sequence[Any]) -> Any:
+        found = quick_call(kernel, args, None, fast)
+        return _computed(kernel, args, None, threads, fast) if found is None else found
+
+    return through(kernel, args, compute)
+
+
+def _computed(kernel: Kernel, args: Sequence[Any], out: Any, threads: int | None, fast: bool) -> Any:
+    """The long way, without gradients."""
     names = [name for name, _ in kernel.inputs]
     framework, device = common_place(names, args)
     if device is None:

@@ -179,8 +179,8 @@ class JaxArrays(CupyArrays):
     def device(self, value: Any) -> int | None:
         if isinstance(value, self._jax.core.Tracer):
             raise DeviceError(
-                "a kernel cannot be called inside jax.jit, jax.vmap or jax.grad: JAX gives it no arrays there; "
-                "call it outside jit, on the whole batch"
+                "a kernel cannot be called inside jax.jit or jax.vmap: JAX gives it no arrays there; "
+                "call it outside jit, on the whole batch (jax.grad works)"
             )
         devices = value.devices()
         if len(devices) != 1:

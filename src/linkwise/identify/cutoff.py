@@ -16,7 +16,7 @@ import numpy as np
 from linkwise.identify.errors import require
 
 MOTION_SHARE = 0.99  # of the power of the velocities lies below the motion band
-MOTION_FACTOR = 20.0  # the model is asked for up to this many times the motion band
+MOTION_FACTOR = 30.0  # the model is asked for up to this many times the motion band
 HIGHEST = 0.4  # of the sampling rate: a filter at the Nyquist frequency is none
 LONGEST_WINDOW = 8.0  # [s] of a spectrum
 

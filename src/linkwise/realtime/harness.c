@@ -137,7 +137,8 @@ typedef struct {
     outcome *result;
     row *rows;
     _Atomic int64_t done;   /* rows that may be read */
-    _Atomic int32_t reason; /* -1 while running */
+    _Atomic int32_t reason; /* -1 while running; set once all about the stop is known */
+    _Atomic int32_t stopping;
     _Atomic int32_t *ask;   /* set by the caller to stop */
     double start;
     channel for_inertia, for_velocity; /* state, from the synchronous task */
@@ -149,18 +150,19 @@ static int running(run_state *r)
     return atomic_load(&r->reason) < 0;
 }
 
+static const double no_torques[N];
+
 /* The first reason counts. Torques go to zero whoever finds it. */
 static void stop(run_state *r, enum reason why, int joint, double value, int64_t cycle)
 {
-    static const double zero[N];
-    int32_t none = -1;
-    if (!atomic_compare_exchange_strong(&r->reason, &none, (int32_t)why))
+    if (atomic_exchange(&r->stopping, 1))
         return;
-    r->set->write(r->set->plant, zero);
+    r->set->write(r->set->plant, no_torques);
     r->result->reason = (int32_t)why;
     r->result->joint = joint;
     r->result->value = value;
     r->result->cycle = cycle;
+    atomic_store(&r->reason, (int32_t)why);
 }
 
 /* -- background tasks ---------------------------------------------------------------------------------------------- */
@@ -315,8 +317,13 @@ static int command(run_state *r, int64_t cycle, const double *reference, row *ou
         }
         out->tau[i] = fmin(fmax(out->tau[i], -set->effort[i]), set->effort[i]);
     }
-    if (running(r) && set->write(set->plant, out->tau))
-        stop(r, PLANT_LOST, -1, 0.0, cycle);
+    if (atomic_load(&r->stopping))
+        return 1;
+    int status = set->write(set->plant, out->tau);
+    if (atomic_load(&r->stopping)) /* somebody stopped the loop meanwhile: zero has the last word */
+        set->write(set->plant, no_torques);
+    else if (status)
+        stop(r, PLANT_LOST, -1, (double)status, cycle);
     return !running(r);
 }
 

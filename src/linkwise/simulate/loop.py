@@ -200,10 +200,18 @@ class ClosedLoop:
     def kernel(self) -> RolloutKernel:
         """The rollout, made once per robot."""
         known = self.plant.robot.__dict__.setdefault("_rollouts", {})
-        key = self.key()
+        own = self.controller.known
+        key = (self.key(), None if own else self.controller)
         if key not in known:
-            known[key] = RolloutKernel("simulation", self.interface, self.program, key)
+            identity = self.key() if own else self._traced_key()
+            known[key] = RolloutKernel("simulation", self.interface, self.program, identity)
         return known[key]
+
+    def _traced_key(self) -> bytes:
+        """What stands for a controller of somebody else's: all that tracing it gives."""
+        from linkwise.compiler.emit import c
+
+        return hashlib.sha256(c.source(self.program("float64").step).encode()).digest()
 
     def program(self, dtype: str) -> RolloutProgram:
         return trace_rollout(

@@ -60,8 +60,8 @@ def simulate(
     ``q`` and ``qd`` (..., n) are the initial state (default: where the reference begins); their leading axes
     are the batch. ``vary`` gives other values for every robot, (..., size): gains (kp, kd, ki), "payload"
     (ten numbers, see ``Robot.kernel``), labels of ``robot.parameter_labels``, or numbers of sensors and
-    drives. With arrays of CuPy, PyTorch or JAX among ``q``, ``qd`` and ``vary`` all robots are simulated where
-    these are, with the same bits, and the results are of the same kind.
+    drives. With arrays of CuPy, PyTorch or JAX among ``q``, ``qd`` and ``vary`` all robots are simulated
+    where these are, with the same bits, and the results are of the same kind.
 
     A row is recorded every ``every`` control periods: q, qd, tau, and what ``record`` names: command,
     q_measured, qd_measured, memory. Random numbers depend on ``seed``, robot and step alone: the same

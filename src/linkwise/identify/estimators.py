@@ -1,0 +1,135 @@
+"""Estimators: from a regression with independent columns to parameters and their uncertainty.
+
+Each takes a ``Regression`` and gives an ``Estimate``, so any of them, or a function of the user's own, serves as the
+``estimator`` of ``identify``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from linkwise.errors import UnknownNameError
+from linkwise.identify.errors import IdentificationError
+from linkwise.identify.estimate import Estimate, correlated_covariance
+from linkwise.identify.regression import Regression
+from linkwise.identify.solvers import column_lengths, condition, solve
+from linkwise.model.model import suggest
+
+Estimator = Callable[[Regression], Estimate]
+HUBER = 1.345  # of Huber's function: 95 % efficient for normal errors
+MAD = 1.4826  # standard deviation of normal errors per median of their absolute values
+
+
+def ordinary(regression: Regression, *, solver: str = "qr") -> Estimate:
+    """Ordinary least squares: all joints weigh the same. ``solver``: qr, svd or pinv."""
+    weights = np.ones(regression.dof)
+    W, y = regression.stacked()
+    return _finished("ordinary", regression, solve(W, y, solver), weights)
+
+
+def weighted(regression: Regression, *, solver: str = "qr", iterations: int = 20) -> Estimate:
+    """Weighted least squares: every joint by the standard deviation of its residuals, until these stay the same."""
+    weights = 1.0 / _spread(regression.tau)
+    x = np.zeros(len(regression.labels))
+    for _ in range(iterations):
+        x = solve(*regression.stacked(weights), solver)
+        before, weights = weights, 1.0 / _spread(regression.residuals(x))
+        if np.allclose(weights, before, rtol=1e-4):
+            break
+    x = solve(*regression.stacked(weights), solver)
+    return _finished("weighted", regression, x, weights)
+
+
+def total(regression: Regression, *, column_noise: float = 1e-3) -> Estimate:
+    """Total least squares: columns are uncertain too, by ``column_noise`` of their size; joints are weighted as above."""
+    weights = weighted(regression).weights
+    W, y = regression.stacked(weights)
+    scale = column_lengths(W) / np.sqrt(len(W)) * column_noise  # σ of a column's entries; that of y is 1 by its weights
+    exact = np.ptp(W, axis=0) == 0.0
+    scale = np.where(exact, scale * 1e-3, scale)
+    _, s, Vt = np.linalg.svd(np.linalg.qr(np.column_stack([W / scale, y]), mode="r"))
+    last = Vt[-1]
+    if abs(last[-1]) < 1e-12:
+        raise IdentificationError("total least squares: no solution, some columns hardly differ; use another estimator")
+    return _finished("total", regression, -last[:-1] / last[-1] / scale, weights)
+
+
+def robust(regression: Regression, *, threshold: float = HUBER, iterations: int = 50) -> Estimate:
+    """Huber's estimator by reweighting: residuals beyond ``threshold`` standard deviations count linearly only."""
+    first = weighted(regression)
+    x, sigma = first.x, first.sigma
+    share = np.ones_like(regression.tau)
+    for _ in range(iterations):
+        residuals = regression.residuals(x)
+        sigma = np.maximum(MAD * np.median(np.abs(residuals), axis=0), 1e-12 * np.abs(regression.tau).max(axis=0))
+        size = np.abs(residuals) / sigma
+        share = np.minimum(1.0, threshold / np.maximum(size, 1e-300))
+        root = np.sqrt(share) / sigma
+        before = x
+        x = solve((regression.Y * root[..., None]).reshape(-1, len(x)), (regression.tau * root).reshape(-1))
+        if np.linalg.norm(x - before) <= 1e-7 * np.linalg.norm(x):
+            break
+    note = f"{100 * np.mean(share < 1):.1f} % of the samples beyond {threshold:g} standard deviations"
+    return _finished("robust", regression, x, 1.0 / sigma, (note,))
+
+
+def ridge(regression: Regression, *, strength: float | None = None, prior: np.ndarray | None = None) -> Estimate:
+    """Ridge regression towards ``prior`` (p,) or zero; the strength minimises generalised cross-validation if not given."""
+    weights = weighted(regression).weights
+    W, y = regression.stacked(weights)
+    length = column_lengths(W)
+    towards = np.zeros(W.shape[1]) if prior is None else np.asarray(prior, dtype=float)
+    U, s, Vt = np.linalg.svd(W / length, full_matrices=False)
+    wanted = y - W @ towards
+    coordinates = U.T @ wanted
+    rest = float(wanted @ wanted - coordinates @ coordinates)
+    if strength is None:
+        candidates = np.logspace(-12, 0, 49) * s[0] ** 2
+        scores = []
+        for candidate in candidates:
+            kept = s**2 / (s**2 + candidate)
+            scores.append((rest + float((((1 - kept) * coordinates) ** 2).sum())) / (len(y) - kept.sum()) ** 2)
+        strength = float(candidates[int(np.argmin(scores))])
+    x = towards + Vt.T @ (s / (s**2 + strength) * coordinates) / length
+    note = f"strength {strength:.3g}, {strength / s[-1] ** 2:.2g} times the smallest squared singular value"
+    return _finished("ridge", regression, x, weights, (note,))
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    "ordinary": ordinary,
+    "weighted": weighted,
+    "total": total,
+    "robust": robust,
+    "ridge": ridge,
+}
+
+
+def estimator_named(name: str) -> Estimator:
+    """An estimator by name; an unknown name lists the valid ones."""
+    if name not in ESTIMATORS:
+        raise UnknownNameError(f"estimator: no {name!r}; {suggest(name, ESTIMATORS)}")
+    return ESTIMATORS[name]
+
+
+def _spread(values: np.ndarray) -> np.ndarray:
+    """Root mean square of each joint, never zero."""
+    size = np.sqrt((values**2).mean(axis=0))
+    return np.maximum(size, 1e-12 * max(float(size.max()), 1e-300))
+
+
+def _finished(
+    method: str, regression: Regression, x: np.ndarray, weights: np.ndarray, notes: tuple[str, ...] = ()
+) -> Estimate:
+    """The estimate with its covariance."""
+    W, _ = regression.stacked(weights)
+    length = column_lengths(W)
+    triangle = np.linalg.qr(W / length, mode="r")
+    half = np.linalg.pinv(triangle) / length[:, None]
+    covariance = correlated_covariance(regression, weights, x, half @ half.T)
+    freedom = max(len(regression) - len(x) / regression.dof, 1.0)
+    sigma = np.sqrt((regression.residuals(x) ** 2).sum(axis=0) / freedom)
+    return Estimate(
+        method, regression.labels, x, covariance, sigma, weights, condition(W), len(regression), notes
+    )

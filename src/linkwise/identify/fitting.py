@@ -1,0 +1,64 @@
+"""One physically consistent fit of links and friction, with weights and loads that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.identify.friction import Friction
+from linkwise.identify.physical import STRENGTH, physical
+from linkwise.identify.regression import Observer, Regression
+
+PASSES = 4
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parameters x of all columns of a regression, and the weights (n,) of its joints."""
+
+    x: np.ndarray
+    weights: np.ndarray
+    regression: Regression
+    friction: Friction
+
+    @property
+    def links(self) -> np.ndarray:
+        """Inertial parameters, (10 n,)."""
+        return self.x[: self.regression.links]
+
+
+def fit(
+    observer: Observer,
+    friction: Friction,
+    prior: np.ndarray,
+    *,
+    strength: float = STRENGTH,
+    start: Fit | None = None,
+    passes: int = PASSES,
+) -> Fit:
+    """Weighted, physically consistent least squares; each pass renews the weights and the torques that load the gears.
+
+    Rotor inertias must not be negative where torques were taken at the motors; behind the gear they are only a name.
+    """
+    links = prior.reshape(-1) if start is None else start.links
+    weights = 1.0 / _spread(observer.tau) if start is None else start.weights
+    depends = any(term.kind == "load" for terms in friction for term in terms)
+    at_motor = all(s.log.sensed == "motor" for s in observer.signals)
+    regression = observer.regression(friction, links)
+    x = np.zeros(len(regression.labels))
+    for number in range(passes):
+        if depends and number:
+            regression = observer.regression(friction, links)
+        rotors = [k for k, label in enumerate(regression.labels) if at_motor and label.endswith(".rotor_inertia")]
+        x = physical(regression, weights, prior, strength=strength, nonnegative=rotors).x
+        links = x[: regression.links]
+        before, weights = weights, 1.0 / _spread(regression.residuals(x))
+        if not depends and np.allclose(weights, before, rtol=1e-3):
+            break
+    return Fit(x, weights, regression, friction)
+
+
+def _spread(values: np.ndarray) -> np.ndarray:
+    size = np.sqrt((values**2).mean(axis=0))
+    return np.maximum(size, 1e-9 * max(float(size.max()), 1e-300))

@@ -1,0 +1,170 @@
+"""Physically consistent parameters: links whose pseudo-inertia matrices are positive definite, by semidefinite programming.
+
+A body is possible exactly if its pseudo-inertia P = [[Σ, h], [hᵀ, m]], Σ = ∫ x xᵀ dm, is positive semidefinite (Wensing, Kim
+and Slotine 2018). The weighted sum of squared residuals is minimised under that, plus γ times the distance to a prior in
+the sense of entropy, tr(P₀⁻¹P) − log det(P₀⁻¹P) − 4: a Bregman divergence that does not depend on units or frames
+(Lee, Wensing and Park 2020) and settles what torques leave open. Written in coordinates in which P₀ is the unit matrix, the
+problem is well scaled, and goes to the conic solver Clarabel as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.identify.errors import IdentificationError, require
+from linkwise.identify.prior import pseudo_inertias
+from linkwise.identify.regression import Regression
+
+STRENGTH = 1.0  # γ: the prior counts like one sample of each link, residuals measured in their standard deviations
+MARGIN = 1e-6  # smallest eigenvalue of P₀^(−½) P P₀^(−½): strictly possible, not just so
+TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # upper triangle by columns, as Clarabel wants it
+
+
+@dataclass(frozen=True)
+class PhysicalFit:
+    """Parameters of all columns of a regression, links possible; ``divergence`` (n,) from the prior, per link."""
+
+    x: np.ndarray
+    divergence: np.ndarray
+    status: str
+
+
+def physical(
+    regression: Regression,
+    weights: np.ndarray,
+    prior: np.ndarray,
+    *,
+    strength: float = STRENGTH,
+    nonnegative: Sequence[int] = (),
+) -> PhysicalFit:
+    """Parameters (p,) of a regression with ten columns per link first, none left out.
+
+    ``weights`` (n,) of the joints, ``prior`` (n, 10) positive definite bodies, ``nonnegative`` columns that must not be
+    negative. ``strength`` is γ; zero leaves what torques do not decide to the solver.
+    """
+    gram, right = regression.gram(weights)
+    return physical_from_gram(gram, right, prior, strength=strength, nonnegative=nonnegative)
+
+
+def physical_from_gram(
+    gram: np.ndarray,
+    right: np.ndarray,
+    prior: np.ndarray,
+    *,
+    strength: float = STRENGTH,
+    nonnegative: Sequence[int] = (),
+) -> PhysicalFit:
+    """The same from WᵀW (p, p) and Wᵀy (p,)."""
+    links, p = len(prior), len(right)
+    T = _coordinates(gram, prior)
+    problem = _Problem(T.T @ gram @ T, -(T.T @ right), links)
+    for k in range(links):
+        problem.possible(k)
+        if strength > 0:
+            problem.near_prior(k, strength)
+    problem.nonnegative(nonnegative)
+    v, status = problem.solve()
+    x = T @ v[:p]
+    return PhysicalFit(x, divergence(x[: 10 * links].reshape(links, 10), prior), status)
+
+
+def divergence(bodies: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """tr(P₀⁻¹P) − log det(P₀⁻¹P) − 4 of each link, shape (n,); bodies and prior (n, 10)."""
+    units = pseudo_inertias()
+    P, P0 = np.tensordot(bodies, units, 1), np.tensordot(prior, units, 1)
+    ratio = np.linalg.solve(P0, P)
+    sign, logarithm = np.linalg.slogdet(ratio)
+    return np.where(sign > 0, np.trace(ratio, axis1=1, axis2=2) - logarithm - 4.0, np.inf)
+
+
+def _coordinates(gram: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """x = T v: for each link v is the triangle of L⁻¹ P L⁻ᵀ with P₀ = L Lᵀ; other parameters are scaled by their columns."""
+    size = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    T = np.diag(1.0 / np.where(size > 0, size, 1.0))
+    units = pseudo_inertias()
+    flat = np.stack([units[:, i, j] for i, j in TRIANGLE])  # P's triangle from ten parameters
+    parameters = np.linalg.inv(flat)
+    for k, body in enumerate(prior):
+        L = np.linalg.cholesky(np.tensordot(body, units, 1))
+        columns = []
+        for i, j in TRIANGLE:
+            E = np.zeros((4, 4))
+            E[i, j] = E[j, i] = 1.0 if i == j else np.sqrt(0.5)
+            P = L @ E @ L.T
+            columns.append(parameters @ np.array([P[a, b] for a, b in TRIANGLE]))
+        T[10 * k : 10 * k + 10, 10 * k : 10 * k + 10] = np.array(columns).T
+    return T
+
+
+class _Problem:
+    """min ½ vᵀ Q v + cᵀ v over cones; every cone is a block of rows s = h − G v."""
+
+    def __init__(self, Q: np.ndarray, c: np.ndarray, links: int):
+        self.sparse = require("scipy.sparse", "identify")
+        self.clarabel = require("clarabel", "identify")
+        self.p, self.links = len(c), links
+        self.extra = 14  # per link with a prior: a lower triangle (10) and four logarithms
+        self.Q, self.c = Q, np.concatenate([c, np.zeros(self.extra * links)])
+        self.G: list = []
+        self.h: list[np.ndarray] = []
+        self.cones: list = []
+        self.used = False
+
+    def possible(self, k: int) -> None:
+        """P' − MARGIN·1 of link k is positive semidefinite."""
+        rows = [(r, 10 * k + r, -1.0) for r in range(10)]
+        self._add(rows, np.array([-MARGIN if i == j else 0.0 for i, j in TRIANGLE]), self.clarabel.PSDTriangleConeT(4))
+
+    def near_prior(self, k: int, strength: float) -> None:
+        """Adds strength × (tr P' − log det P'), the logarithm by [[P', Z], [Zᵀ, diag Z]] ⪰ 0 and t_i ≤ log Z_ii."""
+        self.used = True
+        first = self.p + self.extra * k
+        place = {ij: first + n for n, ij in enumerate((i, j) for j in range(4) for i in range(j, 4))}
+        for r, (i, j) in enumerate(TRIANGLE):
+            if i == j:
+                self.c[10 * k + r] += strength
+        self.c[first + 10 : first + 14] -= strength
+        rows, root = [], np.sqrt(2.0)
+        triangle = [(i, j) for j in range(8) for i in range(j + 1)]
+        for r, (i, j) in enumerate(triangle):
+            if j < 4:
+                rows.append((r, 10 * k + TRIANGLE.index((i, j)), -1.0))
+            elif i < 4 and i >= j - 4:
+                rows.append((r, place[i, j - 4], -root))
+            elif i == j:
+                rows.append((r, place[i - 4, i - 4], -1.0))
+        self._add(rows, np.zeros(len(triangle)), self.clarabel.PSDTriangleConeT(8))
+        for i in range(4):
+            entries = [(0, first + 10 + i, -1.0), (2, place[i, i], -1.0)]
+            self._add(entries, np.array([0.0, 1.0, 0.0]), self.clarabel.ExponentialConeT())
+
+    def nonnegative(self, columns: Sequence[int]) -> None:
+        if len(columns):
+            rows = [(r, int(k), -1.0) for r, k in enumerate(columns)]
+            self._add(rows, np.zeros(len(columns)), self.clarabel.NonnegativeConeT(len(columns)))
+
+    def solve(self) -> tuple[np.ndarray, str]:
+        size = self.p + (self.extra * self.links if self.used else 0)
+        settings = self.clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.max_threads = 1  # ten milliseconds of work: threads would cost more than they save
+        Q = self.sparse.block_diag([self.Q, self.sparse.csc_matrix((size - self.p, size - self.p))])
+        G = self.sparse.vstack([block[:, :size] for block in self.G])
+        solver = self.clarabel.DefaultSolver(
+            self.sparse.triu(Q).tocsc(), self.c[:size], G.tocsc(), np.concatenate(self.h), self.cones, settings
+        )
+        found = solver.solve()
+        status = str(found.status)
+        if status not in ("Solved", "AlmostSolved"):
+            raise IdentificationError(f"physically consistent parameters: the solver stopped with {status}")
+        return np.array(found.x), status
+
+    def _add(self, entries: list[tuple[int, int, float]], h: np.ndarray, cone) -> None:
+        rows, columns, values = zip(*entries, strict=True)
+        shape = (len(h), self.p + self.extra * self.links)
+        self.G.append(self.sparse.csc_matrix((values, (rows, columns)), shape=shape))
+        self.h.append(h)
+        self.cones.append(cone)

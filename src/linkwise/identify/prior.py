@@ -1,0 +1,54 @@
+"""What is believed of a robot's links before it is measured: its file, repaired where no body could be like that."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.model.inertia import LABELS, Inertia
+from linkwise.robot import Robot
+
+THINNEST = 1e-3  # smallest radius of gyration of a believable body, as a part of its largest
+GUESSED_RADIUS = 0.08  # [m] radius of gyration of a link of which nothing is known
+GUESSED_MASS = 1.0  # [kg] the same, where no link has a mass
+
+
+def pseudo_inertias() -> np.ndarray:
+    """The pseudo-inertia of every unit parameter, shape (10, 4, 4)."""
+    return np.stack([Inertia.from_parameters(row).pseudo_inertia for row in np.eye(len(LABELS))])
+
+
+def prior_bodies(robot: Robot) -> np.ndarray:
+    """Ten parameters of each link whose pseudo-inertia is positive definite, shape (n, 10): the file's where possible."""
+    bodies = robot.labelled_bodies()
+    masses = [body.mass for body in bodies if body.mass > 0]
+    typical = float(np.median(masses)) if masses else GUESSED_MASS
+    return np.array([_believable(body, robot, k, typical) for k, body in enumerate(bodies)])
+
+
+def has_masses(robot: Robot) -> bool:
+    """Whether the file knows the masses of all moving links."""
+    return all(body.mass > 0 for body in robot.labelled_bodies())
+
+
+def _believable(body: Inertia, robot: Robot, k: int, typical: float) -> tuple[float, ...]:
+    if body.mass <= 0:
+        return Inertia.from_com(typical, _middle(robot, k), 3 * (typical * GUESSED_RADIUS**2,)).parameters
+    c = body.com
+    second = body.pseudo_inertia[:3, :3] - body.mass * np.outer(c, c)  # ∫ x xᵀ dm about the centre of mass
+    values, vectors = np.linalg.eigh(second)
+    floor = max(THINNEST**2 * values[-1], 1e-4 * body.mass * GUESSED_RADIUS**2)
+    if values[0] >= floor:
+        return body.parameters
+    second = vectors @ np.diag(np.maximum(values, floor)) @ vectors.T
+    return Inertia.from_com(body.mass, c, np.trace(second) * np.eye(3) - second).parameters
+
+
+def _middle(robot: Robot, k: int) -> np.ndarray:
+    """Half way to the next joints, in the frame of the parameters: where the mass of an unknown link may be."""
+    frame = robot.carrier(robot.moving_joints[k].body_link)[1].inverse()
+    places = []
+    for joint in robot.moving_joints:
+        body, pose = robot.carrier(joint.parent)
+        if body == k:
+            places.append((frame @ pose @ joint.origin).translation)
+    return np.mean(places, axis=0) / 2 if places else np.zeros(3)

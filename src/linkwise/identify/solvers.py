@@ -1,0 +1,52 @@
+"""Linear least squares, min ‖W x − y‖: the ways of Valera et al. 2003, section 5. Columns are scaled to unit length."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.errors import UnknownNameError
+from linkwise.model.model import suggest
+
+SMALLEST = 1e-10  # singular values below this part of the largest are zero
+
+
+def solve(W: np.ndarray, y: np.ndarray, method: str = "qr") -> np.ndarray:
+    """x (p,) by "qr", "svd" or "pinv" (pseudo-inverse); all give the same where W has full rank."""
+    if method not in SOLVERS:
+        raise UnknownNameError(f"solver: no {method!r}; {suggest(method, SOLVERS)}")
+    length = column_lengths(W)
+    return SOLVERS[method](W / length, y) / length
+
+
+def column_lengths(W: np.ndarray) -> np.ndarray:
+    """Lengths of the columns, 1 for empty ones."""
+    length = np.sqrt(np.einsum("ij,ij->j", W, W))
+    return np.where(length > 0, length, 1.0)
+
+
+def condition(W: np.ndarray) -> float:
+    """Condition number with columns of unit length."""
+    values = np.linalg.svd(np.linalg.qr(W / column_lengths(W), mode="r"), compute_uv=False)
+    return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
+
+
+def _by_qr(W: np.ndarray, y: np.ndarray) -> np.ndarray:
+    triangle = np.linalg.qr(np.column_stack([W, y]), mode="r")
+    p = W.shape[1]
+    R, z = triangle[:p, :p], triangle[:p, p]
+    if np.abs(np.diag(R)).min() < SMALLEST * np.abs(np.diag(R)).max():
+        return _by_svd(W, y)
+    return np.linalg.solve(R, z)
+
+
+def _by_svd(W: np.ndarray, y: np.ndarray) -> np.ndarray:
+    U, s, Vt = np.linalg.svd(W, full_matrices=False)
+    used = s > SMALLEST * s[0]
+    return Vt[used].T @ ((U[:, used].T @ y) / s[used])
+
+
+def _by_pseudo_inverse(W: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.linalg.pinv(W, rcond=SMALLEST) @ y
+
+
+SOLVERS = {"qr": _by_qr, "svd": _by_svd, "pinv": _by_pseudo_inverse}

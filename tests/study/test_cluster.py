@@ -1,0 +1,131 @@
+"""A real Dask cluster gives the bytes of an embedded run, whatever dies on the way."""
+
+import random
+import threading
+import time
+
+import pytest
+from processes import Cluster
+from stores import SMALL, contents
+
+import linkwise as lw
+from linkwise.study import cluster as engine
+from linkwise.study.errors import StoppedError, StudyError
+
+pytest.importorskip("distributed")
+
+TABLES = {**SMALL, "samples": 120_000, "chunk": 4096}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return contents(lw.study(TABLES).run(tmp_path_factory.mktemp("embedded") / "store", progress=False).path)
+
+
+def test_the_same_bytes_as_an_embedded_run(cluster, expected, tmp_path):
+    results = lw.study(TABLES).run(tmp_path / "store", cluster=cluster.address)
+    assert contents(results.path) == expected
+
+
+def test_killed_workers_lose_nothing(cluster, expected, tmp_path):
+    moments = random.Random(1)
+    stop = threading.Event()
+
+    def trouble():
+        while not (tmp_path / "store" / "data.zarr" / "tau" / "c").exists() and not stop.is_set():
+            time.sleep(0.01)
+        for _ in range(2):
+            stop.wait(moments.uniform(0.0, 0.4))
+            cluster.kill_worker()
+            cluster.add_worker()
+            cluster.wait(1)
+
+    thread = threading.Thread(target=trouble)
+    thread.start()
+    try:
+        results = lw.study(TABLES).run(tmp_path / "store", cluster=cluster.address)
+    finally:
+        stop.set()
+        thread.join()
+    assert results.complete
+    assert contents(results.path) == expected
+    cluster.wait(2)
+
+
+def test_a_pulled_cluster_is_resumed_here(expected, tmp_path):
+    """The scheduler dies in the middle of a run; threads of this process complete it."""
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    own = Cluster(folder, workers=1)
+
+    def pull():
+        while not (tmp_path / "store" / "data.zarr" / "tau" / "c").exists():
+            time.sleep(0.01)
+        own.close()
+
+    thread = threading.Thread(target=pull)
+    thread.start()
+    with pytest.raises(StoppedError, match=r"cluster tcp.*gone; nothing that was done is lost.*--resume"):
+        lw.study({**TABLES, "samples": 1_200_000}).run(tmp_path / "store", cluster=own.address)
+    thread.join()
+    with pytest.raises(StudyError, match="no scheduler answers there"):
+        lw.study({**TABLES, "samples": 1_200_000}).run(tmp_path / "store", cluster=own.address, resume=True)
+    lw.study({**TABLES, "samples": 1_200_000}).run(tmp_path / "store", resume=True)
+    alone = lw.study({**TABLES, "samples": 1_200_000}).run(tmp_path / "alone")
+    assert contents(tmp_path / "store") == contents(alone.path)
+
+
+def test_a_robot_that_is_missing_on_a_worker(cluster, tmp_path):
+    lw.save(lw.load("two_link"), tmp_path / "arm.toml")
+    study = lw.study({**TABLES, "robot": str(tmp_path / "arm.toml")})
+    (tmp_path / "arm.toml").unlink()
+    with pytest.raises(StudyError, match=r"worker tcp://\S+ cannot read the robot: .*arm\.toml") as caught:
+        study.run(tmp_path / "store", cluster=cluster.address)
+    assert "\n" not in str(caught.value)
+    lw.save(lw.load("two_link").with_gravity((0, 0, -1)), tmp_path / "arm.toml")
+    with pytest.raises(StudyError, match=r"has another robot in"):
+        study.run(tmp_path / "store", cluster=cluster.address, resume=True)
+
+
+def test_a_robot_object_is_sent_along(cluster, tmp_path):
+    tables = {**TABLES, "robot": lw.load("two_link").with_payload(1.0), "samples": 9000}
+    far = lw.study(tables).run(tmp_path / "far", cluster=cluster.address)
+    near = lw.study(tables).run(tmp_path / "near")
+    assert contents(far.path) == contents(near.path)
+
+
+def test_own_functions_by_name(cluster, tmp_path):
+    tables = {
+        "robot": "two_link",
+        "samples": 5000,
+        "vary": {"q": {"uniform": [-1, 1]}, "x": {"uniform": [0, 1]}},
+        "compute": {"heat": {"call": "own_functions:heat", "inputs": {"payload": "x"}}},
+        "keep": {"heat": {"raw": True, "statistics": ["mean"]}},
+    }
+    far = lw.study(tables).run(tmp_path / "far", cluster=cluster.address)
+    near = lw.study(tables).run(tmp_path / "near")
+    assert contents(far.path) == contents(near.path)
+    tables["compute"] = {"heat": lambda q: q}
+    with pytest.raises(StudyError, match=r"compute\.heat: an object of this process cannot be sent"):
+        lw.study({**tables, "vary": {"q": {"uniform": [-1, 1]}}}).run(tmp_path / "object", cluster=cluster.address)
+
+
+def test_an_unreachable_cluster(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "CONNECT_SECONDS", 0.5)
+    for address in ("tcp://127.0.0.1:1", "nonsense://x", "no host"):
+        with pytest.raises(StudyError, match="no scheduler answers there") as caught:
+            lw.study(SMALL).run(tmp_path / address[:2], cluster=address)
+        assert "\n" not in str(caught.value)
+
+
+def test_task_sizes():
+    assert engine._task_size(10.0) == 1
+    assert engine._task_size(0.01) == 50
+    assert engine._task_size(1e-9) == engine.MOST_CHUNKS
