@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from linkwise.algorithms import (
@@ -19,6 +20,7 @@ from linkwise.algorithms import (
     kalman,
     kinematics,
     newton_euler,
+    parallel_scan,
     regressor,
     velocity_torques,
 )
@@ -106,6 +108,13 @@ def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
     return kalman.forward_dynamics(setting.links(), q, qd, _net(setting, qd, tau), _wrenches(setting, wrench))
 
 
+def _forward_scan(setting: Setting, q, qd, tau, wrench=None):
+    # not regrouped: the wrenches must be of the same frames as the links, and so are those of the original
+    links = setting.links().original
+    chosen = replace(setting, stand_in=links)
+    return parallel_scan.forward_dynamics(links, q, qd, _net(chosen, qd, tau), _wrenches(chosen, wrench))
+
+
 def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
     links = setting.links()
     M = joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q))
@@ -184,33 +193,42 @@ def _inverse_derivatives(method: Callable[..., list[Scalar]] | None):
 
     def run(setting: Setting, q, qd, qdd):
         links = setting.links()
-        by_q, by_qd = _torque_derivatives(links, method, q, qd, qdd)
+        by_q, by_qd, M = _torque_derivatives(links, method, q, qd, qdd)
         if setting.friction:
             by_qd = [
                 [entry + links[i].viscous_friction if i == j else entry for j, entry in enumerate(row)]
                 for i, row in enumerate(by_qd)
             ]
-        return by_q, by_qd, joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q))
+        return by_q, by_qd, joint_terms.add_rotor_inertia(links, M)
 
     return run
 
 
 def _torque_derivatives(links: Mechanism, method, q, qd, qdd):
-    """By the rigid bodies alone: symbols are differentiated where that takes fewer operations than the recursions."""
+    """(∂τ/∂q, ∂τ/∂q̇, M) of the rigid bodies alone: of several ways the one that takes the fewest operations."""
     analytic = derivatives.inverse_dynamics_derivatives
+    M = compound_link.mass_matrix(links, q)
     if method is None or not isinstance(q[0], Node):
-        return analytic(links, q, qd, qdd)
+        return *analytic(links, q, qd, qdd), M
     graph, n = q[0].graph, len(links)
     # accelerations may themselves depend on q: differentiate with others in their place, then put them back
     still = [graph.input("acceleration held fixed", k) for k in range(n)]
     tau = [graph.lift(t) for t in method(links, q, qd, still)]
-    rows = jacobian(tau, [*q, *qd])
-    candidates = [([row[:n] for row in rows], [row[n:] for row in rows]), analytic(links, q, qd, still)]
-    flat = [[graph.lift(x) for matrix in pair for row in matrix for x in row] for pair in candidates]
+
+    def differentiated(*by: Sequence[Scalar]) -> list[list[list[Scalar]]]:
+        rows = jacobian(tau, [symbol for group in by for symbol in group])
+        return [[row[k * n : (k + 1) * n] for row in rows] for k in range(len(by))]
+
+    candidates = [
+        [*differentiated(q, qd), M],
+        differentiated(q, qd, still),
+        [*analytic(links, q, qd, still), M],
+    ]
+    flat = [[graph.lift(x) for matrix in each for row in matrix for x in row] for each in candidates]
     best = min(flat, key=lambda nodes: count(nodes).total)
     values = substituted(best, {node.index: graph.lift(a) for node, a in zip(still, qdd, strict=True)})
-    square = [values[k * n : (k + 1) * n] for k in range(2 * n)]
-    return square[:n], square[n:]
+    rows = [values[k * n : (k + 1) * n] for k in range(3 * n)]
+    return rows[:n], rows[n : 2 * n], rows[2 * n :]
 
 
 def _forward_derivatives(method: Callable[..., Any]):
@@ -242,7 +260,11 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
         "gibbs_appell": _inverse(gibbs_appell.inverse_dynamics),
         "compound_link": _inverse(compound_link.inverse_dynamics),
     },
-    "forward_dynamics": {"kalman": _forward_kalman, "compound_link": _forward_compound},
+    "forward_dynamics": {
+        "kalman": _forward_kalman,
+        "compound_link": _forward_compound,
+        "parallel_scan": _forward_scan,
+    },
     "iterated_forward_dynamics": {
         "conjugate_gradient": _forward_gradient(False),
         "preconditioned_conjugate_gradient": _forward_gradient(True),

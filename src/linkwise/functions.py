@@ -86,6 +86,9 @@ class Function:
     summary: str = ""
     cost: tuple[int, int] = (400, 1)  # about a·nᵏ operations
     swept: tuple[str, ...] = ()  # algorithms that only go outward and inward over the links
+    on_arrays: tuple[
+        str, ...
+    ] = ()  # further algorithms, for some robots, that are computed on NumPy arrays alone
     regroups: bool = False  # whether regrouped inertial parameters give the same result
 
     def size(self, n: int) -> int:
@@ -101,7 +104,7 @@ class Function:
         """The name of an algorithm, checked; None is the default."""
         if name is None:
             return self.default
-        if name not in self.algorithms:
+        if name not in (*self.algorithms, *self.on_arrays):
             raise UnknownNameError(
                 f"algorithm: {self.name} has no algorithm {name!r}; {suggest(name, self.algorithms)}"
             )
@@ -165,6 +168,7 @@ FUNCTIONS: dict[str, Function] = {
             "joint accelerations for torques",
             (500, 1),
             ("kalman",),
+            ("parallel_scan",),
             regroups=True,
         ),
         Function(
@@ -188,7 +192,7 @@ FUNCTIONS: dict[str, Function] = {
             "forward_dynamics_derivatives",
             ("q", "qd", "tau"),
             lambda model: dict.fromkeys(("dqdd_dq", "dqdd_dqd", "dqdd_dtau"), (model.dof, model.dof)),
-            ("kalman", "compound_link", "conjugate_gradient", "preconditioned_conjugate_gradient"),
+            ("compound_link", "kalman", "conjugate_gradient", "preconditioned_conjugate_gradient"),
             "derivatives of the accelerations by q, q̇ and τ",
             (200, 2),
             regroups=True,

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise import arrays
+from linkwise.compiler.arrays import is_foreign
 from linkwise.compiler.dispatch import fast_callable
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import ShapeError
+from linkwise.errors import DtypeError, ShapeError
 from linkwise.functions import Function, Setting, function_named
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ def evaluate(
     if compiles(function, setting, algorithm):
         found = kernel(function, setting, algorithm)
         return found(*(given[key] for key, _ in found.inputs), out=out, threads=threads)
+    if algorithm in function.on_arrays and any(map(is_foreign, given.values())):
+        raise DtypeError(
+            f"{name}: {algorithm} is computed on NumPy arrays; use algorithm={function.default!r}"
+        )
     results = tuple(arrays.evaluate(function, setting, algorithm, given).values())
     if out is not None:
         results = _written(out, results)
@@ -115,7 +120,9 @@ def plain_kernel(name: str, setting: Setting) -> Kernel | None:
 
 def compiles(function: Function, setting: Setting, algorithm: str) -> bool:
     """Whether the function of this robot becomes a kernel."""
-    return setting.model.dof > 0 and (is_straight(function, setting) or sweeps(function, setting, algorithm))
+    if setting.model.dof == 0 or algorithm in function.on_arrays:
+        return False
+    return is_straight(function, setting) or sweeps(function, setting, algorithm)
 
 
 def is_straight(function: Function, setting: Setting) -> bool:

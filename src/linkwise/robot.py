@@ -97,13 +97,15 @@ class Robot(Model):
 
         ``algorithm``: kalman (default), compound_link (mass matrix and a factorised solve), conjugate_gradient,
         preconditioned_conjugate_gradient; the last two take ``tolerance`` (relative residual, 1e-12), ``limit``
-        (iterations, 10 n) and ``start`` (a warm start, (..., n)). A singular mass matrix raises SingularError naming
+        (iterations, 10 n) and ``start`` (a warm start, (..., n)). parallel_scan is for chains with rotor inertia at every
+        joint: NumPy arrays only, steps that grow with the logarithm of the number of links. A singular mass matrix raises SingularError naming
         the joint; an iteration that does not converge raises ConvergenceError with its residual. Arrays of other
         libraries are not looked at, because that would wait for a GPU; ``kernel`` gives residuals, too.
         """
         given = {"q": q, "qd": qd, "tau": tau}
         if algorithm not in FUNCTIONS[ITERATED].algorithms:
-            if algorithm not in (None, *FUNCTIONS["forward_dynamics"].algorithms):
+            row = FUNCTIONS["forward_dynamics"]
+            if algorithm not in (None, *row.algorithms, *row.on_arrays):
                 valid = self.algorithms("forward_dynamics")
                 raise UnknownNameError(f"algorithm: no {algorithm!r}; {suggest(algorithm, valid)}")
             if tolerance is not None or limit is not None or start is not None:
@@ -274,7 +276,20 @@ class Robot(Model):
     def algorithms(self, function: str) -> tuple[str, ...]:
         """Names that may be passed as ``algorithm=`` to this function, the default first."""
         names = tuple(function_named(function).algorithms)
-        return names + tuple(FUNCTIONS[ITERATED].algorithms) if function == "forward_dynamics" else names
+        if function != "forward_dynamics":
+            return names
+        names += tuple(FUNCTIONS[ITERATED].algorithms)
+        return (*names, *FUNCTIONS[function].on_arrays) if self._can_be_scanned() else names
+
+    def _can_be_scanned(self) -> bool:
+        """Whether this is a chain with rotor inertia at every joint, see ``algorithms.parallel_scan``."""
+        joints = self.moving_joints
+        if not joints or not all(joint.rotor_inertia > 0.0 for joint in joints):
+            return False
+        from linkwise.algorithms.parallel_scan import applies
+        from linkwise.functions import mechanism_of
+
+        return applies(mechanism_of(self)) is None
 
     def filter(self, q, qd, tau, *, friction=True) -> diagnose.FilterStates:
         """The Kalman filter of one state, joint by joint: P, D, gains, innovations, predicted states, costates."""

@@ -3,6 +3,7 @@
 import random
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from processes import Cluster
@@ -59,7 +60,7 @@ def test_killed_workers_lose_nothing(cluster, expected, tmp_path):
     cluster.wait(2)
 
 
-def test_a_pulled_cluster_is_resumed_here(expected, tmp_path):
+def test_a_pulled_cluster_is_resumed_here(tmp_path, monkeypatch):
     """The scheduler dies in the middle of a run; threads of this process complete it."""
     folder = tmp_path / "cluster"
     folder.mkdir()
@@ -73,12 +74,13 @@ def test_a_pulled_cluster_is_resumed_here(expected, tmp_path):
     thread = threading.Thread(target=pull)
     thread.start()
     with pytest.raises(StoppedError, match=r"cluster tcp.*gone; nothing that was done is lost.*--resume"):
-        lw.study({**TABLES, "samples": 1_200_000}).run(tmp_path / "store", cluster=own.address)
+        lw.study({**TABLES, "samples": 400_000}).run(tmp_path / "store", cluster=own.address)
     thread.join()
+    monkeypatch.setattr(engine, "CONNECT_SECONDS", 1.0)
     with pytest.raises(StudyError, match="no scheduler answers there"):
-        lw.study({**TABLES, "samples": 1_200_000}).run(tmp_path / "store", cluster=own.address, resume=True)
-    lw.study({**TABLES, "samples": 1_200_000}).run(tmp_path / "store", resume=True)
-    alone = lw.study({**TABLES, "samples": 1_200_000}).run(tmp_path / "alone")
+        lw.study({**TABLES, "samples": 400_000}).run(tmp_path / "store", cluster=own.address, resume=True)
+    lw.study({**TABLES, "samples": 400_000}).run(tmp_path / "store", resume=True)
+    alone = lw.study({**TABLES, "samples": 400_000}).run(tmp_path / "alone")
     assert contents(tmp_path / "store") == contents(alone.path)
 
 
@@ -91,7 +93,15 @@ def test_a_robot_that_is_missing_on_a_worker(cluster, tmp_path):
     assert "\n" not in str(caught.value)
     lw.save(lw.load("two_link").with_gravity((0, 0, -1)), tmp_path / "arm.toml")
     with pytest.raises(StudyError, match=r"has another robot in"):
-        study.run(tmp_path / "store", cluster=cluster.address, resume=True)
+        study.run(tmp_path / "store", cluster=cluster.address)
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_store_that_a_worker_does_not_see(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "replace", lambda job, path: replace(job, path="/nowhere"))
+    with pytest.raises(StudyError, match=r"worker tcp://\S+ does not see the store /nowhere"):
+        lw.study(SMALL).run(tmp_path / "store", cluster=cluster.address)
+    assert not (tmp_path / "store").exists()
 
 
 def test_a_robot_object_is_sent_along(cluster, tmp_path):
@@ -121,8 +131,9 @@ def test_an_unreachable_cluster(tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:1", "nonsense://x", "no host"):
         with pytest.raises(StudyError, match="no scheduler answers there") as caught:
-            lw.study(SMALL).run(tmp_path / address[:2], cluster=address)
+            lw.study(SMALL).run(tmp_path / "store", cluster=address)
         assert "\n" not in str(caught.value)
+        assert not (tmp_path / "store").exists()
 
 
 def test_task_sizes():

@@ -9,13 +9,27 @@ from collections.abc import Iterable, Sequence
 
 from linkwise.claims import Claim, Outcome, all_claims
 
+PAGE = """\
+# What the papers claim, tested
+
+Each claim and printed value below has a test; one command runs it and prints what came of it:
+
+```sh
+python -m linkwise.claims printed_program
+python -m linkwise.claims
+```
+
+The second runs them all. This page is `python -m linkwise.claims --markdown`. *Partly* stands where a sentence holds
+for some cases only; formulas with slips that a reader corrects at once are on the pages of [the papers](papers.md).
+"""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the tests that are named, or all."""
     claims = {claim.name: claim for claim in all_claims()}
     parser = argparse.ArgumentParser("python -m linkwise.claims", description=main.__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(claims)}")
-    parser.add_argument("--markdown", action="store_true", help="print the tables of docs/refuted.md")
+    parser.add_argument("--markdown", action="store_true", help="print the page docs/refuted.md")
     given = parser.parse_args(arguments)
     for name in given.names:
         if name not in claims:
@@ -25,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
     tested = ((claims[name], claims[name].test()) for name in given.names or claims)
     if given.markdown:
-        print(tables(tested))
+        print(PAGE + "\n" + tables(tested), end="")
         return 0
     for claim, outcome in tested:
         print(f"{outcome.verdict:<10} {claim.name} ({claim.paper}, {claim.place})")

@@ -1,7 +1,8 @@
 """The C program printed in Izaguirre et al. 1992, Appendix A, as Python, line by line.
 
-Letters that the scan lost are restored (S for $, Q for 0); nothing else is changed. ``CORRECTION`` is what the listing leaves
-out of the products of inertia that it carries from compound link 4 into frame 3, against the paper's own (17).
+Letters that the scan lost are restored (S for $, Q for 0); nothing else is changed. ``correction`` adds what the
+listing leaves out where it carries the products of inertia of compound link 4 into frame 3, against the paper's own
+equation (17).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ GRAV = 9.81
 
 
 def dyn_robot(Q, correction=0.0):
-    """(D_ij, upper triangle by (i, j); D_i by i), for joint angles Q[1] … Q[6]. ``correction`` 1: with J413 and J423."""
+    """(D_ij, upper triangle by (i, j); D_i by i) for joint angles Q[1] … Q[6]; ``correction`` 1: with J413 and J423."""
     S2, C2 = sin(Q[2]), cos(Q[2])
     S3, C3 = sin(Q[3]), cos(Q[3])
     S4, C4 = sin(Q[4]), cos(Q[4])

@@ -68,7 +68,7 @@ def closed_form_inverse() -> Outcome:
 
 
 def linear_cost() -> Outcome:
-    """Operations of the filter on general arms of growing length: the growth from joint to joint must become constant."""
+    """Operations of the filter on general arms of growing length: each joint must add as many as the one before."""
     totals = [
         general_chain(n).kernel("forward_dynamics", algorithm="kalman").operations.total for n in range(4, 9)
     ]
@@ -85,7 +85,7 @@ CLAIMS = (
         "boundary_value",
         PAPER,
         "sections 4–6",
-        "Inverse dynamics is a two-point boundary-value problem, with spatial forces and accelerations as states and costates.",
+        "Inverse dynamics is a two-point boundary-value problem; forces are states, accelerations costates.",
         boundary_value,
     ),
     Claim("covariance", PAPER, "(7.7)–(7.11)", "The mass matrix is a covariance of the states.", covariance),

@@ -78,8 +78,8 @@ def velocity_term() -> Outcome:
     expected = kd / kp * speed
     return judged(
         errors["printed"] < 1e-3,
-        f"along a ramp of {speed} rad/s the printed law lags by {errors['printed']:.3f} rad (K_d q̇_d / K_p = {expected:.3f}), "
-        f"the law with K_d ė by {errors['corrected']:.0e} rad",
+        f"along a ramp of {speed} rad/s the printed law lags by {errors['printed']:.3f} rad (K_d q̇_d / K_p is "
+        f"{expected:.3f}), the law with K_d ė by {errors['corrected']:.0e} rad",
     )
 
 

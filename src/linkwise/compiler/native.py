@@ -5,11 +5,13 @@ Both are compiled when first asked for, or come from the cache without the progr
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import gc
 import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,6 +54,18 @@ class Native:
         return self.width * (_WORTH_THREADS // (self.code.size * self.repeats) + 1)
 
 
+@contextlib.contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Tracing makes many small objects that all stay: looking for garbage among them takes as long as making them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 class NativeProgram:
     """The machine code of one program in one precision."""
 
@@ -63,7 +77,7 @@ class NativeProgram:
 
     @functools.cached_property
     def program(self) -> Program | SweptProgram:
-        with self._lock:
+        with self._lock, _without_collecting():
             return self._build()
 
     def form(self, width: int) -> Native:

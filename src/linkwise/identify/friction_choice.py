@@ -22,6 +22,7 @@ BLOCKS = 6  # of the recording, each predicted by the others
 WORTH = 0.02  # relative gain of the squared error that pays for a term
 MOST_TERMS = 7
 ROUNDS = 3
+NEVER = ('load',)
 
 ALWAYS = (Term("viscous"), Term("offset"))
 FIRST = (Term("coulomb"), *(Term("presliding", width=w) for w in WIDTHS))
@@ -59,7 +60,8 @@ def _choose_axis(observer: Observer, found: Fit, axis: int) -> tuple[Term, ...]:
     terms = [term for term in dict.fromkeys((*ALWAYS, *FURTHER)) if joint or term.kind not in ("offset", "stiffness")]
     columns = observer.term_columns(terms, found.links)[:, axis]
     row = observer.axes[axis]
-    trials = _Trials(columns, wanted, row, found.weights)
+    never = {k for k, term in enumerate(terms) if term.kind in NEVER}
+    trials = _Trials(columns, wanted, row, found.weights, never)
     picked = trials.grow([k for k, term in enumerate(terms) if term in ALWAYS], terms)
     return (Term("rotor_inertia"), *(terms[k] for k in picked))
 
@@ -67,7 +69,8 @@ def _choose_axis(observer: Observer, found: Fit, axis: int) -> tuple[Term, ...]:
 class _Trials:
     """Errors of sets of columns on blocks that were left out, from sums of products alone."""
 
-    def __init__(self, columns: np.ndarray, wanted: np.ndarray, row: np.ndarray, weights: np.ndarray):
+    def __init__(self, columns: np.ndarray, wanted: np.ndarray, row: np.ndarray, weights: np.ndarray, never_negative):
+        self.never_negative = never_negative
         importance = float(((weights * row) ** 2).sum())
         target = wanted @ (weights**2 * row)
         self.grams, self.rights, self.squares = [], [], []
@@ -83,11 +86,11 @@ class _Trials:
         grams = [gram[pick] for gram in self.grams]
         rights = [right[list(chosen)] for right in self.rights]
         gram, right, error = sum(grams), sum(rights), 0.0
+        never = [k for k, c in enumerate(chosen) if c in self.never_negative]
+        if never and (_solution(gram, right)[never] < 0).any():
+            return np.inf
         for inside, b, square in zip(grams, rights, self.squares, strict=True):
-            A = gram - inside
-            scale = np.sqrt(np.maximum(np.diag(A), 1e-300))
-            A = A / np.outer(scale, scale) + 1e-6 * np.eye(len(A))
-            x = np.linalg.solve(A, (right - b) / scale) / scale
+            x = _solution(gram - inside, right - b)
             error += square - 2 * float(x @ b) + float(x @ inside @ x)
         return error
 
@@ -105,6 +108,12 @@ class _Trials:
                 break
             chosen, least = best, error
         return chosen
+
+
+def _solution(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
+    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    scaled = gram / np.outer(scale, scale) + 1e-6 * np.eye(len(gram))
+    return np.linalg.solve(scaled, right / scale) / scale
 
 
 def _candidates(chosen: Sequence[int], terms: Sequence[Term]) -> list[int]:

@@ -257,8 +257,8 @@ def _by_unit(
     turns = np.array([joint.revolute for joint in model.moving_joints])
     figures = []
     for kind, label, suffix in ((turns, labels[0], ""), (~turns, labels[1], "_sliding")):
-        chosen = np.flatnonzero(kind)
-        if not len(chosen):
+        chosen = np.flatnonzero(kind).tolist()
+        if not chosen:
             continue
         scale = (180.0 / np.pi if suffix == "" else 1000.0) if angles else 1.0
         lines = [Line(model.joint_names[k], scale * np.asarray(values)[:, k], colour(k)) for k in chosen]

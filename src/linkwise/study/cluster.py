@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +48,16 @@ class Job:
     robot_options: dict[str, Any]
     robot_content: str
     digest: str
-    path: str
     version: str
+    path: str = ""
+    """Of the store."""
 
     def loaded_robot(self) -> Robot:
         """The robot: sent along, or read where the worker is."""
         return self.robot if self.robot is not None else load(self.robot_source or "", **self.robot_options)
 
 
-def job_for(plan: Plan, store: Store) -> Job:
+def job_for(plan: Plan) -> Job:
     description = plan.description
     for step in description.steps:
         if isinstance(step, CallStep) and "call" not in description.tables["compute"][step.name]:
@@ -70,7 +71,6 @@ def job_for(plan: Plan, store: Store) -> Job:
         dict(description.robot_options),
         robot_hash(description.robot),
         description.digest(),
-        str(store.path.resolve()),
         linkwise.__version__,
     )
 
@@ -87,6 +87,11 @@ def fault(job: Job) -> str | None:
             return f"has another robot in {job.robot_source}"
     except (LinkwiseError, OSError) as error:
         return f"cannot read the robot: {error}"
+    return None
+
+
+def blind(job: Job) -> str | None:
+    """Why this worker cannot write to the store of a job."""
     try:
         if read_study(Path(job.path))["digest"] != job.digest:
             return f"finds another study in {job.path}"
@@ -117,7 +122,7 @@ def run_chunks(job: Job, chunks: Sequence[int]) -> tuple[list[Outcome], float]:
 class ClusterEngine(Engine):
     """A connection to a scheduler; the workers are checked before anything is computed."""
 
-    def __init__(self, address: str, plan: Plan, store: Store):
+    def __init__(self, address: str, plan: Plan):
         distributed = needed("distributed")
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         try:
@@ -125,18 +130,23 @@ class ClusterEngine(Engine):
         except (OSError, ValueError, TimeoutError) as error:
             raise StudyError(f"cluster {address}: no scheduler answers there ({_first_line(error)})") from None
         self._address = address
-        self._job = job_for(plan, store)
         try:
-            self._check()
+            self._job = job_for(plan)
+            if not self._client.nthreads():
+                raise StudyError(f"cluster {self._address}: the scheduler has no workers")
+            self._ask(fault)
         except BaseException:
             self.close()
             raise
 
-    def _check(self) -> None:
-        if not self._client.nthreads():
-            raise StudyError(f"cluster {self._address}: the scheduler has no workers")
+    def meet(self, store: Store) -> None:
+        self._job = replace(self._job, path=str(store.path.resolve()))
+        self._ask(blind)
+
+    def _ask(self, question: Callable[[Job], str | None]) -> None:
+        """Ask every worker; the first that has an objection is named."""
         try:
-            faults = self._client.run(fault, self._job)
+            faults = self._client.run(question, self._job)
         except Exception as error:
             raise StudyError(
                 f"cluster {self._address}: the workers cannot run linkwise ({_first_line(error)})"
@@ -163,23 +173,20 @@ class ClusterEngine(Engine):
             flying[future] = part
             future.add_done_callback(landed.put)
 
-        try:
-            while todo or flying:
-                while todo and len(flying) < TASKS_PER_THREAD * max(1, self.threads):
-                    send([todo.pop() for _ in range(min(size, len(todo)))])
-                future = self._next(landed)
-                part = flying.pop(future)
-                if future.status == "finished":
-                    outcomes, seconds = future.result()
-                    yield from outcomes
-                    size = _task_size(seconds / len(part))
-                elif len(part) > 1 and future.status == "error":
-                    for chunk in part:  # find out which of them it was
-                        send([chunk])
-                else:
-                    yield self._failed(future, part[0])
-        finally:
-            self.close()
+        while todo or flying:
+            while todo and len(flying) < TASKS_PER_THREAD * max(1, self.threads):
+                send([todo.pop() for _ in range(min(size, len(todo)))])
+            future = self._next(landed)
+            part = flying.pop(future)
+            if future.status == "finished":
+                outcomes, seconds = future.result()
+                yield from outcomes
+                size = _task_size(seconds / len(part))
+            elif len(part) > 1 and future.status == "error":
+                for chunk in part:  # find out which of them it was
+                    send([chunk])
+            else:
+                yield self._failed(future, part[0])
 
     def _next(self, landed: queue.SimpleQueue) -> Any:
         """The next task that comes back; patience with a cluster without workers has an end."""

@@ -29,6 +29,12 @@ class Outcome:
 class Engine(ABC):
     """Computes chunks of a plan for a store."""
 
+    def meet(self, store: Store) -> None:
+        """Make sure that everybody can write to the store."""
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+
     @abstractmethod
     def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Iterator[Outcome]:
         """What became of each chunk. A ``StoppedError`` means that going on makes no sense."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -33,39 +34,50 @@ def run(
 ) -> Collection | None:
     """Run a plan into a store. None: it was complete already."""
     store = Store(path, plan)
-    prepare(store, resume)
-    if store.complete:
+    exists = check(store, resume)
+    if exists and store.complete:
         return None
-    engine = engine_for(plan, store, cluster, threads)
-    journal = Journal(store.path / JOURNAL)
+    engine = engine_for(plan, cluster, threads)
     try:
-        return _complete(plan, store, engine, journal, bar)
+        if not exists:
+            store.create()
+        try:
+            engine.meet(store)
+        except StudyError:
+            if not exists:
+                shutil.rmtree(store.path)
+            raise
+        journal = Journal(store.path / JOURNAL)
+        try:
+            return _complete(plan, store, engine, journal, bar)
+        finally:
+            journal.close()
     finally:
-        journal.close()
+        engine.close()
 
 
-def prepare(store: Store, resume: bool) -> None:
-    """Make the store, or check that the one that is there can be completed."""
+def check(store: Store, resume: bool) -> bool:
+    """Whether the store is there already; that it can be made or completed."""
     if not store.path.exists():
         if resume:
             raise StudyError(f"{store.path}: there is nothing to resume")
         if not store.path.absolute().parent.is_dir():
             raise StudyError(f"{store.path}: the folder it is to be written to does not exist")
-        store.create()
-        return
+        return False
     read_study(store.path)
     if not resume:
         raise StudyError(f"{store.path}: exists already; resume it (--resume), or write to another folder (--out)")
     store.check()
+    return True
 
 
-def engine_for(plan: Plan, store: Store, cluster: str | None, threads: int | None) -> Engine:
+def engine_for(plan: Plan, cluster: str | None, threads: int | None) -> Engine:
     """The threads of this process, or a cluster."""
     if cluster is None:
         return LocalEngine(wanted(threads))
     from linkwise.study.cluster import ClusterEngine
 
-    return ClusterEngine(cluster, plan, store)
+    return ClusterEngine(cluster, plan)
 
 
 def _complete(plan: Plan, store: Store, engine: Engine, journal: Journal, bar: Bar) -> Collection:

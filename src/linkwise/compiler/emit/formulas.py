@@ -44,6 +44,21 @@ def _refuse_loops(nodes: Sequence[Node]) -> None:
         raise LinkwiseError("a program with a data-dependent loop has no closed formula; use source('c')")
 
 
+def _simplified(program: Program) -> list[list[Node]]:
+    """The outputs after the rules that save operations, so that a formula shows what is counted."""
+    from linkwise.compiler.program import simplify
+
+    nodes = simplify([node for output in program.source_values for node in output])
+    sizes = [len(output) for output in program.source_values]
+    starts = [sum(sizes[:k]) for k in range(len(sizes))]
+    return [nodes[start : start + size] for start, size in zip(starts, sizes, strict=True)]
+
+
+def _identifier(name: str) -> str:
+    """A name of an input as Python accepts it: a parameter's label has a dot."""
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
 def _named(node: Node) -> str | None:
     """c1, s1 and the like for the sine and cosine of a joint coordinate."""
     if node.op in ("sin", "cos") and node.args[0].op == "input" and node.args[0].value[0] == "q":
@@ -56,7 +71,8 @@ def _named(node: Node) -> str | None:
 
 def python_source(program: Program, *, function_name: str | None = None, description: str = "") -> str:
     """A Python function of arrays (..., size) that needs NumPy only. Not fused: its last bits may differ."""
-    values = [node for output in program.source_values for node in output]
+    outputs = _simplified(program)
+    values = [node for output in outputs for node in output]
     nodes = reachable(values)
     _refuse_loops(nodes)
     name = function_name or program.name
@@ -68,7 +84,7 @@ def python_source(program: Program, *, function_name: str | None = None, descrip
         if node.op == "const":
             texts[node.index] = "np.nan" if math.isnan(node.value) else repr(node.value)
         elif node.op == "input":
-            texts[node.index] = f"{node.value[0]}[..., {node.value[1]}]"
+            texts[node.index] = f"{_identifier(node.value[0])}[..., {node.value[1]}]"
         else:
             text = _PYTHON[node.op].format(*(texts[a.index] for a in node.args))
             known = _named(node)
@@ -77,8 +93,8 @@ def python_source(program: Program, *, function_name: str | None = None, descrip
                 continue
             texts[node.index] = known or f"t{node.index}"
             lines.append(f"    {texts[node.index]} = {text}")
-    names = [key for key, _ in program.inputs]
-    sizes = ", ".join(f"{key} ({size})" for key, size in program.inputs)
+    names = [_identifier(key) for key, _ in program.inputs]
+    sizes = ", ".join(f"{_identifier(key)} ({size})" for key, size in program.inputs)
     body = [
         "import numpy as np",
         "",
@@ -92,7 +108,7 @@ def python_source(program: Program, *, function_name: str | None = None, descrip
         f"    batch = np.broadcast_shapes({', '.join(f'{key}.shape[:-1]' for key in names)})",
         *lines,
     ]
-    for (output, shape), row in zip(program.outputs, program.source_values, strict=True):
+    for (output, shape), row in zip(program.outputs, outputs, strict=True):
         entries = "".join(f"\n        {texts[node.index]}," for node in row)
         body.append(f"    {output} = [{entries}\n    ]")
         body.append(f"    {output} = np.stack([np.broadcast_to(x, batch) for x in {output}], axis=-1)")
@@ -110,8 +126,8 @@ def to_sympy(program: Program, *, digits: int | None = None) -> dict[str, Any]:
     ``digits`` rounds the constants for reading; without it they are exact rationals of their binary values.
     """
     sympy = _import_sympy()
-    values = [node for output in program.source_values for node in output]
-    nodes = reachable(values)
+    outputs = _simplified(program)
+    nodes = reachable([node for output in outputs for node in output])
     _refuse_loops(nodes)
     found: dict[int, Any] = {}
     functions = {
@@ -143,7 +159,7 @@ def to_sympy(program: Program, *, digits: int | None = None) -> dict[str, Any]:
         else:
             found[node.index] = functions[node.op](*(found[a.index] for a in node.args))
     result = {}
-    for (name, shape), row in zip(program.outputs, program.source_values, strict=True):
+    for (name, shape), row in zip(program.outputs, outputs, strict=True):
         entries = [found[node.index] for node in row]
         if not shape:
             result[name] = entries[0]
