@@ -128,7 +128,7 @@ def _iterations(n: int, preconditioned: bool) -> float:
     q, qd, qdd = states(robot, 3)
     counts = []
     for state in zip(q, 0.1 * qd, qdd, strict=True):
-        tau = robot.inverse_dynamics(*state)
+        tau = robot.inverse_dynamics(*state).tolist()
         found = robot.conjugate_gradient(
             state[0], state[1], tau, preconditioned=preconditioned, tolerance=TOLERANCE, limit=60 * n
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from linkwise.claims import izaguirre_program
@@ -73,13 +75,7 @@ def independent_parameters() -> Outcome:
     """The rank of the regressor of an arm with this geometry and all 78 parameters."""
     reduced = load("puma260")
     rng = np.random.default_rng(0)
-    links = [
-        link.__class__(
-            link.name,
-            Inertia.from_com(*rng.uniform(1, 2, 1), rng.normal(size=3), np.diag(rng.uniform(1, 2, 3))),
-        )
-        for link in reduced.links
-    ]
+    links = [replace(link, inertia=_some_inertia(rng)) for link in reduced.links]
     full = Robot(reduced.name, links, reduced.joints, gravity=reduced.gravity)
     labels = [
         label
@@ -94,6 +90,10 @@ def independent_parameters() -> Outcome:
         f"have rank {len(of_links.labels)}"
     )
     return judged(len(full.parameter_labels) == 78 and count == 52, text)
+
+
+def _some_inertia(rng: np.random.Generator) -> Inertia:
+    return Inertia.from_com(rng.uniform(1, 2), rng.normal(size=3), rng.uniform(1, 2, 3))
 
 
 def synchronous_task() -> Outcome:

@@ -127,7 +127,7 @@ def _tracking(robot: Robot, first: np.ndarray, last: np.ndarray, duration: float
     from linkwise.motion import quintic
     from linkwise.simulate import simulate
 
-    reference = quintic(first, last, duration)
+    reference = quintic(first.tolist(), last.tolist(), duration)
     loaded = robot.with_payload(2.0, (0.0, 0.0, 0.1))
     gains = Gains.from_frequency(BANDWIDTH)
     felt = np.diagonal(robot.mass_matrix(np.zeros(robot.dof)))

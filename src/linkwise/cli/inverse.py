@@ -36,6 +36,7 @@ from linkwise.cli.trajectories import Motion, quintic
 @click.option(
     "--out", metavar="FILE", help="Write the table here and print a summary; default: standard output."
 )
+@click.option("--report", metavar="FILE.html", help="Write a page with plots of the motion and the torques.")
 @json_option
 def command(
     robot,
@@ -51,6 +52,7 @@ def command(
     no_friction,
     states,
     out,
+    report,
     as_json,
 ):
     """Compute the joint torques along a motion.
@@ -78,13 +80,31 @@ def command(
     table = motion.columns(states=states) | columns.named("tau", tau)
     if out is not None:
         columns.write(out, table)
+    if report is not None:
+        _write_report(report, loaded, motion, tau, trajectory)
     if as_json:
         say_json({"robot": loaded.name, "joints": loaded.joint_names, "out": out, "columns": table})
-    elif out is None:
+    elif out is None and report is None:
         columns.write(None, table)
+    elif out is None:
+        _summary(loaded, tau)
+        say(f"report written to {report}")
     else:
         _summary(loaded, tau)
         say(f"{len(tau)} points written to {out}")
+        if report is not None:
+            say(f"report written to {report}")
+
+
+def _write_report(path: str, robot, motion: Motion, tau: np.ndarray, trajectory: str) -> None:
+    from linkwise.report import Report, sections
+
+    t = np.arange(len(tau), dtype=float) if motion.t is None else motion.t
+    page = Report(f"Torques of {robot.name}", f"{len(tau)} points of {trajectory}")
+    page.add(sections.robot(robot, motion.q[0], ghosts=[motion.q[-1]], caption="at the begin, the end behind it"))
+    page.add(sections.motion(robot, t, motion.q, motion.qd))
+    page.add(sections.torques(robot, t, tau))
+    page.write(path)
 
 
 def _quintic(robot, start, end, degrees: bool, duration: float, points: int) -> Motion:

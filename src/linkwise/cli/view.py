@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -90,4 +91,4 @@ def _announce(page, wanted: int, as_json: bool) -> None:
         if len(problems) > 3:
             say(f"and {len(problems) - 3} more, listed on the page")
         say(f"{page.robot.name} is at {page.url} (Ctrl+C ends it)")
-    click.get_text_stream("stdout").flush()
+    sys.stdout.flush()
