@@ -26,7 +26,7 @@ def kernel(*, dtype: str = "float64", **inputs: int) -> Callable[[Callable[..., 
     """Compile a function of arrays. ``inputs`` gives the length of each argument: ``@lw.kernel(q=6, qd=6)``.
 
     The function gets one array of symbols per argument and returns a scalar, an array, a tuple of them (several
-    outputs) or a dictionary of named ones. The kernel takes arrays (..., size) and batches, and gives C and derivatives.
+    outputs) or a dictionary of named ones. The kernel takes arrays (..., size), gives C and derivatives.
     """
     for name, size in inputs.items():
         if not isinstance(size, int) or size < 1:
