@@ -3,7 +3,7 @@
 #   make demo    run the PUMA 560 experiment
 #   make test    run the tests
 #
-# Others: make lint, make types, make format, make bench, make clean.
+# Others: make lint, make types, make format, make bench, make docs, make clean.
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -17,7 +17,7 @@ else
   INSTALL = $(UV) pip install --quiet --python $(BIN)/python
 endif
 
-.PHONY: demo test lint types format bench clean
+.PHONY: demo test lint types format bench docs clean
 
 demo: $(VENV)/.with-plot
 	@$(BIN)/linkwise demo
@@ -38,6 +38,10 @@ format: $(VENV)/.with-dev
 
 bench: $(VENV)/.with-test
 	@$(BIN)/linkwise bench
+
+docs: $(VENV)/.with-docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "the documentation is in build/site/index.html"
 
 clean:
 	rm -rf $(VENV) linkwise-demo .pytest_cache .ruff_cache .hypothesis

@@ -391,6 +391,62 @@ def tune_rollout(loop: ClosedLoop, dtype: str, count: int, steps: int) -> list[d
     return sorted(rows, key=lambda row: -row["per_second"])
 
 
+# -- gradients ---------------------------------------------------------------------------------------------------------
+
+
+def time_gradients(robot: lw.Robot, count: int = 1 << 22) -> dict[str, Any]:
+    """Gradients of Σ w·result through PyTorch: bits beside the CPU's, and the time of one step with and without them."""
+    import torch
+
+    rows: dict[str, Any] = {}
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        method, kernel = getattr(robot, name), kernel_of(robot, name)
+        assert kernel is not None
+        for dtype in DTYPES:
+            made = [torch.as_tensor(a, device="cuda") for a in random_states(kernel, count, dtype)]
+            weights = torch.randn_like(made[0])
+
+            def step(arrays=made, weights=weights, method=method):
+                given = [a.detach().requires_grad_() for a in arrays]
+                return torch.autograd.grad(method(*given), given, weights)
+
+            few = 100_000
+            got = step([a[:few] for a in made], weights[:few])
+            wanted = kernel.vjp()(*(a[:few].cpu().numpy() for a in (*made, weights)))
+            different = sum(int((a.cpu().numpy() != b).sum()) for a, b in zip(got, wanted, strict=True))
+            with torch.cuda.stream(torch.cuda.ExternalStream(cupy.cuda.get_current_stream().ptr)):
+                both, _ = device_seconds(step, 7, 2)
+                alone, _ = device_seconds(lambda m=method, a=made: m(*a), 7, 2)
+                vjp, inputs = kernel.vjp(), (*made, weights)
+                back, _ = device_seconds(lambda k=vjp, a=inputs: k(*a), 7, 2)
+            found = device_kernel(vjp, dtype, cupy.cuda.runtime.getDevice()).function.resources()
+            rows[f"{name} {dtype}"] = {
+                "states": count,
+                "per_second": count / both,
+                "vjp_per_second": count / back,
+                "without_gradient_per_second": count / alone,
+                "different_scalars": different,
+                **found,
+            }
+            del made, weights, got
+    torch.cuda.empty_cache()
+    return rows
+
+
+def scan_seconds(count: int = 1024) -> dict[str, float]:
+    """Forward dynamics of one long chain on the CPU: link by link, compiled, and as parallel scans of NumPy arrays."""
+    robot = lw.random_robot(1, count, rotor=True)
+    q, qd, tau = np.random.default_rng(0).normal(size=(3, count))
+    row = {
+        algorithm: host_seconds(lambda a=algorithm: robot.forward_dynamics(q, qd, tau, algorithm=a), 5)
+        for algorithm in ("kalman", "parallel_scan")
+    }
+    found = robot.forward_dynamics(q, qd, tau, algorithm="parallel_scan")
+    size = np.linalg.norm(tau) + np.linalg.norm(robot.bias_torques(q, qd))
+    row["residual"] = float(np.linalg.norm(robot.inverse_dynamics(q, qd, found) - tau) / size)
+    return row
+
+
 # -- the same graph by others -----------------------------------------------------------------------------------------
 
 
@@ -538,6 +594,12 @@ def main() -> None:
             }
             done("closed_loops", loops)
     done("latency", latencies(robot))
+    try:
+        done("gradients", time_gradients(robot))
+    except Exception as error:  # without PyTorch, or with one that is broken, the rest is still worth having
+        done("gradients", f"{type(error).__name__}: {str(error).splitlines()[0][:120]}")
+    cupy.get_default_memory_pool().free_all_blocks()
+    done("scan", scan_seconds())
 
     bits: dict[str, int | str] = {}
     for name, kernel in found.items():
@@ -609,6 +671,21 @@ def print_table(report: dict[str, Any], copy: float) -> None:
             f"{row['method_without_out'] * 1e6:.1f} without out=; {row['gpu_alone'] * 1e6:.1f} in a graph; "
             f"CPU {row['cpu'] * 1e6:7.1f} us, one thread {row['cpu_one_thread'] * 1e6:7.1f} us"
         )
+    gradients = report["gradients"]
+    if isinstance(gradients, str):
+        print(f"gradients through PyTorch: {gradients}")
+    else:
+        for label, row in gradients.items():
+            print(
+                f"{'gradient of ' + label:44} {row['per_second'] / 1e9:7.2f} G/s with its result, "
+                f"{row['vjp_per_second'] / 1e9:.2f} alone, {row['without_gradient_per_second'] / 1e9:.2f} the result alone; "
+                f"{row['registers']} registers, {row['local']} local; {row['different_scalars']} scalars differ"
+            )
+    row = report["scan"]
+    print(
+        f"one chain of 1024 links on the CPU: kalman {row['kalman'] * 1e3:.2f} ms, parallel_scan "
+        f"{row['parallel_scan'] * 1e3:.2f} ms, residual {row['residual']:.1e}"
+    )
     for label, rate in report.get("peers", {}).items():
         print(f"{label}: {rate if isinstance(rate, str) else f'{rate / 1e9:.3f} G/s'}")
     wrong = {label: n for label, n in report["different_scalars"].items() if n}

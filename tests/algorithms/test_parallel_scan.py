@@ -37,7 +37,9 @@ def test_a_scan_joins_in_order(count):
     assert sum(joins) <= 2 * count  # the work
 
 
-@pytest.mark.parametrize(("dof", "joints"), [(1, "R"), (1, "P"), (2, "RP"), (3, "P"), (5, "RP"), (8, "R"), (64, "RP")])
+@pytest.mark.parametrize(
+    ("dof", "joints"), [(1, "R"), (1, "P"), (2, "RP"), (3, "P"), (5, "RP"), (8, "R"), (64, "RP")]
+)
 def test_as_the_filter(dof, joints):
     robot = chain(dof, joints)
     q, qd, tau = states(6, dof)

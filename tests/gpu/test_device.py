@@ -170,6 +170,41 @@ def test_conjugate_gradients():
         assert same_bits(got, ROBOT.forward_dynamics(q, qd, tau, algorithm=algorithm))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
+def test_gradients_in_torch(name, dtype):
+    """Through a broadcast input; the bits of the CPU before anything is summed."""
+    torch = pytest.importorskip("torch")
+    q, qd, third = states(300, dtype=dtype)
+    bar = states(300, dtype=dtype, seed=4)[0]
+    method = getattr(ROBOT, name)
+    given = [to_torch(a).requires_grad_() for a in (q, qd, third)]
+    result = method(*given)
+    assert same_bits(result.detach(), method(q, qd, third))
+    got = torch.autograd.grad(result, given, to_torch(bar))
+    wanted = ROBOT.kernel(name).vjp()(q, qd, third, bar)
+    assert all(same_bits(a, b) for a, b in zip(got, wanted, strict=True))
+    one = to_torch(qd[0]).requires_grad_()
+    method(given[0], one, given[2]).sum().backward()
+    by_qd = ROBOT.kernel(name).vjp("qd")(q, qd[0], third, np.ones((300, 7), dtype)).sum(0)
+    assert one.grad.shape == (7,)
+    np.testing.assert_allclose(on_host(one.grad), by_qd, rtol=1e-9 if dtype == "float64" else 1e-3)
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
+def test_gradients_in_jax(name):
+    jax = pytest.importorskip("jax")
+    q, qd, third = states(300)
+    bar = states(300, seed=4)[0]
+    there, weights = [to_jax(a) for a in (q, qd, third)], to_jax(bar)
+    method = getattr(ROBOT, name)
+    got = jax.grad(lambda *x: (method(*x) * weights).sum(), argnums=(0, 1, 2))(*there)
+    wanted = ROBOT.kernel(name).vjp()(q, qd, third, bar)
+    for a, b in zip(got, wanted, strict=True):
+        assert isinstance(a, jax.Array)
+        assert same_bits(a, b)
+
+
 def test_other_threads():
     """Launches from several threads at once do not mix their parameters."""
     from concurrent.futures import ThreadPoolExecutor

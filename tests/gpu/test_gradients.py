@@ -28,7 +28,9 @@ def test_vjp_is_the_cotangent_times_the_derivatives(function, dtype):
     for got, derivative in zip(kernel.vjp()(*given, bar), derivatives, strict=True):
         wanted = np.einsum("bij,bi->bj", derivative, bar)
         assert got.dtype == dtype
-        np.testing.assert_allclose(got, wanted, rtol=0, atol=(1e-12 if dtype == "float64" else 3e-4) * np.abs(wanted).max())
+        np.testing.assert_allclose(
+            got, wanted, rtol=0, atol=(1e-12 if dtype == "float64" else 3e-4) * np.abs(wanted).max()
+        )
     assert kernel.vjp() is kernel.vjp(*(name for name, _ in kernel.inputs))
 
 
@@ -147,7 +149,9 @@ def test_jax_gradients(jax, function):
     qd = qd[0]
     weights = np.random.default_rng(2).normal(size=(6, 2))
     method = getattr(ROBOT, function)
-    got = jax.grad(lambda *x: (method(*x) * weights).sum(), argnums=(0, 1, 2))(*map(jax.numpy.asarray, (q, qd, third)))
+    got = jax.grad(lambda *x: (method(*x) * weights).sum(), argnums=(0, 1, 2))(
+        *map(jax.numpy.asarray, (q, qd, third))
+    )
     wanted = ROBOT.kernel(function).vjp()(q, qd, third, weights)
     for a, b in zip(got, (wanted[0], wanted[1].sum(0), wanted[2]), strict=True):
         assert a.shape == b.shape

@@ -38,7 +38,8 @@ def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Array]
         raise TraceError(
             "parallel_scan is computed on NumPy arrays and cannot be traced into a kernel; use algorithm='kalman'"
         )
-    chain = _chain(links.original)  # regrouped inertias may be negative, and then two runs may not fit together
+    # regrouped inertias may be negative, and then two runs may not fit together
+    chain = _chain(links.original)
     q, qd, tau = _stacked(q, qd, tau)
     X, turn, lever = _placements(chain, q)
     w = _angular_velocities(chain, turn, qd)

@@ -70,9 +70,13 @@ def _torch_function() -> Any:
             if not torch.is_grad_enabled():  # nobody will ask for second derivatives
                 args, cotangents = _detached(args), _detached(cotangents)
             found = _pulled_back(kernel, wanted, args, cotangents)
-            return None, None, *(
-                found[name].sum_to_size(value.shape).to(value.dtype) if name in found else None
-                for name, value in zip(names, args, strict=True)
+            return (
+                None,
+                None,
+                *(
+                    found[name].sum_to_size(value.shape).to(value.dtype) if name in found else None
+                    for name, value in zip(names, args, strict=True)
+                ),
             )
 
     return OfKernel

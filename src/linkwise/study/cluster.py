@@ -11,6 +11,8 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -174,19 +176,29 @@ class ClusterEngine(Engine):
             future.add_done_callback(landed.put)
 
         while todo or flying:
-            while todo and len(flying) < TASKS_PER_THREAD * max(1, self.threads):
-                send([todo.pop() for _ in range(min(size, len(todo)))])
-            future = self._next(landed)
-            part = flying.pop(future)
-            if future.status == "finished":
-                outcomes, seconds = future.result()
-                yield from outcomes
-                size = _task_size(seconds / len(part))
-            elif len(part) > 1 and future.status == "error":
-                for chunk in part:  # find out which of them it was
-                    send([chunk])
-            else:
-                yield self._failed(future, part[0])
+            with self._talking():
+                while todo and len(flying) < TASKS_PER_THREAD * max(1, self.threads):
+                    send([todo.pop() for _ in range(min(size, len(todo)))])
+                future = self._next(landed)
+                part = flying.pop(future)
+                if future.status == "finished":
+                    outcomes, seconds = future.result()
+                    size = _task_size(seconds / len(part))
+                elif len(part) == 1 or future.status != "error":
+                    outcomes = [self._failed(future, part[0])]
+                else:
+                    outcomes = []
+                    for chunk in part:  # find out which of them it was
+                        send([chunk])
+            yield from outcomes
+
+    @contextmanager
+    def _talking(self) -> Iterator[None]:
+        """Whatever goes wrong between here and the scheduler means that it is gone."""
+        try:
+            yield
+        except (OSError, TimeoutError, CancelledError):
+            raise StoppedError(f"cluster {self._address}: the scheduler is gone") from None
 
     def _next(self, landed: queue.SimpleQueue) -> Any:
         """The next task that comes back; patience with a cluster without workers has an end."""
