@@ -395,7 +395,7 @@ def tune_rollout(loop: ClosedLoop, dtype: str, count: int, steps: int) -> list[d
 
 
 def time_gradients(robot: lw.Robot, count: int = 1 << 22) -> dict[str, Any]:
-    """Gradients of Σ w·result through PyTorch: bits beside the CPU's, and the time of one step with and without them."""
+    """Gradients of Σ w·result through PyTorch: bits beside the CPU's, and the time with and without them."""
     import torch
 
     rows: dict[str, Any] = {}
@@ -678,7 +678,8 @@ def print_table(report: dict[str, Any], copy: float) -> None:
         for label, row in gradients.items():
             print(
                 f"{'gradient of ' + label:44} {row['per_second'] / 1e9:7.2f} G/s with its result, "
-                f"{row['vjp_per_second'] / 1e9:.2f} alone, {row['without_gradient_per_second'] / 1e9:.2f} the result alone; "
+                f"{row['vjp_per_second'] / 1e9:.2f} alone, "
+                f"{row['without_gradient_per_second'] / 1e9:.2f} the result alone; "
                 f"{row['registers']} registers, {row['local']} local; {row['different_scalars']} scalars differ"
             )
     row = report["scan"]

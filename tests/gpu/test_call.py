@@ -54,6 +54,15 @@ def test_broadcasting_conversion_and_strides(pretended):
     assert same(mixed, robot.inverse_dynamics(q.astype("float32"), qd, qdd))
 
 
+def test_gradients(pretended):
+    """The kernel of a gradient is a kernel like the others."""
+    robot, _ = pretended
+    *given, bar = *states(40), states(40)[0][::-1]
+    vjp = robot.kernel("inverse_dynamics").vjp()
+    got = vjp(*map(Pretended, (*given, bar)))
+    assert all(same(a, b) for a, b in zip(got, vjp(*given, bar), strict=True))
+
+
 def test_out(pretended):
     robot, _ = pretended
     given = states(7)

@@ -129,7 +129,8 @@ def _bias_forces(chain: _Chain, w: Array) -> Array:
 
 def _filtered(chain: _Chain, X: Array, n: Array, force: Array, tau: Array) -> tuple[Array, Array]:
     """For every link the inertia J and the force η that the links outside it show it."""
-    M, D, G, gain = _gains(chain, chain.spread(chain.inertia, tau), tau)
+    M = chain.spread(chain.inertia, tau)
+    D, G, gain = _gains(chain, M, tau)
     h = chain.spread_rows(chain.axis, tau)
     XT = np.swapaxes(X, -1, -2)
     e = tau - _dot(h, force)
@@ -146,7 +147,7 @@ def _filtered(chain: _Chain, X: Array, n: Array, force: Array, tau: Array) -> tu
 
 def _smoothed(chain: _Chain, X: Array, n: Array, force: Array, tau: Array, J: Array, η: Array) -> Array:
     """q̈ of every joint, from what all links outside it show it."""
-    P, D, G, gain = _gains(chain, chain.spread(chain.inertia, tau) + J, tau)
+    D, G, gain = _gains(chain, chain.spread(chain.inertia, tau) + J, tau)
     h = chain.spread_rows(chain.axis, tau)
     XT = np.swapaxes(X, -1, -2)
     e = (tau - _dot(h, force + η)) / D
@@ -158,13 +159,13 @@ def _smoothed(chain: _Chain, X: Array, n: Array, force: Array, tau: Array, J: Ar
     return e - _dot(gain, _times(XT, above) + n)
 
 
-def _gains(chain: _Chain, P: Array, like: Array) -> tuple[Array, Array, Array, Array]:
-    """P, the axis inertia D, I − hhᵀP/D and the gain Ph/D."""
+def _gains(chain: _Chain, P: Array, like: Array) -> tuple[Array, Array, Array]:
+    """The axis inertia D, I − hhᵀP/D and the gain Ph/D."""
     h = chain.spread_rows(chain.axis, like)
     column = _times(P, h)
     D = _dot(h, column) + chain.over(chain.rotor, like)
     gain = column / D[..., None]
-    return P, D, np.eye(6) - h[..., :, None] * gain[..., None, :], gain
+    return D, np.eye(6) - h[..., :, None] * gain[..., None, :], gain
 
 
 # -- the links as arrays ----------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Gradients in PyTorch and JAX: a kernel's derivative is another kernel, so gradients are computed as results are.
 
-The backward pass calls the kernel's ``vjp``: one pass back over the graph of the function with the cotangents as inputs,
-for those inputs alone that need a gradient. It is made at the first backward pass. In PyTorch it is differentiable in its
-turn, so second derivatives work, too.
+The backward pass calls the kernel's ``vjp``: one pass back over the graph of the function with the cotangents as
+inputs, in PyTorch for those inputs alone that need a gradient. It is made at the first backward pass. In PyTorch it is
+differentiable in its turn, so second derivatives work, too.
 """
 
 from __future__ import annotations
