@@ -220,3 +220,57 @@ def test_a_closed_loop_is_checked_first():
         tables = {**SIMULATION, "compute": {"run": {**SIMULATION["compute"]["run"], **change}, "worst": "max(run.max_error)"}}
         with pytest.raises(StudyError, match=message):
             lw.study(tables)
+
+
+IDENTIFICATION = {
+    "robot": "two_link",
+    "samples": 600,
+    "seed": 4,
+    "vary": {
+        "errors": {"labels": "*.[mhI]*", "relative": True, "uniform": [0.8, 1.2], "together": "link"},
+        "sigma": {"uniform": [0.1, 0.3]},
+    },
+    "compute": {"id": {"identify": "least_squares", "torque_noise": "sigma", "motion": {"rows": 60, "amplitude": 1.5}}},
+    "keep": {"id.estimate": "raw", "id.error": "raw", "id.residual": "raw", "sigma": "raw", "errors": "raw"},
+}
+
+
+def test_identification(run):
+    study = lw.study(IDENTIFICATION)
+    data = run(IDENTIFICATION).dataset().load()
+    base = ROBOT.base_parameters()
+    labels = study.plan.description.variables[0].labels
+    exact = np.array([
+        base.combination @ ROBOT.with_parameters(dict(zip(labels, row, strict=True))).parameters
+        for row in data.errors.values
+    ])  # fmt: skip
+    assert np.allclose(data["id.estimate"] - data["id.error"], exact, rtol=1e-9, atol=1e-10)
+    step = study.plan.later[0]
+    W, inverse = step._solution
+    assert np.allclose(inverse @ W, np.eye(len(base)), atol=1e-10)
+    assert np.allclose(inverse, np.linalg.pinv(W), rtol=1e-8, atol=1e-10)
+    standard = data["id.error"].values / data.sigma.values[:, np.newaxis] / np.sqrt(np.sum(inverse**2, axis=1))
+    assert np.abs(standard.mean(axis=0)).max() < 5 / np.sqrt(600)
+    assert np.abs(standard.var(axis=0) - 1).max() < 5 * np.sqrt(2 / 600)
+    assert data["id.error_label"].values.tolist() == [f"id.error.{label}" for label in base.labels]
+
+
+def test_identification_does_not_depend_on_chunks(run):
+    data = [run({**IDENTIFICATION, "chunk": chunk}).dataset().load() for chunk in (64, 250)]
+    assert np.array_equal(data[0]["id.estimate"], data[1]["id.estimate"])
+
+
+def test_an_identification_is_checked_first():
+    for change, message in (
+        ({"identify": "least_square"}, r"compute\.id\.identify: no .*did you mean 'least_squares'"),
+        ({"torque_noise": -1.0}, r"compute\.id\.torque_noise: expected 1 or 2 numbers"),
+        ({"motion": {"harmonics": 0}}, r"compute\.id\.motion\.harmonics"),
+        ({"motion": {"rows": 2}}, r"compute\.id: the motion does not excite"),
+    ):
+        entry = {**IDENTIFICATION["compute"]["id"], **change}
+        vary = dict(IDENTIFICATION["vary"])
+        if "torque_noise" in change:
+            del vary["sigma"]
+        keep = {"id.residual": "raw"}
+        with pytest.raises(StudyError, match=message):
+            lw.study({**IDENTIFICATION, "vary": vary, "compute": {"id": entry}, "keep": keep})

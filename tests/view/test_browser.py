@@ -39,7 +39,7 @@ slider.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', code: 'Arr
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
-    size = (1400, 900) if SHOTS else (800, 560)  # software draws every pixel
+    size = (1400, 900) if SHOTS else (720, 500)  # software draws every pixel
     chrome = start(tmp_path_factory.mktemp("browser"), *size)
     chrome.set_script_timeout(PATIENCE)
     yield chrome

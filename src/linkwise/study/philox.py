@@ -41,8 +41,8 @@ def philox(counter: Sequence[Any], key: Key, rounds: int = ROUNDS) -> list[Any]:
     return [a, b, c, d]
 
 
-def words(index: np.ndarray, key: Key, block: int) -> list[np.ndarray]:
-    """The four words of a block for the samples of these indices, uint64 of shape (count,)."""
+def words(index: np.ndarray, key: Key, block: int | np.ndarray) -> list[np.ndarray]:
+    """The four words of a block for the samples of these indices, uint64 of shape (count,); both broadcast."""
     none = index & 0
     return philox([index & MASK, none + block, index >> 32, none], key)
 

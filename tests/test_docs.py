@@ -1,0 +1,154 @@
+"""Every code block of the documentation is run, in the order of its page, in one folder per page.
+
+A ``python`` block runs in the page's own names, a ``sh`` block in bash; what they print is compared with the ``text``
+block that follows. A ``toml`` block is a robot and is loaded; a block that begins with a comment with a file's name is
+written to that file first. ``<!-- skip: reason -->`` on the line before a block leaves it out.
+
+``LINKWISE_UPDATE_DOCS=1`` writes what is printed into the pages instead of comparing it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import linkwise as lw
+
+DOCS = Path(__file__).parents[1] / "docs"
+UPDATE = bool(os.environ.get("LINKWISE_UPDATE_DOCS"))
+RUN_ELSEWHERE = {"python"}  # of the pages directly in docs: tests/test_readme.py runs these
+BLOCK = re.compile(r"(?:<!-- skip: ([^>]+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"(?:#|//|/\*|%) ?([\w./-]+\.\w+)(?: \*/)?\n")
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+PAGES = sorted(DOCS.rglob("*.md"))
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block; ``start`` and ``end`` are where its text lies in the page."""
+
+    language: str
+    code: str
+    skip: str | None
+    start: int
+    end: int
+
+
+def blocks(path: Path) -> list[Block]:
+    found = BLOCK.finditer(path.read_text(encoding="utf-8"))
+    return [Block(match[2], match[3], match[1], match.start(3), match.end(3)) for match in found]
+
+
+def has_gpu() -> bool:
+    try:
+        import cupy
+
+        return cupy.cuda.runtime.getDeviceCount() > 0
+    except Exception:  # not installed, no driver, no device
+        return False
+
+
+class Runner:
+    """Runs the blocks of one page in the current folder."""
+
+    def __init__(self, page: Path):
+        self.page = page
+        self.names: dict = {}
+        self.printed = ""
+        binaries = Path(sys.executable).parent
+        self.environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}", "COLUMNS": "120"}
+
+    def run(self, block: Block) -> None:
+        file = FILE.match(block.code)
+        if block.language == "sh" and re.search(r"^gcc ", block.code, re.MULTILINE) and shutil.which("gcc") is None:
+            pytest.skip("no gcc")
+        if block.language == "python" and "import cupy" in block.code and not has_gpu():
+            pytest.skip("no GPU, or no CuPy")
+        if file and block.language != "python":
+            Path(file[1]).write_text(block.code, encoding="utf-8")
+        match block.language:
+            case "python":
+                self.python(block.code)
+            case "sh":
+                self.shell(block.code)
+            case "toml":
+                Path("block.toml").write_text(block.code, encoding="utf-8")
+                assert lw.load("block.toml").dof > 0
+            case "text":
+                pass
+            case _:
+                assert file, f"a block of language {block.language!r} that nobody runs: name its file or mark it with skip"
+
+    def python(self, code: str) -> None:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, self.page.name, "exec"), self.names)
+        self.printed = printed.getvalue()
+
+    def shell(self, code: str) -> None:
+        ran = subprocess.run(["bash", "-e", "-c", code], capture_output=True, text=True, env=self.environment)
+        assert ran.returncode == 0, ran.stderr
+        self.printed = ran.stdout
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_blocks(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = blocks(path)
+    wanted = [b for b in found if not (path.parent == DOCS and b.language in RUN_ELSEWHERE)]
+    if not any(b.language not in ("text", "") for b in wanted):
+        pytest.skip("no code that is not run elsewhere")
+    runner = Runner(path)
+    changes: list[tuple[Block, str]] = []
+    last: Block | None = None
+    for block in found:
+        if block.skip or block not in wanted:
+            last = None
+            continue
+        if block.language == "text" and last is not None:
+            if UPDATE:
+                changes.append((block, runner.printed))
+            else:
+                assert runner.printed == block.code
+        elif block.language or FILE.match(block.code):
+            runner.run(block)
+        last = block if block.language in ("python", "sh") else None
+    if UPDATE:
+        _write(path, changes)
+
+
+def _write(path: Path, changes: list[tuple[Block, str]]) -> None:
+    text = path.read_text(encoding="utf-8")
+    for block, printed in reversed(changes):
+        text = text[: block.start] + printed + text[block.end :]
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
+def test_links_lead_somewhere(path):
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in LINK.findall(text):
+        assert (path.parent / target).exists(), target
+
+
+def test_skipped_blocks_say_why():
+    for path in PAGES:
+        for block in blocks(path):
+            assert block.skip is None or len(block.skip) > 8, f"{path.name}: {block.skip!r} is no reason"
+
+
+@pytest.mark.skipif(shutil.which("mkdocs") is None, reason="mkdocs is not on the path")
+def test_pages_of_the_site_exist():
+    text = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    made = ("api/", "examples/", "contributing.md", "changelog.md")
+    for name in re.findall(r": ([\w/]+\.md)$", text, re.MULTILINE):
+        assert name.startswith(made) or (DOCS / name).exists(), name
