@@ -5,9 +5,9 @@
     python benchmarks/study.py scheduling                  cost of a chunk: embedded, and on a Dask cluster
     python benchmarks/study.py kill [--trials 20]          kill -9 of workers and drivers at random moments
 
-Kernel and study run in turns, so that what else the machine does falls on both. Seconds are those on the clock and, where
-that says "processor", those that the process spent computing: on a machine with other work to do the second is what
-the code costs.
+Kernel and study run in turns, so that what else the machine does falls on both. Seconds are those on the clock and,
+where that says "processor", those that the process spent computing: on a machine with other work to do the second
+is what the code costs.
 """
 
 from __future__ import annotations
@@ -90,14 +90,21 @@ def throughput(points: int, threads: int, quantiles: bool) -> None:
             studied.time(lambda k=k, part=part: part.run(f"{folder}/{k}", threads=threads, progress=False))
         whole = Clock()
         whole.time(lambda: study.run(f"{folder}/whole", threads=threads, progress=False))
-    print(f"{points:.0e} inverse dynamics of a Panda, {threads} threads, statistics{' and quantiles' if quantiles else ''}")
-    rows = [("kernel on arrays", bare, states), (f"study, {parts} parts, in turns", studied, points), ("study, whole", whole, points)]
+    kept = "statistics and quantiles" if quantiles else "statistics"
+    print(f"{points:.0e} inverse dynamics of a Panda, {threads} threads, {kept}")
+    rows = [
+        ("kernel on arrays", bare, states),
+        (f"study, {parts} parts, in turns", studied, points),
+        ("study, whole", whole, points),
+    ]
     print(f"{'':28}{'M states/s':>12}{'processor ns/state':>20}{'of the kernel':>15}{'by processor':>14}")
     for name, clock, count in rows:
         rate, cost = count / clock.wall, clock.processor / count
         share, own = rate / (states / bare.wall), (bare.processor / states) / cost
         print(f"{name:28}{rate / 1e6:12.1f}{1e9 * cost:20.1f}{share:15.0%}{own:14.0%}")
-    print(f"memory: stated {study.memory(threads) / 2**20:.0f} MiB; the process had {peak() / 2**20:.0f} MiB at most")
+    print(
+        f"memory: stated {study.memory(threads) / 2**20:.0f} MiB; the process had {peak() / 2**20:.0f} MiB at most"
+    )
 
 
 def peak() -> int:
@@ -124,10 +131,16 @@ def raw(points: int, threads: int, folder: str | None) -> None:
         data = lw.open_study(f"{place}/{parts - 1}").dataset()
         print(data.tau.isel(sample=slice(0, 2)).load())
     total = parts * size
-    print(f"{points:.0e} torques of a Panda kept ({total / 1e9:.1f} GB), {threads} threads, {folder or 'temporary folder'}")
-    print(f"the store alone {total / own.wall / 1e6:.0f} MB/s, the study {total / studied.wall / 1e6:.0f} MB/s:", end=" ")
+    where = folder or "the temporary folder"
+    print(f"{points:.0e} torques of a Panda kept ({total / 1e9:.1f} GB), {threads} threads, in {where}")
+    print(
+        f"the store alone {total / own.wall / 1e6:.0f} MB/s, the study {total / studied.wall / 1e6:.0f} MB/s:",
+        end=" ",
+    )
     print(f"{own.wall / studied.wall:.0%} of it")
-    print(f"memory: stated {studies[0].memory(threads) / 2**20:.0f} MiB; the process had {peak() / 2**20:.0f} MiB at most")
+    print(
+        f"memory: stated {studies[0].memory(threads) / 2**20:.0f} MiB; the process had {peak() / 2**20:.0f} MiB at most"
+    )
 
 
 def write_all(store: Store, study, values: np.ndarray, threads: int) -> None:
@@ -153,15 +166,18 @@ def write_all(store: Store, study, values: np.ndarray, threads: int) -> None:
 
 def scheduling() -> None:
     """Chunks with next to nothing in them."""
-    from linkwise.study import cluster as engine
     from processes import Cluster
+
+    from linkwise.study import cluster as engine
 
     tables = {**PANDA, "chunk": 64, "keep": REDUCED}
     with tempfile.TemporaryDirectory() as folder:
         for chunks in (200, 2000):
             clock = Clock()
             study = lw.study(tables, samples=64 * chunks)
-            clock.time(lambda study=study, chunks=chunks: study.run(f"{folder}/local{chunks}", progress=False))
+            clock.time(
+                lambda study=study, chunks=chunks: study.run(f"{folder}/local{chunks}", progress=False)
+            )
             print(f"embedded, {chunks} chunks: {1e3 * clock.processor / chunks:.2f} ms of processor each")
         cluster = Cluster(Path(folder))
         try:
@@ -171,7 +187,10 @@ def scheduling() -> None:
                 study = lw.study(tables, samples=64 * chunks)
                 clock.time(lambda: study.run(f"{folder}/far{most}", cluster=cluster.address, progress=False))  # noqa: B023
                 what = "a task for every chunk" if most == 1 else "tasks of up to 0.5 s"
-                print(f"two workers, {what}: {1e3 * clock.wall / chunks:.2f} ms on the clock for a chunk, ", end="")
+                print(
+                    f"two workers, {what}: {1e3 * clock.wall / chunks:.2f} ms on the clock for a chunk, ",
+                    end="",
+                )
                 print(f"{1e3 * clock.processor / chunks:.2f} ms of processor here")
         finally:
             cluster.close()
@@ -193,11 +212,17 @@ def kill(trials: int) -> None:
         folder = Path(name)
         expected = contents(lw.study(tables).run(folder / "whole", progress=False).path)
         (folder / "study.json").write_text(json.dumps(tables))
-        same = [_killed_driver(folder / f"driver{k}", folder, tables, moments, contents) == expected for k in range(trials)]
+        same = [
+            _killed_driver(folder / f"driver{k}", folder, tables, moments, contents) == expected
+            for k in range(trials)
+        ]
         print(f"driver killed, {trials} trials: {sum(same)} identical after resume")
         cluster = Cluster(folder)
         try:
-            same = [_killed_worker(folder / f"worker{k}", cluster, tables, moments, contents) == expected for k in range(trials)]
+            same = [
+                _killed_worker(folder / f"worker{k}", cluster, tables, moments, contents) == expected
+                for k in range(trials)
+            ]
         finally:
             cluster.close()
         print(f"worker killed, {trials} trials: {sum(same)} identical")
@@ -220,7 +245,9 @@ def _killed_driver(store: Path, folder: Path, tables: dict, moments: random.Rand
 
 
 def _killed_worker(store: Path, cluster, tables: dict, moments: random.Random, contents) -> dict:
-    run = threading.Thread(target=lambda: lw.study(tables).run(store, cluster=cluster.address, progress=False))
+    run = threading.Thread(
+        target=lambda: lw.study(tables).run(store, cluster=cluster.address, progress=False)
+    )
     run.start()
     while not (store / "data.zarr" / "tau" / "c").exists():
         time.sleep(0.005)

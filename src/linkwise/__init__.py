@@ -19,6 +19,18 @@ from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt,
 
 __version__ = "0.1.0"
 
+_PARTS = ("compat", "control", "gpu", "identify", "motion", "realtime", "report", "simulate", "view")
+
+
+def __getattr__(name: str):
+    """Parts that are imported when they are asked for: ``lw.compat``, ``lw.motion`` …"""
+    if name in _PARTS:
+        import importlib
+
+        return importlib.import_module(f"linkwise.{name}")
+    raise AttributeError(f"module 'linkwise' has no attribute {name!r}")
+
+
 __all__ = [
     "ConvergenceError",
     "DtypeError",

@@ -124,7 +124,9 @@ def test_own_functions_by_name(cluster, tmp_path):
     assert contents(far.path) == contents(near.path)
     tables["compute"] = {"heat": lambda q: q}
     with pytest.raises(StudyError, match=r"compute\.heat: an object of this process cannot be sent"):
-        lw.study({**tables, "vary": {"q": {"uniform": [-1, 1]}}}).run(tmp_path / "object", cluster=cluster.address)
+        lw.study({**tables, "vary": {"q": {"uniform": [-1, 1]}}}).run(
+            tmp_path / "object", cluster=cluster.address
+        )
 
 
 def test_an_unreachable_cluster(tmp_path, monkeypatch):

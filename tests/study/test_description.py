@@ -35,7 +35,7 @@ BAD = [
     (("compression",), "zip", r"compression: no 'zip'"),
     (("vary",), None, r"vary: missing"),
     (("vary", "q"), {"unifrom": [0, 1]}, r"vary\.q: expected exactly one of"),
-    (("vary", "q"), {"uniform": [0, 1], "normal": [0, 1]}, r"vary\.q: expected exactly one of .*; got uniform and normal|normal and"),
+    (("vary", "q"), {"uniform": [0, 1], "normal": [0, 1]}, r"vary\.q: expected exactly one of .*; got"),
     (("vary", "q"), {"uniform": [0, 1], "unti": "rad"}, r"vary\.q\.unti: unknown key; did you mean 'unit'"),
     (("vary", "q"), {"uniform": [1, 0]}, r"vary\.q\.uniform: element 0: expected low < high"),
     (("vary", "q"), {"uniform": [1]}, r"vary\.q\.uniform: expected 2 entries"),
@@ -52,9 +52,9 @@ BAD = [
     (("vary", "unused"), {"uniform": [0, 1]}, r"vary\.unused: nothing uses it"),
     (("vary", "x"), {"labels": "*.nothing", "uniform": [0, 1]}, r"vary\.x\.labels: no parameter matches"),
     (("vary", "payload"), {"value": 0.0}, r"vary\.payload: give the ten numbers or"),
-    (("compute", "tau"), {"function": "inverse_dynamic"}, r"compute\.tau\.function: no .*did you mean 'inverse_dynamics'"),
-    (("compute", "tau"), {"function": "inverse_dynamics", "algorithm": "newton"}, r"compute\.tau: .*no algorithm 'newton'"),
-    (("compute", "tau"), {"function": "inverse_dynamics"}, r"compute\.tau: needs qdd, which is neither varied nor computed"),
+    (("compute", "tau"), {"function": "inverse_dynamic"}, r"tau\.function: no .*did you mean 'inverse_dynamics'"),
+    (("compute", "tau"), {"function": "inverse_dynamics", "algorithm": "newton"}, r"tau: .*no algorithm 'newton'"),
+    (("compute", "tau"), {"function": "inverse_dynamics"}, r"tau: needs qdd, which is neither varied nor"),
     (("compute", "tau"), {"funktion": "x"}, r"compute\.tau: expected exactly one of .*did you mean 'function'"),
     (("compute", "tau", "frame"), "hand", r"compute\.tau: .*no frame 'hand'"),
     (("compute", "load"), "max(abs(tua))", r"compute\.load: needs tua, .*did you mean 'tau'"),
@@ -68,17 +68,19 @@ BAD = [
     (("keep",), {"tua": ["mean"]}, r"keep\.tua: neither varied nor computed; did you mean 'tau'"),
     (("keep", "tau"), ["mena"], r"keep\.tau: no statistic 'mena'; did you mean 'mean'"),
     (("keep", "tau"), {"quantiles": [1.5]}, r"keep\.tau\.quantiles: expected numbers from 0 to 1"),
-    (("keep", "tau"), {"histogram": {"low": 1, "high": 0, "bins": 3}}, r"keep\.tau\.histogram\.low: expected low < high"),
+    (("keep", "tau"), {"histogram": {"low": 1, "high": 0, "bins": 3}}, r"tau\.histogram\.low: expected low < high"),
     (("keep", "tau"), {"histogram": {"low": 0, "high": 1}}, r"keep\.tau\.histogram\.bins: missing"),
     (("keep", "tau"), {}, r"keep\.tau: nothing is kept"),
     (("keep", "load"), {"quantiles": [0.5], "over": "sample"}, r"keep\.load\.quantiles: .*give chunk = 40000"),
-    (("keep", "load"), {"statistics": ["max"], "over": "samples"}, r"keep\.load\.over: no 'samples'; did you mean 'sample'"),
+    (("keep", "load"), {"statistics": ["max"], "over": "samples"}, r"load\.over: no 'samples'; did you mean 'sample'"),
     (("failures", "heavy"), "lod > 1", r"failures\.heavy: needs lod, .*did you mean 'load'"),
     (("failures", "heavy"), {"when": "load > 1", "keep": ["tua"]}, r"failures\.heavy\.keep: no 'tua'"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "value", "message"), BAD, ids=[f"{'.'.join(p)}={v}"[:50] for p, v, _ in BAD])
+@pytest.mark.parametrize(
+    ("path", "value", "message"), BAD, ids=[f"{'.'.join(p)}={v}"[:50] for p, v, _ in BAD]
+)
 def test_one_line_before_anything_is_computed(small, path, value, message):
     with pytest.raises(StudyError, match=message) as caught:
         lw.study(changed(small, path, value))
@@ -94,7 +96,13 @@ def test_nothing_kept(small):
 
 def test_too_many_dimensions():
     with pytest.raises(StudyError, match="256 dimensions here, the study needs 300"):
-        lw.study(robot="two_link", samples=8, design="sobol", vary={"x": {"uniform": [0, 1], "size": 300}}, keep={"x": "raw"})
+        lw.study(
+            robot="two_link",
+            samples=8,
+            design="sobol",
+            vary={"x": {"uniform": [0, 1], "size": 300}},
+            keep={"x": "raw"},
+        )
 
 
 def test_files(tmp_path):
@@ -107,8 +115,13 @@ def test_files(tmp_path):
 
 def test_a_robot_beside_the_file(tmp_path, monkeypatch):
     lw.save(lw.load("two_link"), tmp_path / "arm.toml")
-    text = 'robot = "arm.toml"\nvary = { q = [0.1, 0.2] }\ncompute = { g = { function = "gravity_torques" } }\nkeep = { g = "raw" }\n'
-    (tmp_path / "study.toml").write_text(text)
+    lines = (
+        'robot = "arm.toml"',
+        "vary = { q = [0.1, 0.2] }",
+        'compute = { g = { function = "gravity_torques" } }',
+        'keep = { g = "raw" }',
+    )
+    (tmp_path / "study.toml").write_text("\n".join(lines))
     monkeypatch.chdir(tmp_path.parent)
     assert lw.study(tmp_path / "study.toml").points == 1
 

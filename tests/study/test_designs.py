@@ -1,5 +1,7 @@
 """Permutations, Sobol's sequence, and the sampler that puts them together: any point alone, whatever the chunks."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -99,7 +101,7 @@ def test_latin_hypercube_for_any_chunks(samples, parts):
     made = sampler(samples, 16, {"qd": {"uniform": [0.0, 1.0], "design": "latin_hypercube"}})
     cuts = np.linspace(0, samples, parts + 1).astype(int)
     rows = []
-    for a, b in zip(cuts, cuts[1:], strict=False):
+    for a, b in itertools.pairwise(cuts):
         table = columns(made.rows, max(16, b - a))
         made.fill_at(np.arange(a, b), table)
         rows.append(table[:, : b - a])

@@ -53,7 +53,14 @@ def test_killed_in_the_worst_moments(tmp_path, moment):
         "sys.modules['linkwise.study.finish']._with_arguments = lambda *a: os.kill(os.getpid(), 9)",
     }[moment]
     store = tmp_path / "store"
-    command = [sys.executable, "-c", f"import sys; {patch}{RUN}", str(tmp_path / "study.json"), str(store), "False"]
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; {patch}{RUN}",
+        str(tmp_path / "study.json"),
+        str(store),
+        "False",
+    ]
     assert subprocess.run(command).returncode == -signal.SIGKILL
     assert store.exists() == (moment == "while_finishing")
     lw.study(SMALL).run(store, resume=store.exists())

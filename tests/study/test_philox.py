@@ -1,4 +1,4 @@
-"""Random numbers: the published answers, the same bits in machine code, and no dependence on anything but the counter."""
+"""Random numbers: the published answers, the same bits in machine code, and nothing counts but the counter."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,11 @@ def test_machine_code_has_the_same_bits(width, high):
             assert np.array_equal(table[v.row + k, :500], philox.ticks(index, v.key, k, v.bits))
 
 
-@given(st.lists(st.integers(0, 2**53 - 1), min_size=1, max_size=20), st.integers(0, 30), st.sampled_from([32, 52]))
+@given(
+    st.lists(st.integers(0, 2**53 - 1), min_size=1, max_size=20),
+    st.integers(0, 30),
+    st.sampled_from([32, 52]),
+)
 def test_a_number_depends_on_its_own_index_alone(indices, column, bits):
     key = philox.key_of(7, "q")
     together = philox.ticks(np.array(indices, np.uint64), key, column, bits)

@@ -70,7 +70,11 @@ def test_extremes_come_with_the_argument_that_gave_them(small, run):
         again = study.at([row["point"]], ["q", "payload.mass", "tau", "load"])
         assert row["payload.mass"] == again["payload.mass"][0]
         assert [row[f"q.{name}"] for name in names] == again["q"][0].tolist()
-        found = again["load"] if row["quantity"] == "load" else again["tau"][0][names.index(row["quantity"].split(".")[1])]
+        found = (
+            again["load"]
+            if row["quantity"] == "load"
+            else again["tau"][0][names.index(row["quantity"].split(".")[1])]
+        )
         assert np.isclose(row["value"], found, rtol=1e-12)
 
 
@@ -100,8 +104,7 @@ class Shuffled(LocalEngine):
     def run(self, plan, store, chunks):
         chunks = list(chunks)
         self.random.shuffle(chunks)
-        for outcome in super().run(plan, store, chunks[: self.stop]):
-            yield outcome
+        yield from super().run(plan, store, chunks[: self.stop])
         if self.stop is not None and self.stop < len(chunks):
             raise StoppedError("pulled the plug")
 
@@ -181,7 +184,11 @@ def test_a_chunk_that_keeps_failing_is_set_aside(small, run, tmp_path, monkeypat
 
 def strip(files_of_store):
     """Without the number of retries, which is part of the description as it was written."""
-    return {name: data for name, data in files_of_store.items() if name not in ("study.json", "data.zarr/zarr.json")}
+    return {
+        name: data
+        for name, data in files_of_store.items()
+        if name not in ("study.json", "data.zarr/zarr.json")
+    }
 
 
 def test_a_single_retry_is_enough_for_a_passing_fault(small, run, monkeypatch):
@@ -242,7 +249,9 @@ def test_quantiles_at_each_grid_point(run):
         "design": "latin_hypercube",
         "vary": {"q": {"uniform": [-3.0, 3.0]}, "payload.mass": {"grid": [0.0, 1.0, 2.0]}},
         "compute": {"g": {"function": "gravity_torques"}},
-        "keep": {"g": {"raw": True, "statistics": ["mean", "max"], "quantiles": [0.1, 0.9], "over": "sample"}},
+        "keep": {
+            "g": {"raw": True, "statistics": ["mean", "max"], "quantiles": [0.1, 0.9], "over": "sample"}
+        },
     }
     data = run(tables).dataset().load()
     raw = data.g.values
@@ -254,7 +263,9 @@ def test_quantiles_at_each_grid_point(run):
 
 
 def test_single_precision_and_histogram(small, run):
-    small["keep"] = {"tau": {"raw": True, "dtype": "float32", "histogram": {"low": -20.0, "high": 20.0, "bins": 8}}}
+    small["keep"] = {
+        "tau": {"raw": True, "dtype": "float32", "histogram": {"low": -20.0, "high": 20.0, "bins": 8}}
+    }
     data = run(small).dataset().load()
     double = lw.study(small).at(np.arange(80_000), ["tau"])["tau"]
     assert data.tau.dtype == np.float32

@@ -32,7 +32,9 @@ def test_parameters_and_payload_vary():
     _, found = at({"tau": {"function": "inverse_dynamics"}}, vary, names)
     for k in range(7):
         robot = ROBOT.with_parameters(dict(zip(labels, found["changes"][k], strict=True)))
-        robot = robot.with_payload(found["payload.mass"][k], found["payload.com"][k], found["payload.inertia"][k])
+        robot = robot.with_payload(
+            found["payload.mass"][k], found["payload.com"][k], found["payload.inertia"][k]
+        )
         tau = robot.inverse_dynamics(found["q"][k], found["qd"][k], [0.3, -0.4])
         assert np.allclose(found["tau"][k], tau, rtol=1e-12, atol=1e-12)
 
@@ -44,7 +46,10 @@ def test_relative_and_together():
         "errors": {"labels": f"{link}.*", "relative": True, "uniform": [0.8, 1.2], "together": True},
         "others": {"labels": "*.viscous_friction", "relative": True, "normal": [1.0, 0.1]},
     }
-    compute = {"g": {"function": "bias_torques", "inputs": {"qd": 1.0}}, "tau": {"function": "inverse_dynamics", "inputs": {"qd": 1.0, "qdd": 0.0}}}
+    compute = {
+        "g": {"function": "bias_torques", "inputs": {"qd": 1.0}},
+        "tau": {"function": "inverse_dynamics", "inputs": {"qd": 1.0, "qdd": 0.0}},
+    }
     study, found = at(compute, vary, ["errors", "g", "q", "others", "tau"])
     nominal = dict(zip(ROBOT.parameter_labels, ROBOT.parameters, strict=True))
     scale = found["errors"][:, 0] / nominal[f"{link}.m"]
@@ -61,7 +66,9 @@ def test_together_by_link():
     study, found = at({"g": {"function": "gravity_torques"}}, vary, ["errors", "g", "q"])
     variable = study.plan.description.variables[1]
     assert variable.draws == ROBOT.dof
-    nominal = np.array([dict(zip(ROBOT.parameter_labels, ROBOT.parameters, strict=True))[k] for k in variable.labels])
+    nominal = np.array(
+        [dict(zip(ROBOT.parameter_labels, ROBOT.parameters, strict=True))[k] for k in variable.labels]
+    )
     robot = ROBOT.with_parameters(dict(zip(variable.labels, found["errors"][3], strict=True)))
     assert np.allclose(robot.gravity_torques(found["q"][3]), found["g"][3], rtol=1e-12)
     assert len(set((found["errors"][3] / np.where(nominal == 0, 1, nominal)).round(12)) - {0.0}) == ROBOT.dof
@@ -106,7 +113,10 @@ def test_large_robots_are_computed_in_loops(run):
         "robot": robot,
         "samples": 50,
         "vary": {"q": {"uniform": [-1, 1]}},
-        "compute": {"tau": {"function": "inverse_dynamics", "inputs": {"qd": 0.0, "qdd": 1.0}}, "top": "max(abs(tau))"},
+        "compute": {
+            "tau": {"function": "inverse_dynamics", "inputs": {"qd": 0.0, "qdd": 1.0}},
+            "top": "max(abs(tau))",
+        },
         "keep": {"tau": "raw", "top": ["max"]},
     }
     study = lw.study(tables)
@@ -181,7 +191,13 @@ SIMULATION = {
         },
         "worst": "max(run.max_error)",
     },
-    "keep": {"run.max_error": {"raw": True, "statistics": ["max"]}, "worst": "raw", "goal": "raw", "errors": "raw", "kp": "raw"},
+    "keep": {
+        "run.max_error": {"raw": True, "statistics": ["max"]},
+        "worst": "raw",
+        "goal": "raw",
+        "errors": "raw",
+        "kp": "raw",
+    },
     "failures": {"lost": "worst > 0.05"},
 }
 
@@ -217,7 +233,10 @@ def test_a_closed_loop_is_checked_first():
         ({"steps": 3}, r"compute\.run\.steps: unknown key"),
         ({"reference": {"to": "nowhere"}}, r"compute\.run: needs nowhere"),
     ):
-        tables = {**SIMULATION, "compute": {"run": {**SIMULATION["compute"]["run"], **change}, "worst": "max(run.max_error)"}}
+        tables = {
+            **SIMULATION,
+            "compute": {"run": {**SIMULATION["compute"]["run"], **change}, "worst": "max(run.max_error)"},
+        }
         with pytest.raises(StudyError, match=message):
             lw.study(tables)
 
@@ -230,7 +249,9 @@ IDENTIFICATION = {
         "errors": {"labels": "*.[mhI]*", "relative": True, "uniform": [0.8, 1.2], "together": "link"},
         "sigma": {"uniform": [0.1, 0.3]},
     },
-    "compute": {"id": {"identify": "least_squares", "torque_noise": "sigma", "motion": {"rows": 60, "amplitude": 1.5}}},
+    "compute": {
+        "id": {"identify": "least_squares", "torque_noise": "sigma", "motion": {"rows": 60, "amplitude": 1.5}}
+    },
     "keep": {"id.estimate": "raw", "id.error": "raw", "id.residual": "raw", "sigma": "raw", "errors": "raw"},
 }
 
@@ -249,10 +270,12 @@ def test_identification(run):
     W, inverse = step._solution
     assert np.allclose(inverse @ W, np.eye(len(base)), atol=1e-10)
     assert np.allclose(inverse, np.linalg.pinv(W), rtol=1e-8, atol=1e-10)
-    standard = data["id.error"].values / data.sigma.values[:, np.newaxis] / np.sqrt(np.sum(inverse**2, axis=1))
+    standard = (
+        data["id.error"].values / data.sigma.values[:, np.newaxis] / np.sqrt(np.sum(inverse**2, axis=1))
+    )
     assert np.abs(standard.mean(axis=0)).max() < 5 / np.sqrt(600)
     assert np.abs(standard.var(axis=0) - 1).max() < 5 * np.sqrt(2 / 600)
-    assert data["id.error_label"].values.tolist() == [f"id.error.{label}" for label in base.labels]
+    assert data["id_parameter"].values.tolist() == list(base.labels)
 
 
 def test_identification_does_not_depend_on_chunks(run):

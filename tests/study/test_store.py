@@ -24,7 +24,7 @@ from linkwise.study.store import STUDY
 def test_zarr_reads_what_is_written(tmp_path, compression, dtype, outer, inner, chunk):
     zarr = pytest.importorskip("zarr")
     layout = Layout(outer, inner, chunk, dtype, compression)
-    array = zarr.create_array(tmp_path / "a", **layout.metadata())
+    zarr.create_array(tmp_path / "a", **layout.metadata())
     values = np.random.default_rng(0).normal(size=(*outer, *inner))
     for place in np.ndindex(*(-(-n // c) for n, c in zip(outer, chunk, strict=True))):
         box = tuple(slice(p * c, (p + 1) * c) for p, c in zip(place, chunk, strict=True))

@@ -48,7 +48,10 @@ def test_run_and_resume(linkwise, tmp_path):
     assert (tmp_path / "small.study" / "data.zarr" / "g").is_dir()
     status, _, err = linkwise("study", "small.toml")
     assert status == 2
-    assert err == "linkwise: small.study: exists already; resume it (--resume), or write to another folder (--out)\n"
+    assert (
+        err
+        == "linkwise: small.study: exists already; resume it (--resume), or write to another folder (--out)\n"
+    )
     assert linkwise("study", "small.study", "--resume")[0] == 0
     assert linkwise("study", "small.toml", "--resume")[0] == 0
 

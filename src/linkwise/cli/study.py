@@ -14,11 +14,17 @@ INCOMPLETE = 1
 
 @click.command("study")
 @click.argument("file", metavar="FILE.toml|STORE")
-@click.option("--out", metavar="STORE", help="Folder for the results; default: the name of the file with .study.")
+@click.option(
+    "--out", metavar="STORE", help="Folder for the results; default: the name of the file with .study."
+)
 @click.option("--resume", is_flag=True, help="Complete a folder that was left unfinished.")
-@click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786; default: this machine.")
+@click.option(
+    "--cluster", metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786; default: this machine."
+)
 @click.option("--threads", type=click.IntRange(1), help="Threads of this machine; default: all cores.")
-@click.option("--check", "only_check", is_flag=True, help="Read and check the study, state its size, compute nothing.")
+@click.option(
+    "--check", "only_check", is_flag=True, help="Read and check the study, state its size, compute nothing."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def command(file, out, resume, cluster, threads, only_check, as_json) -> int:
     """Compute one thing at very many points: a sweep, a Monte Carlo study, data for learning.
@@ -108,7 +114,8 @@ def _say(facts: dict[str, Any]) -> None:
     for name, found in facts["statistics"].items():
         kinds = [key for key in found if key not in ("unit", "elements")]
         rows = [
-            [label, *(number(found[kind][k]) for kind in kinds)] for k, label in enumerate(found["elements"][:40])
+            [label, *(number(found[kind][k]) for kind in kinds)]
+            for k, label in enumerate(found["elements"][:40])
         ]
         notes = [f"and {len(found['elements']) - 40} more"] if len(found["elements"]) > 40 else []
         title = f"{name} [{found['unit']}]" if found["unit"] else name
@@ -116,5 +123,6 @@ def _say(facts: dict[str, Any]) -> None:
     for name, count in facts["failures"].items():
         say(f"{name}: {count} of {facts['points']} points")
     if facts["chunks_set_aside"]:
-        say(f"{facts['chunks_set_aside']} chunks kept failing and were set aside: see the table aside; --resume tries again")
+        aside = facts["chunks_set_aside"]
+        say(f"{aside} chunks kept failing and were set aside: see the table aside; --resume tries again")
     say(f"{facts['points']} points in {facts['store']}")

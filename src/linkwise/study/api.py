@@ -40,7 +40,9 @@ class Study:
         """Bytes that a run with so many threads needs beside the interpreter itself, whatever the number of points."""
         return self.plan.memory(threads)
 
-    def at(self, points: Sequence[int] | np.ndarray, names: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+    def at(
+        self, points: Sequence[int] | np.ndarray, names: Sequence[str] | None = None
+    ) -> dict[str, np.ndarray]:
         """Variables and compiled results at points by their numbers: arrays (points, ...). Default: all variables."""
         chosen = list(names) if names is not None else [v.name for v in self.plan.description.variables]
         numbers = np.atleast_1d(np.asarray(points, dtype=np.int64))
@@ -48,7 +50,9 @@ class Study:
             raise StudyError(f"points: expected numbers from 0 to {self.points - 1}")
         for name in chosen:
             if name not in self.plan.trace.known:
-                raise StudyError(f"names: no {name!r} that is compiled; there are: {', '.join(self.plan.trace.known)}")
+                raise StudyError(
+                    f"names: no {name!r} that is compiled; there are: {', '.join(self.plan.trace.known)}"
+                )
         return self.plan.at(numbers, chosen)
 
     def run(

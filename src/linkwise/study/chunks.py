@@ -30,7 +30,7 @@ class Worker:
         raws = {keep.name: np.empty((plan.quantity(keep.name).size, chunk.count)) for keep in plan.raws}
         failed = _Failures(plan)
         for first, count in plan.axes.blocks(chunk, plan.block):
-            plan.compute(space, first, count)
+            plan.compute(space, first, count, chunk.first + chunk.count)
             start = first - chunk.first
             for name, array in raws.items():
                 array[:, start : start + count] = space.values[plan.slots[name].rows, :count]
@@ -67,7 +67,7 @@ class _Failures:
             found = np.flatnonzero(values[flag, :count] != 0.0)
             if found.size:
                 self._points[k].append(first + found)
-                self._values[k].append(values[np.ix_(rows, found)])
+                self._values[k].append(values[rows][:, found])
 
     @property
     def counts(self) -> list[int]:
@@ -76,9 +76,14 @@ class _Failures:
     def write(self, store: Store, chunk: Chunk) -> dict[str, int]:
         """A file for each set that has points."""
         written: dict[str, int] = {}
-        for (failure, _, names, _), points, values in zip(self._sets, self._points, self._values, strict=True):
+        for (failure, _, names, _), points, values in zip(
+            self._sets, self._points, self._values, strict=True
+        ):
             if points:
-                table = {"point": np.concatenate(points), **dict(zip(names, np.concatenate(values, axis=1), strict=True))}
+                table = {
+                    "point": np.concatenate(points),
+                    **dict(zip(names, np.concatenate(values, axis=1), strict=True)),
+                }
                 path = f"failures/{failure.name}/{chunk.number:010d}.parquet"
                 written |= store.write_table(path, parquet(table, {"when": failure.when}))
         return written

@@ -21,6 +21,7 @@ import linkwise
 from linkwise.errors import LinkwiseError
 from linkwise.loading import load
 from linkwise.robot import Robot
+from linkwise.study import devices
 from linkwise.study.chunks import Worker
 from linkwise.study.description import describe, robot_hash
 from linkwise.study.engines import Engine, Outcome, attempt
@@ -64,7 +65,8 @@ def job_for(plan: Plan) -> Job:
     for step in description.steps:
         if isinstance(step, CallStep) and "call" not in description.tables["compute"][step.name]:
             raise StudyError(
-                f'compute.{step.name}: an object of this process cannot be sent to a cluster; name it: call = "module:name"'
+                f"compute.{step.name}: an object of this process cannot be sent to a cluster; "
+                'name it: call = "module:name"'
             )
     return Job(
         dict(description.tables),
@@ -89,6 +91,11 @@ def fault(job: Job) -> str | None:
             return f"has another robot in {job.robot_source}"
     except (LinkwiseError, OSError) as error:
         return f"cannot read the robot: {error}"
+    if devices.wanted():
+        try:
+            devices.arrays()
+        except StudyError as error:
+            return f"cannot be used: {error}"
     return None
 
 
@@ -130,7 +137,9 @@ class ClusterEngine(Engine):
         try:
             self._client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
-            raise StudyError(f"cluster {address}: no scheduler answers there ({_first_line(error)})") from None
+            raise StudyError(
+                f"cluster {address}: no scheduler answers there ({_first_line(error)})"
+            ) from None
         self._address = address
         try:
             self._job = job_for(plan)
@@ -214,7 +223,9 @@ class ClusterEngine(Engine):
                 elif alone is None:
                     alone = time.monotonic()
                 elif time.monotonic() - alone > PATIENCE_SECONDS:
-                    raise StoppedError(f"cluster {self._address}: no workers for {PATIENCE_SECONDS:.0f} s") from None
+                    raise StoppedError(
+                        f"cluster {self._address}: no workers for {PATIENCE_SECONDS:.0f} s"
+                    ) from None
 
     def _failed(self, future: Any, chunk: int) -> Outcome:
         if future.status != "error":

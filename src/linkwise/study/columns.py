@@ -19,8 +19,8 @@ from linkwise.study.native import Native, compiled, function
 def over_columns(program: Program, strides: tuple[int, int]) -> Native:
     """``run(0, count, [address of the inputs, address of the outputs])``.
 
-    Inputs and outputs take their columns in the order of the program, so many numbers apart. Whole vectors are computed:
-    what lies behind ``count`` must be numbers, and is overwritten in the outputs.
+    Inputs and outputs take their columns in the order of the program, so many numbers apart. Whole vectors are
+    computed: what lies behind ``count`` must be numbers, and is overwritten in the outputs.
     """
     return compiled(module(program, strides, host.lanes("float64")))
 

@@ -53,7 +53,9 @@ class Description:
 
     def text(self) -> str:
         """What is kept in the store, in the order in which it was written."""
-        return json.dumps({"format": FORMAT, "robot_content": robot_hash(self.robot), **self.tables}, indent=1)
+        return json.dumps(
+            {"format": FORMAT, "robot_content": robot_hash(self.robot), **self.tables}, indent=1
+        )
 
     def digest(self) -> str:
         """Equal digests, equal studies; the title and the number of retries do not count, the order of entries does."""
@@ -80,7 +82,9 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Path]:
         raise StudyError(f"{path}: {error}") from None
 
 
-def describe(tables: Mapping[str, Any], folder: Path | None = None, robot: Robot | None = None) -> Description:
+def describe(
+    tables: Mapping[str, Any], folder: Path | None = None, robot: Robot | None = None
+) -> Description:
     """Read and check all tables; paths are relative to ``folder``. ``robot`` takes the place of the one they name."""
     table = Table(tables)
     robot, source, options = _robot(table, folder or Path.cwd(), robot)
@@ -145,7 +149,9 @@ def _check_sampling(table: Table, varied: list[Variable], samples: int | None) -
         raise StudyError(f"samples: {samples} of them, but nothing is drawn at random")
     dimensions = sum(variable.draws for variable in drawn if variable.design == "sobol")
     if dimensions > sobol.dimensions():
-        raise StudyError(f"design: Sobol's sequence has {sobol.dimensions()} dimensions here, the study needs {dimensions}")
+        raise StudyError(
+            f"design: Sobol's sequence has {sobol.dimensions()} dimensions here, the study needs {dimensions}"
+        )
     points = samples or 1
     for variable in varied:
         points *= len(variable.values) if variable.kind == "grid" else 1
@@ -159,7 +165,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
-    if isinstance(value, np.ndarray) or isinstance(value, np.generic):
+    if isinstance(value, (np.ndarray, np.generic)):
         return _plain(value.tolist())
     if isinstance(value, Robot):
         return {"object": value.name}
@@ -175,6 +181,10 @@ def _object_name(value: Any) -> str:
     name = str(getattr(value, "name", None) or getattr(value, "__qualname__", type(value).__name__))
     if hasattr(value, "program"):
         program = value.program()
-        nodes = repr([[(n.op, n.value, [a.index for a in n.args]) for n in program.nodes()]]) if hasattr(program, "nodes") else ""
+        nodes = (
+            repr([[(n.op, n.value, [a.index for a in n.args]) for n in program.nodes()]])
+            if hasattr(program, "nodes")
+            else ""
+        )
         return f"{name} {hashlib.sha256(nodes.encode()).hexdigest()[:16]}"
     return name

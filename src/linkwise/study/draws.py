@@ -93,7 +93,9 @@ class _Words:
         counters: list[list[Word]] = [[self.low, number, self.high, 0] for _, number in wanted]
         keys = [key for key, _ in wanted]
         for _ in range(ROUNDS):
-            products = [[self._product(m, w) for m, w in zip(MULTIPLIERS, c[::2], strict=True)] for c in counters]
+            products = [
+                [self._product(m, w) for m, w in zip(MULTIPLIERS, c[::2], strict=True)] for c in counters
+            ]
             counters = [
                 [self._mixed(q, counter[1], k0), self._word(q), self._mixed(p, counter[3], k1), self._word(p)]
                 for (p, q), counter, (k0, k1) in zip(products, counters, keys, strict=True)

@@ -29,10 +29,10 @@ class Outcome:
 class Engine(ABC):
     """Computes chunks of a plan for a store."""
 
-    def meet(self, store: Store) -> None:
+    def meet(self, store: Store) -> None:  # noqa: B027  # most have nobody to ask
         """Make sure that everybody can write to the store."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Leave nothing behind."""
 
     @abstractmethod

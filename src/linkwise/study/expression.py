@@ -1,7 +1,7 @@
 """Formulas in a study, such as ``max(abs(tau) / effort_limit) > 1``: parsed, never executed as Python.
 
-An expression knows names, numbers, arithmetic, comparisons, ``and or not``, ``a if c else b``, indices, and the functions
-listed below. It is evaluated over abstract scalars and arrays of them, so it becomes part of a kernel.
+An expression knows names, numbers, arithmetic, comparisons, ``and or not``, ``a if c else b``, indices, and the
+functions listed below. It is evaluated over abstract scalars and arrays of them, so it becomes part of a kernel.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def _collect(node: ast.AST, names: dict[str, None], text: str, where: str) -> No
     """The names used, and a refusal of everything that is not part of the language."""
     if isinstance(node, ast.Call):
         if not isinstance(node.func, ast.Name) or node.func.id not in FUNCTIONS:
-            raise StudyError(f"{where}: no function {ast.unparse(node.func)!r}; {suggest(ast.unparse(node.func), FUNCTIONS)}")
+            raise StudyError(
+                f"{where}: no function {ast.unparse(node.func)!r}; {suggest(ast.unparse(node.func), FUNCTIONS)}"
+            )
         if node.keywords:
             raise StudyError(f"{where}: functions take no named arguments here")
         for argument in node.args:
@@ -97,8 +99,10 @@ class _Evaluation:
 
     def of(self, node: ast.expr) -> Value:
         match node:
-            case ast.Constant(value=value):
-                return float(value) if not isinstance(value, bool) else value
+            case ast.Constant(value=bool(value)):
+                return value
+            case ast.Constant(value=int(value) | float(value)):
+                return float(value)
             case ast.Name() | ast.Attribute():
                 return self.known[_dotted(node, self.expression.where)]
             case ast.BinOp(left=left, op=ast.Pow(), right=right):
@@ -108,7 +112,9 @@ class _Evaluation:
                     raise self._fail(f"the operator in {ast.unparse(node)} is not allowed")
                 return _each(_ARITHMETIC[type(op)], self.of(left), self.of(right))
             case ast.UnaryOp(op=op, operand=operand):
-                return _each(_UNARY[type(op)], self.of(operand)) if type(op) in _UNARY else self._fail_with(node)
+                return (
+                    _each(_UNARY[type(op)], self.of(operand)) if type(op) in _UNARY else self._fail_with(node)
+                )
             case ast.BoolOp(op=op, values=values):
                 combine = operator.and_ if isinstance(op, ast.And) else operator.or_
                 return reduce(lambda a, b: _each(combine, a, b), [self.of(value) for value in values])

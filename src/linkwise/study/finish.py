@@ -73,7 +73,10 @@ def _statistics(plan: Plan, group: Any, collection: Collection, keep: Keep) -> l
     for statistic in keep.statistics:
         text = f"{_TEXT[statistic]} of {keep.name} over {'the samples' if keep.by_cell else 'all points'}"
         if statistic in found:
-            values, unit = found[statistic], {"variance": _squared(quantity.unit), "count": "1"}.get(statistic, quantity.unit)
+            values, unit = (
+                found[statistic],
+                {"variance": _squared(quantity.unit), "count": "1"}.get(statistic, quantity.unit),
+            )
             if statistic == "count":
                 values = values.astype(np.int64)
             add_array(group, f"{keep.name}_{statistic}", values.reshape(shape), axes, unit, text)
@@ -83,7 +86,12 @@ def _statistics(plan: Plan, group: Any, collection: Collection, keep: Keep) -> l
         values = np.where(at >= 0, extremes[..., column], np.nan)
         add_array(group, f"{keep.name}_{statistic}", values.reshape(shape), axes, quantity.unit, text)
         add_array(
-            group, f"{keep.name}_{statistic}_point", at.reshape(shape), axes, "1", f"number of the point of {text}"
+            group,
+            f"{keep.name}_{statistic}_point",
+            at.reshape(shape),
+            axes,
+            "1",
+            f"number of the point of {text}",
         )
         rows += _rows(plan, keep, quantity, statistic, values, at)
     return rows
@@ -141,7 +149,7 @@ def _quantiles(plan: Plan, store: Store, group: Any, collection: Collection, kee
     quantity = plan.quantity(keep.name)
     level = f"{keep.name}_quantile_level"
     levels = np.array(keep.quantiles)
-    facts = {"exact": True}
+    facts: dict[str, Any] = {"exact": True}
     if keep.by_cell:
         key, rows = plan.reduced(keep.name, "cell_quantiles")
         found = collection.by_cell(key, "quantiles")[:, rows, : len(levels)]
@@ -198,7 +206,8 @@ def _raw_chunks(plan: Plan, array: Any) -> Iterator[np.ndarray]:
     for number in range(axes.chunks):
         place = axes.chunk(number).place
         box = tuple(
-            slice(p * c, min(n, (p + 1) * c)) for p, c, n in zip(place, axes.chunk_shape, axes.shape, strict=True)
+            slice(p * c, min(n, (p + 1) * c))
+            for p, c, n in zip(place, axes.chunk_shape, axes.shape, strict=True)
         )
         yield array[box]
 
@@ -209,17 +218,32 @@ def _histogram(plan: Plan, group: Any, collection: Collection, keep: Keep) -> No
     quantity = plan.quantity(keep.name)
     key, rows = plan.reduced(keep.name, "histograms")
     whole = collection.whole(key)
-    counts = np.zeros((quantity.size, bins + 3), np.int64) if whole is None else whole["counts"][rows, : bins + 3]
+    counts = (
+        np.zeros((quantity.size, bins + 3), np.int64) if whole is None else whole["counts"][rows, : bins + 3]
+    )
     axis = f"{keep.name}_bin"
     centres = np.array([low + (high - low) * (k + 0.5) / bins for k in range(bins)])
     add_array(group, axis, centres, (axis,), quantity.unit, f"middles of the bins of {keep.name}")
     text = f"points in each bin of {keep.name}"
     edges = {"low": low, "high": high}
     add_array(
-        group, f"{keep.name}_histogram", counts[:, 1:-2].reshape(*quantity.shape, bins), (*quantity.axes, axis), "1", text, **edges
+        group,
+        f"{keep.name}_histogram",
+        counts[:, 1:-2].reshape(*quantity.shape, bins),
+        (*quantity.axes, axis),
+        "1",
+        text,
+        **edges,
     )
     outside = np.stack([counts[:, 0], counts[:, -2]], axis=-1).reshape(*quantity.shape, 2)
-    add_array(group, f"{keep.name}_outside", outside, (*quantity.axes, "side"), "1", f"points of {keep.name} below and above the bins")
+    add_array(
+        group,
+        f"{keep.name}_outside",
+        outside,
+        (*quantity.axes, "side"),
+        "1",
+        f"points of {keep.name} below and above the bins",
+    )
 
 
 __all__ = ["SAMPLE", "finish"]

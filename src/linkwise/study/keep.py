@@ -62,7 +62,7 @@ def _one(name: str, value: Any) -> Keep:
         listed = [str(entry) for entry in value]
         value = {"statistics": [s for s in listed if s != "raw"], "raw": "raw" in listed}
     if not isinstance(value, Mapping):
-        raise StudyError(f"{path}: expected a table, a list of statistics or \"raw\", got {value!r}")
+        raise StudyError(f'{path}: expected a table, a list of statistics or "raw", got {value!r}')
     table = Table(value, path)
     statistics = tuple(table.get("statistics", list, []))
     for entry in statistics:

@@ -222,7 +222,9 @@ def _pairwise(name: str, relation: str | None) -> str:
         for part, start in (("low", 0), ("high", half)):
             chosen = ", ".join(f"i32 {start + k}" for k in range(half))
             parts.append(f"%{name}.{part}{half}")
-            lines.append(f"{parts[-1]} = shufflevector {kind} {vector}, {kind} poison, <{half} x i32> <{chosen}>")
+            lines.append(
+                f"{parts[-1]} = shufflevector {kind} {vector}, {kind} poison, <{half} x i32> <{chosen}>"
+            )
         low, high = parts
         vector = f"%{name}.of{half}"
         if relation is None:

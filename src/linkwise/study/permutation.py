@@ -1,8 +1,9 @@
 """A random order of 0 … n − 1 of which any entry can be computed alone, as a Latin hypercube needs it.
 
-The numbers are written as (row, column) of a table just large enough, and rows and columns are shifted in turns, each by
-a hash of the other and of a key: a Feistel network with two bases. A result beyond n is put through again until it is
-not ("cycle walking"), which keeps it a permutation; the table exceeds n by less than one row, so that is rare.
+The numbers are written as (row, column) of a table just large enough, and rows and columns are shifted in turns,
+each by a hash of the other and of a key: a Feistel network with two bases. A result beyond n is put through again
+until it is not ("cycle walking"), which keeps it a permutation; the table exceeds n by less than one row, so that
+is rare.
 """
 
 from __future__ import annotations

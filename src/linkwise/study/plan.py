@@ -13,9 +13,11 @@ import numpy as np
 
 from linkwise.compiler.arrays import address
 from linkwise.model.model import suggest
+from linkwise.study import devices
 from linkwise.study.axes import Axes
 from linkwise.study.columns import over_columns
 from linkwise.study.description import Description
+from linkwise.study.devices import DeviceBlocks, DeviceProgram
 from linkwise.study.errors import StudyError
 from linkwise.study.keep import Failure, Keep
 from linkwise.study.native import Native, columns, stride_padding
@@ -58,6 +60,7 @@ class Workspace:
         self.values = columns(plan.rows, plan.block)
         self.both = np.array([address(self.inputs), address(self.values)])
         self.tiled = np.zeros(4, np.int64)
+        self.device = DeviceBlocks(plan.on_device) if plan.on_device is not None else None
 
 
 class Plan:
@@ -67,7 +70,8 @@ class Plan:
         self.description = description
         self.robot = description.robot
         flags = [
-            formula.read(f.flag, f.when, f"failures.{f.name}", description.robot) for f in description.failures
+            formula.read(f.flag, f.when, f"failures.{f.name}", description.robot)
+            for f in description.failures
         ]
         self._check_failures(flags)
         self.trace = Trace(description.robot, description.variables, [*description.steps, *flags])
@@ -95,9 +99,9 @@ class Plan:
         for flag in flags:
             for name in flag.takes:
                 if name not in known:
-                    raise StudyError(
-                        f"{flag.expression.where}: needs {name}, which is neither varied nor computed; {suggest(name, known)}"
-                    )
+                    where = flag.expression.where
+                    hint = suggest(name, known)
+                    raise StudyError(f"{where}: needs {name}, which is neither varied nor computed; {hint}")
 
     def _everything(self) -> list[str]:
         """Every name that there is."""
@@ -110,7 +114,9 @@ class Plan:
         known = self._everything()
         for keep in self.description.keeps:
             if keep.name not in known:
-                raise StudyError(f"keep.{keep.name}: neither varied nor computed; {suggest(keep.name, known)}")
+                raise StudyError(
+                    f"keep.{keep.name}: neither varied nor computed; {suggest(keep.name, known)}"
+                )
         for failure in self.description.failures:
             for name in failure.keep:
                 if name not in known:
@@ -123,7 +129,9 @@ class Plan:
         used |= {keep.name for keep in self.description.keeps}
         for v in self.description.variables:
             if v.name not in used and not (v.element and v.element[0] in used):
-                raise StudyError(f"vary.{v.name}: nothing uses it; computed: {', '.join(self._steps()) or 'nothing'}")
+                raise StudyError(
+                    f"vary.{v.name}: nothing uses it; computed: {', '.join(self._steps()) or 'nothing'}"
+                )
 
     def _steps(self) -> list[str]:
         return [step.name for step in self.description.steps]
@@ -263,9 +271,16 @@ class Plan:
         if self.names:
             self._native(0, count, space.both)
 
-    def compute(self, space: Workspace, first: int, count: int) -> None:
-        """The values of a block, in the workspace."""
-        if self.sampler.tiled and self.names:
+    @functools.cached_property
+    def on_device(self) -> DeviceProgram | None:
+        """The program on a GPU, if this process is to use one."""
+        return DeviceProgram(self.program, self.sampler) if self.names and devices.wanted() else None
+
+    def compute(self, space: Workspace, first: int, count: int, end: int) -> None:
+        """The values of a block, in the workspace; ``end`` is the end of the chunk."""
+        if space.device is not None:
+            space.device.copy(first, count, end, space.values)
+        elif self.sampler.tiled and self.names:
             self._compute_tiles(space, first, count)
         else:
             self.sampler.fill(first, count, space.inputs)
@@ -293,7 +308,9 @@ class Plan:
         found = {}
         for name in names:
             slot = self.slots[name]
-            found[name] = np.ascontiguousarray(values[slot.rows, :count].T).reshape(count, *slot.quantity.shape)
+            found[name] = np.ascontiguousarray(values[slot.rows, :count].T).reshape(
+                count, *slot.quantity.shape
+            )
         return found
 
     def at(self, points: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -326,7 +343,10 @@ class Plan:
         """Whether a quantity is the same at every combination of the grids: a drawn variable."""
         for v in self.description.variables:
             if v.name == name:
-                mixed = any(e.element and e.element[0] == name and e.kind == "grid" for e in self.description.variables)
+                mixed = any(
+                    e.element and e.element[0] == name and e.kind == "grid"
+                    for e in self.description.variables
+                )
                 return bool(v.draws) and not mixed
         return False
 
@@ -336,7 +356,9 @@ class Plan:
         own += sum(reduction.bytes(self.axes.limit) for reduction in self.reductions.values())
         own += max((step.bytes_per_point() for step in self.later), default=0) * self.block
         chunk = min(self.axes.limit, self.axes.points)
-        own += 3 * 8 * chunk * sum(self.quantity(keep.name).size for keep in self.raws)  # raw, copied, compressed
+        own += (
+            3 * 8 * chunk * sum(self.quantity(keep.name).size for keep in self.raws)
+        )  # raw, copied, compressed
         return threads * own
 
     def failures(self) -> Iterator[tuple[Failure, int, list[str], list[int]]]:

@@ -30,7 +30,7 @@ class Quantity:
     def labels(self, robot: Robot) -> list[str]:
         """A name for every element, row by row."""
         if self.entries:
-            return list(self.entries)
+            return [f"{self.name}.{entry}" for entry in self.entries]
         names = [""]
         for axis, n in zip(self.axes, self.shape, strict=True):
             entries = robot.joint_names if axis.rstrip("_") == JOINT and n == robot.dof else range(n)
@@ -58,9 +58,7 @@ _PARAMETERS = {
     **dict.fromkeys(("hx", "hy", "hz"), "kg·m"),
     "rotor_inertia": "kg·m²",
     "viscous_friction": "N·m·s/rad",
-    **dict.fromkeys(
-        ("coulomb_friction", "coulomb_friction_forward", "coulomb_friction_backward"), "N·m"
-    ),
+    **dict.fromkeys(("coulomb_friction", "coulomb_friction_forward", "coulomb_friction_backward"), "N·m"),
 }
 PAYLOAD = {
     "payload": (10, "kg, kg·m, kg·m²", "payload: m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz"),

@@ -1,8 +1,8 @@
 """What becomes of a block's columns: statistics, quantiles, histograms. One class per kind of reduction.
 
-Each takes the blocks of a chunk in order (``add``), gives named arrays for the chunk (``finish``), and merges those of two
-chunks. Sums are combined as trees, over the blocks of a chunk and then over the chunks, so that the result has the same
-bits whoever computed which chunk when.
+Each takes the blocks of a chunk in order (``add``), gives named arrays for the chunk (``finish``), and merges those
+of two chunks. Sums are combined as trees, over the blocks of a chunk and then over the chunks, so that the result
+has the same bits whoever computed which chunk when.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class Moments(Reduction):
         place = address(values) + 8 * self.start * self.stride
         state["leaves"].append(self._leaf(first, count, place, state["extremes"], state["arguments"]))
 
-    def _leaf(self, first: int, count: int, place: int, extremes: np.ndarray, arguments: np.ndarray) -> np.ndarray:
+    def _leaf(
+        self, first: int, count: int, place: int, extremes: np.ndarray, arguments: np.ndarray
+    ) -> np.ndarray:
         leaf = np.empty((self.rows, len(moments.LEAF)))
         arguments[:] = place, address(leaf), address(extremes)
         self._run(first, count, arguments)
@@ -128,7 +130,9 @@ class CellMoments(Moments):
             room[:, :length] = values[self.start : self.start + self.rows, offset : offset + length]
             own = cell - state["first"]
             extremes = state["extremes"][own]
-            state["leaves"][own].append(self._leaf(first + offset, length, address(room), extremes, arguments))
+            state["leaves"][own].append(
+                self._leaf(first + offset, length, address(room), extremes, arguments)
+            )
 
     def finish(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
         leaves = np.stack([folded(leaves, merged_leaves) for leaves in state["leaves"]])

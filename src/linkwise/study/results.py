@@ -49,7 +49,9 @@ class Results:
             return needed("pyarrow").table({"point": np.empty(0, np.int64)})
         path = path.with_name(path.name + ".parquet")
         if not path.exists():
-            raise StudyError(f"{self.path}: no table {name!r}; there are: {', '.join(self.tables()) or 'none'}")
+            raise StudyError(
+                f"{self.path}: no table {name!r}; there are: {', '.join(self.tables()) or 'none'}"
+            )
         return dataset.dataset(path, format="parquet").to_table()
 
     def __repr__(self) -> str:

@@ -66,7 +66,9 @@ def check(store: Store, resume: bool) -> bool:
         return False
     read_study(store.path)
     if not resume:
-        raise StudyError(f"{store.path}: exists already; resume it (--resume), or write to another folder (--out)")
+        raise StudyError(
+            f"{store.path}: exists already; resume it (--resume), or write to another folder (--out)"
+        )
     store.check()
     return True
 
@@ -74,6 +76,7 @@ def check(store: Store, resume: bool) -> bool:
 def engine_for(plan: Plan, cluster: str | None, threads: int | None) -> Engine:
     """The threads of this process, or a cluster."""
     if cluster is None:
+        _ = plan.on_device  # a GPU that is asked for and not there is noticed here
         return LocalEngine(wanted(threads))
     from linkwise.study.cluster import ClusterEngine
 
@@ -104,7 +107,9 @@ def _complete(plan: Plan, store: Store, engine: Engine, journal: Journal, bar: B
     except StoppedError as problem:
         raise StoppedError(f"{problem}; {_how_to_go_on(store.path)}") from None
     except OSError as problem:
-        raise StoppedError(f"{store.path}: {problem.strerror or problem}; {_how_to_go_on(store.path)}") from None
+        raise StoppedError(
+            f"{store.path}: {problem.strerror or problem}; {_how_to_go_on(store.path)}"
+        ) from None
     except KeyboardInterrupt:
         raise StoppedError(f"interrupted; {_how_to_go_on(store.path)}") from None
     journal.sync()

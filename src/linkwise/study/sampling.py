@@ -28,7 +28,7 @@ from linkwise.study.variables import Variable
 
 
 @dataclass(frozen=True)
-class _Column:
+class Column:
     """One drawn number: which column of which variable, and how it is drawn."""
 
     row: int
@@ -44,8 +44,10 @@ class Sampler:
     def __init__(self, axes: Axes, variables: Sequence[Variable], seed: int, block: int):
         self.axes, self.seed, self.block = axes, seed, block
         self._ticks: list[Ticks] = []
-        self._columns: list[_Column] = []
-        self._grids: list[tuple[int, np.ndarray, int]] = []  # first row, values (entries, size), points between entries
+        self.columns: list[Column] = []
+        self.grids: list[
+            tuple[int, np.ndarray, int]
+        ] = []  # first row, values (entries, size), points between entries
         self.rows = 0
         names = [name for name, _ in axes.grid]
         dimension = 0
@@ -53,14 +55,14 @@ class Sampler:
             if variable.loaded:
                 axis = names.index(variable.name)
                 period = axes.per_cell * math.prod(n for _, n in axes.grid[axis + 1 :])
-                self._grids.append((self.rows, np.array(variable.values), period))
+                self.grids.append((self.rows, np.array(variable.values), period))
             elif variable.draws and variable.design == "random":
                 self._ticks.append(Ticks(self._key(variable), self.rows, variable.draws, variable.bits))
             for k in range(variable.draws):
-                self._columns.append(_Column(self.rows + k, variable, k, dimension))
+                self.columns.append(Column(self.rows + k, variable, k, dimension))
                 dimension += variable.design == "sobol"
             self.rows += variable.draws or variable.loaded
-        plain = all(column.variable.design == "random" for column in self._columns)
+        plain = all(column.variable.design == "random" for column in self.columns)
         self.tiled = bool(self._ticks) and plain and axes.per_cell > block
         """Whether random numbers are all that changes inside a block: then a tile of columns is enough."""
         self.width = TILE if self.tiled else block
@@ -80,33 +82,33 @@ class Sampler:
 
     def fill_grids(self, first: int, columns: np.ndarray) -> None:
         """The grids' columns of a block that lies in one cell."""
-        for row, values, period in self._grids:
+        for row, values, period in self.grids:
             columns[row : row + values.shape[1]] = values[first // period % len(values)][:, np.newaxis]
 
     def fill(self, first: int, count: int, columns: np.ndarray) -> None:
         """All columns of ``count`` points from ``first`` on; a block as ``Axes.blocks`` gives it."""
-        if self._columns:
+        if self.columns:
             if self.axes.per_cell <= self.block:
                 samples = (np.arange(first, first + count) % self.axes.per_cell).astype(np.intp)
                 columns[self._drawn, :count] = self._all_samples()[:, samples]
             else:
                 self._draw(first, count, columns)
-        for row, values, period in self._grids:
+        for row, values, period in self.grids:
             entries = np.arange(first, first + count) // period % len(values)
             columns[row : row + values.shape[1], :count] = values[entries].T
 
     def fill_at(self, points: np.ndarray, columns: np.ndarray) -> None:
         """The columns of any points, by the definitions."""
         samples = (points % self.axes.per_cell).astype(np.uint64)
-        for column in self._columns:
-            columns[column.row, : len(points)] = self._defined(column, samples)
-        for row, values, period in self._grids:
+        for column in self.columns:
+            columns[column.row, : len(points)] = self.defined(column, samples)
+        for row, values, period in self.grids:
             entries = points // period % len(values)
             columns[row : row + values.shape[1], : len(points)] = values[entries].T
 
     @functools.cached_property
     def _drawn(self) -> np.ndarray:
-        return np.array([column.row for column in self._columns])
+        return np.array([column.row for column in self.columns])
 
     def _all_samples(self) -> np.ndarray:
         """Every sample of a cell, where they fit into one block: (drawn columns, samples)."""
@@ -125,9 +127,9 @@ class Sampler:
                 generator(sample, length, np.array([base + 8 * offset]))
         start = first % self.axes.per_cell
         index = np.arange(start, start + count, dtype=np.uint64)
-        for column in self._columns:
+        for column in self.columns:
             if column.variable.design != "random":
-                columns[column.row, :count] = self._defined(column, index)
+                columns[column.row, :count] = self.defined(column, index)
 
     def _generator(self, high: int) -> Native:
         with self._lock:
@@ -138,8 +140,8 @@ class Sampler:
     def _key(self, variable: Variable) -> Key:
         return philox.key_of(self.seed, variable.name)
 
-    def _defined(self, column: _Column, index: np.ndarray) -> np.ndarray:
-        """The numbers of a column for samples, uint64 (count,)."""
+    def defined(self, column: Column, index: np.ndarray) -> np.ndarray:
+        """The numbers of a column for samples, uint64 (count,): the definition."""
         variable, key = column.variable, self._key(column.variable)
         match variable.design:
             case "random":

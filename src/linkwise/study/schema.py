@@ -11,7 +11,14 @@ from linkwise.study.errors import StudyError
 
 T = TypeVar("T")
 _REQUIRED = object()
-_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", dict: "a table", list: "a list"}
+_NAMES = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    dict: "a table",
+    list: "a list",
+}
 
 
 class Table:
@@ -48,7 +55,7 @@ class Table:
             value = list(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise self.fail(key, f"expected {_NAMES[kind]}, got {_shown(value)}")
-        return value
+        return value  # type: ignore[return-value]
 
     def raw(self, key: str, default: Any = None) -> Any:
         """The value of a key, of any type."""
@@ -78,7 +85,8 @@ class Table:
 
 def numbers(value: Any, where: str) -> list[float]:
     """One number, or a list of numbers."""
-    found = list(value) if hasattr(value, "__iter__") and not isinstance(value, (str, Mapping)) else [value]
+    several = hasattr(value, "__iter__") and not isinstance(value, (str, Mapping))
+    found: list[Any] = list(value) if several else [value]
     if not found:
         raise StudyError(f"{where}: expected numbers, got an empty list")
     for x in found:

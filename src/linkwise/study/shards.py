@@ -1,8 +1,8 @@
 """One chunk of a raw array as the bytes of a Zarr shard: smaller chunks, compressed one by one, and an index of them.
 
-Zarr's own library could write these, too; here the bytes are made in the thread that computed them, and the store decides
-how they reach the disk. Elements of a value come first (all samples of joint 1, of joint 2 …): that is how they were
-computed, and neighbours in time are not alike, but the samples of one joint have common exponents.
+Zarr's own library could write these, too; here the bytes are made in the thread that computed them, and the store
+decides how they reach the disk. Elements of a value come first (all samples of joint 1, of joint 2 …): that is how
+they were computed, and neighbours in time are not alike, but the samples of one joint have common exponents.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Layout:
         if self.compression != "none":
             name, level = CODECS[self.compression]
             size = np.dtype(self.dtype).itemsize
-            compressors = codecs.BloscCodec(cname=name, clevel=level, shuffle="shuffle", typesize=size, blocksize=0)
+            compressors = codecs.BloscCodec(
+                cname=name, clevel=level, shuffle="shuffle", typesize=size, blocksize=0
+            )
         return {
             "shape": (*self.outer, *self.inner),
             "chunks": (*self.piece(), *self.inner),

@@ -1,8 +1,8 @@
 """Sobol's sequence: points that fill a cube evenly, any of them computed alone.
 
-Point i of a dimension is the exclusive-or of the direction numbers at the one-bits of i, shifted by a random word (which
-keeps the evenness and makes the points unbiased). Dimension 0 is van der Corput's sequence, the others have the
-direction numbers of Joe and Kuo, kept in ``joe_kuo.txt``.
+Point i of a dimension is the exclusive-or of the direction numbers at the one-bits of i, shifted by a random word
+(which keeps the evenness and makes the points unbiased). Dimension 0 is van der Corput's sequence, the others have
+the direction numbers of Joe and Kuo, kept in ``joe_kuo.txt``.
 """
 
 from __future__ import annotations

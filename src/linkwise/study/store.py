@@ -65,7 +65,10 @@ class Store:
 
     def _study(self) -> str:
         known = json.loads(self.plan.description.text())
-        return json.dumps({"linkwise": linkwise.__version__, "digest": self.plan.description.digest(), "study": known}, indent=1)
+        return json.dumps(
+            {"linkwise": linkwise.__version__, "digest": self.plan.description.digest(), "study": known},
+            indent=1,
+        )
 
     def check(self) -> None:
         """That an existing folder belongs to this study and this version."""
@@ -125,9 +128,13 @@ class Store:
         for slot in self.plan.slots.values():
             if slot.quantity.entries:
                 (axis,) = slot.quantity.axes
-                add_array(group, axis, np.array(slot.quantity.entries, dtype=object), (axis,), "", "parameter")
+                add_array(
+                    group, axis, np.array(slot.quantity.entries, dtype=object), (axis,), "", "parameter"
+                )
         if self.plan.robot.dof:
-            add_array(group, JOINT, np.array(self.plan.robot.joint_names, dtype=object), (JOINT,), "", "joint")
+            add_array(
+                group, JOINT, np.array(self.plan.robot.joint_names, dtype=object), (JOINT,), "", "joint"
+            )
         zarr.consolidate_metadata(path)
 
     def group(self) -> Any:

@@ -1,7 +1,7 @@
 """Random numbers and program taken in turns, a few points at a time, so that the numbers never leave the first caches.
 
-``run(first, count, arguments)``; the arguments are addresses: the generator's code, the program's code, the input columns
-of one tile, the output columns of the block.
+``run(first, count, arguments)``; the arguments are addresses: the generator's code, the program's code, the input
+columns of one tile, the output columns of the block.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What varies: constants, grids, choices and distributions, read from the table ``vary``.
 
-A variable is named by what it is: a state ("q"), one joint of it ("q.elbow"), a payload ("payload.mass"), a parameter of
-the robot ("link3.m"); any other name is free, for expressions, gains and references, or for the parameters that its
-key ``labels`` names.
+A variable is named by what it is: a state ("q"), one joint of it ("q.elbow"), a payload ("payload.mass"), a parameter
+of the robot ("link3.m"); any other name is free, for expressions, gains and references, or for the parameters that
+its key ``labels`` names.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Variable:
         return DISTRIBUTIONS[self.kind].bits if self.kind in DISTRIBUTIONS else 52
 
     def traced(self, given: Sequence[Scalar]) -> list[Scalar]:
-        """Its elements, for the numbers it takes: between 0 and 1 if it is drawn, an entry of its grid if it has one."""
+        """Its elements, for the numbers it takes: between 0 and 1 if it is drawn, entries of a grid if it has one."""
         match self.kind:
             case "value":
                 found: Sequence[Scalar] = self.values[0]
@@ -85,7 +85,9 @@ class Variable:
             case _:
                 quantile = DISTRIBUTIONS[self.kind].quantile
                 found = [quantile(u, *p) for u, p in zip(given, self.parameters, strict=True)]
-        return [f * found[g] if f != 1.0 else found[g] for g, f in zip(self.groups, self.factors, strict=True)]
+        return [
+            f * found[g] if f != 1.0 else found[g] for g, f in zip(self.groups, self.factors, strict=True)
+        ]
 
 
 def read(table: Mapping[str, Any], robot: Robot, design: str) -> list[Variable]:
@@ -127,7 +129,9 @@ class _Reader:
             values = self._values(kind, drawn)
         table.finish()
         quantity = quantities.variable(self.robot, self.name, size, scalar, unit, self.labels)
-        return Variable(quantity, kind, design, groups, factors, self.labels, self.element, values, parameters)
+        return Variable(
+            quantity, kind, design, groups, factors, self.labels, self.element, values, parameters
+        )
 
     # -- what it is ---------------------------------------------------------------------------------------------
 
@@ -141,7 +145,9 @@ class _Reader:
         for pattern in patterns:
             matched = fnmatch.filter(known, str(pattern))
             if not matched:
-                raise self.table.fail("labels", f"no parameter matches {pattern!r}; {suggest(str(pattern), known)}")
+                raise self.table.fail(
+                    "labels", f"no parameter matches {pattern!r}; {suggest(str(pattern), known)}"
+                )
             found.update(dict.fromkeys(matched))
         return tuple(found)
 
@@ -169,7 +175,9 @@ class _Reader:
         if stated is not None:
             sizes.add(stated)
         if len(sizes) > 1:
-            raise self.table.fail("", f"its parts have different lengths: {', '.join(map(str, sorted(sizes)))}")
+            raise self.table.fail(
+                "", f"its parts have different lengths: {', '.join(map(str, sorted(sizes)))}"
+            )
         return (sizes.pop(), False) if sizes else (1, True)
 
     def _groups(self, size: int) -> tuple[int, ...]:
@@ -179,7 +187,9 @@ class _Reader:
         if together is True:
             return (0,) * size
         if together != "link" or not self.labels:
-            raise self.table.fail("together", f'expected true, false or (with labels) "link", got {together!r}')
+            raise self.table.fail(
+                "together", f'expected true, false or (with labels) "link", got {together!r}'
+            )
         owners = [label.rsplit(".", 1)[0] for label in self.labels]
         order = list(dict.fromkeys(owners))
         return tuple(order.index(owner) for owner in owners)
@@ -269,7 +279,9 @@ def _element_of(name: str, robot: Robot) -> tuple[str, int] | None:
     if base not in STATES or not joint:
         return None
     if joint not in robot.joint_names:
-        raise StudyError(f"vary.{name}: {robot.name} has no joint {joint!r}; {suggest(joint, robot.joint_names)}")
+        raise StudyError(
+            f"vary.{name}: {robot.name} has no joint {joint!r}; {suggest(joint, robot.joint_names)}"
+        )
     return base, robot.joint_names.index(joint)
 
 
@@ -277,10 +289,14 @@ def _check_elements(variables: Sequence[Variable], robot: Robot) -> None:
     """A state of which only some joints are given needs a value for the others."""
     whole = {variable.name for variable in variables}
     for base in STATES:
-        joints = {variable.element[1] for variable in variables if variable.element and variable.element[0] == base}
+        joints = {
+            variable.element[1] for variable in variables if variable.element and variable.element[0] == base
+        }
         if joints and base not in whole and len(joints) < robot.dof:
             missing = next(name for k, name in enumerate(robot.joint_names) if k not in joints)
-            raise StudyError(f"vary: {base}.{missing} is missing; give it, or {base} for all joints that are not named")
+            raise StudyError(
+                f"vary: {base}.{missing} is missing; give it, or {base} for all joints that are not named"
+            )
 
 
 def _check_labels(variables: Sequence[Variable]) -> None:

@@ -122,7 +122,8 @@ class RobotScene:
     def _add_skeleton(self, ghost: bool) -> None:
         look: dict[str, Any] = {"opacity": 0.3, "cast_shadow": False} if ghost else {}
         for k, rod in enumerate(self.bones.capsules):
-            mesh = solids.capsule(rod.start, rod.end, rod.radius)
+            # a ghost is a little thinner, so that it disappears inside the robot where they coincide
+            mesh = solids.capsule(rod.start, rod.end, (0.96 if ghost else 1.0) * rod.radius)
             handle = self._mesh(rod.body, f"rod{k}", mesh, GHOST if ghost else METAL, **look)
             self.groups["skeleton"].append(handle)
         if not ghost:
@@ -133,6 +134,8 @@ class RobotScene:
                 mesh = solids.cylinder(hub.radius, hub.length, bevel=0.12 * hub.radius)
             else:
                 mesh = solids.box((2 * hub.radius, 2 * hub.radius, hub.length))
+            if ghost:
+                mesh = mesh.scaled((0.96, 0.96, 0.96))
             handle = self._mesh(hub.joint, "hub", mesh, GHOST if ghost else DARK, pose, **look)
             self.groups["skeleton"].append(handle)
             if not ghost:

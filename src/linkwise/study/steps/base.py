@@ -1,7 +1,7 @@
 """What every step is: names in, named quantities out.
 
-A step that can be traced becomes part of the study's one program; any other is called with arrays, a block of points at a
-time, and must give every point the same result whatever the block.
+A step that can be traced becomes part of the study's one program; any other is called with arrays, a block of
+points at a time, and must give every point the same result whatever the block.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A kernel or a Python function of the user's own: ``cg = { call = "package.module:name" }``.
 
-It gets arrays (count, *shape) by name and gives an array (count, ...) or a dictionary of them. On a cluster the module must
-be importable by the workers.
+It gets arrays (count, *shape) by name and gives an array (count, ...) or a dictionary of them. On a cluster the
+module must be importable by the workers.
 """
 
 from __future__ import annotations

@@ -75,7 +75,10 @@ class ClosedLoopStep(Step):
 
         count = len(next(iter(given.values()))) if given else 1
         n = self.robot.dof
-        ends = {key: self._rows(source, given, count, 1 if key == "duration" else n) for key, source in self.ends.items()}
+        ends = {
+            key: self._rows(source, given, count, 1 if key == "duration" else n)
+            for key, source in self.ends.items()
+        }
         vary = dict(self.parameters.arrays(given))
         vary |= {gain: np.broadcast_to(given[gain].reshape(count, -1), (count, n)) for gain in self.gains}
         state = {key: self._rows(source, given, count, n) for key, source in self.initial.items()}
@@ -154,7 +157,7 @@ def _gains(table: Table, robot: Robot) -> tuple[Any, tuple[str, ...]]:
         integral = inner.get("integral", bool, False)
         inner.finish()
         try:
-            found = Gains.from_frequency(*(x[0] if len(x) == 1 else np.array(x) for x in (frequency, damping)), integral=integral)
+            found = Gains.from_frequency(np.array(frequency), np.array(damping), integral=integral)  # type: ignore[arg-type]
         except ValueError as error:
             raise inner.fail("", str(error)) from None
         return found, ()

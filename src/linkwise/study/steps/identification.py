@@ -1,8 +1,8 @@
 """An identification at every point: ``id = { identify = "least_squares", torque_noise = 0.5, … }``.
 
-The robot with the parameters of the point follows a fixed periodic motion; its torques, with noise, are explained by base
-parameters in the sense of least squares. So a study tells how well parameters can be identified, from which robots,
-with which noise. Everything is done with kernels and sums of fixed order: the same bits on every machine.
+The robot with the parameters of the point follows a fixed periodic motion; its torques, with noise, are explained
+by base parameters in the sense of least squares. So a study tells how well parameters can be identified, from which
+robots, with which noise. Everything is done with kernels and sums of fixed order: the same bits on every machine.
 """
 
 from __future__ import annotations
@@ -85,10 +85,15 @@ class IdentificationStep(Step):
 
     def quantity(self, robot: Robot, name: str, shape: tuple[int, ...]) -> Quantity:
         if name.endswith(".residual"):
-            return Quantity(name, shape, (JOINT,), per_joint(robot, "N·m", "N"), "root mean square of what is not explained")
-        labels = tuple(f"{name}.{label}" for label in self._base)
+            return Quantity(
+                name,
+                shape,
+                (JOINT,),
+                per_joint(robot, "N·m", "N"),
+                "root mean square of what is not explained",
+            )
         text = "estimated base parameters" if name.endswith(".estimate") else "their errors"
-        return Quantity(name, shape, (f"{name}_label",), "", text, labels)
+        return Quantity(name, shape, (f"{self.name}_parameter",), "", text, self._base)
 
     def bytes_per_point(self) -> int:
         return 12 * 8 * self.motion.rows * self.robot.dof
@@ -165,7 +170,9 @@ def _pseudo_inverse(W: np.ndarray, labels: tuple[str, ...], name: str) -> np.nda
                 R[j, k] += overlap
         R[k, k] = math.sqrt(float(np.add.reduce(Q[:, k] * Q[:, k])))
         if not R[k, k] > LEAST_EXCITED * length:
-            raise StudyError(f"compute.{name}: the motion does not excite {labels[k]}; give it more harmonics or amplitude")
+            raise StudyError(
+                f"compute.{name}: the motion does not excite {labels[k]}; give it more harmonics or amplitude"
+            )
         Q[:, k] /= R[k, k]
     inverse = np.ascontiguousarray(Q.T)
     for k in reversed(range(p)):  # R x = Qᵀ, from the last row up
@@ -196,8 +203,12 @@ def read(name: str, table: Table, robot: Robot, parameters: RobotParameters, see
     if not isinstance(noise, str):
         given = numbers(noise, table.where("torque_noise"))
         if len(given) not in (1, robot.dof) or min(given) < 0:
-            raise table.fail("torque_noise", f"expected 1 or {robot.dof} numbers, none negative; got {noise!r}")
+            raise table.fail(
+                "torque_noise", f"expected 1 or {robot.dof} numbers, none negative; got {noise!r}"
+            )
         noise = tuple(given)
     if not parameters.takes and not isinstance(noise, str):
-        raise table.fail("", "nothing varies that it depends on; vary a parameter of the robot, or torque_noise by name")
+        raise table.fail(
+            "", "nothing varies that it depends on; vary a parameter of the robot, or torque_noise by name"
+        )
     return IdentificationStep(name, robot, motion, noise, parameters, seed)

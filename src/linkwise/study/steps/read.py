@@ -41,7 +41,9 @@ def _one(name: str, value: Any, robot: Robot, parameters: RobotParameters, seed:
         raise StudyError(f"{path}: expected exactly one of {', '.join(KINDS)}; got {got}{hint}")
     match kinds[0]:
         case "formula":
-            step: Step = formula.read(name, table.get("formula", str), path, robot, table.get("unit", str, ""))
+            step: Step = formula.read(
+                name, table.get("formula", str), path, robot, table.get("unit", str, "")
+            )
         case "call":
             step = call.read(name, table)
         case "function":

@@ -38,12 +38,17 @@ class RobotParameters:
 
     def scalars(self, known: Mapping[str, Any]) -> dict[str, list[Scalar]]:
         """The scalars of every input, for symbols by the variables' names."""
-        return self._from({v.name: np.ravel(np.asarray(known[v.name], dtype=object)).tolist() for v in self.variables})
+        return self._from(
+            {v.name: np.ravel(np.asarray(known[v.name], dtype=object)).tolist() for v in self.variables}
+        )
 
     def arrays(self, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The array (count, size) of every input, for arrays by the variables' names."""
         columns = {v.name: list(given[v.name].reshape(len(given[v.name]), -1).T) for v in self.variables}
-        return {name: np.stack(np.broadcast_arrays(*parts), axis=-1) for name, parts in self._from(columns).items()}
+        return {
+            name: np.stack(np.broadcast_arrays(*parts), axis=-1)
+            for name, parts in self._from(columns).items()
+        }
 
     def _from(self, columns: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
         found: dict[str, list[Scalar]] = {}

@@ -47,7 +47,7 @@ class JointsTab(Tab):
                 initial_value=0.0,
                 hint="a ball at the tip",
             )
-            self.load.on_update(lambda _event: page.carry(self.load.value))
+            self.load.on_update(lambda _event: None if self.moving else page.carry(self.load.value))
         with self.gui.add_folder("Tip"):
             if len(page.robot.leaf_names) > 1:
                 self.tips = self.gui.add_dropdown("frame", page.robot.leaf_names, initial_value=live.tip)
@@ -92,6 +92,8 @@ class JointsTab(Tab):
         """The sliders and the handle go where the robot is."""
         self.moving = True
         try:
+            if self.page.live.carries and self.load.value != self.page.live.load:
+                self.load.value = min(self.page.live.load, self.load.max)
             for k, joint in enumerate(self.page.robot.moving_joints):
                 value = float(q[k]) * (180.0 / math.pi if joint.revolute else 1000.0)
                 slider = self.sliders[k]
