@@ -3,7 +3,7 @@
 #   make demo    run the PUMA 560 experiment
 #   make test    run the tests
 #
-# Others: make lint, make types, make format, make bench, make docs, make clean.
+# Others: make lint, make types, make format, make bench, make docs, make package, make clean.
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -17,7 +17,7 @@ else
   INSTALL = $(UV) pip install --quiet --python $(BIN)/python
 endif
 
-.PHONY: demo test lint types format bench docs clean
+.PHONY: demo test lint types format bench docs package clean
 
 demo: $(VENV)/.with-plot
 	@$(BIN)/linkwise demo
@@ -42,6 +42,9 @@ bench: $(VENV)/.with-test
 docs: $(VENV)/.with-docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "the documentation is in build/site/index.html"
+
+package: $(VENV)/.with-test
+	@$(BIN)/python benchmarks/packaging.py
 
 clean:
 	rm -rf $(VENV) linkwise-demo .pytest_cache .ruff_cache .hypothesis
