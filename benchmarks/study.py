@@ -32,7 +32,7 @@ import numpy as np
 import linkwise as lw
 from linkwise.study.store import Store
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "study"))
+sys.path[0] = str(Path(__file__).parents[1] / "tests" / "study")  # a cluster, a small study; not its own folder
 
 BATCH = 16_384  # states of a call of the bare kernel: they stay in the caches
 PANDA = {

@@ -69,7 +69,11 @@ class Runner:
 
     def run(self, block: Block) -> None:
         file = FILE.match(block.code)
-        if block.language == "sh" and re.search(r"^gcc ", block.code, re.MULTILINE) and shutil.which("gcc") is None:
+        if (
+            block.language == "sh"
+            and re.search(r"^gcc ", block.code, re.MULTILINE)
+            and shutil.which("gcc") is None
+        ):
             pytest.skip("no gcc")
         if block.language == "python" and "import cupy" in block.code and not has_gpu():
             pytest.skip("no GPU, or no CuPy")
@@ -86,7 +90,9 @@ class Runner:
             case "text":
                 pass
             case _:
-                assert file, f"a block of language {block.language!r} that nobody runs: name its file or mark it with skip"
+                assert file, (
+                    f"a block of language {block.language!r} that nobody runs: name its file or mark it with skip"
+                )
 
     def python(self, code: str) -> None:
         printed = io.StringIO()
@@ -146,7 +152,6 @@ def test_skipped_blocks_say_why():
             assert block.skip is None or len(block.skip) > 8, f"{path.name}: {block.skip!r} is no reason"
 
 
-@pytest.mark.skipif(shutil.which("mkdocs") is None, reason="mkdocs is not on the path")
 def test_pages_of_the_site_exist():
     text = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
     made = ("api/", "examples/", "contributing.md", "changelog.md")

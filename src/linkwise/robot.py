@@ -97,10 +97,11 @@ class Robot(Model):
 
         ``algorithm``: kalman (default), compound_link (mass matrix and a factorised solve), conjugate_gradient,
         preconditioned_conjugate_gradient; the last two take ``tolerance`` (relative residual, 1e-12), ``limit``
-        (iterations, 10 n) and ``start`` (a warm start, (..., n)). parallel_scan is for chains with rotor inertia at every
-        joint: NumPy arrays only, steps that grow with the logarithm of the number of links. A singular mass matrix raises SingularError naming
-        the joint; an iteration that does not converge raises ConvergenceError with its residual. Arrays of other
-        libraries are not looked at, because that would wait for a GPU; ``kernel`` gives residuals, too.
+        (iterations, 10 n) and ``start`` (a warm start, (..., n)). parallel_scan is for chains with rotor inertia at
+        every joint: NumPy arrays only, steps that grow with the logarithm of their number. A singular mass matrix
+        raises SingularError naming the joint; an iteration that does not converge raises ConvergenceError with its
+        residual. Arrays of other libraries are not looked at, because that would wait for a GPU; ``kernel`` gives
+        residuals, too.
         """
         given = {"q": q, "qd": qd, "tau": tau}
         if algorithm not in FUNCTIONS[ITERATED].algorithms:

@@ -8,7 +8,7 @@ import pytest
 from stores import contents
 
 import linkwise as lw
-from linkwise.study import devices
+from linkwise.study import devices, philox
 from linkwise.study.errors import StudyError
 
 
@@ -19,6 +19,11 @@ def pretended():
     )
     fake.asnumpy = np.asarray
     return fake
+
+
+def fill_by_definition(_, ticks, index, columns):
+    for k in range(ticks.size):
+        columns[ticks.row + k] = philox.ticks(index, ticks.key, k, ticks.bits)
 
 
 def real():
@@ -42,6 +47,8 @@ def test_the_same_bytes(library, small, run, monkeypatch):
     monkeypatch.setenv(devices.VARIABLE, "1")
     monkeypatch.setattr(devices, "arrays", lambda: used)
     monkeypatch.setattr(devices, "BATCH", 10_000)
+    if library is pretended:
+        monkeypatch.setattr(devices, "fill_ticks", fill_by_definition)
     assert contents(run(small).path) == expected
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from linkwise.study import moments, sketch
 from linkwise.study.native import columns
-from linkwise.study.reductions import merged_extremes, merged_leaves
-from linkwise.study.tree import Tree, folded
+from linkwise.study.reductions import folded_leaves, merged_extremes, merged_leaves
+from linkwise.study.tree import Tree
 
 
 def reduced(values: np.ndarray, first: int = 0):
@@ -64,9 +64,12 @@ def test_the_order_of_sums_is_as_stated():
 def test_merged_moments():
     rng = np.random.default_rng(0)
     parts = [rng.normal(size=(2, n)) * 100 + 1e4 for n in (100, 1, 57, 300)]
-    leaves = [reduced(part)[0] for part in parts]
-    empty = np.zeros((2, 3))
-    found = folded([*leaves, empty], merged_leaves)
+    leaves = [*(reduced(part)[0] for part in parts), np.zeros((2, 3))]
+    found = folded_leaves(np.stack(leaves))
+    tree = Tree(len(leaves), merged_leaves)
+    for k, leaf in enumerate(leaves):
+        tree.add(k, leaf)
+    assert np.array_equal(found, tree.result())
     x = np.concatenate(parts, axis=1)
     assert np.allclose(found[:, 1], x.mean(axis=1), rtol=1e-14)
     assert np.allclose(found[:, 2] / x.shape[1], x.var(axis=1), rtol=1e-12)

@@ -128,7 +128,7 @@ def shoot(driver, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def puma(driver):
-    page = serve(lw.load("puma560"), port=free_port())
+    page = serve(lw.load("puma560"), port=free_port(), shadows=bool(SHOTS))
     page.pose(np.array([0.3, 0.5, -2.2, 0.4, 0.6, 0.0]))
     open_page(driver, page)
     yield page
@@ -172,6 +172,8 @@ def test_a_motion_is_played_with_its_torques(driver, puma):
 
 
 def test_a_controller_is_watched(driver, puma):
+    control = next(tab for tab in puma.tabs if tab.title == "Control")
+    control.factor.value, control.frequency.value = 300.0, 3.0  # so wrong that one sees it
     choose_tab(driver, "Control")
     click(driver, "Simulate and play")
     until(lambda: "largest error" in text_of(driver, ".lw-result"), "a result")
@@ -238,7 +240,7 @@ def test_other_robots(driver, tmp_path, kind):
         robot, path, look = {"panda": panda, "tree": tree, "no-meshes": lambda: without_meshes(tmp_path)}[
             kind
         ]()
-    page = serve(robot, path, port=free_port())
+    page = serve(robot, path, port=free_port(), shadows=bool(SHOTS))
     if "q" in look:
         page.pose(np.array(look["q"]))
     page.carry(look.get("load", 0.0))

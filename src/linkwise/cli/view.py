@@ -39,10 +39,11 @@ from linkwise.cli.output import say, say_json
 )
 @click.option("--frame", metavar="NAME", help="The frame that carries the load and can be dragged.")
 @click.option("--dark", is_flag=True, help="A dark page.")
+@click.option("--no-shadows", is_flag=True, help="Twice as fast on machines without a graphics card.")
 @click.option("--open", "open_browser", is_flag=True, help="Open it in the browser.")
 @json_option
 def command(
-    robot: str, gravity, lock, port, host, meshes, trajectory, frame, dark, open_browser, as_json
+    robot: str, gravity, lock, port, host, meshes, trajectory, frame, dark, no_shadows, open_browser, as_json
 ) -> None:
     """Show a robot in the browser: joints to move, the torques that hold them, motions, controllers, generated code.
 
@@ -64,7 +65,17 @@ def command(
             f"{trajectory}: a motion of {played.dof} joints, {loaded.name} has {loaded.dof}"
         )
     source = robot if Path(robot).is_file() else None
-    page = serve(loaded, source, meshes=meshes, motion=played, frame=frame, host=host, port=port, dark=dark)
+    page = serve(
+        loaded,
+        source,
+        meshes=meshes,
+        motion=played,
+        frame=frame,
+        host=host,
+        port=port,
+        dark=dark,
+        shadows=not no_shadows,
+    )
     _announce(page, port, as_json)
     if open_browser:
         click.launch(page.url)

@@ -93,8 +93,8 @@ def common_place(names: Sequence[str], args: Sequence[Any]) -> tuple[Framework, 
         places.append((framework, None if framework is None else framework.device(value)))
     if any(place != places[0] for place in places):
         listed = ", ".join(
-            f"{name} is {_spelled(*place, value)}"
-            for name, place, value in zip(names, places, args, strict=True)
+            f"{name} is {_spelled(framework, device, value)}"
+            for name, (framework, device), value in zip(names, places, args, strict=True)
         )
         raise DeviceError(f"all inputs must be arrays of one kind on one device: {listed}")
     framework, device = places[0]

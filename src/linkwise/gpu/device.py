@@ -113,14 +113,20 @@ def loaded(
     if stored is not None:
         return _function(on, stored)
     compiler = nvrtc.compiler(driver.version()[0])
-    tried = modules()
-    for number, made in enumerate(tried, 1):
+
+    def compiled(made: Module) -> tuple[bytes, driver.Function]:
         cubin = compiler.compile(made.text, made.name, options)
-        stored = f"{made.name} {made.threads} {made.shared} {made.resident}\n".encode() + cubin
-        function = _function(on, stored)
-        if number == len(tried) or function.resources()["local"] <= _SPILLED:
+        code = f"{made.name} {made.threads} {made.shared} {made.resident}\n".encode() + cubin
+        return code, _function(on, code)
+
+    *bolder, last = modules()
+    for made in bolder:
+        code, function = compiled(made)
+        if function.resources()["local"] <= _SPILLED:
             break
-    cache.store(entry, stored)
+    else:
+        code, function = compiled(last)
+    cache.store(entry, code)
     return function
 
 

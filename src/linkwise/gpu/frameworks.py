@@ -74,7 +74,7 @@ class CupyArrays:
     def owns(self, value: Any) -> bool:
         return hasattr(value, "__cuda_array_interface__")
 
-    def device(self, value: Any) -> int:
+    def device(self, value: Any) -> int | None:
         return self._array(value).device.id
 
     def _array(self, value: Any) -> Any:

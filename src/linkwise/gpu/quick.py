@@ -34,7 +34,7 @@ class Plan:
         self.launch = function.launch
         self.blocks = on_device.blocks(count)
         self.tail = (*strides, count)
-        self.results = [((*batch, *shape), dtype, device) for shape in shapes]
+        self.results: list[Any] = [((*batch, *shape), dtype, device) for shape in shapes]
         self.out_kinds = [(kinds[0][0], (*batch, *shape), device) for shape in shapes]
         self.output_bytes = [math.prod(shape) * item for shape, _, _ in self.results]
         self.input_bytes = [math.prod(shape) * item for _, shape, _ in kinds]

@@ -77,7 +77,7 @@ def correlated_covariance(
         parts = list(zip(starts[:-1], starts[1:], strict=True))
         covariances = [autocovariance(residuals[a:b, j]) * (b - a) for a, b in parts]
         size = min(len(c) for c in covariances)
-        correlation = sum(c[:size] for c in covariances) / len(regression)
+        correlation = np.sum([c[:size] for c in covariances], axis=0) / len(regression)
         correlation = correlation * len(regression) / max(len(regression) - spent, 1.0)
         for a, b in parts:
             Zj = weights[j] ** 2 * used[a:b, j]

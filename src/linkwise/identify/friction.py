@@ -87,29 +87,19 @@ class AxisSignals:
 
 
 def directions(q: np.ndarray, widths: Sequence[float]) -> np.ndarray:
-    """z of positions q (N, axes), shape (widths, N, axes): z ← clip(z + Δq/δ, −1, 1), starting in the first direction.
+    """z of positions q (N, axes), shape (widths, N, axes): z ← clip(z + Δq/δ, −1, 1).
 
-    Before an axis has moved by δ its direction is not known; it is taken as the one in which it then moves.
+    What happened before the recording is not known: z starts as if the axis had begun to move one sample earlier.
     """
     steps = np.diff(q, axis=0) / np.asarray(widths, dtype=float)[:, None, None]
     z = np.zeros((len(widths), *q.shape))
-    state = _first_direction(q, widths)
-    z[:, 0] = state
+    if not steps.shape[1]:
+        return z
+    state = z[:, 0] = np.clip(steps[:, 0], -1.0, 1.0)
     for k in range(steps.shape[1]):
         state = np.minimum(np.maximum(state + steps[:, k], -1.0), 1.0)
         z[:, k + 1] = state
     return z
-
-
-def _first_direction(q: np.ndarray, widths: Sequence[float]) -> np.ndarray:
-    away = q - q[0]
-    first = np.zeros((len(widths), q.shape[1]))
-    for k, width in enumerate(widths):
-        left = np.abs(away) > width
-        moved = left.any(axis=0)
-        where = left.argmax(axis=0)
-        first[k, moved] = np.sign(away[where[moved], np.flatnonzero(moved)])
-    return first
 
 
 KINDS: dict[str, Callable[[AxisSignals, Term], np.ndarray]] = {

@@ -16,9 +16,9 @@ from linkwise.identify.fitting import Fit, fit
 from linkwise.identify.friction import Friction, Term, friction_named
 from linkwise.identify.regression import Observer
 
-WIDTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # [rad or m] in which presliding friction turns over
+WIDTHS = (3e-4, 1e-3, 3e-3, 1e-2)  # [rad or m] in which presliding friction turns over; encoders must resolve it
 SPEEDS = (0.03, 0.1, 0.3)  # [rad/s or m/s] at which viscous friction saturates
-BLOCKS = 6  # of the recording, each predicted by the others
+BLOCKS = 10  # of the recording, each predicted by the others
 WORTH = 0.02  # relative gain of the squared error that pays for a term
 MOST_TERMS = 7
 ROUNDS = 3
@@ -85,7 +85,7 @@ class _Trials:
         pick = np.ix_(chosen, chosen)
         grams = [gram[pick] for gram in self.grams]
         rights = [right[list(chosen)] for right in self.rights]
-        gram, right, error = sum(grams), sum(rights), 0.0
+        gram, right, error = np.sum(grams, axis=0), np.sum(rights, axis=0), 0.0
         never = [k for k, c in enumerate(chosen) if c in self.never_negative]
         if never and (_solution(gram, right)[never] < 0).any():
             return np.inf

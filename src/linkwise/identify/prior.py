@@ -14,7 +14,7 @@ GUESSED_MASS = 1.0  # [kg] the same, where no link has a mass
 
 def pseudo_inertias() -> np.ndarray:
     """The pseudo-inertia of every unit parameter, shape (10, 4, 4)."""
-    return np.stack([Inertia.from_parameters(row).pseudo_inertia for row in np.eye(len(LABELS))])
+    return np.stack([Inertia.from_parameters(row.tolist()).pseudo_inertia for row in np.eye(len(LABELS))])
 
 
 def prior_bodies(robot: Robot) -> np.ndarray:

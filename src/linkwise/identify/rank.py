@@ -39,6 +39,25 @@ def rotors_first(labels: Sequence[str], links: int) -> list[str]:
     return [*rotors, *tip_first, *(label for label in labels[10 * links :] if label not in rotors)]
 
 
+def regrouping_order(labels: Sequence[str], robot: Robot) -> list[str]:
+    """Rotor inertias first, and last what can pass to the parent link: m, h along the axis and one moment of inertia.
+
+    The base parameters are then those of Gautier and Khalil, whose zeros make generated code shorter.
+    """
+    first, last = [], []
+    for k, joint in enumerate(robot.moving_joints):
+        own = list(labels[10 * k : 10 * k + 10])
+        along = int(np.argmax(np.abs(joint.axis)))
+        if joint.revolute:
+            passing = {0, 1 + along, (4, 7, 9)[(along + 2) % 3]}
+        else:
+            passing = set(range(4, 10))
+        first += [label for place, label in enumerate(own) if place not in passing]
+        last += [label for place, label in enumerate(own) if place in passing]
+    rotors = [label for label in labels if label.endswith(".rotor_inertia")]
+    return [*rotors, *first, *last]
+
+
 def independent(
     W: np.ndarray, labels: Sequence[str], order: Sequence[str] = (), values: np.ndarray | None = None
 ) -> BaseParameters:
@@ -48,7 +67,7 @@ def independent(
     sequence = first + [k for k in range(len(labels)) if k not in set(first)]
     length = np.linalg.norm(W, axis=0)
     unit = W / np.where(length > 0, length, 1.0)
-    triangle = np.linalg.qr(unit, mode="r")  # the same singular values from far fewer rows
+    triangle = np.asarray(np.linalg.qr(unit, mode="r"))  # the same singular values from far fewer rows
     kept: list[int] = []
     dropped = [k for k in range(len(labels)) if length[k] <= ROUND_OFF * length.max()]
     smallest, largest, weakest = 1.0, 0.0, ""

@@ -86,7 +86,8 @@ def condition(
     t, (q, tau, qd) = clock.t, (log.q, log.tau, qd)
     if not clock.regular:
         t = np.linspace(clock.t[0], clock.t[-1], len(clock.t))
-        q, tau, qd = (None if x is None else _resampled(clock.t, x, t) for x in (q, tau, qd))
+        q, tau = _resampled(clock.t, q, t), _resampled(clock.t, tau, t)
+        qd = None if qd is None else _resampled(clock.t, qd, t)
         record.append("resampled to a steady clock by cubic interpolation")
     rate = (len(t) - 1) / float(t[-1] - t[0])
     if cutoff is None:

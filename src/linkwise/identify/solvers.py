@@ -31,7 +31,7 @@ def condition(W: np.ndarray) -> float:
 
 
 def _by_qr(W: np.ndarray, y: np.ndarray) -> np.ndarray:
-    triangle = np.linalg.qr(np.column_stack([W, y]), mode="r")
+    triangle = np.asarray(np.linalg.qr(np.column_stack([W, y]), mode="r"))
     p = W.shape[1]
     R, z = triangle[:p, :p], triangle[:p, p]
     if np.abs(np.diag(R)).min() < SMALLEST * np.abs(np.diag(R)).max():

@@ -62,8 +62,8 @@ def _horner(coefficients: np.ndarray, segment: np.ndarray, t: np.ndarray) -> np.
 
 
 def quintic(
-    start: Sequence[float],
-    end: Sequence[float],
+    start: Sequence[float] | np.ndarray,
+    end: Sequence[float] | np.ndarray,
     duration: float,
     *,
     velocity: tuple = (0.0, 0.0),

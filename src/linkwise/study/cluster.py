@@ -12,7 +12,7 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -171,7 +171,8 @@ class ClusterEngine(Engine):
         return sum(self._client.nthreads().values())
 
     def close(self) -> None:
-        self._client.close(timeout=2)
+        with suppress(OSError, TimeoutError, CancelledError):  # a scheduler that is gone cannot say goodbye
+            self._client.close(timeout=2)
 
     def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Iterator[Outcome]:
         todo = list(reversed(chunks))

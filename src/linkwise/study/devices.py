@@ -1,12 +1,13 @@
 """The study's program on a GPU: the same bits, a large run of points at a time.
 
 Used by Dask workers that were started with the resource GPU (``dask worker … --resources "GPU=1"``), and by an embedded
-run where the environment variable LINKWISE_STUDY_GPU is set. Random numbers are made on the GPU by the definitions in
-``philox``; what comes back are the columns that reductions and raw arrays are made of.
+run where the environment variable LINKWISE_STUDY_GPU is set. Random numbers are made on the GPU; what comes back are
+the columns that reductions and raw arrays are made of.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -16,7 +17,9 @@ import numpy as np
 
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import Program
+from linkwise.study.draws import Ticks
 from linkwise.study.errors import StudyError
+from linkwise.study.philox import MULTIPLIERS, ROUNDS, WEYL
 from linkwise.study.sampling import Sampler
 
 BATCH = 1 << 18
@@ -51,6 +54,47 @@ def arrays() -> Any:
     raise StudyError(f"a GPU was asked for and CuPy cannot use one ({reason}); pip install 'linkwise[gpu]'")
 
 
+_BLOCK = """
+    unsigned int a = (unsigned int) index, b = block, c = (unsigned int) (index >> 32), d = 0, k0 = key0, k1 = key1;
+    for (int round = 0; round < ROUNDS; ++round) {
+        unsigned int p = __umulhi(M0, a), q = M0 * a, r = __umulhi(M1, c), s = M1 * c;
+        a = r ^ b ^ k0; b = s; c = p ^ d ^ k1; d = q;
+        k0 += W0; k1 += W1;
+    }
+    if (bits == 32) {
+        x0 = a + 0.5; x1 = b + 0.5; x2 = c + 0.5; x3 = d + 0.5;
+    } else {
+        x0 = (double) (((unsigned long long) a << 20) | (b >> 12)) + 0.5;
+        x1 = (double) (((unsigned long long) c << 20) | (d >> 12)) + 0.5;
+    }
+"""
+
+
+def fill_ticks(cupy: Any, ticks: Ticks, index: Any, columns: Any) -> None:
+    """The random numbers of one variable for samples on the GPU, into their columns: ``philox.ticks`` in CUDA."""
+    kernel, spare = _block_kernel(), cupy.empty(len(index))
+    for block, parts in ticks.blocks():
+        rows = [spare] * 4
+        for part, row in parts:
+            rows[part] = columns[row]
+        kernel(index, np.uint32(block), *map(np.uint32, ticks.key), np.int32(ticks.bits), *rows)
+
+
+@functools.cache
+def _block_kernel() -> Any:
+    """One block of four words, as numbers."""
+    import cupy
+
+    words = {"M0": MULTIPLIERS[0], "M1": MULTIPLIERS[1], "W0": WEYL[0], "W1": WEYL[1], "ROUNDS": ROUNDS}
+    return cupy.ElementwiseKernel(
+        "uint64 index, uint32 block, uint32 key0, uint32 key1, int32 bits",
+        "float64 x0, float64 x1, float64 x2, float64 x3",
+        _BLOCK,
+        "linkwise_study_draws",
+        preamble="\n".join(f"#define {name} {value}u" for name, value in words.items()),
+    )
+
+
 class DeviceProgram:
     """Computes the values of any run of points; any thread may ask, one at a time is served."""
 
@@ -81,10 +125,10 @@ class DeviceProgram:
         points = np.arange(first, first + count)
         samples = (points % sampler.axes.per_cell).astype(np.uint64)
         there = cupy.asarray(samples)
+        for ticks in sampler.ticks:
+            fill_ticks(cupy, ticks, there, columns)
         for column in sampler.columns:
-            if column.variable.design == "random":
-                columns[column.row] = sampler.defined(column, there)
-            else:
+            if column.variable.design != "random":
                 columns[column.row] = cupy.asarray(sampler.defined(column, samples))
         for row, values, period in sampler.grids:
             entries = points // period % len(values)

@@ -16,7 +16,6 @@ import numpy as np
 from linkwise.compiler.arrays import address
 from linkwise.study import moments, sketch
 from linkwise.study.axes import Axes, Chunk
-from linkwise.study.tree import folded
 
 Partial = Mapping[str, np.ndarray]
 
@@ -61,6 +60,14 @@ def merged_leaves(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.stack([n, mean, (a[..., 2] + b[..., 2]) + between], axis=-1)
 
 
+def folded_leaves(leaves: np.ndarray) -> np.ndarray:
+    """Leaves (blocks, ...) merged to one as the tree that ``tree.Tree`` is, a level at a time."""
+    while len(leaves) > 1:
+        even = len(leaves) // 2 * 2
+        leaves = np.concatenate([merged_leaves(leaves[0:even:2], leaves[1:even:2]), leaves[even:]])
+    return leaves[0]
+
+
 def merged_extremes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """(..., min, argmin, max, argmax) of two sets together; of equal ones the earlier."""
     lower, higher = b[..., 0] < a[..., 0], b[..., 2] > a[..., 2]
@@ -93,7 +100,7 @@ class Moments(Reduction):
         return leaf
 
     def finish(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
-        return {"leaves": folded(state["leaves"], merged_leaves), "extremes": state["extremes"]}
+        return {"leaves": folded_leaves(np.stack(state["leaves"])), "extremes": state["extremes"]}
 
     def merge(self, a: Partial, b: Partial) -> dict[str, np.ndarray]:
         return {
@@ -135,7 +142,7 @@ class CellMoments(Moments):
             )
 
     def finish(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
-        leaves = np.stack([folded(leaves, merged_leaves) for leaves in state["leaves"]])
+        leaves = np.stack([folded_leaves(np.stack(leaves)) for leaves in state["leaves"]])
         return {"leaves": leaves, "extremes": state["extremes"]}
 
 

@@ -43,7 +43,7 @@ class Sampler:
 
     def __init__(self, axes: Axes, variables: Sequence[Variable], seed: int, block: int):
         self.axes, self.seed, self.block = axes, seed, block
-        self._ticks: list[Ticks] = []
+        self.ticks: list[Ticks] = []
         self.columns: list[Column] = []
         self.grids: list[
             tuple[int, np.ndarray, int]
@@ -57,13 +57,13 @@ class Sampler:
                 period = axes.per_cell * math.prod(n for _, n in axes.grid[axis + 1 :])
                 self.grids.append((self.rows, np.array(variable.values), period))
             elif variable.draws and variable.design == "random":
-                self._ticks.append(Ticks(self._key(variable), self.rows, variable.draws, variable.bits))
+                self.ticks.append(Ticks(self._key(variable), self.rows, variable.draws, variable.bits))
             for k in range(variable.draws):
                 self.columns.append(Column(self.rows + k, variable, k, dimension))
                 dimension += variable.design == "sobol"
             self.rows += variable.draws or variable.loaded
         plain = all(column.variable.design == "random" for column in self.columns)
-        self.tiled = bool(self._ticks) and plain and axes.per_cell > block
+        self.tiled = bool(self.ticks) and plain and axes.per_cell > block
         """Whether random numbers are all that changes inside a block: then a tile of columns is enough."""
         self.width = TILE if self.tiled else block
         self.stride = self.width + stride_padding(self.width)
@@ -121,7 +121,7 @@ class Sampler:
 
     def _draw(self, first: int, count: int, columns: np.ndarray) -> None:
         """Consecutive samples of one cell."""
-        if self._ticks:
+        if self.ticks:
             base = address(columns)
             for generator, sample, offset, length in self.parts(first, count):
                 generator(sample, length, np.array([base + 8 * offset]))
@@ -134,7 +134,7 @@ class Sampler:
     def _generator(self, high: int) -> Native:
         with self._lock:
             if high not in self._generators:
-                self._generators[high] = generator(self._ticks, self.stride, high)
+                self._generators[high] = generator(self.ticks, self.stride, high)
             return self._generators[high]
 
     def _key(self, variable: Variable) -> Key:

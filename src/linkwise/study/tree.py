@@ -44,12 +44,3 @@ class Tree(Generic[T]):
         """The whole; None if no part existed."""
         return self._waiting[len(self._sizes) - 1, 0]
 
-
-def folded(parts: list[T], merge: Callable[[T, T], T]) -> T:
-    """The merge of a list as such a tree."""
-    tree = Tree(len(parts), merge)
-    for number, part in enumerate(parts):
-        tree.add(number, part)
-    found = tree.result()
-    assert found is not None
-    return found

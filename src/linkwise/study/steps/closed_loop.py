@@ -152,12 +152,12 @@ def _gains(table: Table, robot: Robot) -> tuple[Any, tuple[str, ...]]:
 
     inner = Table(table.get("gains", dict), table.where("gains"))
     if "frequency" in inner:
-        frequency = numbers(inner.raw("frequency"), inner.where("frequency"))
-        damping = numbers(inner.raw("damping", 1.0), inner.where("damping"))
+        frequency = _one_or_all(numbers(inner.raw("frequency"), inner.where("frequency")))
+        damping = _one_or_all(numbers(inner.raw("damping", 1.0), inner.where("damping")))
         integral = inner.get("integral", bool, False)
         inner.finish()
         try:
-            found = Gains.from_frequency(np.array(frequency), np.array(damping), integral=integral)  # type: ignore[arg-type]
+            found = Gains.from_frequency(frequency, damping, integral=integral)
         except ValueError as error:
             raise inner.fail("", str(error)) from None
         return found, ()
@@ -170,10 +170,13 @@ def _gains(table: Table, robot: Robot) -> tuple[Any, tuple[str, ...]]:
                 raise inner.fail(gain, f'a gain that varies is the variable of its own name: "{gain}"')
             varied.append(gain)
             value = 0.0 if gain == "ki" else 1.0
-        found = numbers(value, inner.where(gain))
-        values[gain] = found[0] if len(found) == 1 else np.array(found)
+        values[gain] = _one_or_all(numbers(value, inner.where(gain)))
     inner.finish()
     return Gains(**values), tuple(varied)
+
+
+def _one_or_all(values: list[float]) -> Any:
+    return values[0] if len(values) == 1 else np.array(values)
 
 
 def _source(table: Table, key: str, size: int, default: tuple[float, ...] | None) -> Source:

@@ -36,6 +36,8 @@ class ShowTab(Tab):
                 self.page.server.scene.get_handle_by_name("/floor"), "visible", floor.value
             )
         )
+        shadows = self.gui.add_checkbox("shadows", initial_value=self.page.shadows)
+        shadows.on_update(lambda _event: self.page.shade(shadows.value))
         if self.page.looks.problems:
             lines = "".join(f"<li>{escape(problem)}</li>" for problem in self.page.looks.problems[:20])
             self.gui.add_html(f'<div style="padding:.6em;font-size:.8em">Not shown:<ul>{lines}</ul></div>')

@@ -1,0 +1,68 @@
+"""From a recording of a moving robot to a model of it.
+
+    log = lw.identify.read_log("run.csv", robot)
+    found = lw.identify.identify(robot, log)
+    found.save("arm.urdf"); found.write_code("arm.c"); found.write_report("arm.html")
+"""
+
+from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError, MissingExtraError
+from linkwise.identify.estimate import Estimate
+from linkwise.identify.estimators import ESTIMATORS, ordinary, ridge, robust, total, weighted
+from linkwise.identify.fitting import Fit, fit
+from linkwise.identify.friction import MODELS, Friction, Term, friction_named
+from linkwise.identify.friction_choice import choose_friction
+from linkwise.identify.layout import Layout
+from linkwise.identify.log import Log
+from linkwise.identify.logs import read_log
+from linkwise.identify.physical import physical
+from linkwise.identify.pipeline import Stages, all_estimates, base_values, identify
+from linkwise.identify.prior import prior_bodies
+from linkwise.identify.rank import base_by_rank
+from linkwise.identify.regression import Observer, Regression
+from linkwise.identify.result import Identification
+from linkwise.identify.signals import Signals, condition
+from linkwise.identify.significance import by_contribution, by_statistics
+from linkwise.identify.transmission import Transmission
+from linkwise.identify.validation import Validation, validate, validate_robot
+
+__all__ = [
+    "ESTIMATORS",
+    "MODELS",
+    "Estimate",
+    "Fit",
+    "Friction",
+    "Identification",
+    "IdentificationError",
+    "IdentificationWarning",
+    "Layout",
+    "Log",
+    "LogError",
+    "MissingExtraError",
+    "Observer",
+    "Regression",
+    "Signals",
+    "Stages",
+    "Term",
+    "Transmission",
+    "Validation",
+    "all_estimates",
+    "base_by_rank",
+    "base_values",
+    "by_contribution",
+    "by_statistics",
+    "choose_friction",
+    "condition",
+    "fit",
+    "friction_named",
+    "identify",
+    "ordinary",
+    "physical",
+    "prior_bodies",
+    "read_log",
+    "ridge",
+    "robust",
+    "total",
+    "validate",
+    "validate_robot",
+    "weighted",
+]

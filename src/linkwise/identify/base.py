@@ -1,0 +1,103 @@
+"""The independent columns of a regression, and what the recording says about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.base_parameters import BaseParameters
+from linkwise.identify.friction import Friction
+from linkwise.identify.rank import STATES, independent, random_states, regrouping_order
+from linkwise.identify.regression import Regression, axis_names
+from linkwise.identify.solvers import column_lengths
+from linkwise.robot import Robot
+
+UNSEEN = 1e-6  # singular value, of the largest, under which a recording says nothing
+SHARE = 0.3  # entry of a unit singular vector from which a parameter takes part in it
+
+
+def base_of(robot: Robot, axes: np.ndarray, friction: Friction, seed: int = 0) -> BaseParameters:
+    """Base parameters of links, rotors and friction terms: what any recording of this robot could tell apart.
+
+    Links and rotors by rank at random states; every friction term is a parameter of its own.
+    """
+    q, qd, qdd = random_states(robot, STATES, seed)
+    count = 10 * robot.dof
+    columns = [robot.regressor(q, qd, qdd)[..., :count]]
+    names = axis_names(robot, axes)
+    labels = list(robot.parameter_labels[:count])
+    rotors, others = [], []
+    for axis, terms in enumerate(friction):
+        for term in terms:
+            (rotors if term.kind == "rotor_inertia" else others).append(f"{names[axis]}.{term.label}")
+            if term.kind == "rotor_inertia":
+                columns.append(((qdd @ axes[axis])[:, None] * axes[axis])[..., None])
+    labels += rotors
+    found = independent(
+        np.concatenate(columns, axis=-1).reshape(-1, len(labels)), labels, regrouping_order(labels, robot)
+    )
+    return _in_order(found, tuple(labels), friction, names, others)
+
+
+def _in_order(
+    found: BaseParameters, labels: tuple[str, ...], friction: Friction, names: list[str], others: list[str]
+) -> BaseParameters:
+    """The same with friction terms between the rotors, in the order of the regression's columns."""
+    links = [label for label in labels if not label.endswith(".rotor_inertia")]
+    order = [*links, *(f"{names[a]}.{term.label}" for a, terms in enumerate(friction) for term in terms)]
+    kept = [label for label in order if label in found.labels or label in set(others)]
+    combination = np.zeros((len(kept), len(order)))
+    for row, label in enumerate(kept):
+        if label in found.labels:
+            source = found.combination[found.labels.index(label)]
+            for factor, other in zip(source, labels, strict=True):
+                combination[row, order.index(other)] = factor
+        else:
+            combination[row, order.index(label)] = 1.0
+    columns = tuple(order.index(label) for label in kept)
+    return BaseParameters(tuple(kept), combination, columns, np.full(len(kept), np.nan), tuple(order), found.gap)
+
+
+@dataclass(frozen=True)
+class Excitation:
+    """What a recording can tell apart: condition number of the scaled columns, and where it says nothing."""
+
+    condition: float
+    absent: tuple[str, ...]
+    mixed: tuple[tuple[str, ...], ...]
+
+    @property
+    def complete(self) -> bool:
+        return not self.absent and not self.mixed
+
+    def words(self) -> str:
+        """One sentence; empty where nothing is missing."""
+        parts = []
+        if self.absent:
+            parts.append(f"nothing depends on {_some(self.absent)}")
+        parts += [f"{_some(group)} cannot be told apart" for group in self.mixed[:4]]
+        if len(self.mixed) > 4:
+            parts.append(f"and {len(self.mixed) - 4} more such groups")
+        return f"too little excitation: {'; '.join(parts)}" if parts else ""
+
+
+def excitation_of(regression: Regression, weights: np.ndarray) -> Excitation:
+    """Look at the columns of a regression with independent columns."""
+    W, _ = regression.stacked(weights)
+    sizes = np.sqrt((W**2).sum(axis=0))
+    present = sizes > 1e-12 * sizes.max()
+    absent = tuple(label for label, here in zip(regression.labels, present, strict=True) if not here)
+    labels = [label for label, here in zip(regression.labels, present, strict=True) if here]
+    _, s, Vt = np.linalg.svd(np.linalg.qr(W[:, present] / column_lengths(W[:, present]), mode="r"))
+    mixed = tuple(
+        tuple(label for label, part in zip(labels, row, strict=True) if abs(part) > SHARE)
+        for value, row in zip(s, Vt, strict=True)
+        if value < UNSEEN * s[0]
+    )
+    return Excitation(float(s[0] / max(s[-1], 1e-300)), absent, tuple(dict.fromkeys(group for group in mixed if group)))
+
+
+def _some(labels: tuple[str, ...], most: int = 6) -> str:
+    shown = ", ".join(labels[:most])
+    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"

@@ -1,0 +1,152 @@
+"""From a recording to a model: ``identify``. Every stage is a function that can be replaced."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.identify.base import base_of, excitation_of
+from linkwise.identify.errors import IdentificationWarning, LogError
+from linkwise.identify.estimate import Estimate
+from linkwise.identify.estimators import Estimator, estimator_named
+from linkwise.identify.fitting import Fit, fit
+from linkwise.identify.friction import Friction, friction_named
+from linkwise.identify.friction_choice import choose_friction
+from linkwise.identify.log import Log, as_logs
+from linkwise.identify.physical import STRENGTH
+from linkwise.identify.prior import prior_bodies
+from linkwise.identify.reduction import reduce
+from linkwise.identify.regression import Observer
+from linkwise.identify.representable import robot_of
+from linkwise.identify.result import Identification
+from linkwise.identify.signals import Signals, condition
+from linkwise.identify.significance import Rule, rule_named
+from linkwise.identify.validation import Validation, validate, validate_robot
+from linkwise.robot import Robot
+
+NOTHING_EXPLAINED = 0.1  # share of a torque's variance under which a model is no better than its mean
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What ``identify`` does, in this order; replace any of them.
+
+    condition(log, cutoff=None) → Signals; choose_friction(observer, prior, strength=…) → Fit, for friction="auto";
+    fit(observer, friction, prior, strength=…) → Fit, for a given friction.
+    """
+
+    condition: Callable[..., Signals] = condition
+    choose_friction: Callable[..., Fit] = choose_friction
+    fit: Callable[..., Fit] = fit
+
+
+def identify(
+    robot: Robot,
+    log: Log | Sequence[Log],
+    *,
+    validation: Log | Sequence[Log] | None = None,
+    cutoff: float | None = None,
+    friction: str | Friction = "auto",
+    estimator: str | Estimator = "weighted",
+    significance: str | Rule = "contribution",
+    strength: float = STRENGTH,
+    band: float | None = None,
+    stages: Stages | None = None,
+) -> Identification:
+    """Identify a robot from one or several recordings.
+
+    ``robot`` gives the kinematics, and its inertias are the prior. ``validation``: recordings to be predicted (default: those
+    that were used). ``cutoff`` [Hz] of the filters (default: chosen from the data). ``friction``: "auto" (chosen by
+    cross-validation), a name of ``friction.MODELS``, or the terms of every axis. ``estimator``: a name of
+    ``estimators.ESTIMATORS`` or a function, for the base parameters and their uncertainty. ``significance``: "contribution" or
+    "statistics", or a function, for the reduced model. ``strength`` of the prior. ``band`` [Hz] in which predictions are
+    also judged (default: the cut-off).
+
+    Warns (``IdentificationWarning``) where the recording cannot tell parameters apart, or is not explained by this robot.
+    """
+    stages = stages or Stages()
+    logs = as_logs(log)
+    tests = as_logs(validation) if validation is not None else logs
+    for each in (*logs, *tests):
+        if each.dof != robot.dof:
+            raise LogError(f"{each.name}: {each.dof} joints; {robot.name} has {robot.dof}")
+    first = stages.condition(logs[0], cutoff=cutoff)
+    signals = [first, *(stages.condition(each, cutoff=first.cutoff) for each in logs[1:])]
+    observer = Observer(robot, signals)
+    prior = prior_bodies(robot)
+    if isinstance(friction, str) and friction != "auto":
+        friction = friction_named(friction, robot.dof, len(observer.axes) - robot.dof)
+    if isinstance(friction, str):
+        found = stages.choose_friction(observer, prior, strength=strength)
+    else:
+        found = stages.fit(observer, friction, prior, strength=strength)
+
+    base = base_of(robot, observer.axes, found.friction)
+    independent = found.regression.pick(base.columns)
+    estimated = (estimator_named(estimator) if isinstance(estimator, str) else estimator)(independent)
+    excitation = excitation_of(independent, estimated.weights)
+    identified = robot_of(observer, found.x, found.regression.terms)
+    rule = rule_named(significance) if isinstance(significance, str) else significance
+    chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
+    reduction = reduce(observer, identified, rule, chosen)
+
+    judged = [_judge(robot, identified, found, each, first.cutoff, stages, band) for each in tests]
+    complaints = [words for words in (excitation.words(), _no_better(robot, judged[0][0])) if words]
+    for words in complaints:
+        warnings.warn(words, IdentificationWarning, stacklevel=2)
+    return Identification(
+        prior=robot,
+        robot=identified,
+        fit=found,
+        base=base,
+        estimate=estimated,
+        excitation=excitation,
+        reduction=reduction,
+        signals=tuple(signals),
+        validations=tuple(v for v, _, _ in judged),
+        of_prior=tuple(v for _, v, _ in judged),
+        of_robot=tuple(v for _, _, v in judged),
+        warnings=tuple(complaints),
+    )
+
+
+def _judge(
+    prior: Robot, identified: Robot, found: Fit, log: Log, cutoff: float, stages: Stages, band: float | None
+) -> tuple[Validation, Validation, Validation]:
+    """The fitted model, the prior and the identified robot on a recording."""
+    signals = stages.condition(log, cutoff=cutoff)
+    coefficients = found.x[found.regression.links :]
+    return (
+        validate(prior, found.links, found.friction, coefficients, signals, band),
+        validate_robot(prior, signals, band),
+        validate_robot(identified, signals, band),
+    )
+
+
+def _no_better(robot: Robot, judged: Validation) -> str:
+    """Said plainly when the model explains nothing."""
+    explained = judged.explained
+    bad = [name for name, share in zip(robot.joint_names, explained, strict=True) if share < NOTHING_EXPLAINED]
+    if not bad:
+        return ""
+    where = "no joint" if len(bad) == robot.dof else f"not {', '.join(bad)}"
+    return (
+        f"{robot.name} explains {where} better than the mean of the measured torque: the recording {judged.log.name} is of "
+        "another robot, its columns are in another order, or units and signs differ"
+    )
+
+
+def all_estimates(found: Identification, names: Sequence[str] = ()) -> dict[str, Estimate]:
+    """The base parameters by several estimators (default: all), for comparison."""
+    from linkwise.identify.estimators import ESTIMATORS
+
+    independent = found.fit.regression.pick(found.base.columns)
+    return {name: estimator_named(name)(independent) for name in names or ESTIMATORS}
+
+
+def base_values(found: Identification) -> np.ndarray:
+    """Base parameters of the physically consistent model, in the order of ``found.base.labels``."""
+    return found.base.combination @ found.fit.x
