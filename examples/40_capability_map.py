@@ -41,9 +41,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 robot = lw.load("panda")
 print(f"{study.points} postures; the weakest holds {worst['value']:.2f} kg, {weak} hold less than 5 kg,")
-print(
-    f"99 % hold {float(data.payload_quantiles[0]):.1f} kg and half of them {float(data.payload_quantiles[1]):.1f} kg"
-)
+print("99 % hold {:.1f} kg and half of them {:.1f} kg".format(*data.payload_quantiles.values))
 q = np.array([worst[f"q.{name}"] for name in robot.joint_names])
 loaded = np.abs(robot.with_payload(worst["value"]).gravity_torques(q) / [87, 87, 87, 87, 12, 12, 12])
 print("the weakest posture, loaded, works at", loaded.round(2), "of the limits")
@@ -60,12 +58,9 @@ effort, always, best = (np.where(np.isfinite(values), values, np.nan) for values
 assert np.isclose(loaded.max(), 1.0, rtol=1e-6)  # the weakest posture is at a limit, as it must be
 assert np.nanmax(effort) == float(data.effort_max) < 1.0  # the empty arm never is
 assert np.nanmin(always) == worst["value"]
-if (
-    axes := panels(1, 3, "What a Panda can hold, by the place of its flange", (14, 6.5), sharey=True)
-) is not None:
+axes = panels(1, 3, "What a Panda can hold, by the place of its flange", (14, 6.5), sharey=True)
+if axes is not None:
     for ax, title, values, most in zip(axes, maps, (effort, always, best), (1, 10, 30), strict=True):
-        image = ax.imshow(
-            values, origin="lower", extent=(0, 1, -0.5, 1.26), vmin=0, vmax=most, cmap="viridis"
-        )
+        image = ax.imshow(values, origin="lower", extent=(0, 1, -0.5, 1.26), vmin=0, vmax=most)
         ax.set(title=title, xlabel="distance from the base axis [m]", ylabel="height [m]")
         ax.figure.colorbar(image, ax=ax, shrink=0.8)

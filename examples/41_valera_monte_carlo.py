@@ -41,11 +41,7 @@ study = lw.study(
     }
     | {f"{name}_worst": f"max(abs({name}.max_error))" for name in LAWS}
     | {f"{name}_rest": f"max(abs({name}.final_error))" for name in LAWS},
-    keep={
-        f"{name}_{kind}": {"raw": True, "quantiles": [0.5, 0.95]}
-        for name in LAWS
-        for kind in ("worst", "rest")
-    },
+    keep={f"{name}_{k}": {"raw": True, "quantiles": [0.5, 0.95]} for name in LAWS for k in ("worst", "rest")},
     failures={"far": "max(point_rest, track_rest, integral_rest) > 0.01"},
 )
 with tempfile.TemporaryDirectory() as folder:
@@ -58,11 +54,9 @@ for name, law in LAWS.items():
     numbers = [np.degrees(data[f"{name}_{kind}_quantiles"].values) for kind in ("worst", "rest")]
     print(f"{law:<20}" + "   ".join(f"{middle:22.3f} {most:12.3f}" for middle, most in numbers))
 
-rest = {name: data[f"{name}_rest_quantiles"].values[1] for name in LAWS}
+worst, rest = ({name: data[f"{name}_{k}_quantiles"].values[1] for name in LAWS} for k in ("worst", "rest"))
 assert rest["integral"] < 0.2 * rest["track"]  # the integral takes away what a wrong model leaves
-assert float(data.track_worst_quantiles[0]) < float(
-    data.point_worst_quantiles[0]
-)  # tracking knows the velocity
+assert worst["track"] < worst["point"]  # tracking knows the velocity
 if (axes := panels(1, 2, "Valera's controllers on robots that differ by 20 % from the model")) is not None:
     for ax, kind, title in ((axes[0], "worst", "largest error"), (axes[1], "rest", "error at rest")):
         for name, law in LAWS.items():

@@ -10,7 +10,10 @@ from linkwise.claims.__main__ import main
 from linkwise.claims.izaguirre_program import operations
 
 PAGE = (Path(__file__).parents[1] / "docs" / "refuted.md").read_text(encoding="utf-8")
-STATED = {name: verdict for verdict, name in re.findall(r"\| \**(\w+)\** \| [^|]* \| `(\w+)` \|$", PAGE, re.MULTILINE)}
+STATED = {
+    name: verdict
+    for verdict, name in re.findall(r"\| \**(\w+)\** \| [^|]* \| `(\w+)` \|$", PAGE, re.MULTILINE)
+}
 
 
 def test_the_page_lists_every_claim():

@@ -170,6 +170,18 @@ def test_small_robots(dof):
     page.close()
 
 
+def test_a_position_of_another_robot(page):
+    with pytest.raises(lw.ShapeError, match=r"expected shape \(6,\), got \(7,\)"):
+        page.pose(np.zeros(7))
+
+
+@pytest.mark.parametrize("gravity", [(0, 0, 9.81), (0, -9.81, 0), (0, 0, 0)])
+def test_any_gravity(gravity):
+    page = pages.serve(lw.load("two_link").with_gravity(gravity), port=free_port())
+    page.pose([0.1, 0.2])
+    page.close()
+
+
 def test_bad_port():
     with pytest.raises(lw.LinkwiseError, match="port"):
         pages.serve(lw.load("two_link"), port=70000)

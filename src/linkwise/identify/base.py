@@ -84,7 +84,7 @@ class Excitation:
 
 def excitation_of(regression: Regression, weights: np.ndarray) -> Excitation:
     """Look at the columns of a regression with independent columns."""
-    W, _ = regression.stacked(weights)
+    W, _ = regression.compressed(weights)
     sizes = np.sqrt((W**2).sum(axis=0))
     present = sizes > 1e-12 * sizes.max()
     absent = tuple(label for label, here in zip(regression.labels, present, strict=True) if not here)

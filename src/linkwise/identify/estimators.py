@@ -25,30 +25,27 @@ MAD = 1.4826  # standard deviation of normal errors per median of their absolute
 def ordinary(regression: Regression, *, solver: str = "qr") -> Estimate:
     """Ordinary least squares: all joints weigh the same. ``solver``: qr, svd or pinv."""
     weights = np.ones(regression.dof)
-    W, y = regression.stacked()
-    return _finished("ordinary", regression, solve(W, y, solver), weights)
+    return _finished("ordinary", regression, solve(*regression.compressed(weights), solver), weights)
 
 
 def weighted(regression: Regression, *, solver: str = "qr", iterations: int = 20) -> Estimate:
     """Weighted least squares: every joint by the standard deviation of its residuals, until these stay the same."""
-    weights = 1.0 / _spread(regression.tau)
+    weights = 1.0 / _positive(np.sqrt((regression.tau**2).mean(axis=0)))
     x = np.zeros(len(regression.labels))
     for _ in range(iterations):
-        x = solve(*regression.stacked(weights), solver)
-        before, weights = weights, 1.0 / _spread(regression.residuals(x))
+        x = solve(*regression.compressed(weights), solver)
+        before, weights = weights, 1.0 / _positive(regression.spread(x))
         if np.allclose(weights, before, rtol=1e-4):
             break
-    x = solve(*regression.stacked(weights), solver)
+    x = solve(*regression.compressed(weights), solver)
     return _finished("weighted", regression, x, weights)
 
 
 def total(regression: Regression, *, column_noise: float = 1e-3) -> Estimate:
     """Total least squares: columns are uncertain too, by ``column_noise`` of their size; joints are weighted as above."""
     weights = weighted(regression).weights
-    W, y = regression.stacked(weights)
-    scale = column_lengths(W) / np.sqrt(len(W)) * column_noise  # σ of a column's entries; that of y is 1 by its weights
-    exact = np.ptp(W, axis=0) == 0.0
-    scale = np.where(exact, scale * 1e-3, scale)
+    W, y = regression.compressed(weights)
+    scale = column_lengths(W) / np.sqrt(regression.tau.size) * column_noise  # σ of a column's entries; that of y is 1
     _, s, Vt = np.linalg.svd(np.linalg.qr(np.column_stack([W / scale, y]), mode="r"))
     last = Vt[-1]
     if abs(last[-1]) < 1e-12:
@@ -78,7 +75,7 @@ def robust(regression: Regression, *, threshold: float = HUBER, iterations: int 
 def ridge(regression: Regression, *, strength: float | None = None, prior: np.ndarray | None = None) -> Estimate:
     """Ridge regression towards ``prior`` (p,) or zero; the strength minimises generalised cross-validation if not given."""
     weights = weighted(regression).weights
-    W, y = regression.stacked(weights)
+    W, y = regression.compressed(weights)
     length = column_lengths(W)
     towards = np.zeros(W.shape[1]) if prior is None else np.asarray(prior, dtype=float)
     U, s, Vt = np.linalg.svd(W / length, full_matrices=False)
@@ -90,7 +87,7 @@ def ridge(regression: Regression, *, strength: float | None = None, prior: np.nd
         scores = []
         for candidate in candidates:
             kept = s**2 / (s**2 + candidate)
-            scores.append((rest + float((((1 - kept) * coordinates) ** 2).sum())) / (len(y) - kept.sum()) ** 2)
+            scores.append((rest + float((((1 - kept) * coordinates) ** 2).sum())) / (regression.tau.size - kept.sum()) ** 2)
         strength = float(candidates[int(np.argmin(scores))])
     x = towards + Vt.T @ (s / (s**2 + strength) * coordinates) / length
     note = f"strength {strength:.3g}, {strength / s[-1] ** 2:.2g} times the smallest squared singular value"
@@ -113,9 +110,8 @@ def estimator_named(name: str) -> Estimator:
     return ESTIMATORS[name]
 
 
-def _spread(values: np.ndarray) -> np.ndarray:
-    """Root mean square of each joint, never zero."""
-    size = np.sqrt((values**2).mean(axis=0))
+def _positive(size: np.ndarray) -> np.ndarray:
+    """Standard deviations, never zero."""
     return np.maximum(size, 1e-12 * max(float(size.max()), 1e-300))
 
 
@@ -123,7 +119,7 @@ def _finished(
     method: str, regression: Regression, x: np.ndarray, weights: np.ndarray, notes: tuple[str, ...] = ()
 ) -> Estimate:
     """The estimate with its covariance."""
-    W, _ = regression.stacked(weights)
+    W, _ = regression.compressed(weights)
     length = column_lengths(W)
     triangle = np.linalg.qr(W / length, mode="r")
     half = np.linalg.pinv(triangle) / length[:, None]

@@ -42,7 +42,7 @@ def fit(
     Rotor inertias must not be negative where torques were taken at the motors; behind the gear they are only a name.
     """
     links = prior.reshape(-1) if start is None else start.links
-    weights = 1.0 / _spread(observer.tau) if start is None else start.weights
+    weights = 1.0 / _positive(np.sqrt((observer.tau**2).mean(axis=0))) if start is None else start.weights
     depends = any(term.kind == "load" for terms in friction for term in terms)
     at_motor = all(s.log.sensed == "motor" for s in observer.signals)
     regression = observer.regression(friction, links)
@@ -53,12 +53,11 @@ def fit(
         rotors = [k for k, label in enumerate(regression.labels) if at_motor and label.endswith(".rotor_inertia")]
         x = physical(regression, weights, prior, strength=strength, nonnegative=rotors).x
         links = x[: regression.links]
-        before, weights = weights, 1.0 / _spread(regression.residuals(x))
+        before, weights = weights, 1.0 / _positive(regression.spread(x))
         if not depends and np.allclose(weights, before, rtol=1e-3):
             break
     return Fit(x, weights, regression, friction)
 
 
-def _spread(values: np.ndarray) -> np.ndarray:
-    size = np.sqrt((values**2).mean(axis=0))
+def _positive(size: np.ndarray) -> np.ndarray:
     return np.maximum(size, 1e-9 * max(float(size.max()), 1e-300))

@@ -24,6 +24,7 @@ from linkwise.identify.representable import robot_of
 from linkwise.identify.result import Identification
 from linkwise.identify.signals import Signals, condition
 from linkwise.identify.significance import Rule, rule_named
+from linkwise.identify.small_blas import one_thread
 from linkwise.identify.validation import Validation, validate, validate_robot
 from linkwise.robot import Robot
 
@@ -67,6 +68,11 @@ def identify(
 
     Warns (``IdentificationWarning``) where the recording cannot tell parameters apart, or is not explained by this robot.
     """
+    with one_thread():
+        return _identify(robot, log, validation, cutoff, friction, estimator, significance, strength, band, stages)
+
+
+def _identify(robot, log, validation, cutoff, friction, estimator, significance, strength, band, stages) -> Identification:
     stages = stages or Stages()
     logs = as_logs(log)
     tests = as_logs(validation) if validation is not None else logs
@@ -86,17 +92,17 @@ def identify(
 
     base = base_of(robot, observer.axes, found.friction)
     independent = found.regression.pick(base.columns)
-    estimated = (estimator_named(estimator) if isinstance(estimator, str) else estimator)(independent)
+    chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
+    estimated = chosen(independent)
     excitation = excitation_of(independent, estimated.weights)
     identified = robot_of(observer, found.x, found.regression.terms)
     rule = rule_named(significance) if isinstance(significance, str) else significance
-    chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
     reduction = reduce(observer, identified, rule, chosen)
 
     judged = [_judge(robot, identified, found, each, first.cutoff, stages, band) for each in tests]
     complaints = [words for words in (excitation.words(), _no_better(robot, judged[0][0])) if words]
     for words in complaints:
-        warnings.warn(words, IdentificationWarning, stacklevel=2)
+        warnings.warn(words, IdentificationWarning, stacklevel=3)
     return Identification(
         prior=robot,
         robot=identified,
@@ -144,7 +150,8 @@ def all_estimates(found: Identification, names: Sequence[str] = ()) -> dict[str,
     from linkwise.identify.estimators import ESTIMATORS
 
     independent = found.fit.regression.pick(found.base.columns)
-    return {name: estimator_named(name)(independent) for name in names or ESTIMATORS}
+    with one_thread():
+        return {name: estimator_named(name)(independent) for name in names or ESTIMATORS}
 
 
 def base_values(found: Identification) -> np.ndarray:

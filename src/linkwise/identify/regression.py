@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -77,14 +78,36 @@ class Regression:
             return self.Y.reshape(-1, self.Y.shape[2]), self.tau.reshape(-1)
         return (self.Y * weights[:, None]).reshape(-1, self.Y.shape[2]), (self.tau * weights).reshape(-1)
 
+    @cached_property
+    def triangles(self) -> np.ndarray:
+        """R of each joint's [Y_j, τ_j] = Q R, shape (n, p + 1, p + 1): all that least squares need to know of it."""
+        return np.stack(
+            [_triangle(np.column_stack([self.Y[:, j], self.tau[:, j]])) for j in range(self.dof)]
+        )
+
+    def compressed(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(W, y) with the same least-squares solution, residual norm and singular values as ``stacked``, but few rows."""
+        rows = (self.triangles * weights[:, None, None]).reshape(-1, self.Y.shape[2] + 1)
+        return rows[:, :-1], rows[:, -1]
+
+    def spread(self, x: np.ndarray) -> np.ndarray:
+        """Root mean square of each joint's residuals, shape (n,)."""
+        return np.linalg.norm(self.triangles @ np.append(x, -1.0), axis=1) / np.sqrt(len(self))
+
     def gram(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(WᵀW, Wᵀy) of the weighted rows."""
-        W, y = self.stacked(weights)
+        W, y = self.compressed(weights)
         return W.T @ W, W.T @ y
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         """τ − Y x, shape (N, n)."""
         return self.tau - self.Y @ x
+
+
+def _triangle(A: np.ndarray) -> np.ndarray:
+    """The triangle of a QR factorisation, square also where there are few rows."""
+    R = np.linalg.qr(A, mode="r")
+    return R if len(R) == A.shape[1] else np.vstack([R, np.zeros((A.shape[1] - len(R), A.shape[1]))])
 
 
 class Observer:

@@ -2,7 +2,8 @@
 
 A robot has rotor inertia, viscous friction and Coulomb friction per direction. Terms beyond (offset, load, presliding,
 saturation, stiffness) are replaced by the viscous and Coulomb friction that come nearest to them along the recording; an
-offset is friction that differs by direction.
+offset is friction that differs by direction. Rotors and friction of coupled motors go to the joints they move, without their
+coupling.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ def robot_of(observer: Observer, x: np.ndarray, terms: tuple[tuple[int, Term], .
     friction = nearest_friction(observer, x, terms)
     for joint, name in enumerate(robot.joint_names):
         rotor = sum(
-            value
+            value * observer.axes[axis, joint] ** 2
             for (axis, term), value in zip(terms, x[len(links) :], strict=True)
-            if axis == joint and term.kind == "rotor_inertia"
+            if term.kind == "rotor_inertia"
         )
         given[f"{name}.rotor_inertia"] = max(float(rotor), 0.0)
         viscous, forward, backward = friction[joint]
@@ -45,8 +46,8 @@ def nearest_friction(observer: Observer, x: np.ndarray, terms: tuple[tuple[int, 
     for motion in observer.axis_signals(x[:first]):
         torque = np.zeros((len(motion.q), dof))
         for (axis, term), value in zip(terms, x[first:], strict=True):
-            if axis < dof and term.kind != "rotor_inertia":
-                torque[:, axis] += value * column(motion, term)[:, axis]
+            if term.kind != "rotor_inertia":
+                torque += value * column(motion, term)[:, axis, None] * observer.axes[axis]
         wanted.append(torque)
         columns.append(np.stack([column(motion, term)[:, :dof] for term in NEAREST], axis=-1))
     torque, shapes = np.concatenate(wanted), np.concatenate(columns)

@@ -57,11 +57,11 @@ def by_contribution(
 
 def by_statistics(regression: Regression, estimate: Estimate, estimator: Estimator = weighted) -> Significance:
     """Backward elimination: drop the smallest |t| while Akaike's criterion falls, weights as they were."""
-    W, y = regression.stacked(estimate.weights)
+    W, y = regression.compressed(estimate.weights)
     gram, right, square = W.T @ W, W.T @ y, float(y @ y)
     inflation = _inflation(estimate, gram)
     kept = list(range(W.shape[1]))
-    effective = len(y) / inflation  # correlated samples count as fewer
+    effective = regression.tau.size / inflation  # correlated samples count as fewer
 
     def criterion(columns: list[int]) -> tuple[float, np.ndarray, np.ndarray]:
         A = gram[np.ix_(columns, columns)]

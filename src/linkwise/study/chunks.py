@@ -27,7 +27,7 @@ class Worker:
         chunk = plan.axes.chunk(number)
         space = self._workspace()
         states = {key: reduction.begin(chunk) for key, reduction in plan.reductions.items()}
-        raws = {keep.name: np.empty((plan.quantity(keep.name).size, chunk.count)) for keep in plan.raws}
+        raws = {name: room[:, : chunk.count] for name, room in space.raws.items()}
         failed = _Failures(plan)
         for first, count in plan.axes.blocks(chunk, plan.block):
             plan.compute(space, first, count, chunk.first + chunk.count)

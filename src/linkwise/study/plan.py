@@ -60,6 +60,8 @@ class Workspace:
         self.values = columns(plan.rows, plan.block)
         self.both = np.array([address(self.inputs), address(self.values)])
         self.tiled = np.zeros(4, np.int64)
+        points = min(plan.axes.limit, plan.axes.points)
+        self.raws = {keep.name: np.empty((plan.quantity(keep.name).size, points)) for keep in plan.raws}
         self.device = DeviceBlocks(plan.on_device) if plan.on_device is not None else None
 
 

@@ -6,12 +6,12 @@ import contextlib
 import io
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, ShapeError
 from linkwise.view import solids
 from linkwise.view.bars import bars
 from linkwise.view.extra import needed
@@ -49,7 +49,7 @@ class Page:
         self.robot, self.motion = robot, motion
         self.looks = looks or Looks()
         self.server: viser.ViserServer = _server(host, port, robot.name)
-        self.host, self.wanted_port = host, port
+        self.host = host
         self.lock = threading.RLock()
         self.followers: list[Any] = []  # called with the position after every change
         pull = float(np.linalg.norm(robot.gravity))
@@ -79,10 +79,13 @@ class Page:
 
     # -- changes ------------------------------------------------------------------------------------------------
 
-    def pose(self, q: np.ndarray, torques: np.ndarray | None = None) -> None:
+    def pose(self, q: Sequence[float] | np.ndarray, torques: np.ndarray | None = None) -> None:
         """Show the robot at q (n,): bodies, colours and bars; ``torques`` None: those that hold it there."""
+        wanted = np.asarray(q, dtype=float)
+        if wanted.shape != (self.robot.dof,):
+            raise ShapeError(f"q: expected shape ({self.robot.dof},), got {wanted.shape}")
         with self.lock:
-            self.live.q = np.asarray(q, dtype=float)
+            self.live.q = wanted
             self.refresh(torques)
 
     def carry(self, mass: float) -> None:
@@ -133,7 +136,10 @@ class Page:
         camera.look_at = middle
         camera.position = middle + distance * up.rotation @ _CORNER
         camera.fov = np.radians(40.0)
-        lowest = min(0.0, float(low @ self.up)) if abs(low @ self.up) > 0.05 * reach else 0.0
+        lowest = float(np.minimum(low * self.up, high * self.up).sum())
+        lowest = (
+            lowest if lowest < -0.05 * reach else 0.0
+        )  # what stands on the floor may reach a little into it
         self.server.scene.add_grid(
             "/floor",
             width=6 * reach,
