@@ -32,7 +32,9 @@ import numpy as np
 import linkwise as lw
 from linkwise.study.store import Store
 
-sys.path[0] = str(Path(__file__).parents[1] / "tests" / "study")  # a cluster, a small study; not its own folder
+sys.path[0] = str(
+    Path(__file__).parents[1] / "tests" / "study"
+)  # a cluster, a small study; not its own folder
 
 BATCH = 16_384  # states of a call of the bare kernel: they stay in the caches
 PANDA = {
@@ -139,7 +141,9 @@ def raw(points: int, threads: int, folder: str | None) -> None:
     )
     print(f"{own.wall / studied.wall:.0%} of it")
     each = [1e9 * clock.processor / points for clock in (own, studied)]
-    print(f"processor: {each[0]:.0f} ns a state to encode and write, {each[1]:.0f} ns with all that is computed")
+    print(
+        f"processor: {each[0]:.0f} ns a state to encode and write, {each[1]:.0f} ns with all that is computed"
+    )
     print(
         f"memory: stated {studies[0].memory(threads) / 2**20:.0f} MiB; the process had {peak() / 2**20:.0f} MiB at most"
     )

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from browser import errors, start
 
 import linkwise as lw
+from browser import errors, start
 from linkwise.report import Report, sections
 
 pytest.importorskip("selenium")

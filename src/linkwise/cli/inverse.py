@@ -101,7 +101,9 @@ def _write_report(path: str, robot, motion: Motion, tau: np.ndarray, trajectory:
 
     t = np.arange(len(tau), dtype=float) if motion.t is None else motion.t
     page = Report(f"Torques of {robot.name}", f"{len(tau)} points of {trajectory}")
-    page.add(sections.robot(robot, motion.q[0], ghosts=[motion.q[-1]], caption="at the begin, the end behind it"))
+    page.add(
+        sections.robot(robot, motion.q[0], ghosts=[motion.q[-1]], caption="at the begin, the end behind it")
+    )
     page.add(sections.motion(robot, t, motion.q, motion.qd))
     page.add(sections.torques(robot, t, tau))
     page.write(path)

@@ -1,8 +1,8 @@
 """From a recording of a moving robot to a model of it.
 
-    log = lw.identify.read_log("run.csv", robot)
-    found = lw.identify.identify(robot, log)
-    found.save("arm.urdf"); found.write_code("arm.c"); found.write_report("arm.html")
+log = lw.identify.read_log("run.csv", robot)
+found = lw.identify.identify(robot, log)
+found.save("arm.urdf"); found.write_code("arm.c"); found.write_report("arm.html")
 """
 
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError, MissingExtraError

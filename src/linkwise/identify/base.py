@@ -56,7 +56,9 @@ def _in_order(
         else:
             combination[row, order.index(label)] = 1.0
     columns = tuple(order.index(label) for label in kept)
-    return BaseParameters(tuple(kept), combination, columns, np.full(len(kept), np.nan), tuple(order), found.gap)
+    return BaseParameters(
+        tuple(kept), combination, columns, np.full(len(kept), np.nan), tuple(order), found.gap
+    )
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ def excitation_of(regression: Regression, weights: np.ndarray) -> Excitation:
         for value, row in zip(s, Vt, strict=True)
         if value < UNSEEN * s[0]
     )
-    return Excitation(float(s[0] / max(s[-1], 1e-300)), absent, tuple(dict.fromkeys(group for group in mixed if group)))
+    return Excitation(
+        float(s[0] / max(s[-1], 1e-300)), absent, tuple(dict.fromkeys(group for group in mixed if group))
+    )
 
 
 def _some(labels: tuple[str, ...], most: int = 6) -> str:

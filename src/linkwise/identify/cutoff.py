@@ -40,7 +40,8 @@ def choose_cutoff(q: np.ndarray, rate: float, qd: np.ndarray | None = None) -> C
     chosen = min(noise, MOTION_FACTOR * band, HIGHEST * rate)
     reason = {
         noise: "above it the accelerations are mostly noise",
-        MOTION_FACTOR * band: f"{MOTION_FACTOR:g} times the motion, {MOTION_SHARE:.0%} of whose power is below {band:.2g} Hz",
+        MOTION_FACTOR
+        * band: f"{MOTION_FACTOR:g} times the motion, {MOTION_SHARE:.0%} of whose power is below {band:.2g} Hz",
         HIGHEST * rate: f"{HIGHEST:g} of the sampling rate",
     }[chosen]
     return Cutoff(chosen, band, noise, f"cut-off {chosen:.3g} Hz: {reason}")

@@ -49,7 +49,9 @@ def differences(q: np.ndarray, qd: np.ndarray | None, rate: float, cutoff: float
 def savitzky_golay(q: np.ndarray, qd: np.ndarray | None, rate: float, cutoff: float) -> Motion:
     """Local polynomials of degree 4; the window is the one whose response falls to half at the cut-off."""
     signal = require("scipy.signal", "identify")
-    half = max(3, round(0.9 * rate / cutoff))  # a quartic window of 2h + 1 samples passes half at about 0.9 rate/h
+    half = max(
+        3, round(0.9 * rate / cutoff)
+    )  # a quartic window of 2h + 1 samples passes half at about 0.9 rate/h
     window = min(2 * half + 1, len(q) - 1 + len(q) % 2)
     take = lambda order: signal.savgol_filter(q, window, 4, deriv=order, delta=1.0 / rate, axis=0)  # noqa: E731
     return take(0), take(1), take(2)

@@ -7,6 +7,7 @@ cov = G (Σ_j W_jᵀ Γ_j W_j) Gᵀ with G = (WᵀΩW)⁻¹ and Γ_j the covaria
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -64,7 +65,11 @@ class Estimate:
 
 
 def correlated_covariance(
-    regression: Regression, weights: np.ndarray, x: np.ndarray, inverse: np.ndarray, Z: np.ndarray | None = None
+    regression: Regression,
+    weights: np.ndarray,
+    x: np.ndarray,
+    inverse: np.ndarray,
+    Z: np.ndarray | None = None,
 ) -> np.ndarray:
     """The covariance of x = inverse · Zᵀ Ω y, residuals correlated in time; Z is Y itself but for instruments."""
     used = regression.Y if Z is None else Z
@@ -74,7 +79,7 @@ def correlated_covariance(
     starts = (0, *regression.edges, len(regression))
     for j in range(regression.dof):
         correlation = np.zeros(1)
-        parts = list(zip(starts[:-1], starts[1:], strict=True))
+        parts = list(itertools.pairwise(starts))
         covariances = [autocovariance(residuals[a:b, j]) * (b - a) for a, b in parts]
         size = min(len(c) for c in covariances)
         correlation = np.sum([c[:size] for c in covariances], axis=0) / len(regression)

@@ -45,11 +45,15 @@ def total(regression: Regression, *, column_noise: float = 1e-3) -> Estimate:
     """Total least squares: columns are uncertain too, by ``column_noise`` of their size; joints are weighted as above."""
     weights = weighted(regression).weights
     W, y = regression.compressed(weights)
-    scale = column_lengths(W) / np.sqrt(regression.tau.size) * column_noise  # σ of a column's entries; that of y is 1
-    _, s, Vt = np.linalg.svd(np.linalg.qr(np.column_stack([W / scale, y]), mode="r"))
+    scale = (
+        column_lengths(W) / np.sqrt(regression.tau.size) * column_noise
+    )  # σ of a column's entries; that of y is 1
+    _, _s, Vt = np.linalg.svd(np.linalg.qr(np.column_stack([W / scale, y]), mode="r"))
     last = Vt[-1]
     if abs(last[-1]) < 1e-12:
-        raise IdentificationError("total least squares: no solution, some columns hardly differ; use another estimator")
+        raise IdentificationError(
+            "total least squares: no solution, some columns hardly differ; use another estimator"
+        )
     return _finished("total", regression, -last[:-1] / last[-1] / scale, weights)
 
 
@@ -60,7 +64,9 @@ def robust(regression: Regression, *, threshold: float = HUBER, iterations: int 
     share = np.ones_like(regression.tau)
     for _ in range(iterations):
         residuals = regression.residuals(x)
-        sigma = np.maximum(MAD * np.median(np.abs(residuals), axis=0), 1e-12 * np.abs(regression.tau).max(axis=0))
+        sigma = np.maximum(
+            MAD * np.median(np.abs(residuals), axis=0), 1e-12 * np.abs(regression.tau).max(axis=0)
+        )
         size = np.abs(residuals) / sigma
         share = np.minimum(1.0, threshold / np.maximum(size, 1e-300))
         root = np.sqrt(share) / sigma
@@ -72,7 +78,9 @@ def robust(regression: Regression, *, threshold: float = HUBER, iterations: int 
     return _finished("robust", regression, x, 1.0 / sigma, (note,))
 
 
-def ridge(regression: Regression, *, strength: float | None = None, prior: np.ndarray | None = None) -> Estimate:
+def ridge(
+    regression: Regression, *, strength: float | None = None, prior: np.ndarray | None = None
+) -> Estimate:
     """Ridge regression towards ``prior`` (p,) or zero; the strength minimises generalised cross-validation if not given."""
     weights = weighted(regression).weights
     W, y = regression.compressed(weights)
@@ -87,7 +95,10 @@ def ridge(regression: Regression, *, strength: float | None = None, prior: np.nd
         scores = []
         for candidate in candidates:
             kept = s**2 / (s**2 + candidate)
-            scores.append((rest + float((((1 - kept) * coordinates) ** 2).sum())) / (regression.tau.size - kept.sum()) ** 2)
+            scores.append(
+                (rest + float((((1 - kept) * coordinates) ** 2).sum()))
+                / (regression.tau.size - kept.sum()) ** 2
+            )
         strength = float(candidates[int(np.argmin(scores))])
     x = towards + Vt.T @ (s / (s**2 + strength) * coordinates) / length
     note = f"strength {strength:.3g}, {strength / s[-1] ** 2:.2g} times the smallest squared singular value"

@@ -50,7 +50,9 @@ def fit(
     for number in range(passes):
         if depends and number:
             regression = observer.regression(friction, links)
-        rotors = [k for k, label in enumerate(regression.labels) if at_motor and label.endswith(".rotor_inertia")]
+        rotors = [
+            k for k, label in enumerate(regression.labels) if at_motor and label.endswith(".rotor_inertia")
+        ]
         x = physical(regression, weights, prior, strength=strength, nonnegative=rotors).x
         links = x[: regression.links]
         before, weights = weights, 1.0 / _positive(regression.spread(x))

@@ -63,7 +63,9 @@ class AxisSignals:
     _directions: dict[float, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, load: np.ndarray, axes: np.ndarray) -> AxisSignals:
+    def of(
+        cls, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, load: np.ndarray, axes: np.ndarray
+    ) -> AxisSignals:
         """Of joint motions (N, n) and the torques of the links (N, n); ``axes`` (axes, n)."""
         share = axes / (axes**2).sum(axis=1, keepdims=True)
         return cls(q @ axes.T, qd @ axes.T, qdd @ axes.T, load @ share.T)

@@ -13,16 +13,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwise.identify.fitting import Fit, fit
-from linkwise.identify.friction import Friction, Term, friction_named
+from linkwise.identify.friction import Term, friction_named
 from linkwise.identify.regression import Observer
 
-WIDTHS = (3e-4, 1e-3, 3e-3, 1e-2)  # [rad or m] in which presliding friction turns over; encoders must resolve it
+WIDTHS = (
+    3e-4,
+    1e-3,
+    3e-3,
+    1e-2,
+)  # [rad or m] in which presliding friction turns over; encoders must resolve it
 SPEEDS = (0.03, 0.1, 0.3)  # [rad/s or m/s] at which viscous friction saturates
 BLOCKS = 10  # of the recording, each predicted by the others
 WORTH = 0.02  # relative gain of the squared error that pays for a term
 MOST_TERMS = 7
 ROUNDS = 3
-NEVER = ('load',)
+NEVER = ("load",)
 
 ALWAYS = (Term("viscous"), Term("offset"))
 FIRST = (Term("coulomb"), *(Term("presliding", width=w) for w in WIDTHS))
@@ -39,7 +44,9 @@ def choose_friction(observer: Observer, prior: np.ndarray, *, strength: float = 
     joints, axes = observer.robot.dof, len(observer.axes)
     plain = friction_named("coulomb", joints, axes - joints)
     found = fit(observer, plain, prior, strength=strength)
-    found = fit(observer, friction_named("rich", joints, axes - joints), prior, strength=strength, start=found)
+    found = fit(
+        observer, friction_named("rich", joints, axes - joints), prior, strength=strength, start=found
+    )
     for _ in range(ROUNDS):
         friction = tuple(_choose_axis(observer, found, axis) for axis in range(axes))
         same = friction == found.friction
@@ -57,7 +64,11 @@ def _choose_axis(observer: Observer, found: Fit, axis: int) -> tuple[Term, ...]:
     others[[k for k in mine if k not in inertia]] = 0.0
     wanted = found.regression.residuals(others)
     joint = axis < observer.robot.dof
-    terms = [term for term in dict.fromkeys((*ALWAYS, *FURTHER)) if joint or term.kind not in ("offset", "stiffness")]
+    terms = [
+        term
+        for term in dict.fromkeys((*ALWAYS, *FURTHER))
+        if joint or term.kind not in ("offset", "stiffness")
+    ]
     columns = observer.term_columns(terms, found.links)[:, axis]
     row = observer.axes[axis]
     never = {k for k, term in enumerate(terms) if term.kind in NEVER}
@@ -69,7 +80,9 @@ def _choose_axis(observer: Observer, found: Fit, axis: int) -> tuple[Term, ...]:
 class _Trials:
     """Errors of sets of columns on blocks that were left out, from sums of products alone."""
 
-    def __init__(self, columns: np.ndarray, wanted: np.ndarray, row: np.ndarray, weights: np.ndarray, never_negative):
+    def __init__(
+        self, columns: np.ndarray, wanted: np.ndarray, row: np.ndarray, weights: np.ndarray, never_negative
+    ):
         self.never_negative = never_negative
         importance = float(((weights * row) ** 2).sum())
         target = wanted @ (weights**2 * row)
@@ -123,7 +136,9 @@ def _candidates(chosen: Sequence[int], terms: Sequence[Term]) -> list[int]:
     widths = {term.width for term in has if term.kind == "presliding"} or {WIDTHS[0]}
     allowed = []
     for k, term in enumerate(terms):
-        if k in chosen or term.kind in ("load", "saturating") and (term.kind in kinds or term.width not in widths):
+        if k in chosen or (
+            term.kind in ("load", "saturating") and (term.kind in kinds or term.width not in widths)
+        ):
             continue
         if term.kind == "presliding" and kinds.count("presliding") == 2:
             continue

@@ -1,26 +1,26 @@
 """What the columns of a recording mean: by their names, or by a short TOML file.
 
-    [columns]
-    time = "t"                      # a name, or a number: columns count from 1
-    position = "q{}"                # q1, q2, …; "{joint}" stands for the names of the joints
-    velocity = [8, 9, 10, 11, 12, 13]
-    current = "i{}"                 # or torque
+[columns]
+time = "t"                      # a name, or a number: columns count from 1
+position = "q{}"                # q1, q2, …; "{joint}" stands for the names of the joints
+velocity = [8, 9, 10, 11, 12, 13]
+current = "i{}"                 # or torque
 
-    [units]                         # rad, rad/s, m, N·m, s unless said otherwise
-    position = "deg"
-    time = "ms"
+[units]                         # rad, rad/s, m, N·m, s unless said otherwise
+position = "deg"
+time = "ms"
 
-    [drive]
-    gains = [14.9, 13.3, 11.1, 10.6, 11.0, 11.5]    # torque per unit of current (or of the torque column)
-    reduction = [32, 32, 45, -48, 45, 32]           # position, velocity and torque are those of the motors
-    coupling = [[…], …]                             # instead of reduction: the matrix R of p = R (q − offset)
-    offset = [0, -1.5708, 1.5708, 0, 0, 0]
-    sensed = "joint"                                # torque sensors behind the gear; else "motor"
+[drive]
+gains = [14.9, 13.3, 11.1, 10.6, 11.0, 11.5]    # torque per unit of current (or of the torque column)
+reduction = [32, 32, 45, -48, 45, 32]           # position, velocity and torque are those of the motors
+coupling = [[…], …]                             # instead of reduction: the matrix R of p = R (q − offset)
+offset = [0, -1.5708, 1.5708, 0, 0, 0]
+sensed = "joint"                                # torque sensors behind the gear; else "motor"
 
-    [recording]
-    rate = 1000.0                   # [Hz], where there is no column of time
-    rows = [635, 3510]              # counted from 1, both included
-    files = { position = "angles.txt", torque = "motor.txt" }     # one quantity per file
+[recording]
+rate = 1000.0                   # [Hz], where there is no column of time
+rows = [635, 3510]              # counted from 1, both included
+files = { position = "angles.txt", torque = "motor.txt" }     # one quantity per file
 """
 
 from __future__ import annotations
@@ -42,10 +42,41 @@ Columns = str | int | Sequence[str | int]
 # Names that mean a quantity when nothing else is said, in order of preference; {} is the number of the joint.
 KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     "time": ("t", "time", "times", "timestamp", "t_s", "time_s", "stamp"),
-    "position": ("q{}", "q_{}", "pos{}", "pos_{}", "position{}", "position_{}", "positions{}", "q.{joint}", "position.{joint}"),
-    "velocity": ("qd{}", "qd_{}", "dq{}", "dq_{}", "vel{}", "vel_{}", "velocity{}", "velocity_{}", "velocities{}", "qd.{joint}"),
+    "position": (
+        "q{}",
+        "q_{}",
+        "pos{}",
+        "pos_{}",
+        "position{}",
+        "position_{}",
+        "positions{}",
+        "q.{joint}",
+        "position.{joint}",
+    ),
+    "velocity": (
+        "qd{}",
+        "qd_{}",
+        "dq{}",
+        "dq_{}",
+        "vel{}",
+        "vel_{}",
+        "velocity{}",
+        "velocity_{}",
+        "velocities{}",
+        "qd.{joint}",
+    ),
     "torque": (
-        *("tau{}", "tau_{}", "torque{}", "torque_{}", "torques{}", "effort{}", "effort_{}", "effort{}_Nm", "tau.{joint}"),
+        *(
+            "tau{}",
+            "tau_{}",
+            "torque{}",
+            "torque_{}",
+            "torques{}",
+            "effort{}",
+            "effort_{}",
+            "effort{}_Nm",
+            "tau.{joint}",
+        ),
         "effort.{joint}",
     ),
     "current": ("i{}", "i_{}", "current{}", "current_{}", "currents{}", "current.{joint}"),
@@ -89,7 +120,9 @@ class Layout:
             if unit not in FACTORS[quantity]:
                 raise LogError(f"layout: unit of {quantity}: no {unit!r}; {suggest(unit, FACTORS[quantity])}")
         if self.rate is not None and not self.rate > 0:
-            raise LogError(f"layout: rate: expected a positive number of samples per second, got {self.rate!r}")
+            raise LogError(
+                f"layout: rate: expected a positive number of samples per second, got {self.rate!r}"
+            )
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Layout:
@@ -117,7 +150,9 @@ class Layout:
                 raise LogError(f"layout: [{section}] must be a section, got {inside!r}")
             for key in inside:
                 if key not in _SECTIONS[section]:
-                    raise LogError(f"layout: no key {key!r} in [{section}]; {suggest(key, _SECTIONS[section])}")
+                    raise LogError(
+                        f"layout: no key {key!r} in [{section}]; {suggest(key, _SECTIONS[section])}"
+                    )
         recording = dict(data.get("recording", {}))
         if "rows" in recording:
             first, last = recording["rows"]
@@ -183,7 +218,11 @@ def _by_pattern(table: Table, pattern: str, count: int, joints: Sequence[str]) -
         return None
     known = {name.lower(): k for k, name in enumerate(table.names)}
     for start in (1, 0):
-        names = [pattern.format(k + start, joint=joint) for k, joint in enumerate(joints)] if count > 1 else [pattern]
+        names = (
+            [pattern.format(k + start, joint=joint) for k, joint in enumerate(joints)]
+            if count > 1
+            else [pattern]
+        )
         if count == 1 and "{" in pattern:
             names = [pattern.format(start, joint=joints[0])]
         found = [known.get(name.lower()) for name in names]

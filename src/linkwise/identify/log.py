@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -38,7 +39,9 @@ class Log:
             if value is not None:
                 put(self, key, np.ascontiguousarray(value, dtype=float))
         if self.t.ndim != 1 or self.q.ndim != 2 or self.q.shape[0] != len(self.t):
-            raise LogError(f"{self.name}: expected t (N,) and q (N, n), got {self.t.shape} and {self.q.shape}")
+            raise LogError(
+                f"{self.name}: expected t (N,) and q (N, n), got {self.t.shape} and {self.q.shape}"
+            )
         for key in ("tau", "qd"):
             value = getattr(self, key)
             if value is not None and value.shape != self.q.shape:
@@ -102,7 +105,7 @@ class Log:
     def blocks(self, count: int) -> list[Log]:
         """``count`` consecutive parts of equal length."""
         edges = np.linspace(0, len(self), count + 1).astype(int)
-        parts = zip(edges[:-1], edges[1:], strict=True)
+        parts = itertools.pairwise(edges)
         return [self._pick(slice(a, b), f"block {k} of {count}") for k, (a, b) in enumerate(parts, 1)]
 
     def noted(self, *notes: str) -> Log:

@@ -41,7 +41,11 @@ def read_log(
     millimetres or milliseconds are an error, unless the layout names their unit.
     """
     layout = _layout(layout)
-    files = {key: str(path) for key, path in source.items()} if isinstance(source, Mapping) else dict(layout.files)
+    files = (
+        {key: str(path) for key, path in source.items()}
+        if isinstance(source, Mapping)
+        else dict(layout.files)
+    )
     if files:
         found, origin = _from_several(files, layout, robot)
     else:
@@ -75,10 +79,14 @@ def _from_one(table: Table, layout: Layout, robot: Robot) -> tuple[dict[str, np.
         places["current"] = None
     elif "current" in layout.columns:
         places["torque"] = None
-    found = {quantity: table.values[:, columns] for quantity, columns in places.items() if columns is not None}
+    found = {
+        quantity: table.values[:, columns] for quantity, columns in places.items() if columns is not None
+    }
     used = [k for columns in places.values() if columns for k in columns]
     order = [k for columns in places.values() if columns for k in columns]
-    return found, replace(table, values=table.values[:, order], names=tuple(table.column(k) for k in used), groups=None)
+    return found, replace(
+        table, values=table.values[:, order], names=tuple(table.column(k) for k in used), groups=None
+    )
 
 
 def _by_position(table: Table, layout: Layout, n: int) -> Layout:
@@ -88,14 +96,18 @@ def _by_position(table: Table, layout: Layout, n: int) -> Layout:
     if width == len(time) + 2 * n:
         return replace(layout, columns={**time, "position": first, "torque": first + n})
     if width == len(time) + 3 * n:
-        return replace(layout, columns={**time, "position": first, "velocity": first + n, "torque": first + 2 * n})
+        return replace(
+            layout, columns={**time, "position": first, "velocity": first + n, "torque": first + 2 * n}
+        )
     raise LogError(
         f"{table.path}: {width} columns without a header; expected {len(time) + 2 * n} (t, q, tau) or {len(time) + 3 * n} "
         f"(t, q, qd, tau) for {n} joints, or a layout that says which is which"
     )
 
 
-def _from_several(files: Mapping[str, str], layout: Layout, robot: Robot) -> tuple[dict[str, np.ndarray], Table]:
+def _from_several(
+    files: Mapping[str, str], layout: Layout, robot: Robot
+) -> tuple[dict[str, np.ndarray], Table]:
     found: dict[str, np.ndarray] = {}
     first: Table | None = None
     names: list[str] = []
@@ -144,7 +156,9 @@ def _checked_rows(
             before = stamps[np.flatnonzero(good[:row])[-1]]
             if not drop:
                 what = "repeats" if stamps[row] == before else "is earlier than"
-                raise LogError(f"{origin.place(row)}: the time stamp {stamps[row]:.12g} {what} the one before ({before:.12g})")
+                raise LogError(
+                    f"{origin.place(row)}: the time stamp {stamps[row]:.12g} {what} the one before ({before:.12g})"
+                )
             good[wrong] = False
             notes.append(f"{len(wrong)} rows whose time stamps did not go forward were left out")
     if good.sum() < 3:
@@ -178,7 +192,9 @@ def _joint_side(found: dict[str, np.ndarray], origin: Table, layout: Layout, rob
         t = np.arange(len(found["position"])) / layout.rate
         notes.append(f"no time stamps: {layout.rate:g} samples per second as said")
     else:
-        raise LogError(f"{path}: no column of time; name it in the layout (columns.time) or give recording.rate")
+        raise LogError(
+            f"{path}: no column of time; name it in the layout (columns.time) or give recording.rate"
+        )
     effort = "torque" if "torque" in found else "current"
     tau = layout.factor(effort) * found[effort]
     if layout.gains is not None:
@@ -188,7 +204,9 @@ def _joint_side(found: dict[str, np.ndarray], origin: Table, layout: Layout, rob
         tau = tau * gains
         notes.append(f"torque = {effort} × gains {', '.join(f'{g:.4g}' for g in gains)}")
     elif effort == "current":
-        raise LogError(f"{path}: currents need drive.gains, the torque per ampere of each joint, in the layout")
+        raise LogError(
+            f"{path}: currents need drive.gains, the torque per ampere of each joint, in the layout"
+        )
     q = layout.factor("position") * found["position"]
     qd = layout.factor("velocity") * found["velocity"] if "velocity" in found else None
     axes = None

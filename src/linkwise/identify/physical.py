@@ -18,7 +18,9 @@ from linkwise.identify.errors import IdentificationError, require
 from linkwise.identify.prior import pseudo_inertias
 from linkwise.identify.regression import Regression
 
-STRENGTH = 1.0  # γ: the prior counts like one sample of each link, residuals measured in their standard deviations
+STRENGTH = (
+    1.0  # γ: the prior counts like one sample of each link, residuals measured in their standard deviations
+)
 MARGIN = 1e-6  # smallest eigenvalue of P₀^(−½) P P₀^(−½): strictly possible, not just so
 TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # upper triangle by columns, as Clarabel wants it
 
@@ -116,7 +118,11 @@ class _Problem:
     def possible(self, k: int) -> None:
         """P' − MARGIN·1 of link k is positive semidefinite."""
         rows = [(r, 10 * k + r, -1.0) for r in range(10)]
-        self._add(rows, np.array([-MARGIN if i == j else 0.0 for i, j in TRIANGLE]), self.clarabel.PSDTriangleConeT(4))
+        self._add(
+            rows,
+            np.array([-MARGIN if i == j else 0.0 for i, j in TRIANGLE]),
+            self.clarabel.PSDTriangleConeT(4),
+        )
 
     def near_prior(self, k: int, strength: float) -> None:
         """Adds strength × (tr P' − log det P'), the logarithm by [[P', Z], [Zᵀ, diag Z]] ⪰ 0 and t_i ≤ log Z_ii."""
@@ -154,7 +160,12 @@ class _Problem:
         Q = self.sparse.block_diag([self.Q, self.sparse.csc_matrix((size - self.p, size - self.p))])
         G = self.sparse.vstack([block[:, :size] for block in self.G])
         solver = self.clarabel.DefaultSolver(
-            self.sparse.triu(Q).tocsc(), self.c[:size], G.tocsc(), np.concatenate(self.h), self.cones, settings
+            self.sparse.triu(Q).tocsc(),
+            self.c[:size],
+            G.tocsc(),
+            np.concatenate(self.h),
+            self.cones,
+            settings,
         )
         found = solver.solve()
         status = str(found.status)

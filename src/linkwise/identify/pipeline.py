@@ -69,10 +69,14 @@ def identify(
     Warns (``IdentificationWarning``) where the recording cannot tell parameters apart, or is not explained by this robot.
     """
     with one_thread():
-        return _identify(robot, log, validation, cutoff, friction, estimator, significance, strength, band, stages)
+        return _identify(
+            robot, log, validation, cutoff, friction, estimator, significance, strength, band, stages
+        )
 
 
-def _identify(robot, log, validation, cutoff, friction, estimator, significance, strength, band, stages) -> Identification:
+def _identify(
+    robot, log, validation, cutoff, friction, estimator, significance, strength, band, stages
+) -> Identification:
     stages = stages or Stages()
     logs = as_logs(log)
     tests = as_logs(validation) if validation is not None else logs
@@ -135,7 +139,9 @@ def _judge(
 def _no_better(robot: Robot, judged: Validation) -> str:
     """Said plainly when the model explains nothing."""
     explained = judged.explained
-    bad = [name for name, share in zip(robot.joint_names, explained, strict=True) if share < NOTHING_EXPLAINED]
+    bad = [
+        name for name, share in zip(robot.joint_names, explained, strict=True) if share < NOTHING_EXPLAINED
+    ]
     if not bad:
         return ""
     where = "no joint" if len(bad) == robot.dof else f"not {', '.join(bad)}"

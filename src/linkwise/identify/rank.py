@@ -19,7 +19,9 @@ ROUND_OFF, CERTAIN = 1e-12, 1e-4  # a singular value below the first is zero, ab
 STATES = 100  # random states, as in the paper
 
 
-def base_by_rank(robot: Robot, *, order: Sequence[str] | str = "rotors first", seed: int = 0) -> BaseParameters:
+def base_by_rank(
+    robot: Robot, *, order: Sequence[str] | str = "rotors first", seed: int = 0
+) -> BaseParameters:
     """The base parameters of a robot by the rank of its regressor at random states.
 
     ``order``: labels in the order in which they are taken (those left out come last), or "rotors first": rotor inertias,
@@ -96,7 +98,12 @@ def independent(
         combination[:, dropped] = passed
     known = np.full(len(labels), np.nan) if values is None else np.asarray(values, dtype=float)
     return BaseParameters(
-        tuple(labels[k] for k in kept), combination, tuple(kept), combination @ known, tuple(labels), (smallest, largest)
+        tuple(labels[k] for k in kept),
+        combination,
+        tuple(kept),
+        combination @ known,
+        tuple(labels),
+        (smallest, largest),
     )
 
 

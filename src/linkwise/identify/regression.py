@@ -65,7 +65,11 @@ class Regression:
         links = int((chosen < self.links).sum())
         terms = tuple(self.terms[k - self.links] for k in chosen if k >= self.links)
         return replace(
-            self, Y=self.Y[..., chosen], labels=tuple(self.labels[k] for k in chosen), links=links, terms=terms
+            self,
+            Y=self.Y[..., chosen],
+            labels=tuple(self.labels[k] for k in chosen),
+            links=links,
+            terms=terms,
         )
 
     def rows(self, which: np.ndarray) -> Regression:
@@ -81,9 +85,7 @@ class Regression:
     @cached_property
     def triangles(self) -> np.ndarray:
         """R of each joint's [Y_j, τ_j] = Q R, shape (n, p + 1, p + 1): all that least squares need to know of it."""
-        return np.stack(
-            [_triangle(np.column_stack([self.Y[:, j], self.tau[:, j]])) for j in range(self.dof)]
-        )
+        return np.stack([_triangle(np.column_stack([self.Y[:, j], self.tau[:, j]])) for j in range(self.dof)])
 
     def compressed(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(W, y) with the same least-squares solution, residual norm and singular values as ``stacked``, but few rows."""
@@ -133,7 +135,8 @@ class Observer:
     def axis_signals(self, links: np.ndarray) -> list[AxisSignals]:
         """The motion of the axes, loaded by links with these parameters (10 n,); one per recording."""
         return [
-            motion.with_load(Y @ links, self.axes) for motion, Y in zip(self._motions, self._link_columns, strict=True)
+            motion.with_load(Y @ links, self.axes)
+            for motion, Y in zip(self._motions, self._link_columns, strict=True)
         ]
 
     def term_columns(self, terms: Sequence[Term], links: np.ndarray) -> np.ndarray:

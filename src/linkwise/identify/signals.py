@@ -102,7 +102,10 @@ def condition(
     method = method_named(derivatives) if isinstance(derivatives, str) else derivatives
     q, qd_used, qdd = method(q, qd, rate, cutoff)
     name = derivatives if isinstance(derivatives, str) else getattr(derivatives, "__name__", "given function")
-    record.append(f"derivatives: {name}" + (", from recorded velocities" if qd is not None and name == "butterworth" else ""))
+    record.append(
+        f"derivatives: {name}"
+        + (", from recorded velocities" if qd is not None and name == "butterworth" else "")
+    )
     step = max(1, int(rate / (FINE * cutoff)))
     if step > 1:
         tau = low_pass(tau, rate, 0.4 * rate / step)

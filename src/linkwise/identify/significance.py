@@ -47,7 +47,11 @@ def contributions(regression: Regression, x: np.ndarray) -> np.ndarray:
 
 
 def by_contribution(
-    regression: Regression, estimate: Estimate, estimator: Estimator = weighted, *, threshold: float = THRESHOLD
+    regression: Regression,
+    estimate: Estimate,
+    estimator: Estimator = weighted,
+    *,
+    threshold: float = THRESHOLD,
 ) -> Significance:
     """Izaguirre's rule."""
     found = contributions(regression, estimate.x)
@@ -55,7 +59,9 @@ def by_contribution(
     return Significance("contribution", kept, estimator(regression.pick(kept)), found, estimate.condition)
 
 
-def by_statistics(regression: Regression, estimate: Estimate, estimator: Estimator = weighted) -> Significance:
+def by_statistics(
+    regression: Regression, estimate: Estimate, estimator: Estimator = weighted
+) -> Significance:
     """Backward elimination: drop the smallest |t| while Akaike's criterion falls, weights as they were."""
     W, y = regression.compressed(estimate.weights)
     gram, right, square = W.T @ W, W.T @ y, float(y @ y)
@@ -82,7 +88,9 @@ def by_statistics(regression: Regression, estimate: Estimate, estimator: Estimat
             break
         kept, value, x, variance = shorter, lower, x_new, variance_new
     found = contributions(regression, estimate.x)
-    return Significance("statistics", tuple(kept), estimator(regression.pick(kept)), found, estimate.condition)
+    return Significance(
+        "statistics", tuple(kept), estimator(regression.pick(kept)), found, estimate.condition
+    )
 
 
 def _inflation(estimate: Estimate, gram: np.ndarray) -> float:

@@ -59,7 +59,9 @@ def _read_text(path: Path) -> Table:
     except UnicodeDecodeError as error:
         raise LogError(f"{path}: not a text file ({error.reason} at byte {error.start})") from None
     numbered = [
-        (k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip() and not line.lstrip().startswith("#")
+        (k, line)
+        for k, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
     ]
     if not numbered:
         raise LogError(f"{path}: the file is empty")
@@ -96,7 +98,9 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _diagnosis(path: Path, numbered: Sequence[tuple[int, str]], separator: str | None, width: int) -> LogError:
+def _diagnosis(
+    path: Path, numbered: Sequence[tuple[int, str]], separator: str | None, width: int
+) -> LogError:
     """The first thing that is wrong with a text file that is not a table."""
     for k, line in numbered:
         cells = _cells(line, separator)

@@ -58,5 +58,7 @@ class Transmission:
 
     def coupled_axes(self) -> np.ndarray:
         """Axes that motors turn and no joint does alone, shape (k, n): speeds are axes @ q̇, joint torques axesᵀ f."""
-        rows = [row / row[k] for k, row in enumerate(self.ratio) if np.count_nonzero(row) > 1 and row[k] != 0.0]
+        rows = [
+            row / row[k] for k, row in enumerate(self.ratio) if np.count_nonzero(row) > 1 and row[k] != 0.0
+        ]
         return np.array(rows).reshape(len(rows), len(self.ratio))

@@ -35,7 +35,10 @@ def _positions(log: Log, robot: Robot, path: str) -> None:
         bound = max(abs(lower), abs(upper))
         if not math.isfinite(bound) or joint.type == "continuous":
             bound = MANY_TURNS if joint.revolute else math.inf
-        if reach > max(SLACK * bound, 2 * math.pi if joint.revolute else 0.0) and reach * factor <= SLACK * bound:
+        if (
+            reach > max(SLACK * bound, 2 * math.pi if joint.revolute else 0.0)
+            and reach * factor <= SLACK * bound
+        ):
             raise LogError(
                 f"{path}: positions of {joint.name} reach {reach:.4g}: too far for {'rad' if joint.revolute else 'm'}, they "
                 f'look like {unit} (say so in the layout: units.position = "{unit}")'
@@ -64,8 +67,12 @@ def _velocities(log: Log, qd: np.ndarray, robot: Robot, path: str) -> None:
         if abs(likeness) < 0.7:
             continue
         if likeness < 0:
-            raise LogError(f"{path}: velocities of {joint.name} have the opposite sign of the slope of its positions")
-        units = (("deg/s", 180 / math.pi), ("rpm", 60 / (2 * math.pi))) if joint.revolute else (("mm/s", 1e3),)
+            raise LogError(
+                f"{path}: velocities of {joint.name} have the opposite sign of the slope of its positions"
+            )
+        units = (
+            (("deg/s", 180 / math.pi), ("rpm", 60 / (2 * math.pi))) if joint.revolute else (("mm/s", 1e3),)
+        )
         for unit, factor in units:
             if abs(math.log(ratio / factor)) < 0.2:
                 raise LogError(

@@ -118,7 +118,9 @@ def simulate(
     batch = np.broadcast_shapes(source.batch(), *(tuple(value.shape[:-1]) for value in given.values()))
     on_device = any(map(is_foreign, given.values()))
     if on_device and not traced:
-        raise ValueError("arrays on a GPU need a controller of linkwise.control: a Python function runs on the CPU")
+        raise ValueError(
+            "arrays on a GPU need a controller of linkwise.control: a Python function runs on the CPU"
+        )
     if not is_foreign(given["q"]):
         given["q"] = np.broadcast_to(given["q"], (*batch, robot.dof))
     if sensors.noisy:

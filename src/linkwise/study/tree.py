@@ -43,4 +43,3 @@ class Tree(Generic[T]):
     def result(self) -> T | None:
         """The whole; None if no part existed."""
         return self._waiting[len(self._sizes) - 1, 0]
-

@@ -1,0 +1,108 @@
+"""Instrumental variables (IDIM-IV: Janot, Vandanjon and Gautier 2014).
+
+Noise in positions is also in the columns, and biases least squares. Instruments are columns that have the
+signal but not the
+noise: those along a simulated motion, in which the robot with the current parameters follows the (strongly
+smoothed) recorded
+motion under a controller. Parameters and simulation are renewed in turn until they stay the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from linkwise.identify.base import base_of
+from linkwise.identify.derivatives import central_difference, low_pass
+from linkwise.identify.errors import IdentificationError
+from linkwise.identify.estimate import Estimate, correlated_covariance
+from linkwise.identify.estimators import weighted
+from linkwise.identify.friction import Friction, friction_named
+from linkwise.identify.physical import physical_from_gram
+from linkwise.identify.prior import prior_bodies
+from linkwise.identify.regression import Observer, Regression
+from linkwise.identify.representable import robot_of
+from linkwise.identify.signals import Signals
+from linkwise.identify.solvers import column_lengths, condition
+from linkwise.robot import Robot
+
+SMOOTHER = 6.0  # the reference is cut at the signals' cut-off divided by this: five times the motion band
+BANDWIDTH = 60.0  # [rad/s] of the simulated controller
+TOLERANCE = 1e-3
+ITERATIONS = 10
+
+
+def instrumental(
+    observer: Observer,
+    friction: Friction | str = "coulomb",
+    *,
+    iterations: int = ITERATIONS,
+    bandwidth: float = BANDWIDTH,
+) -> Estimate:
+    """Base parameters by instrumental variables from simulation; friction is what a robot can have: viscous
+    and Coulomb."""
+    if isinstance(friction, str):
+        friction = friction_named(friction, observer.robot.dof, len(observer.axes) - observer.robot.dof)
+    zero = np.zeros(len(observer.link_labels))
+    regression = observer.regression(friction, zero)
+    base = base_of(observer.robot, observer.axes, friction)
+    independent = regression.pick(base.columns)
+    found, prior = weighted(independent), prior_bodies(observer.robot)
+    for number in range(1, iterations + 1):
+        x = np.zeros(len(regression.labels))
+        x[list(base.columns)] = found.x
+        robot = robot_of(observer, _possible(regression, found.weights, x, prior), regression.terms)
+        simulated = [follow(robot, s, bandwidth) for s in observer.signals]
+        Z = Observer(observer.robot, simulated).regression(friction, zero).Y[..., list(base.columns)]
+        before, found = found, with_instruments(independent, Z, found.weights)
+        change = np.linalg.norm((found.x - before.x) * column_lengths(independent.stacked(found.weights)[0]))
+        if change <= TOLERANCE * np.linalg.norm(independent.tau * found.weights):
+            return replace(found, notes=(f"converged after {number} simulations",))
+    return replace(found, notes=(f"not converged after {iterations} simulations",))
+
+
+def _possible(regression: Regression, weights: np.ndarray, x: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """The physically possible parameters whose torques are nearest to those of x: only such a robot can be simulated."""
+    gram, _ = regression.gram(weights)
+    rotors = [k for k, label in enumerate(regression.labels) if label.endswith(".rotor_inertia")]
+    return physical_from_gram(gram, gram @ x, prior, nonnegative=rotors).x
+
+
+def with_instruments(regression: Regression, Z: np.ndarray, weights: np.ndarray) -> Estimate:
+    """x = (ZᵀΩY)⁻¹ZᵀΩτ for instruments Z (N, n, p) and joints weighted by ``weights`` (n,)."""
+    W, y = regression.stacked(weights)
+    V = (Z * weights[:, None]).reshape(W.shape)
+    length, size = column_lengths(W), column_lengths(V)
+    cross = (V / size).T @ (W / length)
+    if np.linalg.cond(cross) > 1e12:
+        raise IdentificationError(
+            "instruments do not excite all parameters: the simulated motion differs too much"
+        )
+    inverse = np.linalg.inv(cross) / length[:, None] / size
+    x = inverse @ (V.T @ y)
+    covariance = correlated_covariance(regression, weights, x, inverse, Z)
+    freedom = max(len(regression) - len(x) / regression.dof, 1.0)
+    sigma = np.sqrt((regression.residuals(x) ** 2).sum(axis=0) / freedom)
+    return Estimate(
+        "instrumental", regression.labels, x, covariance, sigma, 1.0 / sigma, condition(W), len(regression)
+    )
+
+
+def follow(robot: Robot, signals: Signals, bandwidth: float = BANDWIDTH) -> Signals:
+    """The motion of a robot that follows a recorded one, without its noise: simulated in closed loop."""
+    from linkwise.control import ComputedTorque, Gains
+    from linkwise.motion import Samples, through_samples
+    from linkwise.simulate import simulate
+
+    smooth = low_pass(signals.q, signals.rate, signals.cutoff / SMOOTHER)
+    velocity = central_difference(smooth, signals.rate)
+    period = 1.0 / signals.rate
+    t = np.arange(len(smooth)) * period
+    reference = through_samples(Samples(t, smooth, velocity, central_difference(velocity, signals.rate)))
+    law = ComputedTorque(robot, Gains.from_frequency(bandwidth))
+    run = simulate(robot, law, reference, duration=len(t) * period, step=period)
+    if not np.isfinite(run.q).all():
+        raise IdentificationError("instruments: the simulated robot does not follow the recorded motion")
+    qdd = robot.forward_dynamics(run.q, run.qd, run.tau)
+    return replace(signals, q=run.q, qd=run.qd, qdd=qdd)
