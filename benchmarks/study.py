@@ -171,33 +171,36 @@ def write_all(store: Store, study, values: np.ndarray, threads: int) -> None:
 
 
 def scheduling() -> None:
-    """Chunks with next to nothing in them."""
+    """Chunks with next to nothing in them: what each costs beyond the first few, on the clock and of this processor."""
     from processes import Cluster
 
     from linkwise.study import cluster as engine
 
     tables = {**PANDA, "chunk": 64, "keep": REDUCED}
-    with tempfile.TemporaryDirectory() as folder:
-        for chunks in (200, 2000):
-            clock = Clock()
+
+    def cost(what: str, counts: tuple[int, int], **options) -> None:
+        clocks = []
+        for chunks in counts:
+            clocks.append(Clock())
             study = lw.study(tables, samples=64 * chunks)
-            clock.time(
-                lambda study=study, chunks=chunks: study.run(f"{folder}/local{chunks}", progress=False)
-            )
-            print(f"embedded, {chunks} chunks: {1e3 * clock.processor / chunks:.2f} ms of processor each")
+            with tempfile.TemporaryDirectory() as place:
+                clocks[-1].time(
+                    lambda study=study, place=place: study.run(f"{place}/s", progress=False, **options)
+                )
+        more = counts[1] - counts[0]
+        wall, processor = (
+            1e3 * (getattr(clocks[1], kind) - getattr(clocks[0], kind)) / more
+            for kind in ("wall", "processor")
+        )
+        print(f"{what}: {wall:.2f} ms on the clock for a chunk, {processor:.2f} ms of this processor")
+
+    cost("embedded, one thread", (200, 4000), threads=1)
+    with tempfile.TemporaryDirectory() as folder:
         cluster = Cluster(Path(folder))
         try:
-            for most, chunks in ((1, 300), (engine.MOST_CHUNKS, 3000)):
-                engine.MOST_CHUNKS = most
-                clock = Clock()
-                study = lw.study(tables, samples=64 * chunks)
-                clock.time(lambda: study.run(f"{folder}/far{most}", cluster=cluster.address, progress=False))  # noqa: B023
-                what = "a task for every chunk" if most == 1 else "tasks of up to 0.5 s"
-                print(
-                    f"two workers, {what}: {1e3 * clock.wall / chunks:.2f} ms on the clock for a chunk, ",
-                    end="",
-                )
-                print(f"{1e3 * clock.processor / chunks:.2f} ms of processor here")
+            cost("two workers, tasks of up to 0.5 s", (200, 8000), cluster=cluster.address)
+            engine.MOST_CHUNKS = 1
+            cost("two workers, a task for every chunk", (50, 800), cluster=cluster.address)
         finally:
             cluster.close()
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import errors, start
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from test_page import free_port
 
 import linkwise as lw
+from browser import errors, start
 from linkwise.view.page import Page, serve
 
 pytest.importorskip("viser")

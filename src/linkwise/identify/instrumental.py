@@ -9,6 +9,7 @@ motion under a controller. Parameters and simulation are renewed in turn until t
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -29,6 +30,7 @@ from linkwise.robot import Robot
 
 SMOOTHER = 6.0  # the reference is cut at the signals' cut-off divided by this: five times the motion band
 BANDWIDTH = 60.0  # [rad/s] of the simulated controller
+STEP = 1e-3  # [s] of the simulation, at most
 TOLERANCE = 1e-3
 ITERATIONS = 10
 
@@ -69,6 +71,15 @@ def _possible(regression: Regression, weights: np.ndarray, x: np.ndarray, prior:
     return physical_from_gram(gram, gram @ x, prior, nonnegative=rotors).x
 
 
+def _steppable(robot: Robot) -> Robot:
+    """With rotors heavy enough that friction does not stop a joint within a step; what is followed is hardly changed."""
+    floors = {
+        f"{joint.name}.rotor_inertia": max(joint.rotor_inertia, 4 * STEP * joint.viscous_friction)
+        for joint in robot.moving_joints
+    }
+    return robot.with_parameters(floors)
+
+
 def with_instruments(regression: Regression, Z: np.ndarray, weights: np.ndarray) -> Estimate:
     """x = (ZᵀΩY)⁻¹ZᵀΩτ for instruments Z (N, n, p) and joints weighted by ``weights`` (n,)."""
     W, y = regression.stacked(weights)
@@ -100,8 +111,10 @@ def follow(robot: Robot, signals: Signals, bandwidth: float = BANDWIDTH) -> Sign
     period = 1.0 / signals.rate
     t = np.arange(len(smooth)) * period
     reference = through_samples(Samples(t, smooth, velocity, central_difference(velocity, signals.rate)))
+    robot = _steppable(robot)
     law = ComputedTorque(robot, Gains.from_frequency(bandwidth))
-    run = simulate(robot, law, reference, duration=len(t) * period, step=period)
+    fine = math.ceil(period / STEP)
+    run = simulate(robot, law, reference, duration=len(t) * period, step=period / fine, every=fine)
     if not np.isfinite(run.q).all():
         raise IdentificationError("instruments: the simulated robot does not follow the recorded motion")
     qdd = robot.forward_dynamics(run.q, run.qd, run.tau)

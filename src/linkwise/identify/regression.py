@@ -108,7 +108,7 @@ class Regression:
 
 def _triangle(A: np.ndarray) -> np.ndarray:
     """The triangle of a QR factorisation, square also where there are few rows."""
-    R = np.linalg.qr(A, mode="r")
+    R = np.asarray(np.linalg.qr(A, mode="r"))
     return R if len(R) == A.shape[1] else np.vstack([R, np.zeros((A.shape[1] - len(R), A.shape[1]))])
 
 

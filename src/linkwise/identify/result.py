@@ -105,16 +105,13 @@ class Identification:
 
     def write_code(self, path: str | os.PathLike[str], *, reduced: bool = True) -> None:
         """Write the C code; the function is called inverse_dynamics."""
-        from linkwise.cli.columns import replacing
-
-        with replacing(Path(path)) as aside:
+        target = Path(path)
+        aside = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
             aside.write_text(self.code(reduced=reduced), encoding="utf-8")
-
-    def write_report(self, path: str | os.PathLike[str]) -> None:
-        """Write an HTML page with everything: one file, nothing outside."""
-        from linkwise.identify.report import report_of
-
-        report_of(self).write(path)
+            aside.replace(target)
+        finally:
+            aside.unlink(missing_ok=True)
 
     def summary(self) -> dict[str, Any]:
         """Everything in plain types, for JSON."""
