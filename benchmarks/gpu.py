@@ -432,20 +432,6 @@ def time_gradients(robot: lw.Robot, count: int = 1 << 22) -> dict[str, Any]:
     return rows
 
 
-def scan_seconds(count: int = 1024) -> dict[str, float]:
-    """Forward dynamics of one long chain on the CPU: link by link, compiled, and as parallel scans of NumPy arrays."""
-    robot = lw.random_robot(1, count, rotor=True)
-    q, qd, tau = np.random.default_rng(0).normal(size=(3, count))
-    row = {
-        algorithm: host_seconds(lambda a=algorithm: robot.forward_dynamics(q, qd, tau, algorithm=a), 5)
-        for algorithm in ("kalman", "parallel_scan")
-    }
-    found = robot.forward_dynamics(q, qd, tau, algorithm="parallel_scan")
-    size = np.linalg.norm(tau) + np.linalg.norm(robot.bias_torques(q, qd))
-    row["residual"] = float(np.linalg.norm(robot.inverse_dynamics(q, qd, found) - tau) / size)
-    return row
-
-
 # -- the same graph by others -----------------------------------------------------------------------------------------
 
 
@@ -598,7 +584,6 @@ def main() -> None:
     except Exception as error:  # without PyTorch, or with one that is broken, the rest is still worth having
         done("gradients", f"{type(error).__name__}: {str(error).splitlines()[0][:120]}")
     cupy.get_default_memory_pool().free_all_blocks()
-    done("scan", scan_seconds())
 
     bits: dict[str, int | str] = {}
     for name, kernel in found.items():
@@ -681,11 +666,6 @@ def print_table(report: dict[str, Any], copy: float) -> None:
                 f"{row['without_gradient_per_second'] / 1e9:.2f} the result alone; "
                 f"{row['registers']} registers, {row['local']} local; {row['different_scalars']} scalars differ"
             )
-    row = report["scan"]
-    print(
-        f"one chain of 1024 links on the CPU: kalman {row['kalman'] * 1e3:.2f} ms, parallel_scan "
-        f"{row['parallel_scan'] * 1e3:.2f} ms, residual {row['residual']:.1e}"
-    )
     for label, rate in report.get("peers", {}).items():
         print(f"{label}: {rate if isinstance(rate, str) else f'{rate / 1e9:.3f} G/s'}")
     wrong = {label: n for label, n in report["different_scalars"].items() if n}

@@ -11,15 +11,16 @@ import linkwise
 
 ROOT = Path(linkwise.__file__).parent
 
-# Each part of the house and the parts it may know. A part always knows itself. The first six know no robot's dynamics;
-# everything above uses them, never the other way round.
+# Each part of the house and the parts it may know. A part always knows itself. The first seven know no robot's
+# dynamics; everything above uses them, never the other way round.
 ALLOWED = {
     "errors": set(),
     "scalar": {"errors"},
     "spatial": {"errors", "scalar"},
-    "model": {"errors", "scalar", "spatial"},
+    "scan_order": set(),
+    "model": {"errors", "scalar", "spatial", "scan_order"},
     "algorithms": {"errors", "scalar", "spatial", "model"},
-    "compiler": {"errors", "scalar", "spatial"},
+    "compiler": {"errors", "scalar", "spatial", "scan_order"},
 }
 TOP = {"cli", "bench"}  # nobody below imports these
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from linkwise.algorithms import (
@@ -109,10 +108,8 @@ def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
 
 
 def _forward_scan(setting: Setting, q, qd, tau, wrench=None):
-    # not regrouped: the wrenches must be of the same frames as the links, and so are those of the original
-    links = setting.links().original
-    chosen = replace(setting, stand_in=links)
-    return parallel_scan.forward_dynamics(links, q, qd, _net(chosen, qd, tau), _wrenches(chosen, wrench))
+    links, net = setting.links(), _net(setting, qd, tau)
+    return parallel_scan.forward_dynamics(links, q, qd, net, _wrenches(setting, wrench))
 
 
 def _forward_compound(setting: Setting, q, qd, tau, wrench=None):

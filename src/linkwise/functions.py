@@ -86,9 +86,7 @@ class Function:
     summary: str = ""
     cost: tuple[int, int] = (400, 1)  # about a·nᵏ operations
     swept: tuple[str, ...] = ()  # algorithms that only go outward and inward over the links
-    on_arrays: tuple[
-        str, ...
-    ] = ()  # further algorithms, for some robots, that are computed on NumPy arrays alone
+    scanned: tuple[str, ...] = ()  # further algorithms, for some robots, that scan the links; always loops
     regroups: bool = False  # whether regrouped inertial parameters give the same result
 
     def size(self, n: int) -> int:
@@ -104,7 +102,7 @@ class Function:
         """The name of an algorithm, checked; None is the default."""
         if name is None:
             return self.default
-        if name not in (*self.algorithms, *self.on_arrays):
+        if name not in (*self.algorithms, *self.scanned):
             raise UnknownNameError(
                 f"algorithm: {self.name} has no algorithm {name!r}; {suggest(name, self.algorithms)}"
             )

@@ -34,17 +34,15 @@ def evaluate(
     """The outputs of a function for these inputs: one array, or a tuple where there are several outputs."""
     function = function_named(name)
     algorithm = function.algorithm(algorithm)
-    if function.regroups:
+    if regroups(function, algorithm):
         setting = replace(setting, base_parameters=True)
     if any(_is_traced(value) for value in given.values()):
         return _traced(function, setting, algorithm, given)
     if compiles(function, setting, algorithm):
         found = kernel(function, setting, algorithm)
         return found(*(given[key] for key, _ in found.inputs), out=out, threads=threads)
-    if algorithm in function.on_arrays and any(map(is_foreign, given.values())):
-        raise DtypeError(
-            f"{name}: {algorithm} is computed on NumPy arrays; use algorithm={function.default!r}"
-        )
+    if any(map(is_foreign, given.values())):
+        raise DtypeError(f"{name}: with these options {algorithm} is computed on NumPy arrays only")
     results = tuple(arrays.evaluate(function, setting, algorithm, given).values())
     if out is not None:
         results = _written(out, results)
@@ -120,25 +118,32 @@ def plain_kernel(name: str, setting: Setting) -> Kernel | None:
 
 def compiles(function: Function, setting: Setting, algorithm: str) -> bool:
     """Whether the function of this robot becomes a kernel."""
-    if setting.model.dof == 0 or algorithm in function.on_arrays:
+    if setting.model.dof == 0:
         return False
-    return is_straight(function, setting) or sweeps(function, setting, algorithm)
+    return is_straight(function, setting, algorithm) or sweeps(function, setting, algorithm)
 
 
-def is_straight(function: Function, setting: Setting) -> bool:
+def regroups(function: Function, algorithm: str) -> bool:
+    """Whether inertial parameters may be regrouped; scans join links by inertias, which must not be negative."""
+    return function.regroups and algorithm not in function.scanned
+
+
+def is_straight(function: Function, setting: Setting, algorithm: str | None = None) -> bool:
     """Whether the function of this robot is small enough to be written out."""
-    return function.size(setting.model.dof) <= STRAIGHT_LINE_LIMIT
+    return algorithm not in function.scanned and function.size(setting.model.dof) <= STRAIGHT_LINE_LIMIT
 
 
 def sweeps(function: Function, setting: Setting, algorithm: str) -> bool:
     """Whether the algorithm only goes outward and inward over the links, so that it can be loops."""
-    return algorithm in function.swept and not setting.wrench
+    return algorithm in (*function.swept, *function.scanned) and not setting.wrench
 
 
 def kernel(
     function: Function, setting: Setting, algorithm: str, dtype: str = "float64"
 ) -> Kernel | ParametricKernel:
     """The compiled form of a function, made once per robot."""
+    if setting.base_parameters and not regroups(function, algorithm):
+        setting = replace(setting, base_parameters=False)
     known = setting.model.__dict__.setdefault("_kernels", {})
     key = (function.name, algorithm, setting.options(), dtype)
     found = known.get(key)
@@ -152,7 +157,7 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
     shapes = function.shapes(setting.model)
 
     def build(precision: str):
-        if not is_straight(function, setting):
+        if not is_straight(function, setting, algorithm):
             return _swept_program(function, setting, algorithm, precision)
         from linkwise.compiler.program import trace
 

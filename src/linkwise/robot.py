@@ -98,7 +98,7 @@ class Robot(Model):
         ``algorithm``: kalman (default), compound_link (mass matrix and a factorised solve), conjugate_gradient,
         preconditioned_conjugate_gradient; the last two take ``tolerance`` (relative residual, 1e-12), ``limit``
         (iterations, 10 n) and ``start`` (a warm start, (..., n)). parallel_scan is for chains with rotor inertia at
-        every joint: NumPy arrays only, steps that grow with the logarithm of their number. A singular mass matrix
+        every joint: steps that grow with the logarithm of their number, for long chains on a GPU. A singular mass matrix
         raises SingularError naming the joint; an iteration that does not converge raises ConvergenceError with its
         residual. Arrays of other libraries are not looked at, because that would wait for a GPU; ``kernel`` gives
         residuals, too.
@@ -106,7 +106,7 @@ class Robot(Model):
         given = {"q": q, "qd": qd, "tau": tau}
         if algorithm not in FUNCTIONS[ITERATED].algorithms:
             row = FUNCTIONS["forward_dynamics"]
-            if algorithm not in (None, *row.algorithms, *row.on_arrays):
+            if algorithm not in (None, *row.algorithms, *row.scanned):
                 valid = self.algorithms("forward_dynamics")
                 raise UnknownNameError(f"algorithm: no {algorithm!r}; {suggest(algorithm, valid)}")
             if tolerance is not None or limit is not None or start is not None:
@@ -280,7 +280,7 @@ class Robot(Model):
         if function != "forward_dynamics":
             return names
         names += tuple(FUNCTIONS[ITERATED].algorithms)
-        return (*names, *FUNCTIONS[function].on_arrays) if self._can_be_scanned() else names
+        return (*names, *FUNCTIONS[function].scanned) if self._can_be_scanned() else names
 
     def _can_be_scanned(self) -> bool:
         """Whether this is a chain with rotor inertia at every joint, see ``algorithms.parallel_scan``."""

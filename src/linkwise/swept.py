@@ -36,6 +36,9 @@ class SweptLinks(Mechanism):
     def each(self, step: Callable[..., Any], *per_link: Any) -> Any:
         return self._sweeper.each(step, *per_link)
 
+    def scan(self, join, apply, start: Any, elements: Any, inward: bool = False) -> Any:
+        return self._sweeper.scan(join, apply, start, elements, inward)
+
     def _row(
         self, kind: str, members: Sequence[int], constant: Callable[[Sequence[float]], Any]
     ) -> MovingLink:

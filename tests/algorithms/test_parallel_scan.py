@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.algorithms.parallel_scan import scan
+from linkwise import scan_order
+from linkwise.functions import mechanism_of
 
 
 def chain(dof, joints="RP", seed=1):
@@ -23,18 +24,22 @@ def residual(robot, q, qd, tau, qdd, **options):
 
 
 @pytest.mark.parametrize("count", [*range(1, 10), 31, 32, 33])
-def test_a_scan_joins_in_order(count):
-    joins = []
+@pytest.mark.parametrize("inward", [False, True])
+def test_a_scan_takes_all_before_in_order(count, inward):
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"[:count]
+    got = mechanism_of(chain(count)).scan(str.__add__, str.__add__, "<", list(letters), inward)
+    assert got == ["<" + (letters[:k:-1] if inward else letters[:k]) for k in range(count)]
 
-    def join(a, b):
-        joins.append(len(a[0]))
-        return (np.char.add(a[0], b[0]),)
 
-    letters = np.array(list("abcdefghijklmnopqrstuvwxyz0123456789"[:count])).astype("U40")
-    (got,) = scan((letters,), join)
-    assert got.tolist() == ["".join(letters[: k + 1]) for k in range(count)]
-    assert len(joins) <= 2 * max(1, np.ceil(np.log2(count)))  # the depth
-    assert sum(joins) <= 2 * count  # the work
+@pytest.mark.parametrize("count", [1, 2, 3, 31, 32, 33, 1024])
+def test_depth_and_work_of_a_scan(count):
+    levels = [*scan_order.joins(count), *scan_order.applications(count)]
+    assert len(levels) <= 2 * max(1, np.ceil(np.log2(count)))
+    assert sum(map(len, levels)) < 2 * count
+    for level in levels:  # independent: nobody reads what another pair writes
+        written = {right for _, right in level}
+        assert len(written) == len(level)
+        assert not written & {left for left, _ in level}
 
 
 @pytest.mark.parametrize(
@@ -92,9 +97,45 @@ def test_who_can_be_scanned():
             robot.forward_dynamics(*np.zeros((3, robot.dof)), algorithm="parallel_scan")
 
 
-def test_no_kernel():
-    with pytest.raises(lw.LinkwiseError, match="cannot be traced into a kernel; use algorithm='kalman'"):
-        _ = chain(3).kernel("forward_dynamics", algorithm="parallel_scan").operations
+def test_kernel():
+    """Compiled as loops over pairs of links, with the bits of its own precision; not for formulas or derivatives."""
+    robot = chain(20)
+    kernel = robot.kernel("forward_dynamics", algorithm="parallel_scan")
+    q, qd, tau = states(9, 20)
+    np.testing.assert_array_equal(
+        kernel(q, qd, tau), robot.forward_dynamics(q, qd, tau, algorithm="parallel_scan")
+    )
+    plain = mechanism_of(robot)
+    lanes = [list(np.moveaxis(a, -1, 0)) for a in (q, qd, tau)]
+    from linkwise.algorithms import parallel_scan
+
+    free = robot.kernel("forward_dynamics", algorithm="parallel_scan", friction=False)
+    wanted = np.stack(parallel_scan.forward_dynamics(plain, *lanes), axis=-1)
+    np.testing.assert_allclose(free(q, qd, tau), wanted, rtol=1e-9, atol=1e-9)
+    serial = robot.kernel("forward_dynamics")
+    assert kernel.operations.multiplications > 3 * serial.operations.multiplications
+    with pytest.raises(lw.LinkwiseError, match="too many links"):
+        kernel.source("c")
+
+
+def test_foreign_arrays():
     torch = pytest.importorskip("torch")
-    with pytest.raises(TypeError, match="computed on NumPy arrays"):
-        chain(3).forward_dynamics(*(torch.zeros(3),) * 3, algorithm="parallel_scan")
+    robot = chain(3)
+    given = [torch.tensor(a) for a in states(4, 3)]
+    got = robot.forward_dynamics(*given, algorithm="parallel_scan")
+    assert isinstance(got, torch.Tensor)
+    np.testing.assert_allclose(got.numpy(), robot.forward_dynamics(*(a.numpy() for a in given)), rtol=1e-9)
+    with pytest.raises(TypeError, match="computed on NumPy arrays only"):
+        robot.forward_dynamics(*given, algorithm="parallel_scan", wrench=torch.zeros(6))
+
+
+def test_massless_links():
+    """A link without inertia behind a rotor: nothing to factor, nothing to divide by."""
+    robot = chain(6, "R")
+    empty = {
+        label: 0.0 for label in robot.parameter_labels if label.startswith("link3.") and "rotor" not in label
+    }
+    light = robot.with_parameters(empty) if empty else robot
+    q, qd, tau = states(4, 6)
+    got = light.forward_dynamics(q, qd, tau, algorithm="parallel_scan")
+    np.testing.assert_allclose(got, light.forward_dynamics(q, qd, tau), rtol=1e-9, atol=1e-9)

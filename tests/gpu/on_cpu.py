@@ -22,7 +22,7 @@ class OnCpu:
     def __init__(self, module: Module, folder: Path, pointers: int, sizes: int):
         call = ", ".join(
             f"*(typename argument<{k}, decltype({module.name})>::type *)&words[{k}]"
-            for k in range(pointers + sizes)
+            for k in range(pointers + sizes + (1 if module.scratch else 0))
         )
         text = f"""
 #include "{HERE / "shim.hpp"}"
@@ -62,6 +62,10 @@ extern "C" void entry(long long *words, unsigned int blocks, unsigned int thread
         reverse=False,
         blocks: int | None = None,
     ) -> None:
-        words = np.array([a.ctypes.data for a in (*outputs, *inputs)] + [*sizes], np.int64)
-        blocks = blocks or -(-count // self.module.threads)
+        blocks = blocks or -(-count // (self.module.states or self.module.threads))
+        words = [a.ctypes.data for a in (*outputs, *inputs)] + [*sizes]
+        if self.module.scratch:
+            memory = np.full(blocks * self.module.scratch, 0xFF, np.uint8)  # NaNs, as in shared memory
+            words.append(memory.ctypes.data)
+        words = np.array(words, np.int64)
         self._entry(words.ctypes.data, blocks, self.module.threads, int(reverse))

@@ -69,9 +69,10 @@ def pretended(monkeypatch, tmp_path):
     class Function:
         """In place of a function loaded on a GPU: what g++ made of the same text."""
 
-        def __init__(self, on, cubin, name, threads, shared, resident):
+        def __init__(self, on, cubin, name, threads, shared, resident, states, scratch):
             assert cubin[1:4] == b"ELF"
             self.name, self.threads, self.shared = name, threads, shared
+            self.states, self.scratch = states or threads, scratch
             self.most_blocks, self.grows = (resident * 2 if resident else 1000), not resident
 
         def resources(self):
@@ -79,7 +80,8 @@ def pretended(monkeypatch, tmp_path):
 
         def launch(self, blocks, stream, *words):
             assert stream == 77
-            words = np.array(words, np.int64)
+            memory = np.full(blocks * self.scratch, 0xFF, np.uint8)
+            words = np.array([*words, memory.ctypes.data] if self.scratch else words, np.int64)
             loaded[self.name, self.threads, self.shared]._entry(words.ctypes.data, blocks, self.threads, 0)
 
     compiled = []
@@ -90,8 +92,8 @@ def pretended(monkeypatch, tmp_path):
         head = text.split("__launch_bounds__")[1].split("{")[0]
         pointers = head.count("__restrict__")
         sizes = head.count("const long long")
-        threads = int(text.split("__launch_bounds__(")[1].split(",")[0])
-        scalars = int(text.split("/ 32 * ")[1].split(";")[0].split(")")[0])
+        threads = int(text.split("__launch_bounds__(")[1].split(",")[0].split(")")[0])
+        scalars = 0 if "memory" in head else int(text.split("/ 32 * ")[1].split(";")[0].split(")")[0])
         shared = scalars * (threads // 32) * (8 if "typedef double" in text else 4)
         module = cuda.Module(text, name, threads, shared)
         loaded[name, threads, shared] = OnCpu(module, tmp_path / str(len(compiled)), pointers, sizes)

@@ -142,3 +142,12 @@ def test_without_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(DeviceError, match=r"needs CuPy: pip install linkwise\[gpu\]"):
         lw.load("two_link").gravity_torques(Pretended(np.zeros(2)))
+
+
+@pytest.mark.parametrize("algorithm", ["kalman", "parallel_scan"])
+def test_long_chains(pretended, algorithm):
+    """Loops over links, with room in memory for every block."""
+    robot = lw.random_robot(4, 50, rotor=True)
+    given = list(np.random.default_rng(0).normal(size=(3, 5, 50)))
+    got = robot.forward_dynamics(*map(Pretended, given), algorithm=algorithm)
+    np.testing.assert_array_equal(got.array, robot.forward_dynamics(*given, algorithm=algorithm))

@@ -218,3 +218,30 @@ def test_other_threads():
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(16)))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("algorithm", ["kalman", "parallel_scan"])
+@pytest.mark.parametrize("convert", [to_cupy, to_torch, to_jax])
+def test_long_chains(convert, algorithm, dtype):
+    """Loops over links: a thread for each state, or a block; more states than run at once."""
+    robot = lw.random_robot(4, 150, joints="RP", rotor=True, friction=True)
+    for count in (1, 70):
+        given = list(np.random.default_rng(0).normal(size=(3, count, 150)).astype(dtype))
+        got = robot.forward_dynamics(*(convert(a) for a in given), algorithm=algorithm)
+        assert same_bits(got, robot.forward_dynamics(*given, algorithm=algorithm))
+
+
+def test_long_chains_on_two_streams():
+    """Each launch has room of its own."""
+    robot = lw.random_robot(4, 100, rotor=True)
+    given = list(np.random.default_rng(0).normal(size=(3, 40, 100)))
+    there = [cupy.asarray(a) for a in given]
+    cupy.cuda.get_current_stream().synchronize()
+    results = []
+    for stream in (cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)):
+        with stream:
+            results += [robot.forward_dynamics(*there) for _ in range(10)]
+    cupy.cuda.runtime.deviceSynchronize()
+    wanted = robot.forward_dynamics(*given)
+    assert all(same_bits(result, wanted) for result in results)

@@ -71,20 +71,24 @@ def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Scalar
 
 
 def bias_accelerations(links: Mechanism, turned, qd) -> list[tuple[Vector, Spatial]]:
-    """(ω, n̄) of every link: (3.25), (3.31), (3.32), in the link's axes."""
+    """(ω, n̄) of every link."""
 
     def step(link: MovingLink, parent, turned, qd: Scalar):
-        above, _ = parent
-        joint = link.placed(turned)
-        w = joint.outward(above)
-        centripetal = joint.outward(_square_times(above, joint.lever))
-        if link.revolute:
-            turning = Vector(w.y * qd, -(w.x * qd), 0.0)
-            return Vector(w.x, w.y, w.z + qd), Spatial(turning, centripetal)
-        twice = 2.0 * qd
-        return w, Spatial(zero_vector(), centripetal + Vector(w.y * twice, -(w.x * twice), 0.0))
+        return bias_acceleration(link, parent[0], turned, qd)
 
     return links.outward(step, (zero_vector(), zero_spatial()), turned, qd)
+
+
+def bias_acceleration(link: MovingLink, above: Vector, turned, qd: Scalar) -> tuple[Vector, Spatial]:
+    """(ω, n̄) of a link whose parent turns with ``above``: (3.25), (3.31), (3.32), in the link's axes."""
+    joint = link.placed(turned)
+    w = joint.outward(above)
+    centripetal = joint.outward(_square_times(above, joint.lever))
+    if link.revolute:
+        turning = Vector(w.y * qd, -(w.x * qd), 0.0)
+        return Vector(w.x, w.y, w.z + qd), Spatial(turning, centripetal)
+    twice = 2.0 * qd
+    return w, Spatial(zero_vector(), centripetal + Vector(w.y * twice, -(w.x * twice), 0.0))
 
 
 def _square_times(w: Vector, l: Vector) -> Vector:
@@ -132,7 +136,7 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
             inverse = 1.0 / D
             gain = _gain(link, column, inverse)
         with stage("inertia update"):
-            updated = _updated(link, P, column, gain)
+            updated = updated_inertia(link, P, column, gain)
             in_parent = joint.inward(updated)
         with stage("inertia propagation"):
             carried = in_parent.shifted(joint.lever)
@@ -179,7 +183,9 @@ def _gain(link: MovingLink, column: Spatial, inverse: Scalar) -> Spatial:
     return gain
 
 
-def _updated(link: MovingLink, P: ArticulatedInertia, column: Spatial, gain: Spatial) -> ArticulatedInertia:
+def updated_inertia(
+    link: MovingLink, P: ArticulatedInertia, column: Spatial, gain: Spatial
+) -> ArticulatedInertia:
     """(3.54): P⁺ = (I − G H) P. The row of the axis is I_a·G: zero without rotor inertia."""
     A, B, C = P
     u, v = column  # moments and forces of P Hᵀ

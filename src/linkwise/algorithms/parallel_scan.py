@@ -13,188 +13,231 @@ negative, so that joining two runs (inner 1, outer 2) needs the inverse of I + C
     b = b₂ + A₂D(b₁ − C₁η₂)    η = η₁ + A₁ᵀ(J₂Db₁ + Dᵀη₂)
 
 This is the filter's element of S. Särkkä and Á. F. García-Fernández, *Temporal parallelization of Bayesian smoothers*,
-2021, with the joint torque as measurement and the rotor inertia as its noise. Joining is associative, so all suffixes
-come from one scan: the filter. Angular velocities before it and the smoother after it are scans of affine maps.
-Everything is computed in float64, vectorised over links and states.
+2021, with the joint torque as measurement and the rotor inertia as its noise. D is found from two Cholesky
+factors, J₂ = WWᵀ and I + WᵀC₁W = QQᵀ, which no order of pivots can spoil: with H = Q⁻¹Wᵀ and K = C₁Hᵀ
+
+    D = I − KH    J₂D = HᵀH    DC₁ = C₁ − KKᵀ
+
+and with E = HA₁, y = b₁ − C₁η₂ the sums above become J = J₁ + EᵀE, η = η₁ + A₁ᵀη₂ + EᵀHy, b = b₂ + A₂(y − KHy).
+Joining is associative, so the filter is one scan. Angular velocities before it and the smoother after it are scans of
+affine maps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
+from linkwise.algorithms import kalman
+from linkwise.errors import ModelError
+from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.scalar import Scalar, sqrt, stage, where
+from linkwise.spatial import (
+    ArticulatedInertia,
+    Matrix,
+    Spatial,
+    Symmetric,
+    Vector,
+    articulated,
+    zero_articulated,
+    zero_spatial,
+    zero_vector,
+)
 
-from linkwise.errors import ModelError, TraceError
-from linkwise.model.mechanism import Mechanism
-
-Array = np.ndarray
-Element = tuple[Array, ...]  # arrays whose first axis goes over the links
+Rows = list[list[Scalar]]  # a matrix, row by row
+NOTHING = 1e-15  # a pivot under this part of its diagonal is round-off
 
 
-def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Array]:
+@dataclass(slots=True, eq=False)
+class Run:
+    """Neighbouring links, between λ inside and f outside: A, C, J, b, η."""
+
+    transmission: Rows
+    compliance: ArticulatedInertia
+    inertia: ArticulatedInertia
+    acceleration: Spatial
+    force: Spatial
+
+
+@dataclass(slots=True, eq=False)
+class Map:
+    """x ↦ F x + g."""
+
+    F: Rows
+    g: list[Scalar]
+
+
+@dataclass(slots=True, eq=False)
+class Felt:
+    """What a link feels of all links outside it: J and η."""
+
+    inertia: ArticulatedInertia
+    force: Spatial
+
+
+def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Scalar]:
     """Joint accelerations for torques from which friction has been taken [rad/s² or m/s²]."""
-    if any(hasattr(x, "graph") for x in (*q, *qd, *tau)):
-        raise TraceError(
-            "parallel_scan is computed on NumPy arrays and cannot be traced into a kernel; use algorithm='kalman'"
+    _check(links)
+    with stage("joint turns"):
+        turned = links.each(lambda link, q: link.turned(q), q)
+    with stage("velocities"):
+        above = links.scan(then, applied, [0.0] * 3, links.each(turning, turned, qd))
+    with stage("biases"):
+        biases = links.each(
+            lambda link, turned, qd, w: kalman.bias_acceleration(link, Vector(*w), turned, qd),
+            turned,
+            qd,
+            above,
         )
-    # regrouped inertias may be negative, and then two runs may not fit together
-    chain = _chain(links.original)
-    q, qd, tau = _stacked(q, qd, tau)
-    X, turn, lever = _placements(chain, q)
-    w = _angular_velocities(chain, turn, qd)
-    n = _bias_accelerations(chain, turn, lever, w, qd)
-    force = _bias_forces(chain, w[1:])
-    if wrenches is not None:
-        force = force - _as_rows(wrenches, q.shape)
-    J, η = _filtered(chain, X, n, force, tau)
-    return list(_smoothed(chain, X, n, force, tau, J, η))
+        n = links.each(lambda link, bias: bias[1], biases)
+        forces = links.each(lambda link, bias: kalman.bias_force(link, bias[0]), biases)
+        if wrenches is not None:
+            forces = links.each(lambda link, b, wrench: b - wrench, forces, wrenches)
+    with stage("filter"):
+        runs = links.each(run_of, turned, n, forces, tau)
+        nothing = Felt(zero_articulated(), zero_spatial())
+        felt = links.scan(joined, extended, nothing, runs, inward=True)
+    with stage("smoother"):
+        base = [*zero_vector(), *(-links.gravity)]
+        maps = links.each(acceleration_map, turned, n, forces, tau, felt)
+        inside = links.scan(then, applied, base, maps)
+        return links.each(joint_acceleration, turned, n, forces, tau, felt, inside)
 
 
-# -- scans ------------------------------------------------------------------------------------------------------------
+# -- affine maps ------------------------------------------------------------------------------------------------------
 
 
-def scan(elements: Element, join: Callable[[Element, Element], Element]) -> Element:
-    """e₀, e₀∘e₁, e₀∘e₁∘e₂, …: pairs are joined, their scan gives every second result, one more join the rest."""
-    count = len(elements[0])
-    if count < 2:
-        return elements
-    pairs = join(tuple(e[0 : count - 1 : 2] for e in elements), tuple(e[1::2] for e in elements))
-    odd = scan(pairs, join)
-    before = tuple(e[: (count - 1) // 2] for e in odd)
-    even = join(before, tuple(e[2::2] for e in elements)) if count > 2 else before
-    results = []
-    for given, at_odd, at_even in zip(elements, odd, even, strict=True):
-        result = np.empty_like(given)
-        result[0] = given[0]
-        result[1::2] = at_odd
-        result[2::2] = at_even
-        results.append(result)
-    return tuple(results)
+def turning(link: MovingLink, turned, qd: Scalar) -> Map:
+    """(3.25): the link's angular velocity from its parent's."""
+    joint = link.placed(turned)
+    columns = [joint.outward(Vector(*unit)) for unit in _unit(3)]
+    return Map(_transposed([list(c) for c in columns]), [0.0, 0.0, qd if link.revolute else 0.0])
 
 
-def _then(first: Element, second: Element) -> Element:
-    """Two affine maps, one after the other."""
-    (F, g), (F2, g2) = first, second
-    return F2 @ F, _times(F2, g) + g2
+def then(first: Map, second: Map) -> Map:
+    """One map after the other."""
+    return Map(_product(second.F, first.F), applied(first.g, second))
 
 
-def _joined(outer: Element, inner: Element) -> Element:
-    """Two runs of links; what comes first in the scan lies outside."""
-    A1, C1, J1, b1, η1 = inner
-    A2, C2, J2, b2, η2 = outer
-    right = np.concatenate([A1, C1, (b1 - _times(C1, η2))[..., None], b1[..., None]], axis=-1)
-    solved = np.linalg.solve(np.eye(6) + C1 @ J2, right)
-    DA, DC, Db, Db1 = solved[..., :6], solved[..., 6:12], solved[..., 12], solved[..., 13]
-    A1T = np.swapaxes(A1, -1, -2)
-    back = _times(J2, Db1) + η2 - _times(J2, _times(DC, η2))  # Dᵀ = I − J₂DC₁
-    return (
-        A2 @ DA,
-        C2 + _symmetric(A2 @ DC @ np.swapaxes(A2, -1, -2)),
-        J1 + _symmetric(A1T @ J2 @ DA),
-        b2 + _times(A2, Db),
-        η1 + _times(A1T, back),
+def applied(x: Sequence[Scalar], given: Map) -> list[Scalar]:
+    return [_dot(row, x) + g for row, g in zip(given.F, given.g, strict=True)]
+
+
+# -- the filter -------------------------------------------------------------------------------------------------------
+
+
+def run_of(link: MovingLink, turned, n: Spatial, force: Spatial, tau: Scalar) -> Run:
+    """One link."""
+    joint = link.placed(turned)
+    own = articulated(link.inertia)
+    column, inverse, gain = _gains(link, own)
+    innovation = tau - link.along_axis(force)
+    updated = kalman.updated_inertia(link, own, column, gain)
+    compliance = zero_articulated()
+    if link.revolute:
+        compliance.A.zz = inverse
+    else:
+        compliance.C.zz = inverse
+    return Run(
+        _transmission(link, joint, gain),
+        compliance,
+        joint.inward(updated).shifted(joint.lever),
+        _moved(link, n, innovation * inverse - gain.dot(n)),
+        joint.force_to_parent(updated @ n + innovation * gain + force),
     )
 
 
-# -- the passes -------------------------------------------------------------------------------------------------------
+def joined(outer: Run, inner: Run) -> Run:
+    """Two runs as one; what comes first in the scan lies outside."""
+    H, E, y, Hy = _halves(Felt(outer.inertia, outer.force), inner)
+    C1, A1, A2 = _rows(inner.compliance), inner.transmission, outer.transmission
+    K = _product(C1, _transposed(H))
+    left = [
+        [a - k for a, k in zip(*rows, strict=True)] for rows in zip(A1, _product(K, E), strict=True)
+    ]  # DA₁
+    soft = _minus_square(C1, K)  # DC₁
+    b = [v - _dot(row, Hy) for v, row in zip(y, K, strict=True)]
+    felt = _felt(inner, outer.force, E, Hy)
+    return Run(
+        _product(A2, left),
+        outer.compliance + _symmetric(_congruent(A2, soft)),
+        felt.inertia,
+        outer.acceleration + _spatial([_dot(row, b) for row in A2]),
+        felt.force,
+    )
 
 
-def _angular_velocities(chain: _Chain, turn: Array, qd: Array) -> Array:
-    """ω of the base (zero) and of every link, in its own axes."""
-    own = np.zeros((*qd.shape, 3))
-    own[..., 2] = chain.over(chain.revolute, qd) * qd
-    _, w = scan((np.swapaxes(turn, -1, -2).copy(), own), _then)
-    return np.concatenate([np.zeros_like(w[:1]), w])
+def extended(outside: Felt, inner: Run) -> Felt:
+    """What is felt inside a run beyond which ``outside`` is felt."""
+    _, E, _, Hy = _halves(outside, inner)
+    return _felt(inner, outside.force, E, Hy)
 
 
-def _bias_accelerations(chain: _Chain, turn: Array, lever: Array, w: Array, qd: Array) -> Array:
-    """n̄ as in ``kalman.bias_accelerations``."""
-    outward = np.swapaxes(turn, -1, -2)
-    above = w[:-1]
-    seen = _times(outward, above)
-    across = np.stack([seen[..., 1], -seen[..., 0], np.zeros_like(qd)], axis=-1) * qd[..., None]
-    revolute = chain.over(chain.revolute, qd)[..., None]
-    centripetal = _times(outward, np.cross(above, np.cross(above, lever)))
-    return np.concatenate([revolute * across, centripetal + 2.0 * (1.0 - revolute) * across], axis=-1)
+def _halves(outside: Felt, inner: Run) -> tuple[Rows, Rows, list[Scalar], list[Scalar]]:
+    """H, E = HA₁, y = b₁ − C₁η₂ and Hy."""
+    C1 = _rows(inner.compliance)
+    W = _cholesky(_rows(outside.inertia))
+    soft = _congruent(_transposed(W), C1)
+    Q = _cholesky([[x + 1.0 if i == j else x for j, x in enumerate(row)] for i, row in enumerate(soft)])
+    H = _forward(Q, _transposed(W))
+    y = [
+        b - c for b, c in zip(_list(inner.acceleration), _list(inner.compliance @ outside.force), strict=True)
+    ]
+    return H, _product(H, inner.transmission), y, [_dot(row, y) for row in H]
 
 
-def _bias_forces(chain: _Chain, w: Array) -> Array:
-    """b̄ of (3.33): [ω × I ω, ω × (ω × h)]."""
-    spread = w.ndim - 2
-    I = chain.inertia[:, :3, :3].reshape(-1, *(1,) * spread, 3, 3)
-    h = chain.first_moment.reshape(-1, *(1,) * spread, 3)
-    return np.concatenate([np.cross(w, _times(I, w)), np.cross(w, np.cross(w, h))], axis=-1)
+def _felt(inner: Run, force: Spatial, E: Rows, Hy: list[Scalar]) -> Felt:
+    """J₁ + EᵀE and η₁ + A₁ᵀη₂ + EᵀHy."""
+    f = _list(force)
+    passed = [
+        _dot(a, f) + _dot(e, Hy) for a, e in zip(_transposed(inner.transmission), _transposed(E), strict=True)
+    ]
+    return Felt(inner.inertia + _symmetric(_square(_transposed(E))), inner.force + _spatial(passed))
 
 
-def _filtered(chain: _Chain, X: Array, n: Array, force: Array, tau: Array) -> tuple[Array, Array]:
-    """For every link the inertia J and the force η that the links outside it show it."""
-    M = chain.spread(chain.inertia, tau)
-    D, G, gain = _gains(chain, M, tau)
-    h = chain.spread_rows(chain.axis, tau)
-    XT = np.swapaxes(X, -1, -2)
-    e = tau - _dot(h, force)
-    A = G @ XT
-    C = np.broadcast_to(h[..., :, None] * h[..., None, :] / D[..., None, None], A.shape)
-    b = _times(G, n) + h * (e / D)[..., None]
-    MG = _symmetric(M @ G)
-    η = _times(X, _times(MG, n) + gain * e[..., None] + force)
-    elements = tuple(part[::-1] for part in (A, C, _symmetric(X @ MG @ XT), b, η))
-    _, _, J, _, η = scan(elements, _joined)
-    outside = [np.concatenate([part[::-1][1:], np.zeros_like(part[:1])]) for part in (J, η)]
-    return outside[0], outside[1]
+# -- the smoother -----------------------------------------------------------------------------------------------------
 
 
-def _smoothed(chain: _Chain, X: Array, n: Array, force: Array, tau: Array, J: Array, η: Array) -> Array:
-    """q̈ of every joint, from what all links outside it show it."""
-    D, G, gain = _gains(chain, chain.spread(chain.inertia, tau) + J, tau)
-    h = chain.spread_rows(chain.axis, tau)
-    XT = np.swapaxes(X, -1, -2)
-    e = (tau - _dot(h, force + η)) / D
-    base = np.broadcast_to(chain.base, n[:1].shape)
-    F, g = G @ XT, _times(G, n) + h * e[..., None]
-    g[0] += _times(F[0], base[0])
-    _, λ = scan((F, g), _then)
-    above = np.concatenate([base, λ[:-1]])
-    return e - _dot(gain, _times(XT, above) + n)
+def acceleration_map(link: MovingLink, turned, n: Spatial, force: Spatial, tau: Scalar, felt: Felt) -> Map:
+    """The link's acceleration from its parent's, with all that hangs on the link."""
+    gain, residual = _innovation(link, force, tau, felt)
+    return Map(_transmission(link, link.placed(turned), gain), _list(_moved(link, n, residual - gain.dot(n))))
 
 
-def _gains(chain: _Chain, P: Array, like: Array) -> tuple[Array, Array, Array]:
-    """The axis inertia D, I − hhᵀP/D and the gain Ph/D."""
-    h = chain.spread_rows(chain.axis, like)
-    column = _times(P, h)
-    D = _dot(h, column) + chain.over(chain.rotor, like)
-    gain = column / D[..., None]
-    return D, np.eye(6) - h[..., :, None] * gain[..., None, :], gain
+def joint_acceleration(
+    link: MovingLink, turned, n: Spatial, force: Spatial, tau: Scalar, felt: Felt, inside: Sequence[Scalar]
+) -> Scalar:
+    """(3.57)."""
+    gain, residual = _innovation(link, force, tau, felt)
+    return residual - gain.dot(link.placed(turned).motion_from_parent(_spatial(inside)) + n)
 
 
-# -- the links as arrays ----------------------------------------------------------------------------------------------
+def _innovation(link: MovingLink, force: Spatial, tau: Scalar, felt: Felt) -> tuple[Spatial, Scalar]:
+    """The gain and e⁺ = e⁻/D."""
+    _, inverse, gain = _gains(link, articulated(link.inertia) + felt.inertia)
+    return gain, (tau - link.along_axis(force + felt.force)) * inverse
 
 
-@dataclass(frozen=True)
-class _Chain:
-    """What is constant, with one row per link."""
+def _gains(link: MovingLink, P: ArticulatedInertia) -> tuple[Spatial, Scalar, Spatial]:
+    """P Hᵀ, 1/D and the gain."""
+    column = kalman.inertia_column(link, P)
+    inverse = 1.0 / (link.along_axis(column) + link.rotor_inertia)
+    return column, inverse, inverse * column
 
-    revolute: Array
-    slides: Array  # 1 − revolute
-    rotor: Array
-    offset: Array
-    fixed: Array  # Rz(φ)·Rx(α)
-    lever: Array
-    axis: Array  # H, (n, 6)
-    inertia: Array  # (n, 6, 6)
-    first_moment: Array
-    base: Array  # λ of the base: −g
 
-    def over(self, values: Array, like: Array) -> Array:
-        """One number per link beside an array (links, states...)."""
-        return values.reshape(-1, *(1,) * (like.ndim - 1))
+def _transmission(link: MovingLink, joint, gain: Spatial) -> Rows:
+    """(I − Hᵀ gainᵀ) A⁻¹φᵀ."""
+    columns = [joint.motion_from_parent(_spatial(unit)) for unit in _unit(6)]
+    return _transposed([_list(_moved(link, x, -gain.dot(x))) for x in columns])
 
-    def spread_rows(self, values: Array, like: Array) -> Array:
-        return values.reshape(-1, *(1,) * (like.ndim - 1), values.shape[-1])
 
-    def spread(self, values: Array, like: Array) -> Array:
-        return values.reshape(-1, *(1,) * (like.ndim - 1), *values.shape[-2:])
+def _moved(link: MovingLink, x: Spatial, along: Scalar) -> Spatial:
+    """x + Hᵀ·along."""
+    step = Vector(0.0, 0.0, along)
+    return Spatial(x.angular + step, x.linear) if link.revolute else Spatial(x.angular, x.linear + step)
+
+
+# -- who can be scanned -----------------------------------------------------------------------------------------------
 
 
 def applies(links: Mechanism) -> str | None:
@@ -207,101 +250,105 @@ def applies(links: Mechanism) -> str | None:
     return None if len(links) else "this robot has no joints"
 
 
-def _chain(links: Mechanism) -> _Chain:
+def _check(links: Mechanism) -> None:
     reason = applies(links)
     if reason is not None:
         raise ModelError(
             f"{links.name}: parallel_scan needs a chain with positive rotor inertia at every joint: {reason}"
         )
-    known = links.__dict__.get("_scanned")
-    if known is None:
-        known = links.__dict__["_scanned"] = _made(links)
-    return known
 
 
-def _made(links: Mechanism) -> _Chain:
-    count = len(links)
-    revolute = np.array([1.0 if link.revolute else 0.0 for link in links])
-    axis, inertia = np.zeros((count, 6)), np.zeros((count, 6, 6))
-    fixed, first = np.empty((count, 3, 3)), np.empty((count, 3))
-    for k, link in enumerate(links):
-        φ, α = link.branch, link.twist
-        about_z = np.array([[φ.c, -φ.s, 0.0], [φ.s, φ.c, 0.0], [0.0, 0.0, 1.0]])
-        about_x = np.array([[1.0, 0.0, 0.0], [0.0, α.c, -α.s], [0.0, α.s, α.c]])
-        fixed[k] = about_z @ about_x
-        axis[k, 2 if link.revolute else 5] = 1.0
-        m, h, I = link.inertia
-        first[k] = h.x, h.y, h.z
-        inertia[k, :3, :3] = [[I.xx, I.xy, I.xz], [I.xy, I.yy, I.yz], [I.xz, I.yz, I.zz]]
-        inertia[k, :3, 3:] = _skew(first[k])
-        inertia[k, 3:, :3] = -inertia[k, :3, 3:]
-        inertia[k, 3:, 3:] = m * np.eye(3)
-    g = links.gravity
-    return _Chain(
-        revolute,
-        1.0 - revolute,
-        np.array([link.rotor_inertia for link in links]),
-        np.array([link.offset.angle for link in links]),
-        fixed,
-        np.array([[link.lever.x, link.lever.y, link.lever.z] for link in links]),
-        axis,
-        inertia,
-        first,
-        np.array([0.0, 0.0, 0.0, -g.x, -g.y, -g.z]),
+# -- matrices of scalars ----------------------------------------------------------------------------------------------
+
+
+def _unit(size: int) -> list[list[float]]:
+    return [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
+
+
+def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    return sum((x * y for x, y in zip(a[1:], b[1:], strict=True)), start=a[0] * b[0])
+
+
+def _transposed(A: Rows) -> Rows:
+    return [list(column) for column in zip(*A, strict=True)]
+
+
+def _product(A: Rows, B: Rows) -> Rows:
+    columns = _transposed(B)
+    return [[_dot(row, column) for column in columns] for row in A]
+
+
+def _square(A: Rows) -> Rows:
+    """A Aᵀ; the lower half is not computed twice."""
+    return _mirrored([[_dot(A[i], A[j]) for j in range(i + 1)] for i in range(len(A))])
+
+
+def _minus_square(S: Rows, A: Rows) -> Rows:
+    """S − A Aᵀ."""
+    return _mirrored([[S[i][j] - _dot(A[i], A[j]) for j in range(i + 1)] for i in range(len(A))])
+
+
+def _congruent(A: Rows, S: Rows) -> Rows:
+    """A S Aᵀ."""
+    half = _product(A, S)
+    return _mirrored([[_dot(half[i], A[j]) for j in range(i + 1)] for i in range(len(A))])
+
+
+def _mirrored(lower: Rows) -> Rows:
+    size = len(lower)
+    return [[lower[max(i, j)][min(i, j)] for j in range(size)] for i in range(size)]
+
+
+def _cholesky(S: Rows) -> Rows:
+    """L with S = L Lᵀ, for S that is not negative; a direction without any S becomes a zero column."""
+    size = len(S)
+    L: Rows = [[0.0] * size for _ in range(size)]
+    for j in range(size):
+        pivot = S[j][j] - _dot(L[j][:j], L[j][:j]) if j else S[j][j]
+        empty = pivot <= NOTHING * S[j][j]
+        root = sqrt(where(empty, 1.0, pivot))
+        inverse = where(empty, 0.0, 1.0 / root)
+        L[j][j] = where(empty, 0.0, root)
+        for i in range(j + 1, size):
+            rest = S[i][j] - _dot(L[i][:j], L[j][:j]) if j else S[i][j]
+            L[i][j] = rest * inverse
+    return L
+
+
+def _forward(L: Rows, B: Rows) -> Rows:
+    """L⁻¹ B for a lower triangle without zeros on its diagonal."""
+    X: Rows = []
+    for i, row in enumerate(B):
+        inverse = 1.0 / L[i][i]
+        columns = _transposed(X) if X else [[] for _ in row]
+        X.append(
+            [
+                (b - _dot(L[i][:i], column) if i else b) * inverse
+                for b, column in zip(row, columns, strict=True)
+            ]
+        )
+    return X
+
+
+def _list(x: Spatial) -> list[Scalar]:
+    return [*x.angular, *x.linear]
+
+
+def _spatial(x: Sequence[Scalar]) -> Spatial:
+    return Spatial(Vector(*x[:3]), Vector(*x[3:]))
+
+
+def _rows(P: ArticulatedInertia) -> Rows:
+    """All 36 entries."""
+    A, B, C = P.A.matrix(), P.B, P.C.matrix()
+    upper = [[A.xx, A.xy, A.xz, B.xx, B.xy, B.xz], [A.yx, A.yy, A.yz, B.yx, B.yy, B.yz]]
+    upper += [[A.zx, A.zy, A.zz, B.zx, B.zy, B.zz], [B.xx, B.yx, B.zx, C.xx, C.xy, C.xz]]
+    return [*upper, [B.xy, B.yy, B.zy, C.yx, C.yy, C.yz], [B.xz, B.yz, B.zz, C.zx, C.zy, C.zz]]
+
+
+def _symmetric(S: Rows) -> ArticulatedInertia:
+    return ArticulatedInertia(
+        Symmetric(S[0][0], S[0][1], S[0][2], S[1][1], S[1][2], S[2][2]),
+        Matrix(*S[0][3:], *S[1][3:], *S[2][3:]),
+        Symmetric(S[3][3], S[3][4], S[3][5], S[4][4], S[4][5], S[5][5]),
     )
-
-
-def _placements(chain: _Chain, q: Array) -> tuple[Array, Array, Array]:
-    """φA of every link (6×6), its turn against the parent (3×3) and the lever, in the parent's axes."""
-    angle = chain.over(chain.revolute, q) * q + chain.over(chain.offset, q)
-    c, s = np.cos(angle), np.sin(angle)
-    turned = np.zeros((*q.shape, 3, 3))
-    turned[..., 0, 0], turned[..., 0, 1] = c, -s
-    turned[..., 1, 0], turned[..., 1, 1] = s, c
-    turned[..., 2, 2] = 1.0
-    fixed = chain.spread(chain.fixed, q)
-    turn = fixed @ turned
-    slide = (chain.over(chain.slides, q) * q)[..., None]
-    lever = chain.spread_rows(chain.lever, q) + slide * fixed[..., :, 2]
-    X = np.zeros((*q.shape, 6, 6))
-    X[..., :3, :3] = X[..., 3:, 3:] = turn
-    X[..., :3, 3:] = _skew(lever) @ turn
-    return X, turn, lever
-
-
-def _stacked(*inputs: Sequence[Array]) -> list[Array]:
-    """(links, states...) of each, in one shape."""
-    made = [np.stack(np.broadcast_arrays(*each)).astype(float) for each in inputs]
-    depth = max(a.ndim for a in made)
-    made = [a.reshape(len(a), *(1,) * (depth - a.ndim), *a.shape[1:]) for a in made]
-    return [np.array(a) for a in np.broadcast_arrays(*made)]
-
-
-def _as_rows(loads, shape: tuple[int, ...]) -> Array:
-    """Spatial forces of the links as (links, states..., 6)."""
-    rows = np.zeros((*shape, 6))
-    for k, load in enumerate(loads):
-        for j, x in enumerate((*load.angular, *load.linear)):
-            rows[k, ..., j] = x
-    return rows
-
-
-def _skew(v: Array) -> Array:
-    """The matrix of v × (·)."""
-    zero = np.zeros_like(v[..., 0])
-    x, y, z = v[..., 0], v[..., 1], v[..., 2]
-    return np.stack(
-        [np.stack([zero, -z, y], -1), np.stack([z, zero, -x], -1), np.stack([-y, x, zero], -1)], axis=-2
-    )
-
-
-def _symmetric(S: Array) -> Array:
-    return 0.5 * (S + np.swapaxes(S, -1, -2))
-
-
-def _times(matrix: Array, vector: Array) -> Array:
-    return (matrix @ vector[..., None])[..., 0]
-
-
-def _dot(a: Array, b: Array) -> Array:
-    return (a * b).sum(-1)

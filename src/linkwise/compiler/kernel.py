@@ -205,7 +205,8 @@ class Kernel:
         ``source``."""
         from linkwise.compiler.emit import source
 
-        return source(self._straight_program(), target, **options)
+        program = self.program() if target == "cuda" else self._straight_program()
+        return source(program, target, **options)
 
     def sympy(self, **options: Any) -> Any:
         """The output as a SymPy expression or Matrix (a dictionary of them where there are several

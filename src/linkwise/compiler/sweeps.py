@@ -5,6 +5,8 @@ per kind of row, over symbols that stand for "this row's" constants and values. 
 loops over all rows in one direction. Consecutive traversals in one direction share a loop, so a value that only the
 same row needs never reaches memory. In a chain a row's parent is the row before it: its values stay in registers.
 
+A scan (see ``scan_order``) is two more loops, over pairs of rows: ``Pairs``. The rows must form a chain.
+
 Rows refer to memory by ``input`` nodes, so the passes of the compiler need not know any of this:
 
 =====================  ================================================================
@@ -13,6 +15,10 @@ Rows refer to memory by ``input`` nodes, so the passes of the compiler need not 
 ("at", field)          a value that an earlier sweep stored for this row
 ("above", field)       the parent row's value, or the root's
 ("received", field)    the sum of what the row's children carried inward
+("inner", field)       what a scan from the base knows before this row
+("outer", field)       what a scan from the tip knows before this row
+("left", field)        in a scan: of the pair's first row, or the root's
+("right", field)       in a scan: of the pair's second row, where the result goes
 =====================  ================================================================
 """
 
@@ -25,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise import scan_order
 from linkwise.compiler import operations as operations_
 from linkwise.compiler import sincos
 from linkwise.compiler.fuse import fuse
@@ -62,11 +69,12 @@ class Array:
     """A value for every row: an input, a list of constants, or what a sweep computed."""
 
     template: Any
-    sweep: Sweep | None = None
+    sweep: Sweep | Scan | None = None
     given: str | None = None
     column: int | None = None
     fields: list[int | float] = field(default_factory=list)  # a field's number, or a constant of all rows
     per_kind: dict[Any, list[Node]] = field(default_factory=dict)  # the nodes, where it was computed
+    source: str = "at"  # how later sweeps refer to it; "" where a scan has overwritten it
 
     def __len__(self) -> int:
         raise TraceError("a value per link is not a list while links are swept; use links.each")
@@ -93,6 +101,34 @@ class Sweep:
     received: dict[int, float] = field(default_factory=dict)  # accumulated field -> its start
 
 
+@dataclass(eq=False)
+class Pairs:
+    """A loop over pairs of rows, level by level: right ← step(left, right)."""
+
+    step: Kind
+    levels: list[scan_order.Level]  # START: the root's row
+
+    def rows(self, level: scan_order.Level, inward: bool, count: int) -> list[tuple[int, int]]:
+        """The pairs of a level as rows in memory; the root's row is the last."""
+        if not inward:
+            return [(count if left == scan_order.START else left, right) for left, right in level]
+        return [(count - 1 - left, count - 1 - right) for left, right in level]
+
+
+@dataclass(eq=False)
+class Scan:
+    """Runs of rows are joined, then applied to what is known before them."""
+
+    inward: bool
+    join: Pairs
+    apply: Pairs
+    states: list[int]  # the fields of what is known
+
+    @property
+    def loops(self) -> tuple[Pairs, Pairs]:
+        return self.join, self.apply
+
+
 @dataclass(frozen=True, eq=False)
 class SweptProgram:
     """A program of sweeps over rows, with a row of memory for each and one more for the root."""
@@ -106,7 +142,7 @@ class SweptProgram:
     parents: tuple[int, ...]
     kind_of: tuple[int, ...]
     table: np.ndarray  # (rows, columns)
-    sweeps: tuple[Sweep, ...]
+    sweeps: tuple[Sweep | Scan, ...]
     kinds: tuple[Any, ...]
     roots: dict[int, float]  # field -> what the root row holds
     places: dict[int, int]  # field -> its place in a row's memory, for those that are kept there
@@ -117,6 +153,17 @@ class SweptProgram:
     @property
     def chain(self) -> bool:
         return all(parent == k - 1 for k, parent in enumerate(self.parents))
+
+    @property
+    def scanned(self) -> bool:
+        return any(isinstance(sweep, Scan) for sweep in self.sweeps)
+
+    def roots_in_memory(self) -> dict[int, float]:
+        """What the root's row must hold before anything is computed."""
+        if not self.chain:
+            return {f: v for f, v in self.roots.items() if f in self.places}
+        states = {f for sweep in self.sweeps if isinstance(sweep, Scan) for f in sweep.states}
+        return {f: self.roots[f] for f in sorted(states & self.places.keys())}
 
     def scratch_scalars(self, width: int) -> int:
         """Memory that one call needs beside its inputs and outputs."""
@@ -134,7 +181,7 @@ class Sweeper:
         self.make_row = make_row
         self.columns: list[np.ndarray] = []
         self.column_of: dict[bytes, int] = {}
-        self.sweeps: list[Sweep] = []
+        self.sweeps: list[Sweep | Scan] = []
         self.roots: dict[int, float] = {}
         self.field_count = 0
 
@@ -171,9 +218,8 @@ class Sweeper:
         return result
 
     def each(self, step: Callable[..., Any], *per_row: Any) -> Array:
-        if not self.sweeps:
-            self._sweep(inward=False)
-        sweep = self.sweeps[-1]
+        last = self.sweeps[-1] if self.sweeps else None
+        sweep = last if isinstance(last, Sweep) else self._sweep(inward=False)
         result: Array | None = None
         for name, kind in sweep.kinds.items():
             value = step(kind.row, *self._own(kind, name, per_row))
@@ -184,6 +230,38 @@ class Sweeper:
         assert result is not None
         return result
 
+    def scan(
+        self,
+        join: Callable[[Any, Any], Any],
+        apply: Callable[[Any, Any], Any],
+        start: Any,
+        elements: Array,
+        inward: bool = False,
+    ) -> Array:
+        if any(parent != k - 1 for k, parent in enumerate(self.parents)):
+            raise TraceError("only the links of a chain can be scanned")
+        runs = [f for f in elements.fields if isinstance(f, int)]
+        states = [self._field() for _ in leaves(start)]
+        self.roots.update(dict(zip(states, leaves(start), strict=True)))
+
+        def pairs(step: Callable[..., Any], left: Any, fields: list[int], levels: list) -> Pairs:
+            graph = Graph()
+            first = rebuilt(left, [graph.make("input", (), ("left", f)) for f in fields])
+            second = rebuilt(elements.template, [graph.make("input", (), ("right", f)) for f in runs])
+            results = [graph.lift(x) for x in leaves(step(first, second))]
+            return Pairs(Kind(graph, None, dict(zip(fields, results, strict=True))), levels)
+
+        count = len(self.parents)
+        scan = Scan(
+            inward,
+            pairs(join, elements.template, runs, scan_order.joins(count)),
+            pairs(apply, start, states, scan_order.applications(count)),
+            states,
+        )
+        self.sweeps.append(scan)
+        elements.source = ""
+        return Array(start, scan, fields=list(states), source="outer" if inward else "inner")
+
     # -- recording ------------------------------------------------------------------------------------------------
 
     def _field(self) -> int:
@@ -192,8 +270,9 @@ class Sweeper:
 
     def _sweep(self, inward: bool) -> Sweep:
         """The current loop if it runs the right way, else a new one."""
-        if self.sweeps and self.sweeps[-1].inward == inward:
-            return self.sweeps[-1]
+        last = self.sweeps[-1] if self.sweeps else None
+        if isinstance(last, Sweep) and last.inward == inward:
+            return last
         kinds = {}
         for kind in self.kinds:
             graph = Graph()
@@ -205,8 +284,9 @@ class Sweeper:
                 return graph.make("input", (), ("table", self._column(members, values)))
 
             kinds[kind] = Kind(graph, self.make_row(kind, members, constant))
-        self.sweeps.append(Sweep(inward, kinds))
-        return self.sweeps[-1]
+        made = Sweep(inward, kinds)
+        self.sweeps.append(made)
+        return made
 
     def _column(self, members: Sequence[int], values: Sequence[float]) -> int:
         column = np.zeros(len(self.parents))
@@ -233,7 +313,11 @@ class Sweeper:
             return graph.make("input", (), ("given", array.given))
         if array.sweep is self.sweeps[-1]:
             return rebuilt(array.template, array.per_kind[name])
-        scalars = [f if isinstance(f, float) else graph.make("input", (), ("at", f)) for f in array.fields]
+        if not array.source:
+            raise TraceError("what was given to a scan cannot be used after it")
+        scalars = [
+            f if isinstance(f, float) else graph.make("input", (), (array.source, f)) for f in array.fields
+        ]
         return rebuilt(array.template, scalars)
 
     def _store(self, array: Array, name: Any, kind: Kind, fields: list[int], scalars: list[Any]) -> None:
@@ -249,14 +333,15 @@ class Sweeper:
     ) -> SweptProgram:
         results = tuple(array.fields[0] for array in outputs.values())
         needed = self._needed(results)
-        counted = []
+        counted: list[tuple[Operations, int]] = []
         for sweep in self.sweeps:
-            sweep.above = {f for f in sweep.above if f in needed}
-            sweep.received = {f: v for f, v in sweep.received.items() if f in needed}
-            for kind in sweep.kinds.values():
+            if isinstance(sweep, Sweep):
+                sweep.above = {f for f in sweep.above if f in needed}
+                sweep.received = {f: v for f, v in sweep.received.items() if f in needed}
+            for kind, times in self._steps(sweep):
                 kind.stored = {f: n for f, n in kind.stored.items() if f in needed}
                 kind.carried = {f: n for f, n in kind.carried.items() if f in needed}
-                counted.append(operations_.count([*kind.stored.values(), *kind.carried.values()]))
+                counted.append((operations_.count([*kind.stored.values(), *kind.carried.values()]), times))
                 self._lower(kind, dtype)
         return SweptProgram(
             name=name,
@@ -275,12 +360,16 @@ class Sweeper:
             operations=self._operations(counted),
         )
 
-    def _operations(self, counted: list[Operations]) -> Operations:
-        """The steps times the rows that take them."""
-        rows = [self.kind_of.count(kind) for kind in self.kinds] * len(self.sweeps)
+    def _steps(self, sweep: Sweep | Scan) -> list[tuple[Kind, int]]:
+        """The steps of a loop and how often each is taken."""
+        if isinstance(sweep, Scan):
+            return [(pairs.step, sum(map(len, pairs.levels))) for pairs in sweep.loops]
+        return [(kind, self.kind_of.count(name)) for name, kind in sweep.kinds.items()]
 
+    @staticmethod
+    def _operations(counted: list[tuple[Operations, int]]) -> Operations:
         def total(key: str) -> int:
-            return sum(getattr(part, key) * count for part, count in zip(counted, rows, strict=True))
+            return sum(getattr(part, key) * times for part, times in counted)
 
         return Operations(
             multiplications=total("multiplications"),
@@ -298,10 +387,10 @@ class Sweeper:
             needed |= new
             new = set()
             for sweep in self.sweeps:
-                for kind in sweep.kinds.values():
+                for kind, _ in self._steps(sweep):
                     roots = [n for f, n in (*kind.stored.items(), *kind.carried.items()) if f in needed]
                     for node in reachable(roots):
-                        if node.op == "input" and node.value[0] in ("at", "above", "received"):
+                        if node.op == "input" and node.value[0] not in ("given", "table"):
                             new.add(node.value[1])
             new -= needed
         return needed
@@ -309,13 +398,18 @@ class Sweeper:
     def _in_memory(self) -> set[int]:
         """Fields that pass from one sweep to another or, in a tree, from row to row."""
         chain = all(parent == k - 1 for k, parent in enumerate(self.parents))
+        remembered = ("at", "inner", "outer", "left", "right")
         kept: set[int] = set()
         for sweep in self.sweeps:
-            if not chain:
+            if isinstance(sweep, Scan):
+                kept |= {f for pairs in sweep.loops for f in pairs.step.stored}
+            elif not chain:
                 kept |= sweep.above | set(sweep.received)
-            for kind in sweep.kinds.values():
+            for kind, _ in self._steps(sweep):
                 targets = [*kind.stored.values(), *kind.carried.values()]
-                kept |= {n.value[1] for n in reachable(targets) if n.op == "input" and n.value[0] == "at"}
+                kept |= {
+                    n.value[1] for n in reachable(targets) if n.op == "input" and n.value[0] in remembered
+                }
         return kept
 
     @staticmethod

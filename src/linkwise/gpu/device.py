@@ -31,7 +31,7 @@ class DeviceKernel:
     def blocks(self, count: int) -> int:
         """Blocks of a launch for so many states."""
         function = self.function
-        blocks = -(-count // function.threads)
+        blocks = -(-count // function.states)
         if blocks <= function.most_blocks:
             return blocks
         if function.grows:
@@ -85,18 +85,16 @@ def _target(on: driver.Device, fast: bool) -> tuple[bytes, tuple[str, ...]]:
 
 def _loaded(kernel: Kernel, dtype: str, on: driver.Device, fast: bool) -> driver.Function:
     """From the cache, by the kernel's key or at least by the text; else compiled and stored there."""
-    from linkwise.compiler.emit import cuda
+    from linkwise.compiler.emit import cuda, cuda_sweeps
 
     target, options = _target(on, fast)
 
     @functools.cache
     def modules() -> list[Module]:
         program = kernel.program(dtype)
-        if not isinstance(program, Program):
-            raise DeviceError(
-                f"{kernel.name}: a robot with so many links is computed on the CPU only, as loops"
-            )
-        return list(cuda.variants(program, fast=fast))
+        if isinstance(program, Program):
+            return list(cuda.variants(program, fast=fast))
+        return [cuda_sweeps.module(program)]  # too many links to be written out
 
     identity = kernel.identity(dtype)
     if identity is None:
@@ -116,7 +114,8 @@ def loaded(
 
     def compiled(made: Module) -> tuple[bytes, driver.Function]:
         cubin = compiler.compile(made.text, made.name, options)
-        code = f"{made.name} {made.threads} {made.shared} {made.resident}\n".encode() + cubin
+        numbers = (made.threads, made.shared, made.resident, made.states, made.scratch)
+        code = f"{made.name} {' '.join(map(str, numbers))}\n".encode() + cubin
         return code, _function(on, code)
 
     *bolder, last = modules()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from linkwise.gpu.errors import DeviceError
@@ -18,6 +19,10 @@ _SHARED_PER_BLOCK = 97  # CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 _REGISTERS, _LOCAL = 4, 3  # CU_FUNC_ATTRIBUTE_NUM_REGS, ..._LOCAL_SIZE_BYTES
 _MULTIPROCESSORS = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 _MOST_BLOCKS = 2**31 - 1
+_MOST_SCRATCH = 4 << 30  # bytes of a launch
+_KEPT_SCRATCH = 64 << 20  # bytes that are not given back to the system at once
+_PINNED, _ON_DEVICE = 1, 1  # CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
+_RELEASE_THRESHOLD = 4  # CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
 _OUT_OF_MEMORY = 2
 _PLAIN_SHARED = 48 << 10  # bytes that need no permission
 
@@ -44,6 +49,14 @@ def _library() -> ctypes.CDLL:
     library.cuFuncSetAttribute.argtypes = [_Pointer, _Int, _Int]
     library.cuFuncGetAttribute.argtypes = [ctypes.POINTER(_Int), _Int, _Pointer]
     library.cuDeviceGetAttribute.argtypes = [ctypes.POINTER(_Int), _Int, _Int]
+    library.cuMemAllocFromPoolAsync.argtypes = [
+        ctypes.POINTER(_Pointer),
+        ctypes.c_size_t,
+        _Pointer,
+        _Pointer,
+    ]
+    library.cuMemPoolSetAttribute.argtypes = [_Pointer, _Int, _Pointer]
+    library.cuMemFreeAsync.argtypes = [_Pointer, _Pointer]
     library.cuGetErrorString.argtypes = [_Int, ctypes.POINTER(ctypes.c_char_p)]
     result = library.cuInit(0)
     if result:
@@ -110,14 +123,38 @@ def device(number: int) -> Device:
     return Device(number, context.value or 0)
 
 
+@functools.cache
+def _pool(on: Device) -> int:
+    """Memory for the room of launches, taken and given back in the order of streams; a little is kept for the next."""
+    library, pool = _library(), _Pointer()
+    properties = (_Int * 32)(_PINNED, 0, _ON_DEVICE, on.number)  # CUmemPoolProps; all else is zero
+    _check(library.cuMemPoolCreate(ctypes.byref(pool), ctypes.byref(properties)), "room for kernels")
+    kept = ctypes.c_uint64(_KEPT_SCRATCH)
+    _check(library.cuMemPoolSetAttribute(pool, _RELEASE_THRESHOLD, ctypes.byref(kept)), "room for kernels")
+    return pool.value or 0
+
+
 class Function:
     """A kernel loaded on one GPU; all its parameters are 64 bits wide.
 
-    ``resident``: blocks for each multiprocessor that are enough for any number of states; 0: one for every ``threads``.
+    ``resident``: blocks for each multiprocessor that are enough for any number of states; 0: one for every ``states``,
+    which are what a block computes at a time (0: as many as it has threads). ``scratch``: bytes of global memory for
+    each block, whose address is the last parameter; it is taken and given back in the order of the stream.
     """
 
-    def __init__(self, on: Device, cubin: bytes, name: str, threads: int, shared: int, resident: int = 0):
+    def __init__(
+        self,
+        on: Device,
+        cubin: bytes,
+        name: str,
+        threads: int,
+        shared: int,
+        resident: int = 0,
+        states: int = 0,
+        scratch: int = 0,
+    ):
         self.device, self.name, self.threads, self.shared = on, name, threads, shared
+        self.states, self.scratch = states or threads, scratch
         library = _library()
         with on:
             allowed = on.attribute(_SHARED_PER_BLOCK)
@@ -126,6 +163,8 @@ class Function:
                     f"{name} needs {shared} bytes of shared memory a block, cuda:{on.number} has {allowed}"
                 )
             self.most_blocks = resident * on.attribute(_MULTIPROCESSORS) if resident else _MOST_BLOCKS
+            if scratch:
+                self.most_blocks = max(1, min(self.most_blocks, _MOST_SCRATCH // scratch))
             self._module = _Pointer()  # never unloaded: a launch may still be under way
             _check(library.cuModuleLoadData(ctypes.byref(self._module), cubin), f"loading {name}")
             self._function = _Pointer()
@@ -140,6 +179,24 @@ class Function:
 
     def launch(self, blocks: int, stream: int, *words: int) -> None:
         """Start the kernel on a stream; nothing is waited for. ``words`` are its parameters."""
+        if self.scratch:
+            self._launch_with_scratch(blocks, stream, words)
+        else:
+            self._launch_with(blocks, stream, words)
+
+    def _launch_with_scratch(self, blocks: int, stream: int, words: Sequence[int]) -> None:
+        library, memory = _library(), _Pointer()
+        doing = f"room for {self.name}"
+        with self.device:
+            size = blocks * self.scratch
+            code = library.cuMemAllocFromPoolAsync(ctypes.byref(memory), size, _pool(self.device), stream)
+            _check(code, f"{doing} ({size} bytes)")
+            try:
+                self._launch_with(blocks, stream, (*words, memory.value or 0))
+            finally:
+                _check(library.cuMemFreeAsync(memory, stream), doing)
+
+    def _launch_with(self, blocks: int, stream: int, words: Sequence[int]) -> None:
         try:
             parameters = self._idle.pop()
         except IndexError:

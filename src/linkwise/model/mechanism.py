@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise import scan_order
 from linkwise.model.model import Model
 from linkwise.model.transform import Transform, cosine, sine
 from linkwise.scalar import Scalar, cos, sin
@@ -176,6 +177,30 @@ class Mechanism(Sequence):
     def each(self, step: Callable[..., Any], *per_link: Sequence[Any]) -> list[Any]:
         """value[k] = step(link k, *per_link of k): no order needed."""
         return [step(link, *own) for link, *own in zip(self.links, *per_link, strict=True)]
+
+    def scan(
+        self,
+        join: Callable[[Any, Any], Any],
+        apply: Callable[[Any, Any], Any],
+        start: Any,
+        elements: Sequence[Any],
+        inward: bool = False,
+    ) -> list[Any]:
+        """What the elements of all links before each link do to the start, in logarithmic depth; for chains.
+
+        Links are taken from the base, or ``inward`` from the tip. ``join(first, second)`` is an element that does what
+        both do, one after the other; ``apply(known, element)`` does it.
+        """
+        row = (lambda i: len(self) - 1 - i) if inward else (lambda i: i)
+        runs = list(elements)
+        for level in scan_order.joins(len(self)):
+            for left, right in level:
+                runs[row(right)] = join(runs[row(left)], runs[row(right)])
+        known = {scan_order.START: start}
+        for level in scan_order.applications(len(self)):
+            for left, right in level:
+                known[right] = apply(known[left], runs[row(right)])
+        return [known[row(k) - 1] for k in range(len(self))]
 
     def ancestors(self, k: int) -> list[int]:
         """The links between link k and the base, nearest first, without k."""

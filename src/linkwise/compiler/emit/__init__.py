@@ -9,11 +9,12 @@ from linkwise.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from linkwise.compiler.program import Program
+    from linkwise.compiler.sweeps import SweptProgram
 
 TARGETS = {"c": ("c", "source"), "cuda": ("cuda", "source"), "python": ("formulas", "python_source")}
 
 
-def source(program: Program, target: str, **options: Any) -> str:
+def source(program: Program | SweptProgram, target: str, **options: Any) -> str:
     """The program as source code of a target."""
     if target not in TARGETS:
         raise UnknownNameError(f"target: no {target!r}; expected one of {', '.join(TARGETS)}")

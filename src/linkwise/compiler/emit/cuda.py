@@ -22,13 +22,14 @@ from linkwise.compiler.graph import Graph, Node, copy, rebuild
 from linkwise.compiler.program import Program
 from linkwise.compiler.rules import simplify
 from linkwise.compiler.schedule import schedule
+from linkwise.compiler.sweeps import SweptProgram
 
 __all__ = ["Layout", "Module", "candidates", "chosen_layout", "module", "options", "source", "variants"]
 
 _IEEE = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--std=c++17")
 _FAST = ("--use_fast_math", "--std=c++17")
 
-_KEYWORDS = """
+KEYWORDS = """
     auto break case char const continue default do double else enum extern float for goto if inline int long register
     restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
     alignas alignof and asm bool bitand bitor catch class compl concept const_cast constexpr constinit consteval
@@ -53,6 +54,10 @@ class Module:
     resident: int = 0
     """Blocks for each multiprocessor that a launch needs at most, because their warps go on to further states; 0: one
     warp for every 32 states."""
+    states: int = 0
+    """What a block computes at a time; 0: a state for each thread."""
+    scratch: int = 0
+    """Bytes of global memory that each block needs."""
 
 
 def options(fast: bool = False) -> tuple[str, ...]:
@@ -61,14 +66,22 @@ def options(fast: bool = False) -> tuple[str, ...]:
 
 
 def source(
-    program: Program, *, function_name: str | None = None, description: str = "", fast: bool = False
+    program: Program | SweptProgram,
+    *,
+    function_name: str | None = None,
+    description: str = "",
+    fast: bool = False,
 ) -> str:
     """The program as the text of a CUDA file with one kernel.
 
     ``fast=True`` gives a variant with the GPU's approximate sine and cosine in float32, meant to be compiled with
     ``options(fast=True)``: other bits than everywhere else, and fewer correct ones.
     """
-    return module(program, function_name=function_name, description=description, fast=fast).text
+    if isinstance(program, Program):
+        return module(program, function_name=function_name, description=description, fast=fast).text
+    from linkwise.compiler.emit import cuda_sweeps
+
+    return cuda_sweeps.module(program, function_name=function_name, description=description).text
 
 
 def module(
@@ -80,7 +93,7 @@ def module(
     fast: bool = False,
 ) -> Module:
     """The kernel with its launch parameters; ``layout=None`` follows the rule of ``chosen_layout``."""
-    name = identifier(program.name if function_name is None else function_name, _KEYWORDS)
+    name = identifier(program.name if function_name is None else function_name, KEYWORDS)
     if fast:
         program = _approximate(program)
     layout = layout or chosen_layout(program)
@@ -265,7 +278,7 @@ def dialect(dtype: str, name: str) -> Dialect:
         suffix=suffix,
         infinity="infinity()",
         nan="not_a_number()",
-        reserved=frozenset({*_KEYWORDS, *cuda_rows.NAMES, name}),
+        reserved=frozenset({*KEYWORDS, *cuda_rows.NAMES, name}),
     )
     spelling.operations.update(
         mul=f"__{letter}mul_rn({{0}}, {{1}})",

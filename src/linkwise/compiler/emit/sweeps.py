@@ -2,7 +2,8 @@
 
 Each row has a place in the scratch room for the values that pass from one sweep to another. In a chain the values of
 the parent row and what a row carries inward live in registers, as the phis of the loop; in a tree they go through the
-room of the row concerned.
+room of the row concerned. A scan loops over a table of pairs of rows, whose levels need no mark where one
+thread takes them in order.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Sequence
 
 from linkwise.compiler.emit.lanes import Lanes, Writer
 from linkwise.compiler.emit.llvm import Arithmetic, literal
-from linkwise.compiler.graph import Node
-from linkwise.compiler.sweeps import Kind, Sweep, SweptProgram
+from linkwise.compiler.graph import Node, reachable
+from linkwise.compiler.sweeps import Kind, Pairs, Scan, Sweep, SweptProgram
 
 
 def tables(program: SweptProgram) -> str:
@@ -27,11 +28,21 @@ def tables(program: SweptProgram) -> str:
         literal(0.0, program.dtype)
     ]
     parents = [str(parent if parent >= 0 else program.rows) for parent in program.parents]
-    return (
+    text = (
         array("constants", scalar, constants)
         + array("parents", "i64", parents)
         + array("kinds", "i32", [str(k) for k in program.kind_of])
     )
+    for number, sweep in enumerate(program.sweeps):
+        for part, pairs in enumerate(sweep.loops if isinstance(sweep, Scan) else ()):
+            rows = _pairs_of(program, sweep, pairs)
+            for side, name in enumerate(("lefts", "rights")):
+                text += array(f"{name}{number}.{part}", "i64", [str(pair[side]) for pair in rows])
+    return text
+
+
+def _pairs_of(program: SweptProgram, sweep: Scan, pairs: Pairs) -> list[tuple[int, int]]:
+    return [pair for level in pairs.levels for pair in pairs.rows(level, sweep.inward, program.rows)]
 
 
 class SweptArithmetic:
@@ -53,7 +64,11 @@ class SweptArithmetic:
     def write(self) -> None:
         self._prepare_room()
         for number, sweep in enumerate(self.program.sweeps):
-            self._sweep(number, sweep)
+            if isinstance(sweep, Scan):
+                for part, pairs in enumerate(sweep.loops):
+                    self._pairs(f"{number}.{part}", sweep, pairs)
+            else:
+                self._sweep(number, sweep)
 
     # -- memory ---------------------------------------------------------------------------------------------------
 
@@ -76,46 +91,61 @@ class SweptArithmetic:
         return self.lanes.splat(self.lanes.scalar, literal(value, self.lanes.dtype))
 
     def _prepare_room(self) -> None:
-        """In a tree: the root's row, and empty sums for every row."""
+        """The root's row, and in a tree empty sums for every row."""
         program = self.program
+        for field, value in program.roots_in_memory().items():
+            self.store(str(program.rows), field, self.splat(value))
         if program.chain:
             return
-        for field, value in program.roots.items():
-            if field in program.places:
-                self.store(str(program.rows), field, self.splat(value))
-        sums = [(f, v) for sweep in program.sweeps for f, v in sweep.received.items()]
+        sums = [
+            (f, v) for sweep in program.sweeps if isinstance(sweep, Sweep) for f, v in sweep.received.items()
+        ]
         if sums:
-            row = self._loop_head("clear", reverse=False)
+            row = self._loop_head("clear", 0)
             for field, value in sums:
                 self.store(row, field, self.splat(value))
-            self._loop_end("clear", row, reverse=False)
+            self._loop_end("clear", row, program.rows)
 
     # -- loops ----------------------------------------------------------------------------------------------------
 
-    def _loop_head(self, name: str, reverse: bool) -> str:
-        writer, rows = self.writer, self.program.rows
+    def _loop_head(self, name: str, first: int) -> str:
+        writer = self.writer
         before = writer.block
         writer.effect(f"br label %{name}")
         writer.start_block(name)
-        first = rows - 1 if reverse else 0
         return writer.value(
             f"phi i64 [ {first}, %{before} ], [ %{name}.following, %{name}.latch ]", f"%{name}.row"
         )
 
-    def _loop_end(self, name: str, row: str, reverse: bool) -> None:
-        writer, rows = self.writer, self.program.rows
+    def _loop_end(self, name: str, row: str, end: int, step: int = 1) -> None:
+        writer = self.writer
         writer.effect(f"br label %{name}.latch")
         writer.start_block(f"{name}.latch")
-        writer.value(f"add i64 {row}, {-1 if reverse else 1}", f"%{name}.following")
-        more = writer.value(f"icmp ne i64 %{name}.following, {-1 if reverse else rows}")
+        writer.value(f"add i64 {row}, {step}", f"%{name}.following")
+        more = writer.value(f"icmp ne i64 %{name}.following, {end}")
         writer.effect(f"br i1 {more}, label %{name}, label %{name}.end")
         writer.start_block(f"{name}.end")
+
+    def _pairs(self, number: str, sweep: Scan, pairs: Pairs) -> None:
+        count = len(_pairs_of(self.program, sweep, pairs))
+        if not count:
+            return
+        writer = self.writer
+        name = f"scan{number}"
+        k = self._loop_head(name, 0)
+        rows = []
+        for table in ("lefts", "rights"):
+            address = writer.value(f"getelementptr i64, ptr @{table}{number}, i64 {k}")
+            rows.append(writer.value(f"load i64, ptr {address}"))
+        _PairArithmetic(self, pairs.step, *rows).write_row()
+        self._loop_end(name, k, count)
 
     def _sweep(self, number: int, sweep: Sweep) -> None:
         writer = self.writer
         name = f"sweep{number}"
         before = writer.block
-        row = self._loop_head(name, sweep.inward)
+        rows = self.program.rows
+        row = self._loop_head(name, rows - 1 if sweep.inward else 0)
         chained = self._chained(sweep)
         for field, start in chained.items():
             writer.value(
@@ -141,7 +171,10 @@ class SweptArithmetic:
         for field in chained:
             sources = ", ".join(f"[ {values[field]}, %{block} ]" for block, values in ends)
             writer.value(f"phi {self.lanes.real} {sources}", f"%{name}.f{field}")
-        self._loop_end(name, row, sweep.inward)
+        if sweep.inward:
+            self._loop_end(name, row, end=-1, step=-1)
+        else:
+            self._loop_end(name, row, end=rows)
 
     def _chained(self, sweep: Sweep) -> dict[int, float]:
         """The fields that pass from row to row in registers, and their start."""
@@ -164,6 +197,7 @@ class _RowArithmetic(Arithmetic):
             label,
         )
         self.parent: str | None = None
+        self.neighbours: dict[str, str] = {}
 
     def write_row(self) -> dict[int, str]:
         """Write the row; the values that pass to the next row."""
@@ -209,6 +243,8 @@ class _RowArithmetic(Arithmetic):
             value = self._constant(which)
         elif source == "at":
             value = outer.load(self.row, which)
+        elif source in ("inner", "outer"):
+            value = outer.load(self._neighbour(source), which)
         elif chain:
             value = f"%{self.sweep_name}.p{which}"
         else:
@@ -220,6 +256,19 @@ class _RowArithmetic(Arithmetic):
             address = self.writer.value(f"getelementptr i64, ptr @parents, i64 {self.row}")
             self.parent = self.writer.value(f"load i64, ptr {address}")
         return self.parent
+
+    def _neighbour(self, side: str) -> str:
+        """The row before this one in a scan from that side; the root's row, which is the last, comes before all."""
+        if side not in self.neighbours:
+            writer = self.writer
+            if side == "outer":
+                self.neighbours[side] = writer.value(f"add i64 {self.row}, 1")
+            else:
+                first = writer.value(f"icmp eq i64 {self.row}, 0")
+                before = writer.value(f"sub i64 {self.row}, 1")
+                rows = self.outer.program.rows
+                self.neighbours[side] = writer.value(f"select i1 {first}, i64 {rows}, i64 {before}")
+        return self.neighbours[side]
 
     def _constant(self, column: int) -> str:
         lanes, writer = self.lanes, self.writer
@@ -262,3 +311,22 @@ class _RowArithmetic(Arithmetic):
             if lanes.width > 1:
                 scalar = writer.value(f"extractelement {lanes.real} {value}, i64 {lane}")
             writer.effect(f"store {lanes.scalar} {scalar}, ptr {address}")
+
+
+class _PairArithmetic(Arithmetic):
+    """The arithmetic of a pair of rows in a scan; its results go to the second."""
+
+    def __init__(self, outer: SweptArithmetic, step: Kind, left: str, right: str):
+        self._prepare(outer.lanes, outer.writer)
+        self.outer, self.step, self.rows = outer, step, {"left": left, "right": right}
+
+    def write_row(self) -> None:
+        # everything is loaded before anything is stored: results take the place of what was read
+        for node in reachable(self.step.stored.values()):
+            if node.op == "input":
+                side, field = node.value
+                self.columns[node.value] = self.outer.load(self.rows[side], field)
+        for item in self.step.body:
+            self._operation(item)
+        for field, node in self.step.stored.items():
+            self.outer.store(self.rows["right"], field, self.operand(node))

@@ -1,0 +1,102 @@
+"""Forward dynamics of long chains on a GPU: link by link, a thread for each chain; and as parallel scans, a block.
+
+Both in the same run on the same states, with data on the device; beside them the CPU, one thread. The bits must be
+those of the CPU's kernel of the same algorithm, and the residual of the scan that of the others.
+
+    python benchmarks/gpu_long_chains.py [--links 64,256,1024,4096] [--batches 1,16,132,1056] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+
+import cupy
+import numpy as np
+
+import linkwise as lw
+
+ALGORITHMS = {"serial": "kalman", "scan": "parallel_scan"}
+
+
+def device_seconds(work, repeats: int = 9) -> float:
+    """Median time of one piece of work on the GPU."""
+    work()
+    work()
+    marks = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(repeats)]
+    for start, end in marks:
+        start.record()
+        work()
+        end.record()
+    marks[-1][1].synchronize()
+    return statistics.median(cupy.cuda.get_elapsed_time(*pair) * 1e-3 for pair in marks)
+
+
+def host_seconds(work, repeats: int = 9) -> float:
+    work()
+    times = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times)
+
+
+def measure(links: int, batch: int, dtype: str) -> dict[str, float | int | str]:
+    robot = lw.random_robot(1, links, rotor=True)
+    q, qd, qdd = np.random.default_rng(0).normal(size=(3, batch, links))
+    given = [a.astype(dtype) for a in (q, qd, robot.inverse_dynamics(q, qd, qdd))]
+    there = [cupy.asarray(a) for a in given]
+    row: dict[str, float | int | str] = {"links": links, "batch": batch, "dtype": dtype}
+    for name, algorithm in ALGORITHMS.items():
+        got = robot.forward_dynamics(*there, algorithm=algorithm).get()
+        known = robot.forward_dynamics(*given, algorithm=algorithm, threads=1)
+        row[f"{name}_differs"] = int((got.view(np.uint8) != known.view(np.uint8)).any(axis=-1).sum())
+        again = robot.inverse_dynamics(*(a.astype(float) for a in (given[0], given[1], got)))
+        off = np.linalg.norm(again - given[2], axis=-1) / np.linalg.norm(given[2], axis=-1)
+        row[f"{name}_residual"] = float(off.max())
+        out = cupy.empty_like(there[0])
+        row[f"{name}_seconds"] = device_seconds(
+            lambda algorithm=algorithm, out=out: robot.forward_dynamics(*there, algorithm=algorithm, out=out)
+        )
+    row["cpu_seconds"] = host_seconds(lambda: robot.forward_dynamics(*given, threads=1))
+    row["gain"] = row["serial_seconds"] / row["scan_seconds"]  # type: ignore[operator]
+    return row
+
+
+def numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--links", type=numbers, default=[64, 256, 1024, 4096])
+    parser.add_argument("--batches", type=numbers, default=[1, 16, 132, 1056])
+    parser.add_argument("--json", help="write all figures to this file")
+    options = parser.parse_args()
+    rows = []
+    print(" links batch   dtype   serial     scan  gain  CPU, 1 thread   residuals        differing states")
+    for links in options.links:
+        for batch in options.batches:
+            for dtype in ("float64", "float32"):
+                if batch > 1 and dtype == "float32":
+                    continue
+                row = measure(links, batch, dtype)
+                rows.append(row)
+                print(
+                    f"{links:6d} {batch:5d} {dtype} {1e6 * row['serial_seconds']:8.1f} "
+                    f"{1e6 * row['scan_seconds']:8.1f} µs {row['gain']:5.2f} {1e6 * row['cpu_seconds']:10.1f} µs  {row['serial_residual']:.1e}"
+                    f" {row['scan_residual']:.1e}   {row['serial_differs']} {row['scan_differs']}",
+                    flush=True,
+                )
+                if options.json:
+                    with open(options.json, "w", encoding="utf-8") as file:
+                        json.dump(rows, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
