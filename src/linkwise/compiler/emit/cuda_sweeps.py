@@ -14,7 +14,8 @@ states.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from linkwise.compiler.emit import cuda_rows
 from linkwise.compiler.emit.clike import Dialect, Printer, argument_names, identifier
@@ -58,7 +59,7 @@ class _Text:
     def __init__(self, program: SweptProgram, name: str):
         self.program, self.name = program, name
         spelled = dialect(program.dtype, name)
-        self.dialect: Dialect = Dialect(**{**spelled.__dict__, "reserved": spelled.reserved | _OWN_NAMES})
+        self.dialect = replace(spelled, reserved=spelled.reserved | _OWN_NAMES)
         names = [key for key, _ in (*program.inputs, *program.outputs)]
         self.arguments = argument_names(names, self.dialect.reserved)
         self.inputs = dict(zip((key for key, _ in program.inputs), self.arguments, strict=False))
@@ -85,7 +86,9 @@ class _Text:
         """The constants of the rows, their parents and their kinds."""
         program = self.program
         values = program.table.T.ravel() if self.by_columns else program.table.ravel()
-        text = _table("real", "constants", [self.dialect.number(float(v)) for v in values] or ["0"])
+        # a table cannot call the functions that spell these elsewhere
+        spelling = replace(self.dialect, infinity="(real)(1e300 * 1e300)", nan="(real)(1e300 * 1e300 * 0.0)")
+        text = _table("real", "constants", [spelling.number(float(v)) for v in values] or ["0"])
         if not program.chain:
             roots = [parent if parent >= 0 else program.rows for parent in program.parents]
             text += _table("int", "parents", map(str, roots))
@@ -382,6 +385,6 @@ class _Statements(Printer):
         return self.read[node.value] if node.op == "input" else super().value(node)
 
 
-def _table(kind: str, name: str, entries) -> str:
+def _table(kind: str, name: str, entries: Iterable[str]) -> str:
     listed = textwrap.fill(", ".join(entries), 112, break_long_words=False)
     return f"static __device__ const {kind} {name}[] = {{\n{textwrap.indent(listed, '    ')}\n}};\n"

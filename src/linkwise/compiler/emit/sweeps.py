@@ -34,7 +34,9 @@ def tables(program: SweptProgram) -> str:
         + array("kinds", "i32", [str(k) for k in program.kind_of])
     )
     for number, sweep in enumerate(program.sweeps):
-        for part, pairs in enumerate(sweep.loops if isinstance(sweep, Scan) else ()):
+        if not isinstance(sweep, Scan):
+            continue
+        for part, pairs in enumerate(sweep.loops):
             rows = _pairs_of(program, sweep, pairs)
             for side, name in enumerate(("lefts", "rights")):
                 text += array(f"{name}{number}.{part}", "i64", [str(pair[side]) for pair in rows])
