@@ -87,7 +87,7 @@ class _Text:
         program = self.program
         values = program.table.T.ravel() if self.by_columns else program.table.ravel()
         # a table cannot call the functions that spell these elsewhere
-        spelling = replace(self.dialect, infinity="(real)(1e300 * 1e300)", nan="(real)(1e300 * 1e300 * 0.0)")
+        spelling = replace(self.dialect, infinity="(real)(1.0 / 0.0)", nan="(real)(0.0 / 0.0)")
         text = _table("real", "constants", [spelling.number(float(v)) for v in values] or ["0"])
         if not program.chain:
             roots = [parent if parent >= 0 else program.rows for parent in program.parents]
