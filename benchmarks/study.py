@@ -1,7 +1,7 @@
 """What a study costs beside the kernel it runs, what its store takes, and whether it survives being killed.
 
     python benchmarks/study.py throughput [--points 1e8]   states generated in the kernel, reductions kept
-    python benchmarks/study.py raw [--points 2e7]          raw torques kept, beside the store's own bandwidth
+    python benchmarks/study.py raw [--points 1e8]          raw torques kept, beside the store's own bandwidth
     python benchmarks/study.py scheduling                  cost of a chunk: embedded, and on a Dask cluster
     python benchmarks/study.py kill [--trials 20]          kill -9 of workers and drivers at random moments
 
@@ -25,7 +25,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,7 +39,7 @@ sys.path[0] = str(
     Path(__file__).parents[1] / "tests" / "study"
 )  # a cluster, a small study; not its own folder
 
-BATCH = 16_384  # states of a call of the bare kernel: they stay in the caches
+BATCH = 4096  # states of a call of the bare kernel: where it is fastest, they stay in the second cache
 PANDA = {
     "robot": "panda",
     "seed": 1,
@@ -45,6 +48,8 @@ PANDA = {
 }
 REDUCED = {"tau": ["mean", "variance", "min", "max"]}
 
+T = TypeVar("T")
+
 
 class Clock:
     """Seconds on the clock and of the processor, added up over several stretches."""
@@ -52,116 +57,141 @@ class Clock:
     def __init__(self):
         self.wall = self.processor = 0.0
 
-    def time(self, work: Callable[[], object]) -> None:
+    def time(self, work: Callable[[], T]) -> T:
         wall, processor = time.perf_counter(), time.process_time()
-        work()
+        found = work()
         self.wall += time.perf_counter() - wall
         self.processor += time.process_time() - processor
+        return found
 
 
 def bare_kernel(threads: int) -> Callable[[float], int]:
-    """Runs the kernel on arrays that are there already for so many seconds; gives the number of states."""
+    """Runs the kernel for so many seconds, every thread on arrays of its own; gives the number of states."""
     kernel = lw.load("panda").kernel("inverse_dynamics")
-    q, qd, qdd = np.random.default_rng(0).uniform(-1, 1, (3, BATCH, 7))
-    out = np.empty((BATCH, 7))
-    kernel(q, qd, qdd, out=out, threads=threads)
+    given = [np.random.default_rng(k).uniform(-1, 1, (3, BATCH, 7)) for k in range(threads)]
+    found = [np.empty((BATCH, 7)) for _ in range(threads)]
+    kernel(*given[0], out=found[0], threads=1)
 
     def run(seconds: float) -> int:
-        end, count = time.perf_counter() + seconds, 0
-        while time.perf_counter() < end:
-            kernel(q, qd, qdd, out=out, threads=threads)
-            count += BATCH
-        return count
+        counts = [0] * threads
+        end = time.perf_counter() + seconds
+
+        def work(k: int) -> None:
+            while time.perf_counter() < end:
+                kernel(*given[k], out=found[k], threads=1)
+                counts[k] += BATCH
+
+        team = [threading.Thread(target=work, args=(k,)) for k in range(threads)]
+        for thread in team:
+            thread.start()
+        for thread in team:
+            thread.join()
+        return sum(counts)
 
     return run
 
 
-def throughput(points: int, threads: int, quantiles: bool) -> None:
+def throughput(points: int, threads: int, rounds: int, quantiles: bool) -> None:
     keep = {"tau": {"statistics": REDUCED["tau"], **({"quantiles": [0.01, 0.5, 0.99]} if quantiles else {})}}
     study = lw.study(PANDA, samples=points, keep=keep)
-    parts = 4
-    small = [lw.study(PANDA, samples=points // parts, seed=k, keep=keep) for k in range(parts)]
     kernel = bare_kernel(threads)
+    bare, studied = [], []  # (states a second on the clock, processor seconds a state)
     with tempfile.TemporaryDirectory() as folder:
-        small[0].run(f"{folder}/warm", threads=threads, progress=False)  # packages imported, code compiled
-        bare, studied, states = Clock(), Clock(), 0
-        for k, part in enumerate(small):
-            counted = []
-            bare.time(lambda counted=counted: counted.append(kernel(1.0)))
-            states += counted[0]
-            studied.time(lambda k=k, part=part: part.run(f"{folder}/{k}", threads=threads, progress=False))
-        whole = Clock()
-        whole.time(lambda: study.run(f"{folder}/whole", threads=threads, progress=False))
+        lw.study(PANDA, samples=points // 50, keep=keep).run(
+            f"{folder}/warm", threads=threads, progress=False
+        )
+        for k in range(rounds):
+            for found, work in (
+                (bare, lambda: kernel(1.0)),
+                (studied, lambda k=k: study.run(f"{folder}/{k}", threads=threads, progress=False) and points),
+            ):
+                clock = Clock()
+                states = clock.time(work)
+                found.append((states / clock.wall, clock.processor / states))
     kept = "statistics and quantiles" if quantiles else "statistics"
-    print(f"{points:.0e} inverse dynamics of a Panda, {threads} threads, {kept}")
-    rows = [
-        ("kernel on arrays", bare, states),
-        (f"study, {parts} parts, in turns", studied, points),
-        ("study, whole", whole, points),
-    ]
-    print(f"{'':28}{'M states/s':>12}{'processor ns/state':>20}{'of the kernel':>15}{'by processor':>14}")
-    for name, clock, count in rows:
-        rate, cost = count / clock.wall, clock.processor / count
-        share, own = rate / (states / bare.wall), (bare.processor / states) / cost
-        print(f"{name:28}{rate / 1e6:12.1f}{1e9 * cost:20.1f}{share:15.0%}{own:14.0%}")
+    print(f"{points:.0e} inverse dynamics of a Panda, {threads} threads, {kept}; {rounds} rounds in turns")
+    print(f"{'':28}{'M states/s':>12}{'processor ns/state':>20}")
+    for name, found in (("kernel on arrays", bare), ("study", studied)):
+        rate, cost = (median(column) for column in zip(*found, strict=True))
+        print(f"{name:28}{rate / 1e6:12.1f}{1e9 * cost:20.1f}")
+    shares = [s[0] / b[0] for s, b in zip(studied, bare, strict=True)]
+    own = [b[1] / s[1] for s, b in zip(studied, bare, strict=True)]
     print(
-        f"memory: stated {study.memory(threads) / 2**20:.0f} MiB; the process had {peak() / 2**20:.0f} MiB at most"
+        f"of the kernel, median of the rounds: {median(shares):.0%} on the clock, {median(own):.0%} by processor"
     )
+    print(f"  each round on the clock: {' '.join(f'{share:.0%}' for share in shares)}")
+    say_memory(study, threads)
+
+
+def say_memory(study, threads: int) -> None:
+    stated = study.memory(threads) / 2**20
+    print(f"memory: stated {stated:.0f} MiB; the process had {peak() / 2**20:.0f} MiB at most")
 
 
 def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def raw(points: int, threads: int, folder: str | None) -> None:
+def raw(points: int, threads: int, rounds: int, folder: str | None, compression: str | None) -> None:
     keep = {"tau": {"raw": True, "statistics": REDUCED["tau"]}}
-    parts = 4
-    studies = [lw.study(PANDA, samples=points // parts, seed=k, keep=keep) for k in range(parts)]
-    size = 56 * (points // parts)
+    more = {} if compression is None else {"compression": compression}
+    study = lw.study(PANDA, samples=points // rounds, keep=keep, **more)
+    size = 56 * study.points
+    own, studied, shown, kept = [], [], "", 0
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        studies[0].run(f"{place}/warm", threads=threads, progress=False)
-        own, studied = Clock(), Clock()
-        for k, study in enumerate(studies):
-            store = Store(f"{place}/own{k}", study.plan)
-            store.create()
-            values = np.ascontiguousarray(study.at(np.arange(study.plan.axes.limit), ["tau"])["tau"].T)
-            own.time(lambda store=store, study=study, values=values: write_all(store, study, values, threads))
-            shutil.rmtree(store.path)
-            studied.time(lambda k=k, study=study: study.run(f"{place}/{k}", threads=threads, progress=False))
-            if k < parts - 1:
-                shutil.rmtree(f"{place}/{k}")
-        data = lw.open_study(f"{place}/{parts - 1}").dataset()
-        print(data.tau.isel(sample=slice(0, 2)).load())
-    total = parts * size
+        values = np.ascontiguousarray(study.at(np.arange(study.plan.axes.limit), ["tau"])["tau"].T)
+        for k in range(-1, rounds):  # the first one is not counted
+            for found, name in ((own, "own"), (studied, "study")):
+                path, clock = Path(place) / name, Clock()
+                if name == "own":
+                    store = Store(path, study.plan)
+                    store.create()
+                    clock.time(lambda store=store: write_all(store, study, values, threads))
+                else:
+                    clock.time(lambda path=path: study.run(path, threads=threads, progress=False))
+                    kept = sum(file.stat().st_size for file in (path / "data.zarr" / "tau").rglob("c/*/*"))
+                    data = lw.open_study(path).dataset()
+                    shown = str(data.tau.isel(sample=slice(0, 2)).load())
+                shutil.rmtree(path)
+                if k >= 0:
+                    found.append(clock)
+    print(shown)
     where = folder or "the temporary folder"
-    print(f"{points:.0e} torques of a Panda kept ({total / 1e9:.1f} GB), {threads} threads, in {where}")
-    print(
-        f"the store alone {total / own.wall / 1e6:.0f} MB/s, the study {total / studied.wall / 1e6:.0f} MB/s:",
-        end=" ",
-    )
-    print(f"{own.wall / studied.wall:.0%} of it")
-    each = [1e9 * clock.processor / points for clock in (own, studied)]
+    used = study.plan.description.compression
+    print(f"{points:.0e} torques of a Panda kept ({56e-9 * points:.1f} GB), {threads} threads, in {where}")
+    print(f"{used}: to {kept / size:.0%} of their size; {rounds} rounds in turns, medians")
+    rates = [median(size / clock.wall for clock in clocks) / 1e6 for clocks in (own, studied)]
+    shares = [a.wall / b.wall for a, b in zip(own, studied, strict=True)]
+    print(f"the store alone {rates[0]:.0f} MB/s, the study {rates[1]:.0f} MB/s: {median(shares):.0%} of it")
+    print(f"  each round: {' '.join(f'{share:.0%}' for share in shares)}")
+    each = [1e9 * median(clock.processor for clock in clocks) / study.points for clocks in (own, studied)]
     print(
         f"processor: {each[0]:.0f} ns a state to encode and write, {each[1]:.0f} ns with all that is computed"
     )
-    print(
-        f"memory: stated {studies[0].memory(threads) / 2**20:.0f} MiB; the process had {peak() / 2**20:.0f} MiB at most"
-    )
+    say_memory(study, threads)
 
 
 def write_all(store: Store, study, values: np.ndarray, threads: int) -> None:
-    """The same values as every chunk of the store, with several threads."""
+    """The same values as every chunk of the store, as a study writes them: one is written, the next is encoded."""
     numbers = iter(range(study.chunks))
     lock = threading.Lock()
 
     def work() -> None:
-        while True:
-            with lock:
-                number = next(numbers, None)
-            if number is None:
-                return
-            chunk = study.plan.axes.chunk(number)
-            store.write_raw("tau", values[:, : chunk.count], chunk)
+        with ThreadPoolExecutor(1) as writer:
+            before = None
+            while True:
+                with lock:
+                    number = next(numbers, None)
+                if number is None:
+                    return
+                chunk = study.plan.axes.chunk(number)
+                shard = store.shards(chunk)["tau"]
+                for start in range(0, chunk.count, study.plan.block):
+                    shard.add(values[:, start : min(start + study.plan.block, chunk.count)])
+                shard.finish()
+                if before is not None:
+                    before.result()
+                before = writer.submit(shard.put)
 
     team = [threading.Thread(target=work) for _ in range(threads)]
     for thread in team:
@@ -207,84 +237,111 @@ def scheduling() -> None:
 
 RUN = """
 import json, sys, linkwise as lw
-lw.study(json.load(open(sys.argv[1]))).run(sys.argv[2], resume=sys.argv[3] == "True", progress=False)
+cluster = sys.argv[3] or None
+lw.study(json.load(open(sys.argv[1]))).run(sys.argv[2], cluster=cluster, progress=False)
 """
+
+
+class Killing:
+    """A small study that is killed at random moments, in the middle of its run, and resumed."""
+
+    def __init__(self, folder: Path, cluster):
+        from stores import SMALL, contents
+
+        self.folder, self.cluster, self.contents = folder, cluster, contents
+        self.tables = {**SMALL, "samples": 400_000, "chunk": 4096}
+        self.random = random.Random(0)
+        self.expected = contents(self.run(folder / "whole"))
+        self.files = sum("/tau/c/" in name for name in self.expected)
+        (folder / "study.json").write_text(json.dumps(self.tables))
+
+    def run(self, store: Path, cluster: str | None = None, resume: bool = False) -> Path:
+        return lw.study(self.tables).run(store, cluster=cluster, resume=resume, progress=False).path
+
+    def same(self, store: Path) -> bool:
+        found = self.contents(store) == self.expected
+        shutil.rmtree(store)
+        return found
+
+    def trials(self, what: str, trial: Callable[[int, Path], bool | None], count: int) -> None:
+        """Trials until so many were in time; None: the run was over before it was killed."""
+        same: list[bool] = []
+        late = 0
+        while len(same) < count:
+            found = trial(len(same), self.folder / f"store{len(same)}-{late}")
+            if found is None:
+                late += 1
+            else:
+                same.append(found)
+        print(f"{what} killed, {count} trials: {sum(same)} identical afterwards ({late} more came too late)")
+
+    def _wait(self, store: Path, going: Callable[[], bool]) -> str:
+        """Until a random part of all raw files is there."""
+        wanted = self.random.randrange(self.files - 10)
+        while going() and len(list(store.rglob("tau/c/*/*/*"))) < wanted:
+            time.sleep(0.002)
+        return f"with {wanted} of {self.files} raw files written"
+
+    def driver(self, number: int, store: Path) -> bool | None:
+        """Embedded and on the cluster in turns; who resumes it changes, too."""
+        far = self.cluster.address if number % 2 else ""
+        command = [sys.executable, "-c", RUN, str(self.folder / "study.json"), str(store), far]
+        process = subprocess.Popen(command)
+        when = self._wait(store, lambda: process.poll() is None)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if not (store / "journal").exists():
+            shutil.rmtree(store, ignore_errors=True)
+            return None
+        self.run(store, self.cluster.address if number // 2 % 2 else None, resume=True)
+        same = self.same(store)
+        print(f"  {'cluster' if far else 'embedded'} driver killed {when}: {'same' if same else 'DIFFERENT'}")
+        return same
+
+    def worker(self, number: int, store: Path) -> bool | None:
+        run = threading.Thread(target=self.run, args=(store, self.cluster.address))
+        run.start()
+        when = self._wait(store, run.is_alive)
+        alive = run.is_alive()
+        self.cluster.kill_worker(self.random.randrange(len(self.cluster.workers)))
+        self.cluster.add_worker()
+        run.join()
+        self.cluster.wait(2)
+        same = self.same(store)
+        if not alive:
+            return None
+        print(f"  worker killed {when}: {'same' if same else 'DIFFERENT'}")
+        return same
 
 
 def kill(trials: int) -> None:
     from processes import Cluster
-    from stores import SMALL, contents
 
-    tables = {**SMALL, "samples": 300_000, "chunk": 4096}
-    moments = random.Random(0)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        expected = contents(lw.study(tables).run(folder / "whole", progress=False).path)
-        (folder / "study.json").write_text(json.dumps(tables))
-        same = [
-            _killed_driver(folder / f"driver{k}", folder, tables, moments, contents) == expected
-            for k in range(trials)
-        ]
-        print(f"driver killed, {trials} trials: {sum(same)} identical after resume")
-        cluster = Cluster(folder)
+        cluster = Cluster(Path(name))
         try:
-            same = [
-                _killed_worker(folder / f"worker{k}", cluster, tables, moments, contents) == expected
-                for k in range(trials)
-            ]
+            killing = Killing(Path(name), cluster)
+            killing.trials("driver", killing.driver, trials)
+            killing.trials("worker", killing.worker, trials)
         finally:
             cluster.close()
-        print(f"worker killed, {trials} trials: {sum(same)} identical")
-
-
-def _killed_driver(store: Path, folder: Path, tables: dict, moments: random.Random, contents) -> dict:
-    process = subprocess.Popen([sys.executable, "-c", RUN, str(folder / "study.json"), str(store), "False"])
-    while process.poll() is None and not store.exists():
-        time.sleep(0.005)
-    time.sleep(moments.uniform(0.0, 1.5))
-    process.send_signal(signal.SIGKILL)
-    killed = process.wait() == -signal.SIGKILL
-    done = len(list(store.rglob("c/*/*/*")))
-    if (store / "journal").exists():
-        lw.study(tables).run(store, resume=True, progress=False)
-    found = contents(store)
-    print(f"  {'killed' if killed else 'too late'} with {done} raw files written")
-    shutil.rmtree(store)
-    return found
-
-
-def _killed_worker(store: Path, cluster, tables: dict, moments: random.Random, contents) -> dict:
-    run = threading.Thread(
-        target=lambda: lw.study(tables).run(store, cluster=cluster.address, progress=False)
-    )
-    run.start()
-    while not (store / "data.zarr" / "tau" / "c").exists():
-        time.sleep(0.005)
-    time.sleep(moments.uniform(0.0, 1.0))
-    alive = run.is_alive()
-    cluster.kill_worker(moments.randrange(len(cluster.workers)))
-    cluster.add_worker()
-    run.join()
-    cluster.wait(2)
-    found = contents(store)
-    print(f"  {'killed in time' if alive else 'too late'}")
-    shutil.rmtree(store)
-    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=("throughput", "raw", "scheduling", "kill"))
     parser.add_argument("--points", type=float)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, default=5, help="throughput, raw: how often, in turns")
+    parser.add_argument("--compression", help="raw: zstd, lz4 or none; default: the study's own")
     parser.add_argument("--quantiles", action="store_true", help="throughput: keep quantiles, too")
     parser.add_argument("--folder", help="raw: where to write; default: the temporary folder")
     parser.add_argument("--trials", type=int, default=20)
     options = parser.parse_args()
     if options.what == "throughput":
-        throughput(int(options.points or 1e8), options.threads, options.quantiles)
+        throughput(int(options.points or 1e8), options.threads, options.rounds, options.quantiles)
     elif options.what == "raw":
-        raw(int(options.points or 2e7), options.threads, options.folder)
+        raw(int(options.points or 1e8), options.threads, options.rounds, options.folder, options.compression)
     elif options.what == "scheduling":
         scheduling()
     else:

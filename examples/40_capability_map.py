@@ -2,20 +2,21 @@
 
 Joint positions are spread evenly over their limits (Sobol). At each of them the torques that hold the arm are linear in
 the load, τ = g(q) + m·9.81·J_z(q), so a formula gives the largest mass that keeps every joint within its limit. The
-maps show, by distance from the base axis and height, what the postures there need and hold.
+maps show, by distance from the base axis and height, what the postures there need and hold. ``--full`` takes four
+million postures.
 """
 
 import tempfile
 
 import numpy as np
-from figures import panels
+from figures import panels, size
 
 import linkwise as lw
 
 study = lw.study(
     name="capability of a Panda",
     robot="panda",
-    samples=1 << 18,
+    samples=size(1 << 16, 1 << 22),
     design="sobol",
     vary={"q": {"uniform": "limits"}},
     compute={
@@ -46,9 +47,9 @@ q = np.array([worst[f"q.{name}"] for name in robot.joint_names])
 loaded = np.abs(robot.with_payload(worst["value"]).gravity_torques(q) / [87, 87, 87, 87, 12, 12, 12])
 print("the weakest posture, loaded, works at", loaded.round(2), "of the limits")
 
-size, columns, rows = 0.04, 25, 44  # cells of 4 cm
-x = np.minimum((data.radius.values / size).astype(int), columns - 1)
-z = np.clip(((data.height.values + 0.5) / size).astype(int), 0, rows - 1)
+cell, columns, rows = 0.04, 25, 44  # cells of 4 cm
+x = np.minimum((data.radius.values / cell).astype(int), columns - 1)
+z = np.clip(((data.height.values + 0.5) / cell).astype(int), 0, rows - 1)
 maps = {"torque that holds the arm [of the limit]": np.full((rows, columns), -np.inf)}
 np.maximum.at(next(iter(maps.values())), (z, x), data.effort.values)
 for title, function, start in (("every", np.minimum, np.inf), ("the best", np.maximum, -np.inf)):
@@ -60,7 +61,7 @@ assert np.nanmax(effort) == float(data.effort_max) < 1.0  # the empty arm never 
 assert np.nanmin(always) == worst["value"]
 axes = panels(1, 3, "What a Panda can hold, by the place of its flange", (14, 6.5), sharey=True)
 if axes is not None:
-    for ax, title, values, most in zip(axes, maps, (effort, always, best), (1, 10, 30), strict=True):
+    for ax, title, values, most in zip(axes, maps, (effort, always, best), (1, 10, 60), strict=True):
         image = ax.imshow(values, origin="lower", extent=(0, 1, -0.5, 1.26), vmin=0, vmax=most)
         ax.set(title=title, xlabel="distance from the base axis [m]", ylabel="height [m]")
         ax.figure.colorbar(image, ax=ax, shrink=0.8)

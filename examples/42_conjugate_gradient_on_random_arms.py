@@ -1,13 +1,14 @@
-"""How many iterations do conjugate gradients need? 100 000 random arms, with and without rotor inertia.
+"""How many iterations do conjugate gradients need on random arms, with and without rotor inertia?
 
 Fijany and Scheid expect √n iterations of their preconditioned algorithm; in exact arithmetic n suffice. Here every
 sample is another arm of six joints: geometry, inertias and state are inputs of one kernel (see random_arms.py).
+``--full`` takes 100 000 arms.
 """
 
 import tempfile
 
 import numpy as np
-from figures import panels
+from figures import panels, size
 from random_arms import SIZES, N, iterations
 
 import linkwise as lw
@@ -16,11 +17,12 @@ ranges = {"alpha": [-3.14, 3.14], "a": [-0.4, 0.4], "d": [-0.4, 0.4], "com": [-0
 ranges |= {"mass": [0.05, 20.0], "spread": [0.005, 0.2]}  # these two on a logarithmic scale
 states = {"q": [-3.14, 3.14], "qd": [-1.0, 1.0], "tau": [-20.0, 20.0]}
 scale = {name: "log_uniform" if name in ("mass", "spread") else "uniform" for name in ranges}
+samples = size(10_000, 100_000)
 study = lw.study(
     name="conjugate gradients on random arms",
     robot=lw.general_chain(N),  # what the states belong to; the arms are the kernels'
-    samples=100_000,
-    chunk=100_000,
+    samples=samples,
+    chunk=samples,
     design="latin_hypercube",
     vary={name: {scale[name]: ends, "size": SIZES[name]} for name, ends in ranges.items()}
     | {name: {"uniform": ends} for name, ends in states.items()}
@@ -57,7 +59,7 @@ assert float(data.wrong_max) < 1e-6  # what they converge to needs the torques t
 assert (means["scaled"] > 2 * np.sqrt(N)).all()  # √n is far from enough
 assert (means["scaled"] < means["plain"]).all()  # the preconditioner pays, and so does rotor inertia:
 assert (np.diff(means["scaled"]) < 0).all()
-axes = panels(1, 2, "Iterations to 1e-12 on 100 000 random arms of six joints", (11, 5), sharey=True)
+axes = panels(1, 2, f"Iterations to 1e-12 on {samples} random arms of six joints", (11, 5), sharey=True)
 if axes is not None:
     for ax, name, title in ((axes[0], "plain.count", "plain"), (axes[1], "scaled.count", "preconditioned")):
         for k, rotor in enumerate(data.rotor.values):

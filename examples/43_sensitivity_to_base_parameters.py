@@ -2,12 +2,13 @@
 
 Torques are linear in the parameters, τ = Y(q, q̇, q̈) β, so the root mean square of a column of Y, times its
 parameter, is what that parameter contributes to each joint. The study keeps mean and variance of all columns.
+``--full`` takes two million states.
 """
 
 import tempfile
 
 import numpy as np
-from figures import panels
+from figures import panels, size
 
 import linkwise as lw
 
@@ -17,7 +18,7 @@ study = lw.study(
     name="sensitivity of a Panda's torques",
     robot="panda",
     seed=1,
-    samples=1 << 17,
+    samples=size(1 << 14, 1 << 21),
     design="sobol",
     vary={"q": {"uniform": "limits"}, "qd": {"uniform": "limits"}, "qdd": {"uniform": [-10.0, 10.0]}},
     compute={"Y": {"function": "regressor"}, "tau": {"function": "inverse_dynamics", "friction": False}},

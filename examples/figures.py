@@ -2,10 +2,17 @@
 
 import sys
 
+FILES = [word for word in sys.argv[1:] if not word.startswith("--")]
+
+
+def size(small: int, full: int) -> int:
+    """The small number, or the full one where ``--full`` is on the command line."""
+    return full if "--full" in sys.argv else small
+
 
 def panels(rows: int, columns: int, title: str, size=(11, 7), **options):
     """A flat array of axes to draw on, or None where no figure was asked for. It is saved when the program ends."""
-    if len(sys.argv) < 2:
+    if not FILES:
         return None
     import atexit
 
@@ -16,5 +23,5 @@ def panels(rows: int, columns: int, title: str, size=(11, 7), **options):
 
     figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
     figure.suptitle(title)
-    atexit.register(figure.savefig, sys.argv[1], dpi=100)
+    atexit.register(figure.savefig, FILES[0], dpi=100)
     return axes.ravel()

@@ -1,8 +1,8 @@
 """Every code block of the documentation is run, in the order of its page, in one folder per page.
 
 A ``python`` block runs in the page's own names, a ``sh`` block in bash; what they print is compared with the ``text``
-block that follows. A ``toml`` block is a robot and is loaded; a block that begins with a comment with a file's name is
-written to that file first. ``<!-- skip: reason -->`` on the line before a block leaves it out.
+block that follows. A ``toml`` block is a robot, a layout of recordings or a study, and is loaded; a block that begins
+with a comment with a file's name is written to that file first. ``<!-- skip: reason -->`` on the line before a block leaves it out.
 
 ``LINKWISE_UPDATE_DOCS=1`` writes what is printed into the pages instead of comparing it.
 """
@@ -16,12 +16,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import linkwise as lw
+from linkwise import identify
 
 DOCS = Path(__file__).parents[1] / "docs"
 UPDATE = bool(os.environ.get("LINKWISE_UPDATE_DOCS"))
@@ -85,8 +87,7 @@ class Runner:
             case "sh":
                 self.shell(block.code)
             case "toml":
-                Path("block.toml").write_text(block.code, encoding="utf-8")
-                assert lw.load("block.toml").dof > 0
+                self.toml(block.code)
             case "text":
                 pass
             case _:
@@ -99,6 +100,17 @@ class Runner:
         with contextlib.redirect_stdout(printed):
             exec(compile(code, self.page.name, "exec"), self.names)
         self.printed = printed.getvalue()
+
+    def toml(self, code: str) -> None:
+        data = tomllib.loads(code)
+        if "compute" in data:
+            pytest.importorskip("dask")
+            assert lw.study(data).points > 0
+        elif set(data) <= {"columns", "units", "drive", "recording"}:
+            assert identify.Layout.of(data) != identify.Layout()
+        else:
+            Path("block.toml").write_text(code, encoding="utf-8")
+            assert lw.load("block.toml").dof > 0
 
     def shell(self, code: str) -> None:
         ran = subprocess.run(["bash", "-e", "-c", code], capture_output=True, text=True, env=self.environment)

@@ -9,7 +9,8 @@ import pytest
 import linkwise as lw
 from linkwise.bench import agreement
 from linkwise.cli.counting import axes_of, totals
-from linkwise.cli.published import PUBLISHED, published
+from linkwise.cli.published import OURS, _is, published
+from linkwise.records.published import PUBLISHED
 
 
 def test_robots(linkwise):
@@ -125,13 +126,23 @@ def test_operations_of_very_many_joints(linkwise, tmp_path):
 
 def test_printed_counts_are_those_of_the_papers():
     """Kozłowski 701/520, 523/432, 1261/1173; Valera 590/430; Fijany–Scheid 2637/2277 at six joints."""
-    at_six = {(row.source, row.axes, row.function): row.count(6) for row in PUBLISHED}
-    assert at_six["Kozłowski", "general", "inverse_dynamics"] == (701, 520)
-    assert at_six["Kozłowski", "perpendicular", "inverse_dynamics"] == (523, 432)
-    assert at_six["Kozłowski", "general", "forward_dynamics"] == (1261, 1173)
-    assert at_six["Valera", "general", "inverse_dynamics"] == (590, 430)
-    assert at_six["Luh–Walker–Paul", "general", "inverse_dynamics"] == (614, 458)
-    assert at_six["Fijany–Scheid", "general", "forward_dynamics"] == (2637, 2277)
+    for function, algorithm, axes, expected in (
+        ("inverse_dynamics", "boundary_value", "general", ("Kozłowski", 701, 520)),
+        ("inverse_dynamics", "boundary_value", "perpendicular", ("Kozłowski", 523, 432)),
+        ("forward_dynamics", "kalman", "general", ("Kozłowski", 1261, 1173)),
+        ("inverse_dynamics", "gibbs_appell", "general", ("Valera", 590, 430)),
+        ("inverse_dynamics", "newton_euler", "general", ("Luh–Walker–Paul", 614, 458)),
+        ("forward_dynamics", "conjugate_gradient", "general", ("Fijany–Scheid", 2637, 2277)),
+    ):
+        assert expected in published(function, algorithm, axes, 6, "x")
+    assert published("coefficients", "compound_link", "perpendicular", 6, "puma260") == [
+        ("Izaguirre", 98, 70)
+    ]
+    assert published("coefficients", "compound_link", "perpendicular", 6, "x") == []
+    every = [mark for marks in OURS.values() for mark in marks]
+    assert all(any(_is(row, mark) for row in PUBLISHED) for mark in every), (
+        "a row of the records has another name now"
+    )
     assert published("forward_dynamics", "kalman", "perpendicular", 6, "x")[0][0] == "Kozłowski (any axes)"
     assert published("inverse_dynamics", "newton_euler", "general", 7, "x") == [("Luh–Walker–Paul", 735, 548)]
 

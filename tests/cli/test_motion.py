@@ -32,6 +32,9 @@ def test_a_quintic_is_at_rest_at_both_ends_and_its_own_derivative():
     step = 4.0 / 4000
     np.testing.assert_allclose(np.gradient(motion.q, step, axis=0)[1:-1], motion.qd[1:-1], atol=1e-6)
     np.testing.assert_allclose(np.gradient(motion.qd, step, axis=0)[1:-1], motion.qdd[1:-1], atol=1e-6)
+    same = lw.motion.quintic(start, end, 4.0).at(motion.t)
+    for ours, theirs in zip((motion.q, motion.qd, motion.qdd), same, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize(("duration", "points"), [(0.0, 5), (-1.0, 5), (float("nan"), 5), (1.0, 1)])
@@ -254,5 +257,17 @@ def test_demo_without_matplotlib_says_so(linkwise, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "linkwise.cli.plot", None)
     ran = linkwise("demo", "--out", tmp_path)
     assert ran.status == 0
-    assert "pip install linkwise[plot]" in ran.out
+    assert "pip install 'linkwise[plot]'" in ran.out
+    assert f"report written to {tmp_path / 'report.html'}" in ran.out
     assert not (tmp_path / "torques.png").exists()
+
+
+def test_figures_of_a_report_are_files(linkwise, tmp_path):
+    ran = linkwise(
+        "inverse", "two_link", "--trajectory", "quintic", "--to", "1,1", "--figures", tmp_path / "plots"
+    )
+    assert ran.status == 0
+    assert f"figures written to {tmp_path / 'plots'}" in ran.out
+    assert {"positions.svg", "torques.svg", "robot.svg"} <= {
+        path.name for path in (tmp_path / "plots").iterdir()
+    }

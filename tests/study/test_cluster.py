@@ -1,6 +1,9 @@
 """A real Dask cluster gives the bytes of an embedded run, whatever dies on the way."""
 
+import json
 import random
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -58,6 +61,39 @@ def test_killed_workers_lose_nothing(cluster, expected, tmp_path):
     assert results.complete
     assert contents(results.path) == expected
     cluster.wait(2)
+
+
+DRIVER = """
+import json, sys, linkwise as lw
+lw.study(json.loads(sys.argv[1])).run(sys.argv[2], cluster=sys.argv[3], resume=sys.argv[4] == "True")
+"""
+
+
+def test_a_killed_driver_is_no_loss_either(cluster, expected, tmp_path):
+    """Its workers may still be writing while another driver goes on."""
+    store, moments = tmp_path / "store", random.Random(3)
+    for resume in (False, True):
+        arguments = [json.dumps(TABLES), str(store), cluster.address, str(resume)]
+        driver = subprocess.Popen([sys.executable, "-c", DRIVER, *arguments])
+        journal = store / "journal"
+        size = journal.stat().st_size if resume else 0
+        while driver.poll() is None and not (journal.exists() and journal.stat().st_size > size):
+            time.sleep(0.01)
+        time.sleep(moments.uniform(0.0, 0.1))
+        driver.kill()
+        driver.wait()
+        if not journal.exists():
+            break
+    if (store / "journal").exists():
+        lw.study(TABLES).run(store, cluster=cluster.address, resume=True)
+    assert contents(store) == expected
+
+
+def test_a_worker_says_what_it_lacks():
+    job = engine.job_for(lw.study(SMALL).plan)
+    assert engine.fault(job) is None
+    assert (engine.fault(replace(job, version="0.0.1")) or "").startswith("has linkwise ")
+    assert engine.fault(replace(job, robot_content="x")) == "has another robot in two_link"
 
 
 def test_a_pulled_cluster_is_resumed_here(tmp_path, monkeypatch):

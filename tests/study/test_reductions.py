@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkwise.study import moments, sketch
+from linkwise.study import exact, moments, sketch
 from linkwise.study.native import columns
 from linkwise.study.reductions import folded_leaves, merged_extremes, merged_leaves
 from linkwise.study.tree import Tree
@@ -111,9 +111,13 @@ def test_quantiles_lie_in_their_class(values, level):
     sketch.counter(1, len(x))(0, len(x), np.array([x.ctypes.data, tables.ctypes.data]))
     keys, counts = sketch.harvested(tables)
     assert not tables.any()
-    rank, place = sketch.located(keys, counts, 0, level)
+    found = sketch.located(keys, counts, 0, level)
+    assert found is not None
+    rank, place, inside = found
     exact = np.quantile(x, level, method="inverted_cdf")
-    same_class = np.sort(x[sketch.ranks(x) == rank])
+    same_class = np.sort(x[sketch.ordered(x) >> np.uint64(64 - sketch.BITS) == rank])
+    assert inside == len(same_class)
+    assert [sketch.number(int(key)) for key in sketch.ordered(x)] == values
     assert same_class[place] == exact
     if np.abs(exact) > 1e-300:
         assert abs(sketch.middle(rank) - exact) <= sketch.ERROR * abs(exact) * (1 + 1e-12) or not np.isfinite(
@@ -133,3 +137,29 @@ def test_counts_add_up_in_any_order():
     other = sketch.merged(parts[2], sketch.merged(parts[1], parts[0]))
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     assert one[1].sum() == 220
+
+
+@pytest.mark.parametrize("most", [3, 1 << 18])
+def test_exact_quantiles_of_many_equal_values(monkeypatch, most):
+    """Classes that are too large to be gathered are divided, down to a single number."""
+    monkeypatch.setattr(exact, "MOST_GATHERED", most)
+    rng = np.random.default_rng(0)
+    values = np.stack([rng.integers(3, 7, 500) * 1.0, rng.normal(size=500), np.full(500, -2.5)], axis=1)
+    values[::7, 1] = np.nan
+    passes = []
+
+    def read():
+        passes.append(1)
+        return iter(np.array_split(values, 4))
+
+    targets, expected = [], []
+    for element, column in enumerate(values.T):
+        valid = np.sort(column[column == column])
+        ranks = sketch.ordered(valid) >> np.uint64(64 - sketch.BITS)
+        for level in (0.0, 0.3, 0.5, 1.0):
+            place = max(0, int(np.ceil(level * len(valid))) - 1)
+            same = np.flatnonzero(ranks == ranks[place])
+            targets.append(exact.Target(element, int(ranks[place]), place - int(same[0]), len(same)))
+            expected.append(valid[place])
+    assert exact.quantiles(read, targets) == expected
+    assert len(passes) == (4 if most == 3 else 1)

@@ -1,7 +1,10 @@
 """Whole studies: right numbers, the same bytes however they were computed, and nothing lost."""
 
 import errno
+import json
 import random
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -13,7 +16,8 @@ from linkwise.study import files
 from linkwise.study import run as running
 from linkwise.study.chunks import Worker
 from linkwise.study.engines import LocalEngine, Outcome
-from linkwise.study.errors import StoppedError
+from linkwise.study.errors import StoppedError, StudyError
+from linkwise.study.store import Store
 
 
 def reference(study, results):
@@ -123,22 +127,69 @@ def test_any_order_and_any_interruption_give_the_same_bytes(small, run, tmp_path
     assert contents(store) == expected
 
 
-def test_a_full_disk_stops_and_resumes(small, run, tmp_path, monkeypatch):
+@pytest.mark.parametrize("writes", [4, 7, 12])
+def test_a_full_disk_stops_and_resumes(small, run, tmp_path, monkeypatch, writes):
     expected = contents(run(small).path)
-    store, real, left = tmp_path / "full", files.write, [4]
+    store, real, left = tmp_path / "full", files.Aside.write, [writes]
 
-    def write(path, data):
+    def write(self, data):
         left[0] -= 1
         if left[0] < 0:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return real(path, data)
+        return real(self, data)
 
-    monkeypatch.setattr(files, "write", write)
+    monkeypatch.setattr(files.Aside, "write", write)
     with pytest.raises(StoppedError, match="No space left on device; nothing that was done is lost"):
         lw.study(small).run(store, progress=False)
     monkeypatch.undo()
+    assert not list(store.rglob(".aside*")), "what was not finished takes no room"
     assert lw.study(small).run(store, resume=True, progress=False).complete
     assert contents(store) == expected
+
+
+def test_a_full_disk_at_the_very_end(small, run, tmp_path, monkeypatch):
+    expected = contents(run(small).path)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(running, "finish", full)
+    with pytest.raises(StoppedError, match=r"store: No space left on device; nothing .* is lost") as caught:
+        lw.study(small).run(tmp_path / "store", progress=False)
+    assert "\n" not in str(caught.value)
+    monkeypatch.undo()
+    assert lw.study(small).run(tmp_path / "store", resume=True, progress=False).complete
+    assert contents(tmp_path / "store") == expected
+
+
+def test_a_store_that_cannot_be_made(small, tmp_path, monkeypatch):
+    def forbidden(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Store, "_create_data", forbidden)
+    with pytest.raises(StudyError, match="store: cannot be made: Permission denied"):
+        lw.study(small).run(tmp_path / "store", progress=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_written_is_tried_again(small, run, tmp_path, monkeypatch):
+    """Writing goes on while the next chunk is computed; what fails there is not forgotten."""
+    expected = contents(run(small).path)
+    real, tries = files.Aside.put, []
+
+    def put(self):
+        if "/tau/c/0/2/" in str(self._path):
+            tries.append(self)
+            if len(tries) < 4:
+                raise OSError(errno.EAGAIN, "not now")
+        return real(self)
+
+    monkeypatch.setattr(files.Aside, "put", put)
+    results = lw.study(small).run(tmp_path / "store", progress=False)
+    assert results.table("aside")["error"].to_pylist() == [f"BlockingIOError: [Errno {errno.EAGAIN}] not now"]
+    assert len(tries) == 3
+    lw.study(small).run(tmp_path / "store", resume=True, progress=False)
+    assert contents(tmp_path / "store") == expected
 
 
 def test_a_raw_file_that_got_lost_is_made_again(small, run, tmp_path, monkeypatch):
@@ -155,15 +206,15 @@ def test_a_raw_file_that_got_lost_is_made_again(small, run, tmp_path, monkeypatc
 
 def test_a_chunk_that_keeps_failing_is_set_aside(small, run, tmp_path, monkeypatch):
     expected = contents(run(small).path)
-    real, tries = Worker.chunk, []
+    real, tries = Worker.begin, []
 
-    def chunk(self, number):
+    def begin(self, number):
         if number == 3:
             tries.append(number)
             raise ArithmeticError("cosmic rays")
         return real(self, number)
 
-    monkeypatch.setattr(Worker, "chunk", chunk)
+    monkeypatch.setattr(Worker, "begin", begin)
     small["retries"] = 1
     results = lw.study(small).run(tmp_path / "s", progress=False)
     assert len(tries) == 2
@@ -192,16 +243,16 @@ def strip(files_of_store):
 
 
 def test_a_single_retry_is_enough_for_a_passing_fault(small, run, monkeypatch):
-    real, failed = Worker.chunk, set()
+    real, failed = Worker.begin, set()
 
-    def chunk(self, number):
+    def begin(self, number):
         if number not in failed:
             failed.add(number)
             raise OSError(errno.EINTR, "interrupted")
         return real(self, number)
 
     expected = contents(run(small).path)
-    monkeypatch.setattr(Worker, "chunk", chunk)
+    monkeypatch.setattr(Worker, "begin", begin)
     assert contents(run(small, threads=1).path) == expected
 
 
@@ -214,7 +265,33 @@ def test_a_complete_store_is_left_alone(small, run):
 
 def test_memory_does_not_grow_with_the_number_of_points(small):
     sizes = [lw.study(small, samples=n, chunk=65_536).memory(2) for n in (10**6, 10**9, 10**12)]
-    assert sizes[0] == sizes[1] == sizes[2] < 64 << 20
+    assert sizes[0] == sizes[1] == sizes[2] < 256 << 20
+
+
+MEASURE = """
+import json, resource, sys, linkwise as lw
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+tables = json.load(sys.stdin)
+lw.study(tables, samples=20_000).run(sys.argv[1] + "/warm", threads=2)
+before, study = peak(), lw.study(tables)
+study.run(sys.argv[1] + "/whole", threads=2)
+print(json.dumps([peak() - before, study.memory(2)]))
+"""
+
+
+def test_no_more_memory_is_used_than_stated(small, tmp_path):
+    """Raw values of all points are kept, every point is a failure, and the median is exact: all that can be held."""
+    small |= {"samples": 600_000, "failures": {"all": "load > -1"}}
+    del small["chunk"]
+    ran = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(tmp_path)],
+        input=json.dumps(small),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    used, stated = json.loads(ran.stdout)
+    assert used < stated < 200 << 20
 
 
 def test_outcomes_are_records_or_errors():

@@ -225,6 +225,15 @@ def test_closed_loop(run):
     assert results.table("failures/lost").num_rows == int((data.worst > 0.05).sum())
 
 
+def test_noise_belongs_to_the_point(run):
+    """Noisy sensors give the same results however the points are cut into chunks."""
+    entry = {**SIMULATION["compute"]["run"], "sensors": {"position_noise": 1e-3}}
+    tables = {**SIMULATION, "compute": {"run": entry, "worst": "max(run.max_error)"}}
+    data = [run({**tables, "chunk": chunk}).dataset().load() for chunk in (7, 40)]
+    assert np.array_equal(data[0]["run.max_error"], data[1]["run.max_error"])
+    assert not np.array_equal(data[0]["run.max_error"], run(SIMULATION).dataset()["run.max_error"])
+
+
 def test_a_closed_loop_is_checked_first():
     for change, message in (
         ({"simulate": "trackng"}, r"compute\.run\.simulate: no 'trackng'; did you mean 'tracking'"),
@@ -297,3 +306,27 @@ def test_an_identification_is_checked_first():
         keep = {"id.residual": "raw"}
         with pytest.raises(StudyError, match=message):
             lw.study({**IDENTIFICATION, "vary": vary, "compute": {"id": entry}, "keep": keep})
+
+
+def test_identification_by_the_pipeline(run):
+    """The whole of ``linkwise.identify`` at every point: the more noise, the worse the robot that is found."""
+    pytest.importorskip("scipy")
+    pytest.importorskip("linkwise.identify")
+    entry = {
+        "identify": "pipeline",
+        "torque_noise": "sigma",
+        "position_noise": 1e-6,
+        "friction": "none",
+        "motion": {"rows": 400, "amplitude": 1.5},
+    }
+    tables = {
+        "robot": "two_link",
+        "vary": {"sigma": {"grid": [0.01, 1.0]}},
+        "compute": {"id": entry},
+        "keep": {"id.relative_error": "raw", "id.condition": "raw"},
+    }
+    data = run(tables).dataset().load()
+    error = data["id.relative_error"].values
+    assert (error[0] < 1.0).all()
+    assert (error[1] > 3 * error[0]).all()
+    assert (data["id.condition"] > 1).all()

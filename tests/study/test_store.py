@@ -26,11 +26,16 @@ def test_zarr_reads_what_is_written(tmp_path, compression, dtype, outer, inner, 
     layout = Layout(outer, inner, chunk, dtype, compression)
     zarr.create_array(tmp_path / "a", **layout.metadata())
     values = np.random.default_rng(0).normal(size=(*outer, *inner))
+    elements = int(np.prod(inner, dtype=int))
     for place in np.ndindex(*(-(-n // c) for n, c in zip(outer, chunk, strict=True))):
         box = tuple(slice(p * c, (p + 1) * c) for p, c in zip(place, chunk, strict=True))
-        part = values[box]
-        elements = np.moveaxis(part.reshape(-1, int(np.prod(inner, dtype=int))), 1, 0)
-        files.write(tmp_path / "a" / layout.key(place), layout.encoded(np.ascontiguousarray(elements), place))
+        columns = np.ascontiguousarray(values[box].reshape(-1, elements).T)
+        shard = layout.shard(tmp_path / "a", place)
+        for part in np.array_split(columns, 3, axis=1):
+            shard.add(part)
+        shard.add(np.zeros((elements, 5)))  # does not belong to it
+        shard.finish()
+        assert shard.put() == (tmp_path / "a" / layout.key(place)).stat().st_size
     assert np.array_equal(zarr.open_array(tmp_path / "a", mode="r")[...], values.astype(dtype))
 
 

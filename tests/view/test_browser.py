@@ -15,8 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from selenium.common.exceptions import WebDriverException
-from selenium.webdriver.common.by import By
 from test_page import free_port
 
 import linkwise as lw
@@ -24,6 +22,8 @@ from browser import errors, start
 from linkwise.view.page import Page, serve
 
 pytest.importorskip("viser")
+WebDriverException = pytest.importorskip("selenium.common.exceptions").WebDriverException
+CSS = "css selector"
 SHOTS = os.environ.get("LINKWISE_SCREENSHOTS")
 PATIENCE = 60.0  # [s]: a busy machine draws slowly in software
 REPEATS = 15
@@ -56,20 +56,20 @@ def until(condition: Callable[[], object], what: str) -> None:
 
 def open_page(driver, page: Page) -> None:
     driver.get(page.url)
-    until(lambda: driver.find_elements(By.CSS_SELECTOR, ".lw-bar"), "the bars")
+    until(lambda: driver.find_elements(CSS, ".lw-bar"), "the bars")
     until(lambda: len(sliders(driver)) >= page.robot.dof, "the sliders")
     until(lambda: drawn(driver), "a picture of the robot")
 
 
 def sliders(driver) -> list:
-    return driver.find_elements(By.CSS_SELECTOR, "[role=slider]")
+    return driver.find_elements(CSS, "[role=slider]")
 
 
 def picture(driver) -> np.ndarray:
     """The 3-D part of the page, shape (rows, columns, 3)."""
     from PIL import Image
 
-    data = driver.find_element(By.CSS_SELECTOR, "canvas").screenshot_as_png
+    data = driver.find_element(CSS, "canvas").screenshot_as_png
     return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=int)
 
 
@@ -145,7 +145,7 @@ def test_a_slider_moves_the_arm_and_changes_the_bars(driver, puma, capsys):
     before, seen = torques(driver), picture(driver)
     shoulder = sliders(driver)[1]
     waits = [
-        driver.execute_async_script(PRESS, shoulder, driver.find_element(By.CSS_SELECTOR, ".lw-bars"))
+        driver.execute_async_script(PRESS, shoulder, driver.find_element(CSS, ".lw-bars"))
         for _ in range(REPEATS)
     ]
     until(lambda: abs(puma.live.q[1] - 0.5) > 0.01, "the shoulder")
@@ -162,7 +162,7 @@ def test_a_slider_moves_the_arm_and_changes_the_bars(driver, puma, capsys):
 def test_a_motion_is_played_with_its_torques(driver, puma):
     choose_tab(driver, "Motion")
     click(driver, "Play")
-    until(lambda: driver.find_elements(By.CSS_SELECTOR, ".lw-plot svg path"), "the plot")
+    until(lambda: driver.find_elements(CSS, ".lw-plot svg path"), "the plot")
     before = torques(driver)
     until(lambda: torques(driver) != before, "bars in step")
     time.sleep(2.0 if SHOTS else 0.0)

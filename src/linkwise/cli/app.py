@@ -27,6 +27,8 @@ COMMANDS = {
     "simulate": "A controlled arm in closed loop.",
     "operations": "Operation counts of every algorithm, beside the published ones.",
     "generate": "Source code of one function of one robot.",
+    "excite": "A motion that shows every parameter of a robot.",
+    "identify": "A robot from recordings of its motion: parameters, code, report.",
     "view": "A robot in the browser: joints, torques, motions, controllers.",
     "study": "One thing at very many points, on this machine or a cluster.",
     "bench": "Speed, side by side with other libraries.",
@@ -79,7 +81,8 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool)
 def linkwise() -> None:
     """The dynamics of robot arms, link by link.
 
-    ROBOT is the name of a bundled robot or a file: .urdf, .xml (MJCF), .toml (DH or modified DH), .spec (1992 format).
+    ROBOT is the name of a bundled robot or a file: .urdf, .xml (MJCF), .toml (DH or modified DH), .spec (1992 format);
+    with the package robot_descriptions installed, also one of its names, such as ur5e_description.
 
     \b
     Example:

@@ -58,7 +58,7 @@ def count(
     from linkwise.functions import Setting
     from linkwise.kernels import is_straight
 
-    if not is_straight(function, Setting(robot)):
+    if not is_straight(function, Setting(robot), algorithm):
         return None
     frame = robot.leaf_names[0] if function.name in ("pose", "jacobian", "velocity") else None
     kernel = robot.kernel(

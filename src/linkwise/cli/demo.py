@@ -65,7 +65,7 @@ def command(out: str, as_json: bool) -> None:
     say(
         f"plot written to {plot}"
         if plot
-        else "no plot: matplotlib is not installed (pip install linkwise[plot])"
+        else "no plot: matplotlib is not installed (pip install 'linkwise[plot]')"
     )
     say(f"report written to {report}")
 

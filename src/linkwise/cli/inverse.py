@@ -8,7 +8,14 @@ import click
 import numpy as np
 
 from linkwise.cli import columns
-from linkwise.cli.options import Numbers, json_option, load_robot, robot_argument
+from linkwise.cli.options import (
+    Numbers,
+    figures_option,
+    json_option,
+    load_robot,
+    report_option,
+    robot_argument,
+)
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.trajectories import Motion, quintic
 
@@ -36,7 +43,8 @@ from linkwise.cli.trajectories import Motion, quintic
 @click.option(
     "--out", metavar="FILE", help="Write the table here and print a summary; default: standard output."
 )
-@click.option("--report", metavar="FILE.html", help="Write a page with plots of the motion and the torques.")
+@report_option
+@figures_option
 @json_option
 def command(
     robot,
@@ -53,6 +61,7 @@ def command(
     states,
     out,
     report,
+    figures,
     as_json,
 ):
     """Compute the joint torques along a motion.
@@ -80,23 +89,24 @@ def command(
     table = motion.columns(states=states) | columns.named("tau", tau)
     if out is not None:
         columns.write(out, table)
-    if report is not None:
-        _write_report(report, loaded, motion, tau, trajectory)
+    if report is not None or figures is not None:
+        _write_report(report, figures, loaded, motion, tau, trajectory)
     if as_json:
         say_json({"robot": loaded.name, "joints": loaded.joint_names, "out": out, "columns": table})
-    elif out is None and report is None:
+        return
+    written = {f"{len(tau)} points": out, "report": report, "figures": figures}
+    if not any(written.values()):
         columns.write(None, table)
-    elif out is None:
-        _summary(loaded, tau)
-        say(f"report written to {report}")
-    else:
-        _summary(loaded, tau)
-        say(f"{len(tau)} points written to {out}")
-        if report is not None:
-            say(f"report written to {report}")
+        return
+    _summary(loaded, tau)
+    for what, path in written.items():
+        if path is not None:
+            say(f"{what} written to {path}")
 
 
-def _write_report(path: str, robot, motion: Motion, tau: np.ndarray, trajectory: str) -> None:
+def _write_report(
+    path: str | None, figures: str | None, robot, motion: Motion, tau: np.ndarray, trajectory: str
+) -> None:
     from linkwise.report import Report, sections
 
     t = np.arange(len(tau), dtype=float) if motion.t is None else motion.t
@@ -106,7 +116,10 @@ def _write_report(path: str, robot, motion: Motion, tau: np.ndarray, trajectory:
     )
     page.add(sections.motion(robot, t, motion.q, motion.qd))
     page.add(sections.torques(robot, t, tau))
-    page.write(path)
+    if path is not None:
+        page.write(path)
+    if figures is not None:
+        page.write_figures(figures)
 
 
 def _quintic(robot, start, end, degrees: bool, duration: float, points: int) -> Motion:

@@ -77,7 +77,7 @@ def _show_records(markdown: bool, as_json: bool) -> None:
         say_json(page.data())
         return
     for table in page.tables():
-        show(Table(table.title, table.columns, table.rows, table.notes))
+        show(table)
 
 
 def _table(robot, counted: list[Row]) -> Table:

@@ -68,6 +68,27 @@ class OneOf(click.ParamType):
         return value
 
 
+class Rows(click.ParamType):
+    """FIRST-LAST, counted from 1, both included."""
+
+    name = "rows"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        if not isinstance(value, str):
+            return value
+        first, _, last = value.replace(",", "-").replace(":", "-").partition("-")
+        try:
+            return int(first), int(last)
+        except ValueError:
+            self.fail(f"{value!r}: expected FIRST-LAST, for example 635-3510", param, ctx)
+
+
+report_option = click.option("--report", metavar="FILE.html", help="Write a page with plots.")
+figures_option = click.option(
+    "--figures", metavar="DIR", help="Write the plots of the report as SVG files into this folder."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
@@ -98,5 +119,6 @@ def load_robot(
 ) -> Robot:
     """The robot that the options describe."""
     import linkwise as lw
+    from linkwise.cli.descriptions import locate
 
-    return lw.load(source, gravity=gravity, lock=dict(lock))
+    return lw.load(locate(source).path, gravity=gravity, lock=dict(lock))

@@ -7,25 +7,14 @@ import json
 import math
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
 
+from linkwise.records.table import Table
 
-@dataclass(frozen=True)
-class Table:
-    """Rows of text under a title. ``columns`` starting with ">" are aligned to the right."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    notes: Sequence[str] = ()
-
-    def headings(self) -> list[tuple[str, bool]]:
-        """(name, aligned to the right) of each column."""
-        return [(column.removeprefix(">"), column.startswith(">")) for column in self.columns]
+__all__ = ["Table", "jsonable", "number", "plain", "progress", "say", "say_json", "show", "status"]
 
 
 def show(table: Table) -> None:
@@ -61,7 +50,7 @@ def jsonable(data: Any) -> Any:
 
 def plain(table: Table) -> str:
     """The table as aligned text."""
-    headings = table.headings()
+    headings = _headings(table)
     body = [[name for name, _ in headings], *table.rows]
     widths = [max(_width(row[k]) for row in body) for k in range(len(headings))]
     lines = [table.title] if table.title else []
@@ -94,6 +83,18 @@ def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
+@contextlib.contextmanager
+def status(what: str) -> Iterator[Callable[[str], None]]:
+    """A line on standard error that says what is being done; quiet in a pipe. The block calls what it is given."""
+    if not sys.stderr.isatty():
+        yield lambda words: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what) as shown:
+        yield lambda words: shown.update(words)
+
+
 def _show_rich(table: Table) -> None:
     from rich import box
     from rich.console import Console
@@ -101,7 +102,7 @@ def _show_rich(table: Table) -> None:
     from rich.text import Text
 
     shown = RichTable(title=Text(table.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for name, right in table.headings():
+    for name, right in _headings(table):
         shown.add_column(Text(name), justify="right" if right else "left", overflow="fold")
     for row in table.rows:
         shown.add_row(*(Text(cell, style=_style(cell)) for cell in row))
@@ -109,6 +110,11 @@ def _show_rich(table: Table) -> None:
     console.print(shown)
     for note in table.notes:
         console.print(Text(f"  {note}", style="dim"))
+
+
+def _headings(table: Table) -> list[tuple[str, bool]]:
+    """(name, aligned to the right) of each column."""
+    return [(column.removeprefix(">"), column.startswith(">")) for column in table.columns]
 
 
 def _style(cell: str) -> str:

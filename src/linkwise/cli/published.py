@@ -1,94 +1,52 @@
-"""Operation counts that the papers print, for an arm of n revolute joints; sines and cosines are not among them.
+"""Which of the published operation counts belong to which of our algorithms; the counts themselves are in the records.
 
-Divisions are counted as multiplications. "general": any twist angles; "perpendicular": adjacent axes are parallel or
-perpendicular. Every count is for arms with all offsets and all ten parameters of every link.
+Sines and cosines are not among them, divisions are counted as multiplications.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from linkwise.records.published import FIJANY, IZAGUIRRE, KOZLOWSKI, PUBLISHED, VALERA, Published
 
-Count = Callable[[int], tuple[int, int]]  # n -> (multiplications, additions)
+JOINTS = 6  # of the arms for which numbers, not formulas, were printed
 
-
-@dataclass(frozen=True)
-class Published:
-    """One printed count."""
-
-    function: str
-    algorithm: str
-    axes: str
-    source: str
-    count: Count
-    joints: int | None = None  # printed for this number of joints only
-    robot: str | None = None  # printed for this robot only
-
-
-PUBLISHED = (
-    Published("inverse_dynamics", "newton_euler", "general", "Khosla", lambda n: (678, 521), joints=6),
-    Published("inverse_dynamics", "newton_euler", "perpendicular", "Khosla", lambda n: (500, 403), joints=6),
-    Published(
-        "inverse_dynamics",
-        "newton_euler",
-        "general",
-        "Luh–Walker–Paul",
-        lambda n: (121 * n - 112, 90 * n - 82),
+# (function, algorithm): (task in the records, source, how its place in the paper begins)
+OURS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
+    ("inverse_dynamics", "newton_euler"): (
+        ("inverse_dynamics", "Khosla 1986", ""),
+        ("inverse_dynamics", "Luh–Walker–Paul 1980", "Valera's count"),
     ),
-    Published(
-        "inverse_dynamics", "boundary_value", "general", "Kozłowski", lambda n: (142 * n - 151, 109 * n - 134)
+    ("inverse_dynamics", "boundary_value"): (("inverse_dynamics", KOZLOWSKI, ""),),
+    ("inverse_dynamics", "gibbs_appell"): (("inverse_dynamics", VALERA, "Table 3"),),
+    ("forward_dynamics", "kalman"): (
+        ("forward_dynamics", KOZLOWSKI, ""),
+        ("forward_dynamics", "Brandl–Johanni–Otter 1986", ""),
     ),
-    Published(
-        "inverse_dynamics",
-        "boundary_value",
-        "perpendicular",
-        "Kozłowski",
-        lambda n: (106 * n - 113, 89 * n - 102),
-    ),
-    Published(
-        "inverse_dynamics", "gibbs_appell", "general", "Valera", lambda n: (121 * n - 136, 91 * n - 116)
-    ),
-    Published("forward_dynamics", "kalman", "general", "Kozłowski", lambda n: (270 * n - 359, 264 * n - 411)),
-    Published("forward_dynamics", "kalman", "general", "Brandl", lambda n: (250 * n - 222, 220 * n - 198)),
-    Published(
-        "forward_dynamics",
-        "conjugate_gradient",
-        "general",
-        "Fijany–Scheid",
-        lambda n: (47 * n * n + 177 * n - 117, 46 * n * n + 118 * n - 87),
-    ),
-    Published(
-        "coefficients",
-        "compound_link",
-        "perpendicular",
-        "Izaguirre",
-        lambda n: (98, 70),
-        robot="puma260",
-    ),
-    Published(
-        "velocity_torques",
-        "velocity_recursion",
-        "perpendicular",
-        "Izaguirre",
-        lambda n: (140, 110),
-        robot="puma260",
-    ),
-)
+    ("forward_dynamics", "conjugate_gradient"): (("conjugate_gradient", FIJANY, ""),),
+    ("coefficients", "compound_link"): (("coefficients", IZAGUIRRE, ""),),
+    ("velocity_torques", "velocity_recursion"): (("velocity_torques", IZAGUIRRE, ""),),
+}
 
 
 def published(function: str, algorithm: str, axes: str, n: int, robot: str) -> list[tuple[str, int, int]]:
-    """(source, multiplications, additions) of each printed count for such an arm.
+    """(source, multiplications, additions) of each printed count for an arm of n revolute joints.
 
-    Where nothing was printed for parallel and perpendicular axes, the count for any axes stands in, and says so.
+    ``axes``: "general" or "perpendicular", as the papers tell arms apart. Where nothing was printed for parallel and
+    perpendicular axes, the count for any axes stands in, and says so.
     """
-    fitting = [
-        row
-        for row in PUBLISHED
-        if (row.function, row.algorithm) == (function, algorithm)
-        and row.joints in (None, n)
-        and row.robot in (None, robot)
-        and n >= 3
-    ]
-    special = [row for row in fitting if row.axes == axes]
-    mark = "" if special else " (any axes)"
-    return [(row.source + mark, *row.count(n)) for row in special or fitting]
+    wanted = OURS.get((function, algorithm), ()) if n >= 3 else ()
+    rows = [row for mark in wanted for row in PUBLISHED if _is(row, mark) and (row.is_formula or n == JOINTS)]
+    special = [row for row in rows if row.robot in (axes, robot)]
+    if special:
+        return [_named(row, "", n) for row in special]
+    return [_named(row, " (any axes)", n) for row in rows if row.robot == "general"]
+
+
+def _is(row: Published, mark: tuple[str, str, str]) -> bool:
+    task, source, where = mark
+    return row.task == task and row.source == source and row.where.startswith(where)
+
+
+def _named(row: Published, remark: str, n: int) -> tuple[str, int, int]:
+    multiplications, additions = row.at(n)
+    assert additions is not None
+    return row.source.rpartition(" ")[0].removesuffix(" et al.") + remark, multiplications, additions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def command(file, out, resume, cluster, threads, only_check, as_json) -> int:
     """
     study, folder = _read(Path(file), out, resume)
     if only_check:
-        _say_size(study, threads, as_json)
+        _say_size(study, folder, threads, as_json)
         return 0
     results = study.run(folder, resume=resume, cluster=cluster, threads=threads)
     facts = _facts(study, results)
@@ -65,11 +66,29 @@ def _read(file: Path, out: str | None, resume: bool) -> tuple[Any, Path]:
         if out is not None and Path(out) != file:
             raise StudyError("--out: a folder is completed where it is")
         tables = {k: v for k, v in read_study(file)["study"].items() if k not in ("format", "robot_content")}
-        return lw.study(tables), file
+        if _objects(tables):
+            raise StudyError(
+                f"{file}: {_objects(tables)[0]} was an object of Python; resume it there: study.run(…, resume=True)"
+            )
+        try:
+            return lw.study(tables), file
+        except StudyError as error:
+            raise StudyError(
+                f"{error}; or give its own file: linkwise study FILE.toml --out {file} --resume"
+            ) from None
     return lw.study(file), Path(out) if out is not None else Path(f"{file.stem}.study")
 
 
-def _say_size(study: Any, threads: int | None, as_json: bool) -> None:
+def _objects(tables: dict[str, Any]) -> list[str]:
+    """Entries that cannot be read from a folder: robots and functions that only existed in a process."""
+    entries = {
+        "robot": tables.get("robot"),
+        **{f"compute.{k}": v for k, v in tables.get("compute", {}).items()},
+    }
+    return [name for name, value in entries.items() if isinstance(value, dict) and set(value) == {"object"}]
+
+
+def _say_size(study: Any, folder: Path, threads: int | None, as_json: bool) -> None:
     from linkwise.compiler.threads import wanted
 
     used = wanted(threads)
@@ -79,13 +98,16 @@ def _say_size(study: Any, threads: int | None, as_json: bool) -> None:
         "chunks": study.chunks,
         "threads": used,
         "memory": study.memory(used),
+        "raw": study.raw_bytes,
+        "free": shutil.disk_usage(folder.absolute().parent).free,
     }
     if as_json:
         say_json(size)
         return
     axes = " × ".join(f"{n} {name}" for name, n in study.shape.items()) or "1"
     say(f"{study.points} points ({axes}) in {study.chunks} chunks")
-    say(f"memory with {used} threads: {size['memory'] / 2**20:.0f} MiB beside the interpreter")
+    say(f"memory with {used} threads: at most {size['memory'] / 2**20:.0f} MiB beside the interpreter")
+    say(f"raw arrays: {size['raw'] / 1e9:.3g} GB before compression; {size['free'] / 1e9:.3g} GB are free")
 
 
 def _facts(study: Any, results: Any) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def command(
 ) -> None:
     """Show a robot in the browser: joints to move, the torques that hold them, motions, controllers, generated code.
 
-    A URDF file is shown with its meshes where they lie inside the file's own folder tree or inside --meshes; every
-    other robot as capsules and cylinders. Ends with Ctrl+C.
+    URDF and MJCF files are shown with their meshes where these lie inside the file's own folder tree or inside
+    --meshes; every other robot as capsules and cylinders. Ends with Ctrl+C.
 
     \b
     Example:
@@ -56,6 +56,7 @@ def command(
       linkwise view arm.urdf --meshes ../arm_meshes --trajectory motion.csv
     """
     from linkwise import motion
+    from linkwise.cli.descriptions import locate
     from linkwise.view import serve
 
     loaded = load_robot(robot, gravity, lock)
@@ -64,11 +65,11 @@ def command(
         raise click.UsageError(
             f"{trajectory}: a motion of {played.dof} joints, {loaded.name} has {loaded.dof}"
         )
-    source = robot if Path(robot).is_file() else None
+    found = locate(robot)
     page = serve(
         loaded,
-        source,
-        meshes=meshes,
+        found.path if Path(found.path).is_file() else None,
+        meshes=(*meshes, *found.folders),
         motion=played,
         frame=frame,
         host=host,

@@ -5,15 +5,19 @@ found = lw.identify.identify(robot, log)
 found.save("arm.urdf"); found.write_code("arm.c"); found.write_report("arm.html")
 """
 
+from linkwise.identify.campaign import Coverage, Noise, coverage, simulated_log
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError, MissingExtraError
 from linkwise.identify.estimate import Estimate
-from linkwise.identify.estimators import ESTIMATORS, ordinary, ridge, robust, total, weighted
+from linkwise.identify.estimators import ESTIMATORS, idim_iv, ordinary, ridge, robust, total, weighted
+from linkwise.identify.excitation import Excited, excite
+from linkwise.identify.excitation_limits import Box, MotionLimits
 from linkwise.identify.fitting import Fit, fit
 from linkwise.identify.friction import MODELS, Friction, Term, friction_named
 from linkwise.identify.friction_choice import choose_friction
 from linkwise.identify.layout import Layout
 from linkwise.identify.log import Log
 from linkwise.identify.logs import read_log
+from linkwise.identify.payload import DriveGains, Payload, drive_gains, identify_payload
 from linkwise.identify.physical import physical
 from linkwise.identify.pipeline import Stages, all_estimates, base_values, identify
 from linkwise.identify.prior import prior_bodies
@@ -28,7 +32,11 @@ from linkwise.identify.validation import Validation, validate, validate_robot
 __all__ = [
     "ESTIMATORS",
     "MODELS",
+    "Box",
+    "Coverage",
+    "DriveGains",
     "Estimate",
+    "Excited",
     "Fit",
     "Friction",
     "Identification",
@@ -38,7 +46,10 @@ __all__ = [
     "Log",
     "LogError",
     "MissingExtraError",
+    "MotionLimits",
+    "Noise",
     "Observer",
+    "Payload",
     "Regression",
     "Signals",
     "Stages",
@@ -52,15 +63,21 @@ __all__ = [
     "by_statistics",
     "choose_friction",
     "condition",
+    "coverage",
+    "drive_gains",
+    "excite",
     "fit",
     "friction_named",
     "identify",
+    "identify_payload",
+    "idim_iv",
     "ordinary",
     "physical",
     "prior_bodies",
     "read_log",
     "ridge",
     "robust",
+    "simulated_log",
     "total",
     "validate",
     "validate_robot",

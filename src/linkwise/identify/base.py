@@ -13,7 +13,8 @@ from linkwise.identify.regression import Regression, axis_names
 from linkwise.identify.solvers import column_lengths
 from linkwise.robot import Robot
 
-UNSEEN = 1e-6  # singular value, of the largest, under which a recording says nothing
+UNSEEN = 1e-3  # singular value, of the largest, under which a recording says nothing; recorded arms have 5e-3 and more
+STILL = 0.01  # [rad or m] a joint that stays within this does not move: what is seen of its drive is noise
 SHARE = 0.3  # entry of a unit singular vector from which a parameter takes part in it
 
 
@@ -63,19 +64,26 @@ def _in_order(
 
 @dataclass(frozen=True)
 class Excitation:
-    """What a recording can tell apart: condition number of the scaled columns, and where it says nothing."""
+    """What a recording can tell apart: condition number of the scaled columns, and where it says nothing.
+
+    ``absent`` parameters cause no torque in it, each group of ``mixed`` ones cannot be told apart, ``still`` joints
+    hardly move.
+    """
 
     condition: float
     absent: tuple[str, ...]
     mixed: tuple[tuple[str, ...], ...]
+    still: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
-        return not self.absent and not self.mixed
+        return not self.absent and not self.mixed and not self.still
 
     def words(self) -> str:
         """One sentence; empty where nothing is missing."""
         parts = []
+        if self.still:
+            parts.append(f"{_some(self.still)} hardly move{'s' if len(self.still) == 1 else ''}")
         if self.absent:
             parts.append(f"nothing depends on {_some(self.absent)}")
         parts += [f"{_some(group)} cannot be told apart" for group in self.mixed[:4]]
@@ -85,7 +93,7 @@ class Excitation:
 
 
 def excitation_of(regression: Regression, weights: np.ndarray) -> Excitation:
-    """Look at the columns of a regression with independent columns."""
+    """Look at the columns of a regression with independent columns, and at the motion it was made of."""
     W, _ = regression.compressed(weights)
     sizes = np.sqrt((W**2).sum(axis=0))
     present = sizes > 1e-12 * sizes.max()
@@ -97,8 +105,17 @@ def excitation_of(regression: Regression, weights: np.ndarray) -> Excitation:
         for value, row in zip(s, Vt, strict=True)
         if value < UNSEEN * s[0]
     )
-    return Excitation(
-        float(s[0] / max(s[-1], 1e-300)), absent, tuple(dict.fromkeys(group for group in mixed if group))
+    groups = tuple(dict.fromkeys(group for group in mixed if group))
+    return Excitation(float(s[0] / max(s[-1], 1e-300)), absent, groups, _still_joints(regression))
+
+
+def _still_joints(regression: Regression) -> tuple[str, ...]:
+    observer = regression.observer
+    if observer is None:
+        return ()
+    q = np.concatenate([signals.q for signals in observer.signals])
+    return tuple(
+        name for name, span in zip(observer.robot.joint_names, np.ptp(q, axis=0), strict=True) if span < STILL
     )
 
 

@@ -1,8 +1,8 @@
 """Time stamps: a steady clock that was read late now and then, or samples that really are irregular?
 
-A logger often stamps samples when it gets round to them, while the controller took them at a steady rate. Differences of
-such stamps would put their jitter into the velocities. So both readings are tried, and the one under which the joints
-move more smoothly is taken.
+A logger often stamps samples when it gets round to them, while the controller took them at a steady rate. Differences
+of such stamps would put their jitter into the velocities. So both readings are tried, and the one under which the
+joints move more smoothly is taken.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Two limits are computed and the lower one is taken. *Noise*: beyond some frequency the accelerations computed from the
 recording are noise; the cut-off that minimises the expected error (what is lost of the motion above it plus the noise
-let through below it) follows from the spectrum, whose floor is the noise. *Motion*: a rigid arm without a gripper full of
-springs is understood up to some multiple of the frequencies at which it is moved; what is above (vibrations, ripple of the
-drives) is no part of the model.
+let through below it) follows from the spectrum of what was recorded (not of its differences, which colour the noise),
+whose floor is the noise. *Motion*: a rigid arm without a gripper full of springs is understood up to some multiple of
+the frequencies at which it is moved; what is above (vibrations, ripple of the drives) is no part of the model.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ class Cutoff:
 
 def choose_cutoff(q: np.ndarray, rate: float, qd: np.ndarray | None = None) -> Cutoff:
     """The cut-off for positions q (N, n), and velocities qd where recorded, sampled ``rate`` times a second."""
-    signal = np.gradient(q, 1.0 / rate, axis=0) if qd is None else qd
-    f, power = spectrum(signal, rate)
-    band = motion_band(f, power)
-    noise = noise_limit(f, power, 2)
+    f, power = spectrum(q if qd is None else qd, rate)
+    noise = noise_limit(f, power, 4 if qd is None else 2)
+    seen = f <= noise
+    speed = np.maximum(power - noise_floor(f, power), 0.0) * (
+        1.0 if qd is not None else (2 * np.pi * f[:, None]) ** 2
+    )
+    band = motion_band(f[seen], speed[seen])
     chosen = min(noise, MOTION_FACTOR * band, HIGHEST * rate)
     reason = {
         noise: "above it the accelerations are mostly noise",
@@ -51,8 +54,13 @@ def spectrum(signal: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
     """Frequencies [Hz] and power densities (frequencies, n)."""
     welch = require("scipy.signal", "identify").welch
     length = min(len(signal), max(64, int(LONGEST_WINDOW * rate)))
-    f, power = welch(signal, rate, nperseg=length, axis=0, detrend="constant")
+    f, power = welch(signal, rate, nperseg=length, axis=0, detrend="linear")
     return f[1:], power[1:]
+
+
+def noise_floor(f: np.ndarray, power: np.ndarray) -> np.ndarray:
+    """The level of white noise in recorded signals, shape (n,): where there is no motion any more."""
+    return np.median(power[f > 0.6 * f[-1]], axis=0)
 
 
 def motion_band(f: np.ndarray, power: np.ndarray) -> float:
@@ -66,8 +74,7 @@ def motion_band(f: np.ndarray, power: np.ndarray) -> float:
 
 def noise_limit(f: np.ndarray, power: np.ndarray, order: int) -> float:
     """The cut-off [Hz] with the smallest expected error of the derivative whose power is ω^order × this one."""
-    top = f > 0.6 * f[-1]
-    floor = np.median(power[top], axis=0)
+    floor = noise_floor(f, power)
     weight = (2 * np.pi * f) ** order
     limits = []
     for k in range(power.shape[1]):

@@ -77,7 +77,7 @@ def observer(q: np.ndarray, qd: np.ndarray | None, rate: float, cutoff: float) -
 
 
 def _observe(q: np.ndarray, rate: float, cutoff: float) -> Motion:
-    """x̂' = A x̂ + L (q − q̂) as three cascaded filters with all poles at −ω: the state of a critically damped observer."""
+    """x̂' = A x̂ + L (q − q̂) as three cascaded filters with all poles at −ω: critically damped."""
     signal = require("scipy.signal", "identify")
     w = 2 * np.pi * cutoff
     outputs = []

@@ -11,8 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from linkwise.errors import UnknownNameError
+from linkwise.identify.coloured import uncertainty
 from linkwise.identify.errors import IdentificationError
-from linkwise.identify.estimate import Estimate, correlated_covariance
+from linkwise.identify.estimate import Estimate
 from linkwise.identify.regression import Regression
 from linkwise.identify.solvers import column_lengths, condition, solve
 from linkwise.model.model import suggest
@@ -42,7 +43,7 @@ def weighted(regression: Regression, *, solver: str = "qr", iterations: int = 20
 
 
 def total(regression: Regression, *, column_noise: float = 1e-3) -> Estimate:
-    """Total least squares: columns are uncertain too, by ``column_noise`` of their size; joints are weighted as above."""
+    """Total least squares: columns are uncertain too, by ``column_noise`` of their size; weights as above."""
     weights = weighted(regression).weights
     W, y = regression.compressed(weights)
     scale = (
@@ -81,7 +82,7 @@ def robust(regression: Regression, *, threshold: float = HUBER, iterations: int 
 def ridge(
     regression: Regression, *, strength: float | None = None, prior: np.ndarray | None = None
 ) -> Estimate:
-    """Ridge regression towards ``prior`` (p,) or zero; the strength minimises generalised cross-validation if not given."""
+    """Ridge regression towards ``prior`` (p,) or zero; default strength: least generalised cross-validation."""
     weights = weighted(regression).weights
     W, y = regression.compressed(weights)
     length = column_lengths(W)
@@ -105,12 +106,20 @@ def ridge(
     return _finished("ridge", regression, x, weights, (note,))
 
 
+def idim_iv(regression: Regression, **options) -> Estimate:
+    """Instrumental variables from a simulated robot; see ``instrumental``."""
+    from linkwise.identify.instrumental import instrumental
+
+    return instrumental(regression, **options)
+
+
 ESTIMATORS: dict[str, Estimator] = {
     "ordinary": ordinary,
     "weighted": weighted,
     "total": total,
     "robust": robust,
     "ridge": ridge,
+    "idim-iv": idim_iv,
 }
 
 
@@ -134,9 +143,9 @@ def _finished(
     length = column_lengths(W)
     triangle = np.linalg.qr(W / length, mode="r")
     half = np.linalg.pinv(triangle) / length[:, None]
-    covariance = correlated_covariance(regression, weights, x, half @ half.T)
+    covariance, spare = uncertainty(regression, weights, x, half @ half.T)
     freedom = max(len(regression) - len(x) / regression.dof, 1.0)
     sigma = np.sqrt((regression.residuals(x) ** 2).sum(axis=0) / freedom)
     return Estimate(
-        method, regression.labels, x, covariance, sigma, weights, condition(W), len(regression), notes
+        method, regression.labels, x, covariance, sigma, weights, condition(W), len(regression), notes, spare
     )

@@ -11,6 +11,7 @@ from linkwise.identify.physical import STRENGTH, physical
 from linkwise.identify.regression import Observer, Regression
 
 PASSES = 4
+EXACT = 1e-5  # residuals under this part of the torques weigh no more: nothing measured is as exact
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,9 @@ def fit(
     Rotor inertias must not be negative where torques were taken at the motors; behind the gear they are only a name.
     """
     links = prior.reshape(-1) if start is None else start.links
-    weights = 1.0 / _positive(np.sqrt((observer.tau**2).mean(axis=0))) if start is None else start.weights
+    size = np.sqrt((observer.tau**2).mean(axis=0))
+    floor = np.maximum(EXACT * size, 1e-9 * max(float(size.max()), 1e-300))
+    weights = 1.0 / np.maximum(size, floor) if start is None else start.weights
     depends = any(term.kind == "load" for terms in friction for term in terms)
     at_motor = all(s.log.sensed == "motor" for s in observer.signals)
     regression = observer.regression(friction, links)
@@ -55,11 +58,7 @@ def fit(
         ]
         x = physical(regression, weights, prior, strength=strength, nonnegative=rotors).x
         links = x[: regression.links]
-        before, weights = weights, 1.0 / _positive(regression.spread(x))
+        before, weights = weights, 1.0 / np.maximum(regression.spread(x), floor)
         if not depends and np.allclose(weights, before, rtol=1e-3):
             break
     return Fit(x, weights, regression, friction)
-
-
-def _positive(size: np.ndarray) -> np.ndarray:
-    return np.maximum(size, 1e-9 * max(float(size.max()), 1e-300))

@@ -1,4 +1,5 @@
-"""Torques of an axis that are not its links': rotor inertia, friction, offset, stiffness. Each term has one coefficient.
+"""Torques of an axis that are not its links': rotor inertia, friction, offset, stiffness. Each term has one
+coefficient.
 
 With s = |q̇| and the direction z, which is sgn q̇ with a memory:
 
@@ -9,11 +10,11 @@ With s = |q̇| and the direction z, which is sgn q̇ with a memory:
     tanh(v)         tanh(q̇/v)               stribeck(v)   sgn q̇·exp(−(q̇/v)²)
     forward         1 if q̇ > 0              backward      −1 if q̇ < 0
 
-The direction z of *presliding* friction answers to positions: it goes from −1 to 1 while the axis moves by 2δ [rad or m], and
-stays where it is while the axis rests, as the bristles of a gear do (the stop operator of Prandtl, the elements of a Maxwell
-slip model). For small δ it is sgn q̇ that remembers the last direction, so it does not chatter at rest. *Load* friction
-grows with the torque that the gear carries; *saturating* friction is what viscous friction of a greased gear looks like.
-All of these are linear in their coefficients, so they are columns of a regression.
+The direction z of *presliding* friction answers to positions: it goes from −1 to 1 while the axis moves by 2δ [rad or
+m], and stays where it is while the axis rests, as the bristles of a gear do (the stop operator of Prandtl, the
+elements of a Maxwell slip model). For small δ it is sgn q̇ that remembers the last direction, so it does not chatter
+at rest. *Load* friction grows with the torque that the gear carries; *saturating* friction is what viscous friction of
+a greased gear looks like. All of these are linear in their coefficients, so they are columns of a regression.
 """
 
 from __future__ import annotations
@@ -104,19 +105,36 @@ def directions(q: np.ndarray, widths: Sequence[float]) -> np.ndarray:
     return z
 
 
+def mean_sign(v: np.ndarray) -> np.ndarray:
+    """sgn v (N, …), averaged from half a sample before to half a sample after, with v straight in between.
+
+    A reversal lies somewhere between two samples; this is where. The mean of sgn v along a straight line from a to b is
+    (|b| − |a|)/(b − a).
+    """
+    middle = 0.5 * (v[1:] + v[:-1])
+    before = np.concatenate([v[:1], middle])
+    after = np.concatenate([middle, v[-1:]])
+    return 0.5 * (_mean_sign(before, v) + _mean_sign(v, after))
+
+
+def _mean_sign(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    flat = a == b
+    return np.where(flat, np.sign(a), (np.abs(b) - np.abs(a)) / np.where(flat, 1.0, b - a))
+
+
 KINDS: dict[str, Callable[[AxisSignals, Term], np.ndarray]] = {
     "rotor_inertia": lambda a, term: a.qdd,
     "viscous": lambda a, term: a.qd,
-    "coulomb": lambda a, term: np.sign(a.qd),
+    "coulomb": lambda a, term: mean_sign(a.qd),
     "offset": lambda a, term: np.ones_like(a.qd),
     "presliding": lambda a, term: a.direction(term.width),
     "load": lambda a, term: a.direction(term.width) * np.abs(a.load),
     "saturating": lambda a, term: a.direction(term.width) * np.abs(a.qd) / (np.abs(a.qd) + term.speed),
     "stiffness": lambda a, term: a.q,
     "tanh": lambda a, term: np.tanh(a.qd / term.speed),
-    "stribeck": lambda a, term: np.sign(a.qd) * np.exp(-((a.qd / term.speed) ** 2)),
-    "forward": lambda a, term: (a.qd > 0).astype(float),
-    "backward": lambda a, term: -(a.qd < 0).astype(float),
+    "stribeck": lambda a, term: mean_sign(a.qd) * np.exp(-((a.qd / term.speed) ** 2)),
+    "forward": lambda a, term: 0.5 * (1 + mean_sign(a.qd)),
+    "backward": lambda a, term: -0.5 * (1 - mean_sign(a.qd)),
 }
 LABELS = {
     "viscous": "viscous_friction",

@@ -1,9 +1,9 @@
 """The friction of each axis, chosen by the recording: terms that predict what they have not been fitted to.
 
-Links and friction are fitted with a rich model first. What is left of the torques when the links are taken away is then
-explained axis by axis: terms are added as long as they lower the error on blocks of the recording that were left out of the
-fit, by enough to be worth a parameter. Links are fitted again with the friction that was found, and so on a few times.
-Nothing here knows a robot: widths and speeds are taken from a list that spans what gears do.
+Links and friction are fitted with a rich model first. What is left of the torques when the links are taken away is
+then explained axis by axis: terms are added as long as they lower the error on blocks of the recording that were left
+out of the fit, by enough to be worth a parameter. Links are fitted again with the friction that was found, and so on a
+few times. Nothing here knows a robot: widths and speeds are taken from a list that spans what gears do.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Instrumental variables (IDIM-IV: Janot, Vandanjon and Gautier 2014).
 
-Noise in positions is also in the columns, and biases least squares. Instruments are columns that have the
-signal but not the
-noise: those along a simulated motion, in which the robot with the current parameters follows the (strongly
-smoothed) recorded
-motion under a controller. Parameters and simulation are renewed in turn until they stay the same.
+Noise in positions is also in the columns, and biases least squares. Instruments are columns that have the signal but
+not the noise: those along a simulated motion, in which the robot with the current parameters follows the (strongly
+smoothed) recorded motion under a controller. Parameters and simulation are renewed in turn until they stay the same.
 """
 
 from __future__ import annotations
@@ -14,12 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from linkwise.identify.base import base_of
+from linkwise.identify.coloured import uncertainty
 from linkwise.identify.derivatives import central_difference, low_pass
 from linkwise.identify.errors import IdentificationError
-from linkwise.identify.estimate import Estimate, correlated_covariance
+from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import weighted
-from linkwise.identify.friction import Friction, friction_named
 from linkwise.identify.physical import physical_from_gram
 from linkwise.identify.prior import prior_bodies
 from linkwise.identify.regression import Observer, Regression
@@ -36,43 +33,45 @@ ITERATIONS = 10
 
 
 def instrumental(
-    observer: Observer,
-    friction: Friction | str = "coulomb",
-    *,
-    iterations: int = ITERATIONS,
-    bandwidth: float = BANDWIDTH,
+    regression: Regression, *, iterations: int = ITERATIONS, bandwidth: float = BANDWIDTH
 ) -> Estimate:
-    """Base parameters by instrumental variables from simulation; friction is what a robot can have: viscous
-    and Coulomb."""
-    if isinstance(friction, str):
-        friction = friction_named(friction, observer.robot.dof, len(observer.axes) - observer.robot.dof)
-    zero = np.zeros(len(observer.link_labels))
-    regression = observer.regression(friction, zero)
-    base = base_of(observer.robot, observer.axes, friction)
-    independent = regression.pick(base.columns)
-    found, prior = weighted(independent), prior_bodies(observer.robot)
+    """Parameters of a regression with independent columns, made by an ``Observer``: the estimator "idim-iv".
+
+    The simulated robot has the viscous and Coulomb friction nearest to the terms of the regression.
+    """
+    observer, links = regression.observer, regression.loaded_by
+    if observer is None or links is None:
+        raise IdentificationError("instruments: the regression must come from an Observer, with all samples")
+    friction = tuple(
+        tuple(term for a, term in regression.terms if a == axis) for axis in range(len(observer.axes))
+    )
+    whole = observer.regression(friction, links)
+    places = [whole.labels.index(label) for label in regression.labels]
+    found, prior = weighted(regression), prior_bodies(observer.robot)
     for number in range(1, iterations + 1):
-        x = np.zeros(len(regression.labels))
-        x[list(base.columns)] = found.x
-        robot = robot_of(observer, _possible(regression, found.weights, x, prior), regression.terms)
+        x = np.zeros(len(whole.labels))
+        x[places] = found.x
+        robot = robot_of(observer, _possible(whole, found.weights, x, prior), whole.terms)
         simulated = [follow(robot, s, bandwidth) for s in observer.signals]
-        Z = Observer(observer.robot, simulated).regression(friction, zero).Y[..., list(base.columns)]
-        before, found = found, with_instruments(independent, Z, found.weights)
-        change = np.linalg.norm((found.x - before.x) * column_lengths(independent.stacked(found.weights)[0]))
-        if change <= TOLERANCE * np.linalg.norm(independent.tau * found.weights):
+        Z = Observer(observer.robot, simulated).regression(friction, links).Y[..., places]
+        before, found = found, with_instruments(regression, Z, found.weights)
+        change = np.linalg.norm(
+            (found.x - before.x) * column_lengths(regression.compressed(found.weights)[0])
+        )
+        if change <= TOLERANCE * np.linalg.norm(regression.tau * found.weights):
             return replace(found, notes=(f"converged after {number} simulations",))
     return replace(found, notes=(f"not converged after {iterations} simulations",))
 
 
 def _possible(regression: Regression, weights: np.ndarray, x: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """The physically possible parameters whose torques are nearest to those of x: only such a robot can be simulated."""
+    """The possible parameters whose torques are nearest to those of x: only such a robot can be simulated."""
     gram, _ = regression.gram(weights)
     rotors = [k for k, label in enumerate(regression.labels) if label.endswith(".rotor_inertia")]
     return physical_from_gram(gram, gram @ x, prior, nonnegative=rotors).x
 
 
 def _steppable(robot: Robot) -> Robot:
-    """With rotors heavy enough that friction does not stop a joint within a step; what is followed is hardly changed."""
+    """With rotors heavy enough that friction does not stop a joint within a step; its motion hardly changes."""
     floors = {
         f"{joint.name}.rotor_inertia": max(joint.rotor_inertia, 4 * STEP * joint.viscous_friction)
         for joint in robot.moving_joints
@@ -92,11 +91,19 @@ def with_instruments(regression: Regression, Z: np.ndarray, weights: np.ndarray)
         )
     inverse = np.linalg.inv(cross) / length[:, None] / size
     x = inverse @ (V.T @ y)
-    covariance = correlated_covariance(regression, weights, x, inverse, Z)
+    covariance, spare = uncertainty(regression, weights, x, inverse, Z)
     freedom = max(len(regression) - len(x) / regression.dof, 1.0)
     sigma = np.sqrt((regression.residuals(x) ** 2).sum(axis=0) / freedom)
     return Estimate(
-        "instrumental", regression.labels, x, covariance, sigma, 1.0 / sigma, condition(W), len(regression)
+        "idim-iv",
+        regression.labels,
+        x,
+        covariance,
+        sigma,
+        1.0 / sigma,
+        condition(W),
+        len(regression),
+        freedom=spare,
     )
 
 

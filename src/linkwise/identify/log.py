@@ -17,10 +17,10 @@ SENSED = ("motor", "joint")
 class Log:
     """Joint positions and torques over time.
 
-    t [s], shape (N,), strictly increasing; q [rad or m] and tau [N·m or N], shape (N, n); qd [rad/s or m/s] where it was
-    recorded. ``sensed`` is "motor" where the torques contain rotor inertia and the friction of the drive (currents, motor
-    torques), "joint" for sensors between gear and link. ``axes`` (k, n) are axes of coupled motors, see ``Transmission``.
-    ``notes`` say what was done to the recording so far.
+    t [s], shape (N,), strictly increasing; q [rad or m] and tau [N·m or N], shape (N, n); qd [rad/s or m/s] where it
+    was recorded. ``sensed`` is "motor" where the torques contain rotor inertia and the friction of the drive
+    (currents, motor torques), "joint" for sensors between gear and link. ``axes`` (k, n) are axes of coupled motors,
+    see ``Transmission``. ``notes`` say what was done to the recording so far.
     """
 
     t: np.ndarray

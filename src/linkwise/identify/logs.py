@@ -32,13 +32,14 @@ def read_log(
 ) -> Log:
     """A recording of this robot from a CSV (or any text), NPZ or Parquet file.
 
-    ``source`` is a file, or a mapping from quantities (time, position, velocity, torque, current) to files with one column
-    per joint each. ``layout`` says what the columns mean: a TOML file, its sections as a mapping, or a ``Layout``; without
-    it they are found by their names, or taken as t, q, (qd,) tau where there is no header. ``rows`` cuts the recording.
+    ``source`` is a file, or a mapping from quantities (time, position, velocity, torque, current) to files with one
+    column per joint each. ``layout`` says what the columns mean: a TOML file, its sections as a mapping, or a
+    ``Layout``; without it they are found by their names, or taken as t, q, (qd,) tau where there is no header.
+    ``rows`` cuts the recording.
 
     A row that is incomplete, is not a number or goes back in time is an error that names its line;
-    ``drop_bad_rows=True`` leaves such rows out (except incomplete ones) and says so in the notes. Numbers that can only be degrees,
-    millimetres or milliseconds are an error, unless the layout names their unit.
+    ``drop_bad_rows=True`` leaves such rows out (except incomplete ones) and says so in the notes. Numbers that can
+    only be degrees, millimetres or milliseconds are an error, unless the layout names their unit.
     """
     layout = _layout(layout)
     files = (
@@ -100,8 +101,8 @@ def _by_position(table: Table, layout: Layout, n: int) -> Layout:
             layout, columns={**time, "position": first, "velocity": first + n, "torque": first + 2 * n}
         )
     raise LogError(
-        f"{table.path}: {width} columns without a header; expected {len(time) + 2 * n} (t, q, tau) or {len(time) + 3 * n} "
-        f"(t, q, qd, tau) for {n} joints, or a layout that says which is which"
+        f"{table.path}: {width} columns without a header; expected {len(time) + 2 * n} (t, q, tau) or "
+        f"{len(time) + 3 * n} (t, q, qd, tau) for {n} joints, or a layout that says which is which"
     )
 
 

@@ -1,10 +1,11 @@
-"""Physically consistent parameters: links whose pseudo-inertia matrices are positive definite, by semidefinite programming.
+"""Physically consistent parameters: pseudo-inertias positive definite, by semidefinite programming.
 
-A body is possible exactly if its pseudo-inertia P = [[Σ, h], [hᵀ, m]], Σ = ∫ x xᵀ dm, is positive semidefinite (Wensing, Kim
-and Slotine 2018). The weighted sum of squared residuals is minimised under that, plus γ times the distance to a prior in
-the sense of entropy, tr(P₀⁻¹P) − log det(P₀⁻¹P) − 4: a Bregman divergence that does not depend on units or frames
-(Lee, Wensing and Park 2020) and settles what torques leave open. Written in coordinates in which P₀ is the unit matrix, the
-problem is well scaled, and goes to the conic solver Clarabel as it is.
+A body is possible exactly if its pseudo-inertia P = [[Σ, h], [hᵀ, m]], Σ = ∫ x xᵀ dm, is positive semidefinite
+(Wensing, Kim and Slotine 2018). The weighted sum of squared residuals is minimised under that, plus γ times the
+distance to a prior in the sense of entropy, tr(P₀⁻¹P) − log det(P₀⁻¹P) − 4: a Bregman divergence that does not depend
+on units or frames (Lee, Wensing and Park 2020) and settles what torques leave open. Written in coordinates in which P₀
+is the unit matrix, the problem is well scaled, and goes to the conic solver Clarabel as it is. Where that stalls
+(residuals of almost nothing make the objective steep), Newton's method with a barrier takes over: see ``interior``.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.identify.errors import IdentificationError, require
+from linkwise.identify.errors import require
+from linkwise.identify.interior import Interior
 from linkwise.identify.prior import pseudo_inertias
 from linkwise.identify.regression import Regression
 
 STRENGTH = (
     1.0  # γ: the prior counts like one sample of each link, residuals measured in their standard deviations
 )
+LEAST = 1e-3  # γ of Newton's method, which needs some prior where torques decide nothing
 MARGIN = 1e-6  # smallest eigenvalue of P₀^(−½) P P₀^(−½): strictly possible, not just so
 TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # upper triangle by columns, as Clarabel wants it
 
@@ -70,6 +73,11 @@ def physical_from_gram(
     problem.nonnegative(nonnegative)
     v, status = problem.solve()
     x = T @ v[:p]
+    if status != "Solved" or not np.isfinite(divergence(x[: 10 * links].reshape(links, 10), prior)).all():
+        quadratic, linear = T.T @ gram @ T, -(T.T @ right)
+        gamma = max(strength, LEAST)
+        x = T @ Interior(quadratic, linear, _units(), links, gamma, MARGIN, nonnegative).solve()
+        status = f"Newton's method, after the conic solver stopped with {status}"
     return PhysicalFit(x, divergence(x[: 10 * links].reshape(links, 10), prior), status)
 
 
@@ -83,7 +91,7 @@ def divergence(bodies: np.ndarray, prior: np.ndarray) -> np.ndarray:
 
 
 def _coordinates(gram: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """x = T v: for each link v is the triangle of L⁻¹ P L⁻ᵀ with P₀ = L Lᵀ; other parameters are scaled by their columns."""
+    """x = T v: for each link v is the triangle of L⁻¹ P L⁻ᵀ with P₀ = L Lᵀ; others are scaled by their columns."""
     size = np.sqrt(np.maximum(np.diag(gram), 0.0))
     T = np.diag(1.0 / np.where(size > 0, size, 1.0))
     units = pseudo_inertias()
@@ -92,13 +100,19 @@ def _coordinates(gram: np.ndarray, prior: np.ndarray) -> np.ndarray:
     for k, body in enumerate(prior):
         L = np.linalg.cholesky(np.tensordot(body, units, 1))
         columns = []
-        for i, j in TRIANGLE:
-            E = np.zeros((4, 4))
-            E[i, j] = E[j, i] = 1.0 if i == j else np.sqrt(0.5)
+        for E in _units():
             P = L @ E @ L.T
             columns.append(parameters @ np.array([P[a, b] for a, b in TRIANGLE]))
         T[10 * k : 10 * k + 10, 10 * k : 10 * k + 10] = np.array(columns).T
     return T
+
+
+def _units() -> np.ndarray:
+    """Symmetric matrices of unit length, one for each entry of the triangle, shape (10, 4, 4)."""
+    units = np.zeros((10, 4, 4))
+    for E, (i, j) in zip(units, TRIANGLE, strict=True):
+        E[i, j] = E[j, i] = 1.0 if i == j else np.sqrt(0.5)
+    return units
 
 
 class _Problem:
@@ -168,10 +182,7 @@ class _Problem:
             settings,
         )
         found = solver.solve()
-        status = str(found.status)
-        if status not in ("Solved", "AlmostSolved"):
-            raise IdentificationError(f"physically consistent parameters: the solver stopped with {status}")
-        return np.array(found.x), status
+        return np.array(found.x), str(found.status)
 
     def _add(self, entries: list[tuple[int, int, float]], h: np.ndarray, cone) -> None:
         rows, columns, values = zip(*entries, strict=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from linkwise.identify.base import base_of, excitation_of
+from linkwise.identify.derivatives import Motion
 from linkwise.identify.errors import IdentificationWarning, LogError
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import Estimator, estimator_named
@@ -35,8 +37,9 @@ NOTHING_EXPLAINED = 0.1  # share of a torque's variance under which a model is n
 class Stages:
     """What ``identify`` does, in this order; replace any of them.
 
-    condition(log, cutoff=None) → Signals; choose_friction(observer, prior, strength=…) → Fit, for friction="auto";
-    fit(observer, friction, prior, strength=…) → Fit, for a given friction.
+    condition(log, cutoff=None) → Signals, also derivatives= and decimation= where ``identify`` was given them;
+    choose_friction(observer, prior, strength=…) → Fit, for friction="auto"; fit(observer, friction, prior, strength=…)
+    → Fit, for a given friction.
     """
 
     condition: Callable[..., Signals] = condition
@@ -50,6 +53,8 @@ def identify(
     *,
     validation: Log | Sequence[Log] | None = None,
     cutoff: float | None = None,
+    derivatives: str | Callable[..., Motion] = "butterworth",
+    decimation: int | None = None,
     friction: str | Friction = "auto",
     estimator: str | Estimator = "weighted",
     significance: str | Rule = "contribution",
@@ -59,25 +64,41 @@ def identify(
 ) -> Identification:
     """Identify a robot from one or several recordings.
 
-    ``robot`` gives the kinematics, and its inertias are the prior. ``validation``: recordings to be predicted (default: those
-    that were used). ``cutoff`` [Hz] of the filters (default: chosen from the data). ``friction``: "auto" (chosen by
+    ``robot`` gives the kinematics, and its inertias are the prior. ``validation``: recordings to be predicted
+    (default: those that were used). ``cutoff`` [Hz] of the filters (default: chosen from the data). ``derivatives``:
+    how velocities and accelerations are found, a name of ``derivatives.METHODS`` or a function. ``decimation``: every
+    how many smooth samples one is used (default: as many as the cut-off needs). ``friction``: "auto" (chosen by
     cross-validation), a name of ``friction.MODELS``, or the terms of every axis. ``estimator``: a name of
-    ``estimators.ESTIMATORS`` or a function, for the base parameters and their uncertainty. ``significance``: "contribution" or
-    "statistics", or a function, for the reduced model. ``strength`` of the prior. ``band`` [Hz] in which predictions are
-    also judged (default: the cut-off).
+    ``estimators.ESTIMATORS`` ("idim-iv": instrumental variables) or a function, for the base parameters and their
+    uncertainty. ``significance``: "contribution" or "statistics", or a function, for the reduced model. ``strength``
+    of the prior. ``band`` [Hz] in which predictions are also judged (default: the cut-off). ``stages`` replaces whole
+    stages.
 
-    Warns (``IdentificationWarning``) where the recording cannot tell parameters apart, or is not explained by this robot.
+    Warns (``IdentificationWarning``) where the recording cannot tell parameters apart, or is not explained by this
+    robot.
     """
+    given = stages or Stages()
+    options = {"derivatives": derivatives} if derivatives != "butterworth" else {}
+    options |= {"decimation": decimation} if decimation is not None else {}
+    chosen = replace(given, condition=partial(given.condition, **options))
     with one_thread():
         return _identify(
-            robot, log, validation, cutoff, friction, estimator, significance, strength, band, stages
+            robot, log, validation, cutoff, friction, estimator, significance, strength, band, chosen
         )
 
 
 def _identify(
-    robot, log, validation, cutoff, friction, estimator, significance, strength, band, stages
+    robot: Robot,
+    log: Log | Sequence[Log],
+    validation: Log | Sequence[Log] | None,
+    cutoff: float | None,
+    friction: str | Friction,
+    estimator: str | Estimator,
+    significance: str | Rule,
+    strength: float,
+    band: float | None,
+    stages: Stages,
 ) -> Identification:
-    stages = stages or Stages()
     logs = as_logs(log)
     tests = as_logs(validation) if validation is not None else logs
     for each in (*logs, *tests):
@@ -146,8 +167,8 @@ def _no_better(robot: Robot, judged: Validation) -> str:
         return ""
     where = "no joint" if len(bad) == robot.dof else f"not {', '.join(bad)}"
     return (
-        f"{robot.name} explains {where} better than the mean of the measured torque: the recording {judged.log.name} is of "
-        "another robot, its columns are in another order, or units and signs differ"
+        f"{robot.name} explains {where} better than the mean of the measured torque: the recording "
+        f"{judged.log.name} is of another robot, its columns are in another order, or units and signs differ"
     )
 
 

@@ -18,7 +18,7 @@ def pseudo_inertias() -> np.ndarray:
 
 
 def prior_bodies(robot: Robot) -> np.ndarray:
-    """Ten parameters of each link whose pseudo-inertia is positive definite, shape (n, 10): the file's where possible."""
+    """Ten parameters of each link, pseudo-inertia positive definite, shape (n, 10): the file's where possible."""
     bodies = robot.labelled_bodies()
     masses = [body.mass for body in bodies if body.mass > 0]
     typical = float(np.median(masses)) if masses else GUESSED_MASS

@@ -1,8 +1,9 @@
 """Which parameters can be told apart: Izaguirre's rank procedure (1992, section 6.1).
 
-Columns are taken one after the other. If the smallest singular value of those taken so far vanishes, the last one is spanned by
-those before it: it is dropped, and its parameter passes to theirs (27)–(29). He took 1e-10 for zero; here columns are
-scaled to unit length first, and the singular values with and without rank are compared: they must lie far apart.
+Columns are taken one after the other. If the smallest singular value of those taken so far vanishes, the last one is
+spanned by those before it: it is dropped, and its parameter passes to theirs (27)–(29). He took 1e-10 for zero; here
+columns are scaled to unit length first, and the singular values with and without rank are compared: they must lie far
+apart.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def base_by_rank(
 ) -> BaseParameters:
     """The base parameters of a robot by the rank of its regressor at random states.
 
-    ``order``: labels in the order in which they are taken (those left out come last), or "rotors first": rotor inertias,
-    then the links from the tip to the base, then friction, as in the paper.
+    ``order``: labels in the order in which they are taken (those left out come last), or "rotors first": rotor
+    inertias, then the links from the tip to the base, then friction, as in the paper.
     """
     labels = robot.parameter_labels
     W = robot.regressor(*random_states(robot, STATES, seed)).reshape(-1, len(labels))
@@ -63,7 +64,7 @@ def regrouping_order(labels: Sequence[str], robot: Robot) -> list[str]:
 def independent(
     W: np.ndarray, labels: Sequence[str], order: Sequence[str] = (), values: np.ndarray | None = None
 ) -> BaseParameters:
-    """Independent columns of W (rows, p), and how the other parameters pass to theirs; values (p,) where they are known."""
+    """Independent columns of W (rows, p), and how the other parameters pass to theirs; values (p,) if known."""
     place = {label: k for k, label in enumerate(labels)}
     first = [place[label] for label in order]
     sequence = first + [k for k in range(len(labels)) if k not in set(first)]
@@ -86,7 +87,8 @@ def independent(
             largest = max(largest, value)
     if smallest < CERTAIN and smallest < 1e3 * largest:
         raise IdentificationError(
-            f"rank: no clear gap: with {weakest} the smallest singular value is {smallest:.1e}, and {largest:.1e} was taken for zero"
+            f"rank: no clear gap: with {weakest} the smallest singular value is {smallest:.1e}, "
+            f"and {largest:.1e} was taken for zero"
         )
     kept, dropped = sorted(kept), sorted(dropped)
     combination = np.zeros((len(kept), len(labels)))

@@ -20,7 +20,8 @@ from linkwise.robot import Robot
 class Reduction:
     """What stayed and why, the robot with that alone, and what one evaluation of its inverse dynamics costs.
 
-    ``relative`` (n,) are residuals of the regression in per cent with all base parameters and with the significant ones.
+    ``relative`` (n,) are residuals of the regression in per cent with all base parameters and with the significant
+    ones.
     """
 
     significance: Significance
@@ -35,8 +36,8 @@ class Reduction:
 def reduce(observer: Observer, full: Robot, rule: Rule, estimator: Estimator) -> Reduction:
     """Drop insignificant base parameters of links, rotors, viscous and Coulomb friction, fit again, make a robot of it.
 
-    ``full`` is the robot before, for comparing costs. Base parameters are put where their label says, so single links of the
-    reduced robot need not be possible bodies; their torques are what counts.
+    ``full`` is the robot before, for comparing costs. Base parameters are put where their label says, so single links
+    of the reduced robot need not be possible bodies; their torques are what counts.
     """
     coupled = len(observer.axes) - observer.robot.dof
     friction = friction_named("coulomb", observer.robot.dof, coupled)

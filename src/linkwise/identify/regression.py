@@ -41,8 +41,9 @@ def axis_names(robot: Robot, axes: np.ndarray) -> list[str]:
 class Regression:
     """Torques (N, n) and what explains them: columns Y (N, n, p) under their labels.
 
-    The first ``links`` labels are inertial, ten per link; ``terms`` are (axis, term) of the others.
-    ``edges`` are the places where one recording ends and the next begins.
+    The first ``links`` labels are inertial, ten per link; ``terms`` are (axis, term) of the others. ``edges`` are the
+    places where one recording ends and the next begins. ``observer`` made it, with gears loaded by links of the
+    parameters ``loaded_by`` (10 n,): estimators that simulate the robot ask it for the columns of other motions.
     """
 
     Y: np.ndarray
@@ -51,6 +52,8 @@ class Regression:
     links: int
     terms: tuple[tuple[int, Term], ...]
     edges: tuple[int, ...] = ()
+    observer: Observer | None = None
+    loaded_by: np.ndarray | None = None
 
     @property
     def dof(self) -> int:
@@ -74,7 +77,7 @@ class Regression:
 
     def rows(self, which: np.ndarray) -> Regression:
         """Some samples only."""
-        return replace(self, Y=self.Y[which], tau=self.tau[which], edges=())
+        return replace(self, Y=self.Y[which], tau=self.tau[which], edges=(), observer=None)
 
     def stacked(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(W, y): N·n rows, each joint's multiplied with its weight (n,)."""
@@ -88,7 +91,7 @@ class Regression:
         return np.stack([_triangle(np.column_stack([self.Y[:, j], self.tau[:, j]])) for j in range(self.dof)])
 
     def compressed(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(W, y) with the same least-squares solution, residual norm and singular values as ``stacked``, but few rows."""
+        """(W, y) with the solution, residual norm and singular values of ``stacked``, but few rows."""
         rows = (self.triangles * weights[:, None, None]).reshape(-1, self.Y.shape[2] + 1)
         return rows[:, :-1], rows[:, -1]
 
@@ -113,7 +116,7 @@ def _triangle(A: np.ndarray) -> np.ndarray:
 
 
 class Observer:
-    """Builds regressions of one robot along recordings, for any friction; what does not depend on it is computed once."""
+    """Builds regressions along recordings, for any friction; what does not depend on it is computed once."""
 
     def __init__(self, robot: Robot, signals: Sequence[Signals]):
         self.robot, self.signals = robot, list(signals)
@@ -165,4 +168,6 @@ class Observer:
             len(self.link_labels),
             tuple(placed),
             tuple(int(k) for k in lengths[:-1]),
+            self,
+            links,
         )

@@ -1,9 +1,9 @@
 """A fitted model as a robot: what a robot file and generated code can hold.
 
 A robot has rotor inertia, viscous friction and Coulomb friction per direction. Terms beyond (offset, load, presliding,
-saturation, stiffness) are replaced by the viscous and Coulomb friction that come nearest to them along the recording; an
-offset is friction that differs by direction. Rotors and friction of coupled motors go to the joints they move, without their
-coupling.
+saturation, stiffness) are replaced by the viscous and Coulomb friction that come nearest to them along the recording;
+an offset is friction that differs by direction. Rotors and friction of coupled motors go to the joints they move,
+without their coupling.
 """
 
 from __future__ import annotations

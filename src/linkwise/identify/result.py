@@ -39,9 +39,9 @@ class BaseRow:
 class Identification:
     """An identified robot, and how far it can be trusted.
 
-    ``robot`` has physically possible links, rotor inertias, viscous and Coulomb friction: it can be saved, and code can be
-    generated from it. ``fit`` is the whole model with its richer friction, which ``validations`` judge; ``of_prior`` and
-    ``of_robot`` judge the robot that was given and the identified one on the same recordings.
+    ``robot`` has physically possible links, rotor inertias, viscous and Coulomb friction: it can be saved, and code
+    can be generated from it. ``fit`` is the whole model with its richer friction, which ``validations`` judge;
+    ``of_prior`` and ``of_robot`` judge the robot that was given and the identified one on the same recordings.
     """
 
     prior: Robot
@@ -88,6 +88,11 @@ class Identification:
     def _prior_parameters(self) -> np.ndarray:
         """Parameters of the robot that was given, in the order of the regression's columns; unknown ones are 0."""
         known = dict(zip(self.prior.parameter_labels, self.prior.parameters.tolist(), strict=True))
+        # a robot has two magnitudes of Coulomb friction; here they are a symmetric part and an offset
+        for joint in self.prior.moving_joints:
+            forward, backward = joint.coulomb_friction
+            known.setdefault(f"{joint.name}.coulomb_friction", (forward + backward) / 2)
+            known.setdefault(f"{joint.name}.offset", (forward - backward) / 2)
         return np.array([known.get(label, 0.0) for label in self.fit.regression.labels])
 
     def code(self, *, reduced: bool = True, function_name: str | None = None) -> str:
@@ -112,6 +117,12 @@ class Identification:
             aside.replace(target)
         finally:
             aside.unlink(missing_ok=True)
+
+    def write_report(self, path: str | os.PathLike[str]) -> None:
+        """Write everything that was found as one HTML page with plots; it appears whole or not at all."""
+        from linkwise.report import identification_report
+
+        identification_report(self).write(path)
 
     def summary(self) -> dict[str, Any]:
         """Everything in plain types, for JSON."""

@@ -6,7 +6,7 @@ Everything that was done is written down in ``Signals.record``, and reaches the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,8 @@ class Signals:
     """Smooth motion and torques at a steady rate.
 
     t (N,) [s]; q, qd, qdd, tau (N, n). ``tau`` is not low-passed at the cut-off yet: the regression filters it
-    together with the columns it is explained by (``filtered``), so that both sides lose the same.
+    together with the columns it is explained by (``filtered``), so that both sides lose the same. ``record`` says what
+    was done; ``decimation`` is ``thinning`` as given, if it was.
     """
 
     t: np.ndarray
@@ -37,6 +38,7 @@ class Signals:
     cutoff: float
     log: Log
     record: tuple[str, ...]
+    decimation: int | None = None
 
     @property
     def dof(self) -> int:
@@ -54,7 +56,7 @@ class Signals:
     @property
     def thinning(self) -> int:
         """Every how many samples one is used in the regression."""
-        return max(1, int(self.rate / (COARSE * self.cutoff)))
+        return self.decimation or max(1, int(self.rate / (COARSE * self.cutoff)))
 
     def at_stamps(self) -> tuple[np.ndarray, Motion]:
         """(t, (q, q̇, q̈)) at the time of every sample of the recording, for judging torques as they were recorded."""
@@ -72,14 +74,18 @@ def condition(
     cutoff: float | None = None,
     derivatives: str | Callable[..., Motion] = "butterworth",
     use_velocities: bool = True,
+    decimation: int | None = None,
 ) -> Signals:
     """Signals of a recording.
 
-    ``cutoff`` [Hz]: chosen from the data if not given. ``derivatives``: a name of ``derivatives.METHODS`` or a function
-    with their signature. ``use_velocities=False`` ignores recorded velocities.
+    ``cutoff`` [Hz]: chosen from the data if not given. ``derivatives``: a name of ``derivatives.METHODS`` or a
+    function with their signature. ``use_velocities=False`` ignores recorded velocities. ``decimation``: every how many
+    samples of the result one is used in the regression (default: as many as the cut-off needs).
     """
     if len(log) < 20:
         raise LogError(f"{log.name}: {len(log)} samples; expected at least 20")
+    if decimation is not None and not (isinstance(decimation, int) and decimation > 0):
+        raise ValueError(f"decimation: expected a positive whole number, got {decimation!r}")
     clock = read_clock(log.t, log.q)
     record = [*log.notes, clock.note]
     qd = log.qd if use_velocities else None
@@ -110,10 +116,9 @@ def condition(
     if step > 1:
         tau = low_pass(tau, rate, 0.4 * rate / step)
         record.append(f"thinned to every {step}th sample")
-    pick = slice(None, None, step)
-    return Signals(
-        t[pick], q[pick], qd_used[pick], qdd[pick], tau[pick], rate / step, cutoff, log, tuple(record)
-    )
+    t, q, qd_used, qdd, tau = (x[::step] for x in (t, q, qd_used, qdd, tau))
+    signals = Signals(t, q, qd_used, qdd, tau, rate / step, cutoff, log, (), decimation)
+    return replace(signals, record=(*record, f"regression on every {signals.thinning}th sample of these"))
 
 
 def _resampled(t: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Which parameters matter. Two rules; both end with a fit of what is left.
 
-*Contribution* (Izaguirre 1992, section 7): a parameter whose largest contribution to any torque is under 1 % of that joint's
-largest measured torque is dropped. *Statistics*: the parameter with the smallest |t| is dropped as long as that lowers
-Akaike's criterion, so parameters stay that predict better than they cost.
+*Contribution* (Izaguirre 1992, section 7): a parameter whose largest contribution to any torque is under 1 % of that
+joint's largest measured torque is dropped. *Statistics*: the parameter with the smallest |t| is dropped as long as
+that lowers Akaike's criterion, so parameters stay that predict better than they cost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T_VALUE = 1.96  # a parameter under this is not distinguishable from zero at 95 
 
 @dataclass(frozen=True)
 class Significance:
-    """What stays: columns of the regression, the fit with those alone, contributions (p,) of all in parts of the torque."""
+    """What stays: columns of the regression, the fit with those alone, contributions (p,) of all to torques."""
 
     rule: str
     kept: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""One thread for small matrices: several would wait for each other longer than they work, most of all on a busy machine."""
+"""One thread for small matrices: several would wait for each other longer than they work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 
 
 def one_thread() -> contextlib.AbstractContextManager:
-    """A block in which NumPy's linear algebra uses one thread; without the package threadpoolctl it does as it likes."""
+    """A block in which NumPy's linear algebra uses one thread; without threadpoolctl it does as it likes."""
     try:
         from threadpoolctl import threadpool_limits
     except ImportError:

@@ -1,8 +1,8 @@
 """Between motors and joints: reductions, coupled axes, drive gains.
 
-Motor angles p and joint angles q are related by p = R (q − offset), so velocities by ṗ = R q̇ and torques, because power
-is the same on both sides, by τ = Rᵀ τ_motor. A row of R with more than one entry is a coupled motor: its rotor and
-its friction belong to an axis of its own, for example q₅ + q₆ in the wrist of a Stäubli TX40.
+Motor angles p and joint angles q are related by p = R (q − offset), so velocities by ṗ = R q̇ and torques, because
+power is the same on both sides, by τ = Rᵀ τ_motor. A row of R with more than one entry is a coupled motor: its rotor
+and its friction belong to an axis of its own, for example q₅ + q₆ in the wrist of a Stäubli TX40.
 """
 
 from __future__ import annotations

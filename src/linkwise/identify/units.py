@@ -40,8 +40,9 @@ def _positions(log: Log, robot: Robot, path: str) -> None:
             and reach * factor <= SLACK * bound
         ):
             raise LogError(
-                f"{path}: positions of {joint.name} reach {reach:.4g}: too far for {'rad' if joint.revolute else 'm'}, they "
-                f'look like {unit} (say so in the layout: units.position = "{unit}")'
+                f"{path}: positions of {joint.name} reach {reach:.4g}: too far for "
+                f"{'rad' if joint.revolute else 'm'}, they look like {unit} "
+                f'(say so in the layout: units.position = "{unit}")'
             )
 
 
@@ -50,8 +51,8 @@ def _stamps(log: Log, path: str) -> None:
     for unit, factor in (("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)):
         if step > 0.5 and 1e-5 <= step * factor <= 0.1:
             raise LogError(
-                f"{path}: time stamps are {step:.4g} apart: too far for seconds, they look like {unit} (say so in the layout: "
-                f'units.time = "{unit}")'
+                f"{path}: time stamps are {step:.4g} apart: too far for seconds, they look like {unit} "
+                f'(say so in the layout: units.time = "{unit}")'
             )
 
 
@@ -76,13 +77,14 @@ def _velocities(log: Log, qd: np.ndarray, robot: Robot, path: str) -> None:
         for unit, factor in units:
             if abs(math.log(ratio / factor)) < 0.2:
                 raise LogError(
-                    f"{path}: velocities of {joint.name} are {ratio:.3g} times the slope of its positions: they look like {unit} "
-                    f'(say so in the layout: units.velocity = "{unit}"), or the positions are not in SI units'
+                    f"{path}: velocities of {joint.name} are {ratio:.3g} times the slope of its positions: they look "
+                    f'like {unit} (say so in the layout: units.velocity = "{unit}"), '
+                    "or the positions are not in SI units"
                 )
         if joint.revolute and abs(math.log(ratio * 180 / math.pi)) < 0.2:
             raise LogError(
-                f"{path}: positions of {joint.name} change {1 / ratio:.3g} times as fast as its velocities say: they look like "
-                'deg (say so in the layout: units.position = "deg")'
+                f"{path}: positions of {joint.name} change {1 / ratio:.3g} times as fast as its velocities say: "
+                'they look like deg (say so in the layout: units.position = "deg")'
             )
 
 
@@ -96,6 +98,6 @@ def _torques(log: Log, robot: Robot, path: str) -> None:
     ratio = float(np.sqrt((log.tau[:, largest] ** 2).mean())) / float(expected[largest])
     if 300.0 < ratio < 3000.0:
         raise LogError(
-            f"{path}: torques of {robot.joint_names[largest]} are {ratio:.3g} times the weight in the robot file: they look "
-            'like N·mm (say so in the layout: units.torque = "Nmm")'
+            f"{path}: torques of {robot.joint_names[largest]} are {ratio:.3g} times the weight in the robot file: they "
+            'look like N·mm (say so in the layout: units.torque = "Nmm")'
         )

@@ -21,8 +21,9 @@ WHITENESS_LAGS = 20
 class Validation:
     """Measured and predicted torques (N, n) at the times t (N,) of a recording, and how far they are apart.
 
-    All figures are per joint, shape (n,). ``relative`` is 100·‖τ − τ̂‖/‖τ‖ of the torques as recorded; ``in_band`` the same with
-    both sides low-passed at ``band`` [Hz]; ``moving`` as ``relative`` without samples at which the joint stands still.
+    All figures are per joint, shape (n,). ``relative`` is 100·‖τ − τ̂‖/‖τ‖ of the torques as recorded; ``in_band`` the
+    same with both sides low-passed at ``band`` [Hz], without one period of it at either end; ``moving`` as
+    ``relative`` without samples at which the joint stands still.
     """
 
     log: Log
@@ -50,8 +51,7 @@ class Validation:
     @property
     def in_band(self) -> np.ndarray:
         """[%] below the frequency ``band``."""
-        rate = (len(self.t) - 1) / float(self.t[-1] - self.t[0])
-        return relative(low_pass(self.residuals, rate, self.band), low_pass(self.measured, rate, self.band))
+        return relative(self._low_passed(self.residuals), self._low_passed(self.measured))
 
     @property
     def moving(self) -> np.ndarray:
@@ -67,9 +67,14 @@ class Validation:
     @property
     def total_in_band(self) -> float:
         """[%] of all joints together below the frequency ``band``."""
+        error, size = (np.linalg.norm(self._low_passed(x)) for x in (self.residuals, self.measured))
+        return float(100 * error / size)
+
+    def _low_passed(self, x: np.ndarray) -> np.ndarray:
+        """Below ``band``, without one period of it at either end, where a filter guesses what was not recorded."""
         rate = (len(self.t) - 1) / float(self.t[-1] - self.t[0])
-        low = lambda x: np.linalg.norm(low_pass(x, rate, self.band))  # noqa: E731
-        return float(100 * low(self.residuals) / low(self.measured))
+        margin = min(int(rate / self.band), len(x) // 10)
+        return low_pass(x, rate, self.band)[margin : len(x) - margin]
 
     @property
     def explained(self) -> np.ndarray:
@@ -78,7 +83,7 @@ class Validation:
         return 1.0 - self.residuals.var(axis=0) / np.where(spread > 0, spread, 1.0)
 
     def whiteness(self, lags: int = WHITENESS_LAGS) -> np.ndarray:
-        """Largest autocorrelation of the residuals at lags 1 to ``lags``, in units of its 95 % bound for white noise."""
+        """Largest autocorrelation of the residuals at lags 1 to ``lags``, per its 95 % bound for white noise."""
         e = self.residuals - self.residuals.mean(axis=0)
         power = np.maximum((e**2).sum(axis=0), 1e-300)
         found = [np.abs((e[:-k] * e[k:]).sum(axis=0)) / power for k in range(1, min(lags, len(e) - 1) + 1)]

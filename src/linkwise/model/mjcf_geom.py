@@ -34,7 +34,7 @@ def geom_inertia(geom: Element, frame: Transform, settings: Settings) -> Inertia
         )
     if flag(geom, "shellinertia", False):
         raise geom.error("shellinertia is not supported; add an <inertial> to the body")
-    pose, size = _place(geom, kind, settings)
+    pose, size = geom_place(geom, kind, settings)
     volume = _volume(kind, size)
     if mass is None:
         mass = density * volume
@@ -43,7 +43,7 @@ def geom_inertia(geom: Element, frame: Transform, settings: Settings) -> Inertia
     return Inertia.from_com(mass, (0, 0, 0), _moments(kind, size, mass)).expressed_in(frame @ pose)
 
 
-def _place(geom: Element, kind: str, settings: Settings) -> tuple[Transform, Sequence[float]]:
+def geom_place(geom: Element, kind: str, settings: Settings) -> tuple[Transform, Sequence[float]]:
     """The pose of the solid in the body, and its sizes (half lengths and radii)."""
     given = len(geom.text_of("size").split())
     size = list(geom.numbers("size", given))

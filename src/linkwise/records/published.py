@@ -77,7 +77,7 @@ _INVERSE = tuple(
         ("general", "Megahed 1984", _IN_IZAGUIRRE, "1000, 700", "about"),
         ("general", "Khosla 1986", _IN_KOZLOWSKI, "678, 521", ""),
         ("general", "Khalil et al. 1986", _IN_IZAGUIRRE, "540, 480", "about"),
-        ("general", "Khalil–Kleinfinger 1987", "IEEE J. Rob. Aut. 3(6)", "92n - 127, 81n - 117", _BASE),
+        ("general", "Khalil–Kleinfinger 1987", _SECOND_HAND, "92n - 127, 81n - 117", _BASE),
         ("general", "Balafoutis–Patel 1989", _SECOND_HAND, "93n - 69, 81n - 65", ""),
         ("general", KOZLOWSKI, "Table 1", "142n - 151, 109n - 134", "two-point boundary-value problem"),
         ("general", VALERA, "Table 3", "121n - 136, 91n - 116", "Gibbs–Appell; n ≥ 3"),

@@ -1,6 +1,8 @@
 """Reports: one HTML file with text, tables and plots that works offline, and its figures as SVG files."""
 
 from linkwise.report import sections
+from linkwise.report.heatmap import heat_map
+from linkwise.report.identification import identification_report
 from linkwise.report.page import Figure, Raw, Report, Section, Table, Text
 from linkwise.report.picture import robot_picture
 from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
@@ -15,6 +17,8 @@ __all__ = [
     "Table",
     "Text",
     "bar_chart",
+    "heat_map",
+    "identification_report",
     "legend",
     "line_plot",
     "robot_picture",

@@ -24,6 +24,7 @@ from linkwise.report.svg import (
 )
 
 MOST_POINTS = 400  # of one line: more cannot be seen, and would make pages heavy
+MOST_DOTS = 1200
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 40  # margins
 
 
@@ -69,19 +70,23 @@ def line_plot(
     zero: bool = False,
     cursor: float | None = None,
     hover: bool = True,
+    dots: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> str:
     """An SVG plot of lines over x, shape (points,).
 
     ``limits``: (lower, upper) of each line, drawn dashed in its colour where they are near what is shown; ``cursor``: a
-    vertical mark at this x; ``hover``: carries its numbers, for the page's script to show under the pointer.
+    vertical mark at this x; ``hover``: carries its numbers, for the page's script to show under the pointer;
+    ``dots``: (x, y) of points behind the lines, such as measurements.
     """
     x = np.asarray(x, dtype=float)
-    low, high = span([line.y for line in lines], zero=zero)
+    low, high = span([line.y for line in lines] + ([dots[1]] if dots is not None else []), zero=zero)
     low, high = _with_near_limits(low, high, limits)
     axes = Axes(
         (float(x[0]), float(x[-1]) if x[-1] > x[0] else float(x[0]) + 1.0), (low, high), width, height
     )
     parts = [_frame(axes, x_label, y_label)]
+    if dots is not None:
+        parts.append(_dots(axes, *dots))
     colours = [line.colour or colour(k) for k, line in enumerate(lines)]
     for pair, tint in zip(limits, colours, strict=False):
         for limit in pair or ():
@@ -104,7 +109,7 @@ def line_plot(
         parts.append(
             f'<path d="M{at} {TOP}V{height - BOTTOM}" stroke="{INK}" stroke-width="1.4" class="cursor"/>'
         )
-    data = _hover_data(x, shown, colours, axes) if hover else ""
+    data = _hover_data(x, shown, colours, axes, _unit(x_label)) if hover else ""
     return f"{_open(width, height, 'plot')}{''.join(parts)}</svg>{data}"
 
 
@@ -194,7 +199,22 @@ def _frame(axes: Axes, x_label: str, y_label: str) -> str:
     return "".join(parts)
 
 
-def _hover_data(x: np.ndarray, lines: Sequence[Line], colours: Sequence[str], axes: Axes) -> str:
+def _dots(axes: Axes, x: np.ndarray, y: np.ndarray) -> str:
+    """Small faint dots, evenly thinned; one path, so that a thousand of them stay light."""
+    inside = np.isfinite(x) & np.isfinite(y) & (x >= axes.x[0]) & (x <= axes.x[1])
+    places = np.flatnonzero(inside)
+    places = places[:: max(1, -(-len(places) // MOST_DOTS))]
+    across, up = axes.across(x[places]).tolist(), axes.up(y[places]).tolist()
+    d = "".join(f"M{coordinate(a)} {coordinate(b)}h0" for a, b in zip(across, up, strict=True))
+    return f'<path d="{d}" stroke="{FAINT}" stroke-width="2.6" stroke-linecap="round" opacity=".45"/>'
+
+
+def _unit(label: str) -> str:
+    """What stands in the brackets of a label."""
+    return label.partition("[")[2].partition("]")[0]
+
+
+def _hover_data(x: np.ndarray, lines: Sequence[Line], colours: Sequence[str], axes: Axes, unit: str) -> str:
     """The numbers of the plot as JSON beside it, at evenly thinned points."""
     index = np.unique(np.linspace(0, len(x) - 1, min(len(x), 200)).round().astype(int))
     data = {
@@ -209,6 +229,7 @@ def _hover_data(x: np.ndarray, lines: Sequence[Line], colours: Sequence[str], ax
             for line, tint in zip(lines, colours, strict=True)
         ],
         "range": [*axes.x, *axes.y],
+        "unit": unit,
     }
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return f'<script type="application/json" class="data">{text}</script>'

@@ -2,7 +2,7 @@
 for (const figure of document.querySelectorAll("figure")) {
   const plot = figure.querySelector("svg.plot"), data = figure.querySelector("script.data");
   if (!plot || !data) continue;
-  const {box, x, lines, range} = JSON.parse(data.textContent);
+  const {box, x, lines, range, unit} = JSON.parse(data.textContent);
   const [left, top, right, bottom] = box, [first, last] = range;
   const rule = document.createElementNS("http://www.w3.org/2000/svg", "path");
   rule.setAttribute("stroke", "currentColor");
@@ -20,7 +20,7 @@ for (const figure of document.querySelectorAll("figure")) {
     if (k > 0 && wanted - x[k - 1] < x[k] - wanted) k -= 1;
     const at = left + (x[k] - first) / (last - first) * (right - left);
     rule.setAttribute("d", `M${at} ${top}V${bottom}`);
-    tip.replaceChildren(`${x[k]} s`);
+    tip.replaceChildren(`${x[k]} ${unit}`);
     for (const {name, colour, y} of lines) {
       const row = document.createElement("div"), dot = document.createElement("span"), value = document.createElement("b");
       dot.textContent = "● ";

@@ -54,9 +54,8 @@ def robot(
             ]
         )
     columns = ["joint", "type", ">range", ">effort limit", ">rotor inertia", ">viscous friction"]
-    joints = _known(
-        Table(columns, rows, ["SI units; the colours of the joints are those of the lines in all plots"])
-    )
+    notes = ["SI units; the colours of the joints are those of the lines in all plots"]
+    joints = _known(Table(columns, rows, notes), nothing=("∞", "", "0"))
     return Section(model.name, [_Pair(picture, joints)])
 
 
@@ -277,9 +276,9 @@ def _nanoseconds(value: float) -> str:
     return f"{value:.0f} ns" if value >= 100 else f"{value:.3g} ns"
 
 
-def _known(table: Table) -> Table:
+def _known(table: Table, nothing: Sequence[str] = ("∞", "")) -> Table:
     """The table without columns in which nothing is known: no limit, no share."""
-    kept = [k for k in range(len(table.columns)) if any(row[k] not in ("∞", "") for row in table.rows)]
+    kept = [k for k in range(len(table.columns)) if any(row[k] not in nothing for row in table.rows)]
     return Table(
         [table.columns[k] for k in kept], [[row[k] for k in kept] for row in table.rows], table.notes
     )

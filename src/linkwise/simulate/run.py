@@ -41,6 +41,7 @@ def simulate(
     vary: Mapping[str, Any] | None = None,
     record: Sequence[str] = (),
     seed: int = 0,
+    first: int = 0,
     dtype: str = "float64",
     threads: int | None = None,
     fused: bool | None = None,
@@ -65,8 +66,8 @@ def simulate(
 
     A row is recorded every ``every`` control periods: q, qd, tau, and what ``record`` names: command,
     q_measured, qd_measured, memory. Random numbers depend on ``seed``, robot and step alone: the same
-    whatever the batch, the number of threads or the speed of the machine. ``fused=False`` steps from Python
-    (the definition; slow).
+    whatever the batch, the number of threads or the speed of the machine; ``first`` is the number of the
+    batch's first robot. ``fused=False`` steps from Python (the definition; slow).
     """
     plant = Plant(plant) if isinstance(plant, Robot) else plant
     robot = plant.robot
@@ -124,7 +125,7 @@ def simulate(
     if not is_foreign(given["q"]):
         given["q"] = np.broadcast_to(given["q"], (*batch, robot.dof))
     if sensors.noisy:
-        given["stream"] = noise.streams(seed, math.prod(batch), dtype).reshape(*batch, 2)
+        given["stream"] = noise.streams(seed, first + math.prod(batch), dtype)[first:].reshape(*batch, 2)
     if traced and (fused or on_device or (fused is None and robot.dof <= FUSED_JOINTS)):
         tables = source.tables(steps, period, loop.places)
         final, written = loop.kernel()(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.study import sizes
 from linkwise.study.description import describe, read_file
 from linkwise.study.errors import StudyError
 from linkwise.study.plan import Plan
@@ -37,8 +38,16 @@ class Study:
         return dict(zip(self.plan.axes.names, self.plan.axes.shape, strict=True))
 
     def memory(self, threads: int = 1) -> int:
-        """Bytes that a run with so many threads needs beside the interpreter itself, whatever the number of points."""
-        return self.plan.memory(threads)
+        """Bytes that a run with so many threads needs beside the interpreter itself, whatever the number of samples.
+
+        Reductions over the samples (``over = "sample"``) are held for all combinations of the grids, and counted.
+        """
+        return sizes.memory(self.plan, threads)
+
+    @property
+    def raw_bytes(self) -> int:
+        """Bytes of all raw arrays before they are compressed."""
+        return sizes.raw(self.plan)
 
     def at(
         self, points: Sequence[int] | np.ndarray, names: Sequence[str] | None = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,12 @@ import numpy as np
 from linkwise.study.axes import Chunk
 from linkwise.study.pack import packed
 from linkwise.study.plan import Plan, Workspace
+from linkwise.study.shards import Shard
 from linkwise.study.store import Store
 from linkwise.study.tables import parquet
+
+WRITERS = 64
+"""At most; there are as many as there are callers that wait."""
 
 
 class Worker:
@@ -20,38 +26,70 @@ class Worker:
     def __init__(self, plan: Plan, store: Store):
         self.plan, self.store = plan, store
         self._own = threading.local()
+        self._writers = ThreadPoolExecutor(WRITERS, "linkwise-study-writer")
 
     def chunk(self, number: int) -> bytes:
         """Compute a chunk, write its raw arrays and tables; its record for the journal."""
-        plan = self.plan
-        chunk = plan.axes.chunk(number)
-        space = self._workspace()
+        return self.begin(number)()
+
+    def begin(self, number: int) -> Callable[[], bytes]:
+        """Compute a chunk and begin to make its files durable; what comes back waits for that and gives the record.
+
+        While the disk works on one chunk, the caller may compute the next.
+        """
+        chunk = self.plan.axes.chunk(number)
+        shards = self.store.shards(chunk)
+        failed = _Failures(self.plan)
+        try:
+            arrays = self._computed(chunk, shards, failed)
+        except BaseException:
+            _drop(shards)
+            raise
+
+        def written() -> bytes:
+            try:
+                files = failed.write(self.store, chunk)
+                files |= {self.store.shard_path(name, chunk): shard.put() for name, shard in shards.items()}
+            except BaseException:
+                _drop(shards)
+                raise
+            facts: dict[str, Any] = {"chunk": number, "files": files, "failures": failed.counts}
+            return packed(arrays, facts)
+
+        return self._writers.submit(written).result if shards else written
+
+    def _computed(self, chunk: Chunk, shards: dict[str, Shard], failed: _Failures) -> dict[str, np.ndarray]:
+        """The reductions of a chunk, by name; its raw values go to the shards."""
+        plan, space = self.plan, self._workspace()
         states = {key: reduction.begin(chunk) for key, reduction in plan.reductions.items()}
-        raws = {name: room[:, : chunk.count] for name, room in space.raws.items()}
-        failed = _Failures(plan)
         for first, count in plan.axes.blocks(chunk, plan.block):
             plan.compute(space, first, count, chunk.first + chunk.count)
-            start = first - chunk.first
-            for name, array in raws.items():
-                array[:, start : start + count] = space.values[plan.slots[name].rows, :count]
+            for name, shard in shards.items():
+                shard.add(space.values[plan.slots[name].rows, :count])
             failed.add(first, count, space.values)
             for key, reduction in plan.reductions.items():
                 reduction.add(states[key], first, count, space.values)
-        arrays = {
+        for shard in shards.values():
+            shard.finish()
+        return {
             f"{key}/{name}": array
             for key, reduction in plan.reductions.items()
             for name, array in reduction.finish(states[key]).items()
         }
-        written = failed.write(self.store, chunk)
-        for name, values in raws.items():
-            written |= self.store.write_raw(name, values, chunk)
-        facts: dict[str, Any] = {"chunk": number, "files": written, "failures": failed.counts}
-        return packed(arrays, facts)
+
+    def close(self) -> None:
+        """Wait for what is being written."""
+        self._writers.shutdown()
 
     def _workspace(self) -> Workspace:
         if not hasattr(self._own, "space"):
             self._own.space = Workspace(self.plan)
         return self._own.space
+
+
+def _drop(shards: dict[str, Shard]) -> None:
+    for shard in shards.values():
+        shard.drop()
 
 
 class _Failures:

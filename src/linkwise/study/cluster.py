@@ -24,7 +24,7 @@ from linkwise.robot import Robot
 from linkwise.study import devices
 from linkwise.study.chunks import Worker
 from linkwise.study.description import describe, robot_hash
-from linkwise.study.engines import Engine, Outcome, attempt
+from linkwise.study.engines import Engine, Outcome, outcomes
 from linkwise.study.errors import StoppedError, StudyError, needed
 from linkwise.study.plan import Plan
 from linkwise.study.steps.call import CallStep
@@ -121,8 +121,8 @@ def run_chunks(job: Job, chunks: Sequence[int]) -> tuple[list[Outcome], float]:
         _workers[key] = Worker(plan, Store(job.path, plan))
     worker = _workers[key]
     start = time.perf_counter()
-    outcomes = [attempt(worker, chunk, worker.plan.description.retries) for chunk in chunks]
-    return outcomes, time.perf_counter() - start
+    found = list(outcomes(worker, chunks))
+    return found, time.perf_counter() - start
 
 
 # -- here -------------------------------------------------------------------------------------------------------------
@@ -192,15 +192,15 @@ class ClusterEngine(Engine):
                 future = self._next(landed)
                 part = flying.pop(future)
                 if future.status == "finished":
-                    outcomes, seconds = future.result()
+                    found, seconds = future.result()
                     size = _task_size(seconds / len(part))
                 elif len(part) == 1 or future.status != "error":
-                    outcomes = [self._failed(future, part[0])]
+                    found = [self._failed(future, part[0])]
                 else:
-                    outcomes = []
+                    found = []
                     for chunk in part:  # find out which of them it was
                         send([chunk])
-            yield from outcomes
+            yield from found
 
     @contextmanager
     def _talking(self) -> Iterator[None]:

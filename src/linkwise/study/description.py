@@ -26,7 +26,7 @@ from linkwise.study.variables import DESIGNS, Variable
 
 FORMAT = 1
 """Of the store: raised when stores of before can no longer be completed."""
-COMPRESSIONS = ("lz4", "zstd", "none")
+COMPRESSIONS = ("zstd", "lz4", "none")
 MOST_POINTS = 1 << 53
 
 
@@ -106,7 +106,7 @@ def describe(
         samples,
         table.whole("chunk", 1, None),
         table.whole("retries", 0, 2),
-        table.choice("compression", COMPRESSIONS, "lz4"),
+        table.choice("compression", COMPRESSIONS, "zstd"),
         tuple(varied),
         tuple(computed),
         tuple(kept),

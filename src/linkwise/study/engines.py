@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import functools
 import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from linkwise.study.chunks import Worker
@@ -45,20 +46,49 @@ class Engine(ABC):
         """Chunks that are computed at the same time."""
 
 
-def attempt(worker: Worker, chunk: int, retries: int) -> Outcome:
-    """A chunk, tried a few times. A full or broken disk is no matter of the chunk, and stops the run."""
-    error: BaseException | None = None
-    for _ in range(retries + 1):
+def outcomes(worker: Worker, chunks: Iterable[int]) -> Iterator[Outcome]:
+    """What becomes of chunks, in their order; a chunk is computed while the files of the one before are written."""
+    ready: Callable[[], Outcome] | None = None
+    for chunk in chunks:
+        following = _begun(worker, chunk)
+        if ready is not None:
+            yield ready()
+        ready = following
+    if ready is not None:
+        yield ready()
+
+
+def _begun(worker: Worker, chunk: int) -> Callable[[], Outcome]:
+    """A chunk that has been computed: call to wait for its files. What failed is tried again, from the beginning."""
+    try:
+        waiting = worker.begin(chunk)
+    except Exception as problem:
+        return functools.partial(_again, worker, chunk, problem)
+
+    def wait() -> Outcome:
+        try:
+            return Outcome(chunk, waiting())
+        except Exception as problem:
+            return _again(worker, chunk, problem)
+
+    return wait
+
+
+def _again(worker: Worker, chunk: int, problem: Exception) -> Outcome:
+    """A few more tries. A full or broken disk is no matter of the chunk, and stops the run."""
+    for _ in range(worker.plan.description.retries):
+        _stop_for(problem, worker)
         try:
             return Outcome(chunk, worker.chunk(chunk))
-        except OSError as problem:
-            if problem.errno in NO_SPACE:
-                raise StoppedError(f"{worker.store.path}: {problem.strerror}") from None
-            error = problem
-        except Exception as problem:
-            error = problem
-    assert error is not None
-    return Outcome(chunk, None, f"{type(error).__name__}: {error}")
+        except Exception as another:
+            problem = another
+    _stop_for(problem, worker)
+    return Outcome(chunk, None, f"{type(problem).__name__}: {problem}")
+
+
+def _stop_for(problem: Exception, worker: Worker) -> None:
+    if isinstance(problem, OSError) and problem.errno in NO_SPACE:
+        raise StoppedError(f"{worker.store.path}: {problem.strerror}") from None
 
 
 class LocalEngine(Engine):
@@ -78,17 +108,21 @@ class LocalEngine(Engine):
         results: queue.Queue[Outcome | BaseException] = queue.Queue(2 * self._threads)
         stop = threading.Event()
 
-        def work() -> None:
+        def share() -> Iterator[int]:
+            """The chunks that one thread takes."""
             while not stop.is_set():
                 with taking:
                     chunk = next(todo, None)
                 if chunk is None:
                     return
-                try:
-                    results.put(attempt(worker, chunk, plan.description.retries))
-                except BaseException as problem:
-                    results.put(problem)
-                    return
+                yield chunk
+
+        def work() -> None:
+            try:
+                for outcome in outcomes(worker, share()):
+                    results.put(outcome)
+            except BaseException as problem:
+                results.put(problem)
 
         # not daemons: a chunk that is being written when the run ends is written to its end
         team = [threading.Thread(target=work, name=f"linkwise-study-{k}") for k in range(self._threads)]
@@ -106,6 +140,7 @@ class LocalEngine(Engine):
                 while thread.is_alive():
                     _drain(results)
                     thread.join(0.05)
+            worker.close()
 
 
 def _drain(results: queue.Queue) -> None:

@@ -9,21 +9,44 @@ from pathlib import Path
 _ASIDE = ".aside-"
 
 
-def write(path: Path, data: bytes) -> int:
-    """Write a file aside, make it durable, put it in its place; the number of its bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f"{_ASIDE}{path.name}-{os.getpid()}-{os.urandom(6).hex()}")
-    try:
-        with aside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except BaseException:
+class Aside:
+    """A file that is being written beside its place; ``put`` moves it there, ``drop`` leaves nothing behind."""
+
+    def __init__(self, path: Path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._aside = path.with_name(f"{_ASIDE}{path.name}-{os.getpid()}-{os.urandom(6).hex()}")
+        self._file = self._aside.open("wb")
+        self._size = 0
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._size += len(data)
+
+    def put(self) -> int:
+        """Make it durable and put it in its place; the number of its bytes."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._aside.replace(self._path)
+        return self._size
+
+    def drop(self) -> None:
         with contextlib.suppress(OSError):
-            aside.unlink()
+            self._file.close()
+        with contextlib.suppress(OSError):
+            self._aside.unlink()
+
+
+def write(path: Path, data: bytes) -> int:
+    """A whole file at once; the number of its bytes."""
+    aside = Aside(path)
+    try:
+        aside.write(data)
+        return aside.put()
+    except BaseException:
+        aside.drop()
         raise
-    return len(data)
 
 
 def sweep(folder: Path) -> None:

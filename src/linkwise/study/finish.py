@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from linkwise.study import sketch
-from linkwise.study.axes import SAMPLE
 from linkwise.study.collect import Collection
 from linkwise.study.errors import needed
+from linkwise.study.exact import Target, quantiles
 from linkwise.study.keep import Keep
 from linkwise.study.plan import Plan
 from linkwise.study.quantities import Quantity
@@ -179,37 +179,28 @@ def _whole_quantiles(plan: Plan, group: Any, collection: Collection, keep: Keep)
         for element in range(quantity.size)
         for k, level in enumerate(keep.quantiles)
     }
+    known = {key: place for key, place in places.items() if place is not None}
     exact = keep.raw and keep.dtype == "float64" and not plan.by_sample(keep.name)
-    inside = _values_in_classes(plan, group, keep, places) if exact else {}
-    for (element, k), place in places.items():
-        if place is not None:
-            rank, number = place
-            found[element, k] = np.sort(inside[element, rank])[number] if exact else sketch.middle(rank)
+    if exact:
+        targets = [Target(element, *place) for (element, _), place in known.items()]
+        for key, value in zip(known, quantiles(lambda: _raw_chunks(plan, keep, group), targets), strict=True):
+            found[key] = value
+    else:
+        for key, (rank, _, _) in known.items():
+            found[key] = sketch.middle(rank)
     return found, exact
 
 
-def _values_in_classes(plan: Plan, group: Any, keep: Keep, places: dict) -> dict[tuple[int, int], np.ndarray]:
-    """The raw values that lie in the classes of the quantiles, read chunk by chunk."""
-    wanted = {(element, place[0]) for (element, _), place in places.items() if place is not None}
-    found: dict[tuple[int, int], list[np.ndarray]] = {key: [] for key in wanted}
-    for values in _raw_chunks(plan, group[keep.name]):
-        flat = values.reshape(-1, plan.quantity(keep.name).size)
-        for element, rank in wanted:
-            column = np.ascontiguousarray(flat[:, element])
-            column = column[column == column]
-            found[element, rank].append(column[sketch.ranks(column) == rank])
-    return {key: np.concatenate(parts) for key, parts in found.items()}
-
-
-def _raw_chunks(plan: Plan, array: Any) -> Iterator[np.ndarray]:
-    axes = plan.axes
+def _raw_chunks(plan: Plan, keep: Keep, group: Any) -> Iterator[np.ndarray]:
+    """The raw values of one chunk after the other, (points, elements)."""
+    axes, array = plan.axes, group[keep.name]
     for number in range(axes.chunks):
         place = axes.chunk(number).place
         box = tuple(
             slice(p * c, min(n, (p + 1) * c))
             for p, c, n in zip(place, axes.chunk_shape, axes.shape, strict=True)
         )
-        yield array[box]
+        yield array[box].reshape(-1, plan.quantity(keep.name).size)
 
 
 def _histogram(plan: Plan, group: Any, collection: Collection, keep: Keep) -> None:
@@ -244,6 +235,3 @@ def _histogram(plan: Plan, group: Any, collection: Collection, keep: Keep) -> No
         "1",
         f"points of {keep.name} below and above the bins",
     )
-
-
-__all__ = ["SAMPLE", "finish"]

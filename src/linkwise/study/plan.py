@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.compiler.arrays import address
-from linkwise.model.model import suggest
-from linkwise.study import devices
+from linkwise.study import checks, devices
+from linkwise.study import sizes as sizing
 from linkwise.study.axes import Axes
 from linkwise.study.columns import over_columns
 from linkwise.study.description import Description
@@ -27,17 +27,6 @@ from linkwise.study.sampling import Sampler
 from linkwise.study.steps import formula
 from linkwise.study.tiles import tiles
 from linkwise.study.tracing import Trace
-
-BLOCK = 8192
-"""Points that are computed at a time: their columns stay in the second cache."""
-CHUNKS = 64
-"""A study is cut into about so many chunks at least, if they do not become too small."""
-LARGEST_CHUNK = 1 << 20
-RAW_BYTES = 16 << 20
-"""Of the raw arrays of a chunk, at most."""
-STEP_BYTES = 64 << 20
-"""Of what a step such as a simulation needs for a block, at most."""
-LEAST_OF_STEPS = 64
 
 
 @dataclass(frozen=True)
@@ -60,8 +49,6 @@ class Workspace:
         self.values = columns(plan.rows, plan.block)
         self.both = np.array([address(self.inputs), address(self.values)])
         self.tiled = np.zeros(4, np.int64)
-        points = min(plan.axes.limit, plan.axes.points)
-        self.raws = {keep.name: np.empty((plan.quantity(keep.name).size, points)) for keep in plan.raws}
         self.device = DeviceBlocks(plan.on_device) if plan.on_device is not None else None
 
 
@@ -75,11 +62,11 @@ class Plan:
             formula.read(f.flag, f.when, f"failures.{f.name}", description.robot)
             for f in description.failures
         ]
-        self._check_failures(flags)
+        checks.of_flags(flags, self._everything())
         self.trace = Trace(description.robot, description.variables, [*description.steps, *flags])
         self.later = self.trace.later
-        self._check_names()
-        self.block = self._block()
+        checks.of_names(description, self.trace, self._everything())
+        self.block = sizing.block(self.later)
         self.stride = self.block + stride_padding(self.block)
         self.names = self._traced_names()
         self.slots: dict[str, Slot] = {}
@@ -89,21 +76,10 @@ class Plan:
         self.program = self.trace.program(self.names)
         self._probe()
         self.raws = [keep for keep in description.keeps if keep.raw]
-        self.axes = self._axes(self._chunk_points())
-        self._check_cells()
+        self.axes = self._axes(sizing.chunk(self))
+        checks.of_cells(description, self.axes)
         self.sampler = self._sampler(self.axes)
         self.reductions = self._reductions()
-
-    # -- checks before anything is computed ---------------------------------------------------------------------
-
-    def _check_failures(self, flags: Sequence[formula.FormulaStep]) -> None:
-        known = set(self._everything())
-        for flag in flags:
-            for name in flag.takes:
-                if name not in known:
-                    where = flag.expression.where
-                    hint = suggest(name, known)
-                    raise StudyError(f"{where}: needs {name}, which is neither varied nor computed; {hint}")
 
     def _everything(self) -> list[str]:
         """Every name that there is."""
@@ -111,41 +87,6 @@ class Plan:
         names += [v.element[0] for v in self.description.variables if v.element]
         names += [name for step in self.description.steps for name in step.gives()]
         return list(dict.fromkeys(names))
-
-    def _check_names(self) -> None:
-        known = self._everything()
-        for keep in self.description.keeps:
-            if keep.name not in known:
-                raise StudyError(
-                    f"keep.{keep.name}: neither varied nor computed; {suggest(keep.name, known)}"
-                )
-        for failure in self.description.failures:
-            for name in failure.keep:
-                if name not in known:
-                    raise StudyError(f"failures.{failure.name}.keep: no {name!r}; {suggest(name, known)}")
-        self._check_use()
-
-    def _check_use(self) -> None:
-        """A variable that changes nothing is a mistake."""
-        used = {name for step in (*self.trace.steps, *self.trace.later) for name in step.takes}
-        used |= {keep.name for keep in self.description.keeps}
-        for v in self.description.variables:
-            if v.name not in used and not (v.element and v.element[0] in used):
-                raise StudyError(
-                    f"vary.{v.name}: nothing uses it; computed: {', '.join(self._steps()) or 'nothing'}"
-                )
-
-    def _steps(self) -> list[str]:
-        return [step.name for step in self.description.steps]
-
-    def _check_cells(self) -> None:
-        whole = self.axes.samples is None or self.axes.chunk_shape[-1] == self.axes.samples
-        for keep in self.description.keeps:
-            if keep.by_cell and keep.quantiles and not whole:
-                raise StudyError(
-                    f"keep.{keep.name}.quantiles: quantiles at each grid point need all its samples in one chunk; "
-                    f"give chunk = {self.axes.samples} or more"
-                )
 
     # -- layout ---------------------------------------------------------------------------------------------------
 
@@ -177,7 +118,7 @@ class Plan:
         step = next(s for s in self.trace.steps if name in s.gives())
         return step.quantity(self.robot, name, shape)
 
-    def _axes(self, limit: int) -> Axes:
+    def _axes(self, limit: int = 1) -> Axes:
         grid = tuple((v.name, len(v.values)) for v in self.description.variables if v.kind == "grid")
         drawn = any(v.draws for v in self.description.variables)
         return Axes(grid, self.description.samples if drawn or not grid else None, limit)
@@ -185,33 +126,11 @@ class Plan:
     def _sampler(self, axes: Axes) -> Sampler:
         return Sampler(axes, self.description.variables, self.description.seed, self.block)
 
-    def _block(self) -> int:
-        """Points at a time; fewer where a step needs much memory for each."""
-        needed = max((step.bytes_per_point() for step in self.later), default=0)
-        block = BLOCK
-        while block > 16 and needed * block > STEP_BYTES:
-            block //= 2
-        return block
-
-    def _chunk_points(self) -> int:
-        if self.description.chunk is not None:
-            return self.description.chunk
-        points = self._axes(1).points
-        heavy = any(step.bytes_per_point() for step in self.later)
-        least = LEAST_OF_STEPS if heavy else BLOCK
-        size = least
-        while size * CHUNKS < points and size < (BLOCK if heavy else LARGEST_CHUNK):
-            size *= 2
-        raw = 8 * sum(self.slots[keep.name].quantity.size for keep in self.raws)
-        while size > least and raw * size > RAW_BYTES:
-            size //= 2
-        return size
-
     def _probe(self) -> None:
         """Two points, to see that the later steps run and what shapes they give."""
         if not self.later:
             return
-        axes = self._axes(1)
+        axes = self._axes()
         self.sampler = self._sampler(axes)
         points = np.arange(min(2, axes.points))
         given = self.at(points, self.names)
@@ -320,12 +239,12 @@ class Plan:
         known = set(names) <= set(self.names)  # then it has the bits of what is kept
         program = self.program if known else self.trace.program(names)
         sizes = [int(np.prod(shape, dtype=int)) for _, shape in program.outputs]
-        inputs, values = columns(self.sampler.rows, BLOCK), columns(sum(sizes), BLOCK)
+        inputs, values = columns(self.sampler.rows, sizing.BLOCK), columns(sum(sizes), sizing.BLOCK)
         run = over_columns(program, (inputs.shape[1], values.shape[1]))
         arguments = np.array([address(inputs), address(values)])
         found = np.empty((sum(sizes), len(points)))
-        for start in range(0, len(points), BLOCK):
-            part = points[start : start + BLOCK]
+        for start in range(0, len(points), sizing.BLOCK):
+            part = points[start : start + sizing.BLOCK]
             self.sampler.fill_at(part, inputs)
             run(0, len(part), arguments)
             found[:, start : start + len(part)] = values[: sum(sizes), : len(part)]
@@ -352,16 +271,10 @@ class Plan:
                 return bool(v.draws) and not mixed
         return False
 
-    def memory(self, threads: int) -> int:
-        """Bytes that a run with so many threads needs beside the interpreter: columns, raw arrays, reductions."""
-        own = 8 * (self.sampler.stride * self.sampler.rows + self.stride * self.rows)
-        own += sum(reduction.bytes(self.axes.limit) for reduction in self.reductions.values())
-        own += max((step.bytes_per_point() for step in self.later), default=0) * self.block
-        chunk = min(self.axes.limit, self.axes.points)
-        own += (
-            3 * 8 * chunk * sum(self.quantity(keep.name).size for keep in self.raws)
-        )  # raw, copied, compressed
-        return threads * own
+    @property
+    def points(self) -> int:
+        """Known before the size of the chunks is."""
+        return self._axes().points
 
     def failures(self) -> Iterator[tuple[Failure, int, list[str], list[int]]]:
         """(failure, row of its flag, names of its columns, their rows)."""

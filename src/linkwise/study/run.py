@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ def run(
     engine = engine_for(plan, cluster, threads)
     try:
         if not exists:
-            store.create()
+            _create(store)
         try:
             engine.meet(store)
         except StudyError:
@@ -54,6 +54,13 @@ def run(
             journal.close()
     finally:
         engine.close()
+
+
+def _create(store: Store) -> None:
+    try:
+        store.create()
+    except OSError as problem:
+        raise StudyError(f"{store.path}: cannot be made: {problem.strerror or problem}") from None
 
 
 def check(store: Store, resume: bool) -> bool:
@@ -85,6 +92,7 @@ def engine_for(plan: Plan, cluster: str | None, threads: int | None) -> Engine:
 
 def _complete(plan: Plan, store: Store, engine: Engine, journal: Journal, bar: Bar) -> Collection:
     collection = Collection(plan)
+    files.sweep(store.path)  # room for what is to come
     for record in journal.records():
         arrays, facts = unpacked(record)
         if "error" in facts:
@@ -94,7 +102,7 @@ def _complete(plan: Plan, store: Store, engine: Engine, journal: Journal, bar: B
     sizes = {number: plan.axes.chunk(number).count for number in collection.done}
     missing = [number for number in range(plan.axes.chunks) if number not in collection.done]
     title = plan.description.name or store.path.name
-    try:
+    with _stopping(store.path):
         with bar(title, plan.axes.points, sum(sizes.values())) as advance:
             for outcome in engine.run(plan, store, missing):
                 if outcome.record is None:
@@ -104,23 +112,31 @@ def _complete(plan: Plan, store: Store, engine: Engine, journal: Journal, bar: B
                     journal.append(outcome.record)
                     collection.add(*unpacked(outcome.record))
                 advance(plan.axes.chunk(outcome.chunk).count)
-    except StoppedError as problem:
-        raise StoppedError(f"{problem}; {_how_to_go_on(store.path)}") from None
-    except OSError as problem:
-        raise StoppedError(
-            f"{store.path}: {problem.strerror or problem}; {_how_to_go_on(store.path)}"
-        ) from None
-    except KeyboardInterrupt:
-        raise StoppedError(f"interrupted; {_how_to_go_on(store.path)}") from None
-    journal.sync()
-    collection.give_up()
-    finish(plan, store, collection)
-    files.sweep(store.path)
-    if collection.aside:
-        _settle(journal)
-    else:
-        journal.remove()
+        journal.sync()
+        collection.give_up()
+        finish(plan, store, collection)
+        files.sweep(store.path)
+        if collection.aside:
+            _settle(journal)
+        else:
+            journal.remove()
     return collection
+
+
+@contextmanager
+def _stopping(path: Path) -> Iterator[None]:
+    """Whatever stops a run is one line, with the way to go on."""
+    try:
+        yield
+    except (StoppedError, OSError, KeyboardInterrupt) as problem:
+        reason = f"{problem}"
+        if isinstance(problem, OSError):
+            reason = f"{path}: {problem.strerror or problem}"
+        elif isinstance(problem, KeyboardInterrupt):
+            reason = "interrupted"
+        raise StoppedError(
+            f"{reason}; nothing that was done is lost: linkwise study {path} --resume"
+        ) from None
 
 
 def _settle(journal: Journal) -> None:
@@ -134,7 +150,3 @@ def _settle(journal: Journal) -> None:
 def _chunk_of(record: bytes) -> int:
     facts: dict[str, Any] = unpacked(record)[1]
     return facts["chunk"]
-
-
-def _how_to_go_on(path: Path) -> str:
-    return f"nothing that was done is lost: linkwise study {path} --resume"

@@ -1,8 +1,8 @@
 """One chunk of a raw array as the bytes of a Zarr shard: smaller chunks, compressed one by one, and an index of them.
 
-Zarr's own library could write these, too; here the bytes are made in the thread that computed them, and the store
-decides how they reach the disk. Elements of a value come first (all samples of joint 1, of joint 2 …): that is how
-they were computed, and neighbours in time are not alike, but the samples of one joint have common exponents.
+Zarr's own library could write these, too; here the bytes are made in the thread that computed them, while they are in
+its caches, and leave for the disk at once. Elements of a value come first (all samples of joint 1, of joint 2 …): that
+is how they were computed, and neighbours in time are not alike, but the samples of one joint have common exponents.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from linkwise.study.errors import needed
+from linkwise.study.files import Aside
 
 INNER_BYTES = 1 << 20
 """Of a compressed piece, about."""
-CODECS = {"lz4": ("lz4", 5), "zstd": ("zstd", 3)}
+CODECS = {"zstd": ("zstd", 2), "lz4": ("lz4", 5)}
+"""Name and level. Higher levels take much more time and make noise no smaller."""
 
 
 @dataclass(frozen=True)
@@ -72,35 +75,79 @@ class Layout:
         """The file of a shard, relative to its array."""
         return "/".join(["c", *map(str, place), *["0"] * len(self.inner)])
 
-    def encoded(self, values: np.ndarray, place: tuple[int, ...]) -> bytes:
-        """The shard at a place in the grid of shards, for values (elements, points of the chunk)."""
-        extent = tuple(min(c, n - p * c) for c, n, p in zip(self.chunk, self.outer, place, strict=True))
-        data = values.reshape(*self.inner, *extent).astype(self.dtype, copy=False)
-        if extent != self.chunk:
-            whole = np.full((*self.inner, *self.chunk), np.nan, self.dtype)
-            whole[(..., *(slice(n) for n in extent))] = data
-            data = whole
-        axis, length = self.split
-        axis += len(self.inner)
-        pieces = []
-        for start in range(0, data.shape[axis], length):
-            part = data[(slice(None),) * axis + (slice(start, start + length),)]
-            pieces.append(self._compressed(np.ascontiguousarray(part)))
-        return b"".join([*pieces, _index([len(piece) for piece in pieces])])
+    def shard(self, folder: Path, place: tuple[int, ...]) -> Shard:
+        """An empty shard for this place in the grid of shards of the array in a folder."""
+        return Shard(self, place, Aside(folder / self.key(place)))
 
-    def _compressed(self, part: np.ndarray) -> bytes:
+    @property
+    def piece_bytes(self) -> int:
+        return math.prod(self.piece()) * math.prod(self.inner) * np.dtype(self.dtype).itemsize
+
+    def compressed(self, piece: np.ndarray) -> bytes:
         if self.compression == "none":
-            return part.tobytes()
-        name, level = CODECS[self.compression]
-        blosc = needed("numcodecs").Blosc(name, level, 1, 0)
-        return bytes(blosc.encode(part.reshape(-1)))
+            return piece.tobytes()
+        blosc = needed("numcodecs").Blosc
+        return bytes(blosc(*CODECS[self.compression], blosc.SHUFFLE, 0).encode(piece.reshape(-1)))
 
 
-def _index(lengths: list[int]) -> bytes:
-    """Offset and length of every piece, and a checksum of that (CRC-32C)."""
+class Shard:
+    """A shard that is being filled: points come in their order, and a piece is compressed and leaves for the file as
+    soon as it is full.
+
+    Blosc must run without threads of its own, which would put its blocks in an order of chance; that is so in every
+    thread but the main one.
+    """
+
+    def __init__(self, layout: Layout, place: tuple[int, ...], file: Aside):
+        self._layout, self._file = layout, file
+        extent = [min(c, n - p * c) for c, n, p in zip(layout.chunk, layout.outer, place, strict=True)]
+        self._left = math.prod(extent)
+        self._piece = np.empty((math.prod(layout.inner), math.prod(layout.piece())), layout.dtype)
+        self._filled = 0
+        self._lengths: list[int] = []
+
+    def add(self, values: np.ndarray) -> None:
+        """The next points, (elements, count); what does not belong to the shard is left out."""
+        count = min(values.shape[1], self._left)
+        self._left -= count
+        start = 0
+        while start < count:
+            stop = min(count, start + self._piece.shape[1] - self._filled)
+            self._piece[:, self._filled : self._filled + stop - start] = values[:, start:stop]
+            self._filled += stop - start
+            start = stop
+            if self._filled == self._piece.shape[1]:
+                self._flush()
+
+    def _flush(self) -> None:
+        data = self._layout.compressed(self._piece)
+        self._file.write(data)
+        self._lengths.append(len(data))
+        self._filled = 0
+
+    def finish(self) -> None:
+        """The last piece, and the index of all."""
+        if self._filled:
+            self._piece[:, self._filled :] = np.nan
+            self._flush()
+        axis, length = self._layout.split
+        missing = self._layout.chunk[axis] // length - len(self._lengths)
+        self._file.write(_index(self._lengths, missing))
+
+    def put(self) -> int:
+        """Put the finished shard in its place; the number of its bytes."""
+        return self._file.put()
+
+    def drop(self) -> None:
+        self._file.drop()
+
+
+def _index(lengths: list[int], missing: int) -> bytes:
+    """Offset and length of every piece, and a checksum of that (CRC-32C); of a missing piece all bits are set."""
     words, offset = [], 0
     for length in lengths:
         words += [offset, length]
         offset += length
+    words += [(1 << 64) - 1] * (2 * missing)
     table = struct.pack(f"<{len(words)}Q", *words)
     return table + struct.pack("<I", int(needed("google_crc32c").value(table)))

@@ -88,8 +88,8 @@ def merged(
     return keys, counts
 
 
-def located(keys: np.ndarray, counts: np.ndarray, column: int, level: float) -> tuple[int, int] | None:
-    """(class, place in it) of a quantile: the smallest value that at least this part of all values do not exceed.
+def located(keys: np.ndarray, counts: np.ndarray, column: int, level: float) -> tuple[int, int, int] | None:
+    """(class, place in it, values in it) of a quantile: the smallest value that this part of all do not exceed.
 
     None for a column without values.
     """
@@ -101,7 +101,7 @@ def located(keys: np.ndarray, counts: np.ndarray, column: int, level: float) -> 
     place = max(0, int(np.ceil(level * total)) - 1)
     sums = np.cumsum(own)
     k = int(np.searchsorted(sums, place, side="right"))
-    return int(keys[first + k]) & (CLASSES - 1), place - int(sums[k] - own[k])
+    return int(keys[first + k]) & (CLASSES - 1), place - int(sums[k] - own[k]), int(own[k])
 
 
 def bounds(rank: int) -> tuple[float, float]:
@@ -117,9 +117,16 @@ def middle(rank: int) -> float:
     return low + 0.5 * (high - low)
 
 
-def ranks(values: np.ndarray) -> np.ndarray:
-    """The ranks of the classes of numbers."""
-    return _rank((np.ascontiguousarray(values).view(np.uint64) >> (64 - BITS)).astype(np.int64))
+def ordered(values: np.ndarray) -> np.ndarray:
+    """Whole numbers (uint64) in the order of the numbers; their upper bits are the ranks of the classes."""
+    bits = np.ascontiguousarray(values).view(np.uint64)
+    return np.where(bits >> np.uint64(63), ~bits, bits | np.uint64(1 << 63))
+
+
+def number(key: int) -> float:
+    """The number that has this place in the order."""
+    bits = key ^ (1 << 63) if key >> 63 else ~key & ((1 << 64) - 1)
+    return float(np.array(bits, np.uint64).view(np.float64))
 
 
 def _rank(classes: np.ndarray) -> np.ndarray:

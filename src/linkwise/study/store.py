@@ -28,7 +28,7 @@ from linkwise.study.errors import StudyError, needed
 from linkwise.study.keep import Keep
 from linkwise.study.plan import Plan
 from linkwise.study.quantities import JOINT
-from linkwise.study.shards import Layout
+from linkwise.study.shards import Layout, Shard
 
 DATA, TABLES, STUDY, JOURNAL = "data.zarr", "tables", "study.json", "journal"
 
@@ -141,16 +141,27 @@ class Store:
         """The Zarr group, for writing."""
         return needed("zarr").open_group(self.path / DATA, mode="r+", use_consolidated=False)
 
-    def write_raw(self, name: str, values: np.ndarray, chunk: Chunk) -> dict[str, int]:
-        """Put a chunk of a raw array in its place, values (elements, points); the file and its size."""
-        layout, place = self.layouts[name], chunk.place
-        if self.plan.by_sample(name):
-            if any(place[:-1]):
-                return {}  # the samples are the same at every combination of the grids
-            place = place[-1:]
-            values = values[:, : min(layout.chunk[0], layout.outer[0] - place[0] * layout.chunk[0])]
-        path = Path(DATA) / name / layout.key(place)
-        return {str(path): files.write(self.path / path, layout.encoded(values, place))}
+    def shards(self, chunk: Chunk) -> dict[str, Shard]:
+        """Room for the raw values of a chunk, by quantity."""
+        found = {}
+        for name, layout in self.layouts.items():
+            place = self._place(name, chunk)
+            if place is not None:
+                found[name] = layout.shard(self.path / DATA / name, place)
+        return found
+
+    def shard_path(self, name: str, chunk: Chunk) -> str:
+        """The file of a shard, in the store."""
+        place = self._place(name, chunk)
+        assert place is not None
+        return str(Path(DATA) / name / self.layouts[name].key(place))
+
+    def _place(self, name: str, chunk: Chunk) -> tuple[int, ...] | None:
+        """Where a chunk's part of an array goes; None: nowhere."""
+        if not self.plan.by_sample(name):
+            return chunk.place
+        # the samples are the same at every combination of the grids
+        return None if any(chunk.place[:-1]) else chunk.place[-1:]
 
     def write_table(self, name: str, data: bytes) -> dict[str, int]:
         """Put a Parquet file in its place."""

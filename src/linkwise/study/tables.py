@@ -16,5 +16,6 @@ def parquet(columns: Mapping[str, Any], facts: Mapping[str, str] | None = None) 
     if facts:
         table = table.replace_schema_metadata(dict(facts))
     sink = io.BytesIO()
-    writer.write_table(table, sink, compression="zstd", store_schema=False)
+    # numbers that all differ: a dictionary of them would take more room and time than they do
+    writer.write_table(table, sink, compression="zstd", use_dictionary=False, store_schema=False)
     return sink.getvalue()

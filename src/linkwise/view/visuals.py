@@ -1,27 +1,22 @@
-"""How a URDF file wants its robot to look: the ``<visual>`` elements, with their meshes where they are found.
-
-A mesh is looked for inside the file's own folder tree (its folder, or the folder above where that one is called
-``urdf`` or the like, as in ROS packages) and inside folders that the user names; nowhere else, whatever the path in
-the file says. ``package://name/meshes/link1.stl`` is found there as ``name/meshes/link1.stl`` or ``meshes/link1.stl``.
-"""
+"""How a robot file wants its robot to look: the ``<visual>`` elements of URDF; see ``mjcf_looks`` for MJCF."""
 
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from linkwise.errors import ModelError
 from linkwise.model import Transform
 from linkwise.model.xml import Element, parse_xml
 from linkwise.view import solids
-from linkwise.view.meshes import ENDINGS, MAX_BYTES, Colour, Part, read_mesh
+from linkwise.view.mesh_files import MeshFiles, find_mesh, folders_of
+from linkwise.view.meshes import MAX_BYTES, Colour, Part
+
+__all__ = ["Looks", "Visual", "find_mesh", "read_looks"]
 
 MAX_VISUALS = 2000
-MAX_TOTAL_BYTES = 256 * 1024 * 1024
-_INNER_FOLDERS = ("urdf", "robots", "robot", "xacro", "model", "models")
 
 
 @dataclass(frozen=True)
@@ -42,45 +37,27 @@ class Looks:
 
 
 def read_looks(path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[str]] = ()) -> Looks:
-    """The visuals of a URDF file; nothing for other files."""
+    """The visuals of a URDF or MJCF file; nothing for other files."""
     file = Path(path)
     if not file.is_file() or file.stat().st_size > MAX_BYTES:
         return Looks()
     data = file.read_bytes()
-    if b"<robot" not in data:
+    if b"<robot" not in data and b"<mujoco" not in data:
         return Looks()
     root = parse_xml(data, str(file))
+    if root.tag == "mujoco":
+        from linkwise.view.mjcf_looks import mjcf_looks
+
+        return mjcf_looks(root, MeshFiles(folders_of(file, folders)))
     if root.tag != "robot":
         return Looks()
-    return _Reader(root, _roots(file, folders)).looks()
-
-
-def _roots(file: Path, folders: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """The folders inside which meshes are looked for."""
-    own = Path(os.path.realpath(file)).parent
-    if own.name.lower() in _INNER_FOLDERS and own.parent != own:
-        own = own.parent
-    return [own, *(Path(os.path.realpath(folder)) for folder in folders)]
-
-
-def find_mesh(name: str, roots: Sequence[Path]) -> Path | None:
-    """The file that a mesh's name stands for, if it lies inside one of the folders."""
-    plain = name.split("://", 1)[-1] if "://" in name else name
-    steps = [step for step in PurePosixPath(plain.replace("\\", "/")).parts if step not in ("/", ".", "..")]
-    for root in roots:
-        for first in range(len(steps)):
-            candidate = Path(os.path.realpath(root.joinpath(*steps[first:])))
-            if candidate.is_relative_to(root) and candidate.is_file():
-                return candidate
-    return None
+    return _Reader(root, MeshFiles(folders_of(file, folders))).looks()
 
 
 class _Reader:
-    def __init__(self, root: Element, roots: Sequence[Path]):
-        self.root, self.roots = root, roots
+    def __init__(self, root: Element, files: MeshFiles):
+        self.root, self.files = root, files
         self.materials = {m.get("name"): _rgba(m) for m in root if m.tag == "material"}
-        self.known: dict[Path, list[Part]] = {}
-        self.bytes_read = 0
         self.problems: list[str] = []
 
     def looks(self) -> Looks:
@@ -129,29 +106,11 @@ class _Reader:
         raise shape.error("a shape that is not known")
 
     def mesh(self, shape: Element) -> list[Part]:
-        name = shape.text_of("filename")
-        ending = PurePosixPath(name).suffix.lower()
-        if ending not in ENDINGS:
-            raise shape.error(f"{name}: meshes are read from {', '.join(ENDINGS)}")
-        found = find_mesh(name, self.roots)
-        if found is None:
-            raise shape.error(f"{name}: no such file inside {' or '.join(map(str, self.roots))}")
-        parts = self.read(found, ending)
+        parts = self.files.read(shape, shape.text_of("filename"))
         if shape.get("scale") is None:
             return parts
         factors = shape.numbers("scale", 3)
         return [Part(part.mesh.scaled(factors), part.colour) for part in parts]
-
-    def read(self, path: Path, ending: str) -> list[Part]:
-        if path not in self.known:
-            info = path.stat()
-            if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES:
-                raise ModelError(f"{path}: not a regular file of at most {MAX_BYTES} bytes")
-            self.bytes_read += info.st_size
-            if self.bytes_read > MAX_TOTAL_BYTES:
-                raise ModelError(f"{self.root.where}: its meshes have more than {MAX_TOTAL_BYTES} bytes")
-            self.known[path] = read_mesh(path.read_bytes(), ending, str(path))
-        return self.known[path]
 
     def colour(self, visual: Element) -> Colour | None:
         material = visual.only("material")

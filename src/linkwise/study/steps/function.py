@@ -43,7 +43,7 @@ class FunctionStep(Step):
 
     @property
     def traceable(self) -> bool:  # type: ignore[override]
-        return kernels.is_straight(self.function, self.setting)
+        return kernels.is_straight(self.function, self.setting, self.algorithm)
 
     @property
     def _outputs(self) -> dict[str, str]:

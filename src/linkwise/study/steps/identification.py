@@ -23,7 +23,7 @@ from linkwise.study.special import normal_quantile
 from linkwise.study.steps.base import Arrays, Step
 from linkwise.study.steps.robot_parameters import RobotParameters
 
-METHODS = ("least_squares",)
+METHODS = ("least_squares", "pipeline")
 LEAST_EXCITED = 1e-8
 """Of a column's length, what must be left of it beside the others."""
 
@@ -99,7 +99,8 @@ class IdentificationStep(Step):
         return 12 * 8 * self.motion.rows * self.robot.dof
 
     @cached_property
-    def _states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """q, qd, qdd of the motion, each (rows, n)."""
         return self.motion.states(self.robot)
 
     @cached_property
@@ -113,20 +114,13 @@ class IdentificationStep(Step):
     @cached_property
     def _solution(self) -> tuple[np.ndarray, np.ndarray]:
         """(observations W (rows·n, p), inverse (p, rows·n)): the estimate is inverse · torques."""
-        W = self.robot.kernel("regressor")(*self._states, threads=1)[..., list(self._columns)]
+        W = self.robot.kernel("regressor")(*self.states, threads=1)[..., list(self._columns)]
         W = np.ascontiguousarray(W.reshape(-1, len(self._columns)))
         return W, _pseudo_inverse(W, self._base, self.name)
 
     def computed(self, given: Arrays, first: int) -> dict[str, np.ndarray]:
-        count = len(next(iter(given.values()))) if given else 1
-        n, rows = self.robot.dof, self.motion.rows
-        inputs = self.parameters.arrays(given)
-        kernel = self.robot.kernel("inverse_dynamics", inputs=self.parameters.inputs)
-        values = dict(zip(("q", "qd", "qdd"), self._states, strict=True))
-        values |= {name: array[:, np.newaxis] for name, array in inputs.items()}
-        exact = kernel(*(values[name] for name, _ in kernel.inputs), threads=1)
-        exact = np.broadcast_to(exact, (count, rows, n))
-        noise = self._noise(first, count) * self._deviation(given, count)
+        exact, noise = self.measurements(given, first)
+        count, rows, n = exact.shape
         measured = (exact + noise).reshape(count, rows * n)
         W, inverse = self._solution
         estimate = _products(inverse, measured)
@@ -135,12 +129,22 @@ class IdentificationStep(Step):
         error = _products(inverse, np.ascontiguousarray(noise.reshape(count, rows * n)))
         return dict(zip(self.gives(), (estimate, error, rms), strict=True))
 
-    def _noise(self, first: int, count: int) -> np.ndarray:
+    def measurements(self, given: Arrays, first: int) -> tuple[np.ndarray, np.ndarray]:
+        """(torques, their noise) of every point along the motion, each (count, rows, n)."""
+        count = len(next(iter(given.values())))
+        kernel = self.robot.kernel("inverse_dynamics", inputs=self.parameters.inputs)
+        values = dict(zip(("q", "qd", "qdd"), self.states, strict=True))
+        values |= {name: array[:, np.newaxis] for name, array in self.parameters.arrays(given).items()}
+        exact = kernel(*(values[name] for name, _ in kernel.inputs), threads=1)
+        noise = self.normal(first, count, "torque") * self._deviation(given, count)
+        return np.broadcast_to(exact, noise.shape), noise
+
+    def normal(self, first: int, count: int, what: str) -> np.ndarray:
         """Normal numbers (count, rows, n) that belong to the points, not to their places in a block."""
         size = self.motion.rows * self.robot.dof
         index = np.arange(first, first + count, dtype=np.uint64)[:, np.newaxis]
         blocks = np.arange(-(-size // 2), dtype=np.uint64)
-        key = philox.key_of(self.seed, f"{self.name} torque noise")
+        key = philox.key_of(self.seed, f"{self.name} {what} noise")
         a, b, c, d = philox.words(index, key, blocks)
         whole = np.stack([(a << 20) | (b >> 12), (c << 20) | (d >> 12)], axis=-1).reshape(count, -1)[:, :size]
         u = (whole.astype(np.float64) + 0.5) * 2.0**-52
@@ -184,7 +188,7 @@ def _pseudo_inverse(W: np.ndarray, labels: tuple[str, ...], name: str) -> np.nda
 
 def read(name: str, table: Table, robot: Robot, parameters: RobotParameters, seed: int) -> IdentificationStep:
     """The step of an entry with the key ``identify``."""
-    table.choice("identify", METHODS)
+    method = table.choice("identify", METHODS)
     inner = Table(table.get("motion", dict, {}), table.where("motion"))
     amplitude = numbers(inner.raw("amplitude", 1.0), inner.where("amplitude"))
     if len(amplitude) not in (1, robot.dof):
@@ -211,4 +215,9 @@ def read(name: str, table: Table, robot: Robot, parameters: RobotParameters, see
         raise table.fail(
             "", "nothing varies that it depends on; vary a parameter of the robot, or torque_noise by name"
         )
-    return IdentificationStep(name, robot, motion, noise, parameters, seed)
+    if method == "least_squares":
+        return IdentificationStep(name, robot, motion, noise, parameters, seed)
+    from linkwise.study.steps.pipeline import PipelineStep
+
+    shaking, friction = table.get("position_noise", float, 0.0), table.get("friction", str, "auto")
+    return PipelineStep(name, robot, motion, noise, parameters, seed, shaking, friction)

@@ -1,0 +1,273 @@
+"""``linkwise identify``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from linkwise.cli.options import (
+    OneOf,
+    Rows,
+    figures_option,
+    json_option,
+    load_robot,
+    report_option,
+    robot_argument,
+)
+from linkwise.cli.output import Table, number, say, say_json, show, status
+from linkwise.cli.written import check_folders
+from linkwise.identify.estimators import ESTIMATORS
+from linkwise.identify.friction import MODELS
+from linkwise.identify.significance import RULES
+
+if TYPE_CHECKING:
+    from linkwise.identify import Identification, Layout, Log, Stages
+    from linkwise.robot import Robot
+
+MIXED = 1000  # a condition number from which single parameters are hardly known
+
+
+@click.command("identify")
+@robot_argument
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option(
+    "--validate", multiple=True, metavar="LOG", help="Judge the model on this recording; may be repeated."
+)
+@click.option(
+    "--split",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Fit this share of the recording (0.7: the first 70 %), judge on the rest.",
+)
+@click.option(
+    "--layout", metavar="FILE.toml", help="What the columns of the recordings mean: names, units, drives."
+)
+@click.option(
+    "--rows", type=Rows(), metavar="FIRST-LAST", help="Use these rows of the recordings only, from 1."
+)
+@click.option("--validate-rows", type=Rows(), metavar="FIRST-LAST", help="The same for --validate.")
+@click.option(
+    "--drop-bad-rows", is_flag=True, help="Leave out rows with missing numbers or stamps that go back."
+)
+@click.option(
+    "--cutoff", type=float, metavar="HZ", help="Cut-off of the filters; default: chosen from the data."
+)
+@click.option(
+    "--friction",
+    type=OneOf(("auto", *MODELS), "model"),
+    default="auto",
+    show_default=True,
+    help=f"auto (chosen from the data), {', '.join(MODELS)}.",
+)
+@click.option(
+    "--estimator",
+    type=OneOf(tuple(ESTIMATORS), "name"),
+    default="weighted",
+    show_default=True,
+    help=f"Of the base parameters: {', '.join(ESTIMATORS)}.",
+)
+@click.option(
+    "--significance",
+    type=OneOf(tuple(RULES), "rule"),
+    default="contribution",
+    show_default=True,
+    help="What stays in the reduced model: contribution (1 % of a torque), statistics.",
+)
+@click.option(
+    "--strength",
+    type=click.FloatRange(0),
+    metavar="GAMMA",
+    help="How much the given inertias count; 1: like one sample of each link.",
+)
+@click.option("--out", metavar="ROBOT2", help="Write the identified robot: .urdf or .toml.")
+@click.option("--code", metavar="FILE.c", help="Write C code of the reduced model's inverse dynamics.")
+@click.option("--whole-code", is_flag=True, help="--code is of the whole identified robot instead.")
+@report_option
+@figures_option
+@json_option
+def command(robot, gravity, lock, logs, **options: Any) -> None:
+    """Identify a robot from recordings of its motion.
+
+    ROBOT gives the kinematics, and its inertias are where the search starts. LOG is a table (CSV, NPZ, Parquet) of
+    times, joint positions and torques or motor currents, with velocities where they were recorded; columns are found
+    by names such as t, q1, tau1, or named in a layout. A LOG that ends in .toml is a layout that names its files.
+
+    \b
+    Example:
+      linkwise identify arm.urdf run1.csv run2.csv --validate run3.csv --out arm2.urdf --code arm.c --report arm.html
+      linkwise identify ur10e.urdf log.csv --layout ur.toml --rows 635-3510 --split 0.7 --friction coulomb
+    """
+    from linkwise import identify as library
+
+    loaded = load_robot(robot, gravity, lock)
+    _check_targets(options)
+    with status(f"reading {logs[0]}") as now:
+        train, tests = _recordings(loaded, logs, options)
+        found = library.identify(
+            loaded,
+            train,
+            validation=tests or None,
+            cutoff=options["cutoff"],
+            friction=options["friction"],
+            estimator=options["estimator"],
+            significance=options["significance"],
+            stages=_stages(now),
+            **({} if options["strength"] is None else {"strength": options["strength"]}),
+        )
+        now("writing")
+        written = _write(found, options)
+    if options["as_json"]:
+        say_json(found.summary() | {"written": written})
+        return
+    _show(found)
+    for what, path in written.items():
+        say(f"{what} written to {path}")
+
+
+def _check_targets(options) -> None:
+    """What cannot be written is said before the work."""
+    check_folders(options["out"], options["code"], options["report"])
+    if options["out"] and Path(options["out"]).suffix not in (".urdf", ".toml"):
+        raise click.UsageError(f"--out: {options['out']}: a robot is saved as .urdf or .toml")
+    if options["whole_code"] and not options["code"]:
+        raise click.UsageError("--whole-code belongs to --code")
+
+
+# -- recordings -------------------------------------------------------------------------------------------------------
+
+
+def _recordings(robot: Robot, logs, options) -> tuple[list[Log], list[Log]]:
+    """What is fitted, and what is judged on (nothing: the same)."""
+    if options["split"] and options["validate"]:
+        raise click.UsageError("--split and --validate do not go together")
+    if options["validate_rows"] and not options["validate"]:
+        raise click.UsageError("--validate-rows belongs to --validate")
+    layout = _layout(options["layout"])
+    train = [_read(robot, log, layout, options["rows"], options) for log in logs]
+    others = replace(layout, rows=None)  # rows of a layout are those of the recording that is fitted
+    tests = [_read(robot, log, others, options["validate_rows"], options) for log in options["validate"]]
+    if options["split"]:
+        parts = [log.split(options["split"]) for log in train]
+        train, tests = [first for first, _ in parts], [rest for _, rest in parts]
+    return train, tests
+
+
+def _read(robot: Robot, source: str, layout: Layout, rows, options) -> Log:
+    from linkwise.identify import read_log
+
+    if source.endswith(".toml"):
+        layout = _layout(source)
+        if not layout.files:
+            raise click.UsageError(
+                f"{source}: a layout without files; give it as --layout, or name recording.files"
+            )
+    name = Path(source).name
+    return read_log(source, robot, layout, rows=rows, drop_bad_rows=options["drop_bad_rows"], name=name)
+
+
+def _layout(path: str | None) -> Layout:
+    from linkwise.identify import Layout
+
+    return Layout() if path is None else Layout.read(path)
+
+
+def _stages(now) -> Stages:
+    """The usual stages, each saying what it does."""
+    from linkwise.identify import Stages
+
+    usual = Stages()
+
+    def condition(log, **options):
+        now(f"filtering {log.name}")
+        return usual.condition(log, **options)
+
+    def choose_friction(*arguments, **options):
+        now("choosing a friction model for every joint")
+        return usual.choose_friction(*arguments, **options)
+
+    def fit(*arguments, **options):
+        now("fitting")
+        return usual.fit(*arguments, **options)
+
+    return replace(usual, condition=condition, choose_friction=choose_friction, fit=fit)
+
+
+# -- results ----------------------------------------------------------------------------------------------------------
+
+
+def _write(found: Identification, options) -> dict[str, str]:
+    """Write what was asked for; {what: path}."""
+    written = {}
+    if options["out"]:
+        found.save(options["out"])
+        written["robot"] = options["out"]
+    if options["code"]:
+        found.write_code(options["code"], reduced=not options["whole_code"])
+        written["code"] = options["code"]
+    if options["report"] or options["figures"]:
+        from linkwise.report import identification_report
+
+        page = identification_report(found, command=shlex.join(["linkwise", *sys.argv[1:]]))
+        if options["report"]:
+            page.write(options["report"])
+            written["report"] = options["report"]
+        if options["figures"]:
+            count = len(page.write_figures(options["figures"]))
+            written[f"{count} figures"] = options["figures"]
+    return written
+
+
+def _show(found: Identification) -> None:
+    judged, prior, saved = found.validation, found.of_prior[0], found.of_robot[0]
+    rows = [
+        [name, number(float(judged.rms[k]), 3)]
+        + [
+            _percent(v[k])
+            for v in (judged.relative, judged.moving, judged.in_band, prior.relative, saved.relative)
+        ]
+        for k, name in enumerate(found.prior.joint_names)
+    ]
+    rows.append(
+        ["all together", "", _percent(judged.total), "", _percent(judged.total_in_band)]
+        + [_percent(prior.total), _percent(saved.total)]
+    )
+    columns = [
+        "joint",
+        ">RMS",
+        ">relative",
+        ">moving",
+        f">below {judged.band:.3g} Hz",
+        ">as given",
+        ">saved robot",
+    ]
+    notes = [
+        "100·‖τ − τ̂‖/‖τ‖ of measured and predicted torques; moving: without samples slower than 0.01 rad/s;",
+        "as given: the robot before; saved robot: viscous and Coulomb friction only, as in a robot file;",
+        "RMS: of the residuals, N·m or N",
+    ]
+    fitted = ", ".join(f"{s.log.name} ({len(s.log)} samples)" for s in found.signals)
+    own = any(judged.log is s.log for s in found.signals)
+    on = "the same recording" if own else f"{judged.log.name} ({len(judged.t)} samples)"
+    show(Table(f"{found.prior.name} identified from {fitted}, judged on {on}", columns, rows, notes))
+    reduction = found.reduction
+    before, after = reduction.operations_before, reduction.operations
+    for line in dict.fromkeys(words for s in found.signals for words in s.record):
+        say(line)
+    say(
+        f"{len(found.base)} base parameters, condition number {found.excitation.condition:.3g}"
+        + (": the motion mixes them up, see linkwise excite" if found.excitation.condition > MIXED else "")
+    )
+    say(
+        f"reduced model: {len(reduction.significance.labels)} of {reduction.base_count} parameters, "
+        f"{after.multiplications} multiplications and {after.additions} additions instead of "
+        f"{before.multiplications} and {before.additions}"
+    )
+
+
+def _percent(value: float) -> str:
+    return f"{value:.3g} %" if value == value else ""

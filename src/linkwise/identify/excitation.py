@@ -1,0 +1,222 @@
+"""Motions that excite every parameter: Fourier series or splines, optimised under the limits of the robot.
+
+Coefficients are found by a quasi-Newton method with exact gradients. Limits (positions, speeds, accelerations,
+torques, workspace) enter as penalties; at the end the motion is drawn together until it keeps all of them on a
+fine grid, so what is returned can be run.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.errors import UnknownNameError
+from linkwise.identify.errors import IdentificationError, require
+from linkwise.identify.excitation_basis import Basis, FourierBasis, SplineBasis
+from linkwise.identify.excitation_criteria import Criterion, check_criterion
+from linkwise.identify.excitation_limits import Bounds, Box, MotionLimits
+from linkwise.identify.small_blas import one_thread
+from linkwise.motion import Samples, Trajectory
+from linkwise.robot import Robot
+
+POINTS = 120  # at which a motion is judged while it is optimised
+FINE = 2000  # at which it must keep all limits in the end
+RANDOM = 20  # random motions that fill the limits, for comparison
+
+
+@dataclass(frozen=True)
+class Excited:
+    """An exciting motion and how good it is.
+
+    ``condition`` is the condition number of the base regressor along the motion, rows scaled by joint and columns to
+    unit length, as an estimator meets it; ``condition_random`` the median of that over random motions of the same
+    family that fill the same limits. ``log_det`` is log det(WᵀW) per parameter, ``torque`` (n,) are the largest torques
+    [N·m or N] and ``labels`` the base parameters.
+    """
+
+    trajectory: Trajectory
+    samples: Samples
+    robot: Robot
+    criterion: str
+    condition: float
+    condition_random: float
+    log_det: float
+    log_det_random: float
+    torque: np.ndarray
+    seconds: float
+    evaluations: int
+    labels: tuple[str, ...]
+
+    @property
+    def duration(self) -> float:
+        """[s]"""
+        return float(self.samples.t[-1])
+
+    def sampled(self, rate: float, periods: float = 1.0) -> Samples:
+        """Samples at ``rate`` [Hz] for so many periods; a spline has one."""
+        t = np.arange(round(self.duration * periods * rate) + 1) / rate
+        if t[-1] > self.trajectory.end + 1e-9:
+            raise ValueError(f"periods: a spline is not periodic, expected at most 1, got {periods:g}")
+        return Samples(t, *self.trajectory.at(t))
+
+    def write_csv(self, path: str | os.PathLike[str], rate: float = 1000.0, periods: float = 1.0) -> None:
+        """Write t, q, qd, qdd as a table."""
+        from linkwise.motion import write_csv
+
+        write_csv(path, self.sampled(rate, periods))
+
+
+def excite(
+    robot: Robot,
+    *,
+    family: str = "fourier",
+    duration: float = 10.0,
+    order: int = 5,
+    criterion: str = "condition",
+    acceleration: float | Sequence[float] | None = None,
+    share: float = 0.8,
+    limits: MotionLimits | None = None,
+    workspace: Box | None = None,
+    friction: str = "coulomb",
+    starts: int = 3,
+    iterations: int = 150,
+    seed: int = 0,
+    progress: Callable[[str, float], None] | None = None,
+) -> Excited:
+    """A motion that makes the base parameters of a robot as distinguishable as possible.
+
+    ``family``: "fourier" (``order`` harmonics of 1/duration) or "spline" (``order`` + 4 via points), both from rest to
+    rest in ``duration`` [s]. ``criterion``: "condition" or "log_det". Limits are ``share`` of the robot's speeds, of
+    ``acceleration`` [rad/s² or m/s², a number or (n,)] and of its torques; ``limits`` replaces all of them.
+    ``workspace``: a box that frames must not leave. ``friction``: the model that is to be identified as well, see
+    ``friction.MODELS``; rotor inertias always are. ``starts`` random motions are improved by up to ``iterations``
+    steps each, and the best is taken. The same seed gives the same motion.
+    """
+    begun = time.monotonic()
+    if starts < 1:
+        raise ValueError(f"starts: expected at least 1, got {starts}")
+    bounds = Bounds(robot, limits or MotionLimits.of(robot, acceleration, share), workspace)
+    basis = _basis(family, duration, order)
+    with one_thread():
+        search = Search(Criterion(robot, friction), basis, bounds, check_criterion(criterion), seed)
+        rng = np.random.default_rng(seed)
+        randoms = [search.motion(search.random(rng)) for _ in range(RANDOM)]
+        best: tuple[float, np.ndarray] | None = None
+        for number in range(starts):
+            theta = search.feasible(search.improve(search.random(rng, fill=0.6), iterations))
+            value = search.criterion.value(search.motion(theta), criterion)
+            if progress is not None:
+                progress(f"start {number + 1} of {starts}", value)
+            if best is None or value < best[0]:
+                best = (value, theta)
+        assert best is not None
+        theta = best[1]
+        judge, motion = search.criterion, search.motion(theta)
+        samples = Samples(np.linspace(0.0, basis.duration, FINE), *(B @ theta for B in search.fine))
+        return Excited(
+            basis.trajectory(theta),
+            samples,
+            robot,
+            criterion,
+            judge.condition(motion),
+            float(np.median([judge.condition(each) for each in randoms])),
+            -judge.value(motion, "log_det"),
+            -float(np.median([judge.value(each, "log_det") for each in randoms])),
+            np.abs(robot.inverse_dynamics(samples.q, samples.qd, samples.qdd)).max(axis=0),
+            time.monotonic() - begun,
+            search.evaluations,
+            judge.labels,
+        )
+
+
+def _basis(family: str, duration: float, order: int) -> Basis:
+    if not duration > 0:
+        raise ValueError(f"duration: expected a positive time in seconds, got {duration!r}")
+    if family == "fourier":
+        return FourierBasis(duration, order)
+    if family == "spline":
+        return SplineBasis(duration, order + 4)
+    raise UnknownNameError(f"family: no {family!r}; valid: fourier, spline")
+
+
+class Search:
+    """The optimisation: coefficients θ (size, n) in, criterion plus penalties and their gradient out."""
+
+    def __init__(self, criterion: Criterion, basis: Basis, bounds: Bounds, name: str, seed: int = 0):
+        self.criterion, self.basis, self.bounds, self.name = criterion, basis, bounds, name
+        self.B = basis.matrices(basis.times(POINTS))
+        self.fine = basis.matrices(np.linspace(0.0, basis.duration, FINE))
+        self.rest = bounds.resting(seed)
+        self.evaluations = 0
+
+    def motion(self, theta: np.ndarray) -> list[np.ndarray]:
+        """q, q̇ and q̈ at the points of the criterion, each (POINTS, n)."""
+        return [B @ theta for B in self.B]
+
+    def random(self, rng: np.random.Generator, fill: float = 1.0) -> np.ndarray:
+        """A random motion about the resting posture that fills this share of the limits of every joint, or less."""
+        theta = rng.normal(size=(self.basis.size, len(self.rest)))
+        theta[0] = 0.0
+        q, qd, qdd = (B @ theta for B in self.fine)
+        theta -= _constant(theta, 0.5 * (q.max(axis=0) + q.min(axis=0)))
+        limits = self.bounds.limits
+        room = np.minimum(self.rest - limits.lower, limits.upper - self.rest)
+        sizes = [np.ptp(q, axis=0) / 2 / room, np.abs(qd).max(axis=0) / limits.velocity]
+        sizes.append(np.abs(qdd).max(axis=0) / limits.acceleration)
+        theta *= fill / np.maximum(np.max(sizes, axis=0), 1e-12)
+        return self.feasible(theta + _constant(theta, self.rest))
+
+    def improve(self, theta: np.ndarray, iterations: int) -> np.ndarray:
+        """First by the smooth volume criterion, then by the one asked for, with penalties that grow."""
+        minimize = require("scipy.optimize", "identify").minimize
+        shape = theta.shape
+        scale = np.broadcast_to(self.bounds.limits.half / 2, shape)
+        for name, weight in (("log_det", 10.0), (self.name, 100.0), (self.name, 1e3)):
+
+            def cost(flat: np.ndarray, name=name, weight=weight) -> tuple[float, np.ndarray]:
+                value, gradient = self.cost(flat.reshape(shape) * scale, name, weight)
+                return value, (gradient * scale).reshape(-1)
+
+            found = minimize(
+                cost,
+                (theta / scale).reshape(-1),
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": max(1, iterations // 3), "maxcor": 20},
+            )
+            theta = found.x.reshape(shape) * scale
+        return theta
+
+    def feasible(self, theta: np.ndarray) -> np.ndarray:
+        """The motion drawn together, and if need be towards the resting posture, until it keeps every limit."""
+        q = self.fine[0] @ theta
+        limits = self.bounds.limits
+        middle = np.clip((q.max(axis=0) + q.min(axis=0)) / 2, limits.lower, limits.upper)
+        moving = theta - _constant(theta, middle)
+        for pull in np.linspace(0.0, 1.0, 6):
+            centre = _constant(theta, (1 - pull) * middle + pull * self.rest)
+            for share in 0.97 ** np.arange(100):
+                if self.bounds.keeps(*(B @ (centre + share * moving) for B in self.fine)):
+                    return centre + share * moving
+        raise IdentificationError(
+            "excite: no motion keeps all limits: torque limits or workspace are too tight"
+        )
+
+    def cost(self, theta: np.ndarray, name: str, weight: float) -> tuple[float, np.ndarray]:
+        """A criterion plus penalties, and its gradient (size, n)."""
+        self.evaluations += 1
+        motion = self.motion(theta)
+        value, gradients = self.criterion.value_and_gradient(motion, name)
+        value += self.bounds.penalty(motion, gradients, weight)
+        return value, np.sum([B.T @ g for B, g in zip(self.B, gradients, strict=True)], axis=0)
+
+
+def _constant(like: np.ndarray, posture: np.ndarray) -> np.ndarray:
+    """Coefficients of a motion that rests in a posture (n,): the first coefficient is the constant."""
+    theta = np.zeros_like(like)
+    theta[0] = posture
+    return theta

@@ -1,0 +1,193 @@
+"""Payloads from a loaded and an unloaded run, and drive gains from a payload that is known.
+
+In the unloaded run a load causes nothing; in the loaded one it causes what the last link's parameters would. So its ten
+parameters are ten more columns, and both runs are fitted at once: what the runs have in common is the robot, and
+what they differ in is the load. With a known load the same equations give the gains of the drives instead
+(Gautier and Briot 2014): measured currents i_j = k_j (Y_j x + load_j), unknown k_j and x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from linkwise.identify.base import base_of
+from linkwise.identify.coloured import uncertainty
+from linkwise.identify.errors import IdentificationError
+from linkwise.identify.estimate import Estimate
+from linkwise.identify.estimators import weighted
+from linkwise.identify.friction import friction_named
+from linkwise.identify.log import Log, as_logs
+from linkwise.identify.physical import STRENGTH, physical_from_gram
+from linkwise.identify.prior import prior_bodies
+from linkwise.identify.regression import Observer, Regression
+from linkwise.identify.signals import condition
+from linkwise.identify.small_blas import one_thread
+from linkwise.identify.solvers import column_lengths
+from linkwise.model.inertia import LABELS, Inertia
+from linkwise.robot import Robot
+
+
+@dataclass(frozen=True)
+class Payload:
+    """A load as a possible body in the axes of ``frame``, and its ten parameters there by least squares.
+
+    ``estimate`` holds the unconstrained estimate of m hx hy hz Ixx … Izz with its covariance.
+    """
+
+    inertia: Inertia
+    frame: str
+    estimate: Estimate
+
+    @property
+    def mass(self) -> float:
+        """[kg]"""
+        return self.inertia.mass
+
+    @property
+    def com(self) -> np.ndarray:
+        """Centre of mass in the frame [m], shape (3,)."""
+        return self.inertia.com
+
+    def carried_by(self, robot: Robot) -> Robot:
+        """A robot with this load."""
+        return robot.with_payload(self.mass, self.com.tolist(), self.inertia.matrix_about_com, self.frame)
+
+
+def identify_payload(
+    robot: Robot,
+    unloaded: Log | Sequence[Log],
+    loaded: Log | Sequence[Log],
+    *,
+    frame: str | None = None,
+    friction: str = "coulomb",
+    cutoff: float | None = None,
+    strength: float = STRENGTH,
+) -> Payload:
+    """The load carried at ``frame`` (default: the only leaf) in the loaded recordings, but not in the unloaded ones."""
+    with one_thread():
+        name = robot.default_frame() if frame is None else frame
+        regression, observer = _with_load(robot, as_logs(unloaded), as_logs(loaded), name, friction, cutoff)
+        count = 10 * robot.dof
+        base = base_of(
+            robot, observer.axes, friction_named(friction, robot.dof, len(observer.axes) - robot.dof)
+        )
+        columns = [k if k < count else k + 10 for k in base.columns] + list(range(count, count + 10))
+        found = weighted(regression.pick(sorted(columns)))
+        prior = np.vstack(
+            [prior_bodies(robot), Inertia.from_com(1.0, (0, 0, 0), (0.01, 0.01, 0.01)).parameters]
+        )
+        rotors = [k for k, label in enumerate(regression.labels) if label.endswith(".rotor_inertia")]
+        gram, right = regression.gram(found.weights)
+        x = physical_from_gram(gram, right, prior, strength=strength, nonnegative=rotors).x
+        places = [found.labels.index(f"payload.{label}") for label in LABELS]
+        return Payload(Inertia.from_parameters(x[count : count + 10].tolist()), name, _part(found, places))
+
+
+@dataclass(frozen=True)
+class DriveGains:
+    """Torque per unit of current of each drive, shape (n,), and standard deviations."""
+
+    gains: np.ndarray
+    deviations: np.ndarray
+    iterations: int
+
+
+def drive_gains(
+    robot: Robot,
+    unloaded: Log | Sequence[Log],
+    loaded: Log | Sequence[Log],
+    load: Inertia,
+    *,
+    frame: str | None = None,
+    friction: str = "coulomb",
+    cutoff: float | None = None,
+    start: float | Sequence[float] = 10.0,
+) -> DriveGains:
+    """Gains of the drives from runs whose ``tau`` are currents, with and without a known ``load`` at ``frame``.
+
+    ``start`` is a rough guess of the gains [N·m/A or N/A].
+    """
+    with one_thread():
+        name = robot.default_frame() if frame is None else frame
+        regression, observer = _with_load(robot, as_logs(unloaded), as_logs(loaded), name, friction, cutoff)
+        count = 10 * robot.dof
+        base = base_of(
+            robot, observer.axes, friction_named(friction, robot.dof, len(observer.axes) - robot.dof)
+        )
+        columns = [k if k < count else k + 10 for k in base.columns]
+        known = regression.Y[..., count : count + 10] @ np.array(load.parameters)
+        return _gains(
+            regression.pick(columns), known, np.broadcast_to(np.asarray(start, dtype=float), (robot.dof,))
+        )
+
+
+def _gains(regression: Regression, known: np.ndarray, start: np.ndarray, iterations: int = 50) -> DriveGains:
+    """Gauss–Newton on i_j = k_j (Y_j x + known_j), every joint weighted by its residuals."""
+    n, p = regression.dof, len(regression.labels)
+    k, x = 1.0 / start, np.zeros(p)
+    size = np.sqrt((regression.tau**2).mean(axis=0))
+    for number in range(iterations):
+        torque = regression.Y @ x + known
+        slopes = np.concatenate([k[:, None] * regression.Y, torque[:, :, None] * np.eye(n)], axis=2)
+        residual = regression.tau - k * torque
+        spread = size if number == 0 else np.maximum(np.sqrt((residual**2).mean(axis=0)), 1e-9 * size)
+        linear = replace(regression, Y=slopes[..., :p] if number == 0 else slopes, tau=residual)
+        W, y = linear.compressed(1.0 / spread)
+        length = column_lengths(W)
+        step = np.linalg.lstsq(W / length, y, rcond=1e-12)[0] / length
+        x = x + step[:p]
+        if number == 0:
+            continue  # the robot first, with the gains as guessed
+        k = k + step[p:]
+        if np.abs(step[p:]).max() <= 1e-8 * np.abs(k).max():
+            half = np.linalg.pinv(np.linalg.qr(W / length, mode="r")) / length[:, None]
+            covariance, _ = uncertainty(linear, 1.0 / spread, np.zeros(p + n), half @ half.T)
+            return DriveGains(1.0 / k, np.sqrt(np.diag(covariance)[p:]) / k**2, number)
+    raise IdentificationError(
+        "drive gains: no convergence; the load may be too small to be seen, or start too far away"
+    )
+
+
+def _with_load(
+    robot: Robot, unloaded: list[Log], loaded: list[Log], frame: str, friction: str, cutoff: float | None
+) -> tuple[Regression, Observer]:
+    """A regression of both runs with ten columns of the load after the links'; they are zero in unloaded runs."""
+    first = condition(unloaded[0], cutoff=cutoff)
+    both = [first, *(condition(log, cutoff=first.cutoff) for log in (*unloaded[1:], *loaded))]
+    observer = Observer(robot, both)
+    names = friction_named(friction, robot.dof, len(observer.axes) - robot.dof)
+    plain = observer.regression(names, np.zeros(len(observer.link_labels)))
+    edges = (0, *plain.edges, len(plain))
+    begin = edges[len(unloaded)]
+    body, pose = robot.locate(frame)
+    if body < 0:
+        raise IdentificationError(f"payload: {frame} does not move")
+    here = robot.carrier(robot.moving_joints[body].body_link)[1].inverse() @ pose
+    units = np.array(
+        [Inertia.from_parameters(row.tolist()).expressed_in(here).parameters for row in np.eye(10)]
+    )
+    columns = plain.Y[..., 10 * body : 10 * body + 10] @ units.T
+    columns[:begin] = 0.0
+    count = plain.links
+    return (
+        replace(
+            plain,
+            Y=np.concatenate([plain.Y[..., :count], columns, plain.Y[..., count:]], axis=2),
+            labels=(*plain.labels[:count], *(f"payload.{label}" for label in LABELS), *plain.labels[count:]),
+            links=count + 10,
+        ),
+        observer,
+    )
+
+
+def _part(estimate: Estimate, places: list[int]) -> Estimate:
+    return replace(
+        estimate,
+        labels=tuple(estimate.labels[k] for k in places),
+        x=estimate.x[places],
+        covariance=estimate.covariance[np.ix_(places, places)],
+        freedom=None if estimate.freedom is None else estimate.freedom[places],
+    )

@@ -1,0 +1,83 @@
+"""The report of an exciting motion: what it looks like, and that it keeps its limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwise.report import sections
+from linkwise.report.page import Figure, Report, Section, Table, Text
+from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
+from linkwise.report.svg import short
+
+if TYPE_CHECKING:
+    from linkwise.identify import Excited, MotionLimits
+
+
+def excitation_report(found: Excited, limits: MotionLimits) -> Report:
+    """One page about an exciting motion and the limits that it was made for."""
+    robot, s = found.robot, found.samples
+    report = Report(
+        f"An exciting motion of {robot.name}", f"{found.duration:g} s, {len(found.labels)} base parameters"
+    )
+    report.add(_how_good(found))
+    q = s.q
+    trace = None
+    if len(robot.leaf_names) == 1:
+        trace = robot.pose(q[::5])[:, :3, 3]
+    at = len(q) // 3
+    words = "at a third of the motion, its begin behind it" + (
+        "" if trace is None else "; the line is the way of the tip"
+    )
+    report.add(sections.robot(robot, q[at], ghosts=[q[0]], trace=trace, caption=words))
+    report.add(_limits(found, limits))
+    report.add(sections.motion(robot, s.t, s.q, s.qd))
+    lines = [Line(name, s.qdd[:, k]) for k, name in enumerate(robot.joint_names)]
+    plot = line_plot(s.t, lines, y_label="acceleration [rad/s²]")
+    report.add(Section("Accelerations", [Figure("accelerations", plot, "", legend(robot.joint_names))]))
+    tau = robot.inverse_dynamics(s.q, s.qd, s.qdd)
+    report.add(sections.torques(robot, s.t, tau, title="Torques expected from the robot as it is given"))
+    return report
+
+
+def _how_good(found: Excited) -> Section:
+    bars = [
+        Bar("random motions within the same limits", found.condition_random, 1),
+        Bar("this motion", found.condition, 0),
+    ]
+    words = (
+        f"The condition number of the equations that this motion gives is {found.condition:.4g}: an error of the "
+        f"torques is enlarged by at most so much, relatively, in the {len(found.labels)} base parameters, all scaled "
+        f"alike. {found.evaluations} motions were tried for it."
+    )
+    chart = Figure("condition", bar_chart(bars), "condition number: less is better")
+    return Section("How much it shows", [Text(words), chart])
+
+
+def _limits(found: Excited, limits: MotionLimits) -> Section:
+    """Largest values beside what is allowed, per joint."""
+    s = found.samples
+    speed, acceleration = np.abs(s.qd).max(axis=0), np.abs(s.qdd).max(axis=0)
+    rows = []
+    for k, name in enumerate(found.robot.joint_names):
+        rows.append(
+            [
+                name,
+                f"{short(float(s.q[:, k].min()), 3)} … {short(float(s.q[:, k].max()), 3)}",
+                f"{short(float(limits.lower[k]), 3)} … {short(float(limits.upper[k]), 3)}",
+            ]
+            + [
+                f"{short(float(value[k]), 3)} of {short(float(allowed[k]), 3)}"
+                for value, allowed in (
+                    (speed, limits.velocity),
+                    (acceleration, limits.acceleration),
+                    (found.torque, limits.torque),
+                )
+            ]
+        )
+    columns = ["joint", ">from … to", ">limits", ">speed", ">acceleration", ">torque"]
+    notes = [
+        "Checked at 2000 points of a period. SI units; the torques are those of the robot as it is given."
+    ]
+    return Section("Limits kept", [Table(columns, rows, notes)])

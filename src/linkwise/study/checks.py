@@ -1,0 +1,51 @@
+"""What can be wrong although each entry alone is right: names that nobody knows, draws that nobody uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkwise.model.model import suggest
+from linkwise.study.axes import Axes
+from linkwise.study.description import Description
+from linkwise.study.errors import StudyError
+from linkwise.study.steps.formula import FormulaStep
+from linkwise.study.tracing import Trace
+
+
+def of_flags(flags: Sequence[FormulaStep], known: Sequence[str]) -> None:
+    """That the formulas of failures use names that there are."""
+    for flag in flags:
+        for name in flag.takes:
+            if name not in known:
+                where = flag.expression.where
+                raise StudyError(
+                    f"{where}: needs {name}, which is neither varied nor computed; {suggest(name, known)}"
+                )
+
+
+def of_names(description: Description, trace: Trace, known: Sequence[str]) -> None:
+    """That what is kept exists, and that every variable changes something."""
+    for keep in description.keeps:
+        if keep.name not in known:
+            raise StudyError(f"keep.{keep.name}: neither varied nor computed; {suggest(keep.name, known)}")
+    for failure in description.failures:
+        for name in failure.keep:
+            if name not in known:
+                raise StudyError(f"failures.{failure.name}.keep: no {name!r}; {suggest(name, known)}")
+    used = {name for step in (*trace.steps, *trace.later) for name in step.takes}
+    used |= {keep.name for keep in description.keeps}
+    for v in description.variables:
+        if v.name not in used and not (v.element and v.element[0] in used):
+            computed = ", ".join(step.name for step in description.steps) or "nothing"
+            raise StudyError(f"vary.{v.name}: nothing uses it; computed: {computed}")
+
+
+def of_cells(description: Description, axes: Axes) -> None:
+    """That quantiles at each combination of the grids find all their samples in one chunk."""
+    whole = axes.samples is None or axes.chunk_shape[-1] == axes.samples
+    for keep in description.keeps:
+        if keep.by_cell and keep.quantiles and not whole:
+            raise StudyError(
+                f"keep.{keep.name}.quantiles: quantiles at each grid point need all its samples in one chunk; "
+                f"give chunk = {axes.samples} or more"
+            )

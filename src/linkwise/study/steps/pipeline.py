@@ -1,0 +1,61 @@
+"""All of ``linkwise.identify`` at every point: ``id = { identify = "pipeline", torque_noise = 0.1, … }``.
+
+The robot of the point is recorded along a periodic motion, with noise on torques and positions; filters, friction,
+physically consistent fit and all that follows are those of a real recording. A point tells how well the identified
+robot predicts the torques of the true one. Linear algebra is LAPACK's, so the last bits are those of the machine.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.errors import LinkwiseError
+from linkwise.robot import Robot
+from linkwise.study.quantities import JOINT, Quantity
+from linkwise.study.steps.base import Arrays
+from linkwise.study.steps.identification import IdentificationStep
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineStep(IdentificationStep):
+    """As the step by least squares, through the front door of ``linkwise.identify``."""
+
+    position_noise: float = 0.0
+    friction: str = "auto"
+
+    def gives(self) -> tuple[str, ...]:
+        return (f"{self.name}.relative_error", f"{self.name}.condition")
+
+    def quantity(self, robot: Robot, name: str, shape: tuple[int, ...]) -> Quantity:
+        if name.endswith(".condition"):
+            return Quantity(name, shape, (), "1", "condition number of the observations")
+        return Quantity(
+            name, shape, (JOINT,), "%", "torques of the identified robot, against those of the true one"
+        )
+
+    def computed(self, given: Arrays, first: int) -> dict[str, np.ndarray]:
+        exact, noise = self.measurements(given, first)
+        shaken = self.position_noise * self.normal(first, len(exact), "position")
+        found = [self._identified(*parts) for parts in zip(exact, exact + noise, shaken, strict=True)]
+        errors, conditions = zip(*found, strict=True)
+        return dict(zip(self.gives(), (np.array(errors), np.array(conditions)), strict=True))
+
+    def _identified(
+        self, exact: np.ndarray, measured: np.ndarray, shaken: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """(relative error of each joint's torques [%], condition number); NaN where it was refused."""
+        from linkwise.identify import Log, identify
+
+        q, qd, qdd = self.states
+        t = np.arange(len(q)) * (self.motion.period / len(q))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = identify(self.robot, Log(t, q + shaken, measured), friction=self.friction)
+        except LinkwiseError:
+            return np.full(self.robot.dof, np.nan), np.nan
+        wrong = found.robot.inverse_dynamics(q, qd, qdd, threads=1) - exact
+        return 100.0 * np.linalg.norm(wrong, axis=0) / np.linalg.norm(exact, axis=0), found.estimate.condition

@@ -1,0 +1,67 @@
+"""Where the mesh files of a robot file are looked for, and how much of them is read.
+
+A mesh is looked for inside the file's own folder tree (its folder, or the folder above where that one is called
+``urdf`` or the like, as in ROS packages) and inside folders that the user names; nowhere else, whatever the path in
+the file says. ``package://name/meshes/link1.stl`` is found there as ``name/meshes/link1.stl`` or ``meshes/link1.stl``.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from linkwise.errors import ModelError
+from linkwise.model.xml import Element
+from linkwise.view.meshes import ENDINGS, MAX_BYTES, Part, read_mesh
+
+MAX_TOTAL_BYTES = 256 * 1024 * 1024
+_INNER_FOLDERS = ("urdf", "robots", "robot", "xacro", "model", "models")
+
+
+def folders_of(file: Path, folders: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """The folders inside which meshes are looked for."""
+    own = Path(os.path.realpath(file)).parent
+    if own.name.lower() in _INNER_FOLDERS and own.parent != own:
+        own = own.parent
+    return [own, *(Path(os.path.realpath(folder)) for folder in folders)]
+
+
+def find_mesh(name: str, roots: Sequence[Path]) -> Path | None:
+    """The file that a mesh's name stands for, if it lies inside one of the folders."""
+    plain = name.split("://", 1)[-1] if "://" in name else name
+    steps = [step for step in PurePosixPath(plain.replace("\\", "/")).parts if step not in ("/", ".", "..")]
+    for root in roots:
+        for first in range(len(steps)):
+            candidate = Path(os.path.realpath(root.joinpath(*steps[first:])))
+            if candidate.is_relative_to(root) and candidate.is_file():
+                return candidate
+    return None
+
+
+class MeshFiles:
+    """Reads meshes by the names that a robot file gives them, each file once."""
+
+    def __init__(self, roots: Sequence[Path]):
+        self.roots = list(roots)
+        self.known: dict[Path, list[Part]] = {}
+        self.bytes_read = 0
+
+    def read(self, element: Element, name: str) -> list[Part]:
+        """The parts of the file that ``element`` calls ``name``."""
+        ending = PurePosixPath(name).suffix.lower()
+        if ending not in ENDINGS:
+            raise element.error(f"{name}: meshes are read from {', '.join(ENDINGS)}")
+        path = find_mesh(name, self.roots)
+        if path is None:
+            raise element.error(f"{name}: no such file inside {' or '.join(map(str, self.roots))}")
+        if path not in self.known:
+            info = path.stat()
+            if not stat.S_ISREG(info.st_mode) or info.st_size > MAX_BYTES:
+                raise ModelError(f"{path}: not a regular file of at most {MAX_BYTES} bytes")
+            self.bytes_read += info.st_size
+            if self.bytes_read > MAX_TOTAL_BYTES:
+                raise ModelError(f"{element.where}: its meshes have more than {MAX_TOTAL_BYTES} bytes")
+            self.known[path] = read_mesh(path.read_bytes(), ending, str(path))
+        return self.known[path]

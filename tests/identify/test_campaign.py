@@ -1,0 +1,135 @@
+"""A simulated campaign closes the circle: intervals hold the truth as often as they say."""
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.identify import Log, Noise, coverage, excite, identify, ordinary, simulated_log
+from linkwise.identify.campaign import true_parameters
+from linkwise.identify.coloured import uncertainty
+from linkwise.identify.regression import Regression
+
+RUNS = 40
+
+
+@pytest.fixture(scope="module")
+def puma() -> lw.Robot:
+    """With rotor inertias, viscous and Coulomb friction in its file."""
+    return lw.load("puma260")
+
+
+@pytest.fixture(scope="module")
+def log(puma) -> Log:
+    motion = excite(puma, duration=10.0, starts=1, iterations=45)
+    return simulated_log(puma, motion.trajectory, motion.duration, rate=500.0)
+
+
+def test_the_simulated_recording_obeys_the_robot(puma, log):
+    assert log.duration == pytest.approx(9.0, abs=0.01)  # rest at both ends is left out
+    qd = np.gradient(log.q, log.t, axis=0)
+    qdd = np.gradient(qd, log.t, axis=0)
+    away = (np.abs(qd) > 0.05).all(axis=1)
+    away[:5] = away[-5:] = False
+    error = (log.tau - puma.inverse_dynamics(log.q, qd, qdd))[away]
+    assert (np.median(np.abs(error), axis=0) < 2e-3 * np.abs(log.tau).max(axis=0)).all()
+
+
+def test_noise_is_as_large_as_it_says(log):
+    noisy = Noise(position=1e-4, torque=0.1).added(log, np.random.default_rng(0))
+    np.testing.assert_allclose((noisy.q - log.q).std(axis=0), 1e-4, rtol=0.05)
+    size = np.sqrt((log.tau**2).mean(axis=0))
+    np.testing.assert_allclose((noisy.tau - log.tau).std(axis=0), 0.1 * size, rtol=0.05)
+
+
+@pytest.mark.parametrize("position", [0.0, 1e-5])
+def test_intervals_hold_the_truth_as_often_as_they_say(puma, log, position):
+    found = coverage(puma, log, noise=Noise(position, 0.05), runs=RUNS)
+    assert {label.split(".")[1] for label in found.labels} >= {
+        "rotor_inertia",
+        "viscous_friction",
+        "coulomb_friction",
+        "offset",
+    }
+    # overall; parameters of one run are correlated, so this is about as sure as a thousand independent cases
+    assert 0.92 < found.overall < 0.98
+    # the claimed deviations are the real ones, and the bias is small beside them
+    assert 0.9 < np.median(found.spread / found.claimed) < 1.1
+    assert np.median(np.abs(found.bias) / found.spread) < 0.3
+    assert found.share.min() > 0.75  # four standard deviations of a binomial with forty runs, and a bit
+
+
+def test_a_claim_that_forgets_the_filters_would_be_caught(puma, log):
+    """The same with the textbook covariance: too sure of itself, since neighbouring samples are not independent."""
+
+    def naive(regression):
+        found = ordinary(regression)
+        gram, _ = regression.gram(1.0 / found.sigma)
+        return type(found)(
+            **{
+                **{
+                    name: getattr(found, name)
+                    for name in ("method", "labels", "sigma", "weights", "condition")
+                },
+                "x": (x := np.linalg.solve(gram, regression.gram(1.0 / found.sigma)[1])),
+                "covariance": np.linalg.inv(gram),
+                "samples": len(x),
+            }
+        )
+
+    found = coverage(puma, log, noise=Noise(0.0, 0.05), runs=10, estimator=naive)
+    assert found.overall < 0.92
+
+
+def test_covariance_of_coloured_errors():
+    """Columns that eat half of the errors' power at low frequencies: known errors, known covariance."""
+    rng = np.random.default_rng(0)
+    n, p = 400, 20
+    t = np.arange(n)
+    waves = [f(4 * np.pi * (k + 1) * t / n) for k in range(p // 2) for f in (np.sin, np.cos)]
+    Y = np.stack(waves, axis=1)[:, None, :]
+    G = np.linalg.inv(Y[:, 0].T @ Y[:, 0])
+    kernel = np.array([1.0, 2.0, 3.0, 2.0, 1.0]) / 3
+    claimed, free, estimates = [], [], []
+    for _ in range(200):
+        e = np.convolve(rng.normal(size=n + 4), kernel, "valid")
+        x = G @ (Y[:, 0].T @ e)
+        regression = Regression(Y, e[:, None], tuple("abcdefghijklmnopqrst"), 0, ())
+        covariance, freedom = uncertainty(regression, np.ones(1), x, G)
+        claimed.append(np.diag(covariance))
+        free.append(freedom)
+        estimates.append(x)
+    real = np.var(estimates, axis=0)
+    assert 0.9 < np.mean(claimed) / real.mean() < 1.1
+    # Satterthwaite: the variance of a claimed variance is 2 v²/f
+    relative = np.var(claimed, axis=0).mean() / np.mean(claimed) ** 2
+    assert 0.5 < relative / (2.0 / np.mean(free)) < 2.0
+
+
+def test_truth_of_friction_that_differs_by_direction():
+    arm = lw.load("puma560")
+    joint = arm.moving_joints[0]
+    forward, backward = joint.coulomb_friction
+    assert forward != backward
+    mean, offset = true_parameters(arm, [f"{joint.name}.coulomb_friction", f"{joint.name}.offset"])
+    assert mean + offset == pytest.approx(forward)
+    assert mean - offset == pytest.approx(backward)
+
+
+def test_the_whole_circle_through_identify(puma):
+    """Excite, simulate with noise, identify from a wrong prior: the robot comes back."""
+    motion = excite(puma, duration=10.0, starts=1, iterations=45, seed=1)
+    noise, rng = Noise(1e-5, 0.02), np.random.default_rng(5)
+    log = noise.added(simulated_log(puma, motion.trajectory, motion.duration, rate=500.0), rng)
+    q, qd, qdd = rng.uniform(-1, 1, (3, 200, 6)) * np.array([2.0, 2.0, 4.0])[:, None, None]
+    wrong = puma.with_parameters(puma.parameters * rng.uniform(0.7, 1.4, puma.parameters.size))
+    found = identify(wrong, log, friction="coulomb")
+    tau = puma.inverse_dynamics(q, qd, qdd)
+
+    def error(robot):
+        return np.linalg.norm(robot.inverse_dynamics(q, qd, qdd) - tau) / np.linalg.norm(tau)
+
+    assert error(found.robot) < 0.02
+    assert error(found.robot) < 0.1 * error(wrong)
+    truth = found.base.combination @ true_parameters(puma, found.base.parameter_labels)
+    lower, upper = found.estimate.interval()
+    assert ((lower <= truth) & (truth <= upper)).mean() > 0.85

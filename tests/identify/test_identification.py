@@ -1,0 +1,179 @@
+"""From a recording to a robot in one call: what comes out, and that every stage can be replaced."""
+
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+from known_arm import motion
+
+import linkwise as lw
+from linkwise.identify import (
+    ESTIMATORS,
+    Log,
+    Observer,
+    Stages,
+    Term,
+    all_estimates,
+    base_values,
+    choose_friction,
+    condition,
+    fit,
+    friction_named,
+    identify,
+    prior_bodies,
+    weighted,
+)
+from linkwise.identify.friction import AxisSignals, column
+
+
+@pytest.fixture(scope="module")
+def found(arm, record):
+    return identify(arm, [record(1, noise=0.02), record(2, noise=0.02)], validation=record(3, noise=0.02))
+
+
+def test_an_unseen_run_is_predicted(found, truth, record):
+    assert (found.validation.relative < 5.0).all()  # two per cent of noise, and reversals
+    assert found.validation.log.name == "run3"
+    assert (found.of_prior[0].relative > 3 * found.validation.relative).all()
+    clean = record(3)
+    assert np.linalg.norm(found.validation.predicted - clean.tau) < 0.03 * np.linalg.norm(clean.tau)
+
+
+def test_the_identified_robot_has_the_drive_of_the_real_one(found, truth):
+    for got, true in zip(found.robot.moving_joints, truth.moving_joints, strict=True):
+        assert got.viscous_friction == pytest.approx(true.viscous_friction, abs=0.05)
+        assert got.coulomb_friction[0] == pytest.approx(true.coulomb_friction[0], abs=0.05)
+
+
+def test_base_parameters_are_told_with_their_uncertainty(found, truth):
+    known = dict(zip(truth.parameter_labels, truth.parameters, strict=True))
+    rows = {row.label: row for row in found.table()}
+    row = rows["link2.hx"]
+    assert row.lower < row.value < row.upper
+    assert row.value == pytest.approx(known["link2.hx"], rel=0.02)
+    assert row.physical == pytest.approx(row.value, rel=0.02)
+    assert row.prior == pytest.approx(known["link2.hx"] / 1.2)
+    np.testing.assert_allclose(base_values(found), [row.physical for row in rows.values()])
+    assert found.estimate.correlation.shape == 2 * (len(rows),)
+
+
+def test_everything_is_written_down(found):
+    told = json.loads(json.dumps(found.summary(), default=lambda x: x.tolist()))
+    assert told["recordings"] == ["run1", "run2"]
+    assert any("cut-off" in note for note in told["processing"][0])
+    assert told["validation"]["samples"] == 4000
+    assert len(told["base_parameters"]) == len(found.base)
+    assert told["reduced"]["multiplications"] <= told["reduced"]["multiplications_before"]
+
+
+def test_files_come_back(found, tmp_path):
+    for name in ("arm.toml", "arm.urdf"):
+        found.save(tmp_path / name)
+        q, qd, qdd = (x[::50] for x in motion(4)[1:])
+        wanted = found.robot.inverse_dynamics(q, qd, qdd, friction=False)
+        got = lw.load(tmp_path / name).inverse_dynamics(q, qd, qdd, friction=False)
+        np.testing.assert_allclose(got, wanted, atol=1e-6 * np.abs(wanted).max())
+    found.write_code(tmp_path / "arm.c")
+    assert "inverse_dynamics" in (tmp_path / "arm.c").read_text()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_all_estimators_agree_on_a_good_recording(found):
+    every = all_estimates(found)
+    assert set(every) == set(ESTIMATORS)
+    size = np.linalg.norm(
+        found.fit.regression.pick(found.base.columns).Y.reshape(-1, len(found.base)), axis=0
+    )
+    scale = np.linalg.norm(found.fit.regression.tau)
+    for name, estimate in every.items():
+        difference = np.abs((estimate.x - every["weighted"].x) * size).max() / scale
+        assert difference < 0.05, name
+
+
+def test_friction_is_chosen_by_the_recording(arm, truth):
+    """Gears with bristles and load friction: those terms are found, and predict where the textbook's do not."""
+    t, q, qd, qdd = motion(1)
+    rigid = arm.inverse_dynamics(q, qd, qdd)
+    signals = AxisSignals.of(q, qd, qdd, rigid, np.eye(2))
+    bristles, loaded = Term("presliding", width=1e-2), Term("load", width=1e-2)
+    tau = rigid + 0.8 * column(signals, bristles) + 0.1 * column(signals, loaded) + 0.1 * qd
+    tau += 0.01 * np.random.default_rng(0).normal(size=tau.shape)
+    observer, prior = Observer(arm, [condition(Log(t, q, tau), cutoff=20.0)]), prior_bodies(arm)
+    chosen = choose_friction(observer, prior)
+    plain = fit(observer, friction_named("coulomb", 2), prior)
+    for terms in chosen.friction:
+        assert {"presliding", "load"} <= {term.kind for term in terms}
+        assert 1e-2 in {term.width for term in terms}
+    assert (chosen.regression.spread(chosen.x) < 0.5 * plain.regression.spread(plain.x)).all()
+
+
+def test_no_terms_are_invented(arm, record):
+    """Plain Coulomb friction under noise: nothing is found that is not there."""
+    observer = Observer(arm, [condition(record(noise=0.05))])
+    chosen = choose_friction(observer, prior_bodies(arm))
+    for terms in chosen.friction:
+        assert len(terms) <= 5  # rotor, viscous, offset, one direction, at most one more
+
+
+@pytest.mark.parametrize("name", ["viscous", "asymmetric", "tanh", "stribeck", "rich"])
+def test_friction_by_name(arm, record, name):
+    found = identify(arm, record(noise=0.02), friction=name)
+    assert [term.kind for term in found.fit.friction[0]][1:] == [
+        term.kind for term in friction_named(name, 1)[0]
+    ][1:]
+
+
+def test_every_stage_can_be_replaced(arm, record):
+    called = []
+
+    def noted(name, function):
+        def stage(*args, **options):
+            called.append(name)
+            return function(*args, **options)
+
+        return stage
+
+    stages = Stages(
+        condition=noted("condition", partial(condition, derivatives="savitzky_golay")),
+        choose_friction=noted("choose", choose_friction),
+        fit=noted("fit", fit),
+    )
+    log = record(noise=0.02)
+    found = identify(
+        arm,
+        log,
+        stages=stages,
+        estimator=noted("estimator", weighted),
+        significance=noted(
+            "significance", lambda r, e, _: __import__("linkwise.identify").identify.by_contribution(r, e)
+        ),
+    )
+    assert {"condition", "choose", "estimator", "significance"} <= set(called)
+    assert any("savitzky_golay" in note or "given function" in note for note in found.signals[0].record)
+    identify(arm, log, stages=stages, friction="coulomb")
+    assert "fit" in called
+
+
+@pytest.mark.parametrize("derivatives", ["observer", "spline"])
+def test_signals_by_options(arm, record, derivatives):
+    found = identify(
+        arm, record(noise=0.01), derivatives=derivatives, cutoff=25.0, decimation=5, friction="coulomb"
+    )
+    assert (found.signals[0].cutoff, found.signals[0].thinning) == (25.0, 5)
+    assert any(derivatives in note for note in found.signals[0].record)
+    assert (found.validation.relative < 10.0).all()
+
+
+def test_instrumental_variables_by_name(arm, record):
+    found = identify(arm, record(noise=0.01), estimator="idim-iv", friction="coulomb")
+    assert found.estimate.method == "idim-iv"
+    plain = identify(arm, record(noise=0.01), friction="coulomb").estimate
+    place = found.base.labels.index("link2.hx")
+    assert found.estimate.x[place] == pytest.approx(plain.x[place], rel=0.01)
+
+
+def test_the_same_recording_gives_the_same_robot(arm, record):
+    one, two = (identify(arm, record(noise=0.02)) for _ in range(2))
+    np.testing.assert_array_equal(one.fit.x, two.fit.x)
+    assert one.fit.friction == two.fit.friction

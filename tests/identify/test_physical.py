@@ -1,0 +1,133 @@
+"""Bodies that can exist: pseudo-inertias positive definite, near the prior where torques say nothing, whatever the
+solver.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from known_arm import motion
+
+import linkwise as lw
+from linkwise.identify import Log, Observer, condition, fit, friction_named, identify, physical, prior_bodies
+from linkwise.identify.interior import Interior
+from linkwise.identify.physical import MARGIN, _coordinates, _units, divergence, physical_from_gram
+from linkwise.identify.prior import pseudo_inertias
+from linkwise.model.inertia import Inertia
+
+pytest.importorskip("clarabel")
+WEIGHTS = np.ones(2)
+
+
+def smallest(links: np.ndarray) -> float:
+    """The smallest eigenvalue of all pseudo-inertias."""
+    return float(np.linalg.eigvalsh(np.tensordot(links.reshape(-1, 10), pseudo_inertias(), 1)).min())
+
+
+@pytest.fixture(scope="module")
+def regression(arm, record):
+    observer = Observer(arm, [condition(record(noise=0.02), cutoff=20.0)])
+    return observer.regression(friction_named("coulomb", 2), np.zeros(20))
+
+
+def test_links_are_possible_where_least_squares_are_not(arm, regression):
+    """Noise makes impossible bodies of light links; the constraint costs next to nothing."""
+    noisy = replace(
+        regression, tau=regression.tau + 3 * np.random.default_rng(0).normal(size=regression.tau.shape)
+    )
+    free = np.linalg.lstsq(*noisy.stacked(), rcond=None)[0]
+    assert smallest(free[:20]) < 0
+    found = physical(noisy, WEIGHTS, prior_bodies(arm))
+    assert smallest(found.x[:20]) > 0
+    spread = [np.linalg.norm(noisy.residuals(x)) for x in (found.x, free)]
+    assert spread[1] <= spread[0] < 1.02 * spread[1]
+
+
+def test_without_noise_the_true_torques_come_back(arm, truth, record):
+    found = identify(arm, record(), friction="coulomb", cutoff=20.0)
+    assert (found.validation.relative < 1.0).all()
+    _, q, qd, qdd = motion(77)
+    wanted = truth.inverse_dynamics(q, qd, qdd, friction=False)
+    close = found.robot.inverse_dynamics(q, qd, qdd, friction=False)
+    assert np.linalg.norm(close - wanted) < 0.01 * np.linalg.norm(wanted)
+    for body in found.robot.labelled_bodies():
+        assert not body.violations()
+
+
+def test_what_torques_leave_open_is_the_priors(arm, regression):
+    prior = prior_bodies(arm)
+    found = physical(regression, WEIGHTS, prior)
+    links = found.x[:20].reshape(2, 10)
+    # a planar arm: nothing depends on h_z, I_xz, I_yz, of which the prior has none
+    np.testing.assert_allclose(links[:, [3, 6, 8]], prior[:, [3, 6, 8]], atol=1e-4)
+    strong = physical(regression, WEIGHTS, prior, strength=1e9)
+    np.testing.assert_allclose(strong.x[:20].reshape(2, 10), prior, rtol=1e-2, atol=1e-3)
+    assert (strong.divergence < 1e-3).all()
+    weaker = physical(regression, WEIGHTS, prior, strength=1e-2)
+    assert weaker.divergence.sum() >= found.divergence.sum() - 1e-6
+
+
+def test_divergence_is_bregmans():
+    """Zero at the prior, positive elsewhere, the same in every frame and unit of length."""
+    prior = np.array([Inertia.from_com(2.0, (0.1, 0.0, 0.2), (0.02, 0.03, 0.025)).parameters])
+    other = np.array([Inertia.from_com(3.0, (0.0, 0.1, 0.1), (0.03, 0.02, 0.03)).parameters])
+    assert divergence(prior, prior) == pytest.approx(0.0, abs=1e-9)
+    assert divergence(other, prior)[0] > 0
+    scale = np.array([1.0, *[100.0] * 3, *[1e4] * 6])  # centimetres
+    np.testing.assert_allclose(divergence(other * scale, prior * scale), divergence(other, prior), rtol=1e-9)
+    impossible = other.copy()
+    impossible[0, 4] = 10.0  # I_xx > I_yy + I_zz
+    assert divergence(impossible, prior)[0] == np.inf
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_newtons_method_and_the_conic_solver_agree(arm, regression, scale):
+    prior = prior_bodies(arm)
+    gram, right = (scale * part for part in regression.gram(WEIGHTS))
+    rotors = [20, 24]
+    assert [regression.labels[k] for k in rotors] == ["joint1.rotor_inertia", "joint2.rotor_inertia"]
+    conic = physical_from_gram(gram, right, prior, nonnegative=rotors)
+    T = _coordinates(gram, prior)
+    problem = Interior(T.T @ gram @ T, -(T.T @ right), _units(), 2, 1.0, MARGIN, rotors)
+    v = problem.solve()
+    assert smallest((T @ v)[:20]) > 0
+    assert (v[rotors] > 0).all()
+    reached = problem.value(np.linalg.solve(T, conic.x), 0.0)
+    assert problem.value(v, 0.0) <= reached + 1e-6 * abs(reached)
+
+
+def test_negative_rotors_are_refused(arm, regression):
+    rotors = [20, 24]
+    tau = regression.tau - 2.0 * regression.Y[..., 20]  # a drive that pushes instead of resisting
+    found = physical(replace(regression, tau=tau), WEIGHTS, prior_bodies(arm), nonnegative=rotors)
+    assert found.x[rotors].min() > -1e-6
+    assert physical(replace(regression, tau=tau), WEIGHTS, prior_bodies(arm)).x[20] < 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("noise", [0.0, 1e-6, 0.02])
+def test_no_valid_recording_stops_the_solver(arm, truth, seed, noise):
+    """Residuals of almost nothing make the problem steep: the conic solver alone stalls on some of these."""
+    t, q, qd, qdd = motion(seed, seconds=10.0, size=0.3 + 0.2 * seed)
+    tau = truth.inverse_dynamics(q, qd, qdd)
+    tau += noise * np.random.default_rng(seed).normal(size=tau.shape)
+    observer = Observer(arm, [condition(Log(t, q, tau))])
+    found = fit(observer, friction_named("presliding", 2), prior_bodies(arm))
+    assert smallest(found.links) > 0
+    assert np.isfinite(found.x).all()
+
+
+def test_no_prior_at_all_still_gives_possible_links(arm, regression):
+    found = physical(regression, WEIGHTS, prior_bodies(arm), strength=0.0)
+    assert smallest(found.x[:20]) > 0
+    assert np.abs(found.x).max() < 1e4
+
+
+def test_a_file_without_masses_gets_believable_ones():
+    robot = lw.load("two_link")
+    bare = robot.with_parameters({label: 0.0 for label in robot.parameter_labels[:20]})
+    assert smallest(prior_bodies(bare)) > 0
+    thin = robot.with_parameters({f"link1.{name}": 0.0 for name in ("Ixx", "Iyy", "Izz", "hx", "hy", "hz")})
+    bodies = prior_bodies(thin)
+    assert smallest(bodies) > 0
+    assert bodies[0, 0] == robot.labelled_bodies()[0].mass

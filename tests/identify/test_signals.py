@@ -1,0 +1,141 @@
+"""Filters, derivatives, clocks and the choice of the cut-off."""
+
+import numpy as np
+import pytest
+from known_arm import RATE, motion
+
+from linkwise.identify import Log, LogError, condition
+from linkwise.identify.clock import read_clock
+from linkwise.identify.cutoff import choose_cutoff
+from linkwise.identify.derivatives import METHODS, central_difference, low_pass
+
+# How exactly each way gives accelerations of smooth positions without noise, in parts of their rms: a property of the
+# method at this rate and cut-off, measured once and doubled.
+EXACTNESS = {
+    "butterworth": 0.01,
+    "differences": 0.01,
+    "savitzky_golay": 0.02,
+    "spline": 0.05,
+    "observer": 0.5,
+}
+INSIDE = slice(100, -100)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_derivatives_of_a_known_motion(name):
+    _, q, qd, qdd = motion(3)
+    found = METHODS[name](q, None, RATE, 20.0)
+    for computed, true in zip(found, (q, qd, qdd), strict=True):
+        error = np.linalg.norm((computed - true)[INSIDE]) / np.linalg.norm(true[INSIDE])
+        assert error < EXACTNESS[name]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_way_shifts_signals_in_time(name):
+    _, q, _, qdd = motion(3)
+    acceleration = METHODS[name](q, None, RATE, 20.0)[2]
+    shifts = range(-5, 6)
+    likeness = [np.sum(np.roll(acceleration, s, axis=0)[INSIDE] * qdd[INSIDE]) for s in shifts]
+    assert shifts[int(np.argmax(likeness))] == 0
+
+
+def test_central_difference_is_the_papers():
+    x = np.random.default_rng(0).normal(size=(9, 2))
+    np.testing.assert_allclose(central_difference(x, 50.0)[1:-1], (x[2:] - x[:-2]) * 25.0, rtol=1e-12)
+
+
+def test_low_pass_keeps_slow_and_removes_fast():
+    t = np.arange(2000) / 1000.0
+    slow, fast = np.sin(2 * np.pi * 2 * t), np.sin(2 * np.pi * 100 * t)
+    smooth = low_pass(slow + fast, 1000.0, 20.0)
+    np.testing.assert_allclose(smooth[200:-200], slow[200:-200], atol=1e-3)
+    half = low_pass(np.sin(2 * np.pi * 20 * t), 1000.0, 20.0)  # −3 dB, twice
+    assert np.abs(half[500:-500]).max() == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("noise", [1e-5, 1e-3])
+def test_the_cut_off_falls_with_noise_and_stays_above_the_motion(noise):
+    _, q, *_ = motion(3)
+    noisy = q + noise * np.random.default_rng(0).normal(size=q.shape)
+    chosen = choose_cutoff(noisy, RATE)
+    assert chosen.motion_band < chosen.frequency < 0.45 * RATE
+    worse = choose_cutoff(q + 100 * noise * np.random.default_rng(0).normal(size=q.shape), RATE)
+    assert worse.noise_limit < chosen.noise_limit
+    assert "Hz" in chosen.note
+
+
+def test_the_cut_off_is_near_the_best_one():
+    _, q, _, qdd = motion(3)
+    noisy = q + 1e-4 * np.random.default_rng(0).normal(size=q.shape)
+
+    def error(cutoff: float) -> float:
+        return float(np.linalg.norm((METHODS["butterworth"](noisy, None, RATE, cutoff)[2] - qdd)[INSIDE]))
+
+    best = min(error(cutoff) for cutoff in np.geomspace(0.5, 60, 60))
+    assert error(choose_cutoff(noisy, RATE).frequency) < 4 * best
+
+
+def test_a_late_logger_is_not_an_irregular_clock():
+    t, q, *_ = motion(3)
+    late = t + np.random.default_rng(0).uniform(0, 0.4 / RATE, len(t))
+    clock = read_clock(late, q)  # sampled steadily, stamped late
+    assert clock.regular
+    assert np.ptp(np.diff(clock.t)) < 1e-9
+    assert clock.rate == pytest.approx(RATE, rel=1e-3)
+
+
+def test_samples_that_really_are_irregular_are_resampled():
+    even, *_ = motion(3)
+    t = even + np.random.default_rng(0).uniform(-0.3, 0.3, len(even)) / RATE
+    q = np.column_stack([np.sin(3 * t), np.cos(2 * t)])
+    clock = read_clock(t, q)
+    assert not clock.regular
+    signals = condition(Log(t, q, q), cutoff=20.0)
+    np.testing.assert_allclose(signals.qd[INSIDE, 0], 3 * np.cos(3 * signals.t[INSIDE]), atol=0.01)
+    assert any("irregular" in note for note in signals.record)
+    stamps, (back, *_) = signals.at_stamps()
+    np.testing.assert_array_equal(stamps, t)
+    np.testing.assert_allclose(back[INSIDE], q[INSIDE], atol=1e-3)
+
+
+def test_recorded_velocities_are_used_or_not():
+    t, q, qd, _ = motion(3)
+    log = Log(t, q, q, 1.5 * qd)  # wrong on purpose, to see which ones are used
+    used, ignored = (condition(log, cutoff=20.0, use_velocities=use) for use in (True, False))
+    np.testing.assert_allclose(used.qd[INSIDE], 1.5 * qd[INSIDE], atol=0.02)
+    np.testing.assert_allclose(ignored.qd[INSIDE], qd[INSIDE], atol=0.02)
+
+
+def test_cut_off_and_decimation_as_given_are_written_down():
+    t, q, *_ = motion(3)
+    log = Log(t, q, q)
+    signals = condition(log, cutoff=10.0, decimation=4, derivatives="observer")
+    assert (signals.cutoff, signals.thinning) == (10.0, 4)
+    for words in ("10 Hz as given", "observer", "every 4th"):
+        assert any(words in note for note in signals.record)
+    whole, every = signals.filtered(signals.tau), condition(log, cutoff=10.0, decimation=1)
+    np.testing.assert_allclose(whole, every.filtered(every.tau)[::4], atol=1e-12)
+
+
+def test_fast_recordings_are_thinned_without_aliases():
+    t = np.arange(20000) / 5000.0
+    slow = np.column_stack([np.sin(5 * t)])
+    hum = 0.3 * np.sin(2 * np.pi * 1200 * t)[:, None]
+    signals = condition(Log(t, slow, slow + hum), cutoff=20.0)
+    assert signals.rate < 500
+    np.testing.assert_allclose(signals.tau[50:-50], np.sin(5 * signals.t[50:-50])[:, None], atol=5e-3)
+
+
+@pytest.mark.parametrize(
+    "options", [{"cutoff": 0.0}, {"cutoff": -3.0}, {"decimation": 0}, {"decimation": 2.5}]
+)
+def test_senseless_settings(options):
+    t, q, *_ = motion(3)
+    with pytest.raises(ValueError, match=next(iter(options))):
+        condition(Log(t, q, q), **options)
+
+
+def test_a_few_samples_are_no_recording():
+    t, q, *_ = motion(3)
+    with pytest.raises(LogError, match="at least 20"):
+        condition(Log(t[:10], q[:10], q[:10]))

@@ -1,0 +1,73 @@
+"""The figures by which a model is judged, by hand."""
+
+import numpy as np
+import pytest
+from known_arm import RATE, motion
+
+from linkwise.identify import Log, Validation, condition, friction_named, validate, validate_robot
+from linkwise.identify.derivatives import low_pass
+from linkwise.identify.validation import AT_REST
+
+
+@pytest.fixture(scope="module")
+def judged():
+    t, q, qd, _ = motion(1)
+    rng = np.random.default_rng(0)
+    measured = np.column_stack([5 * np.sin(t), np.cos(2 * t)])
+    predicted = measured + rng.normal(size=measured.shape) * [0.5, 0.2]
+    return Validation(Log(t, q, measured), t, qd, measured, predicted, 5.0)
+
+
+def test_per_joint(judged):
+    e = judged.measured - judged.predicted
+    np.testing.assert_allclose(judged.rms, np.sqrt((e**2).mean(axis=0)))
+    for k in range(2):
+        assert judged.relative[k] == pytest.approx(
+            100 * np.linalg.norm(e[:, k]) / np.linalg.norm(judged.measured[:, k])
+        )
+    assert judged.total == pytest.approx(100 * np.linalg.norm(e) / np.linalg.norm(judged.measured))
+    np.testing.assert_allclose(judged.explained, 1 - e.var(axis=0) / judged.measured.var(axis=0))
+
+
+def test_without_joints_that_stand_still(judged):
+    for k in range(2):
+        moves = np.abs(judged.qd[:, k]) > AT_REST
+        assert 0 < moves.sum() < len(moves)
+        wanted = 100 * np.linalg.norm(judged.residuals[moves, k]) / np.linalg.norm(judged.measured[moves, k])
+        assert judged.moving[k] == pytest.approx(wanted)
+
+
+def test_within_a_band(judged):
+    inside = slice(int(RATE / 5.0), -int(RATE / 5.0))  # the ends, of which a filter knows half, do not count
+    e, m = (low_pass(x, RATE, 5.0)[inside] for x in (judged.residuals, judged.measured))
+    np.testing.assert_allclose(
+        judged.in_band, 100 * np.linalg.norm(e, axis=0) / np.linalg.norm(m, axis=0), rtol=1e-6
+    )
+    assert judged.total_in_band == pytest.approx(100 * np.linalg.norm(e) / np.linalg.norm(m))
+    assert (judged.in_band < 0.5 * judged.relative).all()  # white noise is mostly above 5 Hz
+
+
+def test_whiteness_tells_noise_from_what_was_not_modelled(judged):
+    assert (judged.whiteness() < 2.5).all()  # the largest of twenty lags, in units of one lag's 95 % bound
+    slow = Validation(judged.log, judged.t, judged.qd, judged.measured, judged.measured - judged.qd, 5.0)
+    assert (slow.whiteness() > 20).all()
+
+
+def test_the_true_robot_predicts_its_own_torques(truth, record):
+    log = record(3)
+    judged = validate_robot(truth, condition(log, cutoff=20.0))
+    assert (judged.relative < 2.0).all()  # reversals of Coulomb friction lie between samples
+    assert (
+        validate_robot(truth.with_gravity((0.0, 0.0, 0.0)), condition(log, cutoff=20.0)).relative > 20
+    ).all()
+
+
+def test_links_and_friction_by_their_coefficients(arm, truth, record):
+    friction = friction_named("coulomb", 2)
+    known = dict(zip(truth.parameter_labels, truth.parameters, strict=True))
+    names = [f"joint{k + 1}.{term.label}" for k, terms in enumerate(friction) for term in terms]
+    coefficients = np.array([known.get(name, 0.0) for name in names])
+    links = np.array([known[label] for label in truth.parameter_labels[:20]])
+    judged = validate(arm, links, friction, coefficients, condition(record(3), cutoff=20.0))
+    assert (judged.relative < 2.0).all()
+    assert judged.band == 20.0
