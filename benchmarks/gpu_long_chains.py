@@ -3,7 +3,7 @@
 Both in the same run on the same states, with data on the device; beside them the CPU, one thread. The bits must be
 those of the CPU's kernel of the same algorithm, and the residual of the scan that of the others.
 
-    python benchmarks/gpu_long_chains.py [--links 64,256,1024,4096] [--batches 1,16,132,1056] [--json FILE]
+    python benchmarks/gpu_long_chains.py [--links 64,256,1024] [--batches 1,16,132,1056] [--json FILE]
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--links", type=numbers, default=[64, 256, 1024, 4096])
+    parser.add_argument("--links", type=numbers, default=[64, 256, 1024])
     parser.add_argument("--batches", type=numbers, default=[1, 16, 132, 1056])
     parser.add_argument("--json", help="write all figures to this file")
     options = parser.parse_args()
