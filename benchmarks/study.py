@@ -200,39 +200,93 @@ def write_all(store: Store, study, values: np.ndarray, threads: int) -> None:
         thread.join()
 
 
+LOOPS = {
+    "robot": "puma_valera",
+    "seed": 1,
+    "vary": {"inertia": {"labels": "*.[mhI]*", "relative": True, "uniform": [0.8, 1.2], "together": "link"}},
+    "compute": {
+        "run": {
+            "simulate": "tracking",
+            "duration": 1.0,
+            "gains": {"frequency": 8.0},
+            "reference": {"to": 0.5},
+        }
+    },
+    "keep": {"run.max_error": ["max"]},
+}
+"""Closed loops of a second, six joints, steps of a millisecond by Runge and Kutta's rule."""
+
+
 def scheduling() -> None:
-    """Chunks with next to nothing in them: what each costs beyond the first few, on the clock and of this processor."""
+    """Chunks with next to nothing in them: what each costs beyond the first few; then what that means for clusters."""
     from processes import Cluster
 
     from linkwise.study import cluster as engine
 
     tables = {**PANDA, "chunk": 64, "keep": REDUCED}
 
-    def cost(what: str, counts: tuple[int, int], **options) -> None:
-        clocks = []
-        for chunks in counts:
-            clocks.append(Clock())
-            study = lw.study(tables, samples=64 * chunks)
-            with tempfile.TemporaryDirectory() as place:
-                clocks[-1].time(
-                    lambda study=study, place=place: study.run(f"{place}/s", progress=False, **options)
-                )
-        more = counts[1] - counts[0]
-        wall, processor = (
-            1e3 * (getattr(clocks[1], kind) - getattr(clocks[0], kind)) / more
-            for kind in ("wall", "processor")
+    def cost(what: str, counts: tuple[int, int], scheduler: int | None = None, **options) -> float:
+        """Seconds of a chunk, of the busier of driver and scheduler."""
+        small, large = (64 * count for count in counts)
+        found = [64 * seconds for seconds in per_point(tables, (small, large), scheduler, **options)]
+        wall, driver, other = (1e3 * seconds for seconds in found)
+        print(
+            f"{what}: {wall:.2f} ms on the clock for a chunk, {driver:.2f} ms of the driver's processor",
+            end="",
         )
-        print(f"{what}: {wall:.2f} ms on the clock for a chunk, {processor:.2f} ms of this processor")
+        print(f", {other:.2f} ms of the scheduler's" if scheduler else "")
+        return max(found[1:])
 
-    cost("embedded, one thread", (200, 4000), threads=1)
+    cost("embedded, one thread", (200, 8000), threads=1)
     with tempfile.TemporaryDirectory() as folder:
         cluster = Cluster(Path(folder))
+        far = {"scheduler": cluster.scheduler.pid, "cluster": cluster.address}
         try:
-            cost("two workers, tasks of up to 0.5 s", (200, 8000), cluster=cluster.address)
+            chunk = cost("two workers, tasks of up to 0.5 s", (400, 16000), **far)
             engine.MOST_CHUNKS = 1
-            cost("two workers, a task for every chunk", (50, 800), cluster=cluster.address)
+            task = cost("two workers, a task for every chunk", (100, 1600), **far)
         finally:
             cluster.close()
+    state = per_point({**PANDA, "keep": REDUCED}, (1 << 20, 1 << 24), None, threads=1)[1]
+    loop = per_point(LOOPS, (64, 576), None, threads=1)[1]
+    print(
+        f"one thread: {1e9 * state:.1f} ns for a Panda's state, {1e6 * loop:.0f} µs for a closed loop of 1 s"
+    )
+    print(
+        f"largest useful cluster: W = min(max(T, t) / s, t / d) with T = 0.5 s, s = {1e3 * task:.2f} ms,",
+        end=" ",
+    )
+    print(f"d = {1e3 * chunk:.2f} ms (processor seconds of the busier of driver and scheduler)")
+    print(f"{'chunk':36}{'t [s]':>10}{'max(T, t)/s':>14}{'t/d':>10}{'W threads':>12}")
+    for name, t in (
+        *((f"2^{k} states of a Panda", state * 2**k) for k in (17, 20, 24, 27)),
+        ("4096 closed loops of 1 s", 4096 * loop),
+        ("4096 closed loops of 10 s", 40960 * loop),
+    ):
+        by_task, by_driver = max(engine.TASK_SECONDS, t) / task, t / chunk
+        print(f"{name:36}{t:10.3g}{by_task:14.0f}{by_driver:10.0f}{min(by_task, by_driver):12.0f}")
+
+
+def per_point(
+    tables: dict, counts: tuple[int, int], scheduler: int | None, **options
+) -> tuple[float, float, float]:
+    """Seconds of a point on the clock, of this processor and of the scheduler's: the difference of two runs."""
+    import psutil
+
+    def used() -> tuple[float, float, float]:
+        other = psutil.Process(scheduler).cpu_times() if scheduler else None
+        return time.perf_counter(), time.process_time(), other.user + other.system if other else 0.0
+
+    spent = []
+    for points in (counts[0], *counts):  # the first one is not counted: packages are imported
+        study = lw.study(tables, samples=points)
+        with tempfile.TemporaryDirectory() as place:
+            before = used()
+            study.run(f"{place}/s", progress=False, **options)
+            spent.append([after - start for after, start in zip(used(), before, strict=True)])
+    more = counts[1] - counts[0]
+    wall, own, other = ((many - few) / more for few, many in zip(*spent[1:], strict=True))
+    return wall, own, other
 
 
 RUN = """

@@ -2,7 +2,8 @@
 
 A ``python`` block runs in the page's own names, a ``sh`` block in bash; what they print is compared with the ``text``
 block that follows. A ``toml`` block is a robot, a layout of recordings or a study, and is loaded; a block that begins
-with a comment with a file's name is written to that file first. ``<!-- skip: reason -->`` on the line before a block leaves it out.
+with a comment with a file's name is written to that file first. ``<!-- skip: reason -->`` on the line before a block
+leaves it out.
 
 ``LINKWISE_UPDATE_DOCS=1`` writes what is printed into the pages instead of comparing it.
 """

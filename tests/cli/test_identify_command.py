@@ -112,16 +112,20 @@ def test_the_report_is_one_small_file(done):
         "condition number",
     ):
         assert words.lower() in page.lower()
+    assert "linkwise identify two_link" in page
     figures = sorted(path.name for path in (folder / "figures").iterdir())
     assert {"correlation.svg", "friction_1.svg", "whiteness.svg"} <= set(figures)
     assert facts["written"]["report"].endswith("arm.html")
 
 
 def test_the_table(linkwise, logs):
-    ran = linkwise("identify", "two_link", *logs, "--friction", "coulomb", "--cutoff", 10)
+    more = ("--friction", "coulomb", "--cutoff", 10, "--derivatives", "savitzky_golay", "--decimation", 7)
+    ran = linkwise("identify", "two_link", *logs, *more)
     assert ran.status == 0
     assert "judged on the same recording" in ran.out
     assert "cut-off 10 Hz as given" in ran.out
+    assert "derivatives: savitzky_golay" in ran.out
+    assert "one sample of 7" in ran.out
     assert "reduced model:" in ran.out
     assert "\x1b[" not in ran.out
 
@@ -153,6 +157,26 @@ def test_one_quantity_per_file(linkwise, logs, tmp_path):
     assert max(ran.json["validation"]["relative"]) < 10
 
 
+def test_several_recordings_to_predict(linkwise, logs):
+    train, test = logs
+    arguments = (
+        "identify",
+        "two_link",
+        train,
+        "--validate",
+        test,
+        "--validate",
+        train,
+        "--friction",
+        "coulomb",
+    )
+    said = linkwise(*arguments).out
+    assert said.count("judged on") == 2
+    facts = linkwise(*arguments, "--json").json
+    assert [each["recording"] for each in facts["validations"]] == ["test.csv", "train.csv"]
+    assert facts["validations"][0]["relative"] == facts["validation"]["relative"]
+
+
 def test_rows_of_each_recording(linkwise, logs):
     train, test = logs
     cut = (
@@ -175,6 +199,7 @@ def test_rows_of_each_recording(linkwise, logs):
     ("more", "expected"),
     [
         (("--friction", "coulmb"), "did you mean 'coulomb'?"),
+        (("--derivatives", "savitsky_golay"), "did you mean 'savitzky_golay'?"),
         (("--estimator", "weigthed"), "did you mean 'weighted'?"),
         (("--significance", "contributions"), "did you mean 'contribution'?"),
         (("--out", "arm.json"), "saved as .urdf or .toml"),
@@ -212,6 +237,28 @@ def test_a_wrong_robot_is_said_plainly(linkwise, logs, tmp_path):
     ran = linkwise("identify", "two_link", swapped, "--friction", "coulomb")
     assert ran.status == 0
     assert "better than the mean" in ran.err
+
+
+def test_too_little_excitation_is_a_warning(linkwise, tmp_path):
+    """A joint that stands still shows nothing of its own: the command says what is not known, after the results."""
+    t, q, _ = recording(1)
+    q[:, 1] = 0.3
+    qd, qdd = np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0)
+    tau = lw.load("two_link").inverse_dynamics(q, qd, qdd)
+    noisy = tau + 0.01 * np.random.default_rng(0).normal(size=tau.shape)
+    ran = linkwise(
+        "identify", "two_link", write(tmp_path / "still.csv", t, q, noisy), "--friction", "coulomb"
+    )
+    assert ran.status == 0
+    assert "too little excitation" in ran.err
+    assert "joint2" in ran.err
+
+
+def test_degrees_are_noticed(linkwise, tmp_path):
+    t, q, tau = recording(1)
+    path = write(tmp_path / "degrees.csv", t, np.degrees(q) + 400, tau)
+    said = linkwise("identify", "two_link", path).refused()
+    assert 'units.position = "deg"' in said
 
 
 def test_without_the_extra(linkwise, logs, monkeypatch):

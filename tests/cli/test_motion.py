@@ -255,6 +255,12 @@ def test_demo_prints_tables_and_draws(linkwise, tmp_path):
 
 def test_demo_without_matplotlib_says_so(linkwise, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "linkwise.cli.plot", None)
+    monkeypatch.setattr(
+        "linkwise.cli.counting.rows", lambda *_, **__: ()
+    )  # counts and page are tested elsewhere
+    monkeypatch.setattr(
+        "linkwise.cli.demo_report.write", lambda done, counted, folder: folder / "report.html"
+    )
     ran = linkwise("demo", "--out", tmp_path)
     assert ran.status == 0
     assert "pip install 'linkwise[plot]'" in ran.out
@@ -271,3 +277,34 @@ def test_figures_of_a_report_are_files(linkwise, tmp_path):
     assert {"positions.svg", "torques.svg", "robot.svg"} <= {
         path.name for path in (tmp_path / "plots").iterdir()
     }
+
+
+def test_a_simulation_has_a_page_too(linkwise, tmp_path):
+    more = (
+        "--duration",
+        0.2,
+        "--step",
+        0.002,
+        "--report",
+        tmp_path / "run.html",
+        "--figures",
+        tmp_path / "plots",
+    )
+    ran = linkwise("simulate", "two_link", "--to", "0.3,0.2", *more)
+    assert ran.status == 0
+    assert f"report written to {tmp_path / 'run.html'}" in ran.out
+    page = (tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "linkwise simulate two_link" in page
+    assert "Tracking" in page
+    assert (tmp_path / "plots" / "tracking_computed_torque.svg").is_file()
+
+
+def test_robots_are_completed(monkeypatch, capsys):
+    from linkwise.cli.app import linkwise as group
+
+    monkeypatch.setenv("COMP_WORDS", "linkwise info pu")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    monkeypatch.setenv("_LINKWISE_COMPLETE", "bash_complete")
+    with pytest.raises(SystemExit):
+        group.main([], prog_name="linkwise")
+    assert capsys.readouterr().out.split() == ["plain,puma260", "plain,puma560", "plain,puma_valera"]

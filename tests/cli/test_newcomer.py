@@ -203,7 +203,7 @@ def test_a_program_without_python(user):
     states = np.column_stack([user.q, user.qd, user.qdd])[:10]
     text = "\n".join(" ".join(map(repr, row)) for row in states.tolist())
     ran = subprocess.run([user.folder / "program"], input=text, capture_output=True, text=True, check=True)
-    printed = np.array([[float.fromhex(word) for word in line.split()] for line in ran.stdout.splitlines()])
+    printed = np.array([[float(word) for word in line.split()] for line in ran.stdout.splitlines()])
     np.testing.assert_allclose(printed, user.tau[:10], rtol=1e-11, atol=1e-11)
 
 

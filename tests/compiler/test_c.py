@@ -40,7 +40,7 @@ def outputs(executable, rows) -> np.ndarray:
 
 
 def _number(word: str) -> float:
-    return np.nan if "nan" in word else float.fromhex(word)
+    return np.nan if "nan" in word else float(word)
 
 
 def rounded(rows, dtype):

@@ -9,7 +9,7 @@ from linkwise.identify.campaign import true_parameters
 from linkwise.identify.coloured import uncertainty
 from linkwise.identify.regression import Regression
 
-RUNS = 40
+RUNS = 30
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +50,12 @@ def test_intervals_hold_the_truth_as_often_as_they_say(puma, log, position):
         "coulomb_friction",
         "offset",
     }
-    # overall; parameters of one run are correlated, so this is about as sure as a thousand independent cases
+    # of all cases; single parameters need more runs: benchmarks/campaign.py
     assert 0.92 < found.overall < 0.98
     # the claimed deviations are the real ones, and the bias is small beside them
     assert 0.9 < np.median(found.spread / found.claimed) < 1.1
     assert np.median(np.abs(found.bias) / found.spread) < 0.3
-    assert found.share.min() > 0.75  # four standard deviations of a binomial with forty runs, and a bit
+    assert found.share.min() > 0.7  # five standard deviations of a binomial with thirty runs, and a bit
 
 
 def test_a_claim_that_forgets_the_filters_would_be_caught(puma, log):

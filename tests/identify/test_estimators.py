@@ -109,6 +109,13 @@ def test_total_allows_for_noise_in_the_columns():
     np.testing.assert_allclose(found.x, textbook, rtol=0.01)
 
 
+def test_total_bears_columns_that_are_the_same():
+    rng = np.random.default_rng(1)
+    Y = rng.normal(size=(300, 1, 2))[..., [0, 1, 1]]
+    tau = Y @ [1.0, 2.0, 2.0] + 0.1 * rng.normal(size=(300, 1))
+    np.testing.assert_allclose(total(Regression(Y, tau, tuple("abc"), 3, ())).x, [1.0, 2.0, 2.0], atol=0.03)
+
+
 def test_ridge_shrinks_towards_the_prior(made):
     regression, x = made
     np.testing.assert_allclose(ridge(regression, strength=0.0).x, weighted(regression).x, rtol=1e-8)

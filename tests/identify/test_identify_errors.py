@@ -140,6 +140,12 @@ def test_another_robots_log_is_refused(record):
         identify(lw.load("puma560"), record())
 
 
+def test_torques_that_were_not_recorded(arm, record):
+    log = record()
+    with pytest.raises(LogError, match="run1: all torques are zero"):
+        identify(arm, Log(log.t, log.q, 0 * log.tau, name="run1"))
+
+
 def test_unknown_names_list_the_known(arm, record):
     for option in ("friction", "estimator", "significance", "derivatives"):
         with pytest.raises(UnknownNameError, match=option):
@@ -149,7 +155,7 @@ def test_unknown_names_list_the_known(arm, record):
 def test_a_wrong_robot_is_said_plainly(arm, record):
     log = record(noise=0.01)
     strange = np.random.default_rng(0).normal(size=log.tau.shape)
-    with pytest.warns(IdentificationWarning, match="no joint better than the mean"):
+    with pytest.warns(IdentificationWarning, match="explains no joint better than the mean"):
         found = identify(arm, Log(log.t, log.q, strange), friction="coulomb")
     assert any("another robot" in words for words in found.warnings)
 
@@ -158,7 +164,7 @@ def test_swapped_columns_of_one_joint_are_named(arm, record):
     log = record(noise=0.01)
     tau = log.tau.copy()
     tau[:, 1] = np.random.default_rng(0).normal(size=len(tau))
-    with pytest.warns(IdentificationWarning, match="not joint2"):
+    with pytest.warns(IdentificationWarning, match="does not explain joint2"):
         identify(arm, Log(log.t, log.q, tau), friction="coulomb")
 
 

@@ -1,14 +1,25 @@
 """Payloads from a loaded and an unloaded run, drive gains from a known payload: simulated, so the truth is known."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.identify import IdentificationError, Noise, drive_gains, excite, identify_payload, simulated_log
+from linkwise.identify import (
+    IdentificationError,
+    Noise,
+    drive_gains,
+    excite,
+    identify_payload,
+    read_log,
+    simulated_log,
+)
 from linkwise.model.inertia import LABELS, Inertia
 
+DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 MASS, COM, ABOUT_COM = 1.5, (0.02, -0.01, 0.08), np.diag([0.004, 0.005, 0.003])
 GAINS = np.array([10.0, 12.0, 8.0, 9.0, 9.5, 11.0])  # [N·m/A]
 
@@ -68,3 +79,19 @@ def test_drive_gains_from_a_known_payload(puma, runs):
 def test_a_frame_that_does_not_move_cannot_carry(puma, runs):
     with pytest.raises(IdentificationError, match=r"payload: .* does not move"):
         identify_payload(puma, *runs, frame=puma.link_names[0])
+
+
+@pytest.mark.skipif(not (DATA / "ur10e").is_dir(), reason=f"no recordings in {DATA}")
+def test_what_a_real_arm_carried():
+    """The recording is called load_2600, which suggests 2.6 kg; see benchmarks/payload.py for more of them."""
+    robot = lw.load(DATA / "ur10e" / "ur10e.urdf")
+    layout = {
+        "columns": {"time": 1, "position": 2, "velocity": 8, "current": 14},
+        "drive": {"gains": [14.87, 13.26, 11.13, 10.62, 11.03, 11.47]},
+    }
+    folder = DATA / "ur10e" / "identification_data"
+    names = "ur-20_01_31-unload.csv", "ur-20_01_13-load_2600.csv"
+    empty, loaded = (read_log(folder / name, robot, layout) for name in names)
+    found = identify_payload(robot, empty, loaded, frame="tool0")
+    assert 2.3 < found.mass < 3.0
+    assert np.linalg.norm(found.com) < 0.15  # close to the flange

@@ -2,6 +2,7 @@
 solver.
 """
 
+import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,17 @@ import pytest
 from known_arm import motion
 
 import linkwise as lw
-from linkwise.identify import Log, Observer, condition, fit, friction_named, identify, physical, prior_bodies
+from linkwise.identify import (
+    IdentificationWarning,
+    Log,
+    Observer,
+    condition,
+    fit,
+    friction_named,
+    identify,
+    physical,
+    prior_bodies,
+)
 from linkwise.identify.interior import Interior
 from linkwise.identify.physical import MARGIN, _coordinates, _units, divergence, physical_from_gram
 from linkwise.identify.prior import pseudo_inertias
@@ -131,3 +142,31 @@ def test_a_file_without_masses_gets_believable_ones():
     bodies = prior_bodies(thin)
     assert smallest(bodies) > 0
     assert bodies[0, 0] == robot.labelled_bodies()[0].mass
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e6])
+def test_a_prior_of_another_size_is_scaled(arm, record, factor):
+    """Torques in unknown units: the prior's shape still helps, its size does not hinder."""
+    log = record(noise=0.02)
+    other = Log(log.t, log.q, factor * log.tau)
+    if factor == 1.0:
+        found = identify(arm, other)
+    else:
+        with pytest.warns(IdentificationWarning, match="times those of the masses"):
+            found = identify(arm, other)
+    assert (found.validation.relative < 5.0).all()
+    assert smallest(found.fit.links) > 0
+
+
+def test_newtons_method_takes_over(arm, regression, monkeypatch):
+    prior = prior_bodies(arm)
+    conic = physical(regression, WEIGHTS, prior)
+    module = importlib.import_module("linkwise.identify.physical")
+    monkeypatch.setattr(
+        module._Problem, "solve", lambda self: (np.full(self.p, np.nan), "InsufficientProgress")
+    )
+    found = physical(regression, WEIGHTS, prior)
+    assert "InsufficientProgress" in found.status
+    np.testing.assert_allclose(
+        regression.Y @ found.x, regression.Y @ conic.x, atol=1e-4 * np.abs(regression.tau).max()
+    )

@@ -148,6 +148,21 @@ def test_base_of_a_regression_keeps_every_torque(arm, record):
     np.testing.assert_allclose(reduced, torque, atol=1e-9 * np.abs(torque).max())
 
 
+@pytest.mark.parametrize("model", ["coulomb", "asymmetric"])
+def test_a_weight_on_a_slide_is_no_offset(model):
+    """The weight of a link that slides is a constant torque, and so is an offset: one of them stays."""
+    slide = lw.random_robot(0, 1, joints="P")
+    assert abs(slide.gravity_torques(np.zeros(1))[0]) > 0
+    friction = friction_named(model, 1)
+    base = base_of(slide, np.eye(1), friction)
+    columns = 10 + len(friction[0])
+    q, qd, qdd = random_states(slide, 60)
+    Y = slide.regressor(q, qd, qdd)[..., :10]
+    assert np.linalg.matrix_rank(Y.reshape(-1, 10)) == 1
+    assert base.combination.shape == (len(base), columns)
+    assert len(base) == len(friction[0])  # m, rotor, viscous and Coulomb: the last offset has passed to m
+
+
 def test_coupled_axes_have_columns_of_their_own(arm, truth):
     t, q, qd, qdd = motion(1)
     axis = np.array([[0.5, 1.0]])  # a motor that turns with q2 + q1/2

@@ -111,7 +111,7 @@ def test_cut_off_and_decimation_as_given_are_written_down():
     log = Log(t, q, q)
     signals = condition(log, cutoff=10.0, decimation=4, derivatives="observer")
     assert (signals.cutoff, signals.thinning) == (10.0, 4)
-    for words in ("10 Hz as given", "observer", "every 4th"):
+    for words in ("10 Hz as given", "observer", "one sample of 4"):
         assert any(words in note for note in signals.record)
     whole, every = signals.filtered(signals.tau), condition(log, cutoff=10.0, decimation=1)
     np.testing.assert_allclose(whole, every.filtered(every.tau)[::4], atol=1e-12)

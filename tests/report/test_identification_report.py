@@ -65,6 +65,16 @@ def test_every_joint_has_its_pictures(found):
     assert {"correlation", "reduced_operations", "robot"} <= set(names)
 
 
+def test_estimators_side_by_side(found, page):
+    """All of them on one page; with little noise they agree within the intervals, but for a few."""
+    assert "weighted, chosen" in page
+    for name in ("ordinary", "total", "robust", "ridge"):
+        assert f"<td>{name}</td>" in page
+    rows = re.findall(r"<td>(?:ordinary|robust)</td>(.*?)</tr>", page)
+    outside = [int(re.findall(r"<td class=n>([^<]*)</td>", row)[-1]) for row in rows]
+    assert max(outside) <= len(found.base) // 2
+
+
 def test_reduced_model_side_by_side(found, page):
     after = found.reduction.operations
     assert f"{after.multiplications + after.divisions} / {after.additions}" in page
@@ -141,3 +151,20 @@ def test_in_a_browser(found, tmp_path, width):
         assert not errors(driver)
     finally:
         driver.quit()
+
+
+def test_friction_curves_go_through_the_measured_dots(found):
+    """The dots are torques without links and rotor: the true friction with noise, and the curve is their middle."""
+    from linkwise.report.identified_parameters import _friction_curve, _measured_friction
+
+    speeds, measured, load = _measured_friction(found)
+    assert load.shape == (2,)
+    for joint, viscous in enumerate((0.4, 0.0)):
+        dots = measured[joint]
+        assert dots is not None
+        curve = _friction_curve(found, joint, speeds[:, joint], load[joint])
+        moving = np.abs(speeds[:, joint]) > 0.1
+        assert np.abs(np.mean((dots - curve)[moving])) < 0.01
+        assert np.std((dots - curve)[moving]) < 0.05
+        slope = np.polyfit(speeds[moving, joint], curve[moving], 1)[0]
+        assert slope == pytest.approx(viscous, abs=0.05)

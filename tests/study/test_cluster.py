@@ -2,6 +2,7 @@
 
 import json
 import random
+import resource
 import subprocess
 import sys
 import threading
@@ -96,6 +97,29 @@ def test_a_worker_says_what_it_lacks():
     assert engine.fault(replace(job, robot_content="x")) == "has another robot in two_link"
 
 
+def test_a_worker_that_joins_later_is_asked_too(tmp_path):
+    job = replace(engine.job_for(lw.study(SMALL).plan), path=str(tmp_path))
+    with pytest.raises(StudyError, match=r"a worker has linkwise .*, this is 0\.0\.1"):
+        engine.run_chunks(replace(job, version="0.0.1"), [0])
+    with pytest.raises(StudyError, match="a worker does not see the store"):
+        engine.run_chunks(job, [0])
+
+
+def test_a_full_disk_on_a_worker(cluster, expected, tmp_path):
+    """The operating system lets the workers write small files only."""
+    for worker in cluster.workers:
+        resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))
+    try:
+        with pytest.raises(StoppedError, match=r"store: File too large; nothing .* is lost") as caught:
+            lw.study(TABLES).run(tmp_path / "store", cluster=cluster.address)
+    finally:
+        for worker in cluster.workers:
+            resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    assert "\n" not in str(caught.value)
+    lw.study(TABLES).run(tmp_path / "store", cluster=cluster.address, resume=True)
+    assert contents(tmp_path / "store") == expected
+
+
 def test_a_pulled_cluster_is_resumed_here(tmp_path, monkeypatch):
     """The scheduler dies in the middle of a run; threads of this process complete it."""
     folder = tmp_path / "cluster"
@@ -165,13 +189,22 @@ def test_own_functions_by_name(cluster, tmp_path):
         )
 
 
-def test_an_unreachable_cluster(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "CONNECT_SECONDS", 0.5)
-    for address in ("tcp://127.0.0.1:1", "nonsense://x", "no host"):
-        with pytest.raises(StudyError, match="no scheduler answers there") as caught:
-            lw.study(SMALL).run(tmp_path / "store", cluster=address)
-        assert "\n" not in str(caught.value)
-        assert not (tmp_path / "store").exists()
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "no host"])
+def test_an_unreachable_cluster(tmp_path, address):
+    """One line and nothing else: no trace of the client that found nobody, no folder."""
+    code = (
+        "import sys; from linkwise.study import cluster; from linkwise.cli import main; "
+        "cluster.CONNECT_SECONDS = 0.3; sys.exit(main(sys.argv[1:]))"
+    )
+    (tmp_path / "study.toml").write_text(
+        'robot = "two_link"\nvary = { q = [0.1, 0.2] }\nkeep = { q = "raw" }\n'
+    )
+    command = [sys.executable, "-c", code, "study", "study.toml", "--cluster", address]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"linkwise: cluster {address}: no scheduler answers there (")
+    assert ran.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
 
 
 def test_task_sizes():

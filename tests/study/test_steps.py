@@ -330,3 +330,22 @@ def test_identification_by_the_pipeline(run):
     assert (error[0] < 1.0).all()
     assert (error[1] > 3 * error[0]).all()
     assert (data["id.condition"] > 1).all()
+
+
+def test_an_identification_that_cannot_work_is_refused_first():
+    pytest.importorskip("scipy")
+    pytest.importorskip("linkwise.identify")
+    tables = {
+        "robot": "two_link",
+        "vary": {"sigma": {"grid": [0.01, 1.0]}},
+        "keep": {"id.condition": "raw"},
+    }
+    for change, message in (
+        ({"friction": "vicsous"}, r"compute\.id\.friction: no 'vicsous'; did you mean"),
+        ({"position_noise": -1.0}, r"compute\.id\.position_noise: expected a standard deviation"),
+        ({"motion": {"rows": 2}}, r"^compute\.id: \S.*"),
+    ):
+        entry = {"identify": "pipeline", "torque_noise": "sigma", **change}
+        with pytest.raises(StudyError, match=message) as caught:
+            lw.study({**tables, "compute": {"id": entry}})
+        assert "\n" not in str(caught.value)

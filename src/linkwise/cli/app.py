@@ -94,11 +94,12 @@ def linkwise() -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status is the result."""
+    typed = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                status = linkwise.main(arguments, prog_name="linkwise", standalone_mode=False)
+                status = linkwise.main(typed, prog_name="linkwise", standalone_mode=False, obj=typed)
             except click.exceptions.Exit as stop:
                 status = stop.exit_code
         _show_warnings(caught)

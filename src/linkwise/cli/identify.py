@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from linkwise.cli.identified import all_validations, show_identification
 from linkwise.cli.options import (
     OneOf,
     Rows,
+    command_line,
     figures_option,
     json_option,
     load_robot,
     report_option,
     robot_argument,
 )
-from linkwise.cli.output import Table, number, say, say_json, show, status
+from linkwise.cli.output import say, say_json, status
 from linkwise.cli.written import check_folders
+from linkwise.identify.derivatives import METHODS
 from linkwise.identify.estimators import ESTIMATORS
 from linkwise.identify.friction import MODELS
 from linkwise.identify.significance import RULES
@@ -28,8 +30,6 @@ from linkwise.identify.significance import RULES
 if TYPE_CHECKING:
     from linkwise.identify import Identification, Layout, Log, Stages
     from linkwise.robot import Robot
-
-MIXED = 1000  # a condition number from which single parameters are hardly known
 
 
 @click.command("identify")
@@ -56,6 +56,19 @@ MIXED = 1000  # a condition number from which single parameters are hardly known
 )
 @click.option(
     "--cutoff", type=float, metavar="HZ", help="Cut-off of the filters; default: chosen from the data."
+)
+@click.option(
+    "--derivatives",
+    type=OneOf(tuple(METHODS), "name"),
+    default="butterworth",
+    show_default=True,
+    help=f"How velocities and accelerations are found: {', '.join(METHODS)}.",
+)
+@click.option(
+    "--decimation",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Use one smooth sample of N; default: as many as the cut-off needs.",
 )
 @click.option(
     "--friction",
@@ -113,6 +126,8 @@ def command(robot, gravity, lock, logs, **options: Any) -> None:
             train,
             validation=tests or None,
             cutoff=options["cutoff"],
+            derivatives=options["derivatives"],
+            decimation=options["decimation"],
             friction=options["friction"],
             estimator=options["estimator"],
             significance=options["significance"],
@@ -122,9 +137,9 @@ def command(robot, gravity, lock, logs, **options: Any) -> None:
         now("writing")
         written = _write(found, options)
     if options["as_json"]:
-        say_json(found.summary() | {"written": written})
+        say_json(found.summary() | {"validations": all_validations(found), "written": written})
         return
-    _show(found)
+    show_identification(found)
     for what, path in written.items():
         say(f"{what} written to {path}")
 
@@ -212,62 +227,11 @@ def _write(found: Identification, options) -> dict[str, str]:
     if options["report"] or options["figures"]:
         from linkwise.report import identification_report
 
-        page = identification_report(found, command=shlex.join(["linkwise", *sys.argv[1:]]))
+        page = identification_report(found, command=shlex.join(["linkwise", *command_line()]))
         if options["report"]:
             page.write(options["report"])
             written["report"] = options["report"]
         if options["figures"]:
-            count = len(page.write_figures(options["figures"]))
-            written[f"{count} figures"] = options["figures"]
+            page.write_figures(options["figures"])
+            written["figures"] = options["figures"]
     return written
-
-
-def _show(found: Identification) -> None:
-    judged, prior, saved = found.validation, found.of_prior[0], found.of_robot[0]
-    rows = [
-        [name, number(float(judged.rms[k]), 3)]
-        + [
-            _percent(v[k])
-            for v in (judged.relative, judged.moving, judged.in_band, prior.relative, saved.relative)
-        ]
-        for k, name in enumerate(found.prior.joint_names)
-    ]
-    rows.append(
-        ["all together", "", _percent(judged.total), "", _percent(judged.total_in_band)]
-        + [_percent(prior.total), _percent(saved.total)]
-    )
-    columns = [
-        "joint",
-        ">RMS",
-        ">relative",
-        ">moving",
-        f">below {judged.band:.3g} Hz",
-        ">as given",
-        ">saved robot",
-    ]
-    notes = [
-        "100·‖τ − τ̂‖/‖τ‖ of measured and predicted torques; moving: without samples slower than 0.01 rad/s;",
-        "as given: the robot before; saved robot: viscous and Coulomb friction only, as in a robot file;",
-        "RMS: of the residuals, N·m or N",
-    ]
-    fitted = ", ".join(f"{s.log.name} ({len(s.log)} samples)" for s in found.signals)
-    own = any(judged.log is s.log for s in found.signals)
-    on = "the same recording" if own else f"{judged.log.name} ({len(judged.t)} samples)"
-    show(Table(f"{found.prior.name} identified from {fitted}, judged on {on}", columns, rows, notes))
-    reduction = found.reduction
-    before, after = reduction.operations_before, reduction.operations
-    for line in dict.fromkeys(words for s in found.signals for words in s.record):
-        say(line)
-    say(
-        f"{len(found.base)} base parameters, condition number {found.excitation.condition:.3g}"
-        + (": the motion mixes them up, see linkwise excite" if found.excitation.condition > MIXED else "")
-    )
-    say(
-        f"reduced model: {len(reduction.significance.labels)} of {reduction.base_count} parameters, "
-        f"{after.multiplications} multiplications and {after.additions} additions instead of "
-        f"{before.multiplications} and {before.additions}"
-    )
-
-
-def _percent(value: float) -> str:
-    return f"{value:.3g} %" if value == value else ""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import shell_completion
 
 if TYPE_CHECKING:
     from linkwise.robot import Robot
@@ -92,11 +93,23 @@ figures_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
+def _complete_robot(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[shell_completion.CompletionItem]:
+    """Bundled robots that begin so; files where there are none."""
+    from linkwise.model.files import bundled_names
+
+    names = [name for name in bundled_names() if name.startswith(incomplete)]
+    return [shell_completion.CompletionItem(name) for name in names] or [
+        shell_completion.CompletionItem(incomplete, type="file")
+    ]
+
+
 def robot_options(*, required: bool = True) -> Callable[[Callable], Callable]:
     """ROBOT with the options that change it; read it with ``load_robot``."""
     gravity_help = "Gravity in the base frame [m/s²], instead of the robot's."
     decorators = [
-        click.argument("robot", required=required),
+        click.argument("robot", required=required, shell_complete=_complete_robot),
         click.option("--gravity", type=Numbers(3), metavar="X,Y,Z", help=gravity_help),
         click.option(
             "--lock", type=Locked(), multiple=True, metavar="JOINT=POSITION", help="Fix a joint [rad or m]."
@@ -112,6 +125,11 @@ def robot_options(*, required: bool = True) -> Callable[[Callable], Callable]:
 
 
 robot_argument = robot_options()
+
+
+def command_line() -> list[str]:
+    """What was typed after ``linkwise``, for reports."""
+    return list(click.get_current_context().find_root().obj or ())
 
 
 def load_robot(

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
 from linkwise.cli import columns
-from linkwise.cli.options import Numbers, OneOf, json_option, load_robot, robot_argument
+from linkwise.cli.options import (
+    Numbers,
+    OneOf,
+    command_line,
+    figures_option,
+    json_option,
+    load_robot,
+    report_option,
+    robot_argument,
+)
 from linkwise.cli.output import Table, number, say, say_json, show
 
 if TYPE_CHECKING:
@@ -91,9 +101,25 @@ INTEGRATORS = ("rk4", "semi_implicit_euler")
 @click.option(
     "--out", metavar="FILE", help="Write the table here and print a summary; default: standard output."
 )
+@report_option
+@figures_option
 @json_option
 def command(
-    robot, gravity, lock, controller, start, end, trajectory, degrees, move, duration, out, as_json, **options
+    robot,
+    gravity,
+    lock,
+    controller,
+    start,
+    end,
+    trajectory,
+    degrees,
+    move,
+    duration,
+    out,
+    report,
+    figures,
+    as_json,
+    **options,
 ):
     """Simulate a controlled arm: a closed loop of sensors, controller, drives, friction and dynamics.
 
@@ -128,6 +154,8 @@ def command(
     table |= columns.named("qr", found.reference[0])
     if out is not None:
         columns.write(out, table)
+    if report is not None or figures is not None:
+        _write_report(report, figures, loaded, controller, found)
     if as_json:
         say_json(
             {
@@ -138,11 +166,34 @@ def command(
                 "columns": table,
             }
         )
-    elif out is None:
+        return
+    written = {f"{len(found.t)} rows": out, "report": report, "figures": figures}
+    if not any(written.values()):
         columns.write(None, table)
-    else:
-        _summary(loaded, controller, found)
-        say(f"{len(found.t)} rows written to {out}")
+        return
+    _summary(loaded, controller, found)
+    for what, path in written.items():
+        if path is not None:
+            say(f"{what} written to {path}")
+
+
+def _write_report(
+    path: str | None, figures: str | None, robot: Robot, controller: str, found: Result
+) -> None:
+    from linkwise.report import Report, sections
+
+    page = Report(f"{robot.name} under {controller}", f"{found.duration:g} s in closed loop")
+    page.add(sections.facts({"command": shlex.join(["linkwise", *command_line()])}))
+    page.add(
+        sections.robot(robot, found.q[-1], ghosts=[found.q[0]], caption="at the end, the begin behind it")
+    )
+    page.add(sections.tracking(robot, found.t, {controller: found.error}))
+    page.add(sections.motion(robot, found.t, found.q, found.qd))
+    page.add(sections.torques(robot, found.t, found.tau))
+    if path is not None:
+        page.write(path)
+    if figures is not None:
+        page.write_figures(figures)
 
 
 def _simulated(robot: Robot, name: str, reference, q, duration: float, options: dict) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,35 +19,51 @@ STILL = 0.01  # [rad or m] a joint that stays within this does not move: what is
 SHARE = 0.3  # entry of a unit singular vector from which a parameter takes part in it
 
 
+# Terms that links can cause as well: a rotor turns with its link, a weight on a vertical slide is a constant torque.
+SHARED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "rotor_inertia": lambda qd, qdd: qdd,
+    "offset": lambda qd, qdd: np.ones_like(qd),
+    "forward": lambda qd, qdd: np.where(qd > 0, 1.0, 0.0),
+    "backward": lambda qd, qdd: np.where(qd < 0, -1.0, 0.0),
+}
+
+
 def base_of(robot: Robot, axes: np.ndarray, friction: Friction, seed: int = 0) -> BaseParameters:
     """Base parameters of links, rotors and friction terms: what any recording of this robot could tell apart.
 
-    Links and rotors by rank at random states; every friction term is a parameter of its own.
+    Links, and terms that they can cause as well, by rank at random states; other terms are parameters of their own.
     """
     q, qd, qdd = random_states(robot, STATES, seed)
     count = 10 * robot.dof
     columns = [robot.regressor(q, qd, qdd)[..., :count]]
     names = axis_names(robot, axes)
-    labels = list(robot.parameter_labels[:count])
-    rotors, others = [], []
+    labels, others = list(robot.parameter_labels[:count]), []
     for axis, terms in enumerate(friction):
         for term in terms:
-            (rotors if term.kind == "rotor_inertia" else others).append(f"{names[axis]}.{term.label}")
-            if term.kind == "rotor_inertia":
-                columns.append(((qdd @ axes[axis])[:, None] * axes[axis])[..., None])
-    labels += rotors
+            label = f"{names[axis]}.{term.label}"
+            if term.kind in SHARED:
+                labels.append(label)
+                shape = SHARED[term.kind](qd @ axes[axis], qdd @ axes[axis])
+                columns.append((shape[:, None] * axes[axis])[..., None])
+            else:
+                others.append(label)
     found = independent(
         np.concatenate(columns, axis=-1).reshape(-1, len(labels)), labels, regrouping_order(labels, robot)
     )
-    return _in_order(found, tuple(labels), friction, names, others)
+    return _in_order(found, tuple(labels), friction, names, others, count)
 
 
 def _in_order(
-    found: BaseParameters, labels: tuple[str, ...], friction: Friction, names: list[str], others: list[str]
+    found: BaseParameters,
+    labels: tuple[str, ...],
+    friction: Friction,
+    names: list[str],
+    others: list[str],
+    links: int,
 ) -> BaseParameters:
-    """The same with friction terms between the rotors, in the order of the regression's columns."""
-    links = [label for label in labels if not label.endswith(".rotor_inertia")]
-    order = [*links, *(f"{names[a]}.{term.label}" for a, terms in enumerate(friction) for term in terms)]
+    """The same with all terms, in the order of the regression's columns."""
+    terms = (f"{names[a]}.{term.label}" for a, terms in enumerate(friction) for term in terms)
+    order = [*labels[:links], *terms]
     kept = [label for label in order if label in found.labels or label in set(others)]
     combination = np.zeros((len(kept), len(order)))
     for row, label in enumerate(kept):

@@ -120,6 +120,7 @@ def coverage(
     """Identify a known robot from many noisy copies of a recording and count how often its intervals hold the truth.
 
     ``log`` is a recording without noise, see ``simulated_log``; noise passes the same filters as any recording's.
+    ``cutoff`` [Hz]: chosen from the first noisy copy if not given.
     """
     noise = noise or Noise()
     rng = np.random.default_rng(seed)

@@ -22,7 +22,8 @@ import numpy as np
 from linkwise.identify.regression import Regression
 
 LONGEST_MEMORY = 0.1  # of the samples: lags beyond are taken as uncorrelated
-ROUNDS = 4  # of giving back what the fit has eaten
+ROUNDS = 6  # of giving back what the fit has eaten, at most
+ENOUGH = 0.01  # of a variance: where it changes less, there need be no further round
 MOST_EATEN = 0.9  # of the power at a frequency
 FEWEST = 4.0  # degrees of freedom that are believed
 
@@ -50,7 +51,9 @@ def uncertainty(
     for _ in range(ROUNDS):
         for joint in joints:
             joint.give_back(covariance)
-        covariance = np.sum([joint.covariance() for joint in joints], axis=0)
+        before, covariance = covariance, np.sum([joint.covariance() for joint in joints], axis=0)
+        if np.allclose(np.diag(covariance), np.diag(before), rtol=ENOUGH, atol=0.0):
+            break
     square, variance = np.sum([joint.moments() for joint in joints], axis=0)
     freedom = 2.0 * square**2 / np.maximum(variance, 1e-300)
     return 0.5 * (covariance + covariance.T), np.maximum(freedom, FEWEST)

@@ -33,13 +33,15 @@ class Cutoff:
 
 def choose_cutoff(q: np.ndarray, rate: float, qd: np.ndarray | None = None) -> Cutoff:
     """The cut-off for positions q (N, n), and velocities qd where recorded, sampled ``rate`` times a second."""
-    f, power = spectrum(q if qd is None else qd, rate)
-    noise = noise_limit(f, power, 4 if qd is None else 2)
+    f, power = spectrum(q, rate)
+    noise, density = noise_limit(f, power, 4), power * (2 * np.pi * f[:, None]) ** 2
+    floor = noise_floor(f, power) * (2 * np.pi * f[:, None]) ** 2
+    if qd is not None:
+        f, density = spectrum(qd, rate)
+        floor = noise_floor(f, density)
+        noise = max(noise, noise_limit(f, density, 2))  # whichever was recorded more exactly
     seen = f <= noise
-    speed = np.maximum(power - noise_floor(f, power), 0.0) * (
-        1.0 if qd is not None else (2 * np.pi * f[:, None]) ** 2
-    )
-    band = motion_band(f[seen], speed[seen])
+    band = motion_band(f[seen], np.maximum(density - floor, 0.0)[seen])
     chosen = min(noise, MOTION_FACTOR * band, HIGHEST * rate)
     reason = {
         noise: "above it the accelerations are mostly noise",

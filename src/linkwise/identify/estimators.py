@@ -12,7 +12,6 @@ import numpy as np
 
 from linkwise.errors import UnknownNameError
 from linkwise.identify.coloured import uncertainty
-from linkwise.identify.errors import IdentificationError
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.regression import Regression
 from linkwise.identify.solvers import column_lengths, condition, solve
@@ -20,6 +19,7 @@ from linkwise.model.model import suggest
 
 Estimator = Callable[[Regression], Estimate]
 HUBER = 1.345  # of Huber's function: 95 % efficient for normal errors
+GENERIC = 1e-8  # a direction in which torques have no more part than this says nothing of parameters
 MAD = 1.4826  # standard deviation of normal errors per median of their absolute values
 
 
@@ -31,37 +31,40 @@ def ordinary(regression: Regression, *, solver: str = "qr") -> Estimate:
 
 def weighted(regression: Regression, *, solver: str = "qr", iterations: int = 20) -> Estimate:
     """Weighted least squares: every joint by the standard deviation of its residuals, until these stay the same."""
+    return _finished("weighted", regression, *iterated_weights(regression, solver, iterations))
+
+
+def iterated_weights(
+    regression: Regression, solver: str = "qr", iterations: int = 20
+) -> tuple[np.ndarray, np.ndarray]:
+    """(parameters (p,), weights of the joints (n,)) of weighted least squares, without their uncertainty."""
     weights = 1.0 / _positive(np.sqrt((regression.tau**2).mean(axis=0)))
-    x = np.zeros(len(regression.labels))
     for _ in range(iterations):
         x = solve(*regression.compressed(weights), solver)
         before, weights = weights, 1.0 / _positive(regression.spread(x))
         if np.allclose(weights, before, rtol=1e-4):
             break
-    x = solve(*regression.compressed(weights), solver)
-    return _finished("weighted", regression, x, weights)
+    return solve(*regression.compressed(weights), solver), weights
 
 
 def total(regression: Regression, *, column_noise: float = 1e-3) -> Estimate:
     """Total least squares: columns are uncertain too, by ``column_noise`` of their size; weights as above."""
-    weights = weighted(regression).weights
+    _, weights = iterated_weights(regression)
     W, y = regression.compressed(weights)
     scale = (
         column_lengths(W) / np.sqrt(regression.tau.size) * column_noise
     )  # σ of a column's entries; that of y is 1
-    _, _s, Vt = np.linalg.svd(np.linalg.qr(np.column_stack([W / scale, y]), mode="r"))
-    last = Vt[-1]
-    if abs(last[-1]) < 1e-12:
-        raise IdentificationError(
-            "total least squares: no solution, some columns hardly differ; use another estimator"
-        )
-    return _finished("total", regression, -last[:-1] / last[-1] / scale, weights)
+    _, _, Vt = np.linalg.svd(np.linalg.qr(np.column_stack([W / scale, y]), mode="r"))
+    told = np.flatnonzero(np.abs(Vt[:, -1]) > GENERIC)
+    last = Vt[told[-1] :]  # one direction, or several where columns hardly differ: then the shortest x of all
+    x = -(last[:, -1] @ last[:, :-1]) / (last[:, -1] @ last[:, -1])
+    return _finished("total", regression, x / scale, weights)
 
 
 def robust(regression: Regression, *, threshold: float = HUBER, iterations: int = 50) -> Estimate:
     """Huber's estimator by reweighting: residuals beyond ``threshold`` standard deviations count linearly only."""
-    first = weighted(regression)
-    x, sigma = first.x, first.sigma
+    x, weights = iterated_weights(regression)
+    sigma = 1.0 / weights
     share = np.ones_like(regression.tau)
     for _ in range(iterations):
         residuals = regression.residuals(x)
@@ -83,7 +86,7 @@ def ridge(
     regression: Regression, *, strength: float | None = None, prior: np.ndarray | None = None
 ) -> Estimate:
     """Ridge regression towards ``prior`` (p,) or zero; default strength: least generalised cross-validation."""
-    weights = weighted(regression).weights
+    _, weights = iterated_weights(regression)
     W, y = regression.compressed(weights)
     length = column_lengths(W)
     towards = np.zeros(W.shape[1]) if prior is None else np.asarray(prior, dtype=float)

@@ -23,8 +23,11 @@ from linkwise.identify.small_blas import one_thread
 from linkwise.motion import Samples, Trajectory
 from linkwise.robot import Robot
 
-POINTS = 120  # at which a motion is judged while it is optimised
-FINE = 2000  # at which it must keep all limits in the end
+POINTS, POINTS_EACH = (
+    120,
+    8,
+)  # at which a motion is judged while it is optimised: at least, and per coefficient
+FINE, FINE_EACH = 2000, 120  # at which it must keep all limits in the end
 RANDOM = 20  # random motions that fill the limits, for comparison
 
 
@@ -34,8 +37,9 @@ class Excited:
 
     ``condition`` is the condition number of the base regressor along the motion, rows scaled by joint and columns to
     unit length, as an estimator meets it; ``condition_random`` the median of that over random motions of the same
-    family that fill the same limits. ``log_det`` is log det(WᵀW) per parameter, ``torque`` (n,) are the largest torques
-    [N·m or N] and ``labels`` the base parameters.
+    family that fill the same limits. (While it is searched, columns are scaled by their size at random states, so that
+    a small motion does not look as good as a large one.) ``log_det`` is log det(WᵀW) per parameter, ``torque`` (n,)
+    are the largest torques [N·m or N] and ``labels`` the base parameters.
     """
 
     trajectory: Trajectory
@@ -116,7 +120,7 @@ def excite(
         assert best is not None
         theta = best[1]
         judge, motion = search.criterion, search.motion(theta)
-        samples = Samples(np.linspace(0.0, basis.duration, FINE), *(B @ theta for B in search.fine))
+        samples = Samples(search.grid, *(B @ theta for B in search.fine))
         return Excited(
             basis.trajectory(theta),
             samples,
@@ -148,13 +152,14 @@ class Search:
 
     def __init__(self, criterion: Criterion, basis: Basis, bounds: Bounds, name: str, seed: int = 0):
         self.criterion, self.basis, self.bounds, self.name = criterion, basis, bounds, name
-        self.B = basis.matrices(basis.times(POINTS))
-        self.fine = basis.matrices(np.linspace(0.0, basis.duration, FINE))
+        self.B = basis.matrices(basis.times(max(POINTS, POINTS_EACH * basis.size)))
+        self.grid = np.linspace(0.0, basis.duration, max(FINE, FINE_EACH * basis.size))
+        self.fine = basis.matrices(self.grid)
         self.rest = bounds.resting(seed)
         self.evaluations = 0
 
     def motion(self, theta: np.ndarray) -> list[np.ndarray]:
-        """q, q̇ and q̈ at the points of the criterion, each (POINTS, n)."""
+        """q, q̇ and q̈ at the points of the criterion, each (points, n)."""
         return [B @ theta for B in self.B]
 
     def random(self, rng: np.random.Generator, fill: float = 1.0) -> np.ndarray:

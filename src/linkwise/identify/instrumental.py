@@ -16,9 +16,9 @@ from linkwise.identify.coloured import uncertainty
 from linkwise.identify.derivatives import central_difference, low_pass
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.estimate import Estimate
-from linkwise.identify.estimators import weighted
+from linkwise.identify.estimators import iterated_weights
 from linkwise.identify.physical import physical_from_gram
-from linkwise.identify.prior import prior_bodies
+from linkwise.identify.prior import prior_bodies, scale_of
 from linkwise.identify.regression import Observer, Regression
 from linkwise.identify.representable import robot_of
 from linkwise.identify.signals import Signals
@@ -47,20 +47,25 @@ def instrumental(
     )
     whole = observer.regression(friction, links)
     places = [whole.labels.index(label) for label in regression.labels]
-    found, prior = weighted(regression), prior_bodies(observer.robot)
+    prior = prior_bodies(observer.robot)
+    prior = scale_of(observer, prior) * prior
+    x, weights = iterated_weights(regression)
+    size = np.linalg.norm(regression.tau * weights)
+    Z = regression.Y  # columns as their own instruments: least squares
     for number in range(1, iterations + 1):
-        x = np.zeros(len(whole.labels))
-        x[places] = found.x
-        robot = robot_of(observer, _possible(whole, found.weights, x, prior), whole.terms)
+        filled = np.zeros(len(whole.labels))
+        filled[places] = x
+        robot = robot_of(observer, _possible(whole, weights, filled, prior), whole.terms)
         simulated = [follow(robot, s, bandwidth) for s in observer.signals]
         Z = Observer(observer.robot, simulated).regression(friction, links).Y[..., places]
-        before, found = found, with_instruments(regression, Z, found.weights)
-        change = np.linalg.norm(
-            (found.x - before.x) * column_lengths(regression.compressed(found.weights)[0])
-        )
-        if change <= TOLERANCE * np.linalg.norm(regression.tau * found.weights):
-            return replace(found, notes=(f"converged after {number} simulations",))
-    return replace(found, notes=(f"not converged after {iterations} simulations",))
+        before, (x, _) = x, _solution(regression, Z, weights)
+        change = np.linalg.norm((x - before) * column_lengths(regression.compressed(weights)[0]))
+        if change <= TOLERANCE * size:
+            return replace(
+                with_instruments(regression, Z, weights), notes=(f"converged after {number} simulations",)
+            )
+    note = f"not converged after {iterations} simulations"
+    return replace(with_instruments(regression, Z, weights), notes=(note,))
 
 
 def _possible(regression: Regression, weights: np.ndarray, x: np.ndarray, prior: np.ndarray) -> np.ndarray:
@@ -81,16 +86,7 @@ def _steppable(robot: Robot) -> Robot:
 
 def with_instruments(regression: Regression, Z: np.ndarray, weights: np.ndarray) -> Estimate:
     """x = (ZᵀΩY)⁻¹ZᵀΩτ for instruments Z (N, n, p) and joints weighted by ``weights`` (n,)."""
-    W, y = regression.stacked(weights)
-    V = (Z * weights[:, None]).reshape(W.shape)
-    length, size = column_lengths(W), column_lengths(V)
-    cross = (V / size).T @ (W / length)
-    if np.linalg.cond(cross) > 1e12:
-        raise IdentificationError(
-            "instruments do not excite all parameters: the simulated motion differs too much"
-        )
-    inverse = np.linalg.inv(cross) / length[:, None] / size
-    x = inverse @ (V.T @ y)
+    x, inverse = _solution(regression, Z, weights)
     covariance, spare = uncertainty(regression, weights, x, inverse, Z)
     freedom = max(len(regression) - len(x) / regression.dof, 1.0)
     sigma = np.sqrt((regression.residuals(x) ** 2).sum(axis=0) / freedom)
@@ -101,10 +97,24 @@ def with_instruments(regression: Regression, Z: np.ndarray, weights: np.ndarray)
         covariance,
         sigma,
         1.0 / sigma,
-        condition(W),
+        condition(regression.compressed(weights)[0]),
         len(regression),
         freedom=spare,
     )
+
+
+def _solution(regression: Regression, Z: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(x, (ZᵀΩY)⁻¹)"""
+    W, y = regression.stacked(weights)
+    V = (Z * weights[:, None]).reshape(W.shape)
+    length, size = column_lengths(W), column_lengths(V)
+    cross = (V / size).T @ (W / length)
+    if np.linalg.cond(cross) > 1e12:
+        raise IdentificationError(
+            "instruments do not excite all parameters: the simulated motion differs too much"
+        )
+    inverse = np.linalg.inv(cross) / length[:, None] / size
+    return inverse @ (V.T @ y), inverse
 
 
 def follow(robot: Robot, signals: Signals, bandwidth: float = BANDWIDTH) -> Signals:

@@ -48,7 +48,7 @@ class Interior:
             gradient, hessian = self._derivatives(v, barrier)
             scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
             scaled = hessian * np.outer(scale, scale) + 1e-14 * np.eye(len(v))
-            step = -scale * np.linalg.solve(scaled, scale * gradient)
+            step = -scale * np.linalg.lstsq(scaled, scale * gradient, rcond=1e-15)[0]
             slope = float(gradient @ step)
             if -slope <= DECREASE * max(1.0, abs(value)) or not np.isfinite(slope):
                 break

@@ -19,7 +19,7 @@ from linkwise.identify.friction import Friction, friction_named
 from linkwise.identify.friction_choice import choose_friction
 from linkwise.identify.log import Log, as_logs
 from linkwise.identify.physical import STRENGTH
-from linkwise.identify.prior import prior_bodies
+from linkwise.identify.prior import has_masses, prior_bodies, scale_of
 from linkwise.identify.reduction import reduce
 from linkwise.identify.regression import Observer
 from linkwise.identify.representable import robot_of
@@ -104,10 +104,14 @@ def _identify(
     for each in (*logs, *tests):
         if each.dof != robot.dof:
             raise LogError(f"{each.name}: {each.dof} joints; {robot.name} has {robot.dof}")
+        if not each.tau.any():
+            raise LogError(f"{each.name}: all torques are zero")
     first = stages.condition(logs[0], cutoff=cutoff)
     signals = [first, *(stages.condition(each, cutoff=first.cutoff) for each in logs[1:])]
     observer = Observer(robot, signals)
     prior = prior_bodies(robot)
+    scale = scale_of(observer, prior)
+    prior = scale * prior
     if isinstance(friction, str) and friction != "auto":
         friction = friction_named(friction, robot.dof, len(observer.axes) - robot.dof)
     if isinstance(friction, str):
@@ -125,7 +129,8 @@ def _identify(
     reduction = reduce(observer, identified, rule, chosen)
 
     judged = [_judge(robot, identified, found, each, first.cutoff, stages, band) for each in tests]
-    complaints = [words for words in (excitation.words(), _no_better(robot, judged[0][0])) if words]
+    doubts = (excitation.words(), _other_size(robot, scale), _no_better(robot, judged[0][0]))
+    complaints = [words for words in doubts if words]
     for words in complaints:
         warnings.warn(words, IdentificationWarning, stacklevel=3)
     return Identification(
@@ -157,6 +162,16 @@ def _judge(
     )
 
 
+def _other_size(robot: Robot, scale: float) -> str:
+    """Said where torques are of another size than the file's masses cause."""
+    if scale == 1.0 or not has_masses(robot):
+        return ""
+    return (
+        f"measured torques are {scale:.2g} times those of the masses in {robot.name}: units or drive gains differ, or "
+        "the file's masses are guesses; they were scaled"
+    )
+
+
 def _no_better(robot: Robot, judged: Validation) -> str:
     """Said plainly when the model explains nothing."""
     explained = judged.explained
@@ -165,10 +180,10 @@ def _no_better(robot: Robot, judged: Validation) -> str:
     ]
     if not bad:
         return ""
-    where = "no joint" if len(bad) == robot.dof else f"not {', '.join(bad)}"
+    what = "explains no joint" if len(bad) == robot.dof else f"does not explain {', '.join(bad)}"
     return (
-        f"{robot.name} explains {where} better than the mean of the measured torque: the recording "
-        f"{judged.log.name} is of another robot, its columns are in another order, or units and signs differ"
+        f"{robot.name} {what} better than the mean of the measured torque: the recording {judged.log.name} is of "
+        "another robot, its columns are in another order, units or signs differ, or it moves as no fitted recording did"
     )
 
 

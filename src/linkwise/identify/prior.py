@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.identify.friction import Term
+from linkwise.identify.regression import Observer
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.robot import Robot
 
 THINNEST = 1e-3  # smallest radius of gyration of a believable body, as a part of its largest
 GUESSED_RADIUS = 0.08  # [m] radius of gyration of a link of which nothing is known
+ALIKE = 0.7  # correlation of its torques with the measured ones from which a prior can be compared with them
+FAR = 3.0  # a prior whose torques differ by more than this factor, or its inverse, is scaled
 GUESSED_MASS = 1.0  # [kg] the same, where no link has a mass
 
 
@@ -23,6 +27,27 @@ def prior_bodies(robot: Robot) -> np.ndarray:
     masses = [body.mass for body in bodies if body.mass > 0]
     typical = float(np.median(masses)) if masses else GUESSED_MASS
     return np.array([_believable(body, robot, k, typical) for k, body in enumerate(bodies)])
+
+
+def scale_of(observer: Observer, prior: np.ndarray) -> float:
+    """What the prior (n, 10) is multiplied with to be of the size of the measured torques; 1 unless it is far from it.
+
+    Torques in other units, unknown drive gains, guessed masses make a prior wrong as a whole; its shape may be right.
+    """
+    load = observer.link_columns @ prior.reshape(-1)
+    terms = observer.term_columns((Term("viscous"), Term("coulomb"), Term("offset")), np.zeros(prior.size))
+    right = gram = square = 0.0
+    for j in range(observer.robot.dof):
+        size = float(np.linalg.norm(observer.tau[:, j]))
+        if size == 0.0:
+            continue
+        basis, _ = np.linalg.qr(terms[:, j])
+        own, measured = (x - basis @ (basis.T @ x) for x in (load[:, j] / size, observer.tau[:, j] / size))
+        right, gram = right + float(own @ measured), gram + float(own @ own)
+        square += float(measured @ measured)
+    if right <= ALIKE * np.sqrt(gram * square):
+        return 1.0
+    return 1.0 if 1 / FAR < right / gram < FAR else right / gram
 
 
 def has_masses(robot: Robot) -> bool:

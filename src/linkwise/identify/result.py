@@ -137,6 +137,8 @@ class Identification:
                 for name, terms in zip(self._axis_names(), self.fit.friction, strict=True)
             },
             "condition": self.excitation.condition,
+            "estimator": {"name": self.estimate.method, "notes": list(self.estimate.notes)},
+            "noise": self.estimate.sigma,
             "base_parameters": [vars(row) for row in self.table()],
             "validation": {
                 "recording": judged.log.name,

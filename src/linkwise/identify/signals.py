@@ -115,10 +115,10 @@ def condition(
     step = max(1, int(rate / (FINE * cutoff)))
     if step > 1:
         tau = low_pass(tau, rate, 0.4 * rate / step)
-        record.append(f"thinned to every {step}th sample")
+        record.append(f"thinned: one sample of {step} is kept")
     t, q, qd_used, qdd, tau = (x[::step] for x in (t, q, qd_used, qdd, tau))
     signals = Signals(t, q, qd_used, qdd, tau, rate / step, cutoff, log, (), decimation)
-    return replace(signals, record=(*record, f"regression on every {signals.thinning}th sample of these"))
+    return replace(signals, record=(*record, f"regression on one sample of {signals.thinning}"))
 
 
 def _resampled(t: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.report import sections
+from linkwise.report.estimators import estimators
 from linkwise.report.identified_parameters import (
     base_parameters,
     correlations,
@@ -48,6 +49,7 @@ def identification_report(found: Identification, *, command: str | None = None) 
     report.add(residuals(found))
     report.add(friction(found))
     report.add(base_parameters(found))
+    report.add(estimators(found))
     report.add(correlations(found))
     report.add(links(found))
     report.add(reduced_model(found))

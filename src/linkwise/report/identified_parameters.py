@@ -112,7 +112,7 @@ def friction(found: Identification) -> Section:
     signals = found.signals[0]
     axes = axes_of(found.prior.dof, signals.log.axes)
     names = axis_names(found.prior, axes)
-    rest, load = _measured_friction(found)
+    measured, rest, load = _measured_friction(found)
     parts: list = []
     for a, name in enumerate(names):
         speeds = signals.qd @ axes[a]
@@ -124,7 +124,7 @@ def friction(found: Identification) -> Section:
             joint = found.robot.moving_joints[a]
             lines.append(Line("saved robot", _coulomb_curve(joint, v), INK, dashed=True))
         left = rest[a]
-        dots = None if left is None else (speeds[:: max(1, len(speeds) // DOTS)], left)
+        dots = None if left is None else (measured[:, a], left)
         plot = line_plot(
             v,
             lines,
@@ -175,24 +175,31 @@ def _coulomb_curve(joint, v: np.ndarray) -> np.ndarray:
     return joint.viscous_friction * v + np.where(v > 0, forward, np.where(v < 0, -abs(backward), 0.0))
 
 
-def _measured_friction(found: Identification) -> tuple[list[np.ndarray | None], np.ndarray]:
-    """Torques without links and rotors, per axis (None where motors are coupled), and typical loads (axes,)."""
+def _measured_friction(
+    found: Identification,
+) -> tuple[np.ndarray, list[np.ndarray | None], np.ndarray]:
+    """Speeds (N, axes), torques without links and rotors (None where motors are coupled), typical loads (axes,).
+
+    The ends of the recording, where filters do not know what was before or after, are left out.
+    """
     from linkwise.identify.regression import axes_of
 
     signals, fit = found.signals[0], found.fit
     axes = axes_of(found.prior.dof, signals.log.axes)
-    pick = slice(None, None, max(1, len(signals) // DOTS))
+    margin = min(int(signals.rate / signals.cutoff), len(signals) // 10)
+    pick = slice(margin, len(signals) - margin, max(1, len(signals) // DOTS))
     q, qd, qdd = signals.q[pick], signals.qd[pick], signals.qdd[pick]
-    carried = found.prior.regressor(q, qd, qdd)[..., : fit.regression.links] @ fit.links
+    by_links = found.prior.regressor(q, qd, qdd)[..., : fit.regression.links] @ fit.links
+    carried = by_links.copy()
     for (a, term), value in zip(fit.regression.terms, fit.x[fit.regression.links :], strict=True):
         if term.kind == "rotor_inertia":
-            carried = carried + value * (qdd @ axes[a])[:, None] * axes[a]
+            carried += value * (qdd @ axes[a])[:, None] * axes[a]
     rest = signals.tau[pick] - carried
     coupled = np.abs(axes[found.prior.dof :]).sum(axis=0) > 0
     share = axes / (axes**2).sum(axis=1, keepdims=True)
-    load = np.sqrt(((carried @ share.T) ** 2).mean(axis=0))
+    load = np.sqrt(((by_links @ share.T) ** 2).mean(axis=0))
     measured = [rest[:, k] if not coupled[k] else None for k in range(found.prior.dof)]
-    return [*measured, *([None] * (len(axes) - found.prior.dof))], load
+    return qd @ axes.T, [*measured, *([None] * (len(axes) - found.prior.dof))], load
 
 
 # -- links and the reduced model --------------------------------------------------------------------------------------

@@ -7,11 +7,12 @@ another one, and a chunk that was written twice was written with the same bytes.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,9 +31,11 @@ from linkwise.study.plan import Plan
 from linkwise.study.steps.call import CallStep
 from linkwise.study.store import Store, read_study
 
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = 5.0
 PATIENCE_SECONDS = 60.0
 """How long a cluster may be without workers."""
+ASKING_SECONDS = 1.0
+"""How often the scheduler is asked for the number of threads."""
 TASK_SECONDS = 0.5
 """What a task should last, so that scheduling it costs next to nothing."""
 MOST_CHUNKS = 256
@@ -116,6 +119,9 @@ def run_chunks(job: Job, chunks: Sequence[int]) -> tuple[list[Outcome], float]:
     """(what became of each chunk, seconds they took)."""
     key = (job.path, job.digest)
     if key not in _workers:
+        problem = fault(job) or blind(job)  # it may have joined after all were asked
+        if problem:
+            raise StudyError(f"a worker {problem}")
         plan = Plan(describe(job.tables, robot=job.loaded_robot()))
         _workers.clear()
         _workers[key] = Worker(plan, Store(job.path, plan))
@@ -135,12 +141,14 @@ class ClusterEngine(Engine):
         distributed = needed("distributed")
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         try:
+            _reach(address)
             self._client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise StudyError(
                 f"cluster {address}: no scheduler answers there ({_first_line(error)})"
             ) from None
         self._address = address
+        self._asked = (-ASKING_SECONDS, 0)
         try:
             self._job = job_for(plan)
             if not self._client.nthreads():
@@ -187,7 +195,7 @@ class ClusterEngine(Engine):
 
         while todo or flying:
             with self._talking():
-                while todo and len(flying) < TASKS_PER_THREAD * max(1, self.threads):
+                while todo and len(flying) < self._room():
                     send([todo.pop() for _ in range(min(size, len(todo)))])
                 future = self._next(landed)
                 part = flying.pop(future)
@@ -201,6 +209,14 @@ class ClusterEngine(Engine):
                     for chunk in part:  # find out which of them it was
                         send([chunk])
             yield from found
+
+    def _room(self) -> int:
+        """Tasks that may be in flight; the scheduler is asked from time to time how many threads there are."""
+        when, known = self._asked
+        if time.monotonic() - when > ASKING_SECONDS:
+            known = self.threads
+            self._asked = (time.monotonic(), known)
+        return TASKS_PER_THREAD * max(1, known)
 
     @contextmanager
     def _talking(self) -> Iterator[None]:
@@ -235,6 +251,18 @@ class ClusterEngine(Engine):
         if isinstance(error, StoppedError):
             raise error
         return Outcome(chunk, None, f"{type(error).__name__}: {_first_line(error)}")
+
+
+def _reach(address: str) -> None:
+    """Knock at the door first: a client that finds nobody keeps trying to say goodbye, and complains about it."""
+    connect = needed("distributed.comm").connect
+
+    async def knock() -> None:
+        connection = await connect(address, timeout=CONNECT_SECONDS)
+        await connection.close()
+
+    with ThreadPoolExecutor(1) as other:  # which has no event loop yet
+        other.submit(lambda: asyncio.run(knock())).result()
 
 
 def _task_size(seconds: float) -> int:

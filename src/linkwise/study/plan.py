@@ -136,7 +136,7 @@ class Plan:
         given = self.at(points, self.names)
         for step in self.later:
             try:
-                found = step.computed({name: given[name] for name in step.takes}, 0)
+                found = step.tried({name: given[name] for name in step.takes})
             except StudyError:
                 raise
             except Exception as error:

@@ -82,7 +82,7 @@ def source(
     """The program as the text of a C file.
 
     ``header=True`` gives the header instead. ``main=True`` adds a main function that reads states from
-    standard input and prints the outputs as hexadecimal floats. ``fma=False`` gives a variant without fused
+    standard input and prints the outputs with all digits. ``fma=False`` gives a variant without fused
     multiply-adds for processors that have none; its results differ in the last bits.
     """
     name = identifier(program.name if function_name is None else function_name, _RESERVED)
@@ -217,7 +217,9 @@ def _header(program: Program, name: str, printer: Printer, dialect: Dialect, com
 def _main(program: Program, name: str, printer: Printer, dialect: Dialect) -> str:
     """Reads one state after another and prints one line for each, so that it can be compared bit for bit."""
     arguments = _arguments(program, printer)
-    scan = '"%lf"' if dialect.real == "double" else '"%f"'
+    double = dialect.real == "double"
+    scan = '"%lf"' if double else '"%f"'
+    shown = "%.17g" if double else "%.9g"  # enough digits to be read back exactly
     lines = [
         "/* Reads states from standard input, one input after another; prints a line of outputs for each. */",
         "int main(void)",
@@ -237,7 +239,7 @@ def _main(program: Program, name: str, printer: Printer, dialect: Dialect) -> st
         if not constant and size:
             lines += [
                 f"        for (int k = 0; k < {size}; ++k)",
-                f'            printf("%a ", (double){argument}[k]);',
+                f'            printf("{shown} ", (double){argument}[k]);',
             ]
     lines.append('        printf("\\n");')
     if not any(size for _, size, constant in arguments if constant):

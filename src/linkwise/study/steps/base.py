@@ -35,6 +35,10 @@ class Step(ABC):
     def computed(self, given: Arrays, first: int) -> dict[str, np.ndarray]:
         """The results for arrays (count, *shape) of the points from number ``first`` on, with one thread."""
 
+    def tried(self, given: Arrays) -> dict[str, np.ndarray]:
+        """As ``computed``, for the first points before a study begins: what cannot work anywhere is an error."""
+        return self.computed(given, 0)
+
     def gives(self) -> tuple[str, ...]:
         """The names of its results."""
         return (self.name,)

@@ -217,7 +217,9 @@ def read(name: str, table: Table, robot: Robot, parameters: RobotParameters, see
         )
     if method == "least_squares":
         return IdentificationStep(name, robot, motion, noise, parameters, seed)
-    from linkwise.study.steps.pipeline import PipelineStep
+    from linkwise.study.steps.pipeline import PipelineStep, frictions
 
-    shaking, friction = table.get("position_noise", float, 0.0), table.get("friction", str, "auto")
+    shaking, friction = table.get("position_noise", float, 0.0), table.choice("friction", frictions(), "auto")
+    if shaking < 0.0:
+        raise table.fail("position_noise", f"expected a standard deviation of at least 0, got {shaking:g}")
     return PipelineStep(name, robot, motion, noise, parameters, seed, shaking, friction)

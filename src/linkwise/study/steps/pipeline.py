@@ -14,9 +14,24 @@ import numpy as np
 
 from linkwise.errors import LinkwiseError
 from linkwise.robot import Robot
+from linkwise.study.errors import StudyError
 from linkwise.study.quantities import JOINT, Quantity
 from linkwise.study.steps.base import Arrays
 from linkwise.study.steps.identification import IdentificationStep
+
+Found = tuple[np.ndarray, float]
+"""Relative error of each joint's torques [%], condition number."""
+
+
+def frictions() -> tuple[str, ...]:
+    """The names of what friction may be."""
+    try:
+        from linkwise.identify import MODELS
+    except ImportError as error:
+        raise StudyError(
+            f"identifications need the extra: pip install 'linkwise[identify]' ({error})"
+        ) from None
+    return ("auto", *MODELS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +52,26 @@ class PipelineStep(IdentificationStep):
         )
 
     def computed(self, given: Arrays, first: int) -> dict[str, np.ndarray]:
-        exact, noise = self.measurements(given, first)
-        shaken = self.position_noise * self.normal(first, len(exact), "position")
-        found = [self._identified(*parts) for parts in zip(exact, exact + noise, shaken, strict=True)]
+        """NaN at points that were refused."""
+        found = [
+            (np.full(self.robot.dof, np.nan), np.nan) if isinstance(one, LinkwiseError) else one
+            for one in self._identified(given, first)
+        ]
         errors, conditions = zip(*found, strict=True)
         return dict(zip(self.gives(), (np.array(errors), np.array(conditions)), strict=True))
 
-    def _identified(
-        self, exact: np.ndarray, measured: np.ndarray, shaken: np.ndarray
-    ) -> tuple[np.ndarray, float]:
-        """(relative error of each joint's torques [%], condition number); NaN where it was refused."""
+    def tried(self, given: Arrays) -> dict[str, np.ndarray]:
+        found = self._identified(given, 0)
+        if all(isinstance(one, LinkwiseError) for one in found):
+            raise StudyError(f"compute.{self.name}: {found[0]}")
+        return self.computed(given, 0)
+
+    def _identified(self, given: Arrays, first: int) -> list[Found | LinkwiseError]:
+        exact, noise = self.measurements(given, first)
+        shaken = self.position_noise * self.normal(first, len(exact), "position")
+        return [self._one(*parts) for parts in zip(exact, exact + noise, shaken, strict=True)]
+
+    def _one(self, exact: np.ndarray, measured: np.ndarray, shaken: np.ndarray) -> Found | LinkwiseError:
         from linkwise.identify import Log, identify
 
         q, qd, qdd = self.states
@@ -55,7 +80,7 @@ class PipelineStep(IdentificationStep):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 found = identify(self.robot, Log(t, q + shaken, measured), friction=self.friction)
-        except LinkwiseError:
-            return np.full(self.robot.dof, np.nan), np.nan
+        except LinkwiseError as error:
+            return error
         wrong = found.robot.inverse_dynamics(q, qd, qdd, threads=1) - exact
         return 100.0 * np.linalg.norm(wrong, axis=0) / np.linalg.norm(exact, axis=0), found.estimate.condition

@@ -1,0 +1,83 @@
+"""What ``linkwise identify`` says about what it found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from linkwise.cli.output import Table, number, say, show
+
+if TYPE_CHECKING:
+    from linkwise.identify import Identification, Validation
+
+MIXED = 1000  # a condition number from which single parameters are hardly known
+
+
+def show_identification(found: Identification) -> None:
+    """A table for every recording that was predicted, then a few lines about how it was done."""
+    fitted = ", ".join(f"{s.log.name} ({len(s.log)} samples)" for s in found.signals)
+    for place, judged in enumerate(found.validations):
+        own = any(judged.log is s.log for s in found.signals)
+        on = "the same recording" if own else f"{judged.log.name} ({len(judged.t)} samples)"
+        show(_table(f"{found.prior.name} identified from {fitted}, judged on {on}", found, place))
+    for line in dict.fromkeys(words for s in found.signals for words in s.record):
+        say(line)
+    mixed = ": the motion mixes them up, see linkwise excite" if found.excitation.condition > MIXED else ""
+    say(f"{len(found.base)} base parameters, condition number {found.excitation.condition:.3g}{mixed}")
+    before, after = found.reduction.operations_before, found.reduction.operations
+    say(
+        f"reduced model: {len(found.reduction.significance.labels)} of {found.reduction.base_count} parameters, "
+        f"{after.multiplications} multiplications and {after.additions} additions instead of "
+        f"{before.multiplications} and {before.additions}"
+    )
+
+
+def all_validations(found: Identification) -> list[dict[str, Any]]:
+    """The main figures of every recording that was predicted, for JSON."""
+    return [
+        {
+            "recording": judged.log.name,
+            "samples": len(judged.t),
+            "rms": judged.rms,
+            "relative": judged.relative,
+            "relative_moving": judged.moving,
+            "relative_in_band": judged.in_band,
+            "total": judged.total,
+            "total_prior": prior.total,
+            "total_robot": saved.total,
+        }
+        for judged, prior, saved in zip(found.validations, found.of_prior, found.of_robot, strict=True)
+    ]
+
+
+def _table(title: str, found: Identification, place: int) -> Table:
+    judged, prior, saved = found.validations[place], found.of_prior[place], found.of_robot[place]
+    rows = [
+        [name, number(float(judged.rms[k]), 3), *_percents(judged, prior, saved, k)]
+        for k, name in enumerate(found.prior.joint_names)
+    ]
+    totals = (judged.total, float("nan"), judged.total_in_band, prior.total, saved.total)
+    rows.append(["all together", "", *map(_percent, totals)])
+    columns = [
+        "joint",
+        ">RMS",
+        ">relative",
+        ">moving",
+        f">below {judged.band:.3g} Hz",
+        ">as given",
+        ">saved robot",
+    ]
+    notes = [
+        "100·‖τ − τ̂‖/‖τ‖ of measured and predicted torques; moving: without samples slower than 0.01 rad/s;",
+        "as given: the robot before; saved robot: viscous and Coulomb friction only, as in a robot file;",
+        "RMS: of the residuals, N·m or N",
+    ]
+    return Table(title, columns, rows, notes if place == len(found.validations) - 1 else ())
+
+
+def _percents(judged: Validation, prior: Validation, saved: Validation, k: int) -> list[str]:
+    figures = (judged.relative, judged.moving, judged.in_band, prior.relative, saved.relative)
+    return [_percent(float(figure[k])) for figure in figures]
+
+
+def _percent(value: float) -> str:
+    return f"{value:.3g} %" if value == value else ""
