@@ -16,6 +16,7 @@ from linkwise.identify import (
     Term,
     all_estimates,
     base_values,
+    by_contribution,
     choose_friction,
     condition,
     fit,
@@ -145,9 +146,7 @@ def test_every_stage_can_be_replaced(arm, record):
         log,
         stages=stages,
         estimator=noted("estimator", weighted),
-        significance=noted(
-            "significance", lambda r, e, _: __import__("linkwise.identify").identify.by_contribution(r, e)
-        ),
+        significance=noted("significance", by_contribution),
     )
     assert {"condition", "choose", "estimator", "significance"} <= set(called)
     assert any("savitzky_golay" in note or "given function" in note for note in found.signals[0].record)
