@@ -98,7 +98,7 @@ class Robot(Model):
         ``algorithm``: kalman (default), compound_link (mass matrix and a factorised solve), conjugate_gradient,
         preconditioned_conjugate_gradient; the last two take ``tolerance`` (relative residual, 1e-12), ``limit``
         (iterations, 10 n) and ``start`` (a warm start, (..., n)). parallel_scan is for chains with rotor inertia at
-        every joint: steps that grow with the logarithm of their number, for long chains on a GPU. A singular mass matrix
+        every joint: steps that grow with the logarithm of their number, for long chains on a GPU. A singular matrix
         raises SingularError naming the joint; an iteration that does not converge raises ConvergenceError with its
         residual. Arrays of other libraries are not looked at, because that would wait for a GPU; ``kernel`` gives
         residuals, too.
