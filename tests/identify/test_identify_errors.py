@@ -211,3 +211,18 @@ def test_a_stage_may_fail_in_its_own_words(arm, record):
 
     with pytest.raises(RuntimeError, match="mine"):
         identify(arm, record(seconds=5.0), stages=Stages(condition=broken))
+
+
+@pytest.mark.parametrize(("there", "joints"), [(6, "2 joints"), (2, "6 joints")])
+def test_a_recording_of_another_number_of_joints(tmp_path, there, joints):
+    """Columns that no joint has are not passed over in silence, nor are missing ones."""
+    names = ["t", *(f"{kind}{k + 1}" for kind in ("q", "qd", "tau") for k in range(there))]
+    path = tmp_path / "run.csv"
+    path.write_text(",".join(names) + "\n" + "\n".join(",".join(["0.1"] * len(names)) for _ in range(5)))
+    robot = lw.load("two_link" if there == 6 else "puma560")
+    with pytest.raises(LogError, match=rf"run.csv: {there} columns of position \(q1 … q{there}\), .* {joints}"):
+        read_log(path, robot)
+    layout = {"columns": {"position": "q{}", "velocity": "qd{}", "torque": "tau{}"}}
+    if there == 6:
+        with pytest.raises(LogError, match="stamp"):  # named, so they are taken; the stamps are next
+            read_log(path, robot, layout)

@@ -65,3 +65,32 @@ def test_killed_in_the_worst_moments(tmp_path, moment):
     assert store.exists() == (moment == "while_finishing")
     lw.study(SMALL).run(store, resume=store.exists())
     assert contents(store) == expected
+
+
+def test_interrupted_from_the_keyboard(tmp_path):
+    """Control-C: the chunks in hand are finished, one line says how to go on."""
+    expected = contents(lw.study(TABLES).run(tmp_path / "whole").path)
+    (tmp_path / "study.json").write_text(json.dumps(TABLES))
+    store = tmp_path / "store"
+    code = f"""
+import signal, sys, linkwise as lw
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    {RUN.strip().splitlines()[-1]}
+except lw.LinkwiseError as error:
+    sys.exit(str(error))
+"""
+    code = f"import json\n{code}"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "study.json"), str(store), "False"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None and not list(store.rglob("tau/c/*/*/*")):
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert said == f"interrupted; nothing that was done is lost: linkwise study {store} --resume\n"
+    assert not list(store.rglob(".aside*"))
+    lw.study(TABLES).run(store, resume=True)
+    assert contents(store) == expected

@@ -25,6 +25,7 @@ files = { position = "angles.txt", torque = "motor.txt" }     # one quantity per
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import tomllib
@@ -177,8 +178,30 @@ def find_columns(table: Table, quantity: str, layout: Layout, joints: Sequence[s
             return list(table.groups[group])
         found = _by_pattern(table, pattern, count, joints)
         if found is not None:
+            _refuse_others(table, quantity, pattern, count)
             return found
+    for pattern in KNOWN_NAMES[quantity]:
+        _refuse_others(table, quantity, pattern, count)
     return None
+
+
+def _refuse_others(table: Table, quantity: str, pattern: str, count: int) -> None:
+    """More or fewer numbered columns than joints: most likely this is another robot's recording."""
+    group = pattern.partition("{")[0]
+    if "{}" not in pattern:
+        return
+    if table.groups and group in table.groups:
+        there, shown = len(table.groups[group]), group
+    else:
+        known = {name.lower() for name in table.names or ()}
+        start = 0 if pattern.format(0).lower() in known else 1
+        there = next(k for k in itertools.count() if pattern.format(k + start).lower() not in known)
+        shown = f"{pattern.format(start)} … {pattern.format(start + there - 1)}"
+    if there > 1 and there != count:
+        raise LogError(
+            f"{table.path}: {there} columns of {quantity} ({shown}), but the robot has {count} "
+            f"joint{'s' if count > 1 else ''}; name those that belong to it in the layout (columns.{quantity})"
+        )
 
 
 def _as_said(table: Table, quantity: str, wanted: Columns, count: int, joints: Sequence[str]) -> list[int]:

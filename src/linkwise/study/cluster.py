@@ -11,7 +11,7 @@ import asyncio
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -182,7 +182,7 @@ class ClusterEngine(Engine):
         with suppress(OSError, TimeoutError, CancelledError):  # a scheduler that is gone cannot say goodbye
             self._client.close(timeout=2)
 
-    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Iterator[Outcome]:
+    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[Outcome]:
         todo = list(reversed(chunks))
         flying: dict[Any, list[int]] = {}
         landed: queue.SimpleQueue = queue.SimpleQueue()

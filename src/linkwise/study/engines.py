@@ -7,7 +7,7 @@ import functools
 import queue
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from linkwise.study.chunks import Worker
@@ -37,8 +37,8 @@ class Engine(ABC):
         """Leave nothing behind."""
 
     @abstractmethod
-    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Iterator[Outcome]:
-        """What became of each chunk. A ``StoppedError`` means that going on makes no sense."""
+    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[Outcome]:
+        """What became of each chunk; to be closed. A ``StoppedError`` means that going on makes no sense."""
 
     @property
     @abstractmethod
@@ -101,7 +101,7 @@ class LocalEngine(Engine):
     def threads(self) -> int:
         return self._threads
 
-    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Iterator[Outcome]:
+    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[Outcome]:
         worker = Worker(plan, store)
         todo = iter(chunks)
         taking = threading.Lock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +103,10 @@ def _complete(plan: Plan, store: Store, engine: Engine, journal: Journal, bar: B
     missing = [number for number in range(plan.axes.chunks) if number not in collection.done]
     title = plan.description.name or store.path.name
     with _stopping(store.path):
-        with bar(title, plan.axes.points, sum(sizes.values())) as advance:
-            for outcome in engine.run(plan, store, missing):
+        # closed whatever happens: an engine whose results nobody takes would wait for ever
+        running = closing(engine.run(plan, store, missing))
+        with bar(title, plan.axes.points, sum(sizes.values())) as advance, running as outcomes:
+            for outcome in outcomes:
                 if outcome.record is None:
                     collection.aside[outcome.chunk] = outcome.error
                     journal.append(packed({}, {"chunk": outcome.chunk, "error": outcome.error}))
