@@ -220,7 +220,9 @@ def test_a_recording_of_another_number_of_joints(tmp_path, there, joints):
     path = tmp_path / "run.csv"
     path.write_text(",".join(names) + "\n" + "\n".join(",".join(["0.1"] * len(names)) for _ in range(5)))
     robot = lw.load("two_link" if there == 6 else "puma560")
-    with pytest.raises(LogError, match=rf"run.csv: {there} columns of position \(q1 … q{there}\), .* {joints}"):
+    with pytest.raises(
+        LogError, match=rf"run.csv: {there} columns of position \(q1 … q{there}\), .* {joints}"
+    ):
         read_log(path, robot)
     layout = {"columns": {"position": "q{}", "velocity": "qd{}", "torque": "tau{}"}}
     if there == 6:
