@@ -8,6 +8,7 @@ import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from linkwise.study.chunks import Worker
@@ -117,18 +118,24 @@ class LocalEngine(Engine):
                     return
                 yield chunk
 
+        def hand_over(result: Outcome | BaseException) -> None:
+            while not stop.is_set():  # then nobody takes it any more
+                with suppress(queue.Full):
+                    results.put(result, timeout=0.1)
+                    return
+
         def work() -> None:
             try:
                 for outcome in outcomes(worker, share()):
-                    results.put(outcome)
+                    hand_over(outcome)
             except BaseException as problem:
-                results.put(problem)
+                hand_over(problem)
 
         # not daemons: a chunk that is being written when the run ends is written to its end
         team = [threading.Thread(target=work, name=f"linkwise-study-{k}") for k in range(self._threads)]
-        for thread in team:
-            thread.start()
         try:
+            for thread in team:
+                thread.start()
             for _ in range(len(chunks)):
                 outcome = results.get()
                 if isinstance(outcome, BaseException):
@@ -137,15 +144,6 @@ class LocalEngine(Engine):
         finally:
             stop.set()
             for thread in team:
-                while thread.is_alive():
-                    _drain(results)
-                    thread.join(0.05)
+                if thread.ident is not None:
+                    thread.join()
             worker.close()
-
-
-def _drain(results: queue.Queue) -> None:
-    try:
-        while True:
-            results.get_nowait()
-    except queue.Empty:
-        pass
