@@ -10,39 +10,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
-import time
 from typing import Any
 
 import cupy
 import numpy as np
 
 import linkwise as lw
+from gpu import device_seconds, host_seconds
 
 ALGORITHMS = {"serial": "kalman", "scan": "parallel_scan"}
-
-
-def device_seconds(work, repeats: int = 9) -> float:
-    """Median time of one piece of work on the GPU."""
-    work()
-    work()
-    marks = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(repeats)]
-    for start, end in marks:
-        start.record()
-        work()
-        end.record()
-    marks[-1][1].synchronize()
-    return statistics.median(cupy.cuda.get_elapsed_time(*pair) * 1e-3 for pair in marks)
-
-
-def host_seconds(work, repeats: int = 9) -> float:
-    work()
-    times = []
-    for _ in range(repeats):
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return statistics.median(times)
 
 
 def measure(links: int, batch: int, dtype: str) -> dict[str, Any]:
@@ -62,7 +38,7 @@ def measure(links: int, batch: int, dtype: str) -> dict[str, Any]:
         row[f"{name}_seconds"] = device_seconds(
             lambda algorithm=algorithm, out=out: robot.forward_dynamics(*there, algorithm=algorithm, out=out)
         )
-    row["cpu_seconds"] = host_seconds(lambda: robot.forward_dynamics(*given, threads=1))
+    row["cpu_seconds"] = host_seconds(lambda: robot.forward_dynamics(*given, threads=1), 20)
     row["gain"] = row["serial_seconds"] / row["scan_seconds"]
     return row
 

@@ -18,14 +18,12 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from linkwise import scalar as sc
+from linkwise.bench.peak import Peak
 from linkwise.compiler import dispatch, host, machine
 from linkwise.compiler.emit import blocks
-from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import RUN
 from linkwise.compiler.program import Program, trace
-
-_CHAINS = 12  # independent sums of the limit kernel: more than latency times throughput of any processor
 
 
 def arm(joints: int, dtype: str) -> Program:
@@ -78,31 +76,6 @@ def arm(joints: int, dtype: str) -> Program:
     return trace(function, inputs, {"tau": (joints,)}, name="arm", dtype=dtype)
 
 
-def limit_text(lanes: Lanes) -> str:
-    """A loop of independent fused multiply-adds."""
-    real = lanes.real
-    text = [
-        f"declare {real} @llvm.fma.{lanes.suffix}({real}, {real}, {real})",
-        "define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {",
-        f"entry:\n  %x = load {real}, ptr %scratch, align 8\n  br label %loop",
-        "loop:\n  %i = phi i64 [ 0, %entry ], [ %i1, %loop ]",
-    ]
-    text += [f"  %p{k} = phi {real} [ %x, %entry ], [ %q{k}, %loop ]" for k in range(_CHAINS)]
-    text += [
-        f"  %q{k} = call {real} @llvm.fma.{lanes.suffix}({real} %p{k}, {real} %x, {real} %x)"
-        for k in range(_CHAINS)
-    ]
-    text += [
-        "  %i1 = add i64 %i, 1\n  %more = icmp slt i64 %i1, %count\n  br i1 %more, label %loop, label %end",
-        "end:",
-    ]
-    for k in range(_CHAINS):
-        text.append(
-            f"  %g{k} = getelementptr {real}, ptr %scratch, i64 {k}\n  store {real} %q{k}, ptr %g{k}, align 8"
-        )
-    return "\n".join([*text, "  ret void\n}\n"])
-
-
 @dataclass
 class Row:
     """One line of the table."""
@@ -142,31 +115,20 @@ class Runner:
         return time.perf_counter() - start
 
 
-def limit_seconds(run, scratch: np.ndarray, count: int) -> float:
-    start = time.perf_counter()
-    run(0, count, 0, scratch.ctypes.data)
-    return time.perf_counter() - start
-
-
 def measure(joints: int, states: int, repeats: int = 30) -> list[Row]:
-    rows, runners, limits = [], [], []
+    rows, runners = [], []
+    peaks = {dtype: Peak(dtype) for dtype in ("float64", "float32")}
     for dtype, widths in (("float64", (1, 2, 4, 8)), ("float32", (1, 4, 8, 16))):
         program = arm(joints, dtype)
-        flops = program.operations.total
         for width in (w for w in widths if w <= host.lanes(dtype)):
             runner = Runner(program, width, states)
-            code = machine.load(machine.compile_text(limit_text(Lanes(host.lanes(dtype), dtype))))
-            runners.append((runner, flops))
-            limits.append((code, RUN(code.functions["run"]), np.full(_CHAINS * 64, 0.5, dtype)))
+            runners.append((runner, program.operations.total))
             rows.append(Row(dtype, width, runner.compile_ms))
     for _ in range(repeats):
-        for row, (runner, flops), (_, run, scratch) in zip(rows, runners, limits, strict=True):
+        for row, (runner, operations) in zip(rows, runners, strict=True):
             row.ns_per_state = min(row.ns_per_state, 1e9 * runner.seconds() / states)
-            row.gflops = flops / row.ns_per_state
-            scratch[:] = 0.5
-            count = 20_000
-            work = 2e-9 * _CHAINS * host.lanes(row.dtype) * count
-            row.limit_gflops = max(row.limit_gflops, work / limit_seconds(run, scratch, count))
+            row.gflops = operations / row.ns_per_state
+            row.limit_gflops = max(row.limit_gflops, 1e-9 * peaks[row.dtype].measure(repeats=1))
     return rows
 
 
