@@ -141,7 +141,7 @@ def raw(points: int, threads: int, rounds: int, folder: str | None, compression:
     with tempfile.TemporaryDirectory(dir=folder) as place:
         values = np.ascontiguousarray(study.at(np.arange(study.plan.axes.limit), ["tau"])["tau"].T)
         for k in range(-1, rounds):  # the first one is not counted
-            for found, name in ((own, "own"), (studied, "study")):
+            for found, name in ((own, "own"), (studied, "study"), (own, "own")):
                 path, clock = Path(place) / name, Clock()
                 if name == "own":
                     store = Store(path, study.plan)
@@ -161,7 +161,8 @@ def raw(points: int, threads: int, rounds: int, folder: str | None, compression:
     print(f"{points:.0e} torques of a Panda kept ({56e-9 * points:.1f} GB), {threads} threads, in {where}")
     print(f"{used}: to {kept / size:.0%} of their size; {rounds} rounds in turns, medians")
     rates = [median(size / clock.wall for clock in clocks) / 1e6 for clocks in (own, studied)]
-    shares = [a.wall / b.wall for a, b in zip(own, studied, strict=True)]
+    beside = zip(own[::2], studied, own[1::2], strict=True)  # the store before the study, and after it
+    shares = [(a.wall + c.wall) / (2 * b.wall) for a, b, c in beside]
     print(f"the store alone {rates[0]:.0f} MB/s, the study {rates[1]:.0f} MB/s: {median(shares):.0%} of it")
     print(f"  each round: {' '.join(f'{share:.0%}' for share in shares)}")
     each = [1e9 * median(clock.processor for clock in clocks) / study.points for clocks in (own, studied)]
@@ -386,16 +387,22 @@ def main() -> None:
     parser.add_argument("what", choices=("throughput", "raw", "scheduling", "kill"))
     parser.add_argument("--points", type=float)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--rounds", type=int, default=5, help="throughput, raw: how often, in turns")
+    parser.add_argument("--rounds", type=int, help="throughput (5), raw (10): how often, in turns")
     parser.add_argument("--compression", help="raw: zstd, lz4 or none; default: the study's own")
     parser.add_argument("--quantiles", action="store_true", help="throughput: keep quantiles, too")
     parser.add_argument("--folder", help="raw: where to write; default: the temporary folder")
     parser.add_argument("--trials", type=int, default=20)
     options = parser.parse_args()
     if options.what == "throughput":
-        throughput(int(options.points or 1e8), options.threads, options.rounds, options.quantiles)
+        throughput(int(options.points or 1e8), options.threads, options.rounds or 5, options.quantiles)
     elif options.what == "raw":
-        raw(int(options.points or 1e8), options.threads, options.rounds, options.folder, options.compression)
+        raw(
+            int(options.points or 1e8),
+            options.threads,
+            options.rounds or 10,
+            options.folder,
+            options.compression,
+        )
     elif options.what == "scheduling":
         scheduling()
     else:

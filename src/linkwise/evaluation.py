@@ -205,7 +205,7 @@ def _torque_derivatives(links: Mechanism, method, q, qd, qdd):
     """(∂τ/∂q, ∂τ/∂q̇, M) of the rigid bodies alone: of several ways the one that takes the fewest operations."""
     analytic = derivatives.inverse_dynamics_derivatives
     M = compound_link.mass_matrix(links, q)
-    if method is None or not isinstance(q[0], Node):
+    if method is None or not q or not isinstance(q[0], Node):
         return *analytic(links, q, qd, qdd), M
     graph, n = q[0].graph, len(links)
     # accelerations may themselves depend on q: differentiate with others in their place, then put them back

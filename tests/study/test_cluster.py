@@ -114,7 +114,9 @@ def test_a_full_disk_on_a_worker(cluster, expected, tmp_path):
             lw.study(TABLES).run(tmp_path / "store", cluster=cluster.address)
     finally:
         for worker in cluster.workers:
-            resource.prlimit(worker.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+            resource.prlimit(
+                worker.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+            )
     assert "\n" not in str(caught.value)
     lw.study(TABLES).run(tmp_path / "store", cluster=cluster.address, resume=True)
     assert contents(tmp_path / "store") == expected

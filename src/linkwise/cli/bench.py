@@ -55,7 +55,7 @@ def command(robot, functions, batch, dtypes, peers, rounds, no_cold, as_json) ->
     from linkwise.bench.peers import find
     from linkwise.bench.subject import Subject, without_drives
 
-    loaded = without_drives(load_robot(robot))
+    loaded = without_drives(load_robot(robot, moving=True))
     sizes = [int(size) for size in batch]
     if any(size < 1 or size != given for size, given in zip(sizes, batch, strict=True)):
         raise click.UsageError("--batch: expected whole numbers, 1 or larger")

@@ -35,7 +35,7 @@ def command(robot: str, gravity, lock, states: int, seed: int, as_json: bool) ->
     from linkwise.bench.peers import find
     from linkwise.bench.subject import Subject, random_states
 
-    loaded = load_robot(robot, gravity, lock)
+    loaded = load_robot(robot, gravity, lock, moving=True)
     unchanged = Path(robot) if gravity is None and not lock else None
     with tempfile.TemporaryDirectory() as folder:
         subject = Subject.of(loaded, Path(folder), unchanged)

@@ -74,6 +74,8 @@ def named(quantity: str, values: np.ndarray) -> dict[str, np.ndarray]:
 def replacing(target: Path) -> Iterator[Path]:
     """A path to write to; it takes the place of ``target`` when the block ends well, and vanishes when it does not."""
     folder = target.parent
+    if target.is_dir():
+        raise IsADirectoryError(21, "a folder; expected the name of a file", str(target))
     if not folder.is_dir():
         raise FileNotFoundError(2, "no such folder", str(folder))
     handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=folder)
@@ -141,6 +143,9 @@ def _by_name(
     name: str, header: Sequence[str], values: np.ndarray, quantities: Sequence[str], joints: Sequence[str]
 ):
     place = {column: k for k, column in enumerate(header)}
+    if len(place) < len(header):
+        twice = next(column for k, column in enumerate(header) if place[column] != k)
+        raise TableError(f"{name}: two columns are called {twice!r}")
     found = {}
     for quantity in quantities:
         picked = []

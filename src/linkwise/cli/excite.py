@@ -103,7 +103,7 @@ def command(robot, gravity, lock, box, acceleration, rate, periods, out, report,
     """
     from linkwise.identify import Box, MotionLimits, excite
 
-    loaded = load_robot(robot, gravity, lock)
+    loaded = load_robot(robot, gravity, lock, moving=True)
     check_folders(None if out == "-" else out, report)
     if not rate > 0 or not periods > 0:
         raise click.UsageError("--rate and --periods: expected positive numbers")

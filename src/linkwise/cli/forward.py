@@ -36,7 +36,7 @@ def command(robot, gravity, lock, torques, algorithm, no_friction, out, as_json)
       linkwise forward puma560 --torques states.csv --out accelerations.csv
       linkwise inverse panda --trajectory motion.csv --states | linkwise forward panda --torques -
     """
-    loaded = load_robot(robot, gravity, lock)
+    loaded = load_robot(robot, gravity, lock, moving=True)
     t, found = columns.read(torques, ("q", "qd", "tau"), loaded.joint_names)
     qdd = loaded.forward_dynamics(
         found["q"], found["qd"], found["tau"], algorithm=algorithm, friction=not no_friction

@@ -75,7 +75,7 @@ def command(
       linkwise inverse puma560 --trajectory quintic --to 90,-45,45,0,30,0 --degrees --out torques.csv
       linkwise inverse arm.urdf --trajectory motion.csv --algorithm gibbs_appell > torques.csv
     """
-    loaded = load_robot(robot, gravity, lock)
+    loaded = load_robot(robot, gravity, lock, moving=True)
     if trajectory == "quintic":
         motion = _quintic(loaded, start, end, degrees, duration, points)
     elif start is not None or end is not None:

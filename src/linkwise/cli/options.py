@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,10 @@ class Numbers(click.ParamType):
             return tuple(value)
         try:
             numbers = tuple(float(part) for part in value.replace(",", " ").split())
+            if not all(map(math.isfinite, numbers)):
+                raise ValueError
         except ValueError:
-            self.fail(f"{value!r}: expected numbers separated by commas", param, ctx)
+            self.fail(f"{value!r}: expected finite numbers separated by commas", param, ctx)
         if self.count is not None and len(numbers) != self.count:
             self.fail(f"{value!r}: expected {self.count} numbers, got {len(numbers)}", param, ctx)
         return numbers
@@ -133,10 +136,17 @@ def command_line() -> list[str]:
 
 
 def load_robot(
-    source: str, gravity: Sequence[float] | None = None, lock: Sequence[tuple[str, float]] = ()
+    source: str,
+    gravity: Sequence[float] | None = None,
+    lock: Sequence[tuple[str, float]] = (),
+    *,
+    moving: bool = False,
 ) -> Robot:
-    """The robot that the options describe."""
+    """The robot that the options describe; ``moving`` refuses one without a joint that moves."""
     import linkwise as lw
     from linkwise.cli.descriptions import locate
 
-    return lw.load(locate(source).path, gravity=gravity, lock=dict(lock))
+    robot = lw.load(locate(source).path, gravity=gravity, lock=dict(lock))
+    if moving and robot.dof == 0:
+        raise lw.ModelError(f"{source}: no joint of {robot.name} moves, so there is nothing to compute")
+    return robot

@@ -133,7 +133,7 @@ def command(
     """
     from linkwise import motion
 
-    loaded = load_robot(robot, gravity, lock)
+    loaded = load_robot(robot, gravity, lock, moving=True)
     first = _position(loaded, "--from", (0.0,) * loaded.dof if start is None else start, degrees)
     if trajectory is not None:
         if start is not None or end is not None:

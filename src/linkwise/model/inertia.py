@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.errors import ShapeError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model.transform import Transform
 
 LABELS = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -130,6 +130,9 @@ class Inertia:
 def _matrix(inertia: Sequence[float] | np.ndarray) -> np.ndarray:
     I = np.asarray(inertia, dtype=float)
     if I.shape == (3, 3):
+        skew = np.abs(I - I.T)
+        if (skew > 1e-6 * np.abs(I).max()).any():  # half of it would be left out without a word
+            raise ModelError(f"inertia: expected a symmetric matrix, got {I.tolist()}")
         return I
     if I.shape == (6,):
         xx, xy, xz, yy, yz, zz = I

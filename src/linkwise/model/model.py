@@ -413,7 +413,11 @@ class Model:
         body, pose = self.locate(frame)
         if body < 0:
             return self
-        load = Inertia.from_com(mass, com, inertia).expressed_in(pose)
+        load = Inertia.from_com(mass, com, inertia)
+        if mass >= 0 and all(map(math.isfinite, load.parameters)):  # a negative mass takes a load off again
+            for violation in load.violations():
+                warnings.warn(f"payload: {violation}", ModelWarning, stacklevel=2)
+        load = load.expressed_in(pose)
         mover = self.moving_joints[body].child
         links = [replace(k, inertia=k.inertia + load) if k.name == mover else k for k in self.links]
         return self._with(links=links)

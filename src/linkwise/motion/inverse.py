@@ -70,6 +70,8 @@ def inverse_kinematics(
         raise ShapeError(f"target: expected shape (..., {', '.join(map(str, shape))}), got {target.shape}")
     if not np.isfinite(target).all():
         raise ValueError("target: expected finite numbers")
+    if task == "pose":
+        check_poses("target", target)
     batch = target.shape[: target.ndim - len(shape)]
     problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits)
     q, error = problem.solve(_first_start(robot, start, batch, problem), starts, iterations, tolerance, seed)
@@ -197,6 +199,8 @@ def _first_start(robot: Robot, start, batch: tuple[int, ...], problem: _Problem)
     array = np.asarray(start, dtype=float)
     if array.shape[-1:] != (robot.dof,):
         raise ShapeError(f"start: expected shape (..., {robot.dof}), got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError("start: expected finite numbers")
     return np.array(np.broadcast_to(array, (*batch, robot.dof))).reshape(-1, robot.dof)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from linkwise.compiler.emit.clike import Dialect, Printer, identifier
@@ -106,7 +107,8 @@ def source(
         )
         for helper in helpers
     ]
-    unused = [argument for argument in printer.arguments if f"{argument}[" not in text]
+    used = set(re.findall(r"\w+(?=\[)", text))  # whole words: dqdd_dqd[ is no use of qd
+    unused = [argument for argument in printer.arguments if argument not in used]
     body = [f"    (void){argument};" for argument in unused] + statements
     parts.append("\n".join([_signature(program, name, printer, dialect, "restrict"), "{", *body, "}", ""]))
     if main:
