@@ -11,16 +11,17 @@ import linkwise
 
 ROOT = Path(linkwise.__file__).parent
 
-# Each part of the house and the parts it may know. A part always knows itself. The first seven know no robot's
+# Each part of the house and the parts it may know. A part always knows itself. The first eight know no robot's
 # dynamics; everything above uses them, never the other way round.
 ALLOWED = {
     "errors": set(),
     "scalar": {"errors"},
     "spatial": {"errors", "scalar"},
     "scan_order": set(),
+    "once": set(),
     "model": {"errors", "scalar", "spatial", "scan_order"},
     "algorithms": {"errors", "scalar", "spatial", "model"},
-    "compiler": {"errors", "scalar", "spatial", "scan_order"},
+    "compiler": {"errors", "scalar", "spatial", "scan_order", "once"},
 }
 TOP = {"cli", "bench"}  # nobody below imports these
 

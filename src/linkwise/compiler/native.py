@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import gc
 import hashlib
 import threading
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from linkwise.compiler import cache, dispatch, host, machine
+from linkwise.once import once
 
 if TYPE_CHECKING:  # code from the cache runs without the rest of the compiler
     from linkwise.compiler.program import Program
@@ -37,11 +37,11 @@ class Native:
     width: int
     repeats: int
 
-    @functools.cached_property
+    @once
     def run(self) -> Callable[[int, int, int, int], None]:
         return RUN(self.code.functions["run"])
 
-    @functools.cached_property
+    @once
     def room(self) -> int:
         """Scalars of scratch that the code needs beside the rows of a block: programs with sweeps keep values
         there."""
@@ -75,7 +75,7 @@ class NativeProgram:
         self._lock = threading.RLock()
         self._forms: dict[int, Native] = {}
 
-    @functools.cached_property
+    @once
     def program(self) -> Program | SweptProgram:
         with self._lock, _without_collecting():
             return self._build()

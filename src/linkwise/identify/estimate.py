@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from linkwise.identify.errors import require
+from linkwise.once import once
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Estimate:
     freedom: np.ndarray | None = None
     """Degrees of freedom of the variances, (p,), see ``coloured``; None: many."""
 
-    @cached_property
+    @once
     def deviations(self) -> np.ndarray:
         """Standard deviations, shape (p,)."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))

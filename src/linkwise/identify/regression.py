@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from linkwise.identify.friction import AxisSignals, Friction, Term, column
 from linkwise.identify.signals import Signals
 from linkwise.model.inertia import LABELS as INERTIAL
+from linkwise.once import once
 from linkwise.robot import Robot
 
 
@@ -85,7 +85,7 @@ class Regression:
             return self.Y.reshape(-1, self.Y.shape[2]), self.tau.reshape(-1)
         return (self.Y * weights[:, None]).reshape(-1, self.Y.shape[2]), (self.tau * weights).reshape(-1)
 
-    @cached_property
+    @once
     def triangles(self) -> np.ndarray:
         """R of each joint's [Y_j, τ_j] = Q R, shape (n, p + 1, p + 1): all that least squares need to know of it."""
         return np.stack([_triangle(np.column_stack([self.Y[:, j], self.tau[:, j]])) for j in range(self.dof)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from importlib import resources
 
 import numpy as np
@@ -12,6 +11,7 @@ from linkwise.algorithms import compound_link, joint_terms, newton_euler
 from linkwise.compiler.emit import c
 from linkwise.compiler.program import Program, trace
 from linkwise.functions import mechanism_of
+from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.simulate.loop import advanced
 from linkwise.spatial import zero_vector
@@ -34,7 +34,7 @@ class TwoRatePrograms:
     def dof(self) -> int:
         return self.model.dof
 
-    @cached_property
+    @once
     def inertia(self) -> Program:
         links = mechanism_of(self.model, base_parameters=True)
 
@@ -47,7 +47,7 @@ class TwoRatePrograms:
         n = self.dof
         return trace(function, {"q": n}, {"inertia": (n, n), "gravity": (n,)}, name="inertia")
 
-    @cached_property
+    @once
     def velocity(self) -> Program:
         links = mechanism_of(self.model, base_parameters=True)
 
@@ -58,7 +58,7 @@ class TwoRatePrograms:
         n = self.dof
         return trace(function, {"q": n, "qd": n, "qd_d": n}, {"torques": (n,)}, name="velocity")
 
-    @cached_property
+    @once
     def synchronous(self) -> Program:
         n = self.dof
 
@@ -83,7 +83,7 @@ class TwoRatePrograms:
         }
         return trace(function, sizes, {"tau": (n,)}, name="synchronous")
 
-    @cached_property
+    @once
     def plant(self) -> Program:
         """One period of the plant: semi-implicit Euler, with its friction."""
         links = mechanism_of(self.plant_robot, base_parameters=True)

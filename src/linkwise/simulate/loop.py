@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutPro
 from linkwise.control import Controller
 from linkwise.functions import mechanism_of
 from linkwise.model.mechanism import Mechanism
+from linkwise.once import once
 from linkwise.parameters import parameter_sizes, with_symbols
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, where, while_loop
@@ -80,7 +80,7 @@ class ClosedLoop:
         found |= self.plant.sensors.numbers(self.dof, period) | self.plant.drives.numbers(self.dof)
         return found | self.source.parameters(self.dof)
 
-    @cached_property
+    @once
     def interface(self) -> Interface:
         n = self.dof
         carried = {"q": n, "qd": n}

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+
+from linkwise.once import once
 
 SAMPLE = "sample"
 
@@ -55,7 +56,7 @@ class Axes:
     def points(self) -> int:
         return math.prod(self.shape)
 
-    @cached_property
+    @once
     def chunk_shape(self) -> tuple[int, ...]:
         shape, left = [1] * len(self.shape), self.limit
         for axis in reversed(range(len(shape))):
@@ -65,7 +66,7 @@ class Axes:
             left = max(1, left // shape[axis])
         return tuple(shape)
 
-    @cached_property
+    @once
     def chunk_grid(self) -> tuple[int, ...]:
         """How many chunks there are along each axis."""
         return tuple(-(-n // step) for n, step in zip(self.shape, self.chunk_shape, strict=True))

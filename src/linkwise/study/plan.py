@@ -5,13 +5,13 @@ The same description gives the same plan in every process, so that any of them c
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from linkwise.compiler.arrays import address
+from linkwise.once import once
 from linkwise.study import checks, devices
 from linkwise.study import sizes as sizing
 from linkwise.study.axes import Axes
@@ -180,11 +180,11 @@ class Plan:
 
     # -- computing ----------------------------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @once
     def _native(self) -> Native:
         return over_columns(self.program, (self.sampler.stride, self.stride))
 
-    @functools.cached_property
+    @once
     def _tiles(self) -> Native:
         return tiles()
 
@@ -192,7 +192,7 @@ class Plan:
         if self.names:
             self._native(0, count, space.both)
 
-    @functools.cached_property
+    @once
     def on_device(self) -> DeviceProgram | None:
         """The program on a GPU, if this process is to use one."""
         return DeviceProgram(self.program, self.sampler) if self.names and devices.wanted() else None

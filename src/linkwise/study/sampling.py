@@ -7,7 +7,6 @@ A point is a combination of the grids and a sample; the same samples are taken a
 
 from __future__ import annotations
 
-import functools
 import math
 import threading
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.compiler.arrays import address
+from linkwise.once import once
 from linkwise.study import philox
 from linkwise.study.axes import Axes
 from linkwise.study.draws import Ticks, generator
@@ -106,7 +106,7 @@ class Sampler:
             entries = points // period % len(values)
             columns[row : row + values.shape[1], : len(points)] = values[entries].T
 
-    @functools.cached_property
+    @once
     def _drawn(self) -> np.ndarray:
         return np.array([column.row for column in self.columns])
 

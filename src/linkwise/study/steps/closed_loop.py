@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from linkwise.errors import LinkwiseError
+from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.study import quantities
 from linkwise.study.quantities import JOINT, Quantity
@@ -102,7 +102,7 @@ class ClosedLoopStep(Step):
         """Noise belongs to the number of the point, not to its place in a block."""
         return {"first": first} if self._noisy else {}
 
-    @cached_property
+    @once
     def _noisy(self) -> bool:
         return bool(self.plant.sensors.noisy)
 

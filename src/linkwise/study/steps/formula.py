@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from linkwise import user
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import lower
+from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.study import quantities
 from linkwise.study.expression import CONSTANTS, Expression, parse
@@ -46,7 +46,7 @@ class FormulaStep(Step):
     traceable = True
     _kernels: dict[tuple, Kernel] = field(default_factory=dict, repr=False)
 
-    @cached_property
+    @once
     def _constants(self) -> dict[str, Any]:
         return constants(self.robot)
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 import linkwise.user as lw
+from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.study import philox
 from linkwise.study.errors import StudyError
@@ -98,20 +98,20 @@ class IdentificationStep(Step):
     def bytes_per_point(self) -> int:
         return 12 * 8 * self.motion.rows * self.robot.dof
 
-    @cached_property
+    @once
     def states(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """q, qd, qdd of the motion, each (rows, n)."""
         return self.motion.states(self.robot)
 
-    @cached_property
+    @once
     def _columns(self) -> tuple[int, ...]:
         return self.robot.base_parameters().columns
 
-    @cached_property
+    @once
     def _base(self) -> tuple[str, ...]:
         return tuple(self.robot.parameter_labels[k] for k in self._columns)
 
-    @cached_property
+    @once
     def _solution(self) -> tuple[np.ndarray, np.ndarray]:
         """(observations W (rows·n, p), inverse (p, rows·n)): the estimate is inverse · torques."""
         W = self.robot.kernel("regressor")(*self.states, threads=1)[..., list(self._columns)]
