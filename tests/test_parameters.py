@@ -1,5 +1,8 @@
 """Base parameters, run-time parameters and users' own functions."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -98,6 +101,36 @@ def test_payload_as_an_input():
         np.testing.assert_array_equal(both[1], kernel(q, qd, x, tens[1, 0]))
 
 
+@pytest.mark.parametrize("algorithm", ["conjugate_gradient", "preconditioned_conjugate_gradient"])
+def test_payload_as_an_input_of_an_iteration(algorithm):
+    robot = lw.load("stanford")
+    q, qd, tau = states(6)
+    load = (2.0, (0.1, 0.02, 0.3), (0.1, 0.2, 0.3))
+    kernel = robot.kernel("forward_dynamics", algorithm=algorithm, inputs="payload")
+    qdd, residual, _ = kernel(q, qd, tau, lw.Inertia.from_com(*load).parameters)
+    np.testing.assert_allclose(
+        qdd, robot.with_payload(*load).forward_dynamics(q, qd, tau), rtol=1e-9, atol=1e-9
+    )
+    assert residual.max() < 1e-20
+
+
+def test_names_of_parameters_may_be_one_or_repeated():
+    robot = lw.load("two_link")
+    one = robot.kernel("gravity_torques", inputs="link2.m")
+    assert one.inputs == robot.kernel("gravity_torques", inputs=("link2.m", "link2.m")).inputs
+    assert one([0.0, 0.0], [0.0]).shape == (2,)
+
+
+def test_what_a_kernel_with_parameters_is():
+    kernel = lw.load("two_link").kernel("gravity_torques", inputs=("link2.hx",))
+    assert "link2" in str(kernel.sympy())
+    assert "aligned" in kernel.latex()
+    assert ("link2.hx", 0) in kernel.explain("tau" if kernel.outputs[0][0] == "tau" else None).inputs
+    by_q, by_h = kernel.vjp()([0.1, 0.2], [0.3], [1.0, 1.0])
+    np.testing.assert_allclose(by_q, kernel.jacobian("q")([0.1, 0.2], [0.3]).sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(by_h, kernel.jacobian("link2.hx")([0.1, 0.2], [0.3]).sum(axis=0), rtol=1e-12)
+
+
 def test_labelled_parameters_as_inputs():
     robot = lw.load("panda")
     q, qd, x = states(7)
@@ -164,6 +197,46 @@ def test_own_function_with_several_outputs_and_numpy():
     np.testing.assert_array_equal(clipped, np.clip(x, -1.0, 1.0))
     np.testing.assert_allclose(wave, np.sin(x) * np.cos(y) + np.arctan2(x, y), rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(matrix, x[:, :, None] * y[:, None, :], rtol=1e-15)
+
+
+def test_powers():
+    exponents = (0, 1, 2, 3, 7, -1, -2, 0.5, 1.5, -0.5)
+    powers = lw.kernel(x=1)(lambda x: [x[0] ** k for k in exponents])
+    for x in (0.3, 2.0, 5.0):
+        np.testing.assert_allclose(powers([x]), [x**k for k in exponents], rtol=1e-14)
+    np.testing.assert_allclose(
+        powers.jacobian("x")([2.0])[:, 0], [k * 2.0 ** (k - 1) for k in exponents], rtol=1e-14
+    )
+    assert lw.kernel(x=1)(lambda x: x[0] ** 7).operations.multiplications == 4
+
+
+def test_a_condition_is_no_output():
+    with pytest.raises(TraceError, match=r"return lw\.where\(condition, 1\.0, 0\.0\)"):
+        lw.kernel(x=2)(lambda x: x[0] > x[1])
+
+
+@lw.kernel(x=2)
+def product(x):
+    return x[0] * x[1]
+
+
+def test_kernels_travel_between_processes():
+    robot = lw.load("two_link")
+    x, load = states(2)[:, 0], np.arange(10.0)
+    plain = robot.kernel("inverse_dynamics", algorithm="gibbs_appell")
+    parametric = robot.kernel("inverse_dynamics", inputs="payload")
+    for kernel, args in (
+        (plain, x),
+        (plain.jacobian("q"), x),
+        (parametric, (*x, load)),
+        (parametric.jacobian("payload"), (*x, load)),
+        (product, x[:1]),
+    ):
+        again = pickle.loads(pickle.dumps(kernel))
+        np.testing.assert_array_equal(again(*args), kernel(*args))
+        assert copy.deepcopy(kernel) is kernel
+    with pytest.raises(TypeError, match="cannot be pickled; make it again"):
+        pickle.dumps(lw.kernel(x=1)(lambda x: x))
 
 
 def test_what_cannot_be_traced_names_the_line():

@@ -255,6 +255,8 @@ def test_a_robot_that_does_not_move(method):
         getattr(block, method)(*[np.zeros(1)] * count)
     for algorithm in block.algorithms("forward_dynamics"):
         assert block.forward_dynamics(*[np.zeros((3, 0))] * 3, algorithm=algorithm).shape == (3, 0)
+    for derivatives in (block.inverse_dynamics_derivatives, block.forward_dynamics_derivatives):
+        assert [matrix.shape for matrix in derivatives(*[np.zeros((3, 0))] * 3)] == [(3, 0, 0)] * 3
 
 
 def test_history_and_filter_of_nothing():

@@ -1,5 +1,10 @@
 """The errors of the project. All share one base class, so that ``except lw.LinkwiseError`` catches them."""
 
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
 
 class LinkwiseError(Exception):
     """Base class of every error that Linkwise raises on purpose."""
@@ -35,3 +40,18 @@ class TraceError(LinkwiseError, TypeError):
 
 class ModelWarning(UserWarning):
     """A robot file was read under a documented tolerance, or its inertias are not physically possible."""
+
+
+class MissingExtraError(LinkwiseError, ImportError):
+    """A package of an extra is not installed; the message says which command installs it."""
+
+
+def needed(module: str, extra: str) -> ModuleType:
+    """A module of an optional package, or an error that says how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingExtraError(
+            f"this needs the package {package}: pip install 'linkwise[{extra}]' ({error})"
+        ) from None

@@ -149,7 +149,13 @@ def kernel(
     found = known.get(key)
     if found is None:
         found = known[key] = _make(function, setting, algorithm, dtype)
+        found.origin = (_remade, (function.name, setting, algorithm, dtype))
     return found
+
+
+def _remade(name: str, setting: Setting, algorithm: str, dtype: str) -> Kernel | ParametricKernel:
+    """What a pickled kernel becomes: the same of the robot that travelled with it."""
+    return kernel(function_named(name), setting, algorithm, dtype)
 
 
 def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> Kernel | ParametricKernel:

@@ -232,7 +232,7 @@ class Robot(Model):
         *,
         algorithm: str | None = None,
         dtype: str = "float64",
-        inputs: Sequence[str] = (),
+        inputs: str | Sequence[str] = (),
         friction: bool = True,
         frame: str | None = None,
         wrench: bool = False,
@@ -244,6 +244,7 @@ class Robot(Model):
         Ixx Ixy Ixz Iyy Iyz Izz about the origin and along the axes of ``frame``) or labels of ``parameter_labels``.
         ``base_parameters`` regroups inertial parameters first (default: where results are the same).
         """
+        inputs = (inputs,) if isinstance(inputs, str) else tuple(dict.fromkeys(inputs))
         name = function
         if name == "forward_dynamics" and algorithm in FUNCTIONS[ITERATED].algorithms:
             name = ITERATED
@@ -258,7 +259,7 @@ class Robot(Model):
             frame=self._frame(frame) if needs_frame else None,
             wrench=wrench,
             base_parameters=regroup,
-            parameters=tuple(inputs),
+            parameters=inputs,
         )
         return make_kernel(row, setting, row.algorithm(algorithm), dtype)
 

@@ -47,6 +47,10 @@ def kernel(*, dtype: str = "float64", **inputs: int) -> Callable[[Callable[..., 
 
         made = Kernel(name, inputs.items(), shapes.items(), dtype, build)
         made.__doc__ = function.__doc__
+        if "<" not in (
+            where := getattr(function, "__qualname__", "<")
+        ):  # a name that other processes find, too
+            made.__module__, made.origin = function.__module__, where
         return made
 
     return decorate
@@ -76,7 +80,7 @@ def traced(function: Callable[..., Any], inputs: dict[str, int]) -> tuple[Graph,
 
 
 def _output(name: str, value: Any) -> np.ndarray:
-    from linkwise.compiler.graph import Node
+    from linkwise.compiler.graph import CONDITIONS, Node
 
     try:
         array = np.array(value, dtype=object)
@@ -87,6 +91,8 @@ def _output(name: str, value: Any) -> np.ndarray:
             raise TraceError(
                 f"output {name}: expected numbers and traced values, got a {type(entry).__name__}"
             )
+        if isinstance(entry, Node) and entry.op in CONDITIONS:
+            raise TraceError(f"output {name}: a condition is no number; return lw.where(condition, 1.0, 0.0)")
     return array
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -82,6 +83,17 @@ def test_a_payload_is_a_link_bolted_on(robot, seed):
     xx, xy, xz, yy, yz, zz = load.matrix_about_com[np.triu_indices(3)]
     same = robot.with_payload(load.mass, load.com, (xx, xy, xz, yy, yz, zz), frame="tool")
     assert same == carried
+
+
+def test_an_impossible_payload_is_a_warning():
+    arm = lw.planar_chain(2)
+    with pytest.warns(
+        lw.ModelWarning, match="payload: principal moments 1, 1, 10 violate the triangle inequality"
+    ):
+        arm.with_payload(1.0, (0, 0, 0), (10, 1, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        arm.with_payload(1.0, (0, 0, 0.3), (1, 1, 1)).with_payload(-1.0, (0, 0, 0.3), (-1, -1, -1))
 
 
 def test_a_payload_is_a_point_mass_unless_more_is_said():

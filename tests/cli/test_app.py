@@ -46,7 +46,8 @@ def test_version(linkwise):
         (("info",), "Missing argument 'ROBOT'"),
         (("info", "panda", "--jsn"), "--json"),
         (("info", "panda", "--gravity", "1,2"), "expected 3 numbers, got 2"),
-        (("info", "panda", "--gravity", "a,b,c"), "expected numbers separated by commas"),
+        (("info", "panda", "--gravity", "a,b,c"), "expected finite numbers separated by commas"),
+        (("inverse", "two_link", "--trajectory", "quintic", "--to", "1,nan"), "expected finite numbers"),
         (("info", "panda", "--lock", "panda_joint1"), "expected JOINT=POSITION"),
         (("info", "panda", "--lock", "pandajoint1=1"), "did you mean 'panda_joint1'?"),
         (("operations", "panda", "--function", "inverse_dynamic"), "did you mean 'inverse_dynamics'?"),
@@ -56,6 +57,17 @@ def test_version(linkwise):
 )
 def test_bad_input_is_one_line(linkwise, arguments, expected):
     assert expected in linkwise(*arguments).refused()
+
+
+@pytest.mark.parametrize(
+    "name", ["check", "inverse --trajectory quintic --to 0", "forward --torques -", "simulate", "excite"]
+)
+def test_a_robot_that_does_not_move_is_one_line(linkwise, tmp_path, name):
+    block = tmp_path / "block.urdf"
+    block.write_text('<robot name="block"><link name="base"/></robot>')
+    command, *options = name.split()
+    message = linkwise(command, block, *options).refused()
+    assert "block.urdf: no joint of block moves" in message
 
 
 def test_a_malformed_file_is_one_line(linkwise, tmp_path):

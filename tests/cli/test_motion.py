@@ -176,6 +176,7 @@ def test_tables_in_many_forms(tmp_path, text):
         (STATE + "\n1,2", "line 2: expected 6 columns, got 2"),
         (STATE + "\n1,2,3,4,5,x", "line 2: expected a number, got 'x'"),
         ("q1,q2,qd1,qd2\n1,2,3,4", "no column qdd1 (or qdd.joint1)"),
+        ("q1,q2,qd1,qd2,qdd1,qdd2,q1\n1,2,3,4,5,6,7", "two columns are called 'q1'"),
         ("\ud800", "not a text file"),
     ],
 )
@@ -203,6 +204,7 @@ def test_wrong_tables_are_one_line(linkwise, tmp_path, text, expected):
             ["--trajectory", "quintic", "--to", "1,1", "--algorithm", "newton_eulr"],
             "did you mean 'newton_euler'?",
         ),
+        (["--trajectory", "quintic", "--to", "1,1", "--out", "."], "a folder; expected the name of a file"),
         (["--trajectory", "quintic", "--to", "1,1", "--out", "no/such/folder.csv"], "no such folder"),
     ],
 )

@@ -174,6 +174,10 @@ def test_awkward_names_and_sizes(tmp_path, compiler):
     )
     executable = built(tmp_path, compiler, c.source(program, main=True), *STRICT, "-O2")
     assert outputs(executable, [([3.0], [5.0], [7.0], [11.0], [0.0, 0.0], [])]).tolist() == [[11.0]]
+    # an input that is not used, though its name ends that of an output
+    ending = trace(lambda q, qd: [q[0] + 1.0], {"q": 1, "qd": 1}, {"by_qd": (1,)}, name="ending")
+    executable = built(tmp_path, compiler, c.source(ending, main=True), *STRICT, "-O2")
+    assert outputs(executable, [([3.0], [5.0])]).tolist() == [[4.0]]
     constant = trace(lambda: [0.1, 2.0], {}, {"out": (2,)}, name="constant")
     executable = built(tmp_path, compiler, c.source(constant, main=True), *STRICT, "-O2")
     assert outputs(executable, []).tolist() == [[0.1, 2.0]]

@@ -162,3 +162,18 @@ def test_an_unknown_word_in_a_layout_is_named(arm):
         Layout.of({"unit": {}})
     with pytest.raises(LogError, match="degrees"):
         Layout(units={"position": "degrees"})
+
+
+def test_gaps_are_not_bridged(arm):
+    whole = Log(np.arange(300) / 100.0, np.ones((300, 2)), np.ones((300, 2)), name="run")
+    assert whole.pieces() == [whole]
+
+    keep = np.r_[0:100, 103:200, 230:240, 260:300]  # three samples missing are interpolated, thirty are not
+    parts = Log(whole.t[keep], whole.q[keep], whole.tau[keep], name="run").pieces()
+    assert [part.name for part in parts] == ["run, part 1", "run, part 2"]
+    assert [len(part) for part in parts] == [197, 40]
+    assert "2 gaps in the recording, the longest of 0.31 s" in parts[0].notes[-1]
+
+    pairs = np.sort(np.r_[0:100, 0.01 + np.arange(100)])
+    with pytest.raises(LogError, match="run: 99 gaps, and no 20 samples in a row"):
+        Log(pairs, np.ones((200, 2)), np.ones((200, 2)), name="run").pieces()

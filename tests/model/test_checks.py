@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
+import linkwise as lw
 from linkwise.errors import LinkwiseError, ModelError, ModelWarning
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
 from linkwise.model.checks import check_physics
@@ -133,3 +134,17 @@ def test_base_and_reduced_parameters_are_exempt():
         warnings.simplefilter("error")
         check_physics(fixed, strict=True, where="arm.urdf")
         check_physics(reduced, strict=True, where="arm.urdf")
+
+
+@pytest.mark.parametrize(("friction", "word"), [({"damping": -1}, "viscous"), ({"friction": -2}, "Coulomb")])
+def test_friction_that_drives_is_a_warning(tmp_path, friction, word):
+    attribute, value = next(iter(friction.items()))
+    path = tmp_path / "arm.urdf"
+    path.write_text(
+        '<robot name="arm"><link name="base"/><link name="tip"/><joint name="elbow" type="continuous">'
+        f'<parent link="base"/><child link="tip"/><dynamics {attribute}="{value}"/></joint></robot>'
+    )
+    with pytest.warns(ModelWarning, match=rf"arm.urdf: joint 'elbow': {word} friction {value} is negative"):
+        lw.load(path)
+    with pytest.raises(ModelError, match="is negative: it would drive the joint"):
+        lw.load(path, strict=True)

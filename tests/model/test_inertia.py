@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linkwise.errors import ModelError
 from linkwise.model import LABELS, Inertia, Transform
 
 number = st.floats(-3, 3)
@@ -48,6 +49,8 @@ def test_inertia_may_be_given_in_three_ways():
     )
     with pytest.raises(ValueError, match=r"inertia: expected shape"):
         Inertia.from_com(1, (0, 0, 0), (1, 2))
+    with pytest.raises(ModelError, match=r"inertia: expected a symmetric matrix, got \[\[1.0, 0.1"):
+        Inertia.from_com(1, (0, 0, 0), [[1, 0.1, 0], [0, 1, 0], [0, 0, 1]])
     with pytest.raises(ValueError, match=r"com: expected shape \(3,\), got \(1,\)"):
         Inertia.from_com(1, (0,), (1, 2, 2.5))
     with pytest.raises(ValueError, match=r"parameters: expected 10 values \(m hx"):

@@ -383,3 +383,39 @@ def test_every_malformed_file_has_an_outcome():
     """kuka_lwr4_gaz is well-formed; its impossible inertias are the checks' business (test_files)."""
     outcomes = {*REFUSED, *TOLERATED, "malformed/FloBaRoID/kuka_lwr4_gaz.urdf"}
     assert {name for name in wild() if name.startswith("malformed")} <= outcomes
+
+
+# -- slips of the pen ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        (
+            ('<axis xyz="0 0 1"/>', '<axes xyz="0 0 1"/>'),
+            '<axes> of <joint name="elbow">: it is not read; did you mean <axis>?',
+        ),
+        (("</joint>", '<dynamic damping="1"/></joint>'), "did you mean <dynamics>?"),
+        (("inertial>", "Inertial>"), "did you mean <inertial>?"),
+        ((INERTIAL, INERTIA), '<inertia> of <link name="tip">: it is not read; did you mean <inertial>?'),
+        (('<origin xyz="0.1', '<origin xzy="0.1'), "attribute 'xzy' is not read; did you mean 'xyz'?"),
+        (("</robot>", '<Joint name="second"/></robot>'), "did you mean <joint>?"),
+        (("</robot>", '<xi:include href="hand.urdf"/></robot>'), "names another file, which is not read"),
+        (('velocity="2"', 'velocity="-2"'), "velocity -2 is negative; taken as no limit"),
+    ],
+)
+def test_slips_of_the_pen_are_warnings(change, warning):
+    text = arm()
+    assert change[0] in text
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read(text.replace(*change), quiet=False)
+    assert any(warning in str(each.message) for each in caught), [str(each.message) for each in caught]
+
+
+def test_what_others_read_is_no_slip():
+    extra = (
+        '<gazebo reference="tip"><axes/></gazebo><transmission name="t"><Joint name="elbow"/></transmission>'
+    )
+    joint = '<calibration rising="0"/><safety_controller k_velocity="1"/><dynamics spring="1"/>'
+    assert read(arm(joint=LIMIT + joint, extra=extra)).dof == 1

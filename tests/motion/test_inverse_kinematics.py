@@ -89,11 +89,22 @@ def test_singular_poses_are_marked(panda):
 
 @pytest.mark.parametrize(
     ("target", "message"),
-    [(np.zeros((3, 3)), r"target: expected shape \(..., 4, 4\)"), (np.full((4, 4), np.nan), "finite")],
+    [
+        (np.zeros((3, 3)), r"target: expected shape \(..., 4, 4\)"),
+        (np.full((4, 4), np.nan), "finite"),
+        (np.diag([2.0, 2.0, 2.0, 1.0]), "target: expected poses, but the columns"),
+        (np.diag([1.0, 1.0, -1.0, 1.0]), "right-handed"),
+        (np.diag([1.0, 1.0, 1.0, 2.0]), "last row is 0 0 0 1"),
+    ],
 )
 def test_bad_targets_are_named(panda, target, message):
     with pytest.raises(ValueError, match=message):
         motion.inverse_kinematics(panda, target)
+
+
+def test_a_start_that_is_no_position_is_named(panda):
+    with pytest.raises(ValueError, match="start: expected finite numbers"):
+        motion.inverse_kinematics(panda, panda.pose(np.zeros(7)), start=np.full(7, np.nan))
 
 
 @pytest.mark.parametrize("name", PUMAS)

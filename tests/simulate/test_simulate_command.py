@@ -95,3 +95,11 @@ def test_bad_input_is_one_line(ran, arguments, message):
     assert status == 2
     assert message in said.err
     assert said.err.count("\n") == 1
+
+
+def test_a_simulation_that_diverges_says_so(ran):
+    status, said = ran("simulate", "two_link", "--to", "1,1", "--frequency", "1e6", "--duration", "0.5")
+    assert status == 0
+    assert "warning: the simulation diverged before t = " in said.err
+    assert "nan" in said.out
+    assert "diverged" not in ran("simulate", "two_link", "--to", "1,1", "--duration", "0.5")[1].err

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.errors import MissingExtraError, needed
 from linkwise.view import page as pages
-from linkwise.view.extra import MissingExtraError, needed
 
 viser = pytest.importorskip("viser")
 
@@ -189,4 +189,4 @@ def test_bad_port():
 
 def test_a_missing_extra_says_what_to_install():
     with pytest.raises(MissingExtraError, match=r"pip install 'linkwise\[view\]'"):
-        needed("no_such_package_at_all")
+        needed("no_such_package_at_all", "view")

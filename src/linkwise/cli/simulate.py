@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from typing import TYPE_CHECKING
 
 import click
@@ -145,6 +146,7 @@ def command(
         reference = motion.quintic(first, last, move)
     found = _simulated(loaded, controller, reference, first, duration, options)
     assert found.reference is not None
+    _warn_of_divergence(found)
     table = (
         {"t": found.t}
         | columns.named("q", found.q)
@@ -241,6 +243,16 @@ def _controller(robot: Robot, name: str, options: dict) -> Controller:
         inertia = np.diag(model.mass_matrix(np.zeros(model.dof)))
         gains = control.Gains(inertia * gains.kp, inertia * gains.kd)
     return made(model, gains)
+
+
+def _warn_of_divergence(found: Result) -> None:
+    lost = ~np.isfinite(np.column_stack([found.q, found.qd, found.tau])).all(axis=1)
+    if lost.any():
+        warnings.warn(
+            f"the simulation diverged before t = {found.t[int(np.argmax(lost))]:g} s: use a smaller --step or "
+            "--frequency",
+            stacklevel=2,
+        )
 
 
 def _position(robot: Robot, option: str, values, degrees: bool) -> np.ndarray:

@@ -43,6 +43,7 @@ from linkwise.errors import TraceError
 from linkwise.scalar import current_stage
 from linkwise.spatial import Tensor
 
+_LARGEST_POWER = 64  # larger exponents are a mistake rather than a wish
 CONDITIONS = frozenset({"lt", "le", "eq", "and", "or", "not", "bit"})
 
 
@@ -96,9 +97,25 @@ class Node:
         return self
 
     def __pow__(self, exponent):
-        if exponent == 2:
-            return self * self
-        raise TraceError("a symbol can only be squared (** 2); write other powers as products")
+        """Whole powers by repeated squaring, halves of them by the square root."""
+        twice = 2 * exponent if isinstance(exponent, (int, float, np.number)) else None
+        if twice is None or twice != round(twice) or abs(twice) > 2 * _LARGEST_POWER:
+            raise TraceError(
+                f"a symbol can only be raised to whole numbers and halves of them, up to {_LARGEST_POWER}; "
+                f"got {exponent!r}"
+            )
+        twice = round(twice)
+        if twice < 0:
+            return 1.0 / self ** (-exponent)
+        power = self.sqrt() if twice % 2 else self.graph.lift(1.0)
+        whole, square = twice // 2, self
+        while whole:
+            if whole % 2:
+                power = power * square
+            whole //= 2
+            if whole:
+                square = square * square
+        return power
 
     def __abs__(self):
         return self.graph.unary("abs", self)

@@ -54,6 +54,7 @@ class Kernel:
         self.dtype = dtype
         self.key = key
         self.parameters_of: Callable[[str, int | None], tuple[str, ...]] | None = None  # for ``explain``
+        self.origin: tuple[Callable[..., Any], tuple] | str | None = None  # how to make it again, for pickle
         self._dtype = np.dtype(dtype)
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self._row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
@@ -184,7 +185,9 @@ class Kernel:
         input)."""
         from linkwise.compiler.calculus import jacobian_kernel
 
-        return jacobian_kernel(self, by)
+        made = jacobian_kernel(self, by)
+        made.origin = (Kernel.jacobian, (self, by))
+        return made
 
     def vjp(self, *by: str) -> Kernel:
         """Another kernel: the gradient of Σ cotangent · output by these inputs (default: all of them).
@@ -232,6 +235,20 @@ class Kernel:
                 f"{self.name} has too many links to be written out: it is compiled as loops over its links"
             )
         return program
+
+    # -- copies ----------------------------------------------------------------------------------------------
+
+    def __copy__(self) -> Kernel:
+        return self  # nothing in it changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return self
+
+    def __reduce__(self) -> Any:
+        """A kernel travels as what it was made from, not as machine code."""
+        if self.origin is None:
+            raise TypeError(f"{self.name}: this kernel cannot be pickled; make it again where it is needed")
+        return self.origin
 
     def __repr__(self) -> str:
         ins = ", ".join(f"{name} ({size})" for name, size in self.inputs)

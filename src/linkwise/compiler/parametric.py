@@ -14,7 +14,7 @@ from linkwise.compiler.derivative import substituted
 from linkwise.compiler.graph import Node, reachable
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.operations import Operations
-from linkwise.compiler.program import Program, lower
+from linkwise.compiler.program import Explanation, Program, lower
 from linkwise.compiler.sweeps import SweptProgram
 from linkwise.errors import TraceError
 
@@ -37,6 +37,7 @@ class ParametricKernel:
         self.states, self.parameters = tuple(states), tuple(parameters)
         self.outputs = tuple(outputs)
         self.whole = Kernel(name, self.inputs, self.outputs, dtype, build)
+        self.origin: tuple[Callable[..., Any], tuple] | None = None  # how to make it again, for pickle
         self._split: dict[str, tuple[Program | None, Program]] = {}
         prelude, main = self.programs(dtype)
         self.prelude = None
@@ -63,7 +64,7 @@ class ParametricKernel:
             raise TypeError(f"{self.name} takes {len(self.inputs)} arrays ({names}), got {len(args)}")
         states, parameters = args[: len(self.states)], args[len(self.states) :]
         if self.prelude is None:
-            return self.main(*states, out=out, threads=threads)
+            return self.main(*args[: len(self.main.inputs)], out=out, threads=threads)
         return self.main(*states, self.prelude(*parameters), out=out, threads=threads)
 
     def programs(self, dtype: str | None = None) -> tuple[Program | None, Program]:
@@ -84,7 +85,25 @@ class ParametricKernel:
 
     def jacobian(self, by: str) -> Kernel:
         """The derivative by a state input or by a parameter, as a kernel of all inputs."""
-        return self.whole.jacobian(by)
+        made = self.whole.jacobian(by)
+        made.origin = (ParametricKernel.jacobian, (self, by))
+        return made
+
+    def vjp(self, *by: str) -> Kernel:
+        """The gradient by states and parameters, as a kernel of all inputs: see ``Kernel.vjp``."""
+        return self.whole.vjp(*by)
+
+    def explain(self, output: str | None = None, index: int | None = None) -> Explanation:
+        """Which states and parameters an output depends on, and its cost alone, prelude included."""
+        return self.whole.explain(output, index)
+
+    def sympy(self, **options: Any) -> Any:
+        """The output as a SymPy expression or Matrix in the states and the parameters."""
+        return self.whole.sympy(**options)
+
+    def latex(self, **options: Any) -> str:
+        """The outputs as aligned LaTeX equations in the states and the parameters."""
+        return self.whole.latex(**options)
 
     def source(self, target: str, **options: Any) -> str:
         """Source code of the prelude and of the main function, in this order."""
@@ -94,6 +113,18 @@ class ParametricKernel:
         if prelude is None:
             return source(main, target, **options)
         return source(prelude, target) + "\n" + source(main, target, **options)
+
+    def __copy__(self) -> ParametricKernel:
+        return self  # nothing in it changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ParametricKernel:
+        return self
+
+    def __reduce__(self) -> Any:
+        """It travels as what it was made from, not as machine code."""
+        if self.origin is None:
+            raise TypeError(f"{self.name}: this kernel cannot be pickled; make it again where it is needed")
+        return self.origin
 
     def __repr__(self) -> str:
         states = ", ".join(f"{name} ({size})" for name, size in self.states)
@@ -107,9 +138,14 @@ def _present(program: Program | None) -> Program:
 
 
 def split(program: Program, parameters: Sequence[str]) -> tuple[Program | None, Program]:
-    """Cut a program into what depends on parameters alone and the rest, which reads it as an input ``prelude``."""
+    """Cut a program into what depends on parameters alone and the rest, which reads it as an input ``prelude``.
+
+    A program with a loop is not cut: it takes the parameters itself.
+    """
     outputs = [node for values in program.source_values for node in values]
     nodes = reachable(outputs)
+    if any(node.op == "result" for node in nodes):  # what a loop reads cannot be exchanged: it stays whole
+        return None, program
     alone = _depending_only_on(nodes, set(parameters))
     frontier: dict[int, Node] = {}
     for node in nodes:

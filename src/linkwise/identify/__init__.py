@@ -5,8 +5,9 @@ found = lw.identify.identify(robot, log)
 found.save("arm.urdf"); found.write_code("arm.c"); found.write_report("arm.html")
 """
 
+from linkwise.errors import MissingExtraError
 from linkwise.identify.campaign import Coverage, Noise, coverage, simulated_log
-from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError, MissingExtraError
+from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import ESTIMATORS, idim_iv, ordinary, ridge, robust, total, weighted
 from linkwise.identify.excitation import Excited, excite

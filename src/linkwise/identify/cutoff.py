@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.identify.errors import require
+from linkwise.errors import needed
 
 MOTION_SHARE = 0.99  # of the power of the velocities lies below the motion band
 MOTION_FACTOR = 30.0  # the model is asked for up to this many times the motion band
@@ -54,7 +54,7 @@ def choose_cutoff(q: np.ndarray, rate: float, qd: np.ndarray | None = None) -> C
 
 def spectrum(signal: np.ndarray, rate: float) -> tuple[np.ndarray, np.ndarray]:
     """Frequencies [Hz] and power densities (frequencies, n)."""
-    welch = require("scipy.signal", "identify").welch
+    welch = needed("scipy.signal", "identify").welch
     length = min(len(signal), max(64, int(LONGEST_WINDOW * rate)))
     f, power = welch(signal, rate, nperseg=length, axis=0, detrend="linear")
     return f[1:], power[1:]

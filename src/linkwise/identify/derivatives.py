@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from linkwise.errors import UnknownNameError
-from linkwise.identify.errors import require
+from linkwise.errors import UnknownNameError, needed
 from linkwise.model.model import suggest
 
 ORDER = 4  # of the Butterworth filter; run forward and backward it falls off twice as fast
@@ -22,7 +21,7 @@ def low_pass(x: np.ndarray, rate: float, cutoff: float) -> np.ndarray:
     """Zero-phase Butterworth filter of order ``ORDER`` along the first axis; as it is where the cut-off is too high."""
     if cutoff >= 0.49 * rate:
         return x
-    signal = require("scipy.signal", "identify")
+    signal = needed("scipy.signal", "identify")
     sections = signal.butter(ORDER, cutoff, fs=rate, output="sos")
     padding = min(len(x) - 1, int(3 * rate / cutoff))
     return signal.sosfiltfilt(sections, x, axis=0, padlen=padding)
@@ -48,7 +47,7 @@ def differences(q: np.ndarray, qd: np.ndarray | None, rate: float, cutoff: float
 
 def savitzky_golay(q: np.ndarray, qd: np.ndarray | None, rate: float, cutoff: float) -> Motion:
     """Local polynomials of degree 4; the window is the one whose response falls to half at the cut-off."""
-    signal = require("scipy.signal", "identify")
+    signal = needed("scipy.signal", "identify")
     half = max(
         3, round(0.9 * rate / cutoff)
     )  # a quartic window of 2h + 1 samples passes half at about 0.9 rate/h
@@ -59,7 +58,7 @@ def savitzky_golay(q: np.ndarray, qd: np.ndarray | None, rate: float, cutoff: fl
 
 def smoothing_spline(q: np.ndarray, qd: np.ndarray | None, rate: float, cutoff: float) -> Motion:
     """A cubic smoothing spline; its penalty is the one whose response falls to half at the cut-off."""
-    interpolate = require("scipy.interpolate", "identify")
+    interpolate = needed("scipy.interpolate", "identify")
     t = np.arange(len(q)) / rate
     weight = rate / (2 * np.pi * cutoff) ** 4  # the response of the spline is 1 / (1 + λ ω⁴ / rate)
     splines = [interpolate.make_smoothing_spline(t, column, lam=weight) for column in q.T]
@@ -78,7 +77,7 @@ def observer(q: np.ndarray, qd: np.ndarray | None, rate: float, cutoff: float) -
 
 def _observe(q: np.ndarray, rate: float, cutoff: float) -> Motion:
     """x̂' = A x̂ + L (q − q̂) as three cascaded filters with all poles at −ω: critically damped."""
-    signal = require("scipy.signal", "identify")
+    signal = needed("scipy.signal", "identify")
     w = 2 * np.pi * cutoff
     outputs = []
     for numerator in ([3 * w, 3 * w**2, w**3], [3 * w**2, w**3, 0.0], [w**3, 0.0, 0.0]):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
-
 from linkwise.errors import LinkwiseError
 
 
@@ -18,18 +15,3 @@ class IdentificationError(LinkwiseError, ArithmeticError):
 
 class IdentificationWarning(UserWarning):
     """Parameters were computed, but the recording or the robot makes them doubtful."""
-
-
-class MissingExtraError(LinkwiseError, ImportError):
-    """A package that is not installed is needed; the message names the extra that brings it."""
-
-
-def require(module: str, extra: str) -> ModuleType:
-    """Import a package of an extra, or say which one to install."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise MissingExtraError(
-            f"this needs the package {package!r}; install it with: pip install 'linkwise[{extra}]'"
-        ) from error

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.identify.errors import require
+from linkwise.errors import needed
 from linkwise.once import once
 
 
@@ -49,7 +49,7 @@ class Estimate:
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """(lower, upper) ends of confidence intervals, each (p,)."""
-        stats = require("scipy.stats", "identify")
+        stats = needed("scipy.stats", "identify")
         freedom = np.inf if self.freedom is None else self.freedom
         quantile = stats.t.ppf(0.5 + level / 2, freedom)
         return self.x - quantile * self.deviations, self.x + quantile * self.deviations

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.errors import UnknownNameError
-from linkwise.identify.errors import IdentificationError, require
+from linkwise.errors import UnknownNameError, needed
+from linkwise.identify.errors import IdentificationError
 from linkwise.identify.excitation_basis import Basis, FourierBasis, SplineBasis
 from linkwise.identify.excitation_criteria import Criterion, check_criterion
 from linkwise.identify.excitation_limits import Bounds, Box, MotionLimits
@@ -177,7 +177,7 @@ class Search:
 
     def improve(self, theta: np.ndarray, iterations: int) -> np.ndarray:
         """First by the smooth volume criterion, then by the one asked for, with penalties that grow."""
-        minimize = require("scipy.optimize", "identify").minimize
+        minimize = needed("scipy.optimize", "identify").minimize
         shape = theta.shape
         scale = np.broadcast_to(self.bounds.limits.half / 2, shape)
         for name, weight in (("log_det", 10.0), (self.name, 100.0), (self.name, 1e3)):

@@ -25,7 +25,6 @@ files = { position = "angles.txt", torque = "motor.txt" }     # one quantity per
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import tomllib
@@ -34,8 +33,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from linkwise.identify.errors import LogError
-from linkwise.identify.tables import Table
 from linkwise.model.model import suggest
 
 Columns = str | int | Sequence[str | int]
@@ -120,7 +120,17 @@ class Layout:
         for quantity, unit in self.units.items():
             if unit not in FACTORS[quantity]:
                 raise LogError(f"layout: unit of {quantity}: no {unit!r}; {suggest(unit, FACTORS[quantity])}")
-        if self.rate is not None and not self.rate > 0:
+        for quantity, wanted in self.columns.items():
+            each = wanted if isinstance(wanted, Sequence) and not isinstance(wanted, str) else [wanted]
+            if not each or not all(isinstance(key, str) or _is_whole(key) for key in each):
+                raise LogError(
+                    f"layout: columns.{quantity}: expected names or numbers of columns, got {wanted!r}"
+                )
+            if len(set(each)) < len(each):
+                raise LogError(f"layout: columns.{quantity}: a column is named twice: {wanted!r}")
+        for key in ("gains", "reduction", "coupling", "offset"):
+            _check_numbers(key, getattr(self, key))
+        if self.rate is not None and not (_is_real(self.rate) and 0 < self.rate < math.inf):
             raise LogError(
                 f"layout: rate: expected a positive number of samples per second, got {self.rate!r}"
             )
@@ -156,8 +166,13 @@ class Layout:
                     )
         recording = dict(data.get("recording", {}))
         if "rows" in recording:
-            first, last = recording["rows"]
-            recording["rows"] = (int(first), int(last))
+            rows = recording["rows"]
+            if not (isinstance(rows, Sequence) and len(rows) == 2 and all(map(_is_whole, rows))):
+                raise LogError(f"layout: rows: expected [first, last], got {rows!r}")
+            recording["rows"] = tuple(rows)
+        files = recording.get("files", {})
+        if not (isinstance(files, Mapping) and all(isinstance(name, str) for name in files.values())):
+            raise LogError(f"layout: files: expected the name of a file for each quantity, got {files!r}")
         return cls(data.get("columns", {}), data.get("units", {}), **data.get("drive", {}), **recording)
 
     def factor(self, quantity: str) -> float:
@@ -166,96 +181,21 @@ class Layout:
         return 1.0 if unit is None else FACTORS[quantity][unit]
 
 
-def find_columns(table: Table, quantity: str, layout: Layout, joints: Sequence[str]) -> list[int] | None:
-    """The columns (from 0) of a quantity: one for time, else one per joint; None where there are none."""
-    count = 1 if quantity == "time" else len(joints)
-    wanted = layout.columns.get(quantity)
-    if wanted is not None:
-        return _as_said(table, quantity, wanted, count, joints)
-    for pattern in KNOWN_NAMES[quantity]:
-        group = pattern.partition("{")[0]
-        if table.groups and len(table.groups.get(group, ())) == count:
-            return list(table.groups[group])
-        found = _by_pattern(table, pattern, count, joints)
-        if found is not None:
-            _refuse_others(table, quantity, pattern, count)
-            return found
-    for pattern in KNOWN_NAMES[quantity]:
-        _refuse_others(table, quantity, pattern, count)
-    return None
+def _is_real(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-def _refuse_others(table: Table, quantity: str, pattern: str, count: int) -> None:
-    """More or fewer numbered columns than joints: most likely this is another robot's recording."""
-    group = pattern.partition("{")[0]
-    if "{}" not in pattern:
+def _is_whole(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _check_numbers(key: str, given: object) -> None:
+    """Finite numbers, not all zero where they are a factor."""
+    if given is None:
         return
-    if table.groups and group in table.groups:
-        there, shown = len(table.groups[group]), group
-    else:
-        known = {name.lower() for name in table.names or ()}
-        start = 0 if pattern.format(0).lower() in known else 1
-        there = next(k for k in itertools.count() if pattern.format(k + start).lower() not in known)
-        shown = f"{pattern.format(start)} … {pattern.format(start + there - 1)}"
-    if there > 1 and there != count:
-        raise LogError(
-            f"{table.path}: {there} columns of {quantity} ({shown}), but the robot has {count} "
-            f"joint{'s' if count > 1 else ''}; name those that belong to it in the layout (columns.{quantity})"
-        )
-
-
-def _as_said(table: Table, quantity: str, wanted: Columns, count: int, joints: Sequence[str]) -> list[int]:
-    if isinstance(wanted, str):
-        if table.groups and wanted in table.groups:
-            return _counted(table, quantity, list(table.groups[wanted]), count)
-        if "{" in wanted:
-            found = _by_pattern(table, wanted, count, joints)
-            if found is None:
-                raise LogError(f"{table.path}: {quantity}: no columns {wanted!r}{_listed(table)}")
-            return found
-        wanted = [wanted]
-    elif isinstance(wanted, int):
-        wanted = [wanted] if count == 1 else list(range(wanted, wanted + count))
-    return _counted(table, quantity, [_index(table, quantity, key) for key in wanted], count)
-
-
-def _counted(table: Table, quantity: str, found: list[int], count: int) -> list[int]:
-    if len(found) != count:
-        raise LogError(f"{table.path}: {quantity}: expected {count} columns, got {len(found)}")
-    return found
-
-
-def _index(table: Table, quantity: str, key: str | int) -> int:
-    width = table.values.shape[1]
-    if isinstance(key, int):
-        if not 1 <= key <= width:
-            raise LogError(f"{table.path}: {quantity}: no column {key}; the file has columns 1 to {width}")
-        return key - 1
-    if table.names is None or key not in table.names:
-        raise LogError(f"{table.path}: {quantity}: no column {key!r}{_listed(table)}")
-    return table.names.index(key)
-
-
-def _by_pattern(table: Table, pattern: str, count: int, joints: Sequence[str]) -> list[int] | None:
-    if table.names is None:
-        return None
-    known = {name.lower(): k for k, name in enumerate(table.names)}
-    for start in (1, 0):
-        names = (
-            [pattern.format(k + start, joint=joint) for k, joint in enumerate(joints)]
-            if count > 1
-            else [pattern]
-        )
-        if count == 1 and "{" in pattern:
-            names = [pattern.format(start, joint=joints[0])]
-        found = [known.get(name.lower()) for name in names]
-        if None not in found:
-            return found  # type: ignore[return-value]
-    return None
-
-
-def _listed(table: Table) -> str:
-    if table.names is None:
-        return "; the file has no header"
-    shown = ", ".join(table.names[:14]) + (", …" if len(table.names) > 14 else "")
-    return f"; it has {shown}"
+    try:
+        numbers = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise LogError(f"layout: drive.{key}: expected numbers, got {given!r}") from None
+    if not np.isfinite(numbers).all() or (key in ("gains", "reduction") and not numbers.all()):
+        raise LogError(f"layout: drive.{key}: expected finite numbers other than zero, got {given!r}")

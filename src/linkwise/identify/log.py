@@ -11,6 +11,9 @@ import numpy as np
 from linkwise.identify.errors import LogError
 
 SENSED = ("motor", "joint")
+GAP = 0.1  # [s] without samples, where they are usually much closer: what happened meanwhile is not known
+GAP_STEPS = 10.0  # usual steps, the same
+SHORTEST = 20  # samples of a part between gaps that is of use
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,26 @@ class Log:
         parts = itertools.pairwise(edges)
         return [self._pick(slice(a, b), f"block {k} of {count}") for k, (a, b) in enumerate(parts, 1)]
 
+    def pieces(self) -> list[Log]:
+        """The parts between gaps, itself where there are none; nothing may be interpolated or filtered across a gap."""
+        steps = np.diff(self.t)
+        if not len(steps):
+            return [self]
+        gaps = np.flatnonzero(steps > max(GAP, GAP_STEPS * float(np.median(steps)))) + 1
+        if not len(gaps):
+            return [self]
+        parts = [(a, b) for a, b in itertools.pairwise((0, *gaps, len(self))) if b - a >= SHORTEST]
+        if not parts:
+            raise LogError(f"{self.name}: {len(gaps)} gaps, and no {SHORTEST} samples in a row without one")
+        said = f"{len(gaps)} gaps in the recording, the longest of {steps.max():.3g} s"
+        return [
+            replace(
+                self._pick(slice(int(a), int(b)), f"{said}: rows {a + 1} to {b} by themselves"),
+                name=f"{self.name}, part {k}" if len(parts) > 1 else self.name,
+            )
+            for k, (a, b) in enumerate(parts, 1)
+        ]
+
     def noted(self, *notes: str) -> Log:
         """The same with further notes."""
         return replace(self, notes=(*self.notes, *notes))
@@ -124,8 +147,8 @@ class Log:
 
 
 def as_logs(logs: Log | Sequence[Log]) -> list[Log]:
-    """One or several recordings, as a list."""
+    """One or several recordings, as a list; one with gaps is several."""
     found = [logs] if isinstance(logs, Log) else list(logs)
     if not found:
         raise LogError("no recording was given")
-    return found
+    return [piece for log in found for piece in log.pieces()]

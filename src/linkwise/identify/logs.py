@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from linkwise.identify import units
+from linkwise.identify.columns import find_columns, listed
 from linkwise.identify.errors import LogError
-from linkwise.identify.layout import Layout, find_columns
+from linkwise.identify.layout import Layout
 from linkwise.identify.log import Log
 from linkwise.identify.tables import Table, read_table
 from linkwise.identify.transmission import Transmission
@@ -80,6 +81,16 @@ def _from_one(table: Table, layout: Layout, robot: Robot) -> tuple[dict[str, np.
         places["current"] = None
     elif "current" in layout.columns:
         places["torque"] = None
+    if places["position"] is None:
+        raise LogError(
+            f"{table.path}: no columns of positions for {robot.dof} joints{listed(table)}; "
+            "name them in the layout (columns.position)"
+        )
+    if places["torque"] is None and places["current"] is None:
+        raise LogError(
+            f"{table.path}: no columns of torques or currents for {robot.dof} joints{listed(table)}; "
+            "name them in the layout (columns.torque)"
+        )
     found = {
         quantity: table.values[:, columns] for quantity, columns in places.items() if columns is not None
     }
@@ -212,11 +223,18 @@ def _joint_side(found: dict[str, np.ndarray], origin: Table, layout: Layout, rob
     qd = layout.factor("velocity") * found["velocity"] if "velocity" in found else None
     axes = None
     if layout.reduction is not None or layout.coupling is not None:
-        drive = Transmission.of(n, reduction=layout.reduction, coupling=layout.coupling, offset=layout.offset)
+        try:
+            drive = Transmission.of(
+                n, reduction=layout.reduction, coupling=layout.coupling, offset=layout.offset
+            )
+        except LogError as error:
+            raise LogError(f"{path}: drive.{error}") from None
         q, tau = drive.joint_positions(q), drive.joint_torques(tau)
         qd = None if qd is None else drive.joint_velocities(qd)
         axes = drive.coupled_axes()
         notes.append(f"motor-side signals were brought to the joints; {len(axes)} coupled motor axes")
     elif layout.offset is not None:
+        if len(layout.offset) != n:
+            raise LogError(f"{path}: drive.offset: expected {n} numbers, got {len(layout.offset)}")
         q = q + np.asarray(layout.offset, dtype=float)
     return Log(t, q, tau, qd, name, layout.sensed, axes, tuple(notes))

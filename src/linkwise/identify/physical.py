@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.identify.errors import require
+from linkwise.errors import needed
 from linkwise.identify.interior import Interior
 from linkwise.identify.prior import pseudo_inertias
 from linkwise.identify.regression import Regression
@@ -119,8 +119,8 @@ class _Problem:
     """min ½ vᵀ Q v + cᵀ v over cones; every cone is a block of rows s = h − G v."""
 
     def __init__(self, Q: np.ndarray, c: np.ndarray, links: int):
-        self.sparse = require("scipy.sparse", "identify")
-        self.clarabel = require("clarabel", "identify")
+        self.sparse = needed("scipy.sparse", "identify")
+        self.clarabel = needed("clarabel", "identify")
         self.p, self.links = len(c), links
         self.extra = 14  # per link with a prior: a lower triangle (10) and four logarithms
         self.Q, self.c = Q, np.concatenate([c, np.zeros(self.extra * links)])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.identify.errors import require
+from linkwise.errors import needed
 from linkwise.identify.friction import Term, column
 from linkwise.identify.regression import Observer
 from linkwise.robot import Robot
@@ -40,7 +40,7 @@ def robot_of(observer: Observer, x: np.ndarray, terms: tuple[tuple[int, Term], .
 
 def nearest_friction(observer: Observer, x: np.ndarray, terms: tuple[tuple[int, Term], ...]) -> np.ndarray:
     """Viscous friction and Coulomb friction forward and backward of each joint, none negative, shape (n, 3)."""
-    nnls = require("scipy.optimize", "identify").nnls
+    nnls = needed("scipy.optimize", "identify").nnls
     dof, first = observer.robot.dof, len(observer.link_labels)
     wanted, columns = [], []
     for motion in observer.axis_signals(x[:first]):

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from linkwise.errors import needed
 from linkwise.identify.clock import read_clock
 from linkwise.identify.cutoff import choose_cutoff
 from linkwise.identify.derivatives import Motion, low_pass, method_named
-from linkwise.identify.errors import LogError, require
+from linkwise.identify.errors import LogError
 from linkwise.identify.log import Log
 
 FINE = 16.0  # samples per period of the cut-off in the fine signals: friction turns over within a sample
@@ -63,7 +64,7 @@ class Signals:
         clock = read_clock(self.log.t, self.log.q)
         if len(clock.t) == len(self.t) and np.array_equal(clock.t, self.t):
             return self.t, (self.q, self.qd, self.qdd)
-        spline = require("scipy.interpolate", "identify").CubicSpline
+        spline = needed("scipy.interpolate", "identify").CubicSpline
         where = np.clip(clock.t, self.t[0], self.t[-1])
         return clock.t, tuple(spline(self.t, x, axis=0)(where) for x in (self.q, self.qd, self.qdd))  # type: ignore
 
@@ -122,4 +123,4 @@ def condition(
 
 
 def _resampled(t: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
-    return require("scipy.interpolate", "identify").CubicSpline(t, x, axis=0)(at)
+    return needed("scipy.interpolate", "identify").CubicSpline(t, x, axis=0)(at)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from linkwise.identify.errors import LogError, require
+from linkwise.errors import needed
+from linkwise.identify.errors import LogError
 
-SEPARATORS = (",", ";", "\t")
+SEPARATORS = (";", "\t", "|", ",")  # a comma last: beside any other it is a decimal comma
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Table:
     """Numbers under column names.
 
     ``values`` (rows, columns). ``names`` is None without a header. ``lines`` (rows,) are line numbers in a text file;
-    ``groups`` are the arrays of an NPZ file: name and columns.
+    ``groups`` are the arrays of an NPZ file: name and columns; ``unusable`` says of others why they are no signals.
     """
 
     path: str
@@ -28,6 +30,7 @@ class Table:
     names: tuple[str, ...] | None
     lines: np.ndarray | None = None
     groups: Mapping[str, tuple[int, ...]] | None = None
+    unusable: Mapping[str, str] = field(default_factory=dict)
 
     def place(self, row: int) -> str:
         """Where a row is, for messages."""
@@ -41,6 +44,8 @@ class Table:
 def read_table(path: str | os.PathLike[str]) -> Table:
     """A table by the ending of its file: .npz, .parquet, anything else as text."""
     source = Path(path)
+    if source.is_dir():
+        raise LogError(f"{source}: a folder; expected a file")
     if not source.is_file():
         raise LogError(f"{source}: no such file")
     if source.suffix == ".npz":
@@ -58,6 +63,8 @@ def _read_text(path: Path) -> Table:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise LogError(f"{path}: not a text file ({error.reason} at byte {error.start})") from None
+    except OSError as error:
+        raise LogError(f"{path}: {error.strerror}") from None
     numbered = [
         (k, line)
         for k, line in enumerate(text.splitlines(), 1)
@@ -67,14 +74,17 @@ def _read_text(path: Path) -> Table:
         raise LogError(f"{path}: the file is empty")
     separator = next((s for s in SEPARATORS if s in numbered[0][1]), None)
     first = _cells(numbered[0][1], separator)
-    names = None if all(_is_number(cell) or not cell for cell in first) else tuple(first)
+    point = (lambda cell: cell.replace(",", ".")) if separator != "," else str
+    names = None if all(_is_number(point(cell)) or not cell for cell in first) else tuple(first)
     if names is not None:
         numbered.pop(0)
         if not numbered:
             raise LogError(f"{path}: a header and no rows under it")
     width = len(first)
     lines = np.array([k for k, _ in numbered])
-    rows = [line.strip().rstrip(separator or "") for _, line in numbered]
+    if separator != "," and "," in numbered[0][1] and "." not in numbered[0][1]:
+        numbered = [(k, line.replace(",", ".")) for k, line in numbered]  # decimal commas
+    rows = [line.strip().rstrip(separator or "").replace('"', "") for _, line in numbered]
     try:
         values = np.loadtxt(rows, delimiter=separator, ndmin=2, comments=None)
     except ValueError:
@@ -95,7 +105,7 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text  # which Python would read
 
 
 def _diagnosis(
@@ -118,32 +128,54 @@ def _diagnosis(
 
 
 def _read_npz(path: Path) -> Table:
+    arrays, unusable = _arrays(path)
     groups: dict[str, tuple[int, ...]] = {}
     parts: list[np.ndarray] = []
     names: list[str] = []
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {}
-            for name in archive.files:
-                with contextlib.suppress(ValueError):  # pickled objects are no signals
-                    arrays[name] = archive[name]
-    except (OSError, ValueError) as error:
-        raise LogError(f"{path}: not an NPZ file ({error})") from None
     rows = max((len(a) for a in arrays.values() if a.ndim in (1, 2)), default=0)
     for name, array in arrays.items():
-        if array.ndim not in (1, 2) or len(array) != rows or array.dtype.kind not in "fiu":
-            continue
-        flat = array.reshape(rows, -1).astype(float)
-        groups[name] = tuple(range(len(names), len(names) + flat.shape[1]))
-        names += [name] if array.ndim == 1 else [f"{name}{k}" for k in range(1, flat.shape[1] + 1)]
-        parts.append(flat)
+        if array.dtype.kind not in "fiu":
+            unusable[name] = f"expected real numbers, got {array.dtype}"
+        elif array.ndim not in (1, 2) or len(array) != rows or not array.size:
+            unusable[name] = f"expected {rows} rows in one or two dimensions, got the shape {array.shape}"
+        else:
+            flat = array.reshape(rows, -1).astype(float)
+            groups[name] = tuple(range(len(names), len(names) + flat.shape[1]))
+            names += [name] if array.ndim == 1 else [f"{name}{k}" for k in range(1, flat.shape[1] + 1)]
+            parts.append(flat)
     if not parts:
         raise LogError(f"{path}: no arrays of numbers in it")
-    return Table(str(path), np.concatenate(parts, axis=1), tuple(names), None, groups)
+    return Table(str(path), np.concatenate(parts, axis=1), tuple(names), None, groups, unusable)
+
+
+def _arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The arrays of an NPZ file, and why others cannot be read. Nothing is unpickled: that could run code."""
+    arrays: dict[str, np.ndarray] = {}
+    unusable: dict[str, str] = {}
+    broken = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+    if not zipfile.is_zipfile(path):
+        raise LogError(f"{path}: not an NPZ file")
+    try:
+        archive = np.load(path, allow_pickle=False)
+    except broken as error:
+        raise LogError(f"{path}: not an NPZ file ({error})") from None
+    with archive:
+        for name in archive.files:
+            try:
+                found = archive[name]
+            except broken as error:
+                pickled = "allow_pickle" in str(error)
+                unusable[name] = (
+                    "pickled objects, which are not read" if pickled else f"cannot be read ({error})"
+                )
+            else:
+                if isinstance(found, np.ndarray):  # else it is some other file in the archive
+                    arrays[name] = found
+    return arrays, unusable
 
 
 def _read_parquet(path: Path) -> Table:
-    parquet = require("pyarrow.parquet", "identify")
+    parquet = needed("pyarrow.parquet", "identify")
     try:
         table = parquet.read_table(path)
     except Exception as error:  # pyarrow has errors of its own

@@ -113,17 +113,26 @@ def check_numbers(
 
 
 def check_physics(model: Model, *, strict: bool, where: str) -> None:
-    """Warn about (or, if strict, refuse) links that no body can be; sets of reduced parameters are exempt."""
+    """Warn about (or, if strict, refuse) links that no body can be and friction that drives; sets of reduced
+    parameters are exempt."""
     if model.reduced:
         return
-    for link in model.links:
-        if link.name == model.base:
-            continue
-        for violation in link.inertia.violations():
-            message = f"{where}: link {link.name!r}: {violation}"
-            if strict:
-                raise ModelError(message)
-            warnings.warn(message, ModelWarning, stacklevel=3)
+    found = [
+        f"link {link.name!r}: {violation}"
+        for link in model.links
+        if link.name != model.base
+        for violation in link.inertia.violations()
+    ]
+    found += [
+        f"joint {joint.name!r}: {what} friction {value:g} is negative: it would drive the joint"
+        for joint in model.moving_joints
+        for what, value in (("viscous", joint.viscous_friction), ("Coulomb", min(joint.coulomb_friction)))
+        if value < 0
+    ]
+    for violation in found:
+        if strict:
+            raise ModelError(f"{where}: {violation}")
+        warnings.warn(f"{where}: {violation}", ModelWarning, stacklevel=3)
 
 
 def _check_rotation(whose: str, rotation: np.ndarray) -> None:

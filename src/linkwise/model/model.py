@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 import numpy as np
 
-from linkwise.errors import ModelError, UnknownNameError
+from linkwise.errors import ModelError, ModelWarning, UnknownNameError
 from linkwise.model.checks import check_numbers, check_tree
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.model.transform import Transform

@@ -18,7 +18,9 @@ Where the format leaves room, or files break it in ways whose meaning is clear:
   limit", is infinity;
 - ``quat_xyzw`` counts in files of version 1.1 and 1.2;
 - a robot without a name is called after its file, with a warning;
-- of an element that may stand once and stands twice the first counts, with a warning.
+- of an element that may stand once and stands twice the first counts, with a warning;
+- a speed or effort limit below zero means none, with a warning;
+- what is not read but looks like a misspelt element or attribute is a warning (``urdf_spelling``).
 
 Numbers must be plain decimals; unexpanded xacro is an error where a value depends on it. Only joints with one
 degree of freedom are supported: ``floating``, ``planar`` and others are errors.
@@ -41,6 +43,7 @@ from linkwise.model import urdf_extension
 from linkwise.model.inertia import Inertia
 from linkwise.model.model import JOINT_TYPES, MOVING, Joint, Limits, Link, Mimic, Model
 from linkwise.model.transform import Transform
+from linkwise.model.urdf_spelling import look_for_slips
 from linkwise.model.xml import Element, parse_xml
 
 # xacro that only defines something; every other xacro element would put something into the robot
@@ -60,6 +63,7 @@ def read_urdf(data: bytes, where: str) -> Model:
     links = [_read_link(element, context) for element in root if element.tag == "link"]
     joints = [_read_joint(element, context) for element in root if element.tag == "joint"]
     extras = urdf_extension.read_robot(root)
+    look_for_slips(root)
     try:
         return Model(name, links, joints, **extras)
     except ModelError as error:
@@ -201,8 +205,7 @@ def _read_limits(joint: Element, kind: str) -> Limits:
         if kind != "continuous":
             joint.warn(f"a {kind} joint needs a <limit>; taken as unlimited")
         return Limits()
-    velocity = _unlimited(limit.number("velocity", math.inf))
-    effort = _unlimited(limit.number("effort", math.inf))
+    velocity, effort = (_magnitude(limit, quantity) for quantity in ("velocity", "effort"))
     if kind == "continuous" or (limit.get("lower") is None and limit.get("upper") is None):
         return Limits(velocity=velocity, effort=effort)
     lower, upper = _unlimited(limit.number("lower", 0.0)), _unlimited(limit.number("upper", 0.0))
@@ -210,6 +213,14 @@ def _read_limits(joint: Element, kind: str) -> Limits:
         limit.warn(f"lower {lower:g} is above upper {upper:g}; taken as no limit, as PyBullet does")
         lower, upper = -math.inf, math.inf
     return Limits(lower, upper, velocity, effort)
+
+
+def _magnitude(limit: Element, quantity: str) -> float:
+    value = _unlimited(limit.number(quantity, math.inf))
+    if value < 0:
+        limit.warn(f"{quantity} {value:g} is negative; taken as no limit")
+        return math.inf
+    return value
 
 
 def _unlimited(value: float) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import LinkwiseError, ShapeError
-from linkwise.motion.rotations import rotation_vector
+from linkwise.motion.rotations import check_poses, rotation_vector
 from linkwise.robot import Robot
 
 SMALLEST_DAMPING = 1e-12  # of squared lengths [m²]: far below what matters, far above round-off

@@ -6,6 +6,20 @@ import numpy as np
 
 from linkwise.errors import ShapeError
 
+POSES = 1e-4  # how far a rotation typed with a few digits may be from orthonormal
+
+
+def check_poses(name: str, poses: np.ndarray) -> None:
+    """Refuse what is no pose: a mirrored, scaled or sheared one would be answered by another one's solution."""
+    R = poses[..., :3, :3]
+    square = R @ np.swapaxes(R, -1, -2)
+    if (np.abs(square - np.eye(3)) > POSES).any() or (np.linalg.det(R) < 0).any():
+        raise ValueError(
+            f"{name}: expected poses, but the columns of a rotation are not orthonormal, right-handed"
+        )
+    if (np.abs(poses[..., 3, :] - [0.0, 0.0, 0.0, 1.0]) > POSES).any():
+        raise ValueError(f"{name}: expected poses, whose last row is 0 0 0 1")
+
 
 def turn_about(vector) -> np.ndarray:
     """The rotation by the length of a rotation vector [rad] about its direction: (..., 3) -> (..., 3, 3)."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.control import Controller
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, needed
 from linkwise.robot import Robot
 from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
@@ -45,11 +45,7 @@ def simulate_adaptive(
     ``scipy.integrate.solve_ivp``. ``smoothing`` [rad/s or m/s] is the speed over which Coulomb friction
     changes its sign.
     """
-    try:
-        from scipy.integrate import solve_ivp
-    except ImportError:
-        raise ImportError("simulate_adaptive needs SciPy: pip install scipy") from None
-
+    solve_ivp = needed("scipy.integrate", "simulate").solve_ivp
     n = robot.dof
     source = source_of(np.zeros(n) if reference is None else reference, n)
     start = source.moment(np.zeros(1), (), n)

@@ -1,6 +1,6 @@
 """A robot on a web page: sliders, torques as bars and colours, motions, controllers, generated code."""
 
-from linkwise.view.extra import MissingExtraError
+from linkwise.errors import MissingExtraError
 from linkwise.view.page import Page, serve
 
 __all__ = ["MissingExtraError", "Page", "serve"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, needed
 from linkwise.view.solids import Mesh
 
 ENDINGS = (".stl", ".obj", ".ply", ".glb", ".dae")
@@ -96,9 +96,7 @@ def _smooth(mesh: Mesh, angle: float = 35.0) -> Mesh:
 
 
 def _by_trimesh(data: bytes, ending: str, where: str) -> list[Part]:
-    from linkwise.view.extra import needed
-
-    trimesh = needed("trimesh")
+    trimesh = needed("trimesh", "view")
     try:
         loaded = trimesh.load(io.BytesIO(data), file_type=ending[1:], resolver=None)
         meshes = loaded.dump() if hasattr(loaded, "dump") else [loaded]

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.errors import LinkwiseError, ShapeError
+from linkwise.errors import LinkwiseError, ShapeError, needed
 from linkwise.view import solids
 from linkwise.view.bars import bars
-from linkwise.view.extra import needed
 from linkwise.view.live import Live
 from linkwise.view.scene import RobotScene, quaternion
 from linkwise.view.visuals import Looks, read_looks
@@ -175,7 +174,7 @@ def serve(
     network). Where the port is busy the next free one is taken: see ``Page.port``. ``shadows=False`` draws twice as
     fast on machines without a graphics card.
     """
-    needed("viser")
+    needed("viser", "view")
     looks = Looks() if source is None else read_looks(source, meshes)
     return Page(
         robot, looks=looks, motion=motion, frame=frame, host=host, port=port, dark=dark, shadows=shadows
@@ -183,7 +182,7 @@ def serve(
 
 
 def _server(host: str, port: int, label: str) -> viser.ViserServer:
-    viser = needed("viser")
+    viser = needed("viser", "view")
     if not 0 <= port <= HIGHEST_PORT:
         raise LinkwiseError(f"port: expected a number from 0 to {HIGHEST_PORT}, got {port}")
     with contextlib.redirect_stdout(io.StringIO()):  # the command says where the page is, in its own words

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler.graph import Node, reachable
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, needed
 
 if TYPE_CHECKING:
     from linkwise.compiler.program import Program
@@ -125,7 +125,7 @@ def to_sympy(program: Program, *, digits: int | None = None) -> dict[str, Any]:
 
     ``digits`` rounds the constants for reading; without it they are exact rationals of their binary values.
     """
-    sympy = _import_sympy()
+    sympy = needed("sympy", "formulas")
     outputs = _simplified(program)
     nodes = reachable([node for output in outputs for node in output])
     _refuse_loops(nodes)
@@ -182,7 +182,7 @@ def _constant(sympy: Any, value: float, digits: int | None) -> Any:
 
 def to_latex(program: Program, *, digits: int = 4, simplify: bool = True) -> str:
     """Aligned equations, one per entry, with sines and cosines as in the papers (c_{23} = cos(q_2 + q_3))."""
-    sympy = _import_sympy()
+    sympy = needed("sympy", "formulas")
     lines = []
     for name, value in to_sympy(program, digits=digits).items():
         shape = getattr(value, "shape", ())
@@ -235,11 +235,3 @@ def _short_angles(sympy: Any, entry: Any) -> Any:
         return function
 
     return entry.replace(lambda e: e.func in (sympy.sin, sympy.cos), short)
-
-
-def _import_sympy() -> Any:
-    try:
-        import sympy
-    except ImportError:
-        raise LinkwiseError("formulas need SymPy: pip install 'linkwise[formulas]'") from None
-    return sympy
