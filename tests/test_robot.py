@@ -289,6 +289,8 @@ def test_unknown_names_list_the_valid_ones(arm):
             lambda: arm.inverse_dynamics(zero, zero, zero, wrench=np.zeros(6), wrench_frame="hand"),
             "has no frame 'hand'",
         ),
+        (lambda: arm.inverse_dynamics(zero, zero, zero, wrench_frame="hand"), "has no frame 'hand'"),
+        (lambda: arm.kernel("inverse_dynamics", frame="hand"), "has no frame 'hand'"),
         (lambda: arm.lock({"joint7": 0.0}), "no moving joint 'joint7'"),
         (lambda: arm.with_payload(1.0, frame="hand"), "has no frame 'hand'"),
         (lambda: arm.with_parameters({"link1.mass": 1.0}), "no parameter 'link1.mass'; .*link1.m"),

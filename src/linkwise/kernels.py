@@ -196,7 +196,8 @@ def _parameters_of(
     function: Function, setting: Setting, algorithm: str, output: str, index: int | None
 ) -> tuple[str, ...]:
     """The labels of the robot's parameters that an output depends on: traced with all of them as symbols."""
-    from linkwise.compiler.graph import Graph, reachable
+    from linkwise.compiler.graph import Graph
+    from linkwise.compiler.walks import reachable
 
     labels = setting.model.parameter_labels
     symbolic = replace(setting, parameters=labels, base_parameters=False)

@@ -252,6 +252,8 @@ class Robot(Model):
         regroup = row.regroups if base_parameters is None else bool(base_parameters)
         if regroup and not row.regroups:
             raise ValueError(f"base_parameters: regrouping would change the result of {name}")
+        if frame is not None:
+            self.locate(frame)
         needs_frame = wrench or "payload" in inputs or name in ("pose", "jacobian", "velocity")
         setting = Setting(
             self,
@@ -394,6 +396,8 @@ class Robot(Model):
         if wrench is not None:
             given = {**given, "wrench": wrench}
             wrench_frame = self._frame(wrench_frame)
+        elif wrench_frame is not None:
+            self.locate(wrench_frame)  # a mistyped name is told at once, not with the first wrench
         setting = Setting(self, friction=bool(friction), frame=wrench_frame, wrench=wrench is not None)
         result = evaluate(name, setting, algorithm, given, out, threads)
         if name == "forward_dynamics":

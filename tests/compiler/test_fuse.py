@@ -9,8 +9,9 @@ from random_programs import INPUTS, random_function, states
 
 from linkwise.compiler import interpret
 from linkwise.compiler.fuse import fuse
-from linkwise.compiler.graph import Graph, reachable
+from linkwise.compiler.graph import Graph
 from linkwise.compiler.program import trace
+from linkwise.compiler.walks import reachable
 from linkwise.scalar import while_loop
 
 

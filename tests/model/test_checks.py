@@ -148,3 +148,11 @@ def test_friction_that_drives_is_a_warning(tmp_path, friction, word):
         lw.load(path)
     with pytest.raises(ModelError, match="is negative: it would drive the joint"):
         lw.load(path, strict=True)
+
+
+@pytest.mark.parametrize("what", ["velocity", "effort"])
+def test_a_limit_that_cannot_be_kept_is_a_warning(tmp_path, what):
+    path = tmp_path / "arm.toml"
+    path.write_text(f'name = "arm"\nconvention = "dh"\n[[joint]]\n{what}_limit = -1.0\n')
+    with pytest.warns(ModelWarning, match=f"joint 'joint1': its {what} limit -1 is negative"):
+        lw.load(path)

@@ -32,8 +32,9 @@ def test_positions_alone_become_a_spline(tmp_path):
     ("text", "message"),
     [
         ("t,q1\n0,1\n", "at least two lines"),
-        ("t,q1\n0,1\n1,x\n", "could not convert"),
-        ("t,q1\n0,1\n1\n", r"inhomogeneous|columns"),
+        ("t,q1\n0,1\n1,x\n", "line 3: could not convert"),
+        ("t,q1\n# a remark\n0,1\n1\n", "line 4: expected 2 columns, as the header says; got 1"),
+        ("t,q1,q1\n0,1,2\n1,2,3\n", "two columns are called 'q1'"),
         ("q1,q2\n0,1\n1,2\n", "no column t"),
         ("t,q1,q3\n0,1,2\n1,2,3\n", "no column q2, but q3"),
         ("t,x\n0,1\n1,2\n", "no columns q1"),

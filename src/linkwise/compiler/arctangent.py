@@ -15,7 +15,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from linkwise.compiler.graph import Graph, Node, copy, reachable, rebuild
+from linkwise.compiler.graph import Graph, Node
+from linkwise.compiler.walks import copy, reachable, rebuild
 
 
 @dataclass(frozen=True)

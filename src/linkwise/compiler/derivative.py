@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkwise.compiler.graph import Graph, Node, reachable
+from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.operations import count
+from linkwise.compiler.walks import reachable
 from linkwise.errors import TraceError
 
 Partials = list[tuple[Node, Node]]  # (argument, derivative by it)

@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from linkwise.compiler.graph import Graph, Node, copy, reachable, rebuild
+from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.sums import SUMS, Sums, Term, count_uses
+from linkwise.compiler.walks import copy, reachable, rebuild
 
 _SLOW = {"div": 4, "sqrt": 5}  # how long other operations take, in units of an addition
 

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from linkwise.compiler.graph import Node, loop_numbers, reachable
+from linkwise.compiler.graph import Node
+from linkwise.compiler.walks import loop_numbers, reachable
 
 _COUNTED = {
     "mul": "multiplications",

@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from linkwise.compiler.derivative import substituted
-from linkwise.compiler.graph import Node, reachable
+from linkwise.compiler.graph import Node
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.program import Explanation, Program, lower
 from linkwise.compiler.sweeps import SweptProgram
+from linkwise.compiler.walks import reachable
 from linkwise.errors import TraceError
 
 PRELUDE = "prelude"

@@ -10,11 +10,12 @@ from typing import Any, Literal
 from linkwise.compiler import arctangent, rounding, sincos
 from linkwise.compiler import operations as operations_
 from linkwise.compiler.fuse import fuse
-from linkwise.compiler.graph import Graph, Node, loop_numbers, reachable
+from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.rules import simplify
 from linkwise.compiler.schedule import Body, LoopRegion, schedule
 from linkwise.compiler.verify import verify
+from linkwise.compiler.walks import loop_numbers, reachable
 from linkwise.errors import TraceError, UnknownNameError
 
 Dtype = Literal["float64", "float32"]

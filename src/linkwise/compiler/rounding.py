@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from linkwise.compiler.graph import Graph, Node, copy, reachable, rebuild
+from linkwise.compiler.graph import Graph, Node
+from linkwise.compiler.walks import copy, reachable, rebuild
 
 MANTISSA = {"float64": 52, "float32": 23}
 

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from linkwise.compiler.graph import Graph, Node, reachable, rebuild
+from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.sums import SUMS, Sums, Term
+from linkwise.compiler.walks import reachable, rebuild
 from linkwise.scalar import stage
 
 # Additions and multiplications are what the papers count. A division costs several of them, a sine about

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from linkwise.compiler.graph import Loop, Node, loop_numbers, reachable
+from linkwise.compiler.graph import Loop, Node
+from linkwise.compiler.walks import loop_numbers, reachable
 
 _NOT_SCHEDULED = frozenset({"const", "input", "phi", "result"})
 

@@ -26,7 +26,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from linkwise.compiler.graph import Graph, Node, copy, rebuild
+from linkwise.compiler.graph import Graph, Node
+from linkwise.compiler.walks import copy, rebuild
 
 
 @dataclass(frozen=True)

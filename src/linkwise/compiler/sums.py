@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from linkwise.compiler.graph import Node, loop_numbers, reachable
+from linkwise.compiler.graph import Node
+from linkwise.compiler.walks import loop_numbers, reachable
 
 SUMS = frozenset({"add", "sub"})
 

@@ -35,9 +35,10 @@ from linkwise import scan_order
 from linkwise.compiler import operations as operations_
 from linkwise.compiler import sincos
 from linkwise.compiler.fuse import fuse
-from linkwise.compiler.graph import Graph, Node, reachable
+from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.schedule import schedule
+from linkwise.compiler.walks import reachable
 from linkwise.errors import TraceError
 
 

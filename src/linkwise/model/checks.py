@@ -113,8 +113,8 @@ def check_numbers(
 
 
 def check_physics(model: Model, *, strict: bool, where: str) -> None:
-    """Warn about (or, if strict, refuse) links that no body can be and friction that drives; sets of reduced
-    parameters are exempt."""
+    """Warn about (or, if strict, refuse) links that no body can be, friction that drives and limits that
+    cannot be kept; sets of reduced parameters are exempt."""
     if model.reduced:
         return
     found = [
@@ -127,6 +127,12 @@ def check_physics(model: Model, *, strict: bool, where: str) -> None:
         f"joint {joint.name!r}: {what} friction {value:g} is negative: it would drive the joint"
         for joint in model.moving_joints
         for what, value in (("viscous", joint.viscous_friction), ("Coulomb", min(joint.coulomb_friction)))
+        if value < 0
+    ]
+    found += [
+        f"joint {joint.name!r}: its {what} limit {value:g} is negative, so it is always broken"
+        for joint in model.moving_joints
+        for what, value in (("velocity", joint.limits.velocity), ("effort", joint.limits.effort))
         if value < 0
     ]
     for violation in found:

@@ -43,17 +43,7 @@ def read_csv(path: str | os.PathLike[str]) -> PiecewisePolynomial:
     With velocities and accelerations in the file these are met too; from positions alone it is a quintic
     spline.
     """
-    lines = [line for line in Path(path).read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    lines = [line for line in lines if not line.lstrip().startswith("#")]
-    if len(lines) < 3:
-        raise MotionFileError(f"{path}: expected a header and at least two lines of numbers")
-    header = [name.strip() for name in lines[0].split(",")]
-    try:
-        values = np.array([[float(cell) for cell in line.split(",")] for line in lines[1:]])
-    except ValueError as error:
-        raise MotionFileError(f"{path}: {error}") from None
-    if values.ndim != 2 or values.shape[1] != len(header):
-        raise MotionFileError(f"{path}: expected {len(header)} columns in every line, as the header says")
+    header, values = _table(path)
     if "t" not in header:
         raise MotionFileError(f"{path}: no column t; it has {', '.join(header)}")
     t = values[:, header.index("t")]
@@ -67,6 +57,37 @@ def read_csv(path: str | os.PathLike[str]) -> PiecewisePolynomial:
         return through_samples(Samples(t, q, qd, qdd))
     except ValueError as error:
         raise MotionFileError(f"{path}: {error}") from None
+
+
+def _table(path: str | os.PathLike[str]) -> tuple[list[str], np.ndarray]:
+    """The names in the header, and the numbers under it; blank lines and those that start with # are skipped."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MotionFileError(f"{path}: not a text file ({error.reason} at byte {error.start})") from None
+    lines = [
+        (k, line)
+        for k, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    if len(lines) < 3:
+        raise MotionFileError(f"{path}: expected a header and at least two lines of numbers")
+    header = [name.strip() for name in lines[0][1].split(",")]
+    twice = [name for name in header if header.count(name) > 1]
+    if twice:
+        raise MotionFileError(f"{path}: two columns are called {twice[0]!r}")
+    rows = []
+    for k, line in lines[1:]:
+        cells = line.split(",")
+        if len(cells) != len(header):
+            raise MotionFileError(
+                f"{path}, line {k}: expected {len(header)} columns, as the header says; got {len(cells)}"
+            )
+        try:
+            rows.append([float(cell) for cell in cells])
+        except ValueError as error:
+            raise MotionFileError(f"{path}, line {k}: {error}") from None
+    return header, np.array(rows)
 
 
 def _columns(path, header: Sequence[str], values: np.ndarray, name: str) -> np.ndarray | None:

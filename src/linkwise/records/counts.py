@@ -14,10 +14,11 @@ from typing import Any
 
 from linkwise.algorithms import compound_link
 from linkwise.compiler.derivative import jacobian
-from linkwise.compiler.graph import Graph, Node, reachable
+from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.operations import Operations, count
 from linkwise.compiler.program import trace
 from linkwise.compiler.rules import simplify
+from linkwise.compiler.walks import reachable
 from linkwise.functions import FUNCTIONS, Function, Setting
 from linkwise.loading import general_chain, load, planar_chain
 from linkwise.model.generators import RECORD_ROBOTS, record_robot

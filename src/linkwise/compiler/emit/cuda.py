@@ -18,11 +18,12 @@ from linkwise.compiler.emit import cuda_rows
 from linkwise.compiler.emit.clike import Dialect, Printer, identifier
 from linkwise.compiler.emit.cuda_layout import WARP, Layout, candidates, chosen_layout, item_size, pitch
 from linkwise.compiler.fuse import fuse
-from linkwise.compiler.graph import Graph, Node, copy, rebuild
+from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.program import Program
 from linkwise.compiler.rules import simplify
 from linkwise.compiler.schedule import schedule
 from linkwise.compiler.sweeps import SweptProgram
+from linkwise.compiler.walks import copy, rebuild
 
 __all__ = ["Layout", "Module", "candidates", "chosen_layout", "module", "options", "source", "variants"]
 

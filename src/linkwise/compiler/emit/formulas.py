@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from linkwise.compiler.graph import Node, reachable
+from linkwise.compiler.graph import Node
+from linkwise.compiler.walks import reachable
 from linkwise.errors import LinkwiseError, needed
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from linkwise.compiler.emit.lanes import Lanes, Writer
 from linkwise.compiler.emit.llvm import Arithmetic, literal
-from linkwise.compiler.graph import Node, reachable
+from linkwise.compiler.graph import Node
 from linkwise.compiler.sweeps import Kind, Pairs, Scan, Sweep, SweptProgram
+from linkwise.compiler.walks import reachable
 
 
 def tables(program: SweptProgram) -> str:

@@ -1,0 +1,96 @@
+"""Ways through an expression graph: what outputs depend on, where loops are, and the same outputs made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from linkwise.compiler.graph import Graph, Node
+from linkwise.scalar import current_stage
+
+
+def reachable(outputs: Iterable[Node]) -> list[Node]:
+    """All nodes the outputs depend on, arguments first; a loop's result brings in its initial state and its body."""
+    found: dict[int, Node] = {}
+    stack = list(outputs)
+    while stack:
+        node = stack.pop()
+        if node.index in found:
+            continue
+        found[node.index] = node
+        stack.extend(node.args)
+        if node.op == "result":
+            loop = node.graph.loops[node.value[0]]
+            stack.extend(loop.initial)
+            stack.extend(loop.phi)
+            stack.extend(loop.following)
+            if loop.active is not None:
+                stack.append(loop.active)
+    return [found[k] for k in sorted(found)]
+
+
+def loop_numbers(nodes: Iterable[Node]) -> tuple[dict[int, int], dict[int, int]]:
+    """Where nodes belong: (node index -> innermost loop that it varies in, loop -> loop around it); -1 is no loop.
+
+    ``nodes`` come arguments first, as ``reachable`` gives them. A node varies in a loop if it depends on one of its
+    carried values; what does not vary in a loop can be computed before it. Inner loops have the higher numbers.
+    """
+    varies: dict[int, int] = {}  # a set of loops, as bits
+    parent: dict[int, int] = {}
+    for node in nodes:
+        loops = 0
+        for a in node.args:
+            loops |= varies[a.index]
+        if node.op == "phi":
+            loops = 1 << node.value[0]
+        elif node.op == "result":
+            number = node.value[0]
+            loop = node.graph.loops[number]
+            for a in (*loop.initial, loop.active, *loop.following):
+                loops |= varies[a.index]
+            loops &= ~(1 << number)
+            parent[number] = loops.bit_length() - 1
+        varies[node.index] = loops
+    return {index: loops.bit_length() - 1 for index, loops in varies.items()}, parent
+
+
+def rebuild(outputs: Iterable[Node], make: Callable[[Graph, Node, tuple[Node, ...]], Node]) -> list[Node]:
+    """The outputs again in a new graph, every node made by ``make(graph, old node, its new arguments)``.
+
+    Stages are kept. Loops are carried over here: ``make`` is never asked for a ``phi`` or a ``result``.
+    """
+    outputs = list(outputs)
+    graph = Graph()
+    image: dict[int, Node] = {}
+    numbers: dict[int, int] = {}  # old loop -> new loop
+    token = current_stage.set("")
+    try:
+        for node in reachable(outputs):
+            current_stage.set(node.stage)
+            op = node.op
+            if op == "const":
+                new = graph.const(node.value)
+            elif op == "input":
+                new = graph.make(op, (), node.value)
+            elif op == "phi":
+                old, k = node.value
+                if old not in numbers:
+                    numbers[old] = graph.open_loop([image[a.index] for a in node.graph.loops[old].initial])
+                new = graph.loops[numbers[old]].phi[k]
+            elif op == "result":
+                old, k = node.value
+                loop, source = graph.loops[numbers[old]], node.graph.loops[old]
+                if loop.active is None:
+                    loop.active = image[source.active.index]
+                    loop.following = [image[a.index] for a in source.following]
+                new = graph.make(op, (), (numbers[old], k))
+            else:
+                new = make(graph, node, tuple([image[a.index] for a in node.args]))
+            image[node.index] = new
+    finally:
+        current_stage.reset(token)
+    return [image[node.index] for node in outputs]
+
+
+def copy(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+    """For ``rebuild``: the same operation, exactly as given."""
+    return graph.make(node.op, args, node.value)
