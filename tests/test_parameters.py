@@ -131,6 +131,16 @@ def test_what_a_kernel_with_parameters_is():
     np.testing.assert_allclose(by_h, kernel.jacobian("link2.hx")([0.1, 0.2], [0.3]).sum(axis=0), rtol=1e-12)
 
 
+def test_source_of_derivatives_by_a_labelled_parameter():
+    """The label has a dot, which no language allows in names."""
+    by_h = lw.load("two_link").kernel("gravity_torques", inputs=("link2.hx",)).jacobian("link2.hx")
+    assert "void gravity_torques_by_link2_hx(" in by_h.source("c")
+    names: dict = {}
+    exec(by_h.source("python"), names)
+    q, h = np.array([0.3, -0.7]), np.array([0.2])
+    np.testing.assert_allclose(names["gravity_torques_by_link2_hx"](q, h), by_h(q, h), rtol=1e-12)
+
+
 def test_labelled_parameters_as_inputs():
     robot = lw.load("panda")
     q, qd, x = states(7)

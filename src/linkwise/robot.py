@@ -199,7 +199,8 @@ class Robot(Model):
         given = {"q": q, "qd": qd, "tau": tau}
         setting = Setting(self, friction=bool(friction))
         results = evaluate("forward_dynamics_derivatives", setting, algorithm, given, out, threads)
-        self._look_at(results[0], given)
+        for result in results:  # a joint that moves nothing may leave its NaN in the inverse alone
+            self._look_at(result, given)
         return results
 
     # -- energy and kinematics ------------------------------------------------------------------------------------

@@ -47,6 +47,15 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+def test_derivatives_name_the_joint_too(case):
+    """Even where only the inverse of the mass matrix shows it: a massless link leaves the other two finite."""
+    robot = arm(*CASES[case])
+    zero = np.zeros((2, 3))
+    with pytest.raises(lw.SingularError, match="in state 0: joint 'wrist' moves no inertia"):
+        robot.forward_dynamics_derivatives(zero, zero, zero)
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_the_joint_is_named(case):
     robot = arm(*CASES[case])
     s = states_of(robot, 1)

@@ -63,6 +63,17 @@ def test_inverse_along_a_quintic(linkwise):
     np.testing.assert_array_equal(stacked(table(ran.out), "tau", 6), tau)
 
 
+def test_limits_that_a_motion_breaks_are_told(linkwise, tmp_path):
+    ends = ("--from", "0,0,0,-1,0,1,0", "--to", "3,0,0,-1,0,1,0")
+    ran = linkwise("inverse", "panda", "--trajectory", "quintic", *ends, "--out", tmp_path / "torques.csv")
+    assert (ran.status, ran.err) == (0, "")
+    told = [line for line in ran.out.splitlines() if "beyond" in line]
+    assert len(told) == 2, told
+    assert told[0].startswith("panda_joint1: position beyond its limits -2.8973 … 2.8973, first at t = 1.")
+    assert told[0].endswith("worst 3")
+    assert "panda_joint1: velocity beyond its limits -2.175 … 2.175" in told[1]
+
+
 def test_degrees_are_for_joints_that_turn(linkwise):
     ran = linkwise(
         "inverse",

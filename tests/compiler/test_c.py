@@ -207,6 +207,21 @@ def test_a_function_needs_a_name_that_c_allows(name):
         c.source(program, function_name=name)
 
 
+@pytest.mark.parametrize(
+    ("own", "spelt"),
+    [
+        ("two words-é", "two_words"),
+        ("3d", "f_3d"),
+        ("double", "double_"),
+        ("<lambda>", "lambda"),
+        ("关节", "function"),
+    ],
+)
+def test_a_programs_own_name_is_spelt_as_c_allows(own, spelt):
+    program = trace(lambda x: [x[0] + 1.0], {"x": 1}, {"out": (1,)}, name=own)
+    assert f"void {spelt}(" in c.source(program)
+
+
 def test_constants_are_read_back_exactly(tmp_path):
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")

@@ -216,3 +216,18 @@ def test_rotor_and_friction_labels_are_the_robots(arm):
     labels = arm.with_parameters(TRUE_FRICTION).parameter_labels
     names = [f"joint1.{term.label}" for term in friction_named("coulomb", 1)[0] if term.kind != "offset"]
     assert set(names) <= set(labels)
+
+
+def test_friction_turns_over_where_samples_show_it(arm):
+    """Torques of Coulomb friction sampled at instants, thinned and filtered, are their column to the last digit."""
+    t = np.arange(4000) / 1000.0
+    q = np.column_stack([np.sin(5.0 * t), 0.7 * np.cos(7.0 * t + 0.3)])
+    qd = np.column_stack([5.0 * np.cos(5.0 * t), -4.9 * np.sin(7.0 * t + 0.3)])
+    signals = condition(Log(t, q, np.sign(qd), qd), cutoff=20.0)
+    assert signals.step > 1
+    regression = Observer(arm, [signals]).regression(friction_named("coulomb", 2), np.zeros(20))
+    x = np.array([float(label.endswith(".coulomb_friction")) for label in regression.labels])
+    np.testing.assert_allclose(regression.residuals(x), 0.0, atol=1e-9)
+    in_between = replace(signals, speeds=None)  # where the turns really are: not where the torque shows them
+    more_exact = Observer(arm, [in_between]).regression(friction_named("coulomb", 2), np.zeros(20))
+    assert np.abs(more_exact.residuals(x)).max() > 1e-3

@@ -263,3 +263,11 @@ def test_somebody_elses_controller_is_never_mistaken_for_another(arm, move):
         assert (simulate(arm, law(torque), move, duration=2e-3).tau == torque).all()
         zero = np.zeros(3)
         assert (law(torque).kernel(1e-3)(zero, zero, zero, zero, zero) == torque).all()
+
+
+def test_a_joint_that_moves_nothing_is_named():
+    links = [lw.Link("base"), lw.Link("arm", lw.Inertia.from_com(1, (0.3, 0, 0), (1, 1, 1))), lw.Link("tip")]
+    joints = [lw.Joint("elbow", "revolute", "base", "arm"), lw.Joint("wrist", "revolute", "arm", "tip")]
+    robot = lw.Robot("loose", links, joints)
+    with pytest.raises(lw.SingularError, match="joint 'wrist' moves no inertia"):
+        simulate(robot, control.Passive(robot), q=[0.1, 0.2], duration=0.01)

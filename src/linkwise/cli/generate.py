@@ -54,10 +54,12 @@ def command(
       linkwise generate puma560 inverse_dynamics --target c --out puma560.c --header
       linkwise generate arm.urdf forward_dynamics --algorithm compound_link --main --out arm.c
     """
+    from linkwise.compiler.emit.clike import spelt
+
     _check(function, target, out, options)
     loaded = load_robot(robot, gravity, lock)
     kernel, what = _kernel(loaded, function, options)
-    style = {"function_name": options["name"] or f"{loaded.name}_{function}", "description": what}
+    style = {"function_name": options["name"] or spelt(f"{loaded.name}_{function}"), "description": what}
     if target == "c":
         style["fma"] = not options["no_fma"]
     texts = {out or "": kernel.source(target, **style, **({"main": True} if options["with_main"] else {}))}

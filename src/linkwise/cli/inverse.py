@@ -99,6 +99,8 @@ def command(
         columns.write(None, table)
         return
     _summary(loaded, tau)
+    for broken in _broken_limits(loaded, motion, tau):
+        say(broken)
     for what, path in written.items():
         if path is not None:
             say(f"{what} written to {path}")
@@ -136,6 +138,29 @@ def _position(robot, option: str, values: Sequence[float], degrees: bool) -> np.
         )
     turns = np.array([joint.revolute for joint in robot.moving_joints])
     return np.where(turns & degrees, np.radians(values), values)
+
+
+def _broken_limits(robot, motion: Motion, tau: np.ndarray) -> list[str]:
+    """Which joint is beyond which of its limits, and from which point on: a line each."""
+    found = []
+    for k, joint in enumerate(robot.moving_joints):
+        limits = joint.limits
+        for what, values, lower, upper in (
+            ("position", motion.q, limits.lower, limits.upper),
+            ("velocity", motion.qd, -limits.velocity, limits.velocity),
+            ("torque" if joint.revolute else "force", tau, -limits.effort, limits.effort),
+        ):
+            beyond = np.maximum(lower - values[:, k], values[:, k] - upper)
+            beyond[~(beyond > 1e-9 * np.maximum(1.0, np.abs(values[:, k])))] = -np.inf  # round-off, and NaN
+            if not (beyond > 0).any():
+                continue
+            first, worst = int(np.argmax(beyond > 0)), int(np.argmax(beyond))
+            where = f"point {first + 1}" if motion.t is None else f"t = {motion.t[first]:g} s"
+            found.append(
+                f"{joint.name}: {what} beyond its limits {lower:g} … {upper:g}, first at {where}; "
+                f"worst {values[worst, k]:.4g}"
+            )
+    return found
 
 
 def _summary(robot, tau: np.ndarray) -> None:

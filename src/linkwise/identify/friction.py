@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -55,26 +56,41 @@ class Term:
 
 @dataclass
 class AxisSignals:
-    """The motion of axes, shape (N, axes), and the torque that links put on them."""
+    """The motion of axes, shape (N, axes), and the torque that links put on them.
+
+    ``sampled_sign`` is sgn q̇ as a sampled torque shows it, see ``Signals.signs``; without it the mean between samples.
+    """
 
     q: np.ndarray
     qd: np.ndarray
     qdd: np.ndarray
     load: np.ndarray
     _directions: dict[float, np.ndarray] = field(default_factory=dict)
+    sampled_sign: np.ndarray | None = None
 
     @classmethod
     def of(
-        cls, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, load: np.ndarray, axes: np.ndarray
+        cls,
+        q: np.ndarray,
+        qd: np.ndarray,
+        qdd: np.ndarray,
+        load: np.ndarray,
+        axes: np.ndarray,
+        sampled_sign: np.ndarray | None = None,
     ) -> AxisSignals:
         """Of joint motions (N, n) and the torques of the links (N, n); ``axes`` (axes, n)."""
         share = axes / (axes**2).sum(axis=1, keepdims=True)
-        return cls(q @ axes.T, qd @ axes.T, qdd @ axes.T, load @ share.T)
+        return cls(q @ axes.T, qd @ axes.T, qdd @ axes.T, load @ share.T, sampled_sign=sampled_sign)
 
     def with_load(self, load: np.ndarray, axes: np.ndarray) -> AxisSignals:
         """The same motion under other torques of the links, (N, n)."""
         share = axes / (axes**2).sum(axis=1, keepdims=True)
-        return AxisSignals(self.q, self.qd, self.qdd, load @ share.T, self._directions)
+        return AxisSignals(self.q, self.qd, self.qdd, load @ share.T, self._directions, self.sampled_sign)
+
+    @cached_property
+    def sign(self) -> np.ndarray:
+        """sgn q̇ (N, axes)."""
+        return mean_sign(self.qd) if self.sampled_sign is None else self.sampled_sign
 
     def direction(self, width: float) -> np.ndarray:
         """z (N, axes) in [−1, 1] for a width δ."""
@@ -125,16 +141,16 @@ def _mean_sign(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 KINDS: dict[str, Callable[[AxisSignals, Term], np.ndarray]] = {
     "rotor_inertia": lambda a, term: a.qdd,
     "viscous": lambda a, term: a.qd,
-    "coulomb": lambda a, term: mean_sign(a.qd),
+    "coulomb": lambda a, term: a.sign,
     "offset": lambda a, term: np.ones_like(a.qd),
     "presliding": lambda a, term: a.direction(term.width),
     "load": lambda a, term: a.direction(term.width) * np.abs(a.load),
     "saturating": lambda a, term: a.direction(term.width) * np.abs(a.qd) / (np.abs(a.qd) + term.speed),
     "stiffness": lambda a, term: a.q,
     "tanh": lambda a, term: np.tanh(a.qd / term.speed),
-    "stribeck": lambda a, term: mean_sign(a.qd) * np.exp(-((a.qd / term.speed) ** 2)),
-    "forward": lambda a, term: 0.5 * (1 + mean_sign(a.qd)),
-    "backward": lambda a, term: -0.5 * (1 - mean_sign(a.qd)),
+    "stribeck": lambda a, term: a.sign * np.exp(-((a.qd / term.speed) ** 2)),
+    "forward": lambda a, term: 0.5 * (1 + a.sign),
+    "backward": lambda a, term: -0.5 * (1 - a.sign),
 }
 LABELS = {
     "viscous": "viscous_friction",

@@ -135,4 +135,4 @@ def follow(robot: Robot, signals: Signals, bandwidth: float = BANDWIDTH) -> Sign
     if not np.isfinite(run.q).all():
         raise IdentificationError("instruments: the simulated robot does not follow the recorded motion")
     qdd = robot.forward_dynamics(run.q, run.qd, run.tau)
-    return replace(signals, q=run.q, qd=run.qd, qdd=qdd)
+    return replace(signals, q=run.q, qd=run.qd, qdd=qdd, speeds=None)

@@ -15,7 +15,7 @@ from linkwise.identify.errors import IdentificationWarning, LogError
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import Estimator, estimator_named
 from linkwise.identify.fitting import Fit, fit
-from linkwise.identify.friction import Friction, friction_named
+from linkwise.identify.friction import Friction, column, friction_named
 from linkwise.identify.friction_choice import choose_friction
 from linkwise.identify.log import Log, as_logs
 from linkwise.identify.physical import STRENGTH
@@ -30,6 +30,7 @@ from linkwise.identify.small_blas import one_thread
 from linkwise.identify.validation import Validation, validate, validate_robot
 from linkwise.robot import Robot
 
+DRIVEN = 0.05  # share of a joint's power from which friction that drives it is no matter of noise
 NOTHING_EXPLAINED = 0.1  # share of a torque's variance under which a model is no better than its mean
 
 
@@ -129,7 +130,12 @@ def _identify(
     reduction = reduce(observer, identified, rule, chosen)
 
     judged = [_judge(robot, identified, found, each, first.cutoff, stages, band) for each in tests]
-    doubts = (excitation.words(), _other_size(robot, scale), _no_better(robot, judged[0][0]))
+    doubts = (
+        excitation.words(),
+        _other_size(robot, scale),
+        _driven(observer, found),
+        _no_better(robot, judged[0][0]),
+    )
     complaints = [words for words in doubts if words]
     for words in complaints:
         warnings.warn(words, IdentificationWarning, stacklevel=3)
@@ -169,6 +175,26 @@ def _other_size(robot: Robot, scale: float) -> str:
     return (
         f"measured torques are {scale:.2g} times those of the masses in {robot.name}: units or drive gains differ, or "
         "the file's masses are guesses; they were scaled"
+    )
+
+
+def _driven(observer: Observer, found: Fit) -> str:
+    """Said where friction would have to drive a joint, which it cannot: most likely a sign is wrong."""
+    power, size = np.zeros(observer.robot.dof), np.zeros(observer.robot.dof)
+    coefficients = found.x[found.regression.links :]
+    for signals, motion in zip(observer.signals, observer.axis_signals(found.links), strict=True):
+        size += np.abs(signals.tau * signals.qd).sum(axis=0)
+        for (axis, term), value in zip(found.regression.terms, coefficients, strict=True):
+            if axis < len(power) and term.dissipates:
+                power[axis] += value * float(column(motion, term)[:, axis] @ motion.qd[:, axis])
+    bad = [
+        name for name, p, s in zip(observer.robot.joint_names, power, size, strict=True) if p < -DRIVEN * s
+    ]
+    if not bad:
+        return ""
+    return (
+        f"friction of {', '.join(bad)} would have to drive {'them' if len(bad) > 1 else 'it'}, which friction cannot: "
+        "torques and positions are counted in opposite directions, or their columns are in another order"
     )
 
 

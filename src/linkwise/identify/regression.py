@@ -126,7 +126,9 @@ class Observer:
         self._filtered = [s.filtered(Y) for s, Y in zip(self.signals, self._link_columns, strict=True)]
         self.tau = np.concatenate([s.filtered(s.tau) for s in self.signals])
         none = np.zeros((1, robot.dof))
-        self._motions = [AxisSignals.of(s.q, s.qd, s.qdd, none, self.axes) for s in self.signals]
+        self._motions = [
+            AxisSignals.of(s.q, s.qd, s.qdd, none, self.axes, s.signs(self.axes)) for s in self.signals
+        ]
         self.link_labels = robot.parameter_labels[:count]
         self.names = axis_names(robot, self.axes)
 

@@ -27,7 +27,8 @@ class Signals:
 
     t (N,) [s]; q, qd, qdd, tau (N, n). ``tau`` is not low-passed at the cut-off yet: the regression filters it
     together with the columns it is explained by (``filtered``), so that both sides lose the same. ``record`` says what
-    was done; ``decimation`` is ``thinning`` as given, if it was.
+    was done; ``decimation`` is ``thinning`` as given, if it was. ``speeds`` (samples, n) are q̇ at every sample of the
+    recording, of which one in ``step`` is kept here.
     """
 
     t: np.ndarray
@@ -40,6 +41,8 @@ class Signals:
     log: Log
     record: tuple[str, ...]
     decimation: int | None = None
+    speeds: np.ndarray | None = None
+    step: int = 1
 
     @property
     def dof(self) -> int:
@@ -53,6 +56,17 @@ class Signals:
         smooth = low_pass(x, self.rate, self.cutoff)
         margin = min(int(self.rate / self.cutoff), len(x) // 10)
         return smooth[margin : len(x) - margin : self.thinning]
+
+    def signs(self, axes: np.ndarray) -> np.ndarray | None:
+        """sgn q̇ (N, axes) of axes (axes, n), from every sample of the recording and thinned as the torques were.
+
+        A torque is sampled at instants, at which Coulomb friction has one direction or the other: in a recording it
+        turns over at a sample, wherever the axis turned in between. A column that were more exact than that would not
+        explain it, and with clean torques the difference is more than their noise.
+        """
+        if self.speeds is None:
+            return None
+        return _thinned(np.sign(self.speeds @ axes.T), self.rate * self.step, self.step)
 
     @property
     def thinning(self) -> int:
@@ -115,11 +129,16 @@ def condition(
     )
     step = max(1, int(rate / (FINE * cutoff)))
     if step > 1:
-        tau = low_pass(tau, rate, 0.4 * rate / step)
         record.append(f"thinned: one sample of {step} is kept")
-    t, q, qd_used, qdd, tau = (x[::step] for x in (t, q, qd_used, qdd, tau))
-    signals = Signals(t, q, qd_used, qdd, tau, rate / step, cutoff, log, (), decimation)
+    speeds, tau = qd_used, _thinned(tau, rate, step)
+    t, q, qd_used, qdd = (x[::step] for x in (t, q, qd_used, qdd))
+    signals = Signals(t, q, qd_used, qdd, tau, rate / step, cutoff, log, (), decimation, speeds, step)
     return replace(signals, record=(*record, f"regression on one sample of {signals.thinning}"))
+
+
+def _thinned(x: np.ndarray, rate: float, step: int) -> np.ndarray:
+    """One sample of ``step``, without what so few cannot show."""
+    return x if step == 1 else low_pass(x, rate, 0.4 * rate / step)[::step]
 
 
 def _resampled(t: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:

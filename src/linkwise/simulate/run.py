@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.algorithms.singularity import may_be_singular
 from linkwise.compiler.arrays import is_foreign
 from linkwise.control import Controller
 from linkwise.errors import ShapeError, UnknownNameError
+from linkwise.functions import mechanism_of
 from linkwise.model.model import suggest
 from linkwise.robot import Robot
 from linkwise.simulate import noise
@@ -124,6 +126,8 @@ def simulate(
         )
     if not is_foreign(given["q"]):
         given["q"] = np.broadcast_to(given["q"], (*batch, robot.dof))
+        if not parameters:
+            _refuse_singular(robot, given["q"])
     if sensors.noisy:
         given["stream"] = noise.streams(seed, first + math.prod(batch), dtype)[first:].reshape(*batch, 2)
     if traced and (fused or on_device or (fused is None and robot.dof <= FUSED_JOINTS)):
@@ -193,6 +197,12 @@ def _given(loop: ClosedLoop, step: float, substeps: int, vary: dict, q, qd) -> d
     if "number" in loop.interface.carried:
         given["number"] = np.zeros(1)
     return given
+
+
+def _refuse_singular(robot: Robot, q: np.ndarray) -> None:
+    """A joint that moves no inertia is named before the first step, which would make everything NaN."""
+    if may_be_singular(mechanism_of(robot)):
+        robot.inverse_mass_matrix(q)
 
 
 def _state(name: str, value, n: int) -> np.ndarray:

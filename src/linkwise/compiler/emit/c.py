@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import textwrap
 
-from linkwise.compiler.emit.clike import Dialect, Printer, identifier
+from linkwise.compiler.emit import clike
+from linkwise.compiler.emit.clike import Dialect, Printer
 from linkwise.compiler.program import Program, unfused
 
 # C's and C++'s own words (the header can be included there), and what the generated code uses.
@@ -86,7 +87,7 @@ def source(
     standard input and prints the outputs with all digits. ``fma=False`` gives a variant without fused
     multiply-adds for processors that have none; its results differ in the last bits.
     """
-    name = identifier(program.name if function_name is None else function_name, _RESERVED)
+    name = clike.function_name(function_name, program.name, _RESERVED)
     if not fma:
         program = unfused(program)
     dialect = _dialect(program.dtype, name)

@@ -74,6 +74,20 @@ def identifier(name: str, reserved: Iterable[str]) -> str:
     return name
 
 
+def function_name(given: str | None, own: str, reserved: Iterable[str]) -> str:
+    """The name that was asked for, checked; else the program's own, spelt so that it can be one."""
+    if given is not None:
+        return identifier(given, reserved)
+    name = spelt(own)
+    return f"{name}_" if name in reserved else name
+
+
+def spelt(name: str) -> str:
+    """A name of a function made from any text: what C does not allow in names becomes an underscore."""
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "function"
+    return f"f_{name}" if name[0].isdigit() else name
+
+
 def argument_names(names: Iterable[str], reserved: frozenset[str]) -> list[str]:
     """Names for the arguments: their own, with an underscore where that is taken or reserved."""
     spelled: list[str] = []

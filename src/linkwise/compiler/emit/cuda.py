@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from linkwise.compiler import rounding, sincos
-from linkwise.compiler.emit import cuda_rows
-from linkwise.compiler.emit.clike import Dialect, Printer, identifier
+from linkwise.compiler.emit import clike, cuda_rows
+from linkwise.compiler.emit.clike import Dialect, Printer
 from linkwise.compiler.emit.cuda_layout import WARP, Layout, candidates, chosen_layout, item_size, pitch
 from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node
@@ -94,7 +94,7 @@ def module(
     fast: bool = False,
 ) -> Module:
     """The kernel with its launch parameters; ``layout=None`` follows the rule of ``chosen_layout``."""
-    name = identifier(program.name if function_name is None else function_name, KEYWORDS)
+    name = clike.function_name(function_name, program.name, KEYWORDS)
     if fast:
         program = _approximate(program)
     layout = layout or chosen_layout(program)

@@ -17,8 +17,8 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from linkwise.compiler.emit import cuda_rows
-from linkwise.compiler.emit.clike import Dialect, Printer, argument_names, identifier
+from linkwise.compiler.emit import clike, cuda_rows
+from linkwise.compiler.emit.clike import Dialect, Printer, argument_names
 from linkwise.compiler.emit.cuda import KEYWORDS, Module, dialect
 from linkwise.compiler.emit.cuda_layout import item_size
 from linkwise.compiler.graph import CONDITIONS, Node
@@ -34,7 +34,7 @@ _OWN_NAMES = frozenset(
 
 def module(program: SweptProgram, *, function_name: str | None = None, description: str = "") -> Module:
     """The kernel with its launch parameters."""
-    name = identifier(program.name if function_name is None else function_name, KEYWORDS)
+    name = clike.function_name(function_name, program.name, KEYWORDS)
     text = (_Scanned if program.scanned else _Serial)(program, name)
     return Module(
         "\n".join(

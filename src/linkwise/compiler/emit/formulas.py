@@ -6,11 +6,13 @@ themselves. Joint coordinates are written as in the papers: s1, c1 for sin q1, c
 
 from __future__ import annotations
 
+import keyword
 import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from linkwise.compiler.emit import clike
 from linkwise.compiler.graph import Node
 from linkwise.compiler.walks import reachable
 from linkwise.errors import LinkwiseError, needed
@@ -76,7 +78,7 @@ def python_source(program: Program, *, function_name: str | None = None, descrip
     values = [node for output in outputs for node in output]
     nodes = reachable(values)
     _refuse_loops(nodes)
-    name = function_name or program.name
+    name = clike.function_name(function_name, program.name, keyword.kwlist)
     uses = Counter(a.index for node in nodes for a in node.args)
     uses.update(node.index for node in values)
     texts: dict[int, str] = {}
@@ -109,12 +111,13 @@ def python_source(program: Program, *, function_name: str | None = None, descrip
         f"    batch = np.broadcast_shapes({', '.join(f'{key}.shape[:-1]' for key in names)})",
         *lines,
     ]
-    for (output, shape), row in zip(program.outputs, outputs, strict=True):
+    results = [_identifier(output) for output, _ in program.outputs]
+    for output, (_, shape), row in zip(results, program.outputs, outputs, strict=True):
         entries = "".join(f"\n        {texts[node.index]}," for node in row)
         body.append(f"    {output} = [{entries}\n    ]")
         body.append(f"    {output} = np.stack([np.broadcast_to(x, batch) for x in {output}], axis=-1)")
         body.append(f"    {output} = {output}.reshape(batch + {tuple(shape)!r})")
-    body.append(f"    return {', '.join(output for output, _ in program.outputs)}")
+    body.append(f"    return {', '.join(results)}")
     return "\n".join(body) + "\n"
 
 
