@@ -160,6 +160,7 @@ def test_a_wrong_robot_is_said_plainly(arm, record):
     assert any("another robot" in words for words in found.warnings)
 
 
+@pytest.mark.filterwarnings("ignore:two_link does not explain")
 def test_torques_of_the_opposite_sign(arm, record):
     """Other friction explains them somehow, but friction cannot drive."""
     log = record(noise=0.01)

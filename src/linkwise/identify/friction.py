@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from linkwise.errors import UnknownNameError
 from linkwise.model.model import suggest
+from linkwise.once import once
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class AxisSignals:
         share = axes / (axes**2).sum(axis=1, keepdims=True)
         return AxisSignals(self.q, self.qd, self.qdd, load @ share.T, self._directions, self.sampled_sign)
 
-    @cached_property
+    @once
     def sign(self) -> np.ndarray:
         """sgn q̇ (N, axes)."""
         return mean_sign(self.qd) if self.sampled_sign is None else self.sampled_sign
