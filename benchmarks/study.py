@@ -135,7 +135,7 @@ def peak() -> int:
 def raw(points: int, threads: int, rounds: int, folder: str | None, compression: str | None) -> None:
     keep = {"tau": {"raw": True, "statistics": REDUCED["tau"]}}
     more = {} if compression is None else {"compression": compression}
-    study = lw.study(PANDA, samples=points // rounds, keep=keep, **more)
+    study = lw.study(PANDA, samples=points, keep=keep, **more)
     size = 56 * study.points
     own, studied, shown, kept = [], [], "", 0
     with tempfile.TemporaryDirectory(dir=folder) as place:
@@ -387,7 +387,7 @@ def main() -> None:
     parser.add_argument("what", choices=("throughput", "raw", "scheduling", "kill"))
     parser.add_argument("--points", type=float)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--rounds", type=int, help="throughput (5), raw (10): how often, in turns")
+    parser.add_argument("--rounds", type=int, help="throughput (5), raw (3): how often, in turns")
     parser.add_argument("--compression", help="raw: zstd, lz4 or none; default: the study's own")
     parser.add_argument("--quantiles", action="store_true", help="throughput: keep quantiles, too")
     parser.add_argument("--folder", help="raw: where to write; default: the temporary folder")
@@ -399,7 +399,7 @@ def main() -> None:
         raw(
             int(options.points or 1e8),
             options.threads,
-            options.rounds or 10,
+            options.rounds or 3,
             options.folder,
             options.compression,
         )
