@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,7 +21,26 @@ if TYPE_CHECKING:
 _DTYPES = ("float64", "float32")
 
 
-class Kernel:
+class Portable:
+    """Kernels are copied as themselves, and travel as what they were made from, not as machine code."""
+
+    name: str
+    origin: tuple[Callable[..., Any], tuple] | str | None = None
+    """How to make it again where it arrives, or its name in its module; None: it cannot travel."""
+
+    def __copy__(self) -> Self:
+        return self  # nothing in it changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> Any:
+        if self.origin is None:
+            raise TypeError(f"{self.name}: this kernel cannot be pickled; make it again where it is needed")
+        return self.origin
+
+
+class Kernel(Portable):
     """A function of arrays, compiled for one program when it is first called.
 
     Each input has shape (..., size): any leading axes, broadcast together as in NumPy; the result has the
@@ -54,7 +73,6 @@ class Kernel:
         self.dtype = dtype
         self.key = key
         self.parameters_of: Callable[[str, int | None], tuple[str, ...]] | None = None  # for ``explain``
-        self.origin: tuple[Callable[..., Any], tuple] | str | None = None  # how to make it again, for pickle
         self._dtype = np.dtype(dtype)
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self._row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
@@ -235,20 +253,6 @@ class Kernel:
                 f"{self.name} has too many links to be written out: it is compiled as loops over its links"
             )
         return program
-
-    # -- copies ----------------------------------------------------------------------------------------------
-
-    def __copy__(self) -> Kernel:
-        return self  # nothing in it changes
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
-        return self
-
-    def __reduce__(self) -> Any:
-        """A kernel travels as what it was made from, not as machine code."""
-        if self.origin is None:
-            raise TypeError(f"{self.name}: this kernel cannot be pickled; make it again where it is needed")
-        return self.origin
 
     def __repr__(self) -> str:
         ins = ", ".join(f"{name} ({size})" for name, size in self.inputs)

@@ -12,7 +12,7 @@ from typing import Any
 
 from linkwise.compiler.derivative import substituted
 from linkwise.compiler.graph import Node
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, Portable
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.program import Explanation, Program, lower
 from linkwise.compiler.sweeps import SweptProgram
@@ -22,7 +22,7 @@ from linkwise.errors import TraceError
 PRELUDE = "prelude"
 
 
-class ParametricKernel:
+class ParametricKernel(Portable):
     """A function of states and parameters. Called as ``kernel(*states, *parameters)``; all broadcast together."""
 
     def __init__(
@@ -38,7 +38,6 @@ class ParametricKernel:
         self.states, self.parameters = tuple(states), tuple(parameters)
         self.outputs = tuple(outputs)
         self.whole = Kernel(name, self.inputs, self.outputs, dtype, build)
-        self.origin: tuple[Callable[..., Any], tuple] | None = None  # how to make it again, for pickle
         self._split: dict[str, tuple[Program | None, Program]] = {}
         prelude, main = self.programs(dtype)
         self.prelude = None
@@ -114,18 +113,6 @@ class ParametricKernel:
         if prelude is None:
             return source(main, target, **options)
         return source(prelude, target) + "\n" + source(main, target, **options)
-
-    def __copy__(self) -> ParametricKernel:
-        return self  # nothing in it changes
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> ParametricKernel:
-        return self
-
-    def __reduce__(self) -> Any:
-        """It travels as what it was made from, not as machine code."""
-        if self.origin is None:
-            raise TypeError(f"{self.name}: this kernel cannot be pickled; make it again where it is needed")
-        return self.origin
 
     def __repr__(self) -> str:
         states = ", ".join(f"{name} ({size})" for name, size in self.states)

@@ -166,6 +166,19 @@ class SweptProgram:
         states = {f for sweep in self.sweeps if isinstance(sweep, Scan) for f in sweep.states}
         return {f: self.roots[f] for f in sorted(states & self.places.keys())}
 
+    def sums_in_memory(self) -> list[tuple[int, float]]:
+        """In a tree: the sums that rows receive, and their start; in a chain there is one child, and no sum."""
+        if self.chain:
+            return []
+        sweeps = [sweep for sweep in self.sweeps if isinstance(sweep, Sweep)]
+        return [item for sweep in sweeps for item in sweep.received.items()]
+
+    def passed(self, sweep: Sweep) -> dict[int, float]:
+        """In a chain: the fields that pass from row to row in registers, and their start."""
+        if not self.chain:
+            return {}
+        return {f: self.roots[f] for f in sorted(sweep.above)} | dict(sorted(sweep.received.items()))
+
     def scratch_scalars(self, width: int) -> int:
         """Memory that one call needs beside its inputs and outputs."""
         return (self.rows + 1) * len(self.places) * width

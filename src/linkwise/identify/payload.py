@@ -69,13 +69,9 @@ def identify_payload(
     """The load carried at ``frame`` (default: the only leaf) in the loaded recordings, but not in the unloaded ones."""
     with one_thread():
         name = robot.default_frame() if frame is None else frame
-        regression, observer = _with_load(robot, as_logs(unloaded), as_logs(loaded), name, friction, cutoff)
+        regression, own = _with_load(robot, as_logs(unloaded), as_logs(loaded), name, friction, cutoff)
         count = 10 * robot.dof
-        base = base_of(
-            robot, observer.axes, friction_named(friction, robot.dof, len(observer.axes) - robot.dof)
-        )
-        columns = [k if k < count else k + 10 for k in base.columns] + list(range(count, count + 10))
-        found = weighted(regression.pick(sorted(columns)))
+        found = weighted(regression.pick(sorted([*own, *range(count, count + 10)])))
         prior = np.vstack(
             [prior_bodies(robot), Inertia.from_com(1.0, (0, 0, 0), (0.01, 0.01, 0.01)).parameters]
         )
@@ -112,15 +108,11 @@ def drive_gains(
     """
     with one_thread():
         name = robot.default_frame() if frame is None else frame
-        regression, observer = _with_load(robot, as_logs(unloaded), as_logs(loaded), name, friction, cutoff)
+        regression, own = _with_load(robot, as_logs(unloaded), as_logs(loaded), name, friction, cutoff)
         count = 10 * robot.dof
-        base = base_of(
-            robot, observer.axes, friction_named(friction, robot.dof, len(observer.axes) - robot.dof)
-        )
-        columns = [k if k < count else k + 10 for k in base.columns]
         known = regression.Y[..., count : count + 10] @ np.array(load.parameters)
         return _gains(
-            regression.pick(columns), known, np.broadcast_to(np.asarray(start, dtype=float), (robot.dof,))
+            regression.pick(own), known, np.broadcast_to(np.asarray(start, dtype=float), (robot.dof,))
         )
 
 
@@ -153,8 +145,9 @@ def _gains(regression: Regression, known: np.ndarray, start: np.ndarray, iterati
 
 def _with_load(
     robot: Robot, unloaded: list[Log], loaded: list[Log], frame: str, friction: str, cutoff: float | None
-) -> tuple[Regression, Observer]:
-    """A regression of both runs with ten columns of the load after the links'; they are zero in unloaded runs."""
+) -> tuple[Regression, list[int]]:
+    """A regression of both runs, with ten columns of the load after the links' that are zero in unloaded runs; and the
+    columns of the robot's own base parameters in it."""
     first = condition(unloaded[0], cutoff=cutoff)
     both = [first, *(condition(log, cutoff=first.cutoff) for log in (*unloaded[1:], *loaded))]
     observer = Observer(robot, both)
@@ -172,6 +165,7 @@ def _with_load(
     columns = plain.Y[..., 10 * body : 10 * body + 10] @ units.T
     columns[:begin] = 0.0
     count = plain.links
+    base = base_of(robot, observer.axes, names)
     return (
         replace(
             plain,
@@ -179,7 +173,7 @@ def _with_load(
             labels=(*plain.labels[:count], *(f"payload.{label}" for label in LABELS), *plain.labels[count:]),
             links=count + 10,
         ),
-        observer,
+        [k if k < count else k + 10 for k in base.columns],
     )
 
 

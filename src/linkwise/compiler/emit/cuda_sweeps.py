@@ -14,8 +14,10 @@ states.
 from __future__ import annotations
 
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from linkwise.compiler.emit import clike, cuda_rows
 from linkwise.compiler.emit.clike import Dialect, Printer, argument_names
@@ -23,6 +25,7 @@ from linkwise.compiler.emit.cuda import KEYWORDS, Module, dialect
 from linkwise.compiler.emit.cuda_layout import item_size
 from linkwise.compiler.graph import CONDITIONS, Node
 from linkwise.compiler.sweeps import Kind, Pairs, Scan, Sweep, SweptProgram
+from linkwise.errors import TraceError
 
 SERIAL_THREADS = 32  # one warp: few long chains spread over many multiprocessors
 SCAN_THREADS = 256  # with all registers that a thread may have
@@ -49,7 +52,7 @@ def module(program: SweptProgram, *, function_name: str | None = None, descripti
     )
 
 
-class _Text:
+class _Text(ABC):
     """What both forms have in common."""
 
     threads: int
@@ -125,14 +128,14 @@ class _Text:
 
     by_columns: bool
 
-    def head(self) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def head(self) -> list[str]: ...
 
-    def body(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def body(self) -> None: ...
 
-    def place(self, row: str, field: int) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def place(self, row: str, field: int) -> str: ...
 
     # -- statements -----------------------------------------------------------------------------------------------
 
@@ -151,12 +154,17 @@ class _Text:
         for field, value in self.program.roots_in_memory().items():
             self.line(f"{self.place(str(self.program.rows), field)} = {self.dialect.number(value)};")
 
-    def constant(self, row: str, column: int) -> str:
+    OF_ROW = ("given", "table", "at")
+
+    def of_row(self, source: str, which: Any) -> str:
+        """What belongs to the row alone: an input, a constant, a value that was stored for it."""
+        if source == "given":
+            return f"{self.inputs[which]}[row]"
+        if source == "at":
+            return self.place("row", which)
         rows, columns = self.program.table.shape
         return (
-            f"constants[{column * rows} + {row}]"
-            if self.by_columns
-            else f"constants[{row} * {columns} + {column}]"
+            f"constants[{which * rows} + row]" if self.by_columns else f"constants[row * {columns} + {which}]"
         )
 
     def kinds_of_row(self, sweep: Sweep, write: Callable[[Kind], None]) -> None:
@@ -199,19 +207,13 @@ class _Serial(_Text):
     def body(self) -> None:
         program = self.program
         self.roots()
-        if not program.chain:
-            self._clear()
+        self._clear()
         for number, sweep in enumerate(program.sweeps):
             assert isinstance(sweep, Sweep)
             self._sweep(number, sweep)
 
     def _clear(self) -> None:
-        sums = [
-            item
-            for sweep in self.program.sweeps
-            if isinstance(sweep, Sweep)
-            for item in sweep.received.items()
-        ]
+        sums = self.program.sums_in_memory()
         if sums:
             self.open(f"for (int row = 0; row < {self.program.rows}; ++row)")
             for field, value in sums:
@@ -220,9 +222,7 @@ class _Serial(_Text):
 
     def _sweep(self, number: int, sweep: Sweep) -> None:
         program, rows = self.program, self.program.rows
-        passed = {}  # in a chain: fields that pass from row to row in registers, and their start
-        if program.chain:
-            passed = {f: program.roots[f] for f in sorted(sweep.above)} | dict(sorted(sweep.received.items()))
+        passed = program.passed(sweep)
         self.open("")
         for field, start in passed.items():
             self.line(f"real p{number}_{field} = {self.dialect.number(start)};")
@@ -234,13 +234,9 @@ class _Serial(_Text):
         if not program.chain:
             self.line("const int parent = parents[row];")
 
-        def spelled(source: str, which: int) -> str:
-            if source == "given":
-                return f"{self.inputs[which]}[row]"  # type: ignore[index]
-            if source == "table":
-                return self.constant("row", which)
-            if source == "at":
-                return self.place("row", which)
+        def spelled(source: str, which: Any) -> str:
+            if source in self.OF_ROW:
+                return self.of_row(source, which)
             if program.chain:
                 return f"p{number}_{which}"
             return self.place("parent" if source == "above" else "row", which)
@@ -302,16 +298,13 @@ class _Scanned(_Text):
     def _rows(self, sweep: Sweep) -> None:
         program, rows = self.program, self.program.rows
         if sweep.above or sweep.received:
-            raise NotImplementedError("a program has either scans or sweeps from row to row")
+            raise TraceError("on a GPU a program has either scans or sweeps from row to row")
         self.open(f"for (int row = threadIdx.x; row < {rows}; row += {self.threads})")
 
-        def spelled(source: str, which: int) -> str:
-            if source == "given":
-                return f"{self.inputs[which]}[row]"  # type: ignore[index]
-            if source == "table":
-                return self.constant("row", which)
-            row = {"at": "row", "outer": "row + 1", "inner": f"(row ? row - 1 : {rows})"}[source]
-            return self.place(row, which)
+        def spelled(source: str, which: Any) -> str:
+            if source in self.OF_ROW:
+                return self.of_row(source, which)
+            return self.place({"outer": "row + 1", "inner": f"(row ? row - 1 : {rows})"}[source], which)
 
         def write(kind: Kind) -> None:
             written = self.step(kind, spelled)

@@ -98,11 +98,7 @@ class SweptArithmetic:
         program = self.program
         for field, value in program.roots_in_memory().items():
             self.store(str(program.rows), field, self.splat(value))
-        if program.chain:
-            return
-        sums = [
-            (f, v) for sweep in program.sweeps if isinstance(sweep, Sweep) for f, v in sweep.received.items()
-        ]
+        sums = program.sums_in_memory()
         if sums:
             row = self._loop_head("clear", 0)
             for field, value in sums:
@@ -149,7 +145,7 @@ class SweptArithmetic:
         before = writer.block
         rows = self.program.rows
         row = self._loop_head(name, rows - 1 if sweep.inward else 0)
-        chained = self._chained(sweep)
+        chained = self.program.passed(sweep)
         for field, start in chained.items():
             writer.value(
                 f"phi {self.lanes.real} [ {self.splat(start)}, %{before} ], [ %{name}.f{field}, %{name}.latch ]",
@@ -178,12 +174,6 @@ class SweptArithmetic:
             self._loop_end(name, row, end=-1, step=-1)
         else:
             self._loop_end(name, row, end=rows)
-
-    def _chained(self, sweep: Sweep) -> dict[int, float]:
-        """The fields that pass from row to row in registers, and their start."""
-        if not self.program.chain:
-            return {}
-        return {f: self.program.roots[f] for f in sorted(sweep.above)} | dict(sorted(sweep.received.items()))
 
 
 class _RowArithmetic(Arithmetic):
