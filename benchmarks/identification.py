@@ -9,7 +9,8 @@ of plain weighted least squares with the same columns, as the folders' SOURCE.tx
 Judged is 100·‖τ − τ̂‖/‖τ‖ per joint on torques as recorded, except for two recordings: TX40, whose source filters at
 100 Hz, and xMate3, whose motor torques have a ripple that no model of links and friction predicts (over 20 % of the
 torques of five joints is above 10 Hz); its source names no filter, and 8 Hz was chosen by hand, because plain least
-squares come near its figures there. LWR4+ has a second row, because plain least squares reach its figure only without the ends of the recordings.
+squares come near its figures there.
+LWR4+ has a second row, because plain least squares reach its figure only without the ends of the recordings.
 
     python benchmarks/identification.py [--data FOLDER] [--only ur10e,tx40] [--no-speed] [--json]
 """
