@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,28 +14,43 @@ from linkwise.errors import ModelError, ModelWarning
 
 if TYPE_CHECKING:
     from linkwise.model.model import Frame, Joint, Link, Model
+    from linkwise.model.transform import Transform
 
 
 def check_tree(links: Sequence[Link], joints: Sequence[Joint], frames: Sequence[Frame]) -> None:
     """One root, no cycle, every link reached once, names unique."""
-    from linkwise.model.model import JOINT_TYPES
-
     if not links:
         raise ModelError("a robot needs at least one link")
     _unique("link", (link.name for link in links))
     _unique("joint", (joint.name for joint in joints))
     _unique("frame", [*(link.name for link in links), *(frame.name for frame in frames)])
     names = {link.name for link in links}
+    for joint in joints:
+        _check_ends(joint, names)
+    _check_reached(_root(links, joints), links, joints)
+    for frame in frames:
+        if frame.link not in names:
+            raise ModelError(f"frame {frame.name!r}: its link {frame.link!r} does not exist")
+
+
+def _check_ends(joint: Joint, names: Container[str]) -> None:
+    """A known type, between two links that exist."""
+    from linkwise.model.model import JOINT_TYPES
+
+    if joint.type not in JOINT_TYPES:
+        raise ModelError(
+            f"joint {joint.name!r}: unknown or unsupported type {joint.type!r}; "
+            f"expected one of {', '.join(JOINT_TYPES)}"
+        )
+    for role, link in (("parent", joint.parent), ("child", joint.child)):
+        if link not in names:
+            raise ModelError(f"joint {joint.name!r}: its {role} link {link!r} does not exist")
+
+
+def _root(links: Sequence[Link], joints: Sequence[Joint]) -> str:
+    """The only link that is no joint's child."""
     entered: dict[str, str] = {}
     for joint in joints:
-        if joint.type not in JOINT_TYPES:
-            raise ModelError(
-                f"joint {joint.name!r}: unknown or unsupported type {joint.type!r}; "
-                f"expected one of {', '.join(JOINT_TYPES)}"
-            )
-        for role, link in (("parent", joint.parent), ("child", joint.child)):
-            if link not in names:
-                raise ModelError(f"joint {joint.name!r}: its {role} link {link!r} does not exist")
         if joint.child in entered:
             raise ModelError(
                 f"link {joint.child!r} is the child of two joints, {entered[joint.child]!r} and {joint.name!r}"
@@ -48,20 +63,21 @@ def check_tree(links: Sequence[Link], joints: Sequence[Joint], frames: Sequence[
         raise ModelError(
             f"the robot has {len(roots)} roots ({', '.join(roots)}); expected one connected tree"
         )
-    reached = {roots[0]}
+    return roots[0]
+
+
+def _check_reached(root: str, links: Sequence[Link], joints: Sequence[Joint]) -> None:
+    """Every link is connected with the root."""
     by_parent: dict[str, list[str]] = {}
     for joint in joints:
         by_parent.setdefault(joint.parent, []).append(joint.child)
-    stack = [roots[0]]
+    reached, stack = {root}, [root]
     while stack:
         for child in by_parent.get(stack.pop(), []):
             reached.add(child)
             stack.append(child)
-    if len(reached) < len(names):
+    if len(reached) < len(links):
         raise ModelError(f"the joints form a cycle ({_cycle([j for j in joints if j.child not in reached])})")
-    for frame in frames:
-        if frame.link not in names:
-            raise ModelError(f"frame {frame.name!r}: its link {frame.link!r} does not exist")
 
 
 def check_numbers(
@@ -71,45 +87,50 @@ def check_numbers(
     if len(gravity) != 3 or not all(math.isfinite(g) for g in gravity):
         raise ModelError(f"gravity: expected three finite numbers [m/s²], got {tuple(gravity)}")
     for link in links:
-        if not all(math.isfinite(p) for p in link.inertia.parameters):
-            raise ModelError(
-                f"link {link.name!r}: an inertial parameter is not finite: {link.inertia.parameters}"
-            )
-        if link.inertia.mass < 0:
-            raise ModelError(f"link {link.name!r}: mass {link.inertia.mass:g} is negative")
+        _check_inertia(link)
     for joint in joints:
-        for what, array in (("origin", joint.origin.translation), ("origin", joint.origin.rotation)):
-            if not np.isfinite(array).all():
-                raise ModelError(f"joint {joint.name!r}: its {what} is not finite")
-        _check_rotation(f"joint {joint.name!r}: its origin", joint.origin.rotation)
-        if not joint.moves:
-            continue
-        length = math.sqrt(sum(a * a for a in joint.axis))
-        if not abs(length - 1.0) < 1e-9:
-            raise ModelError(f"joint {joint.name!r}: axis {joint.axis} is not a unit vector")
-        for what, value in (
-            ("rotor inertia", joint.rotor_inertia),
-            ("viscous friction", joint.viscous_friction),
-            ("Coulomb friction", joint.coulomb_friction[0]),
-            ("Coulomb friction", joint.coulomb_friction[1]),
-        ):
-            if not math.isfinite(value):
-                raise ModelError(f"joint {joint.name!r}: {what} {value!r} is not finite")
-            if value < 0 and what == "rotor inertia":
-                raise ModelError(f"joint {joint.name!r}: {what} {value:g} is negative")
-        if any(
-            math.isnan(v)
-            for v in (joint.limits.lower, joint.limits.upper, joint.limits.velocity, joint.limits.effort)
-        ):
-            raise ModelError(f"joint {joint.name!r}: a limit is NaN")
-        if joint.mimic is not None and not (
-            math.isfinite(joint.mimic.multiplier) and math.isfinite(joint.mimic.offset)
-        ):
-            raise ModelError(f"joint {joint.name!r}: its mimic relation is not finite")
+        _check_pose(f"joint {joint.name!r}: its origin", joint.origin)
+        if joint.moves:
+            _check_moving_joint(joint)
     for frame in frames:
-        if not (np.isfinite(frame.pose.rotation).all() and np.isfinite(frame.pose.translation).all()):
-            raise ModelError(f"frame {frame.name!r}: its pose is not finite")
-        _check_rotation(f"frame {frame.name!r}: its pose", frame.pose.rotation)
+        _check_pose(f"frame {frame.name!r}: its pose", frame.pose)
+
+
+def _check_inertia(link: Link) -> None:
+    if not all(math.isfinite(p) for p in link.inertia.parameters):
+        raise ModelError(
+            f"link {link.name!r}: an inertial parameter is not finite: {link.inertia.parameters}"
+        )
+    if link.inertia.mass < 0:
+        raise ModelError(f"link {link.name!r}: mass {link.inertia.mass:g} is negative")
+
+
+def _check_pose(whose: str, pose: Transform) -> None:
+    if not (np.isfinite(pose.rotation).all() and np.isfinite(pose.translation).all()):
+        raise ModelError(f"{whose} is not finite")
+    _check_rotation(whose, pose.rotation)
+
+
+def _check_moving_joint(joint: Joint) -> None:
+    length = math.sqrt(sum(a * a for a in joint.axis))
+    if not abs(length - 1.0) < 1e-9:
+        raise ModelError(f"joint {joint.name!r}: axis {joint.axis} is not a unit vector")
+    for what, value in (
+        ("rotor inertia", joint.rotor_inertia),
+        ("viscous friction", joint.viscous_friction),
+        ("Coulomb friction", joint.coulomb_friction[0]),
+        ("Coulomb friction", joint.coulomb_friction[1]),
+    ):
+        if not math.isfinite(value):
+            raise ModelError(f"joint {joint.name!r}: {what} {value!r} is not finite")
+    if joint.rotor_inertia < 0:
+        raise ModelError(f"joint {joint.name!r}: rotor inertia {joint.rotor_inertia:g} is negative")
+    limits = joint.limits
+    if any(math.isnan(v) for v in (limits.lower, limits.upper, limits.velocity, limits.effort)):
+        raise ModelError(f"joint {joint.name!r}: a limit is NaN")
+    relation = joint.mimic
+    if relation is not None and not (math.isfinite(relation.multiplier) and math.isfinite(relation.offset)):
+        raise ModelError(f"joint {joint.name!r}: its mimic relation is not finite")
 
 
 def check_physics(model: Model, *, strict: bool, where: str) -> None:
