@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import statistics
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -41,7 +42,9 @@ for (const kind of ['keydown', 'keyup'])  // a key that stays down would turn th
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
     size = (1400, 900) if SHOTS else (720, 500)  # software draws every pixel
-    chrome = start(tmp_path_factory.mktemp("browser"), *size)
+    # the names of another site, for the tests of access
+    resolver = "--host-resolver-rules=MAP *.example 127.0.0.1"
+    chrome = start(tmp_path_factory.mktemp("browser"), *size, resolver)
     chrome.set_script_timeout(PATIENCE)
     yield chrome
     chrome.quit()
@@ -253,3 +256,66 @@ def test_other_robots(driver, tmp_path, kind):
     shoot(driver, f"view-{kind}")
     assert not errors(driver)
     page.close()
+
+
+# Connects to a websocket; answers "closed", or the kind of the first message.
+CONNECT = """
+const [url, protocol, done] = arguments, socket = new WebSocket(url, protocol);
+socket.onmessage = () => { socket.close(); done('message'); };
+socket.onclose = () => done('closed');
+"""
+# What a page can find out about another address: the status, or "blocked".
+FETCH = """
+const [url, done] = arguments;
+fetch(url, {credentials: 'include'}).then(found => done(found.status), () => done('blocked'));
+"""
+
+
+@pytest.fixture
+def other_site():
+    """A web site on another port of this machine: a server that answers every request with an empty page."""
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    class Empty(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<title>other</title>")
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Empty)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+
+
+def test_pages_of_other_sites_cannot_connect(driver, puma, other_site):
+    """In the browser that has the page open, so that its cookie is there."""
+    import viser
+
+    protocol = f"viser-v{viser.__version__}"
+    open_page(driver, puma)
+    own, rebound = (f"ws://{name}:{puma.port}" for name in ("127.0.0.1", "evil.example"))
+    assert driver.execute_async_script(CONNECT, own, protocol) == "message"
+    connected = len(puma.server.get_clients())
+    for site in ("127.0.0.1", "localhost", "evil.example"):  # the first is the same site with another port
+        driver.get(f"http://{site}:{other_site}/")
+        until(lambda: driver.title == "other", "the other site")
+        for target in (own, rebound, f"{own}/?token=x"):
+            assert driver.execute_async_script(CONNECT, target, protocol) == "closed"
+        assert driver.execute_async_script(FETCH, f"http://127.0.0.1:{puma.port}/") == "blocked"
+    assert len(puma.server.get_clients()) < connected
+    driver.get(f"http://evil.example:{puma.port}/?token={puma.access.token}")  # DNS rebinding
+    assert "Refused: unknown Host" in driver.page_source
+    driver.get(f"http://localhost:{puma.port}/")  # a host for which there is no cookie
+    assert "Refused: no valid token" in driver.page_source
+    driver.get_log("browser")
+    open_page(driver, puma)
+    assert "token=" in driver.current_url
+    driver.refresh()
+    until(lambda: driver.find_elements(CSS, ".lw-bar"), "the bars after a reload")
+    assert not errors(driver)

@@ -19,13 +19,13 @@ from linkwise.cli.output import say, say_json
     type=click.IntRange(0, 65535),
     default=8080,
     show_default=True,
-    help="Where; a busy one: the next.",
+    help="Port; the next free one if it is busy.",
 )
 @click.option(
     "--host",
-    default="localhost",
+    default="127.0.0.1",
     show_default=True,
-    help="Who may see it; 0.0.0.0: everybody on the network.",
+    help="Address to bind; 0.0.0.0 serves the page to the network.",
 )
 @click.option(
     "--meshes",
@@ -49,6 +49,9 @@ def command(
 
     URDF and MJCF files are shown with their meshes where these lie inside the file's own folder tree or inside
     --meshes; every other robot as capsules and cylinders. Ends with Ctrl+C.
+
+    The printed address contains a token: requests without it, for another host name or from pages of other web sites
+    are refused.
 
     \b
     Example:
@@ -103,4 +106,6 @@ def _announce(page, wanted: int, as_json: bool) -> None:
         if len(problems) > 3:
             say(f"and {len(problems) - 3} more, listed on the page")
         say(f"{page.robot.name} is at {page.url} (Ctrl+C ends it)")
+        if page.network_url is not None:
+            say(f"from other machines: {page.network_url}")
     sys.stdout.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import socket
 import threading
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from linkwise.errors import LinkwiseError, ShapeError, needed
 from linkwise.view import solids
+from linkwise.view.access import LOOPBACK, Access, guarded_server
 from linkwise.view.bars import bars
 from linkwise.view.live import Live
 from linkwise.view.scene import RobotScene, quaternion
@@ -39,7 +41,7 @@ class Page:
         looks: Looks | None = None,
         motion: Trajectory | None = None,
         frame: str | None = None,
-        host: str = "localhost",
+        host: str = LOOPBACK,
         port: int = PORT,
         dark: bool = False,
         shadows: bool = True,
@@ -47,7 +49,8 @@ class Page:
         self.live = Live(robot, frame)
         self.robot, self.motion = robot, motion
         self.looks = looks or Looks()
-        self.server: viser.ViserServer = _server(host, port, robot.name)
+        self.access = Access(host)
+        self.server: viser.ViserServer = _server(self.access, host, port, robot.name)
         self.host = host
         self.lock = threading.RLock()
         self.followers: list[Any] = []  # called with the position after every change
@@ -68,7 +71,17 @@ class Page:
 
     @property
     def url(self) -> str:
-        return f"http://{self.host if self.host != '0.0.0.0' else 'localhost'}:{self.port}"
+        """Address of the page for this machine, with the token that it asks for."""
+        return self._address(LOOPBACK if self.access.any_address else self.host)
+
+    @property
+    def network_url(self) -> str | None:
+        """Address for other machines; None if the page is bound to one address, which ``url`` names."""
+        return self._address(socket.gethostname()) if self.access.any_address else None
+
+    def _address(self, host: str) -> str:
+        name = f"[{host}]" if ":" in host else host
+        return f"http://{name}:{self.port}/?token={self.access.token}"
 
     def close(self) -> None:
         for tab in self.tabs:
@@ -161,7 +174,7 @@ def serve(
     meshes: Iterable[str | os.PathLike[str]] = (),
     motion: Trajectory | None = None,
     frame: str | None = None,
-    host: str = "localhost",
+    host: str = LOOPBACK,
     port: int = PORT,
     dark: bool = False,
     shadows: bool = True,
@@ -171,8 +184,9 @@ def serve(
     ``source`` is the file that the robot came from: a URDF file's visuals are shown, with meshes that lie inside its
     own folder tree or inside ``meshes``. ``motion`` is a motion to play, ``frame`` the frame that carries the load and
     can be dragged. The page is served to this machine alone unless ``host`` says otherwise ("0.0.0.0": to the
-    network). Where the port is busy the next free one is taken: see ``Page.port``. ``shadows=False`` draws twice as
-    fast on machines without a graphics card.
+    network). ``Page.url`` contains a token, new for each page, without which the server refuses every request; it
+    also refuses requests under other host names and from pages of other origins. Where the port is busy the next free
+    one is taken: see ``Page.port``. ``shadows=False`` draws twice as fast on machines without a graphics card.
     """
     needed("viser", "view")
     looks = Looks() if source is None else read_looks(source, meshes)
@@ -181,9 +195,7 @@ def serve(
     )
 
 
-def _server(host: str, port: int, label: str) -> viser.ViserServer:
-    viser = needed("viser", "view")
+def _server(access: Access, host: str, port: int, label: str) -> viser.ViserServer:
     if not 0 <= port <= HIGHEST_PORT:
         raise LinkwiseError(f"port: expected a number from 0 to {HIGHEST_PORT}, got {port}")
-    with contextlib.redirect_stdout(io.StringIO()):  # the command says where the page is, in its own words
-        return viser.ViserServer(host=host, port=port, label=label, verbose=False)
+    return guarded_server(access, host=host, port=port, label=label, verbose=False)
