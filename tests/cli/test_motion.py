@@ -216,26 +216,11 @@ def test_wrong_tables_are_one_line(linkwise, tmp_path, text, expected):
             "did you mean 'newton_euler'?",
         ),
         (["--trajectory", "quintic", "--to", "1,1", "--out", "."], "a folder; expected the name of a file"),
-        (["--trajectory", "quintic", "--to", "1,1", "--out", "no/such/folder.csv"], "no such folder"),
+        (["--trajectory", "quintic", "--to", "1,1", "--out", "no/such/folder.csv"], "no such folder as"),
     ],
 )
 def test_wrong_options_of_inverse(linkwise, options, expected):
     assert expected in linkwise("inverse", "two_link", *options).refused()
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path):
-    target = tmp_path / "kept.csv"
-    target.write_text("old")
-
-    def fail():
-        with columns.replacing(target) as aside:
-            aside.write_text("half")
-            raise RuntimeError("interrupted")
-
-    with pytest.raises(RuntimeError, match="interrupted"):
-        fail()
-    assert target.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]
 
 
 # -- demo --------------------------------------------------------------------------------------------------------------
@@ -259,26 +244,10 @@ def test_demo(linkwise, tmp_path):
 
 
 def test_demo_prints_tables_and_draws(linkwise, tmp_path):
-    pytest.importorskip("matplotlib")
     ran = linkwise("demo", "--out", tmp_path)
-    for words in ("Kozłowski 1990", "523/432 Kozłowski", "conjugate_gradient", "torques.csv", "torques.png"):
+    for words in ("Kozłowski 1990", "523/432 Kozłowski", "conjugate_gradient", "torques.csv", "report.html"):
         assert words in ran.out
-    assert (tmp_path / "torques.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_demo_without_matplotlib_says_so(linkwise, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "linkwise.cli.plot", None)
-    monkeypatch.setattr(
-        "linkwise.cli.counting.rows", lambda *_, **__: ()
-    )  # counts and page are tested elsewhere
-    monkeypatch.setattr(
-        "linkwise.cli.demo_report.write", lambda done, counted, folder: folder / "report.html"
-    )
-    ran = linkwise("demo", "--out", tmp_path)
-    assert ran.status == 0
-    assert "pip install 'linkwise[plot]'" in ran.out
-    assert f"report written to {tmp_path / 'report.html'}" in ran.out
-    assert not (tmp_path / "torques.png").exists()
+    assert (tmp_path / "figures" / "torques.svg").read_text().startswith("<svg")
 
 
 def test_figures_of_a_report_are_files(linkwise, tmp_path):

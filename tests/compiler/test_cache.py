@@ -184,7 +184,7 @@ def test_an_unwritable_folder_costs_one_warning(folder, states, monkeypatch):
         raise OSError(28, "No space left on device")
 
     folder.mkdir(parents=True)
-    monkeypatch.setattr(os, "replace", refuse)
+    monkeypatch.setattr(os, "link", refuse)
     with pytest.warns(RuntimeWarning, match="No space left"):
         kernel()(*states)
     assert not list(folder.iterdir())

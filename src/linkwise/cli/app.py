@@ -5,7 +5,9 @@ Bad input ends with exit status 2 and one line on standard error, never a traceb
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -14,6 +16,7 @@ from collections.abc import Sequence
 
 import click
 
+from linkwise.cli.ending import Ended, ended_by_signals
 from linkwise.errors import LinkwiseError
 
 # Listed here, so that ``linkwise --help`` does not import them: linkwise.cli.NAME has the command as ``command``.
@@ -35,6 +38,7 @@ COMMANDS = {
 }
 
 BAD_INPUT = 2
+_FAILED_WRITES = (errno.EBADF, errno.ENOSPC, errno.EIO)  # errors of files name them; those of streams do not
 
 
 class Commands(click.Group):
@@ -95,8 +99,9 @@ def linkwise() -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status is the result."""
     typed = list(sys.argv[1:] if arguments is None else arguments)
+    _reserve_standard_streams()
     try:
-        with warnings.catch_warnings(record=True) as caught:
+        with ended_by_signals(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 status = linkwise.main(typed, prog_name="linkwise", standalone_mode=False, obj=typed)
@@ -118,7 +123,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _close_quietly()
         return 0
     except OSError as error:
+        _close_quietly()  # if it was standard output that failed, it must not fail once more at the end
         return _complain(_operating_system_said(error))
+    except Ended as ended:
+        return ended.status
     except (KeyboardInterrupt, click.Abort):
         print(file=sys.stderr)
         return 130
@@ -140,7 +148,7 @@ def _with_command(error: click.ClickException) -> str:
 
 def _operating_system_said(error: OSError) -> str:
     if error.filename is None:
-        return str(error)
+        return f"standard output: {error.strerror}" if error.errno in _FAILED_WRITES else str(error)
     return f"{error.filename}: {error.strerror or error}"
 
 
@@ -158,5 +166,22 @@ def _concerns_people(warning: warnings.WarningMessage) -> bool:
 
 
 def _close_quietly() -> None:
-    """The reader of our output has gone: Python must not complain about it while it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Nothing more can be written to standard output: Python must not complain about it while it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _reserve_standard_streams() -> None:
+    """Open standard streams that the caller has closed, so that no file of ours gets their numbers.
+
+    They are opened the wrong way round: reading standard input finds its end, writing to standard output is an error.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(
+                os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR
+            )  # takes the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115

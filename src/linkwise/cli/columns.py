@@ -8,15 +8,13 @@ exactly that order. Lines that start with # are skipped.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from linkwise.cli import written
 from linkwise.errors import LinkwiseError
 
 
@@ -50,12 +48,7 @@ def read(
 
 def write(target: str | None, columns: Mapping[str, np.ndarray]) -> None:
     """Write named columns with all digits: to a file that appears whole or not at all, or to standard output."""
-    text = render(columns)
-    if target is None or target == "-":
-        sys.stdout.write(text)
-        return
-    with replacing(Path(target)) as aside:
-        aside.write_text(text, encoding="utf-8")
+    written.write("-" if target is None else target, render(columns))
 
 
 def render(columns: Mapping[str, np.ndarray]) -> str:
@@ -68,31 +61,6 @@ def render(columns: Mapping[str, np.ndarray]) -> str:
 def named(quantity: str, values: np.ndarray) -> dict[str, np.ndarray]:
     """Columns ``quantity1``, ``quantity2``, … of an array of shape (points, n)."""
     return {f"{quantity}{k}": column for k, column in enumerate(values.T, 1)}
-
-
-@contextlib.contextmanager
-def replacing(target: Path) -> Iterator[Path]:
-    """A path to write to; it takes the place of ``target`` when the block ends well, and vanishes when it does not."""
-    folder = target.parent
-    if target.is_dir():
-        raise IsADirectoryError(21, "a folder; expected the name of a file", str(target))
-    if not folder.is_dir():
-        raise FileNotFoundError(2, "no such folder", str(folder))
-    handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=folder)
-    os.close(handle)
-    aside = Path(name)
-    try:
-        yield aside
-        aside.chmod(0o666 & ~_umask())
-        aside.replace(target)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _text(source: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ COUNTED = ("inverse_dynamics", "forward_dynamics", "iterated_forward_dynamics")
     metavar="DIR",
     default="linkwise-demo",
     show_default=True,
-    help="Folder for the table and the plot.",
+    help="Folder for the table, the plots and the report.",
 )
 @json_option
 def command(out: str, as_json: bool) -> None:
@@ -34,8 +33,8 @@ def command(out: str, as_json: bool) -> None:
 
     All six joints move for 4 s along quintics, 300 points. Torques by every inverse-dynamics algorithm; accelerations
     back from them by every forward-dynamics algorithm; operation counts beside the papers'. Writes a report with plots
-    (report.html, one file for any browser), the torques as a table (torques.csv) and, where matplotlib is installed, a
-    plot (torques.png).
+    (report.html, one file for any browser), its plots as SVG files (figures/) and the torques as a table
+    (torques.csv).
 
     \b
     Example:
@@ -55,29 +54,13 @@ def command(out: str, as_json: bool) -> None:
             advance()
     table = folder / "torques.csv"
     columns.write(str(table), done.motion.columns() | columns.named("tau", done.tau))
-    plot = _plot(done, folder / "torques.png")
     report = demo_report.write(done, counted, folder)
     if as_json:
-        say_json(_facts(done, counted, table, plot) | {"report": str(report)})
+        say_json(_facts(done, counted, table) | {"report": str(report)})
         return
     _show(done, counted)
     say(f"torques written to {table}")
-    say(
-        f"plot written to {plot}"
-        if plot
-        else "no plot: matplotlib is not installed (pip install 'linkwise[plot]')"
-    )
-    say(f"report written to {report}")
-
-
-def _plot(done: Experiment, path: Path) -> Path | None:
-    try:
-        plot = importlib.import_module("linkwise.cli.plot")
-    except ImportError:
-        return None
-    with columns.replacing(path) as aside:
-        plot.experiment(done, aside)
-    return path
+    say(f"report written to {report}, its plots as SVG files to {folder / 'figures'}")
 
 
 def _show(done: Experiment, counted: list[Row]) -> None:
@@ -169,7 +152,7 @@ def _count_table(counted: list[Row]) -> Table:
     return Table("Operations", names, lines, notes)
 
 
-def _facts(done: Experiment, counted: list[Row], table: Path, plot: Path | None) -> dict:
+def _facts(done: Experiment, counted: list[Row], table: Path) -> dict:
     from linkwise.cli.counting import totals
 
     return {
@@ -202,5 +185,4 @@ def _facts(done: Experiment, counted: list[Row], table: Path, plot: Path | None)
         ],
         "evaluations_per_second": done.rates,
         "torques": str(table),
-        "plot": None if plot is None else str(plot),
     }

@@ -18,7 +18,7 @@ from linkwise.cli.options import (
     robot_argument,
 )
 from linkwise.cli.output import Table, number, progress, say, say_json, show
-from linkwise.cli.written import check_folders
+from linkwise.cli.written import check_targets
 
 if TYPE_CHECKING:
     from linkwise.identify import Excited, MotionLimits
@@ -104,7 +104,7 @@ def command(robot, gravity, lock, box, acceleration, rate, periods, out, report,
     from linkwise.identify import Box, MotionLimits, excite
 
     loaded = load_robot(robot, gravity, lock, moving=True)
-    check_folders(None if out == "-" else out, report)
+    check_targets(out, report)
     if not rate > 0 or not periods > 0:
         raise click.UsageError("--rate and --periods: expected positive numbers")
     limits = MotionLimits.of(loaded, _accelerations(loaded, acceleration), options.pop("share"))
@@ -120,9 +120,9 @@ def command(robot, gravity, lock, box, acceleration, rate, periods, out, report,
     if report is not None or figures is not None:
         _report(found, limits, report, figures)
     written = {"motion": out, "report": report, "figures": figures}
-    if as_json and out != "-":
+    if as_json:
         say_json(_facts(found, limits) | {"written": {k: v for k, v in written.items() if v is not None}})
-    elif out != "-":
+    else:
         _show(found, limits)
         for what, path in written.items():
             if path is not None:

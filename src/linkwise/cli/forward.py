@@ -8,6 +8,7 @@ import numpy as np
 from linkwise.cli import columns
 from linkwise.cli.options import json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, number, say, say_json, show
+from linkwise.cli.written import check_targets
 
 
 @click.command("forward")
@@ -37,6 +38,7 @@ def command(robot, gravity, lock, torques, algorithm, no_friction, out, as_json)
       linkwise inverse panda --trajectory motion.csv --states | linkwise forward panda --torques -
     """
     loaded = load_robot(robot, gravity, lock, moving=True)
+    check_targets(out)
     t, found = columns.read(torques, ("q", "qd", "tau"), loaded.joint_names)
     qdd = loaded.forward_dynamics(
         found["q"], found["qd"], found["tau"], algorithm=algorithm, friction=not no_friction

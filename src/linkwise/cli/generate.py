@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from linkwise.cli.columns import replacing
+from linkwise import outputs
+from linkwise.cli import written
 from linkwise.cli.options import OneOf, json_option, load_robot, robot_argument
 from linkwise.cli.output import say, say_json
 
@@ -57,6 +58,8 @@ def command(
     from linkwise.compiler.emit.clike import spelt
 
     _check(function, target, out, options)
+    header = str(Path(out).with_suffix(".h")) if out is not None and options["header"] else None
+    written.check_targets(out, header)
     loaded = load_robot(robot, gravity, lock)
     kernel, what = _kernel(loaded, function, options)
     style = {"function_name": options["name"] or spelt(f"{loaded.name}_{function}"), "description": what}
@@ -64,11 +67,10 @@ def command(
         style["fma"] = not options["no_fma"]
     texts = {out or "": kernel.source(target, **style, **({"main": True} if options["with_main"] else {}))}
     if out is not None:
-        if options["header"]:
-            texts[str(Path(out).with_suffix(".h"))] = kernel.source(target, header=True, **style)
+        if header is not None:
+            texts[header] = kernel.source(target, header=True, **style)
         for path, text in texts.items():
-            with replacing(Path(path)) as aside:
-                aside.write_text(text, encoding="utf-8")
+            written.write(path, text)
     if as_json:
         cost = _cost(kernel.operations)
         where = {"source": texts[""]} if out is None else {"files": list(texts)}
@@ -82,7 +84,7 @@ def command(
 
 def _check(function: str, target: str, out: str | None, options: dict[str, Any]) -> None:
     """Refuse options that go with something else."""
-    if options["header"] and out is None:
+    if options["header"] and (out is None or outputs.is_standard_output(out)):
         raise click.UsageError("--header needs --out FILE")
     for option in ("header", "with_main", "no_fma"):
         if options[option] and target != "c":

@@ -21,7 +21,7 @@ from linkwise.cli.options import (
     robot_argument,
 )
 from linkwise.cli.output import say, say_json, status
-from linkwise.cli.written import check_folders
+from linkwise.cli.written import check_targets
 from linkwise.identify.derivatives import METHODS
 from linkwise.identify.estimators import ESTIMATORS
 from linkwise.identify.friction import MODELS
@@ -146,7 +146,7 @@ def command(robot, gravity, lock, logs, **options: Any) -> None:
 
 def _check_targets(options) -> None:
     """What cannot be written is said before the work."""
-    check_folders(options["out"], options["code"], options["report"])
+    check_targets(options["out"], options["code"], options["report"])
     if options["out"] and Path(options["out"]).suffix not in (".urdf", ".toml"):
         raise click.UsageError(f"--out: {options['out']}: a robot is saved as .urdf or .toml")
     if options["whole_code"] and not options["code"]:

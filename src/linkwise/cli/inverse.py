@@ -18,6 +18,7 @@ from linkwise.cli.options import (
 )
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.trajectories import Motion, quintic
+from linkwise.cli.written import check_targets
 
 
 @click.command("inverse")
@@ -76,6 +77,7 @@ def command(
       linkwise inverse arm.urdf --trajectory motion.csv --algorithm gibbs_appell > torques.csv
     """
     loaded = load_robot(robot, gravity, lock, moving=True)
+    check_targets(out, report)
     if trajectory == "quintic":
         motion = _quintic(loaded, start, end, degrees, duration, points)
     elif start is not None or end is not None:

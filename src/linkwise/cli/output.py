@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from linkwise.cli.written import says_on_standard_error
 from linkwise.records.table import Table
 
 __all__ = ["Table", "jsonable", "number", "plain", "progress", "say", "say_json", "show", "status"]
@@ -19,15 +20,16 @@ __all__ = ["Table", "jsonable", "number", "plain", "progress", "say", "say_json"
 
 def show(table: Table) -> None:
     """Print a table: with lines and colour on a terminal, as aligned columns in a pipe."""
-    if sys.stdout.isatty():
-        _show_rich(table)
+    aside = says_on_standard_error()
+    if (sys.stderr if aside else sys.stdout).isatty():
+        _show_rich(table, stderr=aside)
     else:
-        click.echo(plain(table))
+        click.echo(plain(table), err=aside)
 
 
 def say(text: str = "") -> None:
-    """Print a line of plain text on standard output."""
-    click.echo(text)
+    """Print a line of plain text."""
+    click.echo(text, err=says_on_standard_error())
 
 
 def say_json(data: Any) -> None:
@@ -95,7 +97,7 @@ def status(what: str) -> Iterator[Callable[[str], None]]:
         yield lambda words: shown.update(words)
 
 
-def _show_rich(table: Table) -> None:
+def _show_rich(table: Table, *, stderr: bool) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table as RichTable
@@ -106,7 +108,7 @@ def _show_rich(table: Table) -> None:
         shown.add_column(Text(name), justify="right" if right else "left", overflow="fold")
     for row in table.rows:
         shown.add_row(*(Text(cell, style=_style(cell)) for cell in row))
-    console = Console()
+    console = Console(stderr=stderr)
     console.print(shown)
     for note in table.notes:
         console.print(Text(f"  {note}", style="dim"))

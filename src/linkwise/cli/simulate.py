@@ -21,6 +21,7 @@ from linkwise.cli.options import (
     robot_argument,
 )
 from linkwise.cli.output import Table, number, say, say_json, show
+from linkwise.cli.written import check_targets
 
 if TYPE_CHECKING:
     from linkwise.control import Controller
@@ -135,6 +136,7 @@ def command(
     from linkwise import motion
 
     loaded = load_robot(robot, gravity, lock, moving=True)
+    check_targets(out, report)
     first = _position(loaded, "--from", (0.0,) * loaded.dof if start is None else start, degrees)
     if trajectory is not None:
         if start is not None or end is not None:

@@ -1,17 +1,39 @@
-"""Files that a command is going to write: checked before long work, written whole or not at all."""
+"""Outputs of a command: checked before the work, and kept apart from what the command says."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+
+import click
+
+from linkwise import outputs
+
+_KEY = "linkwise.says_on_standard_error"
 
 
-def check_folders(*targets: str | None) -> None:
-    """An error now, instead of after minutes of work, where the folder of a file does not exist."""
-    for target in targets:
-        if target is None:
-            continue
-        folder = Path(target).parent
-        if not folder.is_dir():
-            raise FileNotFoundError(2, "no such folder", str(folder))
-        if Path(target).is_dir():
-            raise IsADirectoryError(21, "a folder; expected the name of a file", target)
+def check_targets(*paths: str | os.PathLike[str] | None) -> None:
+    """Raise for an output that cannot be written, before any work is done for it.
+
+    Where one of them goes to standard output, everything else that the command says goes to standard error.
+    """
+    context = click.get_current_context()
+    to_stdout = [path for path in paths if outputs.is_standard_output(path)]
+    if to_stdout and (len(to_stdout) > 1 or context.params.get("as_json")):
+        what = "--json" if len(to_stdout) == 1 else str(to_stdout[1])
+        raise click.UsageError(f"{to_stdout[0]} is standard output, and {what} goes there too")
+    outputs.check(*(path for path in paths if path != "-"))
+    context.meta[_KEY] = bool(to_stdout)
+
+
+def says_on_standard_error() -> bool:
+    """Whether standard output is taken by a table or a page, so that words go elsewhere."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(_KEY, False)
+
+
+def write(path: str, text: str) -> None:
+    """Write an output; ``-`` is standard output."""
+    if path == "-":
+        click.echo(text, nl=False)
+    else:
+        outputs.write(path, text)

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
+from linkwise import outputs
 from linkwise.compiler import host
 
 SIZE_LIMIT = 64 << 20  # bytes; when exceeded, the entries unused for longest are removed
@@ -70,16 +71,12 @@ def store(name: str, code: bytes) -> None:
     folder = _folder(create=True)
     if folder is None:
         return
-    aside = folder / f".{name}.{os.getpid()}.{os.urandom(8).hex()}"
     try:
-        descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(_MAGIC + _checksum(name, code) + code)
-        os.replace(aside, folder / (name + _ENDING))
+        outputs.replace(
+            folder / (name + _ENDING), _MAGIC + _checksum(name, code) + code, mode=0o600, durable=False
+        )
     except OSError as error:
         _warn(f"cannot write to {folder}: {error}")
-        with contextlib.suppress(OSError):
-            aside.unlink()
         return
     _trim(folder)
 

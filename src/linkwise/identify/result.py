@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from linkwise import outputs
 from linkwise.base_parameters import BaseParameters
 from linkwise.identify.base import Excitation
 from linkwise.identify.estimate import Estimate
@@ -110,13 +110,7 @@ class Identification:
 
     def write_code(self, path: str | os.PathLike[str], *, reduced: bool = True) -> None:
         """Write the C code; the function is called inverse_dynamics."""
-        target = Path(path)
-        aside = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            aside.write_text(self.code(reduced=reduced), encoding="utf-8")
-            aside.replace(target)
-        finally:
-            aside.unlink(missing_ok=True)
+        outputs.write(path, self.code(reduced=reduced))
 
     def write_report(self, path: str | os.PathLike[str]) -> None:
         """Write everything that was found as one HTML page with plots; it appears whole or not at all."""

@@ -1,4 +1,4 @@
-"""Robots by name or by path: which reader a file needs, and how a file is written whole or not at all."""
+"""Robots by name or by path: which reader or writer a file needs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from linkwise import outputs
 from linkwise.errors import ModelError
 from linkwise.model.checks import check_physics
 from linkwise.model.model import Model, suggest
@@ -57,7 +58,7 @@ def read(
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a robot as .urdf or .toml, aside first and then renamed: the file appears whole or not at all."""
+    """Write a robot as .urdf or .toml; the file appears whole or not at all."""
     target = _path(path)
     ending = target.suffix.lower()
     if ending == ".urdf":
@@ -72,7 +73,10 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         text = write(model)
     except ModelError as error:
         raise ModelError(f"{target}: {error}") from error
-    _replace(target, text.encode("utf-8"))
+    try:
+        outputs.write(target, text)
+    except outputs.OutputError as error:
+        raise ModelError(str(error)) from error
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -176,26 +180,3 @@ def _positions(lock: Mapping[str, float]) -> dict[str, float]:
         raise ModelError(
             f"lock: expected joint names with positions, as in {{'joint1': 0.0}}, got {lock!r}"
         ) from None
-
-
-# -- writing ------------------------------------------------------------------------------------------------
-
-
-def _replace(target: Path, data: bytes) -> None:
-    """Write beside the target, then rename; a link is followed, so that what it points to is replaced."""
-    try:
-        target = Path(os.path.realpath(target))
-        aside = target.with_name(f".{target.name}.{os.getpid()}.{id(data):x}.part")
-    except ValueError as error:
-        raise ModelError(f"{str(target)!r}: cannot be written: {error}") from error
-    try:
-        try:
-            with aside.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(aside, target)
-        finally:
-            aside.unlink(missing_ok=True)
-    except OSError as error:
-        raise ModelError(f"{target}: cannot be written: {error.strerror}") from error

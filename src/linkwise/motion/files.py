@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from linkwise import outputs
 from linkwise.errors import LinkwiseError
 from linkwise.motion.polynomial import PiecewisePolynomial
 from linkwise.motion.splines import quintic_spline, through_samples
@@ -26,15 +27,7 @@ def write_csv(path: str | os.PathLike[str], motion: Trajectory | Samples, *, rat
     n = samples.q.shape[1]
     header = ",".join(["t", *(f"{name}{k}" for name in ("q", "qd", "qdd") for k in range(1, n + 1))])
     rows = np.column_stack([samples.t, samples.q, samples.qd, samples.qdd]).tolist()
-    target = Path(path)
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        aside.write_text(
-            "\n".join([header, *(",".join(map(repr, row)) for row in rows)]) + "\n", encoding="utf-8"
-        )
-        aside.replace(target)
-    finally:
-        aside.unlink(missing_ok=True)
+    outputs.write(path, "\n".join([header, *(",".join(map(repr, row)) for row in rows)]) + "\n")
 
 
 def read_csv(path: str | os.PathLike[str]) -> PiecewisePolynomial:

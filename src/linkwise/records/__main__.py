@@ -11,6 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from linkwise import outputs
 from linkwise.records.page import render
 
 PAGE = Path("docs") / "records.md"
@@ -30,9 +31,7 @@ def main() -> int:
     elif options.check:
         return 0 if target.is_file() and target.read_text(encoding="utf-8") == text else 1
     else:
-        aside = target.with_name(f".{target.name}")
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(target)
+        outputs.write(target, text)
     return 0
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
-from linkwise.errors import LinkwiseError
+from linkwise import outputs
 from linkwise.report.svg import escape
 
 
@@ -118,7 +118,7 @@ class Report:
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write the page; it appears whole or not at all."""
         target = Path(path)
-        _write(target, self.html())
+        outputs.write(target, self.html())
         return target
 
     def write_figures(self, folder: str | os.PathLike[str]) -> list[Path]:
@@ -128,7 +128,7 @@ class Report:
         written = []
         for figure in (figure for section in self.sections for figure in section.figures):
             target = place / f"{figure.name}.svg"
-            _write(target, figure.file())
+            outputs.write(target, figure.file())
             written.append(target)
         return written
 
@@ -153,15 +153,3 @@ def _version() -> str:
     from linkwise import __version__
 
     return __version__
-
-
-def _write(target: Path, text: str) -> None:
-    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        try:
-            aside.write_text(text, encoding="utf-8")
-            os.replace(aside, target)
-        finally:
-            aside.unlink(missing_ok=True)
-    except OSError as error:
-        raise LinkwiseError(f"{target}: cannot be written: {error.strerror}") from error
