@@ -65,7 +65,7 @@ def test_the_same_seed_gives_the_same_motion(linkwise):
         (("--friction", "columb"), "did you mean 'coulomb'?"),
         (("--acceleration", "1,2,3"), "expected 1 or 2 numbers, got 3"),
         (("--box", "1,2,3"), "expected 6 numbers, got 3"),
-        (("--out", "nowhere/motion.csv"), "nowhere: no such folder"),
+        (("--out", "nowhere/motion.csv"), "no such folder as"),
         (("--duration", "-1"), "duration"),
         (("--rate", "0"), "expected positive numbers"),
     ],
