@@ -203,7 +203,7 @@ def test_rows_of_each_recording(linkwise, logs):
         (("--estimator", "weigthed"), "did you mean 'weighted'?"),
         (("--significance", "contributions"), "did you mean 'contribution'?"),
         (("--out", "arm.json"), "saved as .urdf or .toml"),
-        (("--out", "nowhere/arm.urdf"), "nowhere: no such folder"),
+        (("--out", "nowhere/arm.urdf"), "no such folder as"),
         (("--rows", "1to5"), "expected FIRST-LAST"),
         (("--rows", "1-5000"), "the recording has rows 1 to 1200"),
         (("--split", "0.5", "--validate", "x.csv"), "do not go together"),
