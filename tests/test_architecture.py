@@ -18,11 +18,13 @@ ALLOWED = {
     "scalar": {"errors"},
     "spatial": {"errors", "scalar"},
     "scan_order": set(),
-    "once": set(),
+    "forks": set(),
+    "identity": set(),
+    "once": {"forks"},
     "outputs": {"errors"},
     "model": {"errors", "scalar", "spatial", "scan_order", "outputs"},
     "algorithms": {"errors", "scalar", "spatial", "model"},
-    "compiler": {"errors", "scalar", "spatial", "scan_order", "once", "outputs"},
+    "compiler": {"errors", "scalar", "spatial", "scan_order", "once", "outputs", "forks", "identity"},
 }
 TOP = {"cli", "bench"}  # nobody below imports these
 

@@ -6,9 +6,10 @@ value, and machine code of which one of them still holds the address would go aw
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
+
+from linkwise import forks
 
 T = TypeVar("T")
 _NOTHING = object()
@@ -20,7 +21,7 @@ class once(Generic[T]):
     def __init__(self, function: Callable[[Any], T]):
         self.function = function
         self.__doc__ = function.__doc__
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -35,7 +36,7 @@ class once(Generic[T]):
         known = instance.__dict__
         found = known.get(self.name, _NOTHING)
         if found is _NOTHING:
-            with self._lock:
+            with forks.unforked, self._lock:
                 found = known.get(self.name, _NOTHING)
                 if found is _NOTHING:
                     found = known[self.name] = self.function(instance)

@@ -16,6 +16,7 @@ import pytest
 from sample_programs import same_bits, samples, sweep
 
 import linkwise
+from linkwise import identity
 from linkwise.compiler import cache, host, machine
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import NativeProgram
@@ -86,23 +87,6 @@ def test_precisions_widths_and_kernels_have_entries_of_their_own(folder, states)
     one(*[a.astype(np.float32) for a in states])
     kernel(b"another")(*states)
     assert len(entries(folder)) == 4
-
-
-def test_an_edited_source_file_changes_the_key(tmp_path, monkeypatch):
-    package = tmp_path / "package" / "compiler"
-    package.mkdir(parents=True)
-    source = package / "algorithm.py"
-    source.write_text("x = 1\n")
-    monkeypatch.setattr(cache, "__file__", str(package / "cache.py"))
-    cache._software.cache_clear()
-    try:
-        before = cache._software()
-        source.write_text("x = 2 \n")
-        cache._software.cache_clear()
-        assert cache._software() != before
-    finally:
-        monkeypatch.undo()
-        cache._software.cache_clear()
 
 
 def test_the_folder_and_its_entries_are_private(folder, states):
@@ -291,3 +275,48 @@ def test_only_the_needed_form_is_compiled(folder, states):
     assert len(entries(folder)) == 1
     assert native.form(1) is native.form(1)
     assert native.known_form(8) is None
+
+
+def test_equal_sizes_and_times_but_other_content_give_another_key(tmp_path, monkeypatch):
+    """As in container images and package stores, where every file has the same time."""
+    package = tmp_path / "package"
+    (package / "algorithms").mkdir(parents=True)
+    keys = []
+    for text in ("x = 1\n", "x = 2\n", "x = 1\n"):
+        (package / "algorithms" / "one.py").write_text(text)
+        os.utime(package / "algorithms" / "one.py", (1, 1))
+        os.utime(package / "algorithms", (1, 1))
+        monkeypatch.setattr(identity, "PACKAGE", package)
+        monkeypatch.setattr(identity, "_IMPORTED", time.time_ns() + 10**9)
+        for remembered in (identity.package_files, identity.package_digest, cache._software):
+            remembered.cache_clear()
+        keys.append(cache.key(b"a"))
+    monkeypatch.undo()
+    for remembered in (identity.package_files, identity.package_digest, cache._software):
+        remembered.cache_clear()
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_a_fifo_in_place_of_an_entry_does_not_hang(folder):
+    """In a process of its own, which can be given up. The entry is built anew and takes the place of the FIFO."""
+    folder.mkdir(parents=True, mode=0o700)
+    os.mkfifo(folder / ("a" * 64 + ".code"), 0o600)
+    script = f"""
+import sys, warnings
+sys.path[:0] = [{SOURCES!r}]
+from linkwise.compiler import cache
+warnings.simplefilter("ignore")
+print(cache.load("a" * 64))
+cache.store("a" * 64, b"code")
+print(cache.load("a" * 64))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert ran.stdout.split() == ["None", "b'code'"], ran.stderr
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir], ids=["FIFO", "folder"])
+def test_an_entry_that_is_no_regular_file_is_refused(folder, make):
+    folder.mkdir(parents=True, mode=0o700)
+    make(folder / ("a" * 64 + ".code"))
+    with pytest.warns(RuntimeWarning, match="not a private file"):
+        assert cache.load("a" * 64) is None

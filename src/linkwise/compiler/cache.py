@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwise import outputs
+from linkwise import identity, outputs
 from linkwise.compiler import host
 
 SIZE_LIMIT = 64 << 20  # bytes; when exceeded, the entries unused for longest are removed
@@ -124,11 +124,16 @@ def _base() -> Path | None:
 
 def _read_private(path: Path) -> bytes:
     """The bytes of a regular file that nobody but this user can have written."""
-    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-        status = os.fstat(file.fileno())
+    # without waiting: a FIFO would make ``open`` wait for a writer
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise PermissionError("it is not a private file of this user")
-        return file.read()
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def _trim(folder: Path) -> None:
@@ -159,17 +164,8 @@ def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 @functools.cache
 def _software() -> bytes:
-    """Versions and, for this package, the state of every source file: an edited algorithm must not find old
-    code."""
-    parts = [sys.version, np.__version__, _llvmlite()]
-    package = Path(__file__).parent.parent
-    for folder, folders, names in os.walk(package):
-        folders[:] = sorted(name for name in folders if name != "__pycache__")
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            status = os.stat(path)
-            parts.append(f"{os.path.relpath(path, package)} {status.st_size} {status.st_mtime_ns}")
-    return "\0".join(parts).encode()
+    """Versions and, for this package, the content of every file: an edited algorithm must not find old code."""
+    return "\0".join((sys.version, np.__version__, _llvmlite(), identity.package_digest())).encode()
 
 
 def _llvmlite() -> str:
@@ -180,7 +176,9 @@ def _llvmlite() -> str:
     try:
         return Path(found.origin).with_name("_version.py").read_text(encoding="utf-8")
     except OSError:
-        return str(os.stat(found.origin).st_mtime_ns)
+        from importlib import metadata
+
+        return metadata.version("llvmlite")
 
 
 def _warn(reason: str) -> None:

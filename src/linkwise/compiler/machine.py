@@ -10,6 +10,7 @@ import functools
 import sys
 from typing import Protocol
 
+from linkwise import forks
 from linkwise.compiler.image import Image, LoadedImage, UnsupportedObject, link
 
 _IMAGE, _OBJECT = b"image\0", b"object"
@@ -25,14 +26,8 @@ class Code(Protocol):
 
 def compile_text(text: str) -> bytes:
     """Machine code for this machine, to be given to ``load`` here or in another process."""
-    import llvmlite.binding as llvm
-
-    _initialize()
-    machine = _target_machine(optimization=1 if len(text) > _LARGE else 2)
-    module = llvm.parse_assembly(text)
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    binary = machine.emit_object(module)
+    with forks.unforked:
+        binary = _object_file(text)
     if sys.platform == "linux":
         try:
             return _IMAGE + link(binary).pack()
@@ -41,13 +36,25 @@ def compile_text(text: str) -> bytes:
     return _OBJECT + binary
 
 
+def _object_file(text: str) -> bytes:
+    import llvmlite.binding as llvm
+
+    _initialize()
+    machine = _target_machine(optimization=1 if len(text) > _LARGE else 2)
+    module = llvm.parse_assembly(text)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return machine.emit_object(module)
+
+
 def load(data: bytes) -> Code:
     """Make compiled code callable."""
     kind, content = data[:6], data[6:]
     if kind == _IMAGE:
         return LoadedImage(Image.unpack(content))
     if kind == _OBJECT:
-        return LoadedObject(content)
+        with forks.unforked:
+            return LoadedObject(content)
     raise ValueError("not code of this compiler")
 
 

@@ -9,11 +9,11 @@ import contextlib
 import ctypes
 import gc
 import hashlib
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from linkwise import forks
 from linkwise.compiler import cache, dispatch, host, machine
 from linkwise.once import once
 
@@ -72,19 +72,19 @@ class NativeProgram:
     def __init__(self, build: Callable[[], Program | SweptProgram], key: bytes | None):
         self._build = build
         self.key = key
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
         self._forms: dict[int, Native] = {}
 
     @once
     def program(self) -> Program | SweptProgram:
-        with self._lock, _without_collecting():
+        with forks.unforked, self._lock, _without_collecting():
             return self._build()
 
     def form(self, width: int) -> Native:
         """The code for blocks of this many states; width 1 also has the entry ``call`` for ``dispatch``."""
         native = self._forms.get(width)
         if native is None:
-            with self._lock:
+            with forks.unforked, self._lock:
                 native = self._forms.get(width)
                 if native is None:
                     native = self._forms[width] = self._load(width)

@@ -8,12 +8,12 @@ A point is a combination of the grids and a sample; the same samples are taken a
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise import forks
 from linkwise.compiler.arrays import address
 from linkwise.once import once
 from linkwise.study import philox
@@ -69,7 +69,7 @@ class Sampler:
         self.stride = self.width + stride_padding(self.width)
         self._repeated: np.ndarray | None = None
         self._generators: dict[int, Native] = {}
-        self._lock = threading.RLock()
+        self._lock = forks.lock()
 
     def parts(self, first: int, count: int) -> Iterator[tuple[Native, int, int, int]]:
         """(generator, sample, offset, length) of the parts of a block whose indices share their upper word."""
@@ -112,7 +112,7 @@ class Sampler:
 
     def _all_samples(self) -> np.ndarray:
         """Every sample of a cell, where they fit into one block: (drawn columns, samples)."""
-        with self._lock:
+        with forks.unforked, self._lock:
             if self._repeated is None:
                 room = np.zeros((max(self.rows, 1), self.stride))
                 self._draw(0, self.axes.per_cell, room)
@@ -132,7 +132,7 @@ class Sampler:
                 columns[column.row, :count] = self.defined(column, index)
 
     def _generator(self, high: int) -> Native:
-        with self._lock:
+        with forks.unforked, self._lock:
             if high not in self._generators:
                 self._generators[high] = generator(self.ticks, self.stride, high)
             return self._generators[high]
