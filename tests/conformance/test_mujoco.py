@@ -14,6 +14,8 @@ mujoco = pytest.importorskip("mujoco")
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 FILES = sorted((DATA / "mjcf").glob("*/*.xml"))
+# why a file of the collection is refused: it describes no arm, or one with forces that are not modelled
+NO_ARMS = ("not supported", "needs at least one", "no <inertial>, and the inertia of a mesh", "closed loops")
 TOLERANCE = 1e-9  # relative; what is seen is round-off, 1e-14
 
 
@@ -70,7 +72,12 @@ def close(mine, theirs, scale=0.0):
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_arms_as_found_in_the_wild(path):
     xml = path.read_text()
-    robot = agree(xml, for_mujoco=without_meshes(xml))
+    try:
+        robot = agree(xml, for_mujoco=without_meshes(xml))
+    except lw.ModelError as error:
+        if any(reason in str(error) for reason in NO_ARMS):
+            pytest.skip(f"not an arm that can be represented: {error}")
+        raise
     print(f"{path.name}: {robot.dof} joints compared")
 
 

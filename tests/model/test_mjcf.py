@@ -49,7 +49,6 @@ def test_limits():
     assert hinge('range="-90 180"').limits == Limits(-math.pi / 2, math.pi)
     assert hinge('range="-1 2"', '<compiler angle="radian"/>').limits == Limits(-1.0, 2.0)
     assert hinge('range="-90 180" limited="false"').limits == Limits()
-    assert hinge('range="-90 180"', '<compiler autolimits="false"/>').limits == Limits()
     assert hinge('range="0 90" limited="true"', '<compiler autolimits="false"/>').limits == Limits(
         0.0, math.pi / 2
     )
@@ -87,8 +86,64 @@ def test_what_does_not_belong_to_the_arm_is_left_out():
     assert read(TWO, tail=tail).dof == 2
 
 
-def test_a_massless_moving_body_is_read():
-    assert read('<body name="a"><joint name="j"/></body>').links[-1].inertia.is_zero
+MASSLESS = '<body name="a"><joint name="j"/>{}</body>'
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "",
+        '<geom size=".1" mass="0"/>',
+        '<inertial pos="0 0 0" mass="1"/>',
+        '<inertial pos="0 0 0" mass="0" diaginertia="1 1 1"/>',
+        '<inertial pos="0 0 0" mass="1e-16" diaginertia="1 1 1"/>',
+        f'<body name="b"><joint/>{SOLID}</body>',
+    ],
+)
+def test_a_moving_body_without_mass_or_inertia_is_refused(inside):
+    with pytest.raises(lw.ModelError, match=r'<body name="a">: it moves and has no mass or no inertia'):
+        read(MASSLESS.format(inside))
+
+
+def test_what_is_fixed_to_a_body_counts_as_its_mass():
+    assert read(MASSLESS.format(f'<body name="b">{SOLID}</body>')).dof == 1
+
+
+def test_repeated_sections_add_up():
+    """Later <option>, <flag> and <compiler> elements change what they name and nothing else."""
+    head = (
+        '<option gravity="1 2 3"/><option timestep=".1"><flag damper="disable"/></option>'
+        '<compiler angle="radian"/><option><flag frictionloss="disable"/></option><compiler eulerseq="zyx"/>'
+    )
+    model = read(joint('damping="3" frictionloss="2" ref="1"'), head)
+    (hinge,) = model.moving_joints
+    assert model.gravity == (1, 2, 3)
+    assert hinge.viscous_friction == 0.0
+    assert hinge.coulomb_friction == (0.0, 0.0)
+    assert hinge.origin.rotation[0, 0] == pytest.approx(math.cos(1.0))
+    off = '<option><flag gravity="disable"/></option><option gravity="1 2 3"/>'
+    assert read(joint(""), off).gravity == (0, 0, 0)
+    assert read(joint(""), '<option density="1"/><option density="0"/>').dof == 1
+    assert read(joint(""), '<compiler settotalmass="1"/><compiler settotalmass="-1"/>').dof == 1
+
+
+def test_numbers_left_out_at_the_end_are_inherited():
+    head = '<default><geom type="box" size="1 2 3"/></default>'
+    box = read('<body name="a"><joint/><geom size="2"/></body>', head).links[-1].inertia
+    assert box.mass == pytest.approx(1000 * 4 * 4 * 6)
+
+
+def test_a_range_of_zeros_is_none():
+    assert hinge('range="0 0"').limits.lower == -math.inf
+    assert hinge('range="2 1"').limits.upper == math.inf
+    assert hinge("", '<default><joint range="0 0"/></default>').limits.upper == math.inf
+
+
+def test_a_site_may_be_given_by_its_ends():
+    (site,) = read(
+        f'<body name="a"><joint/>{SOLID}<site name="s" type="box" fromto="0 0 1 0 0 3"/></body>'
+    ).frames
+    assert site.pose.translation.tolist() == [0, 0, 2]
 
 
 def joint(attributes):
@@ -107,7 +162,10 @@ REFUSED = [
     (joint('axis="0 0"'), "expected 3 numbers, got 2"),
     (joint('range="1 2 3"'), "expected 2 numbers, got 3"),
     (joint('limited="true"'), "attribute 'range' is missing"),
-    (joint('limited="maybe"'), "expected true, false or auto"),
+    (joint('limited="maybe"'), "expected one of true, false, auto"),
+    (joint('limited="true" range="2 1"'), "the lower one first"),
+    (joint('limited="true" range="0 0"'), "the lower one first"),
+    (joint('group="1.5"'), "'1.5' is not a whole number"),
     (joint('dampng="1"'), "unknown attribute 'dampng'; did you mean 'damping'?"),
     (joint('class="nowhere"'), "no default class 'nowhere'"),
     (joint('armature="-1"'), "rotor inertia -1 is negative"),
@@ -120,11 +178,11 @@ REFUSED = [
     (f'<body name="a" quat="0 0 0 0"><joint/>{SOLID}</body>', "all four numbers are zero"),
     (f'<body name="a" position="0 0 0"><joint/>{SOLID}</body>', "unknown attribute 'position'"),
     (f'<body name="a"><joint/><plugin plugin="x"/>{SOLID}</body>', "plugins are not supported"),
-    (f'<body name="a"><joint/>{SOLID}{SOLID}</body>', "more than one <inertial>"),
-    (f'<body name="a"><joint/>{SOLID}<bdy/></body>', "unknown element in a body; did you mean 'body'?"),
+    (f'<body name="a"><joint/>{SOLID}{SOLID}</body>', "<body> has 2 of them; at most one is allowed"),
+    (f'<body name="a"><joint/>{SOLID}<bdy/></body>', "unknown element in <body>; did you mean 'body'?"),
     (
         f'<body name="a"><joint/>{SOLID}</body><body name="a"><joint/>{SOLID}</body>',
-        "two links are named 'a'",
+        "the body of line 1 has this name already",
     ),
     (
         '<body name="a"><joint/><geom type="mesh" mesh="m"/></body>',
@@ -173,7 +231,22 @@ def test_refused_in_a_body(body, expected):
         ('<compiler boundinertia="3"/>', "", "boundinertia"),
         ('<option density="1000"/>', "", "fluid"),
         ('<option><flag gravity="off"/></option>', "", "expected one of enable, disable"),
-        ("<optin/>", "", "<optin>: unknown element; did you mean 'option'?"),
+        ("<optin/>", "", "<optin>: unknown element in <mujoco>; did you mean 'option'?"),
+        ('<option gravty="0 0 0"/>', "", "<option>: unknown attribute 'gravty'; did you mean 'gravity'?"),
+        ('<option><flag gravty="disable"/></option>', "", "<flag>: unknown attribute 'gravty'"),
+        (
+            '<compiler autolimits="false"/><default><joint range="1 2"/></default>',
+            "",
+            "range without limited, which is needed where the <compiler> has autolimits='false'",
+        ),
+        ("<option><flag/><flag/></option>", "", "<option> has 2 of them; at most one is allowed"),
+        ('<compiler angel="radian"/>', "", "unknown attribute 'angel'; did you mean 'angle'?"),
+        ('<default><geom densty="1"/></default>', "", "unknown attribute 'densty'; did you mean 'density'?"),
+        ("<default><joint/><joint/></default>", "", "<default> has 2 of them"),
+        ('<default><default class="x"/><default class="x"/></default>', "", "a second default class 'x'"),
+        ('<default><geom contype="x"/></default>', "", "'x' is not a finite number"),
+        ("", '<sensor><jointpos jont="j"/></sensor>', "unknown attribute 'jont'; did you mean 'joint'?"),
+        ("", '<actuator><motor joint="j" class="x"/></actuator>', "no default class 'x'"),
         (
             "",
             '<equality><connect body1="a" body2="b" anchor="0 0 0"/></equality>',

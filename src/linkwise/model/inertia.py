@@ -35,7 +35,7 @@ class Inertia:
     ) -> Inertia:
         """From mass [kg], centre of mass [m] and inertia about it [kg·m²]: 3×3, (Ixx, Ixy, Ixz, Iyy, Iyz, Izz) or a
         diagonal. ``rotation`` turns the axes in which that inertia is given into those of the link frame."""
-        matrix = _matrix(inertia)
+        matrix = matrix_of(inertia)
         if rotation is not None:
             matrix = rotation @ matrix @ rotation.T
         c = np.asarray(com, dtype=float)
@@ -65,7 +65,7 @@ class Inertia:
     @property
     def matrix_about_origin(self) -> np.ndarray:
         """Inertia about the link frame's origin [kg·m²], shape (3, 3)."""
-        return _matrix(self.inertia_about_origin)
+        return matrix_of(self.inertia_about_origin)
 
     @property
     def matrix_about_com(self) -> np.ndarray:
@@ -127,7 +127,8 @@ class Inertia:
         return found
 
 
-def _matrix(inertia: Sequence[float] | np.ndarray) -> np.ndarray:
+def matrix_of(inertia: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The inertia matrix from a matrix, from (Ixx, Ixy, Ixz, Iyy, Iyz, Izz) or from a diagonal."""
     I = np.asarray(inertia, dtype=float)
     if I.shape == (3, 3):
         skew = np.abs(I - I.T)

@@ -18,22 +18,20 @@ from pathlib import PurePath
 import numpy as np
 
 from linkwise.errors import ModelError
-from linkwise.model.inertia import Inertia
+from linkwise.model.inertia import Inertia, matrix_of
 from linkwise.model.mjcf_constraints import check_sections, read_mimics, refuse_includes
 from linkwise.model.mjcf_defaults import Defaults
-from linkwise.model.mjcf_geom import geom_inertia
-from linkwise.model.mjcf_joint import MjcfJoint, check_attributes, read_joint
-from linkwise.model.mjcf_settings import read_settings
-from linkwise.model.model import Frame, Joint, Link, Model, suggest
+from linkwise.model.mjcf_geom import check_geom, geom_inertia, site_pose
+from linkwise.model.mjcf_joint import MjcfJoint, read_joint
+from linkwise.model.mjcf_schema import check_names, check_unique
+from linkwise.model.mjcf_settings import TURNS, flag, read_settings
+from linkwise.model.model import Frame, Joint, Link, Model
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element, parse_xml
 
 WORLD = "world"
-POSE = ("pos", "quat", "axisangle", "xyaxes", "zaxis", "euler")
-BODY_ATTRIBUTES = ("name", "childclass", "mocap", "user", "gravcomp", "fuse", "simple", "sleep", *POSE)
-FRAME_ATTRIBUTES = ("name", "childclass", *POSE)
-INERTIAL_ATTRIBUTES = ("mass", "diaginertia", "fullinertia", *POSE)
-IN_BODY = ("inertial", "joint", "freejoint", "geom", "site", "camera", "light", "body", "frame", "plugin")
+SMALLEST = 1e-15  # mass [kg] and principal moments [kg·m²] that a moving body must have, mjMINVAL of MuJoCo
+MOST_JOINTS = 6  # in one body
 
 
 def read_mjcf(data: bytes, where: str) -> Model:
@@ -42,6 +40,8 @@ def read_mjcf(data: bytes, where: str) -> Model:
     if root.tag != "mujoco":
         raise root.error("the root element of an MJCF file is <mujoco>")
     refuse_includes(root)
+    check_names(root)
+    check_unique(root)
     return _Reader(root, where).model()
 
 
@@ -66,6 +66,7 @@ class _Reader:
         self.taken = {WORLD, *(element.get("name", "") for element in root.iter())}
 
     def model(self) -> Model:
+        self.defaults.check(self.root)
         check_sections(self.root, self.defaults, self.settings)
         for section in self.root:
             if section.tag == "worldbody":
@@ -76,6 +77,8 @@ class _Reader:
                         raise item.element.error("the world has no joints and no inertia")
                     elif item.element.tag == "site":
                         self._site(item, WORLD)
+                    elif item.element.tag == "geom":
+                        self._geom(item, moving=False)
         mimics = read_mimics(self.root, self.defaults, self.settings, self.named)
         joints = [replace(joint, mimic=mimics.get(joint.name)) for joint in self.joints]
         try:
@@ -92,19 +95,16 @@ class _Reader:
     def _items(self, parent: Element, frame: Transform, childclass: str | None) -> Iterator[_Item]:
         """The children of a body in the order of the file; <frame>s are gone through, not given."""
         for child in parent:
-            if child.tag not in IN_BODY:
-                raise child.error(f"unknown element in a body; {suggest(child.tag, IN_BODY)}")
             if child.tag == "frame":
-                check_attributes(child, FRAME_ATTRIBUTES)
                 yield from self._items(
                     child, frame @ self.settings.pose(child), child.get("childclass", childclass)
                 )
             else:
                 yield _Item(child, frame, childclass)
 
-    def _body(self, item: _Item, parent: str, moving: bool) -> None:
+    def _body(self, item: _Item, parent: str, moving: bool) -> bool:
+        """Read a body and what it carries; says whether it has mass, alone or with what is fixed to it."""
         body = item.element
-        check_attributes(body, BODY_ATTRIBUTES)
         name = body.get("name") or self._new_name("body")
         items = list(self._items(body, Transform.identity(), body.get("childclass", item.childclass)))
         for inner in items:
@@ -113,16 +113,29 @@ class _Reader:
             if inner.element.tag == "plugin":
                 raise inner.element.error("plugins are not supported")
         joints = [inner for inner in items if inner.element.tag == "joint"]
+        if flag(body, "mocap", False) and (joints or parent != WORLD):
+            raise body.error("mocap: only a body without joints in the <worldbody> can have it")
+        if len(joints) > MOST_JOINTS:
+            raise body.error(f"it has {len(joints)} joints; a body can have {MOST_JOINTS}")
         moving = moving or bool(joints)
         if moving and body.number("gravcomp", 0.0) != 0:
             raise body.error(f"gravcomp={body.get('gravcomp')!r}: gravity compensation is not supported")
         self._connect(name, parent, item.frame @ self.settings.pose(body), joints)
-        self.links.append(Link(name, self._inertia(body, items, moving)))
+        inertia = self._inertia(body, items, moving)
+        self.links.append(Link(name, inertia))
+        solid = inertia.mass >= SMALLEST and np.linalg.eigvalsh(inertia.matrix_about_com)[0] >= SMALLEST
         for inner in items:
             if inner.element.tag == "site":
                 self._site(inner, name)
             elif inner.element.tag == "body":
-                self._body(inner, name, moving)
+                fixed = not any(child.tag == "joint" for child in _through_frames(inner.element))
+                solid = (self._body(inner, name, moving) and fixed) or solid
+        if joints and not solid:
+            raise body.error(
+                f"it moves and has no mass or no inertia (at least {SMALLEST:g} kg and kg·m², as in MuJoCo); "
+                "add an <inertial> or a <geom>"
+            )
+        return bool(solid)
 
     def _connect(self, body: str, parent: str, pose: Transform, joints: list[_Item]) -> None:
         """From the parent to the body, through as many joints as the body has.
@@ -171,25 +184,30 @@ class _Reader:
         stated = [self._from_inertial(item) for item in items if item.element.tag == "inertial"]
         if len(stated) > 1:
             raise body.error("it has more than one <inertial>")
+        geoms = [(self._geom(item, moving), item.frame) for item in items if item.element.tag == "geom"]
         if not moving:
             return stated[0] if stated else Inertia()
         mode = self.settings.inertiafromgeom
         if mode == "true" or (mode == "auto" and not stated):
-            solids = [self._solid(item) for item in items if item.element.tag == "geom"]
+            solids = [geom_inertia(geom, frame, self.settings) for geom, frame in geoms]
             counted = [solid for solid in solids if solid is not None]
             stated = [sum(counted[1:], start=counted[0])] if counted else stated
         return self._checked(body, stated[0] if stated else Inertia())
 
-    def _solid(self, item: _Item) -> Inertia | None:
-        return geom_inertia(self.defaults.resolve(item.element, item.childclass), item.frame, self.settings)
+    def _geom(self, item: _Item, moving: bool) -> Element:
+        """A geom with its defaults, checked, whether or not its inertia counts."""
+        geom = self.defaults.resolve(item.element, item.childclass)
+        check_geom(geom, self.settings, moving)
+        return geom
 
     def _from_inertial(self, item: _Item) -> Inertia:
         inertial = item.element
-        check_attributes(inertial, INERTIAL_ATTRIBUTES)
         inertial.text_of("pos")
         mass = inertial.number("mass")
+        if mass < 0:
+            raise inertial.error(f"mass {mass:g} is negative")
         full, diagonal = "fullinertia" in inertial.attrib, "diaginertia" in inertial.attrib
-        if full and (diagonal or any(key in inertial.attrib for key in POSE[1:])):
+        if full and (diagonal or any(key in inertial.attrib for key in TURNS)):
             raise inertial.error("fullinertia excludes diaginertia and an orientation")
         pose = self.settings.pose(inertial)
         if full:
@@ -198,6 +216,12 @@ class _Reader:
         else:
             moments = inertial.numbers("diaginertia", 3) if diagonal else (0.0, 0.0, 0.0)
         pose = item.frame @ pose
+        a, b, c = np.linalg.eigvalsh(matrix_of(moments))
+        if not self.settings.balanceinertia and a + b < c * (1 - 1e-9):
+            raise inertial.error(
+                f"no body has the principal moments {a:.4g}, {b:.4g}, {c:.4g}: "
+                "the sum of two is never below the third"
+            )
         return Inertia.from_com(mass, pose.translation.tolist(), moments, pose.rotation)
 
     def _checked(self, body: Element, inertia: Inertia) -> Inertia:
@@ -217,8 +241,9 @@ class _Reader:
 
     def _site(self, item: _Item, link: str) -> None:
         site = self.defaults.resolve(item.element, item.childclass)
-        if site.get("name") and "fromto" not in site.attrib:
-            self.frames.append(Frame(site.text_of("name"), link, item.frame @ self.settings.pose(site)))
+        pose = site_pose(site, self.settings)
+        if site.get("name"):
+            self.frames.append(Frame(site.text_of("name"), link, item.frame @ pose))
 
     def _unique_frames(self) -> list[Frame]:
         """MuJoCo lets a site have the name of a body; here both are frames."""
@@ -236,6 +261,15 @@ class _Reader:
             name = f"{stem}{number}"
         self.taken.add(name)
         return name
+
+
+def _through_frames(body: Element) -> Iterator[Element]:
+    """The children of a body, those in <frame>s too."""
+    for child in body:
+        if child.tag == "frame":
+            yield from _through_frames(child)
+        else:
+            yield child
 
 
 def _displacement(joint: MjcfJoint, q: float) -> Transform:

@@ -10,11 +10,18 @@ from linkwise.model.mjcf_settings import Settings, flag
 from linkwise.model.model import Mimic, suggest
 from linkwise.model.xml import Element
 
-# what has no influence on the equation of motion of the tree, as far as it is computed here
-IGNORED = ("compiler", "option", "default", "size", "visual", "statistic", "asset", "contact", "custom")
-IGNORED += ("keyframe", "sensor", "extension", "worldbody")
-SECTIONS = (*IGNORED, "actuator", "equality", "tendon", "deformable")
-ACTUATORS = ("general", "motor", "position", "velocity", "intvelocity", "damper", "cylinder", "muscle")
+ACTUATORS = (
+    "general",
+    "motor",
+    "position",
+    "velocity",
+    "intvelocity",
+    "orientation",
+    "pid",
+    "damper",
+    "cylinder",
+)
+ACTUATORS += ("muscle", "adhesion", "dcmotor")
 
 
 def refuse_includes(root: Element) -> None:
@@ -26,10 +33,11 @@ def refuse_includes(root: Element) -> None:
 
 
 def check_sections(root: Element, defaults: Defaults, settings: Settings) -> None:
-    """Refuse what would change the motion and cannot be represented."""
+    """Refuse what would change the motion and cannot be represented.
+
+    The other sections (assets, contacts, sensors, keyframes …) have no influence on the equation of motion of the tree.
+    """
     for section in root:
-        if section.tag not in SECTIONS:
-            raise section.error(f"unknown element; {suggest(section.tag, SECTIONS)}")
         for element in section:
             if section.tag == "tendon":
                 _tendon(defaults.resolve(element, kind="tendon"), settings)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from linkwise.model.mjcf_settings import TURNS
 from linkwise.model.model import suggest
 from linkwise.model.xml import Element
 
+VARIABLE_LENGTH = ("size", "damping", "stiffness")
 MAIN = "main"  # the class of everything that names none; in older files the outermost <default> may rename it
 
 
@@ -19,11 +23,22 @@ class Defaults:
                 self._add(section, name, inherited=self.classes[MAIN])
                 self.classes[MAIN] = self.classes[name]
 
+    def check(self, root: Element) -> None:
+        """Refuse a name of a class that is not there, also where nothing is read."""
+        for element in root.iter():
+            assert isinstance(element, Element)
+            for key in ("class", "childclass"):
+                name = element.get(key)
+                if name is not None and element.tag != "default" and name not in self.classes:
+                    raise element.error(f"no default class {name!r}; {suggest(name, self.classes)}")
+
     def _add(self, section: Element, name: str, inherited: dict[str, dict[str, str]]) -> None:
         own = {tag: dict(attributes) for tag, attributes in inherited.items()}
         for child in section:
             if child.tag != "default":
-                own.setdefault(child.tag, {}).update(child.attrib)
+                own[child.tag] = _merged(own.get(child.tag, {}), child.attrib)
+        if name != MAIN and name in self.classes:
+            raise section.error(f"a second default class {name!r}")
         self.classes[name] = own
         for child in section:
             if child.tag == "default":
@@ -36,7 +51,18 @@ class Defaults:
         ``kind`` is the tag under which its defaults stand where that is not its own.
         """
         name = element.get("class") or childclass or MAIN
-        if name not in self.classes:
-            raise element.error(f"no default class {name!r}; {suggest(name, self.classes)}")
-        attributes = {**self.classes[name].get(kind or element.tag, {}), **element.attrib}
+        attributes = _merged(self.classes[name].get(kind or element.tag, {}), element.attrib)
         return Element(element.tag, attributes, element.where, element.line, element.parent)
+
+
+def _merged(inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """What an element has that inherits. As in MuJoCo, one way to write an orientation replaces another, and numbers
+    that are left out at the end of a list of variable length are inherited one by one."""
+    merged = {**inherited, **own}
+    if any(key in own for key in TURNS):
+        merged = {key: value for key, value in merged.items() if key not in TURNS or key in own}
+    for key in VARIABLE_LENGTH:
+        if key in inherited and key in own:
+            given = own[key].split()
+            merged[key] = " ".join([*given, *inherited[key].split()[len(given) :]])
+    return merged

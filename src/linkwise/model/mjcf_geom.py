@@ -13,13 +13,15 @@ from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 
 WATER = 1000.0  # MuJoCo's density where none is given [kg/m³]
+TYPES = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
+SITE_SIZE = "0.005"  # where none is given [m]
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}  # numbers that a solid needs
 
 
 def geom_inertia(geom: Element, frame: Transform, settings: Settings) -> Inertia | None:
     """The inertia of one <geom> (with its defaults) in the body's frame; None if it counts as no mass."""
     low, high = settings.inertiagrouprange
-    if not low <= geom.number("group", 0.0) <= high:
+    if not low <= geom.integer("group", 0) <= high:
         return None
     kind = geom.get("type", "sphere")
     mass = geom.number("mass") if "mass" in geom.attrib else None
@@ -43,17 +45,55 @@ def geom_inertia(geom: Element, frame: Transform, settings: Settings) -> Inertia
     return Inertia.from_com(mass, (0, 0, 0), _moments(kind, size, mass)).expressed_in(frame @ pose)
 
 
+def check_geom(geom: Element, settings: Settings, moving: bool) -> None:
+    """Refuse a geom (with its defaults) that MuJoCo refuses, also where its inertia does not count."""
+    kind = geom.get("type", "sphere")
+    if kind not in TYPES:
+        raise geom.error(f"type={kind!r}: expected one of {', '.join(TYPES)}")
+    if kind == "plane" and moving:
+        raise geom.error("a plane cannot move; only a body that is fixed to the world can have one")
+    if kind == "plane" and ("size" not in geom.attrib or (*_sizes(geom), 0.0, 0.0, 0.0)[2] <= 0):
+        raise geom.error("size: a plane needs three numbers, the last one positive")
+    if kind in SIZES and "mesh" not in geom.attrib:
+        geom_place(geom, kind, settings)
+    else:
+        settings.pose(geom)
+        if "fromto" in geom.attrib:
+            raise geom.error(f"fromto: a {kind} has no ends")
+
+
+def site_pose(site: Element, settings: Settings) -> Transform:
+    """The pose of a <site> (with its defaults) in what it stands in."""
+    kind = site.get("type", "sphere")
+    if kind == "mesh":
+        return settings.pose(site)
+    if kind not in SIZES:
+        raise site.error(f"type={kind!r}: expected one of {', '.join(SIZES)}")
+    given = site.get("size", "").split()
+    size = " ".join([*given, *[SITE_SIZE] * (3 - len(given))])
+    full = Element(site.tag, {**site.attrib, "size": size}, site.where, site.line, site.parent)
+    return geom_place(full, kind, settings)[0]
+
+
+def _sizes(geom: Element) -> tuple[float, ...]:
+    given = len(geom.text_of("size").split())
+    if given > 3:
+        raise geom.error(f"size={geom.get('size')!r}: expected at most 3 numbers")
+    return geom.numbers("size", given)
+
+
 def geom_place(geom: Element, kind: str, settings: Settings) -> tuple[Transform, Sequence[float]]:
     """The pose of the solid in the body, and its sizes (half lengths and radii)."""
-    given = len(geom.text_of("size").split())
-    size = list(geom.numbers("size", given))
+    size = list(_sizes(geom))
+    pose = settings.pose(geom)
     if "fromto" not in geom.attrib:
-        if given < SIZES[kind]:
-            raise geom.error(f"size: a {kind} needs {SIZES[kind]} numbers, got {given}")
-        pose = settings.pose(geom)
+        if len(size) < SIZES[kind]:
+            raise geom.error(f"size: a {kind} needs {SIZES[kind]} numbers, got {len(size)}")
     else:
         if kind == "sphere":
             raise geom.error("fromto: a sphere has no ends")
+        if pose.translation.any():
+            raise geom.error("'pos' and 'fromto' exclude each other")
         ends = np.array(geom.numbers("fromto", 6))
         along = ends[:3] - ends[3:]
         half = float(np.linalg.norm(along)) / 2

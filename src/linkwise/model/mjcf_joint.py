@@ -8,35 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.model.mjcf_settings import Settings, unit
-from linkwise.model.model import Limits, suggest
+from linkwise.model.model import Limits
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 
 TYPES = {"hinge": "revolute", "slide": "prismatic"}
-ATTRIBUTES = (
-    *(
-        "name",
-        "class",
-        "type",
-        "group",
-        "pos",
-        "axis",
-        "springdamper",
-        "solreflimit",
-        "solimplimit",
-        "solreffriction",
-    ),
-    *(
-        "solimpfriction",
-        "stiffness",
-        "range",
-        "limited",
-        "actuatorfrcrange",
-        "actuatorfrclimited",
-        "actuatorgravcomp",
-    ),
-    *("margin", "ref", "springref", "springyield", "armature", "damping", "frictionloss", "user"),
-)
 
 
 @dataclass(frozen=True)
@@ -55,7 +31,6 @@ class MjcfJoint:
 
 def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoint:
     """From an element with its defaults; ``frame`` is the pose of the <frame> around it in the body."""
-    check_attributes(joint, ATTRIBUTES)
     kind = joint.get("type", "hinge")
     if kind not in TYPES:
         raise joint.error(
@@ -96,31 +71,29 @@ def _damping(joint: Element) -> float:
 
 def _limits(joint: Element, hinge: bool, settings: Settings) -> Limits:
     lower, upper, effort = -math.inf, math.inf, math.inf
-    if _is_limited(joint, "range", "limited", settings):
-        lower, upper = joint.numbers("range", 2)
-        if hinge:
-            lower, upper = settings.angle(lower), settings.angle(upper)
-    if _is_limited(joint, "actuatorfrcrange", "actuatorfrclimited", settings):
-        effort = max(abs(force) for force in joint.numbers("actuatorfrcrange", 2))
+    if (found := _range(joint, "range", "limited", settings)) is not None:
+        lower, upper = (settings.angle(end) for end in found) if hinge else found
+    if (found := _range(joint, "actuatorfrcrange", "actuatorfrclimited", settings)) is not None:
+        effort = max(abs(force) for force in found)
     return Limits(lower, upper, effort=effort)
 
 
-def _is_limited(joint: Element, values: str, switch: str, settings: Settings) -> bool:
+def _range(joint: Element, values: str, switch: str, settings: Settings) -> tuple[float, float] | None:
+    """The ends of a range that counts. Without a switch it does where its first end is the lower one, so "0 0", which
+    is also what MuJoCo writes for no range, is none."""
     limited = joint.get(switch, "auto")
     if limited not in ("true", "false", "auto"):
         raise joint.error(f"{switch}={limited!r}: expected true, false or auto")
-    if limited == "auto":
-        return settings.autolimits and values in joint.attrib
-    return limited == "true"
+    lower, upper = joint.numbers(values, 2) if values in joint.attrib or limited == "true" else (0.0, 0.0)
+    if limited == "auto" and not settings.autolimits and (lower, upper) != (0.0, 0.0):
+        raise joint.error(
+            f"{values} without {switch}, which is needed where the <compiler> has autolimits='false'"
+        )
+    if limited == "true" and lower >= upper:
+        raise joint.error(f"{values}={joint.get(values)!r}: expected two numbers, the lower one first")
+    return (lower, upper) if limited == "true" or (limited == "auto" and lower < upper) else None
 
 
 def coefficients(element: Element, key: str) -> tuple[float, ...]:
     """An attribute of one or more numbers; none when it is absent."""
     return element.numbers(key, len(element.text_of(key).split())) if key in element.attrib else ()
-
-
-def check_attributes(element: Element, valid: tuple[str, ...]) -> None:
-    """A misspelt attribute would silently leave its default in force."""
-    for key in element.attrib:
-        if key not in valid:
-            raise element.error(f"unknown attribute {key!r}; {suggest(key, valid)}")

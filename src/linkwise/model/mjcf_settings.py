@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,6 +11,14 @@ from linkwise.model.dh import radians
 from linkwise.model.model import STANDARD_GRAVITY
 from linkwise.model.transform import Transform, turn
 from linkwise.model.xml import Element
+
+TURNS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")  # ways to write an orientation, one for an element
+SHORTEST = 1e-6  # a vector below this length has no direction, as in MuJoCo
+UNSUPPORTED = {
+    "settotalmass": "it rescales all masses, which is not supported",
+    "density": "forces of a surrounding fluid are not supported",
+    "viscosity": "forces of a surrounding fluid are not supported",
+}
 
 
 @dataclass
@@ -21,15 +29,39 @@ class Settings:
     eulerseq: str = "xyz"
     autolimits: bool = True
     inertiafromgeom: str = "auto"
-    inertiagrouprange: tuple[float, float] = (0.0, 5.0)
+    inertiagrouprange: tuple[int, int] = (0, 5)
     balanceinertia: bool = False
     boundmass: float = 0.0
     boundinertia: float = 0.0
-    gravity: Sequence[float] = STANDARD_GRAVITY
-    springs: bool = True
-    dampers: bool = True
-    frictionloss: bool = True
-    equalities: bool = True
+    settotalmass: float = -1.0
+    acceleration: Sequence[float] = STANDARD_GRAVITY  # gravity, before the flag that switches it off
+    density: float = 0.0
+    viscosity: float = 0.0
+    flags: dict[str, bool] = field(default_factory=dict)  # what a <flag> says; everything else is enabled
+
+    def on(self, *flags: str) -> bool:
+        """Whether all of these are enabled."""
+        return all(self.flags.get(name, True) for name in flags)
+
+    @property
+    def gravity(self) -> Sequence[float]:
+        return self.acceleration if self.on("gravity") else (0.0, 0.0, 0.0)
+
+    @property
+    def springs(self) -> bool:
+        return self.on("passive", "spring")
+
+    @property
+    def dampers(self) -> bool:
+        return self.on("passive", "damper")
+
+    @property
+    def frictionloss(self) -> bool:
+        return self.on("constraint", "frictionloss")
+
+    @property
+    def equalities(self) -> bool:
+        return self.on("constraint", "equality")
 
     def angle(self, value: float) -> float:
         """An angle of the file in radians."""
@@ -38,9 +70,7 @@ class Settings:
     def pose(self, element: Element) -> Transform:
         """pos with quat, axisangle, xyaxes, zaxis or euler."""
         pos = element.numbers("pos", 3) if "pos" in element.attrib else (0.0, 0.0, 0.0)
-        given = [key for key in ("quat", "axisangle", "xyaxes", "zaxis", "euler") if key in element.attrib]
-        if len(given) > 1:
-            raise element.error(f"{given[0]!r} and {given[1]!r} exclude each other")
+        given = [key for key in TURNS if key in element.attrib]
         rotation = self._rotation(element, given[0]) if given else np.eye(3)
         return Transform(rotation, np.array(pos))
 
@@ -69,13 +99,19 @@ class Settings:
 
 
 def read_settings(root: Element) -> Settings:
-    """From all <compiler> and <option> elements; what changes the dynamics and is not known is refused."""
+    """From all <compiler> and <option> elements, later ones adding to earlier ones; what changes the dynamics and
+    is not known is refused."""
     settings = Settings()
     for section in root:
         if section.tag == "compiler":
             _compiler(section, settings)
         elif section.tag == "option":
             _option(section, settings)
+    for section in root:  # what a later section may have set to something harmless again
+        for key in ("settotalmass", "density", "viscosity"):
+            value = getattr(settings, key)
+            if (value > 0 or (value and key != "settotalmass")) and key in section.attrib:
+                raise section.error(f"{key}={section.get(key)!r}: {UNSUPPORTED[key]}")
     return settings
 
 
@@ -93,35 +129,23 @@ def _compiler(element: Element, settings: Settings) -> None:
         element, "inertiafromgeom", ("false", "true", "auto"), settings.inertiafromgeom
     )
     if "inertiagrouprange" in element.attrib:
-        low, high = element.numbers("inertiagrouprange", 2)
+        low, high = element.integers("inertiagrouprange", 2)
         settings.inertiagrouprange = (low, high)
     settings.boundmass = element.number("boundmass", settings.boundmass)
     settings.boundinertia = element.number("boundinertia", settings.boundinertia)
     if element.get("coordinate", "local") != "local":
         raise element.error("global coordinates are not supported (MuJoCo itself dropped them)")
-    if element.number("settotalmass", -1.0) > 0:
-        raise element.error("settotalmass, which rescales all masses, is not supported")
+    settings.settotalmass = element.number("settotalmass", settings.settotalmass)
 
 
 def _option(element: Element, settings: Settings) -> None:
     if "gravity" in element.attrib:
-        settings.gravity = element.numbers("gravity", 3)
-    for key in ("density", "viscosity"):
-        if element.number(key, 0.0) != 0:
-            raise element.error(f"{key}: forces of a surrounding fluid are not supported")
-    switches = element.only("flag")
-    if switches is None:
-        return
-
-    def on(*keys: str) -> bool:
-        return all(_choice(switches, key, ("enable", "disable"), "enable") == "enable" for key in keys)
-
-    if not on("gravity"):
-        settings.gravity = (0.0, 0.0, 0.0)
-    settings.springs = on("passive", "spring")
-    settings.dampers = on("passive", "damper")
-    settings.frictionloss = on("constraint", "frictionloss")
-    settings.equalities = on("constraint", "equality")
+        settings.acceleration = element.numbers("gravity", 3)
+    settings.density = element.number("density", settings.density)
+    settings.viscosity = element.number("viscosity", settings.viscosity)
+    for switches in element:
+        for key in switches.attrib:
+            settings.flags[key] = _choice(switches, key, ("enable", "disable"), "enable") == "enable"
 
 
 def _choice(element: Element, key: str, valid: Sequence[str], default: str) -> str:
@@ -139,8 +163,8 @@ def unit(element: Element, key: str, vector: Sequence[float] | np.ndarray) -> np
     """The direction of a vector that must have one. A unit vector stays as it is, to the last bit."""
     v = np.array(vector, dtype=float)
     length = float(np.linalg.norm(v))
-    if length < 1e-10:
-        raise element.error(f"{key}: the vector has no direction")
+    if length < SHORTEST:
+        raise element.error(f"{key}: the vector has no direction (its length is below {SHORTEST:g})")
     return v if abs(length - 1.0) < 1e-12 else v / length
 
 

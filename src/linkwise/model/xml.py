@@ -99,6 +99,18 @@ class Element(ElementTree.Element):
             return default
         return self.numbers(attribute, 1)[0]
 
+    def integers(self, attribute: str, count: int) -> tuple[int, ...]:
+        """An attribute of exactly so many whole numbers, which must be there."""
+        text = self.text_of(attribute)
+        for word in text.split():
+            if not re.fullmatch(r"[+-]?[0-9]{1,9}", word):
+                raise self.error(f'{attribute}="{_short(text)}": {_short(word)!r} is not a whole number')
+        return tuple(int(number) for number in self.numbers(attribute, count))
+
+    def integer(self, attribute: str, default: int) -> int:
+        """An attribute of one whole number."""
+        return default if self.get(attribute) is None else self.integers(attribute, 1)[0]
+
     def _number(self, attribute: str, text: str, word: str) -> float:
         if "${" in text or "$(" in text:
             raise self.error(f'{attribute}="{_short(text)}" is unexpanded xacro; run xacro on the file first')
