@@ -104,7 +104,8 @@ def shortcut(name: str, setting: Setting, fallback: Callable[..., Any]) -> Calla
             return None
     found = kernel(function, replace(setting, base_parameters=function.regroups), function.default)
     assert isinstance(found, Kernel)
-    return fast_callable(found, fallback, name, fallback.func.__doc__ or "")  # type: ignore[attr-defined]
+    doc = fallback.func.__doc__ or ""  # type: ignore[attr-defined]
+    return fast_callable(found, fallback, name, doc, owner=setting.model)
 
 
 def plain_kernel(name: str, setting: Setting) -> Kernel | None:

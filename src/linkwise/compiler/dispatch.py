@@ -52,6 +52,18 @@ class Table(ctypes.Structure):
         ("batch_limit", ctypes.c_int64),  # and up to how many states it may take; the others want threads
     )
     kept: tuple
+    owner: Any = None
+
+    def __reduce__(self) -> Any:
+        """A builtin function is pickled as ``getattr(its self, its name)``; this object travels as its owner."""
+        if self.owner is None:
+            raise TypeError("this function cannot be pickled; make it again where it is needed")
+        return _owner, (self.owner,)
+
+
+def _owner(owner: Any) -> Any:
+    """What a pickled table becomes."""
+    return owner
 
 
 class _Method(ctypes.Structure):
@@ -73,21 +85,28 @@ def fast_callable(
     signature: str | None = None,
     *,
     nan_to_fallback: bool = False,
+    owner: Any = None,
 ) -> Callable[..., Any]:
     """A function that computes single states and plain batches with next to no overhead.
 
     All other calls go to ``fallback``, with exactly their arguments. It must give what the kernel gives; what
     the first batch and the first float32 call compile there is used directly from then on. ``signature`` is
     what ``help`` shows, such as ``(q, qd, *, out=None)``. With ``nan_to_fallback`` a call whose results have a
-    NaN is repeated by the fallback, which may find out why.
+    NaN is repeated by the fallback, which may find out why. Pickled, it is ``getattr(owner, name)``.
     """
     if signature is not None:
         doc = f"{name}{signature}\n--\n\n{doc}"
-    return _wrap(kernel, kernel.dtype, fallback, name, doc, nan_to_fallback)
+    return _wrap(kernel, kernel.dtype, fallback, name, doc, nan_to_fallback, owner)
 
 
 def _wrap(
-    kernel: Kernel, dtype: str, fallback: Callable[..., Any], name: str, doc: str, nan_to_fallback: bool
+    kernel: Kernel,
+    dtype: str,
+    fallback: Callable[..., Any],
+    name: str,
+    doc: str,
+    nan_to_fallback: bool,
+    owner: Any,
 ) -> Callable[..., Any]:
     code = kernel.native(dtype, 1).code
     if not SUPPORTED or "call" not in code.functions:
@@ -99,10 +118,11 @@ def _wrap(
         result = fallback(*args, **options)
         _connect_batches(table, kernel, dtype)
         if dtype == "float64" and args and all(type(a) is np.ndarray and a.dtype == np.float32 for a in args):
-            table.fallback = _wrap(kernel, "float32", fallback, name, doc, nan_to_fallback)
+            table.fallback = _wrap(kernel, "float32", fallback, name, doc, nan_to_fallback, owner)
         return result
 
     table.fallback = learn
+    table.owner = owner
     table.nan_is_for_others = nan_to_fallback
     method = _Method(name.encode(), code.functions["call"], _METH_FASTCALL | _METH_KEYWORDS, doc.encode())
     table.kept = (code, method)  # a builtin function releases its self last, after its definition

@@ -218,7 +218,9 @@ class Kernel(Portable):
         names = by or tuple(name for name, _ in self.inputs)
         found = self._vjps.get(names)
         if found is None:
-            found = self._vjps[names] = vjp_kernel(self, names)
+            found = vjp_kernel(self, names)
+            found.origin = (Kernel.vjp, (self, *names))
+            self._vjps[names] = found
         return found
 
     def source(self, target: str, **options: Any) -> str:

@@ -53,6 +53,10 @@ class ParametricKernel(Portable):
             name, main.inputs, self.outputs, dtype, lambda precision: self.programs(precision)[1]
         )
 
+        for part in ("whole", "prelude", "main"):
+            if (kernel := getattr(self, part)) is not None:
+                kernel.origin = (getattr, (self, part))
+
     @property
     def inputs(self) -> tuple[tuple[str, int], ...]:
         return (*self.states, *self.parameters)
@@ -85,9 +89,7 @@ class ParametricKernel(Portable):
 
     def jacobian(self, by: str) -> Kernel:
         """The derivative by a state input or by a parameter, as a kernel of all inputs."""
-        made = self.whole.jacobian(by)
-        made.origin = (ParametricKernel.jacobian, (self, by))
-        return made
+        return self.whole.jacobian(by)
 
     def vjp(self, *by: str) -> Kernel:
         """The gradient by states and parameters, as a kernel of all inputs: see ``Kernel.vjp``."""

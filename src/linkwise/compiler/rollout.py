@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linkwise.compiler import arrays, host, threads
+from linkwise.compiler.kernel import Portable
 from linkwise.compiler.native import Native, NativeProgram
 from linkwise.compiler.program import Dtype, Program, Shape, trace
 from linkwise.errors import ShapeError
@@ -102,7 +103,7 @@ class _NativeRollout(NativeProgram):
         return rollout.module(self.program, width)  # type: ignore[arg-type]
 
 
-class RolloutKernel:
+class RolloutKernel(Portable):
     """A rollout of many robots, compiled when it is first called.
 
     ``build`` makes the program for a precision; ``key`` stands for all that the program depends on besides

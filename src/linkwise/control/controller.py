@@ -124,7 +124,9 @@ class Controller(ABC):
 
         values = repr((period, sorted((k, v.tobytes()) for k, v in self.gains.items()))).encode()
         identity = self.key() + values if self.known else None
-        return Kernel(type(self).__name__.lower(), sizes.items(), shapes.items(), "float64", build, identity)
+        made = Kernel(type(self).__name__.lower(), sizes.items(), shapes.items(), "float64", build, identity)
+        made.origin = (Controller.kernel, (self, period))
+        return made
 
     def __repr__(self) -> str:
         gains = ", ".join(

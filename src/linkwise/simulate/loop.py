@@ -204,7 +204,9 @@ class ClosedLoop:
         key = (self.key(), None if own else self.controller)
         if key not in known:
             identity = self.key() if own else self._traced_key()
-            known[key] = RolloutKernel("simulation", self.interface, self.program, identity)
+            made = RolloutKernel("simulation", self.interface, self.program, identity)
+            made.origin = (type(self).kernel, (self,))
+            known[key] = made
         return known[key]
 
     def _traced_key(self) -> bytes:
@@ -280,7 +282,9 @@ def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel
         return trace(one_step, sizes, shapes, name="step", dtype=dtype)  # type: ignore[arg-type]
 
     key = hashlib.sha256(repr((robot.content(), integrator)).encode()).digest()
-    return Kernel("step", sizes.items(), shapes.items(), "float64", build, key)
+    made = Kernel("step", sizes.items(), shapes.items(), "float64", build, key)
+    made.origin = (step_kernel, (robot, integrator))
+    return made
 
 
 def _if(sliding: Scalar, moved: Scalar, held: Scalar) -> Scalar:
