@@ -92,6 +92,44 @@ def test_check_says_why_a_robot_is_refused(linkwise, tmp_path):
     assert "joint2" in refused[0]["reason"]
 
 
+MASSLESS = (
+    '<robot name="zero"><link name="a"/><link name="b"/><joint name="j1" type="continuous">'
+    '<parent link="a"/><child link="b"/></joint></robot>'
+)
+
+
+@pytest.fixture
+def massless(tmp_path):
+    path = tmp_path / "zero.urdf"
+    path.write_text(MASSLESS)
+    return path
+
+
+def test_an_arm_without_mass_is_said_to_be_one(linkwise, massless, tmp_path):
+    """Once, in one line, wherever a person looks at the robot or its torques."""
+    assert "warning: " in linkwise("info", massless).out
+    facts = linkwise("info", massless, "--json").json
+    assert facts["massless_joints"] == ["j1"]
+    assert "moves no mass (j1)" in facts["warnings"][0]
+    report = tmp_path / "report.html"
+    ran = linkwise("inverse", massless, "--trajectory", "quintic", "--to", "1", "--report", report)
+    assert ran.status == 0
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("linkwise: warning: ")
+    assert "1 joint moves no mass (j1)" in ran.err
+    assert "1 joint moves no mass (j1)" in report.read_text()
+
+
+def test_check_agrees_on_nothing_where_there_is_nothing(linkwise, massless):
+    ran = linkwise("check", massless, "--states", "2")
+    assert ran.status == 1
+    assert "agree" not in ran.out
+    assert "nothing was compared" in ran.out
+    found = linkwise("check", massless, "--states", "2", "--json").json
+    assert found["agree"] is False
+    assert {f["verdict"] for f in found["findings"]} <= {"refuses", "only zeros", "reference", "not compared"}
+
+
 def test_operations(linkwise):
     counted = linkwise("operations", "puma560", "--function", "inverse_dynamics", "--json").json["counts"]
     assert [row["algorithm"] for row in counted] == list(lw.load("puma560").algorithms("inverse_dynamics"))

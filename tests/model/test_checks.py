@@ -156,3 +156,47 @@ def test_a_limit_that_cannot_be_kept_is_a_warning(tmp_path, what):
     path.write_text(f'name = "arm"\nconvention = "dh"\n[[joint]]\n{what}_limit = -1.0\n')
     with pytest.warns(ModelWarning, match=f"joint 'joint1': its {what} limit -1 is negative"):
         lw.load(path)
+
+
+def massless_urdf(joints: int, mass: dict[int, float] | None = None) -> str:
+    """A chain of joints j1, j2 …; the links with these numbers have a mass."""
+    body = '<inertial><mass value="{}"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    links = [
+        f'<link name="l{k}">{body.format((mass or {})[k]) if k in (mass or {}) else ""}</link>'
+        for k in range(joints + 1)
+    ]
+    chain = [
+        f'<joint name="j{k}" type="continuous"><parent link="l{k - 1}"/><child link="l{k}"/></joint>'
+        for k in range(1, joints + 1)
+    ]
+    return f'<robot name="arm">{"".join(links + chain)}</robot>'
+
+
+@pytest.mark.parametrize(
+    ("mass", "without"), [({}, (1, 2, 3)), ({1: 2.0}, (2, 3)), ({2: 2.0}, (3,)), ({3: 2.0}, ())]
+)
+def test_joints_that_move_no_mass(tmp_path, mass, without):
+    path = tmp_path / "arm.urdf"
+    path.write_text(massless_urdf(3, mass))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        robot = lw.load(path)
+    names = tuple(f"j{k}" for k in without)
+    assert robot.massless_joints == names
+    said = [str(warning.message) for warning in caught if "no mass" in str(warning.message)]
+    assert len(said) == bool(without)
+    if without:
+        assert f"{path}: {len(without)} of 3 joints move no mass ({', '.join(names)})" in said[0]
+        assert "give the links their inertias, or lock these joints" in said[0]
+        with pytest.raises(ModelError, match="no mass"):
+            lw.load(path, strict=True)
+
+
+def test_a_mass_behind_a_fixed_joint_counts_and_a_reduced_set_is_exempt():
+    fixed = joint("c", "b", "c", "fixed")
+    carried = Model("r", [Link("a"), Link("b"), Link("c", BODY)], [joint(), fixed])
+    assert carried.massless_joints == ()
+    assert Model("r", [Link("a"), Link("b")], [joint()]).massless_joints == ("j",)
+    assert Model("r", [Link("a"), Link("b")], [joint()], reduced=True).massless_joints == ()
+    for name in lw.robots():
+        assert lw.load(name).massless_joints == ()

@@ -190,3 +190,13 @@ def test_bad_port():
 def test_a_missing_extra_says_what_to_install():
     with pytest.raises(MissingExtraError, match=r"pip install 'linkwise\[view\]'"):
         needed("no_such_package_at_all", "view")
+
+
+def test_an_arm_without_mass_is_said_to_be_one_on_the_page():
+    robot = lw.planar_chain(2)
+    labels = [label for label in robot.parameter_labels if label.startswith("link2.")]
+    shown = pages.serve(robot.with_parameters(dict.fromkeys(labels, 0.0)), port=free_port())
+    try:
+        assert "1 of 2 joints move no mass (joint2)" in tab(shown, "Joints").warning.content
+    finally:
+        shown.close()

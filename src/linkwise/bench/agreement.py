@@ -34,27 +34,42 @@ class Finding:
     tolerance: float
     refusal: str = ""
     reference: bool = False  # the others are compared with this one
+    alone: bool = False  # there is no other result to compare this one with
+    empty: bool = False  # nothing but zeros was compared, which any two agree on
 
     @property
     def verdict(self) -> str:
         if self.reference:
             return "reference"
+        if self.alone:
+            return "not compared"
         if self.difference is None:
             return "refuses"
+        if self.empty and self.difference <= self.tolerance:
+            return "only zeros"
         return "agrees" if self.difference <= self.tolerance else "DISAGREES"
 
 
 def compare(robot: Robot, states: Mapping[str, np.ndarray], peers: Sequence[Peer] = ()) -> Iterator[Finding]:
     """A finding for every function and algorithm, and for every function of every peer."""
     for function in FUNCTIONS:
+        answered = False  # whether there is a result of ours that a peer can be compared with
         for number, algorithm in enumerate(robot.algorithms(function)):
             if number == 0 and function not in JUDGED_ALONE:
+                answered = True
                 yield Finding(function, algorithm, None, ALGORITHM_TOLERANCE, reference=True)
             else:
                 run = partial(evaluate, robot, function, states, algorithm)
-                yield _judged(robot, function, algorithm, states, run, ALGORITHM_TOLERANCE)
+                found = _judged(robot, function, algorithm, states, run, ALGORITHM_TOLERANCE)
+                answered = answered or not found.refusal
+                yield found
         for peer in peers:
-            if peer.has(function):
+            if peer.has(function) and not answered:
+                reason = "every algorithm here refuses, so there is nothing to compare it with"
+                yield Finding(
+                    function, f"{peer.name} {peer.version}", None, ENGINE_TOLERANCE, reason, alone=True
+                )
+            elif peer.has(function):
                 run = partial(peer.evaluate, function, states)
                 yield _judged(robot, function, f"{peer.name} {peer.version}", states, run, ENGINE_TOLERANCE)
 
@@ -80,9 +95,10 @@ def evaluate(
 def _judged(robot: Robot, function: str, who: str, states, run, tolerance: float) -> Finding:
     try:
         result = run()
+        far = difference(robot, function, states, result)
     except LinkwiseError as error:
         return Finding(function, who, None, tolerance, str(error))
-    return Finding(function, who, difference(robot, function, states, result), tolerance)
+    return Finding(function, who, far, tolerance, empty=not np.any(result))
 
 
 def difference(robot: Robot, function: str, states: Mapping[str, np.ndarray], result: np.ndarray) -> float:

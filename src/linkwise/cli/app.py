@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import click
 
 from linkwise.cli.ending import Ended, ended_by_signals
+from linkwise.cli.warned import show_warnings
 from linkwise.errors import LinkwiseError
 
 # Listed here, so that ``linkwise --help`` does not import them: linkwise.cli.NAME has the command as ``command``.
@@ -107,7 +108,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
                 status = linkwise.main(typed, prog_name="linkwise", standalone_mode=False, obj=typed)
             except click.exceptions.Exit as stop:
                 status = stop.exit_code
-        _show_warnings(caught)
+        show_warnings(caught)  # after the results, and on success only: an error is one line
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.exceptions.NoArgsIsHelpError as help_text:
@@ -150,19 +151,6 @@ def _operating_system_said(error: OSError) -> str:
     if error.filename is None:
         return f"standard output: {error.strerror}" if error.errno in _FAILED_WRITES else str(error)
     return f"{error.filename}: {error.strerror or error}"
-
-
-def _show_warnings(caught: Sequence[warnings.WarningMessage]) -> None:
-    """Each warning once, a line each, after the results: on success only, as an error is one line."""
-    seen = dict.fromkeys(
-        " ".join(str(warning.message).split()) for warning in caught if _concerns_people(warning)
-    )
-    for message in seen:
-        click.echo(f"linkwise: warning: {message}", err=True)
-
-
-def _concerns_people(warning: warnings.WarningMessage) -> bool:
-    return not issubclass(warning.category, (DeprecationWarning, ImportWarning, ResourceWarning))
 
 
 def _close_quietly() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -24,7 +25,8 @@ def command(robot: str, gravity, lock, states: int, seed: int, as_json: bool) ->
     """Compare every algorithm, and every installed engine, on one robot at random states.
 
     Engines: Pinocchio (it reads the same URDF, or one written for it) and MuJoCo (MJCF files). Friction is left out.
-    The exit status is 0 when all agree (or refuse, with a reason), 1 when one disagrees, 2 for bad input.
+    The exit status is 0 when all agree (or refuse, with a reason), 1 when one disagrees or nothing could be compared,
+    2 for bad input.
 
     \b
     Example:
@@ -48,6 +50,7 @@ def command(robot: str, gravity, lock, states: int, seed: int, as_json: bool) ->
                 findings.append(finding)
                 advance()
     disagree = any(finding.verdict == "DISAGREES" for finding in findings)
+    agree = not disagree and any(finding.verdict == "agrees" for finding in findings)
     if as_json:
         rows = [
             {
@@ -64,14 +67,14 @@ def command(robot: str, gravity, lock, states: int, seed: int, as_json: bool) ->
             {
                 "robot": loaded.name,
                 "states": states,
-                "agree": not disagree,
+                "agree": agree,
                 "findings": rows,
                 "absent": missing,
             }
         )
     else:
         _show(loaded.name, states, findings, missing)
-    return int(disagree)
+    return int(not agree)
 
 
 def _show(name: str, states: int, findings, missing: dict[str, str]) -> None:
@@ -93,4 +96,9 @@ def _show(name: str, states: int, findings, missing: dict[str, str]) -> None:
     if wrong:
         say(f"{len(wrong)} of {len(findings)} comparisons disagree")
     else:
-        say(f"{sum(f.verdict == 'agrees' for f in findings)} comparisons agree")
+        verdicts = Counter(f.verdict for f in findings)
+        rest = {"refuses": "refused, with the reasons above", "only zeros": "compared nothing but zeros"}
+        rest["not compared"] = "could not be compared"
+        said = [f"{verdicts[verdict]} {words}" for verdict, words in rest.items() if verdicts[verdict]]
+        counted = f"{verdicts['agrees']} comparisons agree" if verdicts["agrees"] else "nothing was compared"
+        say("; ".join([counted, *said]))

@@ -43,6 +43,7 @@ def describe(robot, warned: list[str]) -> dict[str, Any]:
         "base": robot.base,
         "leaves": robot.leaf_names,
         "reduced": robot.reduced,
+        "massless_joints": robot.massless_joints,
         "parameters": len(robot.parameter_labels),
         "joints": [_joint(joint) for joint in robot.joints],
         "links": [_link(link) for link in robot.links],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import click
 
 from linkwise.cli.options import json_option, load_robot, robot_argument
 from linkwise.cli.output import say, say_json
+from linkwise.cli.warned import show_warnings
 
 
 @click.command("view")
@@ -62,7 +64,10 @@ def command(
     from linkwise.cli.descriptions import locate
     from linkwise.view import serve
 
-    loaded = load_robot(robot, gravity, lock)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded = load_robot(robot, gravity, lock)
+    show_warnings(caught)  # now, as the command goes on until it is stopped
     played = None if trajectory is None else motion.read_csv(trajectory)
     if played is not None and played.dof != loaded.dof:
         raise click.UsageError(

@@ -12,6 +12,8 @@ import numpy as np
 
 from linkwise.errors import ModelError, ModelWarning
 
+SHOWN_NAMES = 6  # of a list in a message
+
 if TYPE_CHECKING:
     from linkwise.model.model import Frame, Joint, Link, Model
     from linkwise.model.transform import Transform
@@ -134,8 +136,8 @@ def _check_moving_joint(joint: Joint) -> None:
 
 
 def check_physics(model: Model, *, strict: bool, where: str) -> None:
-    """Warn about (or, if strict, refuse) links that no body can be, friction that drives and limits that
-    cannot be kept; sets of reduced parameters are exempt."""
+    """Warn about (or, if strict, refuse) links that no body can be, joints that move no mass, friction that drives
+    and limits that cannot be kept; sets of reduced parameters are exempt."""
     if model.reduced:
         return
     found = [
@@ -156,10 +158,26 @@ def check_physics(model: Model, *, strict: bool, where: str) -> None:
         for what, value in (("velocity", joint.limits.velocity), ("effort", joint.limits.effort))
         if value < 0
     ]
+    if (without := masslessness(model)) is not None:
+        found.append(without)
     for violation in found:
         if strict:
             raise ModelError(f"{where}: {violation}")
         warnings.warn(f"{where}: {violation}", ModelWarning, stacklevel=3)
+
+
+def masslessness(model: Model) -> str | None:
+    """What to say about joints that move no mass; None where all of them do."""
+    names = model.massless_joints
+    if not names:
+        return None
+    listed = ", ".join(names[:SHOWN_NAMES]) + (", …" if len(names) > SHOWN_NAMES else "")
+    moving = "1 joint moves" if model.dof == 1 else f"{len(names)} of {model.dof} joints move"
+    return (
+        f"{moving} no mass ({listed}): the links behind have neither mass nor inertia, so torques there are zero "
+        "apart from friction and rotors, and forward dynamics is singular without rotor inertia; "
+        "give the links their inertias, or lock these joints"
+    )
 
 
 def _check_rotation(whose: str, rotation: np.ndarray) -> None:

@@ -72,8 +72,12 @@ KINDS: dict[str, dict[str, Kind]] = {
         **{key: 1 for key in ("mass", "density", "solmix", "gap", "fitscale")},
         "friction": (1, 3),
         "shellinertia": BOOL,
+        "type": ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf"),
     },
-    "site": SHAPE,
+    "site": {
+        **SHAPE,
+        "type": ("sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "plane", "hfield", "sdf"),
+    },
 }
 INTEGERS = {
     "geom": ("contype", "conaffinity", "condim", "group", "priority"),

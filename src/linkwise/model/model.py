@@ -308,6 +308,18 @@ class Model:
                 total[body] = moved if total[body].is_zero else total[body] + moved
         return total
 
+    @property
+    def massless_joints(self) -> tuple[str, ...]:
+        """Names of the moving joints behind which no link has mass or inertia; reduced sets of parameters have none."""
+        if self.reduced:
+            return ()
+        carries = [not inertia.is_zero for inertia in self.bodies()]
+        for k in reversed(range(self.dof)):  # children come behind their parents
+            parent, _ = self.carrier(self.moving_joints[k].parent)
+            if parent >= 0 and carries[k]:
+                carries[parent] = True
+        return tuple(name for name, carried in zip(self.joint_names, carries, strict=True) if not carried)
+
     def labelled_bodies(self) -> list[Inertia]:
         """The same in the frames that ``parameter_labels`` refer to."""
         found = []

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.model import Model
+from linkwise.model.checks import masslessness
 from linkwise.report.page import Figure, Raw, Section, Table, Text
 from linkwise.report.picture import robot_picture
 from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
@@ -55,6 +56,8 @@ def robot(
         )
     columns = ["joint", "type", ">range", ">effort limit", ">rotor inertia", ">viscous friction"]
     notes = ["SI units; the colours of the joints are those of the lines in all plots"]
+    if (without := masslessness(model)) is not None:
+        notes.append(f"Warning: {without}")
     joints = _known(Table(columns, rows, notes), nothing=("∞", "", "0"))
     return Section(model.name, [_Pair(picture, joints)])
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.model.checks import masslessness
 from linkwise.motion import inverse_kinematics
 from linkwise.view.scene import quaternion
 from linkwise.view.tabs.tab import Tab
@@ -24,6 +25,8 @@ class JointsTab(Tab):
     def build(self) -> None:
         page, live = self.page, self.page.live
         self.moving = False  # whether the sliders are being set from here
+        if (without := masslessness(page.robot)) is not None:
+            self.warning = self.gui.add_markdown(f"**Warning:** {without}.")
         self.sliders: list[Any] = []
         for k, joint in enumerate(page.robot.moving_joints):
             degrees = 180.0 / math.pi if joint.revolute else 1000.0
