@@ -92,7 +92,10 @@ def test_a_wrench_goes_the_array_path():
     np.testing.assert_allclose(difference, -np.einsum("bij,bi->bj", jacobian, in_base), rtol=1e-9, atol=1e-9)
 
 
-def test_no_source_of_loops_over_links():
+def test_loops_over_links_have_no_formulas():
     kernel = lw.general_chain(12, seed=1).kernel("inverse_dynamics")
     with pytest.raises(LinkwiseError, match="too many links"):
-        kernel.source("c")
+        kernel.source("python")
+    with pytest.raises(LinkwiseError, match="too many links"):
+        kernel.latex()
+    assert "for (long row" in kernel.source("c")

@@ -88,5 +88,3 @@ def test_source():
     text = found.source("cuda", function_name="accelerations", description="a long */ chain")
     assert "accelerations: a long * / chain" in text
     assert "__syncthreads();" in text
-    with pytest.raises(lw.LinkwiseError, match="too many links to be written out"):
-        found.source("c")

@@ -8,12 +8,13 @@ and the square root; a fused multiply-add is computed exactly on integers here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from linkwise.compiler import loops
 from linkwise.compiler.graph import Node
 from linkwise.compiler.program import Program
 from linkwise.compiler.schedule import Body, LoopRegion
@@ -61,30 +62,33 @@ class _Machine:
     def __init__(self, scalar: type[np.floating], inputs: dict[str, np.ndarray]):
         self.scalar = scalar
         self.inputs = inputs
-        self.known: dict[int, Any] = {}  # node index -> value
+        self.known: dict[Node, Any] = {}
 
     def value(self, node: Node) -> Any:
         if node.op == "const":
             return self.scalar(node.value)
         if node.op == "input":
-            name, k = node.value
-            return self.inputs[name][k]
+            return self.read(node)
         if node.op == "result":  # a loop leaves the last state in its carried values
-            return self.known[node.graph.loops[node.value[0]].phi[node.value[1]].index]
-        return self.known[node.index]
+            return self.known[node.graph.loops[node.value[0]].phi[node.value[1]]]
+        return self.known[node]
+
+    def read(self, node: Node) -> Any:
+        name, k = node.value
+        return self.inputs[name][k]
 
     def execute(self, body: Body) -> None:
         for item in body:
             if isinstance(item, LoopRegion):
                 self.loop(item)
             else:
-                self.known[item.index] = self.evaluate(item)
+                self.known[item] = self.evaluate(item)
 
     def loop(self, region: LoopRegion) -> None:
         loop = region.loop
         state = [self.value(node) for node in loop.initial]
         while True:
-            self.known.update((phi.index, value) for phi, value in zip(loop.phi, state, strict=True))
+            self.known.update(zip(loop.phi, state, strict=True))
             self.execute(region.body)
             if not self.value(loop.active):
                 return
@@ -103,6 +107,81 @@ class _Machine:
         if node.op == "bit":
             return bool((bits(args[0]) >> node.value) & 1)
         raise NotImplementedError(f"the interpreter has no operation {node.op}")
+
+
+def run_nest(nest: loops.Nest, arrays: Mapping[str, np.ndarray], **numbers: int) -> None:
+    """Do what the statements say with one state.
+
+    ``arrays`` has every input, and every array that is written, which changes: flat, of the program's precision.
+    ``numbers`` are those that a call gives. Parallel turns are taken in order here; no result may depend on it.
+    """
+    scalar = np.float64 if nest.dtype == "float64" else np.float32
+    memory = dict(arrays)
+    for array in nest.arrays:
+        if array.kind == "constant":
+            memory[array.name] = np.asarray(nest.constants[array.name], scalar).ravel()
+        elif array.kind == "scratch":
+            memory[array.name] = np.full(int(array.rows) * array.columns, np.nan, scalar)
+    with np.errstate(all="ignore"):
+        _NestMachine(nest, scalar, memory, numbers).run(nest.body)
+
+
+class _NestMachine(_Machine):
+    def __init__(self, nest: loops.Nest, scalar, memory: dict[str, np.ndarray], numbers: Mapping[str, int]):
+        super().__init__(scalar, memory)
+        self.nest = nest
+        self.pitch = {array.name: array.pitch for array in nest.arrays}
+        self.names = dict(numbers)
+        self.registers: dict[loops.Register, Any] = {}
+        self.reads: Mapping[Any, loops.Place] = {}
+
+    def whole(self, value: loops.Whole) -> int:
+        return value.value(self.names, self.nest.tables)
+
+    def at(self, element: loops.Element) -> int:
+        row = 0 if element.row is None else self.whole(element.row)
+        return row * self.pitch[element.array] + self.whole(element.column)
+
+    def held(self, place: loops.Place) -> Any:
+        if isinstance(place, loops.Register):
+            return self.registers[place]
+        return self.inputs[place.array][self.at(place)]
+
+    def read(self, node: Node) -> Any:
+        return self.held(self.reads[node.value])
+
+    def run(self, body: Sequence[loops.Statement]) -> None:
+        for statement in body:
+            match statement:
+                case loops.Step():
+                    self.step(statement)
+                case loops.For():
+                    bounds = (statement.first, statement.stop, statement.step)
+                    for k in range(*map(self.whole, bounds)):
+                        self.names[statement.name] = k
+                        self.run(statement.body)
+                case loops.If():
+                    self.run(statement.then if self.whole(statement.test) else statement.otherwise)
+                case loops.Declare():
+                    for register, start in statement.registers.items():
+                        held = isinstance(start, loops.Element)
+                        self.registers[register] = self.held(start) if held else self.scalar(start)
+                case loops.Let() | loops.Change():
+                    self.names[statement.name] = self.whole(statement.value)
+                case loops.Barrier():
+                    pass
+
+    def step(self, step: loops.Step) -> None:
+        self.reads = step.reads
+        self.execute(step.body)
+        written = [(place, self.value(node)) for place, node in step.writes]
+        for place, value in written:
+            if step.adds:
+                value = self.held(place) + value
+            if isinstance(place, loops.Register):
+                self.registers[place] = value
+            else:
+                self.inputs[place.array][self.at(place)] = value
 
 
 def bits(x: np.floating) -> int:

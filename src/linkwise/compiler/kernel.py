@@ -228,7 +228,7 @@ class Kernel(Portable):
         ``source``."""
         from linkwise.compiler.emit import source
 
-        program = self.program() if target == "cuda" else self._straight_program()
+        program = self._straight_program() if target == "python" else self.program()
         return source(program, target, **options)
 
     def sympy(self, **options: Any) -> Any:

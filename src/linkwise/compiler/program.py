@@ -13,7 +13,7 @@ from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.rules import simplify
-from linkwise.compiler.schedule import Body, LoopRegion, schedule
+from linkwise.compiler.schedule import Body, LoopRegion, schedule, scheduled
 from linkwise.compiler.verify import verify
 from linkwise.compiler.walks import loop_numbers, reachable
 from linkwise.errors import TraceError, UnknownNameError
@@ -63,7 +63,7 @@ class Program:
 
     def nodes(self) -> Iterator[Node]:
         """All scheduled nodes, those of loops included."""
-        return _nodes(self.body)
+        return scheduled(self.body)
 
     @property
     def has_loops(self) -> bool:
@@ -171,14 +171,6 @@ def unfused(program: Program) -> Program:
         for (name, shape), nodes in zip(program.outputs, program.source_values, strict=True)
     }
     return lower(outputs, dict(program.inputs), name=program.name, dtype=program.dtype, fused=False)
-
-
-def _nodes(body: Body) -> Iterator[Node]:
-    for item in body:
-        if isinstance(item, LoopRegion):
-            yield from _nodes(item.body)
-        else:
-            yield item
 
 
 def _split(nodes: Sequence[Node], sizes: Sequence[int]) -> tuple[tuple[Node, ...], ...]:

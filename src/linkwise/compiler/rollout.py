@@ -130,6 +130,12 @@ class RolloutKernel(Portable):
     def program(self, dtype: str = "float64") -> RolloutProgram:
         return self._natives[dtype].program  # type: ignore[return-value]
 
+    def source(self, target: str, dtype: str = "float64", **options: Any) -> str:
+        """The rollout as source code in "c" or "cuda"; the options are those of the target's ``source``."""
+        from linkwise.compiler.emit import source
+
+        return source(self.program(dtype), target, **options)
+
     def __call__(
         self,
         given: Mapping[str, Any],
@@ -243,26 +249,18 @@ def _chunk(native: Native, count: int, every: int) -> int:
 
 
 def interpret(program: RolloutProgram, given: Mapping[str, Sequence[float]], steps: int, every: int = 1):
-    """The definition: one robot, the step run by the interpreter. Gives the same two dictionaries as a
+    """The definition: one robot, the loop run by the interpreter. Gives the same two dictionaries as a
     kernel.
     """
-    from linkwise.compiler.interpret import run
+    from linkwise.compiler.interpret import run_nest
+    from linkwise.compiler.shapes import nest
 
     interface = program.interface
-    carried = {name: given[name] for name in interface.carried}
-    written: dict[str, list[np.ndarray]] = {name: [] for name in interface.written}
-    for s in range(steps):
-        windows = {
-            name: np.asarray(given[name])[s * feed.advance : s * feed.advance + feed.size]
-            for name, feed in interface.feeds.items()
-        }
-        inputs = {**carried, **{name: given[name] for name in interface.parameters}, **windows}
-        outputs = dict(zip(interface.outputs(), run(program.step, *inputs.values()), strict=True))
-        if s % every == 0:
-            for name in interface.written:
-                written[name].append(outputs[name])
-        carried = {name: outputs[NEXT + name] for name in interface.carried}
+    arrays = {name: np.array(given[name], program.dtype).ravel() for name in given}
+    for name, shape in interface.written.items():
+        arrays[name] = np.empty(-(-steps // every) * math.prod(shape), program.dtype)
+    run_nest(nest(program), arrays, steps=steps, every=every)
     return (
-        {name: np.asarray(values) for name, values in carried.items()},
-        {name: np.array(values) for name, values in written.items()},
+        {name: arrays[name] for name in interface.carried},
+        {name: arrays[name].reshape(-1, *shape) for name, shape in interface.written.items()},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -31,6 +31,15 @@ class LoopRegion:
 
 
 Body = list["Node | LoopRegion"]
+
+
+def scheduled(body: Body) -> Iterator[Node]:
+    """All nodes of a body in order, those of loops included."""
+    for item in body:
+        if isinstance(item, LoopRegion):
+            yield from scheduled(item.body)
+        else:
+            yield item
 
 
 def schedule(outputs: Iterable[Node]) -> Body:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,16 @@ class Kind:
     stored: dict[int, Node] = field(default_factory=dict)  # field -> node
     carried: dict[int, Node] = field(default_factory=dict)  # accumulated field of the parent -> node
     body: list = field(default_factory=list)
+    traced: list[Node] = field(default_factory=list)  # what is stored and carried, before it is lowered
+
+    def lowered(self, dtype: str, fused: bool = True) -> Kind:
+        """The same step as scheduled IEEE operations."""
+        nodes = sincos.expand(self.traced, dtype, fused=fused)  # type: ignore[arg-type]
+        if fused:
+            nodes = fuse(nodes)
+        stored = dict(zip(self.stored, nodes, strict=False))
+        carried = dict(zip(self.carried, nodes[len(stored) :], strict=True))
+        return Kind(self.graph, self.row, stored, carried, schedule(nodes), self.traced)
 
 
 @dataclass(eq=False)
@@ -148,6 +158,8 @@ class SweptProgram:
     roots: dict[int, float]  # field -> what the root row holds
     places: dict[int, int]  # field -> its place in a row's memory, for those that are kept there
     operations: Operations
+    fused: bool = True
+    """Whether fused multiply-adds are used."""
 
     has_loops = True
 
@@ -356,7 +368,9 @@ class Sweeper:
                 kind.stored = {f: n for f, n in kind.stored.items() if f in needed}
                 kind.carried = {f: n for f, n in kind.carried.items() if f in needed}
                 counted.append((operations_.count([*kind.stored.values(), *kind.carried.values()]), times))
-                self._lower(kind, dtype)
+                kind.traced = [*kind.stored.values(), *kind.carried.values()]
+                lowered = kind.lowered(dtype)
+                kind.stored, kind.carried, kind.body = lowered.stored, lowered.carried, lowered.body
         return SweptProgram(
             name=name,
             inputs=tuple(inputs.items()),
@@ -426,11 +440,18 @@ class Sweeper:
                 }
         return kept
 
-    @staticmethod
-    def _lower(kind: Kind, dtype: str) -> None:
-        targets = [*kind.stored.values(), *kind.carried.values()]
-        lowered = fuse(sincos.expand(targets, dtype))  # type: ignore[arg-type]
-        stored = dict(zip(kind.stored, lowered, strict=False))
-        kind.carried = dict(zip(kind.carried, lowered[len(stored) :], strict=True))
-        kind.stored = stored
-        kind.body = schedule(lowered)
+
+def unfused(program: SweptProgram) -> SweptProgram:
+    """The same function without fused multiply-adds."""
+
+    def again(kind: Kind) -> Kind:
+        return kind.lowered(program.dtype, fused=False)
+
+    sweeps: list[Sweep | Scan] = []
+    for sweep in program.sweeps:
+        if isinstance(sweep, Scan):
+            join, apply = (replace(pairs, step=again(pairs.step)) for pairs in sweep.loops)
+            sweeps.append(replace(sweep, join=join, apply=apply))
+        else:
+            sweeps.append(replace(sweep, kinds={name: again(kind) for name, kind in sweep.kinds.items()}))
+    return replace(program, sweeps=tuple(sweeps), fused=False)

@@ -3,9 +3,10 @@ loop.
 """
 
 from linkwise.simulate.adaptive import simulate_adaptive
+from linkwise.simulate.code import source
 from linkwise.simulate.plant import Drives, Plant, Sensors
 from linkwise.simulate.reference import Moves
 from linkwise.simulate.result import Result
 from linkwise.simulate.run import simulate
 
-__all__ = ["Drives", "Moves", "Plant", "Result", "Sensors", "simulate", "simulate_adaptive"]
+__all__ = ["Drives", "Moves", "Plant", "Result", "Sensors", "simulate", "simulate_adaptive", "source"]

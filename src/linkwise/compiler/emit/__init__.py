@@ -9,12 +9,13 @@ from linkwise.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from linkwise.compiler.program import Program
+    from linkwise.compiler.rollout import RolloutProgram
     from linkwise.compiler.sweeps import SweptProgram
 
 TARGETS = {"c": ("c", "source"), "cuda": ("cuda", "source"), "python": ("formulas", "python_source")}
 
 
-def source(program: Program | SweptProgram, target: str, **options: Any) -> str:
+def source(program: Program | SweptProgram | RolloutProgram, target: str, **options: Any) -> str:
     """The program as source code of a target."""
     if target not in TARGETS:
         raise UnknownNameError(f"target: no {target!r}; expected one of {', '.join(TARGETS)}")

@@ -1,13 +1,24 @@
-"""Self-contained C99: one function, no allocation, no library but libm (if fused multiply-adds need it)."""
+"""Self-contained C99: one function, no allocation, no library but libm (if fused multiply-adds need it).
+
+Whatever the compiler has loops for can be written: straight-line code, sweeps over the links of long chains, whole
+simulations. Memory that a function needs besides its arguments is one more argument, ``room``.
+"""
 
 from __future__ import annotations
 
 import re
-import textwrap
+from dataclasses import dataclass, replace
+from functools import singledispatch
 
+from linkwise.compiler import program as programs
+from linkwise.compiler import sweeps
 from linkwise.compiler.emit import clike
 from linkwise.compiler.emit.clike import Dialect, Printer
-from linkwise.compiler.program import Program, unfused
+from linkwise.compiler.loops import Array
+from linkwise.compiler.program import Program
+from linkwise.compiler.rollout import RolloutProgram
+from linkwise.compiler.shapes import CONSTANTS, ROOM, nest
+from linkwise.compiler.sweeps import SweptProgram
 
 # C's and C++'s own words (the header can be included there), and what the generated code uses.
 _WORDS = """
@@ -72,8 +83,11 @@ static inline {real} {name}_flip({real} x, {real} t, int k)
 }
 
 
+AnyProgram = Program | SweptProgram | RolloutProgram
+
+
 def source(
-    program: Program,
+    program: AnyProgram,
     *,
     function_name: str | None = None,
     header: bool = False,
@@ -88,33 +102,41 @@ def source(
     multiply-adds for processors that have none; its results differ in the last bits.
     """
     name = clike.function_name(function_name, program.name, _RESERVED)
-    if not fma:
-        program = unfused(program)
-    dialect = _dialect(program.dtype, name)
-    printer = Printer(program, dialect)
-    comment = _comment(program, name, printer, description)
+    function = _Function(program if fma else unfused(program), name, description)
     if header:
-        return _header(program, name, printer, dialect, comment)
-    statements = printer.statements()
-    text = "\n".join(statements)
+        return function.header()
+    text = function.text()
     helpers = [helper for helper in _HELPERS if f"{name}_{helper}(" in text]
-    parts = [comment, _includes(helpers, main), _CONTRACTION]
+    parts = [function.comment(), _includes(helpers, main), _CONTRACTION]
     parts += [
         _HELPERS[helper].format(
             name=name,
-            real=dialect.real,
-            word="uint64_t" if dialect.real == "double" else "uint32_t",
-            sign=63 if dialect.real == "double" else 31,
+            real=function.real,
+            word="uint64_t" if function.real == "double" else "uint32_t",
+            sign=63 if function.real == "double" else 31,
         )
         for helper in helpers
     ]
-    used = set(re.findall(r"\w+(?=\[)", text))  # whole words: dqdd_dqd[ is no use of qd
-    unused = [argument for argument in printer.arguments if argument not in used]
-    body = [f"    (void){argument};" for argument in unused] + statements
-    parts.append("\n".join([_signature(program, name, printer, dialect, "restrict"), "{", *body, "}", ""]))
+    parts.append(text)
     if main:
-        parts.append(_main(program, name, printer, dialect))
+        parts.append(function.main())
     return "\n".join(parts)
+
+
+@singledispatch
+def unfused(program: AnyProgram) -> AnyProgram:
+    """The same function without fused multiply-adds."""
+    return programs.unfused(program)  # type: ignore[arg-type]
+
+
+@unfused.register
+def _(program: SweptProgram) -> SweptProgram:
+    return sweeps.unfused(program)
+
+
+@unfused.register
+def _(program: RolloutProgram) -> RolloutProgram:
+    return replace(program, step=programs.unfused(program.step))
 
 
 def _dialect(dtype: str, name: str) -> Dialect:
@@ -148,104 +170,198 @@ def _includes(helpers: list[str], main: bool) -> str:
     return "".join(f"#include <{name}>\n" for name in sorted(names))
 
 
-def _signature(program: Program, name: str, printer: Printer, dialect: Dialect, qualifier: str = "") -> str:
-    """C declares an array argument by its length; an empty one is a pointer."""
-    arguments = []
-    for argument, size, constant in _arguments(program, printer):
-        inside = " ".join(filter(None, (qualifier, str(size))))
-        spelled = f"{argument}[{inside}]" if size else f"*{argument}"
-        arguments.append(f"{'const ' if constant else ''}{dialect.real} {spelled}")
-    line = f"void {name}({', '.join(arguments) or 'void'})"
-    if len(line) <= 100:
-        return line
-    return f"void {name}(\n    " + ",\n    ".join(arguments) + ")"
+@dataclass(frozen=True)
+class _Argument:
+    """One argument of the function: an array."""
+
+    name: str
+    array: Array
+    shape: str  # for people
+
+    @property
+    def size(self) -> int | None:
+        """Scalars; None where only the call tells."""
+        return None if isinstance(self.array.rows, str) else self.array.rows * self.array.columns
+
+    @property
+    def role(self) -> str:
+        return {"input": "in ", "output": "out", "both": "i/o", "scratch": "tmp"}[self.array.kind]
+
+    def declared(self, real: str, qualifier: str) -> str:
+        """C declares an array argument by its length; an empty one, or one of any length, is a pointer."""
+        constant = "const " if self.array.kind == "input" else ""
+        if not self.size:
+            return (
+                f"{constant}{real} *{f'{qualifier} ' if self.size is None and qualifier else ''}{self.name}"
+            )
+        return f"{constant}{real} {self.name}[{' '.join(filter(None, (qualifier, str(self.size))))}]"
 
 
-def _arguments(program: Program, printer: Printer) -> list[tuple[str, int, bool]]:
-    """(name, number of scalars, is an input) in the order of the call."""
-    sizes = [size for _, size in program.inputs] + [len(nodes) for nodes in program.values]
-    inputs = len(program.inputs)
-    return [
-        (name, size, k < inputs) for k, (name, size) in enumerate(zip(printer.arguments, sizes, strict=True))
-    ]
+class _Function:
+    """The function of a program, and the texts around it."""
 
+    def __init__(self, program: AnyProgram, name: str, description: str):
+        self.program, self.name, self.description = program, name, description
+        self.nest = nest(program)
+        self.printer = Printer(self.nest, _dialect(self.nest.dtype, name))
+        self.real = self.printer.dialect.real
+        shapes = _shapes(program)
+        self.arguments = [
+            _Argument(self.printer.spelled.get(array.name, array.name), array, shapes[array.name])
+            for array in self.nest.arrays
+            if array.kind != "constant" and (array.kind != "scratch" or array.columns)
+        ]
 
-def _comment(program: Program, name: str, printer: Printer, description: str) -> str:
-    shapes = [f"{size}" for _, size in program.inputs]
-    shapes += [" x ".join(map(str, shape)) or "1" for _, shape in program.outputs]
-    lines = [f"{name}: {description}" if description else name, ""]
-    lines += ["Cost: " + str(program.operations) + ".", ""]
-    lines += ["Arguments, arrays that do not overlap, matrices row by row:"]
-    for (argument, _, constant), shape in zip(_arguments(program, printer), shapes, strict=True):
-        lines.append(f"  {argument:<12} {'in ' if constant else 'out'}  {shape}")
-    lines.append("")
-    if program.fused:
-        lines.append(
-            "Build: cc -std=c99 -O3 -march=native -c FILE.c. On a processor with fused multiply-add no "
-            "library is needed; elsewhere link with -lm: slower, the same bits."
-        )
-    else:
-        lines.append(
-            "This variant uses no fused multiply-add: its results differ in the last bits from those of the "
-            "variant that does. Build: cc -std=c99 -O3 -c FILE.c"
-        )
-    wrapped = [part for line in lines for part in (textwrap.wrap(line, 100) or [""])]
-    safe = [line.replace("*/", "* /").replace("/*", "/ *").rstrip("\\") for line in wrapped]
-    return "\n".join(["/* " + safe[0], *(f" * {line}".rstrip() for line in safe[1:]), " */", ""])
+    def text(self) -> str:
+        """Tables and the function."""
+        statements = self.printer.statements()
+        used = set(re.findall(r"\w+(?=\[)", "\n".join(statements)))  # whole words: dqdd_dqd[ is no use of qd
+        unused = [f"    (void){a.name};" for a in self.arguments if a.name not in used]
+        tables = self.printer.tables()
+        function = "\n".join([self.signature("restrict"), "{", *unused, *statements, "}", ""])
+        return f"{tables}\n{function}" if tables else function
 
+    def signature(self, qualifier: str = "") -> str:
+        arguments = [argument.declared(self.real, qualifier) for argument in self.arguments]
+        arguments += [f"long {number}" for number in self.nest.numbers]
+        line = f"void {self.name}({', '.join(arguments) or 'void'})"
+        if len(line) <= 100:
+            return line
+        return f"void {self.name}(\n    " + ",\n    ".join(arguments) + ")"
 
-def _header(program: Program, name: str, printer: Printer, dialect: Dialect, comment: str) -> str:
-    guard = f"{name.upper()}_H"
-    return "\n".join(
-        [
-            comment + f"#ifndef {guard}",
-            f"#define {guard}",
-            "",
-            "#ifdef __cplusplus",
-            'extern "C" {',
-            "#endif",
-            "",
-            _signature(program, name, printer, dialect) + ";",
-            "",
-            "#ifdef __cplusplus",
+    def comment(self) -> str:
+        program, arguments = self.program, self.arguments
+        lines = [f"{self.name}: {self.description}" if self.description else self.name, ""]
+        once = isinstance(program, RolloutProgram)
+        operations = program.step.operations if once else program.operations
+        lines += [f"Cost{' of a step' if once else ''}: {operations}.", ""]
+        lines += ["Arguments, arrays that do not overlap, matrices row by row:"]
+        lines += [f"  {a.name:<12} {a.role}  {a.shape}" for a in arguments]
+        lines += [f"  {number:<12} in   {_NUMBERS[number]}" for number in self.nest.numbers]
+        lines.append("")
+        if (program.step if once else program).fused:
+            lines.append(
+                "Build: cc -std=c99 -O3 -march=native -c FILE.c. On a processor with fused multiply-add no "
+                "library is needed; elsewhere link with -lm: slower, the same bits."
+            )
+        else:
+            lines.append(
+                "This variant uses no fused multiply-add: its results differ in the last bits from those of the "
+                "variant that does. Build: cc -std=c99 -O3 -c FILE.c"
+            )
+        return clike.comment(lines, 100)
+
+    def header(self) -> str:
+        guard = f"{self.name.upper()}_H"
+        opening = ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+        closing = ["", "#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
+        start = [self.comment() + f"#ifndef {guard}", f"#define {guard}", ""]
+        return "\n".join([*start, *opening, self.signature() + ";", *closing])
+
+    # -- main ------------------------------------------------------------------------------------------------
+
+    def main(self) -> str:
+        """Reads one state after another and prints one line for each, so that it can be compared bit for bit."""
+        if self.nest.numbers:
+            return self._main_of_rollout()
+        given = [a for a in self.arguments if a.array.kind == "input" and a.size]
+        lines = [
+            "/* Reads states from standard input, one input after another; prints a line of outputs for each. */",
+            "int main(void)",
+            "{",
+            *self._declared(static=any(a.array.kind == "scratch" for a in self.arguments)),
+            "    for (;;) {",
+            *(line for a in given for line in self._scanned(a)),
+            f"        {self.name}({', '.join(a.name for a in self.arguments)});",
+            *(line for a in self.arguments if a.array.kind == "output" for line in self._printed(a)),
+            '        printf("\\n");',
+            *([] if given else ["        return 0;"]),
+            "    }",
             "}",
-            "#endif",
-            "",
-            "#endif",
             "",
         ]
-    )
+        return "\n".join(lines)
+
+    def _main_of_rollout(self) -> str:
+        """One step a call: feeds and samples need room for one step alone."""
+        fixed = [a for a in self.arguments if a.array.kind in ("both", "input") and a.size is not None]
+        feeds = [a for a in self.arguments if a.array.kind == "input" and a.size is None]
+        calls = ", ".join([*(a.name for a in self.arguments), *("1" for _ in self.nest.numbers)])
+        lines = [
+            "/* Reads the number of steps, what is carried and the parameters, then the feeds of each step; prints a",
+            " * line of what is written in each step, and at the end what is carried. */",
+            "int main(void)",
+            "{",
+            *self._declared(static=False),
+            "    long number;",
+            '    if (scanf("%ld", &number) != 1)',
+            "        return 0;",
+            "    {",
+            *(line for a in fixed for line in self._scanned(a)),
+            "    }",
+            "    while (number-- > 0) {",
+            *(line for a in feeds for line in self._scanned(a)),
+            f"        {self.name}({calls});",
+            *(line for a in self.arguments if a.array.kind == "output" for line in self._printed(a)),
+            '        printf("\\n");',
+            "    }",
+            "    {",
+            *(line for a in fixed if a.array.kind == "both" for line in self._printed(a)),
+            "    }",
+            '    printf("\\n");',
+            "    return 0;",
+            "}",
+            "",
+        ]
+        return "\n".join(lines)
+
+    def _declared(self, static: bool) -> list[str]:
+        prefix = "static " if static else ""
+        return [f"    {prefix}{self.real} {a.name}[{max(_at_once(a), 1)}];" for a in self.arguments]
+
+    def _scanned(self, argument: _Argument) -> list[str]:
+        if not _at_once(argument):
+            return []
+        form = "%lf" if self.real == "double" else "%f"
+        return [
+            f"        for (int k = 0; k < {_at_once(argument)}; ++k)",
+            f'            if (scanf("{form}", &{argument.name}[k]) != 1)',
+            "                return 0;",
+        ]
+
+    def _printed(self, argument: _Argument) -> list[str]:
+        if not _at_once(argument):
+            return []
+        shown = "%.17g" if self.real == "double" else "%.9g"  # enough digits to be read back exactly
+        return [
+            f"        for (int k = 0; k < {_at_once(argument)}; ++k)",
+            f'            printf("{shown} ", (double){argument.name}[k]);',
+        ]
 
 
-def _main(program: Program, name: str, printer: Printer, dialect: Dialect) -> str:
-    """Reads one state after another and prints one line for each, so that it can be compared bit for bit."""
-    arguments = _arguments(program, printer)
-    double = dialect.real == "double"
-    scan = '"%lf"' if double else '"%f"'
-    shown = "%.17g" if double else "%.9g"  # enough digits to be read back exactly
-    lines = [
-        "/* Reads states from standard input, one input after another; prints a line of outputs for each. */",
-        "int main(void)",
-        "{",
-        *(f"    {dialect.real} {argument}[{max(size, 1)}];" for argument, size, _ in arguments),
-        "    for (;;) {",
-    ]
-    for argument, size, constant in arguments:
-        if constant and size:
-            lines += [
-                f"        for (int k = 0; k < {size}; ++k)",
-                f"            if (scanf({scan}, &{argument}[k]) != 1)",
-                "                return 0;",
-            ]
-    lines.append(f"        {name}({', '.join(argument for argument, _, _ in arguments)});")
-    for argument, size, constant in arguments:
-        if not constant and size:
-            lines += [
-                f"        for (int k = 0; k < {size}; ++k)",
-                f'            printf("{shown} ", (double){argument}[k]);',
-            ]
-    lines.append('        printf("\\n");')
-    if not any(size for _, size, constant in arguments if constant):
-        lines.append("        return 0;")
-    lines += ["    }", "}", ""]
-    return "\n".join(lines)
+_NUMBERS = {
+    "steps": "how many steps to take",
+    "every": "a sample is written in every step whose number is a multiple of this",
+}
+
+
+def _at_once(argument: _Argument) -> int:
+    """Scalars of one call of a main function, which takes one step at a time."""
+    return argument.array.columns if argument.size is None else argument.size
+
+
+def _shapes(program: AnyProgram) -> dict[str, str]:
+    """What the comment says about the size of each array."""
+    if not isinstance(program, RolloutProgram):
+        found = {key: str(size) for key, size in program.inputs}
+        found |= {key: " x ".join(map(str, shape)) or "1" for key, shape in program.outputs}
+        if isinstance(program, SweptProgram):
+            found |= {ROOM: f"{program.scratch_scalars(1)}, whatever it holds; overwritten", CONSTANTS: ""}
+        return found
+    interface = program.interface
+    found = {key: str(size) for key, size in {**interface.carried, **interface.parameters}.items()}
+    for key, feed in interface.feeds.items():
+        found[key] = f"(steps - 1) * {feed.advance} + {feed.size}: {feed.advance} further in every step"
+    for key, shape in interface.written.items():
+        found[key] = " x ".join(["samples", *map(str, shape)]) + ", samples = ceil(steps / every)"
+    return found

@@ -1,4 +1,4 @@
-"""Prints a program in a language of C's family. A target is a ``Dialect``: a small table of spellings.
+"""Prints loops and arithmetic in a language of C's family. A target is a ``Dialect``: a small table of spellings.
 
 One statement per operation, in the order of the schedule, so that nothing is left for the target's compiler
 to decide about the arithmetic. Changes of sign and tests of single bits are written where they are used.
@@ -7,14 +7,31 @@ to decide about the arithmetic. Changes of sign and tests of single bits are wri
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from linkwise.compiler.graph import CONDITIONS, Node
-from linkwise.compiler.program import Program
-from linkwise.compiler.schedule import Body, LoopRegion
+from linkwise.compiler.loops import (
+    Array,
+    Barrier,
+    Change,
+    Declare,
+    Element,
+    For,
+    If,
+    Let,
+    Nest,
+    Place,
+    Register,
+    Statement,
+    Step,
+    Whole,
+    statements,
+)
+from linkwise.compiler.schedule import Body, LoopRegion, scheduled
 from linkwise.errors import LinkwiseError
 
 
@@ -51,6 +68,10 @@ class Dialect:
     )
     reserved: frozenset[str] = frozenset()
     """Names that an argument must not have."""
+    whole: str = "long"
+    """The type of a whole number."""
+    table: str = "static const"
+    """How a table at the head of the file is declared."""
 
     def number(self, value: float) -> str:
         """A constant that the target reads back as exactly this value: the shortest decimal that does."""
@@ -63,8 +84,17 @@ class Dialect:
         return f"{rounded!s}{self.suffix}"
 
 
-_LOCAL_NAME = re.compile(r"[vcpn]\d+(_\d+)?")
+_LOCAL_NAME = re.compile(r"[vcpnrs]\d+(_\d+)?")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SIGNS = {
+    "eq": ("==", 1),
+    "lt": ("<", 2),
+    "shl": ("<<", 3),
+    "add": ("+", 4),
+    "sub": ("-", 4),
+    "mul": ("*", 5),
+}
+"""Operations on whole numbers, and how strongly each binds."""
 
 
 def identifier(name: str, reserved: Iterable[str]) -> str:
@@ -101,40 +131,156 @@ def argument_names(names: Iterable[str], reserved: frozenset[str]) -> list[str]:
 
 
 class Printer:
-    """The statements of one program."""
+    """The statements of one nest of loops."""
 
-    def __init__(self, program: Program, dialect: Dialect):
-        self.program = program
-        self.dialect = dialect
-        names = [name for name, _ in (*program.inputs, *program.outputs)]
-        self.arguments = argument_names(names, dialect.reserved)
-        self.input_names = dict(zip((name for name, _ in program.inputs), self.arguments, strict=False))
-        self.output_names = self.arguments[len(program.inputs) :]
+    def __init__(self, nest: Nest, dialect: Dialect):
+        self.nest = nest
+        taken = dialect.reserved | _own_names(nest)
+        self.dialect = replace(dialect, reserved=taken)
+        given = [array.name for array in nest.arrays if array.kind in ("input", "output", "both")]
+        self.arguments = argument_names(given, taken)
+        self.spelled = dict(zip(given, self.arguments, strict=True))
+        self.arrays = {array.name: array for array in nest.arrays}
         self.lines: list[str] = []
         self.indent = 1
+        self._registers: dict[Register, str] = {}
+        self._held: dict[Place, str] = {}  # what this step has read into a variable of its own
+        self._variables = 0  # names of such variables so far
+        self._step = Step({})
+        self._stores: dict[Node, list[str]] = {}
+        self._results: dict[int, list[Node]] = {}  # loop -> outputs that it computes
         self._inlined_bits = self._bits_used_in_selects_only()
 
     def statements(self) -> list[str]:
-        """The whole body; an output is stored as soon as it is known."""
-        self._stores: dict[int, list[str]] = {}
-        self._results: dict[int, list[Node]] = {}  # loop -> outputs that it computes
-        for name, nodes in zip(self.output_names, self.program.values, strict=True):
-            for k, node in enumerate(nodes):
-                self._stores.setdefault(node.index, []).append(f"{name}[{k}] = {self.value(node)};")
-                if node.op == "result":
-                    self._results.setdefault(node.value[0], []).append(node)
-        self._body(self.program.body)
-        for stores in self._stores.values():  # constants and inputs
-            self.lines += ["    " + store for store in stores]
+        """The whole body."""
+        self.write(self.nest.body)
         return self.lines
+
+    def write(self, body: Sequence[Statement]) -> None:
+        for statement in body:
+            match statement:
+                case Step():
+                    self.step(statement)
+                case For():
+                    self.loop(statement)
+                case If():
+                    self.choice(statement)
+                case Declare():
+                    for register, start in statement.registers.items():
+                        spelled = self._registers[register] = f"s{len(self._registers)}"
+                        value = (
+                            self.element(start) if isinstance(start, Element) else self.dialect.number(start)
+                        )
+                        self._line(f"{self.dialect.real} {spelled} = {value};")
+                case Let():
+                    changes = any(
+                        isinstance(s, Change) and s.name == statement.name for s in statements(self.nest.body)
+                    )
+                    constant = "" if changes else "const "
+                    self._line(
+                        f"{constant}{self.dialect.whole} {statement.name} = {self.whole(statement.value)};"
+                    )
+                case Change():
+                    self._line(f"{statement.name} = {self.whole(statement.value)};")
+                case Barrier():
+                    self.barrier()
+
+    def barrier(self) -> None:
+        """One thread works on a state: nothing to wait for."""
+
+    # -- whole numbers and places ---------------------------------------------------------------------------
+
+    def whole(self, value: Whole, least: int = 0) -> str:
+        """A whole number, in parentheses if it binds weaker than ``least``."""
+        if value.op in ("number", "name"):
+            return str(value.args[0])
+        if value.op == "entry":
+            return f"{value.args[0]}[{self.whole(value.args[1])}]"
+        if value.op == "choose":
+            test, a, b = map(self.whole, value.args)
+            return f"({test} ? {a} : {b})"
+        sign, strength = _SIGNS[value.op]
+        text = f"{self.whole(value.args[0], strength)} {sign} {self.whole(value.args[1], strength + 1)}"
+        return text if strength >= least else f"({text})"
+
+    def element(self, place: Element) -> str:
+        array = self.arrays[place.array]
+        return f"{self.spelled.get(array.name, array.name)}[{self.whole(self.offset(array, place))}]"
+
+    def offset(self, array: Array, place: Element) -> Whole:
+        """Where an element lies in its array."""
+        return place.column if place.row is None else place.row * array.pitch + place.column
+
+    def place(self, place: Place) -> str:
+        return self._registers[place] if isinstance(place, Register) else self.element(place)
+
+    # -- statements -----------------------------------------------------------------------------------------
+
+    def loop(self, loop: For) -> None:
+        self._open(f"for ({self.range(loop)})")
+        self.write(loop.body)
+        self._close()
+
+    def range(self, loop: For) -> str:
+        """The head of a loop."""
+        name, step, stop = loop.name, loop.step.number, loop.stop.number
+        first, end = self.whole(loop.first), self.whole(loop.stop)
+        test = f"{name} < {end}"
+        if step is not None and step < 0:
+            test = f"{name} >= {stop + 1}" if stop is not None else f"{name} > {end}"
+        change = {1: f"++{name}", -1: f"--{name}"}.get(step or 0, f"{name} += {self.whole(loop.step)}")
+        return f"{self.dialect.whole} {name} = {first}; {test}; {change}"
+
+    def choice(self, choice: If) -> None:
+        self._open(f"if ({self.whole(choice.test)})")
+        self.write(choice.then)
+        self._close()
+        if choice.otherwise:
+            self._open("else")
+            self.write(choice.otherwise)
+            self._close()
+
+    def step(self, step: Step) -> None:
+        """An output is stored as soon as it is known; everything else when all has been read."""
+        self._step, self._held, self._stores, self._results = step, {}, {}, {}
+        late: list[tuple[Place, Node]] = []
+        for place, node in step.writes:
+            if not (isinstance(place, Element) and self.early(place)) or step.adds:
+                late.append((place, node))
+                continue
+            self._stores.setdefault(node, []).append(self.element(place))
+            if node.op == "result":
+                self._results.setdefault(node.value[0], []).append(node)
+        self._body(step.body)
+        for node in list(self._stores):  # constants and inputs
+            self._store(node)
+        for _, node in late:
+            self._read(node)
+        aside: dict[int, str] = {}
+        for k, (place, node) in enumerate(late):  # registers change at once
+            if isinstance(place, Register) and _without_sign(node).op == "input":
+                aside[k] = self._variable("n", self.value(node))
+        for k, (place, node) in enumerate(late):
+            sign = "+=" if step.adds else "="
+            self._line(f"{self.place(place)} {sign} {aside.get(k) or self.value(node)};")
+
+    def early(self, place: Element) -> bool:
+        """Whether an element can be stored while others are still read."""
+        return self.arrays[place.array].kind == "output"
+
+    def inline(self, place: Place) -> bool:
+        """Whether a place is read where it is used, not once before."""
+        return isinstance(place, Register) or (
+            place.column.number is not None and self.arrays[place.array].kind in ("input", "both")
+        )
 
     def value(self, node: Node) -> str:
         """How an operand is written."""
         if node.op == "const":
             return self.dialect.number(node.value)
         if node.op == "input":
-            name, k = node.value
-            return f"{self.input_names[name]}[{k}]"
+            place = self._step.reads[node.value]
+            return self._held.get(place) or self.place(place)
         if node.op in ("phi", "result"):
             loop, k = node.value
             return f"p{loop}_{k}"
@@ -142,19 +288,44 @@ class Printer:
             return f"-{self.value(node.args[0])}"
         return f"{'c' if node.op in CONDITIONS else 'v'}{node.index}"
 
-    # -- statements -----------------------------------------------------------------------------------------
+    def _read(self, node: Node) -> None:
+        """Read what an operand needs, once."""
+        node = _without_sign(node)
+        if node.op != "input":
+            return
+        place = self._step.reads[node.value]
+        if place not in self._held and not self.inline(place):
+            self._held[place] = self._variable("r", self.place(place))
+
+    def _variable(self, letter: str, value: str) -> str:
+        """A new variable with this value."""
+        self._variables += 1
+        self._line(f"const {self.dialect.real} {letter}{self._variables} = {value};")
+        return f"{letter}{self._variables}"
 
     def _line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
 
+    def _open(self, text: str) -> None:
+        self._line(f"{text} {{")
+        self.indent += 1
+
+    def _close(self) -> None:
+        self.indent -= 1
+        self._line("}")
+
     def _body(self, body: Body, leave_after: Node | None = None) -> None:
         for item in body:
             if isinstance(item, LoopRegion):
+                for node in _operands(item):
+                    self._read(node)
                 self._loop(item)
                 for node in self._results.get(item.number, ()):
                     self._store(node)
                 continue
-            if item.op != "neg" and item.index not in self._inlined_bits:
+            if item.op != "neg" and item not in self._inlined_bits:
+                for node in item.args:
+                    self._read(node)
                 kind = self.dialect.condition if item.op in CONDITIONS else self.dialect.real
                 self._line(f"const {kind} {self.value(item)} = {self._expression(item)};")
             self._store(item)
@@ -162,8 +333,10 @@ class Printer:
                 self._line(f"if (!{self.value(item)}) break;")
 
     def _store(self, node: Node) -> None:
-        for store in self._stores.pop(node.index, ()):
-            self._line(store)
+        if node in self._stores:
+            self._read(node)
+        for target in self._stores.pop(node, ()):
+            self._line(f"{target} = {self.value(node)};")
 
     def _expression(self, node: Node) -> str:
         args = node.args
@@ -173,6 +346,7 @@ class Printer:
         if op == "select" and args[0].op == "bit":
             condition, a, b = args
             bit = condition.value
+            self._read(condition.args[0])
             if a.op == "neg" and a.args[0] is b and "flip" in table:
                 op, args = "flip", (b, condition.args[0])
             elif "pick" in table:
@@ -183,8 +357,7 @@ class Printer:
         loop, number = region.loop, region.number
         for phi, initial in zip(loop.phi, loop.initial, strict=True):
             self._line(f"{self.dialect.real} {self.value(phi)} = {self.value(initial)};")
-        self._line("for (;;) {")
-        self.indent += 1
+        self._open("for (;;)")
         if loop.active in region.body:
             self._body(region.body, leave_after=loop.active)
         else:
@@ -199,18 +372,74 @@ class Printer:
                 self._line(f"const {self.dialect.real} {aside[k]} = {self.value(new)};")
         for k, (phi, new) in enumerate(moves):
             self._line(f"{self.value(phi)} = {aside.get(k) or self.value(new)};")
-        self.indent -= 1
-        self._line("}")
+        self._close()
 
-    def _bits_used_in_selects_only(self) -> set[int]:
+    def _bits_used_in_selects_only(self) -> set[Node]:
         if "pick" not in self.dialect.operations:
             return set()
-        bits = {node.index for node in self.program.nodes() if node.op == "bit"}
-        for node in self.program.nodes():
+        steps = [s for s in statements(self.nest.body) if isinstance(s, Step)]
+        nodes = [node for step in steps for node in scheduled(step.body)]
+        bits = {node for node in nodes if node.op == "bit"}
+        for node in nodes:
             for place, a in enumerate(node.args):
                 if not (node.op == "select" and place == 0):
-                    bits.discard(a.index)
+                    bits.discard(a)
         return bits
+
+    # -- tables ---------------------------------------------------------------------------------------------
+
+    def tables(self) -> str:
+        """The constants and tables that the statements read, for the head of the file."""
+        # a table cannot call functions
+        spelling = replace(
+            self.dialect,
+            infinity=f"({self.dialect.real})(1.0 / 0.0)",
+            nan=f"({self.dialect.real})(0.0 / 0.0)",
+        )
+        text = ""
+        used = set(re.findall(r"\w+(?=\[)", "\n".join(self.lines)))
+        for array in self.nest.arrays:
+            if array.kind == "constant" and array.name in used:
+                numbers = [spelling.number(float(v)) for v in self.constants(array)]
+                text += self._table(self.dialect.real, array.name, numbers)
+        for name, values in self.nest.tables.items():
+            if name in used:
+                kind = "unsigned char" if max(values) < 256 else "int"
+                text += self._table(kind, name, map(str, values))
+        return text
+
+    def constants(self, array: Array) -> Sequence[float]:
+        """The numbers of a table in the order of its elements."""
+        return np.asarray(self.nest.constants[array.name]).ravel().tolist()
+
+    def _table(self, kind: str, name: str, entries: Iterable[str]) -> str:
+        listed = textwrap.fill(", ".join(entries), 112, break_long_words=False)
+        return f"{self.dialect.table} {kind} {name}[] = {{\n{textwrap.indent(listed, '    ')}\n}};\n"
+
+
+def comment(lines: Iterable[str], width: int, indent: str = "") -> str:
+    """Lines of text as a comment, whatever they contain."""
+    wrapped = [
+        part for line in lines for part in (textwrap.wrap(line, width, subsequent_indent=indent) or [""])
+    ]
+    safe = [line.replace("*/", "* /").replace("/*", "/ *").rstrip("\\") for line in wrapped]
+    return "\n".join(["/* " + safe[0], *(f" * {line}".rstrip() for line in safe[1:]), " */", ""])
+
+
+def _own_names(nest: Nest) -> frozenset[str]:
+    """Names that the loops use themselves."""
+    names = {*nest.numbers, *nest.tables}
+    names |= {array.name for array in nest.arrays if array.kind in ("constant", "scratch")}
+    names |= {s.name for s in statements(nest.body) if isinstance(s, (For, Let))}
+    return frozenset(names)
+
+
+def _operands(region: LoopRegion) -> Iterator[Node]:
+    """All that a loop reads from outside, its body's operands included."""
+    loop = region.loop
+    yield from (*loop.initial, loop.active, *loop.following)
+    for item in region.body:
+        yield from _operands(item) if isinstance(item, LoopRegion) else item.args
 
 
 def _without_sign(node: Node) -> Node:

@@ -20,8 +20,10 @@ from linkwise.compiler.emit.cuda_layout import WARP, Layout, candidates, chosen_
 from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.program import Program
+from linkwise.compiler.rollout import RolloutProgram
 from linkwise.compiler.rules import simplify
 from linkwise.compiler.schedule import schedule
+from linkwise.compiler.shapes import nest
 from linkwise.compiler.sweeps import SweptProgram
 from linkwise.compiler.walks import copy, rebuild
 
@@ -67,7 +69,7 @@ def options(fast: bool = False) -> tuple[str, ...]:
 
 
 def source(
-    program: Program | SweptProgram,
+    program: Program | SweptProgram | RolloutProgram,
     *,
     function_name: str | None = None,
     description: str = "",
@@ -80,8 +82,15 @@ def source(
     """
     if isinstance(program, Program):
         return module(program, function_name=function_name, description=description, fast=fast).text
-    from linkwise.compiler.emit import cuda_sweeps
+    from linkwise.compiler.emit import cuda_rollout, cuda_sweeps
 
+    if isinstance(program, RolloutProgram):
+        if function_name is not None:
+            program = replace(
+                program, step=replace(program.step, name=clike.identifier(function_name, KEYWORDS))
+            )
+        *_, last = cuda_rollout.variants(program, description)
+        return last.text
     return cuda_sweeps.module(program, function_name=function_name, description=description).text
 
 
@@ -98,7 +107,7 @@ def module(
     if fast:
         program = _approximate(program)
     layout = layout or chosen_layout(program)
-    printer = Printer(program, dialect(program.dtype, name))
+    printer = Printer(nest(program), dialect(program.dtype, name))
     rooms = _Rooms(program, printer, layout)
     shared = rooms.bytes * layout.warps
     parts = [

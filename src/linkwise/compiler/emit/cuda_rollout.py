@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from linkwise.compiler.emit import cuda_rows
+from linkwise.compiler.emit import clike, cuda_rows
 from linkwise.compiler.emit.clike import Printer
 from linkwise.compiler.emit.cuda import Module, dialect
 from linkwise.compiler.emit.cuda_layout import (
@@ -27,18 +27,19 @@ from linkwise.compiler.emit.cuda_layout import (
     pitch,
     warps_per_scheduler,
 )
-from linkwise.compiler.emit.rollout import split
 from linkwise.compiler.graph import CONDITIONS, Node
+from linkwise.compiler.loops import Element, Step
 from linkwise.compiler.rollout import NEXT, RolloutProgram
 from linkwise.compiler.schedule import Body, LoopRegion
+from linkwise.compiler.shapes import nest, split
 
 _BOLD = 0.9  # at best a compiler needs so much of what is alive in the order of the schedule
 
 
-def variants(program: RolloutProgram) -> Iterator[Module]:
+def variants(program: RolloutProgram, description: str = "") -> Iterator[Module]:
     """Kernels to try in this order: the first with next to no spills is the best, else the last."""
     for layout in candidates(program):
-        yield module(program, layout)
+        yield module(program, layout, description)
 
 
 def candidates(program: RolloutProgram) -> list[Layout]:
@@ -51,12 +52,16 @@ def candidates(program: RolloutProgram) -> list[Layout]:
     return found[1:] if found[0] == found[1] else found
 
 
-def module(program: RolloutProgram, layout: Layout) -> Module:
+def module(program: RolloutProgram, layout: Layout, description: str = "") -> Module:
     """The kernel with its launch parameters."""
     printer = _StepPrinter(program)
     rooms = _Rooms(program, printer)
     text = "\n".join(
-        [_comment(program), cuda_rows.helpers(program.dtype), _kernel(program, printer, layout, rooms)]
+        [
+            _comment(program, description),
+            cuda_rows.helpers(program.dtype),
+            _kernel(program, printer, layout, rooms),
+        ]
     )
     return Module(text, program.name, layout.threads, rooms.bytes * layout.warps)
 
@@ -65,10 +70,12 @@ class _StepPrinter(Printer):
     """The statements of one step, apart from those that depend on parameters alone."""
 
     def __init__(self, program: RolloutProgram):
-        super().__init__(program.step, dialect(program.dtype, program.name))
+        super().__init__(nest(program.step), dialect(program.dtype, program.name))
+        (step,) = self.nest.body
+        assert isinstance(step, Step)
+        self._step = step
         interface = program.interface
         once, repeated = split(program.step.body, {*interface.carried, *interface.feeds})
-        self._written = {name for name in self.output_names if not name.startswith(NEXT)}
         self._once, self._repeated, kept = _shared_out(once, repeated, program.step.values)
         self.kept = {index: k for k, index in enumerate(kept)}
         self._in_steps = False
@@ -92,19 +99,19 @@ class _StepPrinter(Printer):
         self.lines, self._stores, self._results, self._in_steps = [], {}, {}, True
         known = []
         computed = {item.index for item in self._repeated if isinstance(item, Node)}
-        for name, nodes in zip(self.output_names, self.program.values, strict=True):
-            for k, node in enumerate(nodes):
-                store = f"{name}[{k}] = {self.value(node)};"
-                if name in self._written and node.op != "result" and node.index not in computed:
-                    known.append(store)
-                    continue
-                guard = "if (due) " if name in self._written else ""
-                self._stores.setdefault(node.index, []).append(guard + store)
-                if node.op == "result":
-                    self._results.setdefault(node.value[0], []).append(node)
+        for place, node in self._step.writes:
+            assert isinstance(place, Element)
+            written = not place.array.startswith(NEXT)
+            if written and node.op != "result" and node.index not in computed:
+                known.append(f"{self.element(place)} = {self.value(node)};")
+                continue
+            guard = "if (due) " if written else ""
+            self._stores.setdefault(node, []).append(guard + self.element(place))
+            if node.op == "result":
+                self._results.setdefault(node.value[0], []).append(node)
         self._body(self._repeated)
-        for stores in self._stores.values():  # constants, inputs and what is kept
-            self.lines += ["    " + store for store in stores]
+        for node in list(self._stores):  # constants, inputs and what is kept
+            self._store(node)
         return known, self.lines
 
 
@@ -156,8 +163,7 @@ class _Rooms:
 
     def __init__(self, program: RolloutProgram, printer: _StepPrinter):
         interface = program.interface
-        names = dict(zip((name for name, _ in program.step.inputs), printer.arguments, strict=False))
-        outputs = dict(zip((name for name, _ in program.step.outputs), printer.output_names, strict=True))
+        names = outputs = printer.spelled
         self.carried = {names[name]: size for name, size in interface.carried.items()}
         self.following = [outputs[NEXT + name] for name in interface.carried]
         self.parameters = {names[name]: size for name, size in interface.parameters.items()}
@@ -272,5 +278,6 @@ def _fetch(size: int, room: str, rows: str, stride: str) -> str:
     return f"    fetch_rows<{size}, {pitch(size)}>({room}, {rows}, {stride}, lane, states);"
 
 
-def _comment(program: RolloutProgram) -> str:
-    return f"/* {program.name}: {program.step.operations} in a step. */\n"
+def _comment(program: RolloutProgram, description: str) -> str:
+    said = f"{description} " if description else ""
+    return clike.comment([f"{program.name}: {said}{program.step.operations} in a step."], 112)

@@ -1,0 +1,282 @@
+"""Loops as data: the interpreter defines sweeps, scans and rollouts; machine code and C return its bits."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import test_rollout as rollouts
+from test_c import COMPILERS, STRICT, built
+
+import linkwise as lw
+from linkwise import kernels
+from linkwise.compiler import loops
+from linkwise.compiler.emit import c
+from linkwise.compiler.graph import Graph
+from linkwise.compiler.interpret import run_nest
+from linkwise.compiler.loops import (
+    Array,
+    Change,
+    Declare,
+    Element,
+    For,
+    If,
+    Let,
+    Nest,
+    Register,
+    Step,
+    name,
+    whole,
+)
+from linkwise.compiler.rollout import interpret
+from linkwise.compiler.shapes import nest
+from linkwise.compiler.sweeps import unfused
+
+SWEPT = [
+    ("inverse_dynamics", "newton_euler", False),
+    ("inverse_dynamics", "newton_euler", True),
+    ("forward_dynamics", "kalman", False),
+    ("forward_dynamics", "kalman", True),
+    ("forward_dynamics", "parallel_scan", False),
+]
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_long(monkeypatch):
+    monkeypatch.setattr(kernels, "STRAIGHT_LINE_LIMIT", 0)
+
+
+def swept_kernel(function, algorithm, tree, dof=7):
+    robot = lw.random_robot(4, dof, joints="RP", rotor=True, friction=True, tree=tree)
+    return robot.kernel(function, algorithm=algorithm)
+
+
+def interpreted(program, inputs) -> np.ndarray:
+    arrays = {key: np.array(x, program.dtype) for (key, _), x in zip(program.inputs, inputs, strict=True)}
+    ((output, shape),) = program.outputs
+    arrays[output] = np.full(shape, np.inf, program.dtype)
+    run_nest(nest(program), arrays)
+    return arrays[output]
+
+
+def library(tmp_path, compiler, text, *options):
+    (tmp_path / "code.c").write_text(text)
+    command = [compiler, *STRICT, *options, "-shared", "-fPIC", "code.c", "-o", "code.so", "-lm"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return ctypes.CDLL(str(tmp_path / "code.so"))
+
+
+def pointers(*arrays):
+    return [ctypes.c_void_p(array.ctypes.data) for array in arrays]
+
+
+# -- sweeps -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("function", "algorithm", "tree"), SWEPT)
+def test_machine_code_of_sweeps_equals_the_interpreter(function, algorithm, tree, dtype):
+    found = swept_kernel(function, algorithm, tree)
+    inputs = np.random.default_rng(1).normal(size=(3, 9, 7)).astype(dtype)
+    got = found(*inputs)
+    for k in (0, 4, 8):
+        np.testing.assert_array_equal(got[k], interpreted(found.program(dtype), inputs[:, k]))
+        np.testing.assert_array_equal(found(*inputs[:, k]), got[k])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize(("function", "algorithm", "tree"), SWEPT)
+def test_c_of_sweeps_equals_the_interpreter(tmp_path, function, algorithm, tree, dtype, compiler):
+    program = swept_kernel(function, algorithm, tree).program(dtype)
+    compiled = library(tmp_path, compiler, c.source(program), "-O1", "-march=native")
+    inputs = np.random.default_rng(2).normal(size=(3, 7)).astype(dtype)
+    out, room = np.full(7, np.inf, dtype), np.full(program.scratch_scalars(1), np.nan, dtype)
+    compiled[function](*pointers(*inputs, out, room))
+    np.testing.assert_array_equal(out, interpreted(program, inputs))
+
+
+@pytest.mark.parametrize("dof", [1, 2, 3, 40])
+def test_c_of_scans_of_any_length(tmp_path, dof):
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    found = swept_kernel("forward_dynamics", "parallel_scan", False, dof)
+    compiled = library(tmp_path, "gcc", found.source("c"), "-O1")
+    inputs = np.random.default_rng(2).normal(size=(3, dof))
+    out, room = np.zeros(dof), np.zeros(found.program().scratch_scalars(1))
+    compiled.forward_dynamics(*pointers(*inputs, out, room))
+    np.testing.assert_array_equal(out, found(*inputs))
+    np.testing.assert_array_equal(out, interpreted(found.program(), inputs))
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_main_of_a_long_chain(tmp_path, compiler):
+    found = swept_kernel("inverse_dynamics", "newton_euler", False)
+    executable = built(tmp_path, compiler, found.source("c", main=True), *STRICT, "-O2")
+    inputs = np.random.default_rng(3).normal(size=(4, 3, 7))
+    given = " ".join(float(x).hex() for x in inputs.ravel())
+    printed = subprocess.run([executable], input=given, capture_output=True, text=True, check=True).stdout
+    got = np.array([[float(word) for word in line.split()] for line in printed.splitlines()])
+    np.testing.assert_array_equal(got, found(*np.moveaxis(inputs, 1, 0)))
+
+
+def test_sweeps_without_fused_operations(tmp_path):
+    if shutil.which("gcc") is None:
+        pytest.skip("gcc is not installed")
+    found = swept_kernel("forward_dynamics", "kalman", True)
+    text = found.source("c", fma=False)
+    assert "fma(" not in text
+    assert "differ in the last bits" in text
+    compiled = library(tmp_path, "gcc", text, "-O2")
+    inputs = np.random.default_rng(2).normal(size=(3, 7))
+    out, room = np.zeros(7), np.zeros(found.program().scratch_scalars(1))
+    compiled.forward_dynamics(*pointers(*inputs, out, room))
+    np.testing.assert_array_equal(out, interpreted(unfused(found.program()), inputs))
+    np.testing.assert_allclose(out, found(*inputs), rtol=1e-9)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_header_of_a_long_chain(tmp_path, compiler):
+    found = swept_kernel("inverse_dynamics", "newton_euler", True)
+    (tmp_path / "chain.h").write_text(found.source("c", header=True, function_name="chain"))
+    (tmp_path / "chain.c").write_text('#include "chain.h"\n' + found.source("c", function_name="chain"))
+    command = [compiler, *STRICT, "-c", "chain.c", "-o", "chain.o"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+def test_an_input_may_have_the_name_of_a_loop():
+    """Names that the loops use themselves are taken."""
+    graph = Graph()
+    x = graph.make("input", (), ("row", 0))
+    body = [
+        For(
+            "row",
+            whole(0),
+            whole(3),
+            [Step({("row", 0): Element("row", name("row"))}, [], [(Element("out", name("row")), x)])],
+        )
+    ]
+    made = Nest("odd", "float64", (Array("row", "input", 3), Array("out", "output", 3)), body)
+    from linkwise.compiler.emit.clike import Dialect, Printer
+
+    printer = Printer(made, Dialect("double", "int", "", "INFINITY", "NAN"))
+    assert printer.arguments == ["row_", "out"]
+    assert any("= row_[row];" in line for line in printer.statements())
+
+
+# -- rollouts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("interface", [rollouts.INTERFACE, rollouts.OWN], ids=["shared feed", "own feeds"])
+@pytest.mark.parametrize(("steps", "every"), [(7, 1), (10, 3)])
+def test_c_of_rollouts_equals_the_interpreter(tmp_path, interface, compiler, dtype, steps, every):
+    program = rollouts.build(interface, dtype)
+    compiled = library(tmp_path, compiler, c.source(program), "-O2", "-march=native")
+    rng = np.random.default_rng(5)
+    sizes = {**interface.carried, **interface.parameters}
+    sizes |= {key: feed.length(steps) for key, feed in interface.feeds.items()}
+    given = {key: rng.normal(size=size).astype(dtype) for key, size in sizes.items()}
+    final, written = interpret(program, given, steps, every)
+    arrays = {key: value.copy() for key, value in given.items()}
+    arrays |= {key: np.full(value.shape, np.inf, dtype) for key, value in written.items()}
+    compiled.test(*pointers(*arrays.values()), ctypes.c_long(steps), ctypes.c_long(every))
+    for key, value in {**final, **written}.items():
+        np.testing.assert_array_equal(arrays[key], value, err_msg=key)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_main_of_a_rollout(tmp_path, compiler):
+    program = rollouts.build(rollouts.OWN, "float64")
+    executable = built(tmp_path, compiler, c.source(program, main=True), *STRICT, "-O2")
+    rng, steps = np.random.default_rng(6), 4
+    given = {"x": rng.normal(size=3), "v": rng.normal(size=3), "gain": rng.normal(size=2)}
+    given |= {"push": rng.normal(size=5), "own": rng.normal(size=7)}
+    words = [str(steps), *(float(x).hex() for key in ("x", "v", "gain") for x in given[key])]
+    for k in range(steps):
+        words += [float(x).hex() for x in (*given["push"][k : k + 2], given["own"][2 * k])]
+    run = subprocess.run([executable], input=" ".join(words), capture_output=True, text=True, check=True)
+    *lines, last = [[float(word) for word in line.split()] for line in run.stdout.splitlines()]
+    final, written = interpret(program, given, steps)
+    np.testing.assert_array_equal(lines, np.column_stack([written["energy"], written["rounded"]]))
+    np.testing.assert_array_equal(last, np.concatenate([final["x"], final["v"]]))
+
+
+# -- nests ------------------------------------------------------------------------------------------------------------
+
+
+def nested() -> Nest:
+    """A loop over time around two sweeps: a string of masses, x += h·v after v += h·(left − 2x + right)."""
+    graph = Graph()
+    row, t = name("row"), name("t")
+    read = {key: graph.make("input", (), (key, 0)) for key in ("x", "v", "left", "right", "h")}
+    places = {
+        ("x", 0): Element("x", row),
+        ("v", 0): Element("v", row),
+        ("left", 0): Register("before"),
+        ("right", 0): Element("x", loops.choose((row + 1) < 5, row + 1, 4)),
+        ("h", 0): Element("h", whole(0)),
+    }
+    force = graph.sub(graph.add(read["left"], read["right"]), graph.add(read["x"], read["x"]))
+    product = graph.mul(read["h"], force)
+    faster = graph.add(read["v"], product)
+    moved = graph.add(read["x"], graph.mul(read["h"], read["v"]))
+    from linkwise.compiler.schedule import schedule
+
+    speeds = Step(places, schedule([faster]), [(Element("v", row), faster), (Register("before"), read["x"])])
+    moves = Step(places, schedule([moved]), [(Element("x", row), moved)])
+    total = Step({("x", 0): Register("before")}, [], [(Element("path", whole(0), name("sample")), read["x"])])
+    body = [
+        Let("sample", whole(0)),
+        For(
+            "t",
+            whole(0),
+            name("steps"),
+            [
+                Declare({Register("before"): 0.0}),
+                For("row", whole(0), whole(5), [speeds]),
+                For("row", whole(4), whole(-1), [moves], whole(-1), parallel=True),
+                If(t.equals(2), [total, Change("sample", name("sample") + 1)]),
+            ],
+        ),
+    ]
+    arrays = (
+        Array("x", "both", 5),
+        Array("v", "both", 5),
+        Array("h", "input", 1),
+        Array("path", "output", 1, "samples"),
+    )
+    return Nest("string", "float64", arrays, body, numbers=("steps",))
+
+
+def string(steps):
+    x, v, h, path = np.arange(5.0), np.zeros(5), 0.1, []
+    for t in range(steps):
+        before = 0.0
+        for k in range(5):
+            v[k] = v[k] + h * ((before + x[min(k + 1, 4)]) - (x[k] + x[k]))
+            before = x[k]
+        x = np.array([a + h * b for a, b in zip(x, v, strict=True)])
+        if t == 2:
+            path.append(before)
+    return x, v, path
+
+
+def test_a_loop_over_time_around_sweeps_interpreted():
+    arrays = {"x": np.arange(5.0), "v": np.zeros(5), "h": np.array([0.1]), "path": np.zeros(1)}
+    run_nest(nested(), arrays, steps=6)
+    for got, wanted in zip((arrays["x"], arrays["v"], arrays["path"]), string(6), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_whole_numbers():
+    k = name("k")
+    assert (k * 1 + 0) is k
+    assert (whole(3) + 4).number == 7
+    assert ((2 * k - 1) < 5).value({"k": 2}, {}) == 1
+    assert (1 << k).value({"k": 5}, {}) == 32
+    assert loops.choose(k.equals(0), 9, loops.entry("t", k - 1)).value({"k": 2}, {"t": [4, 6]}) == 6
