@@ -23,7 +23,7 @@ arm = model.with_payload(0.3, com=(0.0, 0.0, 0.05))  # the controller does not k
 move = motion.quintic(np.zeros(6), [0.8, 0.5, -0.5, 0.4, 0.6, 0.2], 0.8)
 gains = Gains.from_frequency(20.0)
 # a busy machine may hold the loop up for a while: here that only counts, it does not stop
-tolerant = {"deadlines": 0, "oldest": 10.0, "patience": 10.0}
+tolerant = {"deadlines": 0, "oldest": 10.0, "patience": 10.0, "stop_time": 0.1}
 controller = TwoRateController(model, gains, background=0.02, plant=SimulatedPlant(arm), **tolerant)
 
 with tempfile.TemporaryDirectory() as folder:
@@ -39,13 +39,20 @@ assert task < 0.2e-6
 error = report.q - move.at(report.cycles * report.period).q
 print(f"largest tracking error {np.degrees(np.abs(error).max()):.3f}°, with a load that the model lacks")
 
-for fault in (Fault("nan", 200, 1), Fault("lost", 200), Fault("hot", 200, 2), Fault("jump", 200, 0, 9.0)):
-    plant = SimulatedPlant(arm, fault=fault)
-    watched = TwoRateController(model, gains, plant=plant, limits={"lower": -3, "upper": 3}, **tolerant)
-    stopped = watched.run(move, 0.5)
-    print(f"  {fault.kind:<5} -> {stopped.reason}")
+limits = {"lower": -3, "upper": 3, "speed": 10, "effort": 40}
+faults = ("nan", 0.0), ("lost", 0.0), ("hot", 0.0), ("jump", 2.0), ("freeze", 0.0)
+for kind, value in faults:
+    plant = SimulatedPlant(arm, fault=Fault(kind, 200, 1, value))
+    stopped = TwoRateController(model, gains, plant=plant, limits=limits, stop="ramp", **tolerant).run(
+        move, 0.5
+    )
+    print(f"  {kind:<6} -> {stopped.reason}")
     assert not stopped.finished
-    assert (stopped.tau[-1] == 0.0).all()
+    assert np.abs(stopped.stop_tau).max() <= 40.0
+    assert (stopped.stop_tau[-1] == 0.0).all()
+assert (
+    np.abs(report.stop_tau[-1] - model.gravity_torques(report.stop_q[-1])).max() < 1e-9
+)  # held at the normal end
 
 axes = panels(1, 2, "1 kHz loop, PUMA 260", (12, 4.5))
 if axes is not None:

@@ -3,6 +3,7 @@ coefficients.
 """
 
 from linkwise.realtime.build import BuildError
+from linkwise.realtime.limits import SettingsError
 from linkwise.realtime.plant import Fault, PlantDriver, SimulatedPlant
 from linkwise.realtime.program import TwoRatePrograms
 from linkwise.realtime.puma import PumaDriver
@@ -16,6 +17,7 @@ __all__ = [
     "PlantDriver",
     "PumaDriver",
     "Report",
+    "SettingsError",
     "SimulatedPlant",
     "StoppedError",
     "TwoRateController",

@@ -1,182 +1,22 @@
-/* The two-rate structure of Izaguirre et al. (1992) with POSIX threads.
- *
- * A synchronous task runs once per period: it reads the plant, multiplies the newest coefficients with the wanted
- * accelerations (JOINTS multiplications and additions per joint) and writes torques. It never waits for the two
- * background tasks that compute those coefficients: inertias and gravity in one, velocity torques in the other. Each
- * value passes through three buffers of which writer and reader own one each, and the third changes hands by an
- * atomic exchange: with two, one side would have to wait or to read again.
- *
- * Before this text stand a definition of JOINTS and four generated functions:
- *   void inertia(const double q[], double inertia[], double gravity[]);
- *   void velocity(const double q[], const double qd[], const double qd_d[], double torques[]);
- *   void synchronous(const double inertia[], const double gravity[], const double torques[], const double q[],
- *                    const double qd[], const double reference[], const double kp[], const double kd[], double tau[]);
- *   void plant(const double q[], const double qd[], const double tau[], double next_q[], double next_qd[]);
- */
-
-#include <errno.h>
-#include <math.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <time.h>
-#include <unistd.h>
-
-#define N JOINTS
-
-enum reason {
-    FINISHED, ASKED, SENSOR_NAN, REFERENCE_NAN, TORQUE_NAN, PLANT_LOST, OVER_TEMPERATURE, POSITION_LIMIT,
-    SPEED_LIMIT, DEADLINES, STALE, WATCHDOG
-};
-enum missed { ON_TIME, OURS, SCHEDULER, PLANT };
-
-/* A driver: 0 is success. The cycle number tells how many periods have gone by since the call before. */
-typedef int (*read_function)(void *self, int64_t cycle, double *q, double *qd, int32_t *hot);
-typedef int (*write_function)(void *self, const double *tau);
-
-typedef struct {
-    double period, inertia_period, velocity_period; /* [s] */
-    int64_t cycles;
-    const double *reference; /* rows of q_d, qd_d, qdd_d; the last one holds */
-    int64_t reference_rows;
-    double kp[N], kd[N];
-    double lower[N], upper[N], speed[N], effort[N];
-    double oldest;    /* age of coefficients that stops [s] */
-    double patience;  /* of the watchdog [s] */
-    int32_t deadlines; /* so many missed ones in a row stop */
-    int32_t priority; /* of SCHED_FIFO; 0: do not ask for it */
-    read_function read;
-    write_function write;
-    void *plant;
-    const char *log;
-} settings;
-
-/* One row per cycle, all doubles, so that it is also an array for others. */
-typedef struct {
-    double time, late, task, finish, processor, inertia_age, velocity_age, missed; /* [s] */
-    double q[N], qd[N], tau[N];
-} row;
-
-typedef struct {
-    int32_t reason, joint, fifo_error, lock_error, log_error;
-    int32_t hung; /* the plant never came back: the synchronous task is lost inside it, with its memory */
-    int64_t cycle, rows;
-    double value;
-} outcome;
-
-/* -- a value that passes from one thread to another ---------------------------------------------------------------- */
-
-#define NEW 4u
-
-typedef struct {
-    _Atomic unsigned shared; /* the buffer that nobody owns, and whether it is new */
-    unsigned back, front;
-    double stamp[3];
-    double data[3][N * N + N];
-} channel;
-
-static void open_channel(channel *c)
-{
-    memset(c, 0, sizeof *c);
-    c->back = 1;
-    c->front = 2;
-}
-
-static double *to_write(channel *c)
-{
-    return c->data[c->back];
-}
-
-static void publish(channel *c, double stamp)
-{
-    c->stamp[c->back] = stamp;
-    c->back = atomic_exchange_explicit(&c->shared, c->back | NEW, memory_order_acq_rel) & 3u;
-}
-
-static const double *newest(channel *c, double *stamp)
-{
-    if (atomic_load_explicit(&c->shared, memory_order_relaxed) & NEW)
-        c->front = atomic_exchange_explicit(&c->shared, c->front, memory_order_acq_rel) & 3u;
-    *stamp = c->stamp[c->front];
-    return c->data[c->front];
-}
-
-/* -- time ---------------------------------------------------------------------------------------------------------- */
-
-static double seconds(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double now(void)
-{
-    return seconds(CLOCK_MONOTONIC);
-}
-
-static void sleep_until(double when)
-{
-    struct timespec t;
-    t.tv_sec = (time_t)when;
-    t.tv_nsec = (long)((when - (double)t.tv_sec) * 1e9);
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
-        ;
-}
-
-/* -- what the threads share ---------------------------------------------------------------------------------------- */
-
-typedef struct {
-    const settings *set;
-    outcome *result;
-    row *rows;
-    _Atomic int64_t done;   /* rows that may be read */
-    _Atomic int32_t reason; /* -1 while running; set once all about the stop is known */
-    _Atomic int32_t stopping;
-    _Atomic int32_t *ask;   /* set by the caller to stop */
-    double start;
-    channel for_inertia, for_velocity; /* state, from the synchronous task */
-    channel inertia, velocity;         /* coefficients, to it */
-} run_state;
-
-static int running(run_state *r)
-{
-    return atomic_load(&r->reason) < 0;
-}
-
-static const double no_torques[N];
-
-/* The first reason counts. Torques go to zero whoever finds it. */
-static void stop(run_state *r, enum reason why, int joint, double value, int64_t cycle)
-{
-    if (atomic_exchange(&r->stopping, 1))
-        return;
-    r->set->write(r->set->plant, no_torques);
-    r->result->reason = (int32_t)why;
-    r->result->joint = joint;
-    r->result->value = value;
-    r->result->cycle = cycle;
-    atomic_store(&r->reason, (int32_t)why);
-}
-
 /* -- background tasks ---------------------------------------------------------------------------------------------- */
+
+/* Sleeps until a time or until the loop stops. */
+static void rest_until(run_state *r, double when)
+{
+    for (double left = when - now(); left > 0 && controlling(r); left = when - now())
+        sleep_until(now() + fmin(left, 0.05));
+}
 
 static void *inertia_task(void *given)
 {
     run_state *r = given;
     double stamp;
-    for (double next = r->start; running(r); next += r->set->inertia_period) {
+    for (double next = r->start; controlling(r); next += r->set->inertia_period) {
         const double *state = newest(&r->for_inertia, &stamp);
         double *out = to_write(&r->inertia);
         inertia(state, out, out + N * N);
         publish(&r->inertia, stamp);
-        sleep_until(next + r->set->inertia_period);
+        rest_until(r, next + r->set->inertia_period);
     }
     return NULL;
 }
@@ -185,28 +25,35 @@ static void *velocity_task(void *given)
 {
     run_state *r = given;
     double stamp;
-    for (double next = r->start; running(r); next += r->set->velocity_period) {
+    for (double next = r->start; controlling(r); next += r->set->velocity_period) {
         const double *state = newest(&r->for_velocity, &stamp);
         velocity(state, state + N, state + 2 * N, to_write(&r->velocity));
         publish(&r->velocity, stamp);
-        sleep_until(next + r->set->velocity_period);
+        rest_until(r, next + r->set->velocity_period);
     }
     return NULL;
 }
 
-/* If the synchronous task does not come back, somebody has to bring the torques to zero. */
+/* Stops the robot if the synchronous task does not complete a cycle in time, in its stop sequence too. */
 static void *watchdog_task(void *given)
 {
     run_state *r = given;
     int64_t seen = -1;
-    double since = now();
-    while (running(r)) {
-        int64_t done = atomic_load(&r->done);
-        if (done != seen) {
-            seen = done;
+    double since = now(), unused;
+    while (!atomic_load(&r->over)) {
+        int64_t beats = atomic_load(&r->beats);
+        double waited = now() - since;
+        if (beats != seen) {
+            seen = beats;
             since = now();
-        } else if (now() - since > r->set->patience) {
-            stop(r, WATCHDOG, -1, now() - since, done);
+        } else if (!(waited <= r->set->patience)) {
+            int32_t expected = BY_TASK;
+            if (claim_stop(r, BY_WATCHDOG, (fault){WATCHDOG, -1, waited}, atomic_load(&r->done)) ||
+                atomic_compare_exchange_strong(&r->owner, &expected, BY_WATCHDOG)) {
+                const double *state = newest(&r->for_watchdog, &unused);
+                stop_sequence(r, BY_WATCHDOG, state, state + N, r->set->cycles + stop_capacity(r->set));
+                break;
+            }
         }
         usleep(1000);
     }
@@ -215,10 +62,9 @@ static void *watchdog_task(void *given)
 
 /* -- the log ------------------------------------------------------------------------------------------------------- */
 
-static void write_rows(run_state *r, FILE *file, int64_t *written)
+static void write_rows(run_state *r, FILE *file, int64_t *written, int64_t until)
 {
-    int64_t done = atomic_load_explicit(&r->done, memory_order_acquire);
-    for (; *written < done; ++*written) {
+    for (; *written < until; ++*written) {
         const double *values = (const double *)&r->rows[*written];
         for (size_t k = 0; k < sizeof(row) / sizeof(double); ++k)
             fprintf(file, k ? ",%.9g" : "%.9g", values[k]);
@@ -236,14 +82,15 @@ static void *log_task(void *given)
         r->result->log_error = errno;
         return NULL;
     }
-    while (running(r)) {
-        write_rows(r, file, &written);
+    while (!atomic_load(&r->over)) {
+        write_rows(r, file, &written, atomic_load_explicit(&r->done, memory_order_acquire));
         usleep(20000);
     }
-    usleep(2000); /* the cycle that stopped may still be closing its row */
-    write_rows(r, file, &written);
+    write_rows(r, file, &written, atomic_load_explicit(&r->done, memory_order_acquire));
     fprintf(file, "# stopped: reason %d, joint %d, value %.9g, cycle %lld\n", (int)r->result->reason,
             (int)r->result->joint, r->result->value, (long long)r->result->cycle);
+    written = r->result->stop_first;
+    write_rows(r, file, &written, written + r->result->stop_rows);
     fflush(file);
     fsync(fileno(file));
     fclose(file);
@@ -252,49 +99,22 @@ static void *log_task(void *given)
 
 /* -- the synchronous task ------------------------------------------------------------------------------------------ */
 
-static int all_finite(const double *x, int count)
+static void hand_over(run_state *r, const row *measured, const double *reference)
 {
-    for (int k = 0; k < count; ++k)
-        if (!isfinite(x[k]))
-            return 0;
-    return 1;
-}
-
-static void hand_over(run_state *r, const row *now_, const double *reference)
-{
-    double *a = to_write(&r->for_inertia), *b = to_write(&r->for_velocity);
-    memcpy(a, now_->q, sizeof now_->q);
-    memcpy(b, now_->q, sizeof now_->q);
-    memcpy(b + N, now_->qd, sizeof now_->qd);
+    double *a = to_write(&r->for_inertia), *b = to_write(&r->for_velocity), *c = to_write(&r->for_watchdog);
+    double stamp = r->start + measured->time;
+    memcpy(a, measured->q, sizeof measured->q);
+    memcpy(b, measured->q, sizeof measured->q);
+    memcpy(b + N, measured->qd, sizeof measured->qd);
     memcpy(b + 2 * N, reference + N, N * sizeof(double));
-    publish(&r->for_inertia, r->start + now_->time);
-    publish(&r->for_velocity, r->start + now_->time);
+    memcpy(c, measured->q, sizeof measured->q);
+    memcpy(c + N, measured->qd, sizeof measured->qd);
+    publish(&r->for_inertia, stamp);
+    publish(&r->for_velocity, stamp);
+    publish(&r->for_watchdog, stamp);
 }
 
-/* Reads and checks the plant; 0 if the cycle may go on. */
-static int sense(run_state *r, int64_t cycle, row *out)
-{
-    const settings *set = r->set;
-    int32_t hot[N] = {0};
-    int status = set->read(set->plant, cycle, out->q, out->qd, hot);
-    if (status) {
-        stop(r, PLANT_LOST, -1, (double)status, cycle);
-        return 1;
-    }
-    for (int i = 0; i < N; ++i) {
-        if (!isfinite(out->q[i]) || !isfinite(out->qd[i]))
-            stop(r, SENSOR_NAN, i, out->q[i], cycle);
-        else if (hot[i])
-            stop(r, OVER_TEMPERATURE, i, (double)hot[i], cycle);
-        else if (out->q[i] < set->lower[i] || out->q[i] > set->upper[i])
-            stop(r, POSITION_LIMIT, i, out->q[i], cycle);
-        else if (fabs(out->qd[i]) > set->speed[i])
-            stop(r, SPEED_LIMIT, i, out->qd[i], cycle);
-    }
-    return !running(r);
-}
-
-static int command(run_state *r, int64_t cycle, const double *reference, row *out)
+static fault command(run_state *r, const double *reference, row *out)
 {
     const settings *set = r->set;
     double inertia_stamp, velocity_stamp, wake = r->start + out->time;
@@ -302,29 +122,18 @@ static int command(run_state *r, int64_t cycle, const double *reference, row *ou
     const double *torques = newest(&r->velocity, &velocity_stamp);
     out->inertia_age = wake - inertia_stamp;
     out->velocity_age = wake - velocity_stamp;
-    double oldest = fmax(out->inertia_age, out->velocity_age);
-    if (oldest > set->oldest) {
-        stop(r, STALE, -1, oldest, cycle);
-        return 1;
-    }
-    double begin = now();
-    synchronous(coefficients, coefficients + N * N, torques, out->q, out->qd, reference, set->kp, set->kd, out->tau);
+    if (!(out->inertia_age <= set->oldest))
+        return (fault){STALE, -1, out->inertia_age};
+    if (!(out->velocity_age <= set->oldest))
+        return (fault){STALE, -1, out->velocity_age};
+    double tau[N], begin = now();
+    synchronous(coefficients, coefficients + N * N, torques, out->q, out->qd, reference, set->kp, set->kd, tau);
     out->task = now() - begin;
-    for (int i = 0; i < N; ++i) {
-        if (!isfinite(out->tau[i])) {
-            stop(r, TORQUE_NAN, i, out->tau[i], cycle);
-            return 1;
-        }
-        out->tau[i] = fmin(fmax(out->tau[i], -set->effort[i]), set->effort[i]);
-    }
-    if (atomic_load(&r->stopping))
-        return 1;
-    int status = set->write(set->plant, out->tau);
-    if (atomic_load(&r->stopping)) /* somebody stopped the loop meanwhile: zero has the last word */
-        set->write(set->plant, no_torques);
-    else if (status)
-        stop(r, PLANT_LOST, -1, (double)status, cycle);
-    return !running(r);
+    for (int i = 0; i < N; ++i)
+        if (!isfinite(tau[i]))
+            return (fault){TORQUE_NAN, i, tau[i]};
+    int status = send_torques(r, BY_TASK, tau);
+    return status ? (fault){PLANT_LOST, -1, (double)status} : no_fault;
 }
 
 static int64_t blocked(void)
@@ -341,7 +150,9 @@ static void *synchronous_task(void *given)
     double period = set->period;
     int in_a_row = 0;
     int64_t sleeps = blocked(), index = 0;
-    for (int64_t cycle = 0; cycle < set->cycles && running(r); ++index) {
+    int64_t cycle = 0;
+    fault found = no_fault;
+    while (cycle < set->cycles && found.reason == FINISHED && controlling(r)) {
         double planned = r->start + (double)cycle * period;
         sleep_until(planned);
         row *out = &r->rows[index];
@@ -352,15 +163,18 @@ static void *synchronous_task(void *given)
         int64_t at = cycle < set->reference_rows ? cycle : set->reference_rows - 1;
         const double *reference = set->reference + 3 * N * at;
         if (atomic_load(r->ask))
-            stop(r, ASKED, -1, 0.0, cycle);
+            found.reason = ASKED;
         else if (!all_finite(reference, 3 * N))
-            stop(r, REFERENCE_NAN, -1, 0.0, cycle);
-        else if (!sense(r, cycle, out)) {
+            found.reason = REFERENCE_NAN;
+        else
+            found = sense(r, cycle, reference, out);
+        if (found.reason == FINISHED) {
             hand_over(r, out, reference);
-            command(r, cycle, reference, out);
+            found = command(r, reference, out);
         }
-        if (!running(r))
-            memset(out->tau, 0, sizeof out->tau);
+        if (!controlling(r))
+            break; /* the watchdog has taken over */
+        memcpy(out->tau, r->sent, sizeof out->tau);
         double finish = now();
         out->finish = finish - wake;
         out->processor = seconds(CLOCK_THREAD_CPUTIME_ID) - processor;
@@ -374,58 +188,123 @@ static void *synchronous_task(void *given)
                 out->missed = count - sleeps > 1 && out->late < period ? PLANT : SCHEDULER;
         }
         sleeps = count;
-        r->result->rows = index + 1;
-        atomic_store_explicit(&r->done, index + 1, memory_order_release);
-        in_a_row = late > 0 ? in_a_row + (int)late : 0;
-        if (set->deadlines && in_a_row >= set->deadlines)
-            stop(r, DEADLINES, -1, (double)in_a_row, cycle);
-        cycle += 1 + late;
+        ++index;
+        atomic_store_explicit(&r->done, index, memory_order_release);
+        atomic_fetch_add(&r->beats, 1);
+        in_a_row = late > 0 ? in_a_row + (late < INT32_MAX / 2 ? (int)late : INT32_MAX / 2) : 0;
+        if (found.reason == FINISHED && set->deadlines && in_a_row >= set->deadlines)
+            found = (fault){DEADLINES, -1, (double)in_a_row};
+        if (found.reason == FINISHED)
+            cycle += 1 + late;
     }
-    stop(r, FINISHED, -1, 0.0, set->cycles);
+    if (claim_stop(r, BY_TASK, found, found.reason == FINISHED ? set->cycles : cycle)) {
+        double q0[N], qd0[N];
+        memcpy(q0, r->q, sizeof q0);
+        memcpy(qd0, r->qd, sizeof qd0);
+        stop_sequence(r, BY_TASK, q0, qd0, index);
+    }
     return NULL;
 }
 
 /* -- the entry ----------------------------------------------------------------------------------------------------- */
 
-/* A thread under SCHED_FIFO, or under the normal policy where that is refused; the error says so. */
-static int start(pthread_t *thread, int priority, void *(*task)(void *), run_state *r)
+/* Starts a thread under SCHED_FIFO, or under the normal policy where that is refused. Returns 0 or the error that no
+ * thread could be started for; ``fifo_error`` says why SCHED_FIFO was refused. */
+static int start_thread(pthread_t *thread, int priority, void *(*task)(void *), run_state *r, int32_t *fifo_error)
 {
     pthread_attr_t attributes;
     struct sched_param parameters = {.sched_priority = priority};
-    int error = 0;
-    pthread_attr_init(&attributes);
+    *fifo_error = 0;
     if (priority > 0) {
+        pthread_attr_init(&attributes);
         pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
         pthread_attr_setschedpolicy(&attributes, SCHED_FIFO);
         pthread_attr_setschedparam(&attributes, &parameters);
-        error = pthread_create(thread, &attributes, task, r);
-        if (error)
-            pthread_create(thread, NULL, task, r);
-    } else {
-        error = pthread_create(thread, NULL, task, r);
+        *fifo_error = pthread_create(thread, &attributes, task, r);
+        pthread_attr_destroy(&attributes);
+        if (!*fifo_error)
+            return 0;
     }
-    pthread_attr_destroy(&attributes);
-    return error;
+    return pthread_create(thread, NULL, task, r);
 }
 
-/* Whether a thread came to its end in time. */
-static int wait_for(pthread_t thread, double patience)
+/* Whether a thread ended within a second. */
+static int joined(pthread_t thread)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)ceil(patience);
+    until.tv_sec += 1;
     return pthread_timedjoin_np(thread, NULL, &until) == 0;
 }
 
-/* Runs the loop; comes back when it has stopped. ``rows`` has room for set->cycles rows, ``ask`` may be set to 1. */
+/* Waits for the end of the stop sequence. A watchdog that is itself lost inside the driver is given up. */
+static void wait_until_over(run_state *r)
+{
+    double given_up = INFINITY;
+    while (!atomic_load(&r->over)) {
+        int32_t expected = BY_WATCHDOG;
+        if (atomic_load(&r->owner) == BY_WATCHDOG && isinf(given_up))
+            given_up = now() + r->set->stop_time + r->set->patience + 1.0;
+        if (now() > given_up && atomic_compare_exchange_strong(&r->owner, &expected, OVER))
+            atomic_store(&r->over, 1);
+        usleep(1000);
+    }
+}
+
+static void refuse(run_state *r, fault why)
+{
+    claim_stop(r, BY_TASK, why, 0);
+    atomic_store(&r->owner, OVER);
+    atomic_store(&r->over, 1);
+}
+
+/* The first reading, and the coefficients for that position, before anything is commanded. */
+static fault prepare(run_state *r)
+{
+    const settings *set = r->set;
+    const double *reference = set->reference;
+    row begin = {0};
+    int32_t hot[N] = {0};
+    r->start = now() + 0.01;
+    r->read_begin = now();
+    int status = set->read(set->plant, 0, begin.q, begin.qd, hot);
+    if (status)
+        return (fault){PLANT_LOST, -1, (double)status};
+    for (int i = 0; i < N; ++i)
+        if (!isfinite(begin.q[i]) || !isfinite(begin.qd[i]))
+            return (fault){SENSOR_NAN, i, isfinite(begin.q[i]) ? begin.qd[i] : begin.q[i]};
+    if (!all_finite(reference, 3 * N))
+        return (fault){REFERENCE_NAN, -1, 0.0};
+    memcpy(r->q, begin.q, sizeof r->q);
+    memcpy(r->qd, begin.qd, sizeof r->qd);
+    memcpy(r->still_q, begin.q, sizeof r->still_q);
+    memcpy(r->still_reference, reference, sizeof r->still_reference);
+    hand_over(r, &begin, reference);
+    double *out = to_write(&r->inertia);
+    inertia(begin.q, out, out + N * N);
+    publish(&r->inertia, r->start);
+    velocity(begin.q, begin.qd, reference + N, to_write(&r->velocity));
+    publish(&r->velocity, r->start);
+    return beyond_limits(set, &begin, reference, hot);
+}
+
+/* Runs the loop; returns after the stop sequence. ``rows`` has room for rows_needed(set) rows; ``ask`` may be set to 1
+ * to stop. Invalid settings, and a plant that is at fault before the first cycle, are refused: nothing is commanded. */
 void run(const settings *set, outcome *result, row *rows, int32_t *ask)
 {
-    run_state *r = calloc(1, sizeof *r);
-    pthread_t first, threads[4];
-    int count = 0;
+    pthread_t task, watchdog, threads[3];
+    int count = 0, error = 0, watched = 0;
+    int32_t ignored;
     memset(result, 0, sizeof *result);
+    result->setting = invalid_setting(set, &result->joint, &result->value);
+    if (result->setting) {
+        result->reason = CONFIGURATION;
+        return;
+    }
+    run_state *r = calloc(1, sizeof *r);
     if (!r) {
-        result->reason = PLANT_LOST;
+        result->reason = THREADS;
+        result->value = ENOMEM;
         return;
     }
     r->set = set;
@@ -433,98 +312,39 @@ void run(const settings *set, outcome *result, row *rows, int32_t *ask)
     r->rows = rows;
     r->ask = (_Atomic int32_t *)ask;
     atomic_store(&r->reason, -1);
-    channel *channels[] = {&r->for_inertia, &r->for_velocity, &r->inertia, &r->velocity};
-    for (int k = 0; k < 4; ++k)
+    channel *channels[] = {&r->for_inertia, &r->for_velocity, &r->for_watchdog, &r->inertia, &r->velocity};
+    for (int k = 0; k < 5; ++k)
         open_channel(channels[k]);
     result->lock_error = mlockall(MCL_CURRENT) ? errno : 0;
-    memset(rows, 0, (size_t)set->cycles * sizeof *rows); /* no page is touched for the first time in the loop */
-
-    /* Before the first cycle there are coefficients for where the arm is. */
-    row begin = {0};
-    int32_t hot[N];
-    r->start = now() + 0.01;
-    if (set->read(set->plant, 0, begin.q, begin.qd, hot)) {
-        stop(r, PLANT_LOST, -1, 0.0, 0);
-        free(r);
-        return;
+    memset(rows, 0, (size_t)rows_needed(set) * sizeof *rows); /* so that no page fault happens in the loop */
+    fault found = prepare(r);
+    if (found.reason != FINISHED) {
+        refuse(r, found);
+    } else {
+        if (set->log && !(error = pthread_create(&threads[count], NULL, log_task, r)))
+            ++count;
+        if (!error && !(error = start_thread(&threads[count], set->priority / 2, inertia_task, r, &ignored)))
+            ++count;
+        if (!error && !(error = start_thread(&threads[count], set->priority / 2, velocity_task, r, &ignored)))
+            ++count;
+        if (!error && !(error = pthread_create(&watchdog, NULL, watchdog_task, r)))
+            watched = 1;
+        if (!error)
+            error = start_thread(&task, set->priority, synchronous_task, r, &result->fifo_error);
+        if (error)
+            refuse(r, (fault){THREADS, -1, (double)error});
     }
-    hand_over(r, &begin, set->reference);
-    double *out = to_write(&r->inertia);
-    inertia(begin.q, out, out + N * N);
-    publish(&r->inertia, r->start);
-    velocity(begin.q, begin.qd, set->reference + N, to_write(&r->velocity));
-    publish(&r->velocity, r->start);
-
-    if (set->log)
-        pthread_create(&threads[count++], NULL, log_task, r);
-    start(&threads[count++], set->priority / 2, inertia_task, r);
-    start(&threads[count++], set->priority / 2, velocity_task, r);
-    result->fifo_error = start(&first, set->priority, synchronous_task, r);
-    if (set->patience > 0)
-        pthread_create(&threads[count++], NULL, watchdog_task, r);
-    while (running(r))
-        usleep(1000);
+    wait_until_over(r);
+    result->rows = atomic_load(&r->done);
     for (int k = 0; k < count; ++k)
         pthread_join(threads[k], NULL);
-    if (wait_for(first, 1.0))
-        free(r);
-    else
+    if (watched && !joined(watchdog))
         result->hung = 1;
+    if (found.reason == FINISHED && !error && !joined(task))
+        result->hung = 1;
+    if (!result->hung)
+        free(r);
     munlockall();
-}
-
-/* -- a simulated plant --------------------------------------------------------------------------------------------- */
-
-enum fault { NO_FAULT, NAN_SENSOR, LOST, HOT, JUMP, SLEEP, SPIN };
-
-typedef struct {
-    double q[N], qd[N], tau[N];
-    int64_t cycle, fault_cycle;
-    int32_t fault, fault_joint;
-    double fault_value;
-} simulated;
-
-int simulated_read(void *self, int64_t cycle, double *q, double *qd, int32_t *hot)
-{
-    simulated *p = self;
-    for (; p->cycle < cycle; ++p->cycle) {
-        double next_q[N], next_qd[N];
-        plant(p->q, p->qd, p->tau, next_q, next_qd);
-        memcpy(p->q, next_q, sizeof p->q);
-        memcpy(p->qd, next_qd, sizeof p->qd);
-    }
-    memcpy(q, p->q, sizeof p->q);
-    memcpy(qd, p->qd, sizeof p->qd);
-    if (!p->fault || cycle < p->fault_cycle)
-        return 0;
-    switch (p->fault) {
-    case NAN_SENSOR:
-        q[p->fault_joint] = NAN;
-        break;
-    case LOST:
-        return -1;
-    case HOT:
-        hot[p->fault_joint] = 1;
-        break;
-    case JUMP:
-        q[p->fault_joint] += p->fault_value;
-        break;
-    case SLEEP:
-        usleep((useconds_t)(1e6 * p->fault_value));
-        break;
-    case SPIN:
-        for (double until = seconds(CLOCK_THREAD_CPUTIME_ID) + p->fault_value;
-             seconds(CLOCK_THREAD_CPUTIME_ID) < until;)
-            ;
-        break;
-    }
-    return 0;
-}
-
-int simulated_write(void *self, const double *tau)
-{
-    memcpy(((simulated *)self)->tau, tau, N * sizeof(double));
-    return 0;
 }
 
 /* -- how long the synchronous task takes --------------------------------------------------------------------------- */

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from linkwise.realtime.limits import SettingsError
 from linkwise.robot import Robot
 
 READ = ctypes.CFUNCTYPE(
@@ -20,6 +20,7 @@ READ = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_double),
     ctypes.POINTER(ctypes.c_int32),
 )
+BRAKE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_double))
 
 
@@ -28,7 +29,7 @@ class PlantDriver(ABC):
 
     The methods are called from the real-time thread through the interpreter, so they cost some tens of
     microseconds and wait for the interpreter lock; a driver that must not is written in C against
-    ``harness.c``.
+    ``base.c``.
     """
 
     dof: int
@@ -40,7 +41,13 @@ class PlantDriver(ABC):
 
     @abstractmethod
     def write(self, tau: np.ndarray) -> None:
-        """Apply torques [N·m or N], shape (n,). Called with zeros when the loop stops, from any thread."""
+        """Apply torques [N·m or N], shape (n,). They are finite and within the effort limits. During a stop this may
+        be called from another thread."""
+
+    def brake(self) -> bool:
+        """Engage the brakes; True once they hold the arm, after which torques go to zero. Must return within
+        ``patience``. The default: there are no brakes."""
+        return False
 
     def close(self) -> None:  # noqa: B027  most drivers need none
         """Called once the loop has stopped."""
@@ -48,10 +55,11 @@ class PlantDriver(ABC):
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong in a simulated plant from a cycle on: a test of the way the loop stops.
+    """Fault that a simulated plant shows from a cycle on; tests how the loop stops.
 
-    ``kind``: "nan" (a position), "lost", "hot", "jump" (a position, by ``value`` [rad]), "sleep" (the driver
-    waits for ``value`` [s]), "spin" (the task itself takes ``value`` [s] of processor time).
+    ``kind``: "nan" (position is NaN), "lost" (no answer), "hot", "jump" (position is off by ``value`` [rad or m]),
+    "sleep" (the driver waits for ``value`` [s]), "spin" (the driver uses ``value`` [s] of processor time), "freeze"
+    (position and velocity no longer change), "push" (an outside torque of ``value`` [N·m or N] acts on the joint).
     """
 
     kind: str
@@ -59,22 +67,28 @@ class Fault:
     joint: int = 0
     value: float = 0.0
 
-    KINDS = ("", "nan", "lost", "hot", "jump", "sleep", "spin")
+    KINDS = ("", "nan", "lost", "hot", "jump", "sleep", "spin", "freeze", "push")
 
     def __post_init__(self):
         if self.kind not in self.KINDS[1:]:
-            raise ValueError(f"kind: expected one of {', '.join(self.KINDS[1:])}, got {self.kind!r}")
+            raise SettingsError(f"kind: expected one of {', '.join(self.KINDS[1:])}, got {self.kind!r}")
 
 
 class SimulatedPlant:
-    """The robot itself in C: semi-implicit Euler with its friction, one step per period.
+    """Simulates a robot in C: semi-implicit Euler with friction, one step per period.
 
-    ``robot`` may differ from the controller's model; ``q`` and ``qd`` (n,) is where it starts (default: on
-    the reference).
+    Args:
+        robot: may differ from the controller's model.
+        q: initial positions [rad or m], shape (n,); None: those of the reference.
+        qd: initial velocities, shape (n,); None: those of the reference.
+        fault: what goes wrong, and when.
+        brakes: whether the arm has brakes, which stop it at once.
     """
 
-    def __init__(self, robot: Robot, *, q=None, qd=None, fault: Fault | None = None):
-        self.robot, self.q, self.qd, self.fault = robot, q, qd, fault
+    def __init__(self, robot: Robot, *, q=None, qd=None, fault: Fault | None = None, brakes: bool = False):
+        self.robot, self.q, self.qd, self.fault, self.brakes = robot, q, qd, fault, brakes
+        if fault is not None and not 0 <= fault.joint < robot.dof:
+            raise SettingsError(f"fault: joint {fault.joint}, {robot.name} has joints 0 to {robot.dof - 1}")
 
     def structure(self, start: np.ndarray, speed: np.ndarray) -> ctypes.Structure:
         """The state as the C code has it."""
@@ -82,15 +96,17 @@ class SimulatedPlant:
 
         class Simulated(ctypes.Structure):
             _fields_ = (
-                *((name, ctypes.c_double * n) for name in ("q", "qd", "tau")),
+                *((name, ctypes.c_double * n) for name in ("q", "qd", "tau", "frozen_q", "frozen_qd")),
                 ("cycle", ctypes.c_int64),
                 ("fault_cycle", ctypes.c_int64),
                 ("fault", ctypes.c_int32),
                 ("fault_joint", ctypes.c_int32),
                 ("fault_value", ctypes.c_double),
+                *((name, ctypes.c_int32) for name in ("brakes", "braked", "is_frozen")),
             )
 
         state = Simulated()
+        state.brakes = self.brakes
         state.q[:] = np.asarray(start if self.q is None else self.q, dtype=float).tolist()
         state.qd[:] = np.asarray(speed if self.qd is None else self.qd, dtype=float).tolist()
         if self.fault is not None:
@@ -100,8 +116,8 @@ class SimulatedPlant:
         return state
 
 
-def callbacks(driver: PlantDriver) -> tuple[Any, Any]:
-    """The driver's methods as C functions; whatever they raise or give wrongly counts as a lost plant."""
+def callbacks(driver: PlantDriver) -> tuple[Any, Any, Any]:
+    """The driver's methods as C functions; an exception or a wrong result counts as a lost plant."""
     n = driver.dof
 
     def read(_, cycle, q, qd, hot) -> int:
@@ -125,15 +141,10 @@ def callbacks(driver: PlantDriver) -> tuple[Any, Any]:
             return -1
         return 0
 
-    return READ(read), WRITE(write)
+    def brake(_) -> int:
+        try:
+            return 1 if driver.brake() else 0
+        except Exception:
+            return 0
 
-
-def bounds(robot: Robot) -> dict[str, list[float]]:
-    """Position, speed and effort limits of a robot; where it has none, infinity."""
-    limits = [joint.limits for joint in robot.moving_joints]
-    return {
-        "lower": [limit.lower for limit in limits],
-        "upper": [limit.upper for limit in limits],
-        "speed": [limit.velocity for limit in limits],
-        "effort": [limit.effort if limit.effort > 0 else math.inf for limit in limits],
-    }
+    return READ(read), WRITE(write), BRAKE(brake)

@@ -16,6 +16,8 @@ from linkwise.robot import Robot
 from linkwise.simulate.loop import advanced
 from linkwise.spatial import zero_vector
 
+C_FILES = ("base.c", "checks.c", "stop.c", "harness.c", "simulated.c")
+
 
 class TwoRatePrograms:
     """Izaguirre's split of one robot's dynamics (1992, section 3), and its plant for simulation.
@@ -99,7 +101,7 @@ class TwoRatePrograms:
         return trace(function, {"q": n, "qd": n, "tau": n}, {"next_q": (n,), "next_qd": (n,)}, name="plant")
 
     def source(self) -> str:
-        """The whole C file: the generated functions and the harness."""
+        """The whole C file: the generated functions, the loop with its checks and stops, the simulated plant."""
         parts = [
             "/* Generated for " + self.model.name.replace("*/", "") + ". */",
             "#define _GNU_SOURCE",
@@ -108,8 +110,8 @@ class TwoRatePrograms:
         for program in (self.inertia, self.velocity, self.synchronous, self.plant):
             text = c.source(program)
             parts.append(text.replace(f"\nvoid {program.name}(", f"\nstatic void {program.name}("))
-        harness = resources.files("linkwise.realtime").joinpath("harness.c").read_text(encoding="utf-8")
-        return "\n".join([*parts, harness])
+        folder = resources.files("linkwise.realtime")
+        return "\n".join([*parts, *(folder.joinpath(name).read_text(encoding="utf-8") for name in C_FILES)])
 
 
 def numbers_for_timing(programs: TwoRatePrograms, seed: int = 0) -> np.ndarray:

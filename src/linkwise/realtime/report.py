@@ -14,6 +14,7 @@ from linkwise.robot import Robot
 
 TIMING = ("time", "late", "task", "finish", "processor", "inertia_age", "velocity_age", "missed")
 BLAME = ("", "ours", "the scheduler's", "the plant's")
+NO_THREAD = 16
 REASONS = {
     0: "finished",
     1: "stopped on request",
@@ -27,16 +28,46 @@ REASONS = {
     9: "{value:.0f} deadlines were missed in a row",
     10: "the coefficients were {value:.3g} s old",
     11: "the watchdog found no cycle finished for {value:.3g} s",
+    12: "the sensor of {joint} jumped by {value:.6g}, more than its speed limit allows",
+    13: "the sensor of {joint} did not change while its reference moved by {value:.3g}",
+    14: "{joint} was {value:.3g} away from its reference, more than its following limit",
+    15: "refused to start: {setting} is invalid ({value:g})",
+    NO_THREAD: "a thread could not be started: {error}",
 }
+SETTINGS = (
+    *(
+        "",
+        "period",
+        "inertia_period",
+        "velocity_period",
+        "cycles",
+        "reference",
+        "oldest",
+        "patience",
+        "stop_time",
+    ),
+    *(
+        "deadlines",
+        "priority",
+        "stop_mode",
+        "read, write or brake",
+        "kp",
+        "kd",
+        "lower or upper",
+        "speed",
+        "effort",
+    ),
+    *("following", "frozen"),
+)
 
 
 class StoppedError(LinkwiseError, RuntimeError):
-    """The loop stopped before its end; the message says why. Torques are zero."""
+    """The loop stopped before its end; the message says why. The stop sequence is complete."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Rows are cycles. Times in s."""
+    """Outcome of a run. Rows are cycles; times in s."""
 
     robot: Robot
     period: float
@@ -49,6 +80,11 @@ class Report:
     fifo_error: int
     lock_error: int
     log: str | None
+    stop_rows: np.ndarray
+    """Cycles of the stop sequence, with the columns of ``rows``; empty if the loop refused to start."""
+    braked: bool
+    """Whether the brakes reported that they hold the arm."""
+    setting: int = 0
 
     @property
     def finished(self) -> bool:
@@ -58,8 +94,14 @@ class Report:
     def reason(self) -> str:
         """Why the loop ended."""
         joint = self.robot.joint_names[self.joint] if self.joint >= 0 else "?"
-        text = REASONS[self.code].format(joint=joint, value=self.value)
-        return text if self.finished else f"{text}, in cycle {self.cycle} ({self.cycle * self.period:.4f} s)"
+        setting = SETTINGS[self.setting] + (f" of {joint}" if self.joint >= 0 else "")
+        error = os.strerror(int(self.value)) if self.code == NO_THREAD else ""
+        text = REASONS[self.code].format(joint=joint, value=self.value, setting=setting, error=error)
+        return (
+            text
+            if self.finished or self.setting
+            else f"{text}, in cycle {self.cycle} ({self.cycle * self.period:.4f} s)"
+        )
 
     def check(self) -> Report:
         """The report itself, or StoppedError if the loop did not finish."""
@@ -123,11 +165,31 @@ class Report:
 
     @property
     def tau(self) -> np.ndarray:
+        """Commands [N·m or N], shape (cycles, n)."""
         return self._joints(2)
 
-    def _joints(self, k: int) -> np.ndarray:
+    @property
+    def stop_time(self) -> np.ndarray:
+        """When the cycles of the stop sequence began, since the start of the loop."""
+        return self.stop_rows[:, TIMING.index("time")]
+
+    @property
+    def stop_q(self) -> np.ndarray:
+        """Positions read during the stop sequence, shape (cycles, n); zeros where the plant was not read."""
+        return self._joints(0, self.stop_rows)
+
+    @property
+    def stop_qd(self) -> np.ndarray:
+        return self._joints(1, self.stop_rows)
+
+    @property
+    def stop_tau(self) -> np.ndarray:
+        """Commands of the stop sequence [N·m or N], shape (cycles, n); the last one stays with the plant."""
+        return self._joints(2, self.stop_rows)
+
+    def _joints(self, k: int, rows: np.ndarray | None = None) -> np.ndarray:
         n = self.robot.dof
-        return self.rows[:, len(TIMING) + k * n : len(TIMING) + (k + 1) * n]
+        return (self.rows if rows is None else rows)[:, len(TIMING) + k * n : len(TIMING) + (k + 1) * n]
 
     @property
     def missed(self) -> dict[str, int]:
@@ -157,6 +219,9 @@ class Report:
                 f"velocity up to {age[:, 1].max():.2f} ms",
                 "missed deadlines: " + ", ".join(f"{count} {who}" for who, count in self.missed.items()),
             ]
+        if len(self.stop_rows):
+            end = "brakes engaged" if self.braked else "last torques stay with the plant"
+            lines.append(f"stop sequence: {len(self.stop_rows)} cycles, {end}")
         if self.log:
             lines.append(f"log: {self.log}")
         return "\n".join(lines)

@@ -14,25 +14,43 @@ import numpy as np
 from linkwise.control import Gains
 from linkwise.motion import Trajectory
 from linkwise.realtime.build import library
-from linkwise.realtime.plant import READ, WRITE, PlantDriver, SimulatedPlant, bounds, callbacks
+from linkwise.realtime.limits import SettingsError, joint_limits, positive_time, stop_duration, whole
+from linkwise.realtime.plant import BRAKE, READ, WRITE, PlantDriver, SimulatedPlant, callbacks
 from linkwise.realtime.program import TwoRatePrograms, numbers_for_timing
 from linkwise.realtime.report import TIMING, Report
 from linkwise.robot import Robot
 
+STOP_MODES = ("hold", "ramp", "brake")
+MOST_CYCLES = 50_000_000
+_JOINT_SETTINGS = ("kp", "kd", "lower", "upper", "speed", "effort", "following", "frozen")
 _one_at_a_time = threading.Lock()
-_lost: list[object] = []  # what threads that never came back from a driver may still use
+_lost: list[object] = []  # memory that a thread stuck inside a driver may still use
 
 
 class TwoRateController:
-    """Izaguirre's two-rate controller in C: a synchronous task every ``period`` [s], and two background
-    tasks.
+    """Izaguirre's two-rate controller in C: a synchronous task every ``period``, and two background tasks.
 
-    ``model`` is the robot the controller knows. ``background`` [s], one number or (inertia, velocity), is how
-    often the coefficients are computed. The loop stops, with torques at zero, when a number is not finite,
-    the plant is lost, a motor is too hot, a position or speed limit is crossed, ``deadlines`` deadlines in a
-    row are missed, the coefficients are older than ``oldest`` [s], or no cycle comes to its end for
-    ``patience`` [s]. ``limits`` replaces limits of the model: lower, upper, speed, effort, (n,) each.
-    ``priority`` of SCHED_FIFO, where the system allows it; 0: do not ask.
+    Faults and the normal end lead into a stop sequence; docs/realtime.md has the table.
+
+    Args:
+        model: the robot that the controller knows.
+        gains: feedback gains.
+        period: of the synchronous task [s].
+        background: periods of the background tasks [s]; one number or (inertia, velocity).
+        plant: a driver, or a simulated plant; None: simulates the model.
+        limits: replace those of the model: "lower", "upper", "speed", "effort", "following" (largest distance from
+            the reference), "frozen" (motion of the reference during which an unchanged position counts as a frozen
+            encoder); one number or (n,) each. Drivers need limits of speed and effort, here or in the model.
+        deadlines: missed deadlines in a row that stop the loop; 0: never.
+        oldest: largest age of the coefficients [s]; None: ten background periods.
+        patience: time without a completed cycle after which the watchdog stops the robot [s].
+        priority: of SCHED_FIFO where the system allows it; 0: normal priority.
+        stop: "hold" (decelerate, hold against gravity, then brake), "ramp" (the same torques scaled down to zero) or
+            "brake" (brake at once).
+        stop_time: duration of the stop sequence [s].
+
+    Raises:
+        SettingsError: a setting is invalid or missing.
     """
 
     def __init__(
@@ -48,47 +66,64 @@ class TwoRateController:
         oldest: float | None = None,
         patience: float = 0.5,
         priority: int = 80,
+        stop: str = "hold",
+        stop_time: float = 0.5,
     ):
-        if not (math.isfinite(period) and period > 0):
-            raise ValueError(f"period: expected a positive time in seconds, got {period!r}")
-        self.model, self.period = model, period
+        self.model, self.period = model, positive_time("period", period)
         self.plant = SimulatedPlant(model) if plant is None else plant
+        simulated = isinstance(self.plant, SimulatedPlant)
         dof = self.plant.robot.dof if isinstance(self.plant, SimulatedPlant) else self.plant.dof
         if dof != model.dof:
-            raise ValueError(f"plant: it has {dof} joints, {model.name} has {model.dof}")
+            raise SettingsError(f"plant: it has {dof} joints, {model.name} has {model.dof}")
+        if model.dof < 1:
+            raise SettingsError(f"model: {model.name} has no joints to control")
         self.gains = gains.vectors(model.dof)
+        for name in ("kp", "kd"):
+            if not all(math.isfinite(gain) and gain >= 0 for gain in self.gains[name]):
+                raise SettingsError(f"gains: {name} must be finite and not negative, got {self.gains[name]}")
         both = background if isinstance(background, tuple) else (background, background)
-        self.background = tuple(float(b) for b in both)
-        if not all(math.isfinite(b) and b > 0 for b in self.background):
-            raise ValueError(f"background: expected positive times in seconds, got {background!r}")
-        self.limits = bounds(model)
-        for name, values in dict(limits or {}).items():
-            if name not in self.limits:
-                raise ValueError(f"limits: expected {', '.join(self.limits)}, got {name!r}")
-            self.limits[name] = np.broadcast_to(np.asarray(values, dtype=float), (model.dof,)).tolist()
-        self.deadlines, self.patience, self.priority = deadlines, patience, priority
-        self.oldest = 10 * max(self.background) if oldest is None else oldest
-        simulated = self.plant.robot if isinstance(self.plant, SimulatedPlant) else model
-        self.programs = TwoRatePrograms(model, simulated, period)
+        if len(both) != 2:
+            raise SettingsError(f"background: expected one time or two, got {background!r}")
+        self.background = tuple(positive_time("background", each) for each in both)
+        self.limits = joint_limits(model, limits, simulated=simulated)
+        self.deadlines = whole("deadlines", deadlines, 2**31 - 1)
+        self.priority = whole("priority", priority, 99)
+        self.oldest = 10 * max(self.background) if oldest is None else positive_time("oldest", oldest)
+        self.patience = positive_time("patience", patience)
+        if stop not in STOP_MODES:
+            raise SettingsError(f"stop: expected one of {', '.join(STOP_MODES)}, got {stop!r}")
+        if stop == "brake" and not _has_brakes(self.plant):
+            raise SettingsError(
+                "stop: 'brake' needs a plant with brakes (PlantDriver.brake, SimulatedPlant(brakes=True))"
+            )
+        self.stop, self.stop_time = stop, stop_duration(stop_time)
+        self.programs = TwoRatePrograms(
+            model, self.plant.robot if isinstance(self.plant, SimulatedPlant) else model, self.period
+        )
 
     def run(
         self, reference: Trajectory, duration: float, *, log: str | os.PathLike[str] | None = None
     ) -> Report:
-        """Follow the reference for ``duration`` [s]; the report says how it went. Blocks; Ctrl-C stops the
-        loop safely.
+        """Follow the reference, then stop; blocks until the stop sequence is complete. Ctrl-C stops the loop.
 
-        ``log``: a CSV file that grows while the loop runs, so that it is there whatever happens.
+        Args:
+            reference: a trajectory of all joints.
+            duration: how long to follow it [s].
+            log: CSV file, written while the loop runs, so that it is complete up to any fault.
+
+        Returns:
+            Why the loop ended, with the cycles of the loop and of the stop sequence.
         """
         n = self.model.dof
         if reference.dof != n:
-            raise ValueError(f"reference: expected a trajectory of {n} joints, got one of {reference.dof}")
-        cycles = round(duration / self.period)
-        if cycles < 1:
-            raise ValueError(f"duration: expected at least one period of {self.period:g} s, got {duration!r}")
-        table = np.concatenate(reference.at(np.arange(cycles) * self.period), axis=-1)
+            raise SettingsError(f"reference: expected a trajectory of {n} joints, got one of {reference.dof}")
+        cycles = self._cycles(duration)
+        table = np.ascontiguousarray(np.concatenate(reference.at(np.arange(cycles) * self.period), axis=-1))
         code = library(self.programs.source())
         settings, keep = self._settings(code, table, cycles, log)
-        rows = np.zeros((cycles, len(TIMING) + 3 * n))
+        code.rows_needed.restype = ctypes.c_int64
+        # at least one row, so that invalid settings reach the checks in C
+        rows = np.zeros((max(1, code.rows_needed(ctypes.byref(settings))), len(TIMING) + 3 * n))
         result, ask = _Outcome(), ctypes.c_int32(0)
 
         def work() -> None:
@@ -118,6 +153,7 @@ class TwoRateController:
         report = Report(
             self.model, self.period, result.reason, result.joint, result.value, result.cycle,
             rows[: result.rows].copy(), result.fifo_error, result.lock_error, None if log is None else os.fspath(log),
+            rows[result.stop_first : result.stop_first + result.stop_rows].copy(), bool(result.braked), result.setting,
         )  # fmt: skip
         if log is not None:
             if result.log_error:
@@ -140,8 +176,20 @@ class TwoRateController:
         )
         return found
 
-    # -- what C sees
-    # ------------------------------------------------------------------------------------------------
+    def _cycles(self, duration: float) -> int:
+        if not (math.isfinite(duration) and duration / self.period >= 0.5):
+            raise SettingsError(
+                f"duration: expected at least one period of {self.period:g} s, got {duration!r}"
+            )
+        cycles = max(1, round(duration / self.period))
+        if cycles > MOST_CYCLES:
+            raise SettingsError(
+                f"duration: {duration:g} s are {cycles} periods of {self.period:g} s, "
+                f"the report has room for {MOST_CYCLES}"
+            )
+        return cycles
+
+    # -- structures of the C code ---------------------------------------------------------------------------
 
     def _settings(
         self, code: ctypes.CDLL, table: np.ndarray, cycles: int, log
@@ -154,17 +202,17 @@ class TwoRateController:
         settings.reference = table.ctypes.data
         for name, values in (*self.limits.items(), ("kp", self.gains["kp"]), ("kd", self.gains["kd"])):
             getattr(settings, name)[:] = list(map(float, values))
-        settings.oldest, settings.patience = self.oldest, self.patience
+        settings.oldest, settings.patience, settings.stop_time = self.oldest, self.patience, self.stop_time
         settings.deadlines, settings.priority = self.deadlines, self.priority
+        settings.stop_mode = STOP_MODES.index(self.stop)
         if isinstance(self.plant, SimulatedPlant):
             state = self.plant.structure(table[0, :n], table[0, n : 2 * n])
-            functions = tuple(
-                kind((name, code)) for kind, name in ((READ, "simulated_read"), (WRITE, "simulated_write"))
-            )
+            names = ((READ, "simulated_read"), (WRITE, "simulated_write"), (BRAKE, "simulated_brake"))
+            functions = tuple(kind((name, code)) for kind, name in names)
             settings.plant = ctypes.addressof(state)
         else:
             state, functions = None, callbacks(self.plant)
-        settings.read, settings.write = functions
+        settings.read, settings.write, settings.brake = functions
         path = None if log is None else os.fsencode(log)
         if path is not None:
             names = [*TIMING, *(f"{name}{k}" for name in ("q", "qd", "tau") for k in range(1, n + 1))]
@@ -173,14 +221,21 @@ class TwoRateController:
         return settings, (table, state, functions, path)
 
 
+def _has_brakes(plant: PlantDriver | SimulatedPlant) -> bool:
+    if isinstance(plant, SimulatedPlant):
+        return plant.brakes
+    return type(plant).brake is not PlantDriver.brake
+
+
 class _Outcome(ctypes.Structure):
     _fields_ = (
         *(
             (name, ctypes.c_int32)
-            for name in ("reason", "joint", "fifo_error", "lock_error", "log_error", "hung")
+            for name in (
+                *("reason", "joint", "fifo_error", "lock_error", "log_error", "hung", "braked", "setting"),
+            )
         ),
-        ("cycle", ctypes.c_int64),
-        ("rows", ctypes.c_int64),
+        *((name, ctypes.c_int64) for name in ("cycle", "rows", "stop_first", "stop_rows")),
         ("value", ctypes.c_double),
     )
 
@@ -192,13 +247,12 @@ def _settings_type(n: int) -> type[ctypes.Structure]:
             ("cycles", ctypes.c_int64),
             ("reference", ctypes.c_void_p),
             ("reference_rows", ctypes.c_int64),
-            *((name, ctypes.c_double * n) for name in ("kp", "kd", "lower", "upper", "speed", "effort")),
-            ("oldest", ctypes.c_double),
-            ("patience", ctypes.c_double),
-            ("deadlines", ctypes.c_int32),
-            ("priority", ctypes.c_int32),
+            *((name, ctypes.c_double * n) for name in _JOINT_SETTINGS),
+            *((name, ctypes.c_double) for name in ("oldest", "patience", "stop_time")),
+            *((name, ctypes.c_int32) for name in ("deadlines", "priority", "stop_mode")),
             ("read", READ),
             ("write", WRITE),
+            ("brake", BRAKE),
             ("plant", ctypes.c_void_p),
             ("log", ctypes.c_char_p),
         )
