@@ -22,8 +22,9 @@ ALLOWED = {
     "identity": set(),
     "once": {"forks"},
     "outputs": {"errors"},
-    "model": {"errors", "scalar", "spatial", "scan_order", "outputs"},
-    "algorithms": {"errors", "scalar", "spatial", "model"},
+    "joint_laws": {"errors", "scalar"},
+    "model": {"errors", "scalar", "spatial", "scan_order", "joint_laws", "outputs"},
+    "algorithms": {"errors", "scalar", "spatial", "joint_laws", "model"},
     "compiler": {"errors", "scalar", "spatial", "scan_order", "once", "outputs", "forks", "identity"},
 }
 TOP = {"cli", "bench"}  # nobody below imports these

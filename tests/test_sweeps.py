@@ -26,11 +26,14 @@ def states(n, count, seed=0):
 @pytest.mark.parametrize(("name", "algorithm"), SWEPT)
 @pytest.mark.parametrize(
     ("joints", "tree", "options"),
-    [("R", False, {}), ("RP", False, {"rotor": True}), ("RP", True, {"friction": True})],
-    ids=["chain", "mixed chain", "tree"],
+    [("R", False, {}), ("RP", False, {"rotor": True}), ("RP", True, {"friction": True}), ("RP", True, None)],
+    ids=["chain", "mixed chain", "tree", "springs"],
 )
 def test_against_the_array_path(name, algorithm, joints, tree, options):
-    robot = lw.random_robot(7, 9, tree=tree, joints=joints, **options)
+    robot = lw.random_robot(7, 9, tree=tree, joints=joints, **(options or {}))
+    if options is None:
+        springs = {f"{joint}.stiffness": 10.0 + k for k, joint in enumerate(robot.joint_names[::2])}
+        robot = robot.with_parameters({**springs, f"{robot.joint_names[0]}.spring_reference": 0.3})
     function = FUNCTIONS[name]
     given = {key: value for key, value in states(9, 11).items() if key in function.inputs}
     kernel = kernels.kernel(function, Setting(robot), algorithm)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.algorithms import conjugate_gradient, joint_terms, kalman
+from linkwise.algorithms import conjugate_gradient, equation, kalman
 from linkwise.arrays import checked_inputs
 from linkwise.errors import SingularError
 from linkwise.functions import mechanism_of
@@ -78,8 +78,7 @@ def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
         raise ValueError(f"filter looks at one state: expected shape ({n},), got a batch of shape {batch}")
     q, qd, tau = ([float(v) for v in arrays[name]] for name in ("q", "qd", "tau"))
     links = mechanism_of(model)
-    if friction:
-        tau = [t - f for t, f in zip(tau, joint_terms.friction(links, qd), strict=True)]
+    tau = equation.torques_on_bodies(links, q, qd, tau, friction=friction)
     turned = links.each(lambda link, q: link.turned(q), q)
     biases = kalman.bias_accelerations(links, turned, qd)
     forces = links.each(lambda link, bias: kalman.bias_force(link, bias[0]), biases)
@@ -111,9 +110,7 @@ def acceleration_parts(model: Model, q, qd, tau, friction: bool) -> tuple[np.nda
     arrays, batch = checked_inputs({"q": n, "qd": n, "tau": n}, {"q": q, "qd": qd, "tau": tau})
     lanes = {name: [array[..., k] for k in range(n)] for name, array in arrays.items()}
     links = mechanism_of(model)
-    torque = lanes["tau"]
-    if friction:
-        torque = [t - f for t, f in zip(torque, joint_terms.friction(links, lanes["qd"]), strict=True)]
+    torque = equation.torques_on_bodies(links, lanes["q"], lanes["qd"], lanes["tau"], friction=friction)
     parts = kalman.acceleration_parts(links, lanes["q"], lanes["qd"], torque)
     first, second, third = (
         np.stack([np.broadcast_to(value, batch) for value in part], axis=-1) if n else np.zeros((*batch, 0))
@@ -141,7 +138,7 @@ def conjugate_gradient_history(
     links = mechanism_of(model)
     if np.isfinite(arrays["q"]).all():
         singular_state(model, arrays["q"])
-    torque = [t - f for t, f in zip(values["tau"], joint_terms.friction(links, values["qd"]), strict=True)]
+    torque = equation.torques_on_bodies(links, values["q"], values["qd"], values["tau"])
     qdd, residuals = conjugate_gradient.history(
         links,
         values["q"],

@@ -1,4 +1,4 @@
-"""How every function of the table is computed: which algorithm, with which joint terms around it."""
+"""How every function of the table is computed: which algorithm. What joints add is in ``algorithms.equation``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from linkwise import joint_laws
 from linkwise.algorithms import (
     boundary_value,
     compound_link,
@@ -13,6 +14,7 @@ from linkwise.algorithms import (
     coriolis,
     derivatives,
     energy,
+    equation,
     factorised,
     gibbs_appell,
     joint_terms,
@@ -49,20 +51,12 @@ def _wrenches(setting: Setting, wrench) -> list[Spatial] | None:
 
 def _inverse(method: Callable[..., list[Scalar]]):
     def run(setting: Setting, q, qd, qdd, wrench=None):
-        links = setting.links()
-        tau = method(links, q, qd, qdd, _wrenches(setting, wrench))
-        tau = _sum(links, tau, joint_terms.rotor_torques(links, qdd))
-        return _sum(links, tau, joint_terms.friction(links, qd)) if setting.friction else tau
+        loads = _wrenches(setting, wrench)
+        return equation.inverse_dynamics(
+            setting.links(), q, qd, qdd, loads, friction=setting.friction, method=method
+        )
 
     return run
-
-
-def _sum(links: Mechanism, a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
-    return links.each(lambda link, x, y: x + y, a, b)
-
-
-def _difference(links: Mechanism, a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
-    return links.each(lambda link, x, y: x - y, a, b)
 
 
 def _zeros(links: Mechanism) -> list[Scalar]:
@@ -71,11 +65,11 @@ def _zeros(links: Mechanism) -> list[Scalar]:
 
 def _gravity(setting: Setting, q):
     links = setting.links()
-    return newton_euler.inverse_dynamics(links, q, _zeros(links), _zeros(links))
+    return equation.bias_torques(links, q, _zeros(links))
 
 
 def _gravity_compound(setting: Setting, q):
-    return compound_link.gravity_torques(setting.links(), q)
+    return equation.gravity_torques(setting.links(), q)
 
 
 def _velocity(setting: Setting, q, qd):
@@ -83,40 +77,36 @@ def _velocity(setting: Setting, q, qd):
 
 
 def _velocity_newton_euler(setting: Setting, q, qd):
-    links = setting.links()
-    return newton_euler.inverse_dynamics(links, q, qd, _zeros(links), gravity=zero_vector())
+    return equation.velocity_torques(setting.links(), q, qd)
 
 
 def _bias(setting: Setting, q, qd):
-    links = setting.links()
-    return newton_euler.inverse_dynamics(links, q, qd, _zeros(links))
+    return equation.bias_torques(setting.links(), q, qd)
 
 
 # -- motion -----------------------------------------------------------------------------------------------------------
 
 
-def _net(setting: Setting, qd, tau):
-    """Torques less friction."""
-    if not setting.friction:
-        return tau
-    links = setting.links()
-    return _difference(links, tau, joint_terms.friction(links, qd))
+def _net(setting: Setting, q, qd, tau):
+    """What is left of the torques for the rigid bodies."""
+    return equation.torques_on_bodies(setting.links(), q, qd, tau, friction=setting.friction)
 
 
 def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
-    return kalman.forward_dynamics(setting.links(), q, qd, _net(setting, qd, tau), _wrenches(setting, wrench))
+    links, net = setting.links(), _net(setting, q, qd, tau)
+    return kalman.forward_dynamics(links, q, qd, net, _wrenches(setting, wrench))
 
 
 def _forward_scan(setting: Setting, q, qd, tau, wrench=None):
-    links, net = setting.links(), _net(setting, qd, tau)
+    links, net = setting.links(), _net(setting, q, qd, tau)
     return parallel_scan.forward_dynamics(links, q, qd, net, _wrenches(setting, wrench))
 
 
 def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
     links = setting.links()
-    M = joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q))
+    M = equation.mass_matrix(links, q)
     bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), _wrenches(setting, wrench))
-    return factorised.solve(links, M, _difference(links, _net(setting, qd, tau), bias))
+    return factorised.solve(links, M, joint_terms.subtracted(links, _net(setting, q, qd, tau), bias))
 
 
 def _forward_gradient(preconditioned: bool):
@@ -129,7 +119,7 @@ def _forward_gradient(preconditioned: bool):
             links,
             q,
             qd,
-            _net(setting, qd, tau),
+            _net(setting, q, qd, tau),
             _wrenches(setting, wrench),
             preconditioned=preconditioned,
             tolerance=tolerance,
@@ -149,11 +139,7 @@ def _forward_gradient(preconditioned: bool):
 
 
 def _mass(method):
-    def run(setting: Setting, q):
-        links = setting.links()
-        return joint_terms.add_rotor_inertia(links, method(links, q))
-
-    return run
+    return lambda setting, q: equation.mass_matrix(setting.links(), q, method)
 
 
 def _mass_by_columns(links: Mechanism, q):
@@ -168,18 +154,9 @@ def _mass_by_columns(links: Mechanism, q):
     return [[columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
 
 
-def _coefficients(setting: Setting, q):
-    links = setting.links()
-    turned, compound = compound_link.compound_links(links, q)
-    M = compound_link.inertia_coefficients(links, turned, compound)
-    return joint_terms.add_rotor_inertia(links, M), compound_link.gravity_coefficients(
-        links, turned, compound
-    )
-
-
 def _inverse_mass_compound(setting: Setting, q):
     links = setting.links()
-    return factorised.invert(links, joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q)))
+    return factorised.invert(links, equation.mass_matrix(links, q))
 
 
 # -- derivatives ------------------------------------------------------------------------------------------------------
@@ -191,11 +168,8 @@ def _inverse_derivatives(method: Callable[..., list[Scalar]] | None):
     def run(setting: Setting, q, qd, qdd):
         links = setting.links()
         by_q, by_qd, M = _torque_derivatives(links, method, q, qd, qdd)
-        if setting.friction:
-            by_qd = [
-                [entry + links[i].viscous_friction if i == j else entry for j, entry in enumerate(row)]
-                for i, row in enumerate(by_qd)
-            ]
+        by_q = joint_terms.add_derivatives_by_q(links, by_q, q, qd, friction=setting.friction)
+        by_qd = joint_terms.add_derivatives_by_qd(links, by_qd, q, qd, friction=setting.friction)
         return by_q, by_qd, joint_terms.add_rotor_inertia(links, M)
 
     return run
@@ -284,7 +258,7 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
         "covariance": _mass(kalman.mass_matrix),
         "newton_euler": _mass(_mass_by_columns),
     },
-    "coefficients": {"compound_link": _coefficients},
+    "coefficients": {"compound_link": lambda setting, q: equation.coefficients(setting.links(), q)},
     "inverse_mass_matrix": {
         "kalman": lambda setting, q: kalman.inverse_mass_matrix(setting.links(), q),
         "compound_link": _inverse_mass_compound,
@@ -297,7 +271,7 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     },
     "christoffel": {"christoffel": lambda setting, q: coriolis.christoffel(setting.links(), q)},
     "kinetic_energy": {"spatial": lambda setting, q, qd: energy.kinetic_energy(setting.links(), q, qd)},
-    "potential_energy": {"spatial": lambda setting, q: energy.potential_energy(setting.links(), q)},
+    "potential_energy": {"spatial": lambda setting, q: equation.potential_energy(setting.links(), q)},
     "pose": {"kinematics": lambda setting, q: kinematics.pose(setting.links(), q, *setting.target())},
     "jacobian": {"kinematics": lambda setting, q: kinematics.jacobian(setting.links(), q, *setting.target())},
     "velocity": {
@@ -305,7 +279,7 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     },
     "regressor": {
         "newton_euler": lambda setting, q, qd, qdd: regressor.regressor(
-            setting.links(), q, qd, qdd, setting.model.asymmetric_friction
+            setting.links(), q, qd, qdd, joint_laws.coefficients(setting.model.moving_joints)
         )
     },
 }

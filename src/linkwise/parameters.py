@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from linkwise import joint_laws
 from linkwise.errors import UnknownNameError
 from linkwise.model import LABELS, Model, Transform
-from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.model.mechanism import Mechanism
 from linkwise.model.model import suggest
 from linkwise.model.regroup import regrouped
 from linkwise.scalar import Scalar
@@ -26,7 +27,7 @@ def parameter_sizes(model: Model, names: Sequence[str]) -> dict[str, int]:
     sizes = {}
     labels = model.parameter_labels
     for name in names:
-        if name != PAYLOAD and name not in labels:
+        if name != PAYLOAD and not model.is_parameter(name):
             raise UnknownNameError(f"inputs: no parameter {name!r}; {suggest(name, (PAYLOAD, *labels))}")
         sizes[name] = len(LABELS) if name == PAYLOAD else 1
     return sizes
@@ -55,7 +56,7 @@ def with_symbols(
             if label in LABELS and joint.body_link == owner:
                 by_link.setdefault(k, {})[label] = scalars[0]
             elif label not in LABELS and joint.name == owner:
-                changed[k] = _with_joint_parameter(changed[k], label, scalars[0])
+                changed[k] = joint_laws.changed(changed[k], label, scalars[0])
     for k, replaced in by_link.items():
         # the difference to the number in the file is added, in the file's frame
         known = dict(zip(LABELS, bodies[k].parameters, strict=True))
@@ -64,18 +65,6 @@ def with_symbols(
         changed[k] = replace(changed[k], inertia=changed[k].inertia + added)
     result = Mechanism(links.name, changed, links.gravity, links.base, links.original)
     return regrouped(result) if base_parameters else result
-
-
-def _with_joint_parameter(link: MovingLink, label: str, value: Scalar) -> MovingLink:
-    forward, backward = link.coulomb_friction
-    match label:
-        case "coulomb_friction":
-            return replace(link, coulomb_friction=(value, value))
-        case "coulomb_friction_forward":
-            return replace(link, coulomb_friction=(value, backward))
-        case "coulomb_friction_backward":
-            return replace(link, coulomb_friction=(forward, value))
-    return replace(link, **{label: value})
 
 
 def _body(ten: list[Scalar]) -> RigidInertia:

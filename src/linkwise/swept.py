@@ -89,6 +89,10 @@ class SweptLinks(Mechanism):
             ),
             file_frame=self.base,  # sweeps use neither frame
             parameter_frame=self.base,
+            terms={
+                name: field(lambda link, name=name: link.terms.get(name, 0.0))
+                for name in dict.fromkeys(name for link in links for name in link.terms)
+            },
         )
 
     def program(

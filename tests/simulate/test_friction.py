@@ -13,7 +13,7 @@ import linkwise as lw
 from linkwise import control
 from linkwise.functions import mechanism_of
 from linkwise.simulate import Plant, simulate
-from linkwise.simulate.friction import coulomb_friction
+from linkwise.simulate.friction import dry_friction
 
 Q = np.array([0.1, 0.3, -0.2, 0.1, 0.4, 0.2])
 
@@ -146,7 +146,7 @@ def test_the_rule_solves_its_minimisation(seed, size):
     M = puma.mass_matrix(q)
     h = 1e-3
     v, free = (rng.normal(size=(2, 6)) * size * np.array([[0.05], [0.05]])).tolist()
-    found = coulomb_friction(links, M.tolist(), v, free, h, 1.0)
+    found = dry_friction(links, M.tolist(), v, free, h, 1.0)
     new = free + h * np.linalg.solve(M, found.torques)
     for i, joint in enumerate(puma.moving_joints):
         forward, backward = joint.coulomb_friction

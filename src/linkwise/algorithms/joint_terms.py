@@ -1,26 +1,93 @@
-"""What a joint adds by itself: rotor inertia and friction (Izaguirre 1992, equation (1))."""
+"""What the joints add to the equation of motion, summed over the laws of ``linkwise.joint_laws``.
+
+    M(q) q̈ + c(q, q̇) + g(q) + friction(q, q̇) = τ + Jᵀ w
+
+M includes the rotor inertias, g the torques of springs, which are as little friction as gravity is.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+from linkwise.joint_laws import LAWS, Law
 from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, sign, stage, where
+from linkwise.scalar import Scalar, stage
+
+FRICTION = tuple(law for law in LAWS if law.dissipates)
+SMOOTH_FRICTION = tuple(law for law in FRICTION if not law.jumps)
+DRY_FRICTION = tuple(law for law in FRICTION if law.jumps)
+SPRINGS = tuple(law for law in LAWS if not law.dissipates and law.uses_position)
 
 
-def friction(links: Mechanism, qd) -> list[Scalar]:
-    """F_d q̇ + F_s sgn q̇ of every joint [N·m or N]; F_s may differ by direction, and friction at rest is zero."""
-    with stage("friction"):
-        return links.each(_friction, qd)
+# -- friction ---------------------------------------------------------------------------------------------------------
 
 
-def _friction(link: MovingLink, qd: Scalar) -> Scalar:
-    viscous = link.viscous_friction * qd
-    forward, backward = link.coulomb_friction
-    if forward == 0.0 and backward == 0.0:
-        return viscous
-    if forward is backward or forward == backward:
-        return viscous + forward * sign(qd)
-    # at rest there is no friction, and a NaN speed must stay NaN: both are what sign gives
-    return viscous + where(qd > 0.0, forward, where(qd < 0.0, -backward, sign(qd)))
+def friction(links: Mechanism, q, qd) -> list[Scalar]:
+    """Friction of every joint [N·m or N]; at rest it is zero."""
+    return _summed("friction", links, FRICTION, q, qd)
+
+
+def smooth_friction(links: Mechanism, q, qd) -> list[Scalar]:
+    """The part of friction that is continuous at rest."""
+    return _summed("friction", links, SMOOTH_FRICTION, q, qd)
+
+
+def dry_friction(links: Mechanism, q, qd) -> list[Scalar]:
+    """The part of friction that jumps where the speed changes its sign."""
+    return _summed("friction", links, DRY_FRICTION, q, qd)
+
+
+def dry_friction_limits(link: MovingLink, qd: Scalar) -> tuple[Scalar, Scalar]:
+    """Magnitudes of the dry friction of one joint in motion forward and backward [N·m or N]."""
+    parts = [law.limits(link, qd) for law in DRY_FRICTION if not law.absent(link)]
+    if not parts:
+        return 0.0, 0.0
+    forward, backward = zip(*parts, strict=True)
+    return _sum(forward), _sum(backward)
+
+
+def has_dry_friction(links: Mechanism) -> bool:
+    """Whether a joint has some; a symbol may have."""
+    return bool(_present(links, DRY_FRICTION))
+
+
+# -- springs ----------------------------------------------------------------------------------------------------------
+
+
+def add_springs(links: Mechanism, tau: list[Scalar], q) -> list[Scalar]:
+    """Torques with those of the springs at q."""
+    springs = _springs(links, q)
+    return tau if springs is None else added(links, tau, springs)
+
+
+def subtract_springs(links: Mechanism, tau: list[Scalar], q) -> list[Scalar]:
+    """Torques without those of the springs at q."""
+    springs = _springs(links, q)
+    return tau if springs is None else subtracted(links, tau, springs)
+
+
+def _springs(links: Mechanism, q) -> list[Scalar] | None:
+    """Torques of the springs; None where no joint has one."""
+    laws = _present(links, SPRINGS)
+    if not laws:
+        return None
+    with stage("springs"):
+        return links.each(lambda link, q: _total(laws, link, q, None), q)
+
+
+def spring_energy(links: Mechanism, q) -> Scalar:
+    """The potential energy of all springs [J]."""
+    with stage("springs"):
+        parts = [
+            law.energy(link, x)
+            for link, x in zip(links, q, strict=True)
+            for law in SPRINGS
+            if not law.absent(link)
+        ]
+        return _sum(parts)
+
+
+# -- rotors -----------------------------------------------------------------------------------------------------------
 
 
 def rotor_torques(links: Mechanism, qdd) -> list[Scalar]:
@@ -31,7 +98,66 @@ def rotor_torques(links: Mechanism, qdd) -> list[Scalar]:
 
 def add_rotor_inertia(links: Mechanism, M: list[list[Scalar]]) -> list[list[Scalar]]:
     """The mass matrix with the rotor inertias on its diagonal."""
+    return _on_diagonal(M, [link.rotor_inertia for link in links])
+
+
+# -- derivatives ------------------------------------------------------------------------------------------------------
+
+
+def add_derivatives_by_q(links: Mechanism, matrix: list[list[Scalar]], q, qd, *, friction: bool):
+    """∂τ/∂q of the rigid bodies with what springs, and friction where it depends on q, add to its diagonal."""
+    laws = [law for law in LAWS if law.uses_position and (friction or not law.dissipates)]
+    return _on_diagonal(matrix, _slopes(links, laws, lambda law, *at: law.by_q(*at), q, qd))
+
+
+def add_derivatives_by_qd(links: Mechanism, matrix: list[list[Scalar]], q, qd, *, friction: bool):
+    """∂τ/∂q̇ of the rigid bodies with the slopes of friction on its diagonal."""
+    laws = [law for law in LAWS if friction or not law.dissipates]
+    return _on_diagonal(matrix, _slopes(links, laws, lambda law, *at: law.by_qd(*at), q, qd))
+
+
+# -- shared -----------------------------------------------------------------------------------------------------------
+
+
+def added(links: Mechanism, a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    """a + b, joint by joint."""
+    return links.each(lambda link, x, y: x + y, a, b)
+
+
+def subtracted(links: Mechanism, a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    """a − b, joint by joint."""
+    return links.each(lambda link, x, y: x - y, a, b)
+
+
+def _present(links: Mechanism, laws: Sequence[Law]) -> list[Law]:
+    return [law for law in laws if any(not law.absent(link) for link in links)]
+
+
+def _summed(name: str, links: Mechanism, laws: Sequence[Law], q, qd) -> list[Scalar]:
+    """The torques of some laws; positions are passed on only where a law needs them."""
+    laws = _present(links, laws)
+    with stage(name):
+        if any(law.uses_position for law in laws):
+            return links.each(lambda link, q, qd: _total(laws, link, q, qd), q, qd)
+        return links.each(lambda link, qd: _total(laws, link, None, qd), qd)
+
+
+def _total(laws: Sequence[Law], link: MovingLink, q: Scalar, qd: Scalar) -> Scalar:
+    return _sum([law.torque(link, q, qd) for law in laws if not law.absent(link)])
+
+
+def _slopes(links: Mechanism, laws: Sequence[Law], slope: Callable[..., Scalar], q, qd) -> list[Scalar]:
     return [
-        [entry + links[i].rotor_inertia if i == j else entry for j, entry in enumerate(row)]
-        for i, row in enumerate(M)
+        _sum([slope(law, link, x, v) for law in laws if not law.absent(link)])
+        for link, x, v in zip(links, q, qd, strict=True)
     ]
+
+
+def _on_diagonal(M: list[list[Scalar]], values: Sequence[Scalar]) -> list[list[Scalar]]:
+    return [
+        [entry + values[i] if i == j else entry for j, entry in enumerate(row)] for i, row in enumerate(M)
+    ]
+
+
+def _sum(parts: Sequence[Scalar]) -> Scalar:
+    return sum(parts[1:], start=parts[0]) if parts else 0.0

@@ -1,23 +1,26 @@
 """The linear regressor: torques = regressor · parameters (Izaguirre 1992, (25), (26)).
 
 Columns follow ``Model.parameter_labels``: ten per link, about the origin and along the axes of the file's link frame,
-then rotor inertias, viscous and Coulomb friction. The force that one unit parameter causes is carried inward along
-the link's ancestors, each of which feels its entry.
+then the coefficients of the joints (see ``linkwise.joint_laws``). The force that one unit parameter causes is carried
+inward along the link's ancestors, each of which feels its entry.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from linkwise.algorithms.newton_euler import body_force, motion
+from linkwise.joint_laws import Law
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, sign, stage, where
+from linkwise.scalar import Scalar, stage
 from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector
 
 
-def regressor(links: Mechanism, q, qd, qdd, asymmetric: bool = False) -> list[list[Scalar]]:
-    """n rows, one column per parameter; ``asymmetric`` gives Coulomb friction a column for each direction."""
+def regressor(links: Mechanism, q, qd, qdd, coefficients: Sequence[tuple[Law, str]]) -> list[list[Scalar]]:
+    """n rows, one column per parameter; ``coefficients`` are those of the joints, see ``joint_laws.coefficients``."""
     n = len(links)
     with stage("joint turns"):
         turned = links.each(lambda link, q: link.turned(q), q)
@@ -30,9 +33,10 @@ def regressor(links: Mechanism, q, qd, qdd, asymmetric: bool = False) -> list[li
                 column = _column(links, turned, link, body_force(unit, moving[k]))
                 for i in range(n):
                     rows[i].append(column.get(i, 0.0))
-        for values in _joint_columns(qd, qdd, asymmetric):
-            for i in range(n):
-                rows[i].extend(values[i] if i == j else 0.0 for j in range(n))
+        for law, name in coefficients:
+            for i, link in enumerate(links):
+                entry = law.column(name, link, q[i], qd[i], qdd[i])
+                rows[i].extend(entry if i == j else 0.0 for j in range(n))
     return rows
 
 
@@ -53,11 +57,3 @@ def _column(links: Mechanism, turned, link: MovingLink, x: Spatial) -> dict[int,
         link = links[i]
         felt[i] = link.along_axis(x)
     return felt
-
-
-def _joint_columns(qd, qdd, asymmetric: bool) -> list[list[Scalar]]:
-    if not asymmetric:
-        return [list(qdd), list(qd), [sign(v) for v in qd]]
-    forward = [where(v > 0.0, 1.0, where(v < 0.0, 0.0, sign(v))) for v in qd]
-    backward = [where(v < 0.0, -1.0, where(v > 0.0, 0.0, sign(v))) for v in qd]
-    return [list(qdd), list(qd), forward, backward]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from linkwise import joint_laws
 from linkwise.errors import ModelError
 from linkwise.loading import save
 from linkwise.robot import Robot
@@ -39,10 +40,11 @@ class Subject:
 
 
 def without_drives(robot: Robot) -> Robot:
-    """The robot without rotor inertia and friction, which not every library has."""
-    drives = (".rotor_inertia", ".viscous_friction", ".coulomb_friction")
-    changed = {label: 0.0 for label in robot.parameter_labels if label.startswith(drives, label.rfind("."))}
-    return robot.with_parameters(changed)
+    """The robot without rotor inertia, friction and springs, which not every library has."""
+    names = [name for _, name in joint_laws.coefficients(robot.moving_joints)]
+    return robot.with_parameters(
+        {f"{joint.name}.{name}": 0.0 for joint in robot.moving_joints for name in names}
+    )
 
 
 def _plain(urdf: str) -> str:

@@ -68,6 +68,7 @@ def _joint(joint) -> dict[str, Any]:
         "rotor_inertia": joint.rotor_inertia,
         "viscous_friction": joint.viscous_friction,
         "coulomb_friction": joint.coulomb_friction,
+        "terms": dict(joint.terms),
         "mimic": None
         if joint.mimic is None
         else {"joint": joint.mimic.joint, "multiplier": joint.mimic.multiplier, "offset": joint.mimic.offset},
@@ -133,8 +134,13 @@ def _joint_table(joints: list[dict[str, Any]]) -> Table:
             [joint["name"], joint["type"], *range_, number(limits["velocity"]), number(limits["effort"])]
             + [number(joint["rotor_inertia"]), number(joint["viscous_friction"]), coulomb]
         )
-    mimics = [f"{j['name']} follows {j['mimic']['joint']}, kept as data" for j in joints if j["mimic"]]
-    return Table("Joints (SI units; ranges in degrees or metres)", columns, rows, mimics)
+    notes = [
+        f"{joint['name']}: {', '.join(f'{name} {number(value)}' for name, value in joint['terms'].items())}"
+        for joint in joints
+        if joint["terms"]
+    ]
+    notes += [f"{j['name']} follows {j['mimic']['joint']}, kept as data" for j in joints if j["mimic"]]
+    return Table("Joints (SI units; ranges in degrees or metres)", columns, rows, notes)
 
 
 def _vector(values) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from linkwise.algorithms import compound_link, joint_terms, newton_euler
+from linkwise.algorithms import equation
 from linkwise.control.controller import Controller
 from linkwise.robot import Robot
-from linkwise.spatial import zero_vector
 
 
 class FeedForward(Controller):
@@ -25,11 +24,8 @@ class FeedForward(Controller):
         return (self.gravity,)
 
     def control(self, links, gains, q, qd, reference, memory, period):
-        moving = newton_euler.inverse_dynamics(
-            links, reference.q, reference.qd, reference.qdd, gravity=zero_vector()
-        )
-        rotors = joint_terms.rotor_torques(links, reference.qdd)
-        friction = joint_terms.friction(links, reference.qd)
-        weight = compound_link.gravity_torques(links, q if self.gravity == "online" else reference.q)
-        tau = [sum(parts[1:], start=parts[0]) for parts in zip(moving, rotors, friction, weight, strict=True)]
+        tau = equation.inverse_dynamics(links, reference.q, reference.qd, reference.qdd)
+        if self.gravity == "online":
+            planned, weight = (equation.gravity_torques(links, at) for at in (reference.q, q))
+            tau = [t - p + w for t, p, w in zip(tau, planned, weight, strict=True)]
         return self.saturated(tau), []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.algorithms import compound_link
+from linkwise.algorithms import equation
 from linkwise.control.controller import Controller, errors
 from linkwise.control.gains import Gains
 from linkwise.robot import Robot
@@ -20,7 +20,7 @@ class GravityPD(Controller):
 
     def control(self, links, gains, q, qd, reference, memory, period):
         e, ed = errors(q, qd, reference)
-        gravity = compound_link.gravity_torques(links, q)
+        gravity = equation.gravity_torques(links, q)
         tau = [
             g - kp * x - kd * y
             for g, kp, x, kd, y in zip(gravity, gains["kp"], e, gains["kd"], ed, strict=True)

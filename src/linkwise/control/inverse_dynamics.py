@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from linkwise.algorithms import joint_terms, newton_euler
+from linkwise.algorithms import equation, joint_terms
 from linkwise.control.controller import Controller, Reference, errors
 from linkwise.control.gains import Gains
 from linkwise.model.mechanism import Mechanism
@@ -18,8 +18,7 @@ from linkwise.scalar import Scalar, where
 
 def torques_for(links: Mechanism, q, qd, v) -> list[Scalar]:
     """(29): the torques that give the accelerations v, without friction."""
-    tau = newton_euler.inverse_dynamics(links, q, qd, v)
-    return [a + b for a, b in zip(tau, joint_terms.rotor_torques(links, v), strict=True)]
+    return equation.inverse_dynamics(links, q, qd, v, friction=False)
 
 
 class PointToPoint(Controller):
@@ -51,7 +50,7 @@ class Tracking(Controller):
 
 
 class ComputedTorque(Tracking):
-    """Tracking, with the model's friction compensated: viscous at the measured speed, Coulomb at the
+    """Tracking, with the model's friction compensated: at the measured speed, and Coulomb friction at the
     reference's.
 
     The sign of a measured speed near zero is noise; the reference's is not.
@@ -60,7 +59,7 @@ class ComputedTorque(Tracking):
     def control(self, links, gains, q, qd, reference, memory, period):
         v = tracking_acceleration(gains, q, qd, reference)
         tau = torques_for(links, q, qd, v)
-        tau = [a + b for a, b in zip(tau, compensation(links, qd, reference.qd), strict=True)]
+        tau = joint_terms.added(links, tau, compensation(links, q, qd, reference))
         return self.saturated(tau), []
 
 
@@ -105,10 +104,9 @@ def tracking_acceleration(
     ]
 
 
-def compensation(links: Mechanism, measured: Sequence[Scalar], planned: Sequence[Scalar]) -> list[Scalar]:
-    """The friction of the model: viscous at the measured speeds, Coulomb at the planned ones."""
-    total = joint_terms.friction(links, planned)
-    return [
-        t + link.viscous_friction * (real - plan)
-        for link, t, real, plan in zip(links, total, measured, planned, strict=True)
-    ]
+def compensation(
+    links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar], reference: Reference
+) -> list[Scalar]:
+    """The friction of the model: at the measured state, and the part that jumps with its sign at the planned one."""
+    smooth = joint_terms.smooth_friction(links, q, qd)
+    return joint_terms.added(links, smooth, joint_terms.dry_friction(links, reference.q, reference.qd))

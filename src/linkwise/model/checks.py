@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.errors import ModelError, ModelWarning
+from linkwise.joint_laws import LAWS, Parameter
 
 SHOWN_NAMES = 6  # of a list in a message
 
@@ -117,16 +118,11 @@ def _check_moving_joint(joint: Joint) -> None:
     length = math.sqrt(sum(a * a for a in joint.axis))
     if not abs(length - 1.0) < 1e-9:
         raise ModelError(f"joint {joint.name!r}: axis {joint.axis} is not a unit vector")
-    for what, value in (
-        ("rotor inertia", joint.rotor_inertia),
-        ("viscous friction", joint.viscous_friction),
-        ("Coulomb friction", joint.coulomb_friction[0]),
-        ("Coulomb friction", joint.coulomb_friction[1]),
-    ):
+    for parameter, value in _law_numbers(joint):
         if not math.isfinite(value):
-            raise ModelError(f"joint {joint.name!r}: {what} {value!r} is not finite")
-    if joint.rotor_inertia < 0:
-        raise ModelError(f"joint {joint.name!r}: rotor inertia {joint.rotor_inertia:g} is negative")
+            raise ModelError(f"joint {joint.name!r}: {parameter.text} {value!r} is not finite")
+        if parameter.negative == "refused" and value < 0:
+            raise ModelError(f"joint {joint.name!r}: {parameter.text} {value:g} is negative")
     limits = joint.limits
     if any(math.isnan(v) for v in (limits.lower, limits.upper, limits.velocity, limits.effort)):
         raise ModelError(f"joint {joint.name!r}: a limit is NaN")
@@ -146,12 +142,13 @@ def check_physics(model: Model, *, strict: bool, where: str) -> None:
         if link.name != model.base
         for violation in link.inertia.violations()
     ]
-    found += [
-        f"joint {joint.name!r}: {what} friction {value:g} is negative: it would drive the joint"
+    doubtful = {
+        f"joint {joint.name!r}: {parameter.text} {value:g} is negative: {parameter.doubt}"
         for joint in model.moving_joints
-        for what, value in (("viscous", joint.viscous_friction), ("Coulomb", min(joint.coulomb_friction)))
-        if value < 0
-    ]
+        for parameter, value in _law_numbers(joint)
+        if parameter.negative == "doubtful" and value < 0
+    }
+    found += sorted(doubtful)
     found += [
         f"joint {joint.name!r}: its {what} limit {value:g} is negative, so it is always broken"
         for joint in model.moving_joints
@@ -178,6 +175,11 @@ def masslessness(model: Model) -> str | None:
         "apart from friction and rotors, and forward dynamics is singular without rotor inertia; "
         "give the links their inertias, or lock these joints"
     )
+
+
+def _law_numbers(joint: Joint) -> list[tuple[Parameter, float]]:
+    """Every number of the joint's laws."""
+    return [pair for law in LAWS for pair in zip(law.parameters, law.numbers(joint), strict=True)]
 
 
 def _check_rotation(whose: str, rotation: np.ndarray) -> None:

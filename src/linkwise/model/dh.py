@@ -15,8 +15,8 @@ shifted back by a), and ``link3`` is fixed to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class DhJoint:
     rotor_inertia: float = 0.0
     viscous_friction: float = 0.0
     coulomb_friction: tuple[float, float] = (0.0, 0.0)
+    terms: Mapping[str, float] = field(default_factory=dict)
 
 
 def chain(
@@ -79,6 +80,7 @@ def chain(
                 rotor_inertia=row.rotor_inertia,
                 viscous_friction=row.viscous_friction,
                 coulomb_friction=row.coulomb_friction,
+                terms=row.terms,
                 body="" if lag is None else row.link,
             )
         )

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from linkwise.errors import ModelError, ModelWarning
+from linkwise.joint_laws import TERMS
 from linkwise.model.dh import radians
 from linkwise.model.inertia import Inertia
 from linkwise.model.model import Limits
@@ -23,6 +24,7 @@ LIMIT_KEYS = ("limits", "limits_deg", "velocity_limit", "velocity_limit_deg", "e
 DRIVE_KEYS = (
     *("rotor_inertia", "viscous_friction", "coulomb_friction"),
     *("motor_inertia", "gear_ratio", "motor_viscous", "motor_coulomb"),
+    *TERMS,
 )
 
 ROTATION_TOLERANCE = 1e-6  # a matrix further from a rotation than this is a mistake, not rounding
@@ -207,7 +209,7 @@ class Table:
         return Limits(lower, upper, velocity, effort)
 
     def drive(self) -> dict[str, Any]:
-        """Rotor inertia and friction as the joint feels them: given so, or on the motor's side of a gear.
+        """Rotor inertia, friction and further laws as the joint feels them; the first two also on the motor's side.
 
         Seen through the gear, inertia and viscous friction grow with G², Coulomb friction with |G|. The two
         Coulomb magnitudes stand for positive and negative speed of the *joint*, also where G is negative.
@@ -230,6 +232,7 @@ class Table:
                 "motor_coulomb: expected magnitudes (no sign) for forward and backward motion of the joint"
             )
         found["coulomb_friction"] = (scale * forward, scale * backward)
+        found["terms"] = {name: self.number(name) for name in TERMS if self.has(name)}
         return found
 
     def _pair(self, key: str) -> tuple[float, float]:

@@ -71,6 +71,7 @@ def _joint(joint: Joint) -> list[str]:
             lines.append(f"{key} = {_number(value)}")
     if not _same(joint.coulomb_friction, (0.0, 0.0)):
         lines.append(f"coulomb_friction = {_list(joint.coulomb_friction)}")
+    lines += [f"{name} = {_number(value)}" for name, value in joint.terms.items()]
     if joint.mimic is not None:
         m = joint.mimic
         values = f"multiplier = {_number(m.multiplier)}, offset = {_number(m.offset)}"

@@ -17,8 +17,8 @@ Angles within 8e-12 rad of a multiple of a right angle are taken as that multipl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,7 @@ class MovingLink:
     coulomb_friction: tuple[float, float]
     file_frame: Transform  # the pose of the file's link frame in this frame
     parameter_frame: Transform  # the pose of the frame in which the file gives the inertial parameters
+    terms: Mapping[str, float] = field(default_factory=dict)  # numbers of further laws, see ``joint_laws``
 
     def turned(self, q: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """(c, s, d): cosine and sine of the joint's turn about z, and its slide along z, at the coordinate q."""
@@ -283,6 +284,7 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
                 coulomb_friction=joint.coulomb_friction,
                 file_frame=frame.inverse(),
                 parameter_frame=frame.inverse() @ model.carrier(joint.body_link)[1],
+                terms=joint.terms,
             )
         )
     gravity = Vector(*_clean(base.rotation.T @ np.array(model.gravity)))

@@ -2,11 +2,12 @@
 
 Read: bodies and <frame>s with every way to write an orientation, several joints in one body, joint ``pos``
 and ``ref``, <inertial>, inertia from geoms that are simple solids, default classes, ``armature`` (rotor
-inertia), ``damping`` (viscous friction), ``frictionloss`` (Coulomb friction), ranges, gravity, sites (as
-frames), linear joint equalities (as mimic data). Actuators, contacts, sensors, keyframes and the like do not
-belong to the arm's equation of motion and are left out. What would change it and cannot be represented
-(springs, gravity compensation, tendons with stiffness, closed loops, ball and free joints, meshes without
-<inertial>) is refused by name. No other file is ever opened.
+inertia), ``damping`` (viscous friction), ``frictionloss`` (Coulomb friction), linear springs
+(``stiffness``, ``springref``), ranges, gravity, sites (as frames), linear joint equalities (as mimic data).
+Actuators, contacts, sensors, keyframes and the like do not belong to the arm's equation of motion and are
+left out. What would change it and cannot be represented
+(springs that are not linear, gravity compensation, tendons with stiffness, closed loops, ball and free
+joints, meshes without <inertial>) is refused by name. No other file is ever opened.
 """
 
 from __future__ import annotations
@@ -166,6 +167,7 @@ class _Reader:
                     rotor_inertia=joint.rotor_inertia,
                     viscous_friction=joint.viscous_friction,
                     coulomb_friction=(joint.coulomb_friction, joint.coulomb_friction),
+                    terms=joint.terms,
                 )
             )
             self.named[name] = joint

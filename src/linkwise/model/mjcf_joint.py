@@ -27,6 +27,7 @@ class MjcfJoint:
     rotor_inertia: float
     viscous_friction: float
     coulomb_friction: float
+    terms: dict[str, float]
 
 
 def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoint:
@@ -37,7 +38,6 @@ def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoin
             f"type {kind!r} is not supported; expected {' or '.join(TYPES)}"
             + (" (a floating base is not an arm)" if kind == "free" else "")
         )
-    _no_spring(joint, settings)
     own_axis = joint.numbers("axis", 3) if "axis" in joint.attrib else (0.0, 0.0, 1.0)
     pos = joint.numbers("pos", 3) if "pos" in joint.attrib else (0.0, 0.0, 0.0)
     hinge = kind == "hinge"
@@ -52,14 +52,23 @@ def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoin
         rotor_inertia=joint.number("armature", 0.0),
         viscous_friction=_damping(joint) if settings.dampers else 0.0,
         coulomb_friction=joint.number("frictionloss", 0.0) if settings.frictionloss else 0.0,
+        terms=_spring(joint, hinge, settings) if settings.springs else {},
     )
 
 
-def _no_spring(joint: Element, settings: Settings) -> None:
-    if settings.springs and any(coefficients(joint, "stiffness")):
-        raise joint.error(f"stiffness={joint.get('stiffness')!r}: springs at joints are not supported")
+def _spring(joint: Element, hinge: bool, settings: Settings) -> dict[str, float]:
+    """A linear spring; other springs are refused."""
     if any(coefficients(joint, "springdamper")):
-        raise joint.error("springdamper: springs at joints are not supported")
+        raise joint.error("springdamper: its stiffness depends on the inertia of the robot; give stiffness")
+    stiffness, *higher = (*coefficients(joint, "stiffness"), 0.0)
+    if any(higher):
+        raise joint.error(f"stiffness={joint.get('stiffness')!r}: only linear springs are supported")
+    if not stiffness:
+        return {}
+    if joint.number("springyield", 0.0) != 0.0:
+        raise joint.error("springyield: springs that yield are not supported")
+    rest = joint.number("springref", 0.0)
+    return {"stiffness": stiffness, "spring_reference": settings.angle(rest) if hinge else rest}
 
 
 def _damping(joint: Element) -> float:

@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 
 import numpy as np
 
+from linkwise import joint_laws
 from linkwise.errors import ModelError, ModelWarning, UnknownNameError
 from linkwise.model.checks import check_numbers, check_tree
 from linkwise.model.inertia import LABELS, Inertia
@@ -48,6 +49,8 @@ class Joint:
     frame. rotor_inertia is seen at the joint [kg·m² or kg], viscous_friction [N·m·s/rad or N·s/m];
     coulomb_friction = (forward, backward) are two magnitudes [N·m or N] for positive and negative speed. ``body`` names
     the link, fixed to the child, in whose frame inertial parameters are labelled (the child itself if empty).
+    ``terms`` are the numbers of further laws by name (``stiffness``, ``spring_reference``; see
+    ``linkwise.joint_laws``); those that are missing are zero.
     """
 
     name: str
@@ -62,6 +65,19 @@ class Joint:
     coulomb_friction: tuple[float, float] = (0.0, 0.0)
     mimic: Mimic | None = None
     body: str = ""
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self):
+        for name in self.terms:
+            if name not in joint_laws.TERMS:
+                raise UnknownNameError(
+                    f"joint {self.name!r}: no term {name!r}; {suggest(name, joint_laws.TERMS)}"
+                )
+        object.__setattr__(self, "terms", {name: float(value) for name, value in self.terms.items()})
+
+    def number(self, name: str) -> float:
+        """A number of the joint by the end of its label: ``viscous_friction``, ``stiffness`` …"""
+        return joint_laws.number(self, name)
 
     @property
     def body_link(self) -> str:
@@ -236,6 +252,7 @@ class Model:
                             j.coulomb_friction,
                             j.mimic,
                             j.body,
+                            tuple(sorted((k, v) for k, v in j.terms.items() if v != 0.0)),
                         ),
                     )
                     for j in self.joints
@@ -339,36 +356,36 @@ class Model:
     def parameter_labels(self) -> tuple[str, ...]:
         """A label for every entry of ``parameters`` and every column of ``regressor``.
 
-        ``LINK.m LINK.hx … LINK.Izz`` for each moving link, then ``JOINT.rotor_inertia``, ``JOINT.viscous_friction``
-        and ``JOINT.coulomb_friction`` (or ``…_forward`` and ``…_backward`` where it is asymmetric) for all joints.
+        ``LINK.m LINK.hx … LINK.Izz`` for each moving link, then for all joints ``JOINT.rotor_inertia``,
+        ``JOINT.viscous_friction``, ``JOINT.coulomb_friction`` (or ``…_forward`` and ``…_backward`` where it is
+        asymmetric), and the coefficients of further laws that some joint has, as ``JOINT.stiffness``.
         """
         joints = self.moving_joints
         labels = [f"{joint.body_link}.{label}" for joint in joints for label in LABELS]
-        for kind in self._joint_parameters():
-            labels += [f"{joint.name}.{kind}" for joint in joints]
+        for _, name in joint_laws.coefficients(joints):
+            labels += [f"{joint.name}.{name}" for joint in joints]
         return tuple(labels)
 
-    def _joint_parameters(self) -> tuple[str, ...]:
-        coulomb = ("coulomb_friction",)
-        if self.asymmetric_friction:
-            coulomb = ("coulomb_friction_forward", "coulomb_friction_backward")
-        return ("rotor_inertia", "viscous_friction", *coulomb)
+    def is_parameter(self, label: str) -> bool:
+        """Whether a number may be changed under this label: one of ``parameter_labels``, or any number of a joint."""
+        owner, _, name = label.rpartition(".")
+        known = owner in self.joint_names and name in joint_laws.settable()
+        return known or label in self.parameter_labels
 
     @property
     def parameters(self) -> np.ndarray:
         """All dynamic parameters in the order of ``parameter_labels``: regressor @ parameters = torques."""
         joints = self.moving_joints
         values = [p for body in self.labelled_bodies() for p in body.parameters]
-        values += [joint.rotor_inertia for joint in joints]
-        values += [joint.viscous_friction for joint in joints]
-        values += [joint.coulomb_friction[0] for joint in joints]
-        if self.asymmetric_friction:
-            values += [joint.coulomb_friction[1] for joint in joints]
+        for _, name in joint_laws.coefficients(joints):
+            values += [joint.number(name) for joint in joints]
         return np.array(values)
 
     def with_parameters(self, parameters: Mapping[str, float] | Sequence[float] | np.ndarray) -> Self:
         """A new robot with other parameters: a vector in the order of ``parameter_labels``, or some of them by label.
 
+        Labels may also name numbers of joints that are not among ``parameter_labels``: ``JOINT.stiffness`` of a robot
+        without springs, ``JOINT.spring_reference``, ``JOINT.coulomb_friction_forward``.
         A moving link's inertia includes what is fixed to it, so the inertias of links fixed to a changed one are
         merged into it.
         """
@@ -377,16 +394,7 @@ class Model:
         if isinstance(parameters, Mapping):
             given = {label: float(value) for label, value in parameters.items()}
             for label in given:
-                if label.endswith((".coulomb_friction_forward", ".coulomb_friction_backward")):
-                    joint = label.rsplit(".", 1)[0]
-                    if f"{joint}.coulomb_friction" in values:
-                        same = values[f"{joint}.coulomb_friction"]
-                        values.setdefault(f"{joint}.coulomb_friction_forward", same)
-                        values.setdefault(f"{joint}.coulomb_friction_backward", same)
-                elif label.endswith(".coulomb_friction") and label + "_forward" in values:
-                    values[label + "_forward"] = values[label + "_backward"] = given[label]
-                    continue
-                if label not in values:
+                if not self.is_parameter(label):
                     raise UnknownNameError(
                         f"with_parameters: no parameter {label!r}; {suggest(label, labels)}"
                     )
@@ -407,7 +415,7 @@ class Model:
                 links.append(replace(link, inertia=inertia))
             else:
                 links.append(link)
-        joints = [_with_friction(joint, values) if joint.moves else joint for joint in self.joints]
+        joints = [_with_numbers(joint, given) if joint.moves else joint for joint in self.joints]
         return self._with(links=links, joints=joints)
 
     def with_gravity(self, gravity: Sequence[float]) -> Self:
@@ -468,19 +476,13 @@ def _rebuild(cls: type[_M], parts: dict) -> _M:
     return cls(parts.pop("name"), parts.pop("links"), parts.pop("joints"), **parts)
 
 
-def _with_friction(joint: Joint, values: Mapping[str, float]) -> Joint:
-    name = joint.name
-    both = values.get(f"{name}.coulomb_friction")
-    forward = values.get(f"{name}.coulomb_friction_forward", both)
-    backward = values.get(f"{name}.coulomb_friction_backward", both)
-    assert forward is not None
-    assert backward is not None
-    return replace(
-        joint,
-        rotor_inertia=values[f"{name}.rotor_inertia"],
-        viscous_friction=values[f"{name}.viscous_friction"],
-        coulomb_friction=(forward, backward),
-    )
+def _with_numbers(joint: Joint, given: Mapping[str, float]) -> Joint:
+    """The joint with other numbers; that of both directions is set before that of one."""
+    for name in joint_laws.settable():
+        value = given.get(f"{joint.name}.{name}")
+        if value is not None:
+            joint = joint_laws.changed(joint, name, value)
+    return joint
 
 
 def suggest(name: str, valid: Iterable[str]) -> str:

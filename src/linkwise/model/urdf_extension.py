@@ -4,7 +4,8 @@
   of base parameters), and any number of ``<linkwise:frame>`` with ``name``, ``link``, ``xyz`` [m] and
   ``rotation`` (9 numbers, row by row).
 - In ``<joint>``: ``<linkwise:joint>`` with ``rotor_inertia``, ``coulomb_forward``, ``coulomb_backward``,
-  ``axis``, ``rotation`` and ``body`` (the link whose frame parameters are labelled in).
+  ``axis``, ``rotation``, ``body`` (the link whose frame parameters are labelled in) and the parameters of
+  further laws by their names (``stiffness``, ``spring_reference``).
 - In ``<link>``: ``<linkwise:inertia>`` with ``parameters``: the ten of the link, in the order of ``LABELS``.
 
 ``axis``, ``rotation`` and ``parameters`` only repeat, to the last bit, what standard elements say with
@@ -18,6 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from linkwise.joint_laws import TERMS
 from linkwise.model.inertia import Inertia
 from linkwise.model.model import Frame, Joint
 from linkwise.model.transform import Transform
@@ -78,6 +80,7 @@ def read_joint(element: Element, joint: Joint) -> Joint:
             extra.number("coulomb_forward", forward),
             extra.number("coulomb_backward", backward),
         ),
+        terms={name: extra.number(name) for name in TERMS if extra.get(name) is not None},
     )
 
 

@@ -135,6 +135,7 @@ def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterabl
         extras["body"] = joint.body
     if joint.rotor_inertia:
         extras["rotor_inertia"] = repr(joint.rotor_inertia)
+    extras |= {name: repr(float(value)) for name, value in joint.terms.items()}
     if joint.mimic is not None and joint.mimic.joint in model.joint_names and joint.mimic.joint != joint.name:
         relation = joint.mimic
         numbers = {"multiplier": repr(relation.multiplier), "offset": repr(relation.offset)}

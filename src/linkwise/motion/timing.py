@@ -1,21 +1,25 @@
 """Slower or faster along the same path, so that torques stay within their limits.
 
 With the time stretched by κ = 1/x, velocities shrink by x and accelerations by x²: the torque at a point of
-the path is a·x² + b·x + c with a the dynamic torques of the original motion, b viscous friction and c gravity
-and Coulomb friction. So the greatest x at which no torque leaves its limits follows from quadratic equations,
-one per point and joint.
+the path is a·x² + b·x + c with a the dynamic torques of the original motion, b viscous friction and c
+gravity, springs and Coulomb friction. So the greatest x at which no torque leaves its limits follows from
+quadratic equations, one per point and joint.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from linkwise.algorithms import joint_terms
+from linkwise.functions import mechanism_of
 from linkwise.motion.limits import POINTS, LimitError, times
 from linkwise.motion.polynomial import PiecewisePolynomial
 from linkwise.motion.trajectory import Moment, Trajectory
 from linkwise.robot import Robot
+from linkwise.scalar import Scalar
 
 
 class SlowedTrajectory(Trajectory):
@@ -85,9 +89,9 @@ def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndar
     joints = robot.moving_joints
     gravity = robot.gravity_torques(q)
     a = robot.inverse_dynamics(q, qd, qdd, friction=False) - gravity
-    b = np.array([joint.viscous_friction for joint in joints]) * qd
-    push, pull = np.array([joint.coulomb_friction for joint in joints]).T
-    c = gravity + np.where(qd > 0, push, np.where(qd < 0, -pull, 0.0))
+    links, columns = mechanism_of(robot), (list(q.T), list(qd.T))
+    b = _rows(joint_terms.smooth_friction(links, *columns), qd)
+    c = gravity + _rows(joint_terms.dry_friction(links, *columns), qd)
     beyond = np.abs(c) > limits
     if beyond.any():
         when, k = np.argwhere(beyond)[0]
@@ -96,6 +100,11 @@ def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndar
             f"(gravity and friction), its limit is {limits[k]:.4g}"
         )
     return min(_smallest_root(a, b, c - limits), _smallest_root(-a, -b, -c - limits))
+
+
+def _rows(columns: Sequence[Scalar], like: np.ndarray) -> np.ndarray:
+    """Torques of each joint, numbers or arrays over time, as (times, n)."""
+    return np.stack([np.broadcast_to(column, like.shape[:1]) for column in columns], axis=-1)
 
 
 def _smallest_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:

@@ -7,14 +7,13 @@ from importlib import resources
 
 import numpy as np
 
-from linkwise.algorithms import compound_link, joint_terms, newton_euler
+from linkwise.algorithms import equation, joint_terms
 from linkwise.compiler.emit import c
 from linkwise.compiler.program import Program, trace
 from linkwise.functions import mechanism_of
 from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.simulate.loop import advanced
-from linkwise.spatial import zero_vector
 
 C_FILES = ("base.c", "checks.c", "stop.c", "harness.c", "simulated.c")
 
@@ -41,10 +40,8 @@ class TwoRatePrograms:
         links = mechanism_of(self.model, base_parameters=True)
 
         def function(q):
-            turned, compound = compound_link.compound_links(links, q)
-            D = compound_link.inertia_coefficients(links, turned, compound)
-            D = joint_terms.add_rotor_inertia(links, D)
-            return {"inertia": D, "gravity": compound_link.gravity_coefficients(links, turned, compound)}
+            D, gravity = equation.coefficients(links, q)
+            return {"inertia": D, "gravity": gravity}
 
         n = self.dof
         return trace(function, {"q": n}, {"inertia": (n, n), "gravity": (n,)}, name="inertia")
@@ -54,8 +51,8 @@ class TwoRatePrograms:
         links = mechanism_of(self.model, base_parameters=True)
 
         def function(q, qd, qd_d):
-            moving = newton_euler.inverse_dynamics(links, q, qd, [0.0] * len(links), gravity=zero_vector())
-            return [a + b for a, b in zip(moving, joint_terms.friction(links, qd_d), strict=True)]
+            moving = equation.velocity_torques(links, q, qd)
+            return joint_terms.added(links, moving, joint_terms.friction(links, q, qd_d))
 
         n = self.dof
         return trace(function, {"q": n, "qd": n, "qd_d": n}, {"torques": (n,)}, name="velocity")

@@ -21,13 +21,14 @@ def split_torques(
     accelerations and friction are current.
     """
     t = np.asarray(t, dtype=float)
-    _, qd, qdd = trajectory.at(t)
+    q, qd, qdd = trajectory.at(t)
     ticks = np.floor((t - latency) / background_period * (1 + 1e-12)) * background_period
     old_q, old_qd, _ = trajectory.at(np.maximum(ticks, trajectory.begin))
     D = robot.mass_matrix(old_q)
     bias = robot.bias_torques(old_q, old_qd)
     links = mechanism_of(robot)
-    friction = np.stack(joint_terms.friction(links, list(np.moveaxis(qd, -1, 0))), axis=-1)
+    columns = (list(np.moveaxis(x, -1, 0)) for x in (q, qd))
+    friction = np.stack(np.broadcast_arrays(*joint_terms.friction(links, *columns)), axis=-1)
     return np.einsum("...ij,...j->...i", D, qdd) + bias + friction
 
 

@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.algorithms import joint_terms
 from linkwise.control import Controller
 from linkwise.errors import LinkwiseError, needed
+from linkwise.functions import mechanism_of
+from linkwise.model.mechanism import Mechanism
 from linkwise.robot import Robot
 from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
@@ -55,9 +58,7 @@ def simulate_adaptive(
         None if controller is None else controller.kernel(1.0)
     )  # over one second the memory changes by its rate
     memory = 0 if controller is None else controller.memory_size
-    joints = robot.moving_joints
-    viscous = np.array([joint.viscous_friction for joint in joints]) * float(friction)
-    push, pull = np.array([joint.coulomb_friction for joint in joints]).T * float(friction)
+    links = mechanism_of(robot)
 
     def torque(t: float, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if law is None:
@@ -69,9 +70,9 @@ def simulate_adaptive(
     def rate(t: float, state: np.ndarray) -> np.ndarray:
         tau, change = torque(t, state)
         v = state[n : 2 * n]
-        smooth = np.tanh(v / smoothing)
-        net = tau - viscous * v - np.where(v > 0, push, pull) * smooth
-        return np.concatenate([v, robot.forward_dynamics(state[:n], v, net, friction=False), change])
+        if friction:
+            tau = tau - _smoothed_friction(links, state[:n], v, smoothing)
+        return np.concatenate([v, robot.forward_dynamics(state[:n], v, tau, friction=False), change])
 
     t = np.linspace(0.0, duration, rows)
     initial = np.concatenate([q0, qd0, np.zeros(memory)])
@@ -94,3 +95,11 @@ def simulate_adaptive(
         states[-1, n : 2 * n],
         duration,
     )
+
+
+def _smoothed_friction(links: Mechanism, q: np.ndarray, qd: np.ndarray, smoothing: float) -> np.ndarray:
+    """Friction with F·tanh(q̇/``smoothing``) in the place of the jump F·sgn q̇."""
+    smooth = np.array(joint_terms.smooth_friction(links, q, qd), dtype=float)
+    pairs = [joint_terms.dry_friction_limits(link, v) for link, v in zip(links, qd, strict=True)]
+    forward, backward = np.array(pairs, dtype=float).reshape(-1, 2).T
+    return smooth + np.where(qd > 0, forward, backward) * np.tanh(qd / smoothing)

@@ -1,4 +1,4 @@
-"""Coulomb friction and stiction, sound at zero speed, by a rule with a fixed number of operations.
+"""Dry (Coulomb) friction and stiction, sound at zero speed, by a rule with a fixed number of operations.
 
 sgn q̇ has no meaning at rest: there friction is whatever keeps the joint at rest, up to its limit. Over a
 step h the rule asks for the velocities v at its end that minimise
@@ -22,7 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.algorithms import factorised
+from linkwise.algorithms import factorised, joint_terms
+from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism
 from linkwise.scalar import Scalar, where
 
@@ -40,12 +41,7 @@ class Friction:
     sliding: list[Scalar]
 
 
-def has_coulomb_friction(links: Mechanism) -> bool:
-    """Whether any joint has some; a symbol may have."""
-    return any(not _is_zero(limit) for link in links for limit in link.coulomb_friction)
-
-
-def coulomb_friction(
+def dry_friction(
     links: Mechanism,
     M: list[list[Scalar]],
     v: Sequence[Scalar],
@@ -53,13 +49,14 @@ def coulomb_friction(
     h: Scalar,
     breakaway: Scalar,
 ) -> Friction:
-    """The rule: ``v`` are the velocities before the step and ``free`` = v* those after it without Coulomb
+    """The rule: ``v`` are the velocities before the step and ``free`` = v* those after it without dry
     friction.
 
     ``breakaway`` is static friction over Coulomb friction, for joints that are at rest before the step.
     """
     limits = [
-        _limits(link.coulomb_friction, speed, h, breakaway) for link, speed in zip(links, v, strict=True)
+        _limits(joint_terms.dry_friction_limits(link, speed), speed, h, breakaway)
+        for link, speed in zip(links, v, strict=True)
     ]
     direction = _first_guess(M, free, limits)
     found = _given_directions(links, M, free, limits, direction)
@@ -97,7 +94,7 @@ def _first_guess(M: list[list[Scalar]], free: Sequence[Scalar], limits: Sequence
     x: list[Scalar] = [0.0] * n  # v − v*
     for _ in range(SWEEPS):
         for i in range(n):
-            others = _sum([M[i][j] * x[j] for j in range(n) if j != i and not _is_zero(M[i][j])])
+            others = _sum([M[i][j] * x[j] for j in range(n) if j != i and not is_zero(M[i][j])])
             x[i] = _threshold(M[i][i] * free[i] - others, limits[i]) * inverse[i] - free[i]
     return [_sign(a + b) for a, b in zip(free, x, strict=True)]
 
@@ -110,7 +107,7 @@ def _given_directions(links: Mechanism, M, free, limits, direction) -> _Solution
     ]
     drag = [_drag(limit, d) for limit, d in zip(limits, direction, strict=True)]
     x = _given_who_slides(links, M, free, sliding, drag)
-    impulses = [_sum([M[i][j] * x[j] for j in range(n) if not _is_zero(M[i][j])]) for i in range(n)]
+    impulses = [_sum([M[i][j] * x[j] for j in range(n) if not is_zero(M[i][j])]) for i in range(n)]
     return _Solution([a + b for a, b in zip(free, x, strict=True)], impulses, sliding, drag)
 
 
@@ -153,21 +150,21 @@ def _given_who_slides(links: Mechanism, M, free, sliding, drag) -> list[Scalar]:
     ]
     right = []
     for i in range(n):
-        moved = _sum([M[i][j] * held[j] for j in range(n) if j != i and not _is_zero(M[i][j])])
+        moved = _sum([M[i][j] * held[j] for j in range(n) if j != i and not is_zero(M[i][j])])
         right.append(where(sliding[i] > 0.5, moved - drag[i], -free[i]))
     return factorised.solve(links, A, right)
 
 
 def _product(entry: Scalar, a: Scalar, b: Scalar) -> Scalar:
-    return 0.0 if _is_zero(entry) else entry * (a * b)
+    return 0.0 if is_zero(entry) else entry * (a * b)
 
 
-def _limits(coulomb: tuple[Scalar, Scalar], speed: Scalar, h: Scalar, breakaway: Scalar):
-    """h·F for motion forward and backward; None for a joint without Coulomb friction."""
-    if all(_is_zero(limit) for limit in coulomb):
+def _limits(dry: tuple[Scalar, Scalar], speed: Scalar, h: Scalar, breakaway: Scalar):
+    """h·F for motion forward and backward; None for a joint without dry friction."""
+    if all(is_zero(limit) for limit in dry):
         return None
     at_rest = where(speed * speed > 0.0, 1.0, breakaway)
-    return tuple((h * limit) * at_rest for limit in coulomb)
+    return tuple((h * limit) * at_rest for limit in dry)
 
 
 def _threshold(x: Scalar, limit) -> Scalar:
@@ -180,7 +177,3 @@ def _threshold(x: Scalar, limit) -> Scalar:
 
 def _sum(terms: list[Scalar]) -> Scalar:
     return sum(terms[1:], start=terms[0]) if terms else 0.0
-
-
-def _is_zero(x: Scalar) -> bool:
-    return isinstance(x, (float, int)) and x == 0.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.algorithms import compound_link, factorised, joint_terms, newton_euler
+from linkwise.algorithms import equation, joint_terms
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import trace
 from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutProgram, trace_rollout
@@ -24,7 +24,7 @@ from linkwise.once import once
 from linkwise.parameters import parameter_sizes, with_symbols
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, where, while_loop
-from linkwise.simulate.friction import coulomb_friction, has_coulomb_friction
+from linkwise.simulate.friction import dry_friction
 from linkwise.simulate.integrators import INTEGRATORS
 from linkwise.simulate.noise import normal
 from linkwise.simulate.plant import Plant
@@ -237,34 +237,24 @@ RolloutKernel.elsewhere = _elsewhere  # the compiler knows nobody above it
 def advanced(links: Mechanism, friction: bool, values: Values, integrator: str, torque, q, qd, h: Scalar):
     """(q, q̇) one integration step later under ``torque(place, q, qd)`` and friction."""
     move = INTEGRATORS[integrator]
-    if not (friction and has_coulomb_friction(links)):
-        return move(lambda at, q, qd: accelerations(links, friction, q, qd, torque(at, q, qd))[0], q, qd, h)
+
+    def accelerated(q, qd, tau):
+        return equation.accelerations(links, q, qd, tau, friction=friction)
+
+    if not (friction and joint_terms.has_dry_friction(links)):
+        return move(lambda at, q, qd: accelerated(q, qd, torque(at, q, qd))[0], q, qd, h)
     (breakaway,) = values["breakaway"]
-    free, M = accelerations(links, True, q, qd, torque(0.0, q, qd))
+    free, M = accelerated(q, qd, torque(0.0, q, qd))
     v_free = [v + h * a for v, a in zip(qd, free, strict=True)]
-    coulomb = coulomb_friction(links, M, qd, v_free, h, breakaway)
+    dry = dry_friction(links, M, qd, v_free, h, breakaway)
 
     def resisted(at, q, qd):
-        return [a + b for a, b in zip(torque(at, q, qd), coulomb.torques, strict=True)]
+        return [a + b for a, b in zip(torque(at, q, qd), dry.torques, strict=True)]
 
-    new_q, new_qd = move(
-        lambda at, q, qd: accelerations(links, True, q, qd, resisted(at, q, qd))[0], q, qd, h
-    )
+    new_q, new_qd = move(lambda at, q, qd: accelerated(q, qd, resisted(at, q, qd))[0], q, qd, h)
     # a joint that sticks ends the step at rest; one that was at rest has not moved at all
-    new_q = [
-        _if(s, x, old + (0.5 * h) * v) for s, x, old, v in zip(coulomb.sliding, new_q, q, qd, strict=True)
-    ]
-    return new_q, [_if(s, v, 0.0) for s, v in zip(coulomb.sliding, new_qd, strict=True)]
-
-
-def accelerations(links: Mechanism, viscous: bool, q, qd, tau) -> tuple[list[Scalar], list[list[Scalar]]]:
-    """(q̈, M) under torques and viscous friction."""
-    M = joint_terms.add_rotor_inertia(links, compound_link.mass_matrix(links, q))
-    bias = newton_euler.inverse_dynamics(links, q, qd, [0.0] * len(links))
-    net = [t - b for t, b in zip(tau, bias, strict=True)]
-    if viscous:
-        net = [t - link.viscous_friction * v for t, link, v in zip(net, links, qd, strict=True)]
-    return factorised.solve(links, M, net), M
+    new_q = [_if(s, x, old + (0.5 * h) * v) for s, x, old, v in zip(dry.sliding, new_q, q, qd, strict=True)]
+    return new_q, [_if(s, v, 0.0) for s, v in zip(dry.sliding, new_qd, strict=True)]
 
 
 def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel:

@@ -105,7 +105,7 @@ def simulate(
         )
 
     vary = dict(vary or {})
-    parameters = [name for name in vary if name == "payload" or name in robot.parameter_labels]
+    parameters = [name for name in vary if name == "payload" or robot.is_parameter(name)]
     loop = ClosedLoop(
         plant,
         controller if traced else _placeholder(robot),

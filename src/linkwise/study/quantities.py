@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from linkwise import joint_laws
 from linkwise.model import LABELS
 from linkwise.robot import Robot
 
@@ -56,9 +57,7 @@ _PARAMETERS = {
     **dict.fromkeys(LABELS, "kg·m²"),
     "m": "kg",
     **dict.fromkeys(("hx", "hy", "hz"), "kg·m"),
-    "rotor_inertia": "kg·m²",
-    "viscous_friction": "N·m·s/rad",
-    **dict.fromkeys(("coulomb_friction", "coulomb_friction_forward", "coulomb_friction_backward"), "N·m"),
+    **{name: units[0] for name, units in joint_laws.UNITS.items()},
 }
 PAYLOAD = {
     "payload": (10, "kg, kg·m, kg·m²", "payload: m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz"),

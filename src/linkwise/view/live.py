@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from linkwise.functions import FUNCTIONS, Setting
+from linkwise.algorithms import joint_terms
+from linkwise.functions import FUNCTIONS, Setting, mechanism_of
 from linkwise.kernels import is_straight
 from linkwise.robot import Robot
 
@@ -75,7 +76,8 @@ class Live:
         if not self.robot.dof:
             return efforts
         some = np.random.default_rng(0).uniform(self.lower, self.upper, (SAMPLES, self.robot.dof))
-        friction = np.array([max(j.coulomb_friction) + j.viscous_friction for j in self.robot.moving_joints])
+        unit_speed = np.ones(self.robot.dof)
+        friction = np.array(joint_terms.friction(mechanism_of(self.robot), home(self.robot), unit_speed))
         most = np.abs(self.gravity(some)).max(axis=0) + friction
         floor = 1e-3 * max(float(most.max()), 1e-9)
         return np.where(np.isfinite(efforts) & (efforts > 0), efforts, np.maximum(most, floor))

@@ -1,0 +1,91 @@
+"""The equation of motion of the whole arm: rigid bodies by any algorithm, and what the joints add.
+
+    M(q) q̈ + c(q, q̇) + g(q) + friction(q, q̇) = τ + Jᵀ w
+
+The algorithms compute rigid bodies; ``joint_terms`` knows rotors, friction and springs. Whoever needs torques, forces
+or accelerations of an arm (the table of functions, controllers, simulations, the real-time loop) takes them from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from linkwise.algorithms import compound_link, energy, factorised, joint_terms, newton_euler
+from linkwise.algorithms.joint_terms import added, subtracted
+from linkwise.model.mechanism import Mechanism
+from linkwise.scalar import Scalar
+from linkwise.spatial import zero_vector
+
+Torques = Callable[..., list[Scalar]]
+Matrix = list[list[Scalar]]
+
+
+def inverse_dynamics(
+    links: Mechanism,
+    q,
+    qd,
+    qdd,
+    wrenches=None,
+    *,
+    friction: bool = True,
+    method: Torques = newton_euler.inverse_dynamics,
+) -> list[Scalar]:
+    """τ = M q̈ + c + g + friction − Jᵀ w [N·m or N]."""
+    tau = method(links, q, qd, qdd, wrenches)
+    tau = added(links, tau, joint_terms.rotor_torques(links, qdd))
+    tau = joint_terms.add_springs(links, tau, q)
+    return added(links, tau, joint_terms.friction(links, q, qd)) if friction else tau
+
+
+def mass_matrix(links: Mechanism, q, method: Callable[..., Matrix] = compound_link.mass_matrix) -> Matrix:
+    """M, rotor inertias included."""
+    return joint_terms.add_rotor_inertia(links, method(links, q))
+
+
+def gravity_torques(links: Mechanism, q, method: Torques = compound_link.gravity_torques) -> list[Scalar]:
+    """g: the torques that hold the arm at rest against gravity and springs [N·m or N]."""
+    return joint_terms.add_springs(links, method(links, q), q)
+
+
+def coefficients(links: Mechanism, q) -> tuple[Matrix, list[Scalar]]:
+    """(M, g) from the same compound links: Izaguirre's D_ij and D_i."""
+    turned, compound = compound_link.compound_links(links, q)
+    M = joint_terms.add_rotor_inertia(links, compound_link.inertia_coefficients(links, turned, compound))
+    gravity = compound_link.gravity_coefficients(links, turned, compound)
+    return M, joint_terms.add_springs(links, gravity, q)
+
+
+def velocity_torques(links: Mechanism, q, qd) -> list[Scalar]:
+    """c: Coriolis and centrifugal torques [N·m or N]."""
+    return newton_euler.inverse_dynamics(links, q, qd, _zeros(links), gravity=zero_vector())
+
+
+def bias_torques(links: Mechanism, q, qd, wrenches=None) -> list[Scalar]:
+    """c + g − Jᵀ w [N·m or N]."""
+    tau = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), wrenches)
+    return joint_terms.add_springs(links, tau, q)
+
+
+def torques_on_bodies(links: Mechanism, q, qd, tau, *, friction: bool = True) -> list[Scalar]:
+    """What is left of applied torques for the rigid bodies: less friction, less springs."""
+    if friction:
+        tau = subtracted(links, tau, joint_terms.friction(links, q, qd))
+    return joint_terms.subtract_springs(links, tau, q)
+
+
+def accelerations(links: Mechanism, q, qd, tau, *, friction: bool = True) -> tuple[list[Scalar], Matrix]:
+    """(q̈, M) under torques and, of friction, the part that is continuous at rest [rad/s² or m/s²]."""
+    M = mass_matrix(links, q)
+    net = subtracted(links, tau, bias_torques(links, q, qd))
+    if friction:
+        net = subtracted(links, net, joint_terms.smooth_friction(links, q, qd))
+    return factorised.solve(links, M, net), M
+
+
+def potential_energy(links: Mechanism, q) -> Scalar:
+    """Of gravity and springs [J]; its gradient is g."""
+    return energy.potential_energy(links, q) + joint_terms.spring_energy(links, q)
+
+
+def _zeros(links: Mechanism) -> list[Scalar]:
+    return [0.0] * len(links)

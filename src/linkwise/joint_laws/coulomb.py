@@ -1,0 +1,64 @@
+"""Coulomb friction: F_s sgn q̇, with one magnitude for each direction, and zero at rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from linkwise.joint_laws.law import Law, Parameter
+from linkwise.scalar import sign, where
+
+BOTH, FORWARD, BACKWARD = "coulomb_friction", "coulomb_friction_forward", "coulomb_friction_backward"
+_COMMON = {
+    "units": ("N·m", "N"),
+    "negative": "doubtful",
+    "doubt": "it would drive the joint",
+    "mjcf": "frictionloss",
+}
+
+
+class CoulombFriction(Law):
+    """Its label is ``coulomb_friction``, or two for the directions where those of some joint differ."""
+
+    name = "coulomb_friction"
+    parameters = (
+        Parameter(FORWARD, "Coulomb friction", **_COMMON),
+        Parameter(BACKWARD, "Coulomb friction", **_COMMON),
+    )
+    dissipates = True
+    jumps = True
+    always_labelled = True
+
+    def numbers(self, holder):
+        return tuple(holder.coulomb_friction)
+
+    def labels(self, holders):
+        differ = any(holder.coulomb_friction[0] != holder.coulomb_friction[1] for holder in holders)
+        return (FORWARD, BACKWARD) if differ else (BOTH,)
+
+    def settable(self):
+        return (BOTH, FORWARD, BACKWARD)
+
+    def number(self, holder, name):
+        return holder.coulomb_friction[1 if name == BACKWARD else 0]
+
+    def changed(self, holder, name, value):
+        forward, backward = holder.coulomb_friction
+        pair = {BOTH: (value, value), FORWARD: (value, backward), BACKWARD: (forward, value)}[name]
+        return replace(holder, coulomb_friction=pair)
+
+    def torque(self, holder, q, qd):
+        forward, backward = holder.coulomb_friction
+        if forward is backward or forward == backward:
+            return forward * sign(qd)
+        # at rest there is no friction, and a NaN speed must stay NaN: both are what sign gives
+        return where(qd > 0.0, forward, where(qd < 0.0, -backward, sign(qd)))
+
+    def limits(self, holder, qd):
+        return holder.coulomb_friction
+
+    def column(self, name, holder, q, qd, qdd):
+        if name == BOTH:
+            return sign(qd)
+        if name == FORWARD:
+            return where(qd > 0.0, 1.0, where(qd < 0.0, 0.0, sign(qd)))
+        return where(qd < 0.0, -1.0, where(qd > 0.0, 0.0, sign(qd)))

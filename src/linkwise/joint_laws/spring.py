@@ -1,0 +1,45 @@
+"""A linear spring at a joint: k (q − q₀)."""
+
+from __future__ import annotations
+
+from linkwise.joint_laws.law import Law, Parameter
+
+
+class Spring(Law):
+    """Pulls the joint back to its rest position. The reference is a constant for the regressor: torques are linear in
+    the stiffness, and in both only as k and k·q₀."""
+
+    name = "spring"
+    parameters = (
+        Parameter(
+            "stiffness",
+            "stiffness",
+            ("N·m/rad", "N/m"),
+            negative="doubtful",
+            doubt="it would push the joint away from its rest position",
+            mjcf="stiffness",
+        ),
+        Parameter(
+            "spring_reference",
+            "spring reference",
+            ("rad", "m"),
+            coefficient=False,
+            angle=True,
+            mjcf="springref",
+        ),
+    )
+    uses_position = True
+
+    def torque(self, holder, q, qd):
+        stiffness, rest = self.numbers(holder)
+        return stiffness * (q - rest)
+
+    def by_q(self, holder, q, qd):
+        return self.numbers(holder)[0]
+
+    def energy(self, holder, q):
+        stiffness, rest = self.numbers(holder)
+        return 0.5 * stiffness * (q - rest) * (q - rest)
+
+    def column(self, name, holder, q, qd, qdd):
+        return q - self.numbers(holder)[1]
