@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import linkwise
+
 STARTING_SECONDS = 90.0
 
 
@@ -19,7 +21,9 @@ class Cluster:
     def __init__(self, folder: Path, workers: int = 2):
         self.folder = folder
         self.file = folder / "scheduler.json"
-        self.environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+        # the package under test, wherever it was imported from, and the functions of the tests
+        paths = (Path(linkwise.__file__).parents[1], Path(__file__).parent)
+        self.environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
         self.scheduler = self._start("dask_scheduler", "--port", "0", "--scheduler-file", self.file)
         self.workers: list[subprocess.Popen] = []
         try:

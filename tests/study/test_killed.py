@@ -11,6 +11,7 @@ import pytest
 from stores import SMALL, contents
 
 import linkwise as lw
+from linkwise.study.verify import verify
 
 TABLES = {**SMALL, "samples": 200_000, "chunk": 4096}
 RUN = """
@@ -48,7 +49,8 @@ def test_killed_in_the_worst_moments(tmp_path, moment):
     expected = contents(lw.study(SMALL).run(tmp_path / "whole").path)
     (tmp_path / "study.json").write_text(json.dumps(SMALL))
     patch = {
-        "before_rename": "import pathlib, os; pathlib.Path.rename = lambda *a: os.kill(os.getpid(), 9)",
+        "before_rename": "import os; from linkwise.study.files import Disk; "
+        "Disk.sync_folder = lambda *a: os.kill(os.getpid(), 9)",
         "while_finishing": "import os, linkwise.study.finish; "
         "sys.modules['linkwise.study.finish']._with_arguments = lambda *a: os.kill(os.getpid(), 9)",
     }[moment]
@@ -67,8 +69,9 @@ def test_killed_in_the_worst_moments(tmp_path, moment):
     assert contents(store) == expected
 
 
-def test_interrupted_from_the_keyboard(tmp_path):
-    """Control-C: the chunks in hand are finished, one line says how to go on."""
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
+def test_interrupted(tmp_path, number, word):
+    """Control-C, or a batch system: the chunks in hand are finished, one line says how to go on."""
     expected = contents(lw.study(TABLES).run(tmp_path / "whole").path)
     (tmp_path / "study.json").write_text(json.dumps(TABLES))
     store = tmp_path / "store"
@@ -88,9 +91,25 @@ except lw.LinkwiseError as error:
     )
     while process.poll() is None and not list(store.rglob("tau/c/*/*/*")):
         time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, said = process.communicate(timeout=60)
-    assert said == f"interrupted; nothing that was done is lost: linkwise study {store} --resume\n"
+    assert said == f"{word}; nothing that was done is lost: linkwise study {store} --resume\n"
     assert not list(store.rglob(".aside*"))
+    found = verify(store)
+    assert (found.torn, found.damage) == (False, ())
     lw.study(TABLES).run(store, resume=True)
     assert contents(store) == expected
+
+
+def test_terminated_while_the_store_is_being_made(tmp_path):
+    (tmp_path / "study.json").write_text(json.dumps(SMALL))
+    patch = (
+        "import os, signal, sys, linkwise as lw; from linkwise.study import files; real = files.Disk.sync; "
+        "files.Disk.sync = lambda *a: (os.kill(os.getpid(), signal.SIGTERM), real(*a))"
+    )
+    run = RUN.strip().splitlines()[-1]
+    code = f"import json\n{patch}\ntry:\n    {run}\nexcept lw.LinkwiseError as e:\n    sys.exit(str(e))"
+    command = [sys.executable, "-c", code, str(tmp_path / "study.json"), str(tmp_path / "store"), "False"]
+    ran = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    assert ran.stderr == f"{tmp_path / 'store'}: terminated before anything was computed\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["study.json"]

@@ -1,18 +1,17 @@
 """What is on disk: shards that Zarr reads, journals that survive, folders that are what they say."""
 
-import json
 import multiprocessing
 
 import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.study import files
+from linkwise.study import digests, files
 from linkwise.study.errors import StudyError
 from linkwise.study.journal import Journal
 from linkwise.study.pack import packed, unpacked
 from linkwise.study.shards import Layout
-from linkwise.study.store import STUDY
+from linkwise.study.store import STUDY, read_study, study_text
 
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd", "none"])
@@ -30,12 +29,13 @@ def test_zarr_reads_what_is_written(tmp_path, compression, dtype, outer, inner, 
     for place in np.ndindex(*(-(-n // c) for n, c in zip(outer, chunk, strict=True))):
         box = tuple(slice(p * c, (p + 1) * c) for p, c in zip(place, chunk, strict=True))
         columns = np.ascontiguousarray(values[box].reshape(-1, elements).T)
-        shard = layout.shard(tmp_path / "a", place)
+        shard = layout.shard(files.Folder(tmp_path), "a", place)
         for part in np.array_split(columns, 3, axis=1):
             shard.add(part)
         shard.add(np.zeros((elements, 5)))  # does not belong to it
         shard.finish()
-        assert shard.put() == (tmp_path / "a" / layout.key(place)).stat().st_size
+        entry = shard.put()
+        assert digests.problem(tmp_path / "a" / layout.key(place), entry) is None
     assert np.array_equal(zarr.open_array(tmp_path / "a", mode="r")[...], values.astype(dtype))
 
 
@@ -99,9 +99,8 @@ def test_one_process_at_a_time(tmp_path):
 
 def test_what_dead_writers_left_is_swept(tmp_path):
     folder = tmp_path / "a" / "b"
-    files.write(folder / "kept", b"x")
+    files.Folder(tmp_path).write("a/b/kept", b"x")
     (folder / ".aside-kept-1-2").write_bytes(b"y")
-    (folder / "kept.0123.partial").write_bytes(b"z")
     files.sweep(tmp_path)
     assert [path.name for path in folder.iterdir()] == ["kept"]
 
@@ -121,8 +120,8 @@ def test_a_store_of_another_study(small, run, tmp_path):
 
 def test_a_store_of_another_version(small, run):
     store = run(small).path
-    known = json.loads((store / STUDY).read_text())
-    (store / STUDY).write_text(json.dumps({**known, "linkwise": "0.0.9"}))
+    known = read_study(store)
+    (store / STUDY).write_text(study_text({**known, "linkwise": "0.0.9"}))
     with pytest.raises(StudyError, match=r"made by linkwise 0\.0\.9"):
         lw.study(small).run(store, resume=True)
 
@@ -136,3 +135,47 @@ def test_not_a_store(small, tmp_path):
         lw.study(small).run(tmp_path / "no" / "folder")
     with pytest.raises(StudyError, match="not the folder of a study"):
         lw.open_study(tmp_path)
+
+
+def test_what_a_killed_start_left_is_removed(small, tmp_path):
+    """But not what another process is making, nor anything else that looks a little alike."""
+    store = tmp_path / "torques.study"
+    left = tmp_path / ".torques.study-123456-0123456789ab"
+    (left / "data.zarr").mkdir(parents=True)
+    alike = [tmp_path / name for name in (".torques.study-x-0123456789ab", ".other.study-1-0123456789ab")]
+    for folder in alike:
+        folder.mkdir()
+    making = files.NewFolder(store)
+    lw.study(small).run(store, progress=False)
+    assert not left.exists()
+    assert making.folder.path.exists()
+    assert all(folder.exists() for folder in alike)
+    making.close()
+    assert sorted(tmp_path.iterdir()) == sorted([store, *alike])
+
+
+@pytest.mark.parametrize("name", ["../../x", "a/b", ".hidden", "", "a\\b", "a\nb", "..", "x" * 200])
+def test_names_that_would_leave_the_folder(small, tmp_path, name):
+    value = {"grid": [0.0, 1.0]}
+    for change in (
+        {"failures": {name: "load > 1"}},
+        {"compute": {**small["compute"], name: "load * 2"}, "keep": {name: "raw"}},
+        {
+            "vary": {**small["vary"], name: value},
+            "compute": {**small["compute"], "y": "load"},
+            "keep": {name: "raw"},
+        },
+    ):
+        with pytest.raises(StudyError, match=r"expected a (name|text)"):
+            lw.study({**small, **change})
+    with pytest.raises(StudyError, match="no table"):
+        lw.study(small).run(tmp_path / "s", progress=False).table("../../x")
+
+
+def test_two_arrays_of_one_name(small):
+    small["compute"]["tau_mean"] = "load * 2"
+    small["keep"]["tau_mean"] = "raw"
+    with pytest.raises(
+        StudyError, match=r"keep\.tau_mean: the array tau_mean would also be that of keep\.tau"
+    ):
+        lw.study(small)

@@ -26,21 +26,27 @@ INCOMPLETE = 1
 @click.option(
     "--check", "only_check", is_flag=True, help="Read and check the study, state its size, compute nothing."
 )
+@click.option(
+    "--verify", "only_verify", is_flag=True, help="Compare every byte of a folder with what was written."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def command(file, out, resume, cluster, threads, only_check, as_json) -> int:
+def command(file, out, resume, cluster, threads, only_check, only_verify, as_json) -> int:
     """Compute one thing at very many points: a sweep, a Monte Carlo study, data for learning.
 
     The file names a robot, what varies, what is computed and what is kept (see docs/studies.md). Results go to a folder
     with Zarr arrays and Parquet tables. A run that was killed is completed with --resume, to the same bytes; then the
-    folder alone is enough. The exit status is 0, 1 when chunks were set aside because they kept failing, 2 for bad
-    input or a run that had to stop.
+    folder alone is enough. The exit status is 0, 1 when points or chunks kept failing and were left out or when
+    --verify finds damage, 2 for bad input or a run that had to stop.
 
     \b
     Example:
       linkwise study torques.toml --out torques.study
       linkwise study torques.toml --cluster tcp://head:8786
       linkwise study torques.study --resume
+      linkwise study --verify torques.study
     """
+    if only_verify:
+        return _verify(Path(file), as_json)
     study, folder = _read(Path(file), out, resume)
     if only_check:
         _say_size(study, folder, threads, as_json)
@@ -52,6 +58,29 @@ def command(file, out, resume, cluster, threads, only_check, as_json) -> int:
     else:
         _say(facts)
     return 0 if results.complete else INCOMPLETE
+
+
+def _verify(path: Path, as_json: bool) -> int:
+    from linkwise.study.verify import verify
+
+    found = verify(path)
+    damage = [
+        {"file": one.file, "array": one.array, "chunk": one.chunk, "problem": one.problem}
+        for one in found.damage
+    ]
+    if as_json:
+        facts = {"store": str(path), "files": found.files, "bytes": found.bytes, "complete": found.complete}
+        say_json({**facts, "torn_record": found.torn, "damage": damage})
+    else:
+        for one in found.damage:
+            say(str(one))
+        if found.torn:
+            say("the last record of the journal is torn, as a killed run leaves it; --resume goes on")
+        state = f"{len(damage)} damaged" if damage else "all as they were written"
+        say(f"{path}: {found.files} files, {found.bytes / 1e6:.3g} MB: {state}")
+        if damage:
+            say(f"linkwise study {path} --resume computes what is damaged again")
+    return INCOMPLETE if damage else 0
 
 
 def _read(file: Path, out: str | None, resume: bool) -> tuple[Any, Path]:
@@ -119,6 +148,8 @@ def _facts(study: Any, results: Any) -> dict[str, Any]:
             labels = study.plan.quantity(keep.name).labels(study.plan.robot)
             unit = study.plan.quantity(keep.name).unit
             values = {s: data[f"{keep.name}_{s}"].values.ravel().tolist() for s in keep.statistics}
+            if f"{keep.name}_left_out" in data:
+                values["left_out"] = data[f"{keep.name}_left_out"].values.ravel().tolist()
             statistics[keep.name] = {"unit": unit, "elements": labels, **values}
     return {
         "store": str(results.path),
@@ -126,10 +157,24 @@ def _facts(study: Any, results: Any) -> dict[str, Any]:
         "chunks": study.chunks,
         "complete": results.complete,
         "chunks_set_aside": data.attrs["chunks_set_aside"],
+        "points_failed": data.attrs["points_failed"],
+        "left_out": _left_out(study, data),
         "failures": data.attrs["failures"],
+        "failures_left_out": data.attrs.get("failures_left_out", {}),
         "statistics": statistics,
         "tables": results.tables(),
     }
+
+
+def _left_out(study: Any, data: Any) -> dict[str, dict[str, int]]:
+    """Quantities whose reductions leave points out: how many at most, and of how many."""
+    found = {}
+    for keep in study.plan.description.keeps:
+        if f"{keep.name}_left_out" in data:
+            most = int(data[f"{keep.name}_left_out"].max())
+            of = study.plan.axes.per_cell if keep.by_cell else study.points
+            found[keep.name] = {"points": most, "of": of}
+    return found
 
 
 def _say(facts: dict[str, Any]) -> None:
@@ -141,9 +186,15 @@ def _say(facts: dict[str, Any]) -> None:
         ]
         notes = [f"and {len(found['elements']) - 40} more"] if len(found["elements"]) > 40 else []
         title = f"{name} [{found['unit']}]" if found["unit"] else name
-        show(Table(title, ["", *(f">{kind}" for kind in kinds)], rows, notes))
+        show(Table(title, ["", *(f">{kind.replace('_', ' ')}" for kind in kinds)], rows, notes))
+    for name, left in facts["left_out"].items():
+        say(f"{name}: what is kept leaves out up to {left['points']} of {left['of']} points (failed or NaN)")
     for name, count in facts["failures"].items():
-        say(f"{name}: {count} of {facts['points']} points")
+        unknown = facts["failures_left_out"].get(name, 0)
+        left = f" ({unknown} more left out: they failed)" if unknown else ""
+        say(f"{name}: {count} of {facts['points'] - unknown} points{left}")
+    if facts["points_failed"]:
+        say(f"{facts['points_failed']} points failed: see the table errors; --resume tries them again")
     if facts["chunks_set_aside"]:
         aside = facts["chunks_set_aside"]
         say(f"{aside} chunks kept failing and were set aside: see the table aside; --resume tries again")

@@ -8,6 +8,7 @@ from linkwise.model.model import suggest
 from linkwise.study.axes import Axes
 from linkwise.study.description import Description
 from linkwise.study.errors import StudyError
+from linkwise.study.quantities import JOINT, Quantity
 from linkwise.study.steps.formula import FormulaStep
 from linkwise.study.tracing import Trace
 
@@ -49,3 +50,15 @@ def of_cells(description: Description, axes: Axes) -> None:
                 f"keep.{keep.name}.quantiles: quantiles at each grid point need all its samples in one chunk; "
                 f"give chunk = {axes.samples} or more"
             )
+
+
+def of_arrays(description: Description, quantities: Sequence[Quantity]) -> None:
+    """That no two arrays of the store have one name."""
+    owners: dict[str, str] = {JOINT: "the joints"}
+    owners |= {q.axes[0]: f"the parameters of {q.name}" for q in quantities if q.entries}
+    owners |= {v.name: f"the axis vary.{v.name}" for v in description.variables if v.kind == "grid"}
+    for keep in description.keeps:
+        for name in keep.arrays():
+            if name in owners:
+                raise StudyError(f"keep.{keep.name}: the array {name} would also be that of {owners[name]}")
+            owners[name] = f"keep.{keep.name}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.study.digests import Entries
 from linkwise.study.plan import Plan
 from linkwise.study.reductions import Partial, Reduction
 from linkwise.study.tree import Tree
@@ -27,6 +28,12 @@ class Collection:
         axes = self.plan.axes
         self._per_row = axes.chunk_grid[-1] if axes.samples is not None else 1
         self.failures = [0] * len(self.plan.description.failures)
+        self.unknown = [0] * len(self.plan.description.failures)
+        """Points of each set at which nobody knows."""
+        self.errors: dict[int, int] = {}
+        """Chunks with points that could not be computed, and how many."""
+        self.files: dict[int, Entries] = {}
+        """Of each chunk that is done."""
         self._whole: dict[str, Tree] = {}
         self._cells: dict[str, dict[int, Tree]] = {}
         for key, reduction in self.plan.reductions.items():
@@ -38,11 +45,16 @@ class Collection:
     def add(self, arrays: Partial, facts: dict[str, Any]) -> None:
         """A chunk that is done."""
         number = facts["chunk"]
-        if number in self.done:
+        if number in self.done:  # its files were written again
+            self.files[number] = facts["files"]
             return
         self.done.add(number)
         self.aside.pop(number, None)
+        self.files[number] = facts["files"]
+        if facts["errors"]:
+            self.errors[number] = facts["errors"]
         self.failures = [a + b for a, b in zip(self.failures, facts["failures"], strict=True)]
+        self.unknown = [a + b for a, b in zip(self.unknown, facts["unknown"], strict=True)]
         parts: dict[str, dict[str, np.ndarray]] = {}
         for name, array in arrays.items():
             key, _, part = name.rpartition("/")
@@ -64,8 +76,15 @@ class Collection:
         """Close the trees over chunks that were set aside."""
         for number in range(self.plan.axes.chunks):
             if number not in self.done:
+                lost = self.plan.axes.chunk(number).count
+                self.unknown = [count + lost for count in self.unknown]
                 for key, reduction in self.plan.reductions.items():
                     self._put(key, reduction, number, None)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every point of every chunk was computed."""
+        return len(self.done) == self.plan.axes.chunks and not self.errors
 
     def whole(self, key: str) -> Partial | None:
         """A reduction over all points; None where every chunk was set aside."""

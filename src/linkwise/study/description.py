@@ -20,11 +20,11 @@ from linkwise.study import keep as keeping
 from linkwise.study import sobol, steps, variables
 from linkwise.study.errors import StudyError
 from linkwise.study.keep import Failure, Keep
-from linkwise.study.schema import Table
+from linkwise.study.schema import Table, file_name
 from linkwise.study.steps.base import Step
 from linkwise.study.variables import DESIGNS, Variable
 
-FORMAT = 1
+FORMAT = 2
 """Of the store: raised when stores of before can no longer be completed."""
 COMPRESSIONS = ("zstd", "lz4", "none")
 MOST_POINTS = 1 << 53
@@ -91,6 +91,11 @@ def describe(
     samples = table.whole("samples", 1, None)
     seed = table.get("seed", int, 0)
     varied = variables.read(table.get("vary", dict), robot, table.choice("design", DESIGNS, "random"))
+    for variable in varied:
+        if variable.kind == "grid":
+            file_name(variable.name, f"vary.{variable.name}")
+    for name in table.get("compute", dict, {}):
+        file_name(name, f"compute.{name}")
     _check_sampling(table, varied, samples)
     computed = steps.read(table.get("compute", dict, {}), robot, varied, seed)
     kept = keeping.read(table.get("keep", dict, {}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import queue
 import threading
@@ -11,12 +10,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from linkwise.study.attempts import NO_SPACE
 from linkwise.study.chunks import Worker
 from linkwise.study.errors import StoppedError
 from linkwise.study.plan import Plan
 from linkwise.study.store import Store
-
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,10 @@ class StoppedError(LinkwiseError, RuntimeError):
     """A run stopped before its end (a full disk, a lost cluster); the message says how to go on."""
 
 
+class StudyWarning(UserWarning):
+    """Something about a store that was put right, such as damaged files that were computed again."""
+
+
 def needed(module: str) -> ModuleType:
     """A module of an optional package, or an error that says how to get it."""
     return errors.needed(module, EXTRA)

@@ -3,61 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from linkwise.study import sketch
 from linkwise.study.collect import Collection
-from linkwise.study.errors import needed
 from linkwise.study.exact import Target, quantiles
 from linkwise.study.keep import Keep
 from linkwise.study.plan import Plan
 from linkwise.study.quantities import Quantity
-from linkwise.study.store import DATA, Store, add_array, zarr_quiet
+from linkwise.study.store import TABLES, ArrayFiles, Store
 from linkwise.study.tables import parquet
 
 _EXTREMES = {"min": (0, "smallest"), "max": (2, "largest")}
 _TEXT = {"count": "number", "mean": "mean", "variance": "variance", "min": "smallest", "max": "largest"}
 
 
-def finish(plan: Plan, store: Store, collection: Collection) -> None:
-    """Write everything that is known only at the end."""
-    with zarr_quiet():
-        group = store.group()
-        extremes: list[dict[str, Any]] = []
-        for keep in plan.description.keeps:
-            if keep.statistics:
-                extremes += _statistics(plan, group, collection, keep)
-            if keep.quantiles:
-                _quantiles(plan, store, group, collection, keep)
-            if keep.histogram:
-                _histogram(plan, group, collection, keep)
-        group.attrs["failures"] = dict(
-            zip((f.name for f in plan.description.failures), collection.failures, strict=True)
-        )
-        group.attrs["chunks_set_aside"] = len(collection.aside)
-        needed("zarr").consolidate_metadata(store.path / DATA)
+def finished(plan: Plan, store: Store, collection: Collection) -> dict[str, bytes]:
+    """The content of every file that is known only at the end, by its name."""
+    sets = [failure.name for failure in plan.description.failures]
+    attributes: dict[str, Any] = {
+        "failures": dict(zip(sets, collection.failures, strict=True)),
+        "chunks_set_aside": len(collection.aside),
+        "points_failed": sum(collection.errors.values()),
+    }
+    if any(collection.unknown):
+        attributes["failures_left_out"] = dict(zip(sets, collection.unknown, strict=True))
+    arrays = store.arrays(**attributes)
+    extremes: list[dict[str, Any]] = []
+    for keep in plan.description.keeps:
+        if not (keep.statistics or keep.quantiles or keep.histogram):
+            continue
+        span = Span.of(plan, collection, keep)
+        if keep.statistics:
+            extremes += _statistics(plan, arrays, collection, keep, span)
+        if keep.quantiles:
+            _quantiles(plan, store, arrays, collection, keep, span)
+        if keep.histogram:
+            _histogram(plan, arrays, collection, keep, span)
+        span.add_array(plan, arrays, keep)
+    content = arrays.files()
     if extremes:
-        store.write_table("extremes.parquet", parquet(_with_arguments(plan, extremes)))
+        content[f"{TABLES}/extremes.parquet"] = parquet(_with_arguments(plan, extremes))
     if collection.aside:
-        numbers = sorted(collection.aside)
-        chunks = [plan.axes.chunk(number) for number in numbers]
-        columns = {
-            "chunk": np.array(numbers),
-            "first_point": np.array([chunk.first for chunk in chunks]),
-            "points": np.array([chunk.count for chunk in chunks]),
-            "error": [collection.aside[number] for number in numbers],
-        }
-        store.write_table("aside.parquet", parquet(columns))
-    else:
-        (store.path / "tables" / "aside.parquet").unlink(missing_ok=True)
+        content[f"{TABLES}/aside.parquet"] = parquet(_aside(plan, collection.aside))
+    return content
+
+
+def _aside(plan: Plan, aside: dict[int, str]) -> dict[str, Any]:
+    numbers = sorted(aside)
+    chunks = [plan.axes.chunk(number) for number in numbers]
+    return {
+        "chunk": np.array(numbers),
+        "first_point": np.array([chunk.first for chunk in chunks]),
+        "points": np.array([chunk.count for chunk in chunks]),
+        "error": [aside[number] for number in numbers],
+    }
 
 
 # -- statistics -------------------------------------------------------------------------------------------------------
 
 
-def _statistics(plan: Plan, group: Any, collection: Collection, keep: Keep) -> list[dict[str, Any]]:
+def _statistics(
+    plan: Plan, arrays: ArrayFiles, collection: Collection, keep: Keep, span: Span
+) -> list[dict[str, Any]]:
     """Writes the arrays; gives a row for each extreme."""
     quantity = plan.quantity(keep.name)
     leaves, extremes, outer, axes = _moments(plan, collection, keep, quantity)
@@ -71,29 +82,25 @@ def _statistics(plan: Plan, group: Any, collection: Collection, keep: Keep) -> l
         }
     rows: list[dict[str, Any]] = []
     for statistic in keep.statistics:
-        text = f"{_TEXT[statistic]} of {keep.name} over {'the samples' if keep.by_cell else 'all points'}"
+        text = f"{_TEXT[statistic]} of {keep.name} over {span.text}"
         if statistic in found:
             values, unit = (
                 found[statistic],
                 {"variance": _squared(quantity.unit), "count": "1"}.get(statistic, quantity.unit),
             )
             if statistic == "count":
-                values = values.astype(np.int64)
-            add_array(group, f"{keep.name}_{statistic}", values.reshape(shape), axes, unit, text)
+                values = np.nan_to_num(values).astype(np.int64)
+            name = f"{keep.name}_{statistic}"
+            arrays.add(name, values.reshape(shape), axes, unit, text, **span.facts)
             continue
         column, _ = _EXTREMES[statistic]
         at = np.nan_to_num(extremes[..., column + 1], nan=-1.0).astype(np.int64)
         values = np.where(at >= 0, extremes[..., column], np.nan)
-        add_array(group, f"{keep.name}_{statistic}", values.reshape(shape), axes, quantity.unit, text)
-        add_array(
-            group,
-            f"{keep.name}_{statistic}_point",
-            at.reshape(shape),
-            axes,
-            "1",
-            f"number of the point of {text}",
-        )
-        rows += _rows(plan, keep, quantity, statistic, values, at)
+        name = f"{keep.name}_{statistic}"
+        arrays.add(name, values.reshape(shape), axes, quantity.unit, text, **span.facts)
+        where = f"number of the point of {text}"
+        arrays.add(f"{name}_point", at.reshape(shape), axes, "1", where, **span.facts)
+        rows += _rows(plan, quantity, statistic, values, at, span)
     return rows
 
 
@@ -115,12 +122,19 @@ def _moments(plan: Plan, collection: Collection, keep: Keep, quantity: Quantity)
 
 
 def _rows(
-    plan: Plan, keep: Keep, quantity: Quantity, statistic: str, values: np.ndarray, at: np.ndarray
+    plan: Plan, quantity: Quantity, statistic: str, values: np.ndarray, at: np.ndarray, span: Span
 ) -> list[dict[str, Any]]:
     labels = quantity.labels(plan.robot)
+    found = zip(values.ravel().tolist(), at.ravel().tolist(), span.left_out.ravel().tolist(), strict=True)
     return [
-        {"quantity": labels[place % quantity.size], "statistic": statistic, "value": value, "point": point}
-        for place, (value, point) in enumerate(zip(values.ravel().tolist(), at.ravel().tolist(), strict=True))
+        {
+            "quantity": labels[place % quantity.size],
+            "statistic": statistic,
+            "value": value,
+            "point": point,
+            "points_left_out": left_out,
+        }
+        for place, (value, point, left_out) in enumerate(found)
         if point >= 0
     ]
 
@@ -128,14 +142,8 @@ def _rows(
 def _with_arguments(plan: Plan, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The rows as columns, with the values of all variables at their points."""
     columns: dict[str, Any] = {key: [row[key] for row in rows] for key in rows[0]}
-    points = np.array(columns["point"])
-    columns["point"] = points
-    names = [variable.name for variable in plan.description.variables]
-    for name, values in plan.at(points, names).items():
-        quantity = next(v.quantity for v in plan.description.variables if v.name == name)
-        flat = values.reshape(len(points), -1).T
-        columns |= dict(zip(quantity.labels(plan.robot), flat, strict=True))
-    return columns
+    columns["point"] = np.array(columns["point"])
+    return columns | plan.variables_at(columns["point"])
 
 
 def _squared(unit: str) -> str:
@@ -145,28 +153,32 @@ def _squared(unit: str) -> str:
 # -- quantiles and histograms -----------------------------------------------------------------------------------------
 
 
-def _quantiles(plan: Plan, store: Store, group: Any, collection: Collection, keep: Keep) -> None:
+def _quantiles(
+    plan: Plan, store: Store, arrays: ArrayFiles, collection: Collection, keep: Keep, span: Span
+) -> None:
     quantity = plan.quantity(keep.name)
     level = f"{keep.name}_quantile_level"
     levels = np.array(keep.quantiles)
     facts: dict[str, Any] = {"exact": True}
     if keep.by_cell:
         key, rows = plan.reduced(keep.name, "cell_quantiles")
-        found = collection.by_cell(key, "quantiles")[:, rows, : len(levels)]
+        try:
+            found = collection.by_cell(key, "quantiles")[:, rows, : len(levels)]
+        except LookupError:
+            found = np.full((plan.axes.cells, quantity.size, len(levels)), np.nan)
         shape = (*(n for _, n in plan.axes.grid), *quantity.shape, len(levels))
         axes = (*(name for name, _ in plan.axes.grid), *quantity.axes, level)
     else:
-        found, facts["exact"] = _whole_quantiles(plan, group, collection, keep)
+        found, facts["exact"] = _whole_quantiles(plan, store, collection, keep)
         shape, axes = (*quantity.shape, len(levels)), (*quantity.axes, level)
         if not facts["exact"]:
             facts["relative_error"] = sketch.ERROR
-    over = "the samples" if keep.by_cell else "all points"
-    add_array(group, level, levels, (level,), "1", f"levels of the quantiles of {keep.name}")
-    name, text = f"{keep.name}_quantiles", f"quantiles of {keep.name} over {over}"
-    add_array(group, name, found.reshape(shape), axes, quantity.unit, text, **facts)
+    arrays.add(level, levels, (level,), "1", f"levels of the quantiles of {keep.name}")
+    name, text = f"{keep.name}_quantiles", f"quantiles of {keep.name} over {span.text}"
+    arrays.add(name, found.reshape(shape), axes, quantity.unit, text, **facts, **span.facts)
 
 
-def _whole_quantiles(plan: Plan, group: Any, collection: Collection, keep: Keep) -> tuple[np.ndarray, bool]:
+def _whole_quantiles(plan: Plan, store: Store, collection: Collection, keep: Keep) -> tuple[np.ndarray, bool]:
     """(quantiles (elements, levels), whether they are exact): exact where the raw values are there to be looked at."""
     quantity = plan.quantity(keep.name)
     found = np.full((quantity.size, len(keep.quantiles)), np.nan)
@@ -183,7 +195,7 @@ def _whole_quantiles(plan: Plan, group: Any, collection: Collection, keep: Keep)
     exact = keep.raw and keep.dtype == "float64" and not plan.by_sample(keep.name)
     if exact:
         targets = [Target(element, *place) for (element, _), place in known.items()]
-        for key, value in zip(known, quantiles(lambda: _raw_chunks(plan, keep, group), targets), strict=True):
+        for key, value in zip(known, quantiles(lambda: _raw_chunks(plan, keep, store), targets), strict=True):
             found[key] = value
     else:
         for key, (rank, _, _) in known.items():
@@ -191,9 +203,9 @@ def _whole_quantiles(plan: Plan, group: Any, collection: Collection, keep: Keep)
     return found, exact
 
 
-def _raw_chunks(plan: Plan, keep: Keep, group: Any) -> Iterator[np.ndarray]:
+def _raw_chunks(plan: Plan, keep: Keep, store: Store) -> Iterator[np.ndarray]:
     """The raw values of one chunk after the other, (points, elements)."""
-    axes, array = plan.axes, group[keep.name]
+    axes, array = plan.axes, store.raw(keep.name)
     for number in range(axes.chunks):
         place = axes.chunk(number).place
         box = tuple(
@@ -203,35 +215,100 @@ def _raw_chunks(plan: Plan, keep: Keep, group: Any) -> Iterator[np.ndarray]:
         yield array[box].reshape(-1, plan.quantity(keep.name).size)
 
 
-def _histogram(plan: Plan, group: Any, collection: Collection, keep: Keep) -> None:
+def _histogram(plan: Plan, arrays: ArrayFiles, collection: Collection, keep: Keep, span: Span) -> None:
     assert keep.histogram is not None
     low, high, bins = keep.histogram
     quantity = plan.quantity(keep.name)
-    key, rows = plan.reduced(keep.name, "histograms")
-    whole = collection.whole(key)
-    counts = (
-        np.zeros((quantity.size, bins + 3), np.int64) if whole is None else whole["counts"][rows, : bins + 3]
-    )
+    counts = _histogram_counts(plan, collection, keep)
     axis = f"{keep.name}_bin"
     centres = np.array([low + (high - low) * (k + 0.5) / bins for k in range(bins)])
-    add_array(group, axis, centres, (axis,), quantity.unit, f"middles of the bins of {keep.name}")
-    text = f"points in each bin of {keep.name}"
-    edges = {"low": low, "high": high}
-    add_array(
-        group,
+    arrays.add(axis, centres, (axis,), quantity.unit, f"middles of the bins of {keep.name}")
+    arrays.add(
         f"{keep.name}_histogram",
         counts[:, 1:-2].reshape(*quantity.shape, bins),
         (*quantity.axes, axis),
         "1",
-        text,
-        **edges,
+        f"points in each bin of {keep.name}, of {span.text}",
+        low=low,
+        high=high,
+        **span.facts,
     )
     outside = np.stack([counts[:, 0], counts[:, -2]], axis=-1).reshape(*quantity.shape, 2)
-    add_array(
-        group,
-        f"{keep.name}_outside",
-        outside,
-        (*quantity.axes, "side"),
-        "1",
-        f"points of {keep.name} below and above the bins",
+    text = f"points of {keep.name} below and above the bins, of {span.text}"
+    arrays.add(f"{keep.name}_outside", outside, (*quantity.axes, "side"), "1", text, **span.facts)
+
+
+def _histogram_counts(plan: Plan, collection: Collection, keep: Keep) -> np.ndarray:
+    """(elements, below, the bins, above, not a number)."""
+    assert keep.histogram is not None
+    key, rows = plan.reduced(keep.name, "histograms")
+    whole, columns = collection.whole(key), keep.histogram[2] + 3
+    if whole is None:
+        return np.zeros((plan.quantity(keep.name).size, columns), np.int64)
+    return whole["counts"][rows, :columns]
+
+
+# -- which points a reduction is over ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Span:
+    """The points that the reductions of a quantity are over: all but those that failed or gave NaN."""
+
+    total: int
+    """Points, or samples at each combination of the grids."""
+    left_out: np.ndarray
+    """Points that are not among them, (..., elements)."""
+    by_cell: bool
+
+    @classmethod
+    def of(cls, plan: Plan, collection: Collection, keep: Keep) -> Span:
+        total = plan.axes.per_cell if keep.by_cell else plan.axes.points
+        used = np.nan_to_num(_used(plan, collection, keep)).astype(np.int64)
+        return cls(total, total - used, keep.by_cell)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What marks an array: how many points it leaves out at most; nothing if none."""
+        most = int(self.left_out.max(initial=0))
+        return {"points_left_out": most} if most else {}
+
+    @property
+    def text(self) -> str:
+        if not self.facts:
+            return "the samples" if self.by_cell else "all points"
+        fewest, most = self.total - int(self.left_out.max()), self.total - int(self.left_out.min())
+        used = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+        return f"{used} of {self.total} {'samples' if self.by_cell else 'points'}"
+
+    def add_array(self, plan: Plan, arrays: ArrayFiles, keep: Keep) -> None:
+        """How many points are left out of each number, if any are."""
+        if not self.facts:
+            return
+        quantity, grid = plan.quantity(keep.name), plan.axes.grid if self.by_cell else ()
+        shape = (*(n for _, n in grid), *quantity.shape)
+        axes = (*(name for name, _ in grid), *quantity.axes)
+        text = f"points that failed or gave NaN, left out of what is kept of {keep.name}"
+        arrays.add(f"{keep.name}_left_out", self.left_out.reshape(shape), axes, "1", text)
+
+
+def _used(plan: Plan, collection: Collection, keep: Keep) -> np.ndarray:
+    """Points that count, (..., elements)."""
+    quantity = plan.quantity(keep.name)
+    if keep.statistics:
+        return _moments(plan, collection, keep, quantity)[0][..., 0]
+    if keep.histogram:
+        return _histogram_counts(plan, collection, keep)[:, :-1].sum(axis=1)
+    if keep.by_cell:
+        key, rows = plan.reduced(keep.name, "cell_quantiles")
+        try:
+            return collection.by_cell(key, "counts")[:, rows]
+        except LookupError:
+            return np.zeros((plan.axes.cells, quantity.size))
+    key, rows = plan.reduced(keep.name, "classes")
+    whole = collection.whole(key)
+    if whole is None:
+        return np.zeros(quantity.size)
+    return np.array(
+        [sketch.total(whole["keys"], whole["counts"], row) for row in range(rows.start, rows.stop)]
     )

@@ -1,7 +1,8 @@
-"""What has been done so far: one record per chunk, appended to a file as results arrive.
+"""What has been done so far: records appended to a file as results arrive.
 
-A record is its length, a checksum and its bytes. A writer that dies leaves at most a torn record at the end, which the
-next one cuts off. Only one process at a time may hold a journal.
+A record is a head (its length, a checksum of its bytes, a checksum of the head) and its bytes. A writer that dies
+leaves at most a torn record at the end, which the next one cuts off. A record that was damaged later is found by its
+checksums and left out; those after it count. Only one process at a time may hold a journal.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ import struct
 import time
 import zlib
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
+from typing import Any
 
+from linkwise.study import files
 from linkwise.study.errors import StudyError
 
-_HEAD = struct.Struct("<4sII")
-_MAGIC = b"LWj1"
+_HEAD = struct.Struct("<4sIII")
+_CHECKSUM = struct.Struct("<I")
+_MAGIC = b"LWj2"
 SYNC_SECONDS = 1.0
 
 
@@ -26,55 +31,125 @@ class Journal:
 
     def __init__(self, path: Path):
         self.path = path
-        self._file = path.open("a+b")
+        self._file = files.disk.open(path, "a+b")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_at(self._file, path):
+                raise OSError("it was replaced")
         except OSError:
             self._file.close()
             raise StudyError(f"{path.parent}: another process is running this study") from None
         self._synced = time.monotonic()
+        self.damaged = False
+        """Whether damaged records were met."""
 
     def records(self) -> Iterator[bytes]:
-        """All whole records; what comes after them is cut off."""
-        self._file.seek(0)
-        end = 0
-        while True:
-            head = self._file.read(_HEAD.size)
-            if len(head) < _HEAD.size:
-                break
-            magic, length, checksum = _HEAD.unpack(head)
-            data = self._file.read(length)
-            if magic != _MAGIC or len(data) < length or zlib.crc32(data) != checksum:
-                break
-            end = self._file.tell()
-            yield data
-        self._file.truncate(end)
-        self._file.seek(0, os.SEEK_END)
+        """All whole records; a torn one at the end is cut off, damaged ones are left out."""
+        with self.path.open("rb") as file:
+            for start, data in scan(file):
+                if data is None:
+                    self.damaged = True
+                elif isinstance(data, Torn):
+                    files.disk.truncate(self._file, start)
+                else:
+                    yield data
 
     def append(self, data: bytes) -> None:
         """Keep a record. It survives this process at once, and a loss of power after a second."""
-        self._file.write(_HEAD.pack(_MAGIC, len(data), zlib.crc32(data)) + data)
-        self._file.flush()
+        files.disk.write(self._file, framed(data))
         if time.monotonic() - self._synced > SYNC_SECONDS:
             self.sync()
 
     def sync(self) -> None:
-        os.fsync(self._file.fileno())
+        files.disk.sync(self._file)
         self._synced = time.monotonic()
 
     def rewrite(self, records: list[bytes]) -> None:
-        """Replace all records."""
-        self._file.seek(0)
-        self._file.truncate()
-        for data in records:
-            self._file.write(_HEAD.pack(_MAGIC, len(data), zlib.crc32(data)) + data)
-        self._file.flush()
-        self.sync()
+        """Replace all records, at once."""
+        aside = files.beside(self.path)
+        new = files.disk.open(aside)
+        try:
+            fcntl.flock(new, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for data in records:
+                files.disk.write(new, framed(data))
+            files.disk.sync(new)
+            files.disk.rename(aside, self.path)
+            files.disk.sync_folder(self.path.parent)
+        except BaseException:
+            new.close()
+            aside.unlink(missing_ok=True)
+            raise
+        self._file.close()
+        self._file = new
+        self._synced = time.monotonic()
 
     def remove(self) -> None:
         """It is not needed any more."""
-        self.path.unlink()
+        files.disk.unlink(self.path)
+        files.disk.sync_folder(self.path.parent)
         self.close()
 
     def close(self) -> None:
         self._file.close()
+
+
+def _is_at(file: FileIO, path: Path) -> bool:
+    """Whether an open file is the one at a path: it may have been replaced before it was locked."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def framed(data: bytes) -> bytes:
+    """A record as it is in the file."""
+    head = _HEAD.pack(_MAGIC, len(data), zlib.crc32(data), 0)[: -_CHECKSUM.size]
+    return head + _CHECKSUM.pack(zlib.crc32(head)) + data
+
+
+class Torn:
+    """Stands for a record that was not written to its end."""
+
+
+def scan(file: Any) -> Iterator[tuple[int, bytes | Torn | None]]:
+    """(place in the file, record) of an open journal; None for a part that was damaged, ``Torn`` at the end only."""
+    place = 0
+    while True:
+        file.seek(place)
+        head = file.read(_HEAD.size)
+        if not head:
+            return
+        if len(head) < _HEAD.size:
+            yield place, Torn()
+            return
+        length = _length(head)
+        if length is None:
+            yield place, None
+            place = _next_head(file, place + 1)
+            continue
+        data = file.read(length)
+        if len(data) < length:
+            yield place, Torn()
+            return
+        yield place, data if zlib.crc32(data) == _HEAD.unpack(head)[2] else None
+        place += _HEAD.size + length
+
+
+def _length(head: bytes) -> int | None:
+    """Of the record behind a head; None: this is no head, or it is damaged."""
+    magic, length, _, checksum = _HEAD.unpack(head)
+    good = magic == _MAGIC and zlib.crc32(head[: -_CHECKSUM.size]) == checksum
+    return length if good else None
+
+
+def _next_head(file: Any, start: int) -> int:
+    """Where the next undamaged head is; the end of the file if there is none."""
+    file.seek(start)
+    rest = file.read()
+    place = rest.find(_MAGIC)
+    while place >= 0:
+        head = rest[place : place + _HEAD.size]
+        if len(head) == _HEAD.size and _length(head) is not None:
+            return start + place
+        place = rest.find(_MAGIC, place + 1)
+    return start + len(rest)

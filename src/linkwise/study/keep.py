@@ -8,7 +8,7 @@ from typing import Any
 
 from linkwise.model.model import suggest
 from linkwise.study.errors import StudyError
-from linkwise.study.schema import Table, numbers
+from linkwise.study.schema import Table, file_name, numbers
 
 STATISTICS = ("count", "mean", "variance", "min", "max")
 OVER = ("all", "sample")
@@ -32,6 +32,15 @@ class Keep:
     def by_cell(self) -> bool:
         return self.over == "sample"
 
+    def arrays(self) -> list[str]:
+        """Names of the arrays that it may become."""
+        endings = list(self.statistics)
+        endings += [f"{entry}_point" for entry in self.statistics if entry in ("min", "max")]
+        endings += ["quantiles", "quantile_level"] if self.quantiles else []
+        endings += ["histogram", "outside", "bin"] if self.histogram else []
+        endings += ["left_out"] if endings else []
+        return [*([self.name] if self.raw else []), *(f"{self.name}_{ending}" for ending in endings)]
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -54,6 +63,7 @@ def read(table: Mapping[str, Any]) -> list[Keep]:
 
 def _one(name: str, value: Any) -> Keep:
     path = f"keep.{name}"
+    file_name(name, path)
     if value == "raw":
         value = {"raw": True}
     elif isinstance(value, str):
@@ -110,6 +120,7 @@ def read_failures(table: Mapping[str, Any], everything: Iterable[str]) -> list[F
     """The table ``failures``; without ``keep`` the values of all variables are kept."""
     found = []
     for name, value in table.items():
+        file_name(name, f"failures.{name}")
         inner = Table({"when": value} if isinstance(value, str) else value, f"failures.{name}")
         keep = tuple(str(entry) for entry in inner.get("keep", list, list(everything)))
         found.append(Failure(name, inner.get("when", str), keep))

@@ -16,7 +16,6 @@ import numpy as np
 from linkwise.study.native import HEAD, LANES, Native, compiled
 
 LEAF = ("count", "mean", "deviations")
-EXTREMES = ("min", "argmin", "max", "argmax")
 
 _RUN = """
 declare {R} @llvm.fma.v{lanes}f64({R}, {R}, {R})

@@ -30,3 +30,8 @@ def unpacked(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays[name] = np.frombuffer(body, kind, count, place).reshape(shape).copy()
         place += count * kind.itemsize
     return arrays, known["facts"]
+
+
+def facts_of(data: bytes) -> dict[str, Any]:
+    """The facts alone."""
+    return json.loads(data[: data.index(b"\n")])["facts"]

@@ -14,6 +14,7 @@ from linkwise.compiler.arrays import address
 from linkwise.once import once
 from linkwise.study import checks, devices
 from linkwise.study import sizes as sizing
+from linkwise.study.attempts import Attempts
 from linkwise.study.axes import Axes
 from linkwise.study.columns import over_columns
 from linkwise.study.description import Description
@@ -27,6 +28,9 @@ from linkwise.study.sampling import Sampler
 from linkwise.study.steps import formula
 from linkwise.study.tiles import tiles
 from linkwise.study.tracing import Trace
+
+PROBES = 16
+"""Points at which the steps are tried, one after the other, until one succeeds."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Workspace:
         self.both = np.array([address(self.inputs), address(self.values)])
         self.tiled = np.zeros(4, np.int64)
         self.device = DeviceBlocks(plan.on_device) if plan.on_device is not None else None
+        self.attempts = Attempts(plan.description.retries)
 
 
 class Plan:
@@ -75,6 +80,7 @@ class Plan:
             self._place(self._traced_quantity(name))
         self.program = self.trace.program(self.names)
         self._probe()
+        checks.of_arrays(description, [slot.quantity for slot in self.slots.values()])
         self.raws = [keep for keep in description.keeps if keep.raw]
         self.axes = self._axes(sizing.chunk(self))
         checks.of_cells(description, self.axes)
@@ -127,23 +133,39 @@ class Plan:
         return Sampler(axes, self.description.variables, self.description.seed, self.block)
 
     def _probe(self) -> None:
-        """Two points, to see that the later steps run and what shapes they give."""
+        """A few points, to see that the later steps run and what shapes they give."""
         if not self.later:
             return
         axes = self._axes()
         self.sampler = self._sampler(axes)
-        points = np.arange(min(2, axes.points))
-        given = self.at(points, self.names)
+        spread = np.unique(np.linspace(0, axes.points - 1, PROBES).astype(np.int64))
+        problem: StudyError | None = None
+        for points in (np.arange(min(2, axes.points)), *spread[:, np.newaxis]):
+            try:
+                placed = self._tried(points)
+            except StudyError as error:
+                problem = problem or error  # it may be a matter of these points
+                continue
+            for quantity in placed:
+                self._place(quantity)
+            return
+        assert problem is not None
+        raise problem
+
+    def _tried(self, points: np.ndarray) -> list[Quantity]:
+        """The results of all later steps at some points: what they mean."""
+        given, found = self.at(points, self.names), []
         for step in self.later:
             try:
-                found = step.tried({name: given[name] for name in step.takes})
+                results = step.tried({name: given[name] for name in step.takes})
             except StudyError:
                 raise
             except Exception as error:
                 raise StudyError(f"compute.{step.name}: {type(error).__name__}: {error}") from error
-            for name, array in found.items():
-                self._place(step.quantity(self.robot, name, array.shape[1:]))
+            for name, array in results.items():
+                found.append(step.quantity(self.robot, name, array.shape[1:]))
                 given[name] = array
+        return found
 
     # -- reductions ---------------------------------------------------------------------------------------------------
 
@@ -218,8 +240,10 @@ class Plan:
 
     def _run_later(self, space: Workspace, first: int, count: int) -> None:
         given = self._arrays(space.values, count, self.names)
+        space.attempts.begin()
         for step in self.later:
-            found = step.computed({name: given[name] for name in step.takes}, first)
+            shapes = {name: self.slots[name].quantity.shape for name in step.gives()}
+            found = space.attempts.results(step, given, first, count, shapes)
             for name, array in found.items():
                 space.values[self.slots[name].rows, :count] = array.reshape(count, -1).T
                 given[name] = array
@@ -254,6 +278,15 @@ class Plan:
                 result[name] = np.ascontiguousarray(found[row : row + size].T).reshape(len(points), *shape)
             row += size
         return result
+
+    def variables_at(self, points: np.ndarray) -> dict[str, np.ndarray]:
+        """The values of all variables at points: a column for each element, by its label."""
+        found: dict[str, np.ndarray] = {}
+        values = self.at(points, [v.name for v in self.description.variables])
+        for v in self.description.variables:
+            flat = values[v.name].reshape(len(points), -1).T
+            found |= dict(zip(v.quantity.labels(self.robot), flat, strict=True))
+        return found
 
     # -- facts --------------------------------------------------------------------------------------------------------
 

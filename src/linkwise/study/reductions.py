@@ -201,7 +201,7 @@ class CellQuantiles(Reduction):
             for k, level in enumerate(levels):
                 place = np.maximum(np.ceil(level * valid[row]).astype(np.intp) - 1, 0)
                 found[:, row, k] = np.take_along_axis(ascending[row], place[:, np.newaxis], axis=-1)[:, 0]
-        return {"quantiles": found}
+        return {"quantiles": found, "counts": valid.T}
 
     def merge(self, a: Partial, b: Partial) -> dict[str, np.ndarray]:
         raise AssertionError("a cell lies in one chunk")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from linkwise.study.errors import StudyError, needed
-from linkwise.study.store import DATA, JOURNAL, TABLES, read_study
+from linkwise.study.store import DATA, ERRORS, FAILURES, JOURNAL, TABLES, read_study
+from linkwise.study.verify import Verification, known, problems, verify
 
 
 class Results:
@@ -26,33 +28,53 @@ class Results:
 
     @property
     def complete(self) -> bool:
-        """Whether every chunk is done; if not, some were set aside (see the table "aside") or never reached."""
+        """Whether every point is done; if not, some failed (see the table "errors"), chunks were set aside (see the
+        table "aside") or never reached."""
         return not (self.path / JOURNAL).exists()
 
     def dataset(self) -> Any:
-        """Raw arrays and reductions as an xarray Dataset, with dimensions, coordinates and units; read when used."""
+        """Raw arrays and reductions as an xarray Dataset, with dimensions, coordinates and units; read when used.
+
+        Reductions that leave points out say so: attribute ``points_left_out``, array ``NAME_left_out``.
+        """
+        self._check(lambda name: name.startswith(f"{DATA}/") and name.endswith("/zarr.json"))
         return needed("xarray").open_zarr(self.path / DATA)
+
+    def verify(self) -> Verification:
+        """Compare every file with what was written; ``damage`` names those that differ."""
+        return verify(self.path)
+
+    def _check(self, chosen: Callable[[str], bool]) -> None:
+        """That some files have the bytes that were written."""
+        if self.description.get("format") == 1:
+            return  # made before digests were kept
+        listed = known(self.path)
+        damage = listed.damage if self.complete else []
+        damage = damage or problems(self.path, listed, filter(chosen, listed.entries))
+        if damage:
+            raise StudyError(
+                f"{self.path}: {damage[0]}; linkwise study {self.path} --resume computes it again"
+            )
 
     def tables(self) -> list[str]:
         """Names of the tables that there are."""
         folder = self.path / TABLES
         found = [path.stem for path in sorted(folder.glob("*.parquet"))]
-        return found + [f"failures/{name}" for name in self.description.get("failures", {})]
+        found += [ERRORS] if (folder / ERRORS).is_dir() else []
+        return found + [f"{FAILURES}/{name}" for name in self.description.get(FAILURES, {})]
 
     def table(self, name: str) -> Any:
-        """A table as a PyArrow Table: "extremes", "aside", "failures/NAME"."""
-        dataset = needed("pyarrow.dataset")
-        path = self.path / TABLES / name
-        if path.is_dir():
-            return dataset.dataset(sorted(map(str, path.glob("*.parquet"))), format="parquet").to_table()
-        if name.removeprefix("failures/") in self.description.get("failures", {}):
-            return needed("pyarrow").table({"point": np.empty(0, np.int64)})
-        path = path.with_name(path.name + ".parquet")
-        if not path.exists():
+        """A table as a PyArrow Table: "extremes", "errors", "aside", "failures/NAME"."""
+        if name not in self.tables():
             raise StudyError(
                 f"{self.path}: no table {name!r}; there are: {', '.join(self.tables()) or 'none'}"
             )
-        return dataset.dataset(path, format="parquet").to_table()
+        path = self.path / TABLES / name
+        self._check(lambda file: file.startswith((f"{TABLES}/{name}/", f"{TABLES}/{name}.parquet")))
+        parts = sorted(map(str, path.glob("*.parquet"))) if path.is_dir() else [f"{path}.parquet"]
+        if not parts or not os.path.exists(parts[0]):
+            return needed("pyarrow").table({"point": np.empty(0, np.int64)})
+        return needed("pyarrow.dataset").dataset(parts, format="parquet").to_table()
 
     def __repr__(self) -> str:
         return f"<Results {str(self.path)!r}{'' if self.complete else ', incomplete'}>"

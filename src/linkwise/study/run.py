@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from linkwise.compiler.threads import wanted
-from linkwise.study import files, progress
+from linkwise.study import digests, files, progress
 from linkwise.study.collect import Collection
-from linkwise.study.engines import Engine, LocalEngine
-from linkwise.study.errors import StoppedError, StudyError
-from linkwise.study.finish import finish
+from linkwise.study.engines import Engine, LocalEngine, Outcome
+from linkwise.study.errors import StoppedError, StudyError, StudyWarning
+from linkwise.study.finish import finished
 from linkwise.study.journal import Journal
-from linkwise.study.pack import packed, unpacked
+from linkwise.study.pack import facts_of, packed, unpacked
 from linkwise.study.plan import Plan
+from linkwise.study.signals import Terminated, terminable
 from linkwise.study.store import JOURNAL, Store, read_study
+from linkwise.study.verify import READERS, verify
 
 Bar = Callable[[str, int, int], AbstractContextManager[progress.Advance]]
 
@@ -35,25 +39,38 @@ def run(
     """Run a plan into a store. None: it was complete already."""
     store = Store(path, plan)
     exists = check(store, resume)
-    if exists and store.complete:
+    if exists and store.complete and not _reopened(store):
         return None
     engine = engine_for(plan, cluster, threads)
-    try:
-        if not exists:
-            _create(store)
+    with terminable():
         try:
-            engine.meet(store)
-        except StudyError:
             if not exists:
-                shutil.rmtree(store.path)
-            raise
-        journal = Journal(store.path / JOURNAL)
-        try:
-            return _complete(plan, store, engine, journal, bar)
+                _create(store)
+            try:
+                engine.meet(store)
+            except StudyError:
+                if not exists:
+                    shutil.rmtree(store.path)
+                raise
+            journal = Journal(store.path / JOURNAL)
+            try:
+                return _complete(plan, store, engine, journal, bar)
+            finally:
+                journal.close()
         finally:
-            journal.close()
-    finally:
-        engine.close()
+            engine.close()
+
+
+def _reopened(store: Store) -> bool:
+    """Whether a complete store is damaged. Then it becomes one that has everything to do: what the chunks added to the
+    reductions is no longer known."""
+    damage = list(verify(store.path).damage)
+    if not damage:
+        return False
+    more = f" and {len(damage) - 1} more" if len(damage) > 1 else ""
+    _say(store.path, f"{damage[0]}{more}; all of it is computed again")
+    store.reopen()
+    return True
 
 
 def _create(store: Store) -> None:
@@ -61,6 +78,8 @@ def _create(store: Store) -> None:
         store.create()
     except OSError as problem:
         raise StudyError(f"{store.path}: cannot be made: {problem.strerror or problem}") from None
+    except Terminated:
+        raise StoppedError(f"{store.path}: terminated before anything was computed") from None
 
 
 def check(store: Store, resume: bool) -> bool:
@@ -91,38 +110,129 @@ def engine_for(plan: Plan, cluster: str | None, threads: int | None) -> Engine:
 
 
 def _complete(plan: Plan, store: Store, engine: Engine, journal: Journal, bar: Bar) -> Collection:
-    collection = Collection(plan)
     files.sweep(store.path)  # room for what is to come
-    for record in journal.records():
-        arrays, facts = unpacked(record)
-        if "error" in facts:
-            continue  # it gets another chance
-        if store.has(facts["files"]):
-            collection.add(arrays, facts)
-    sizes = {number: plan.axes.chunk(number).count for number in collection.done}
-    missing = [number for number in range(plan.axes.chunks) if number not in collection.done]
-    title = plan.description.name or store.path.name
+    found = _read(plan, store, journal)
+    collection = found.collection
+    done = sum(plan.axes.chunk(number).count for number in collection.done)
     with _stopping(store.path):
-        # closed whatever happens: an engine whose results nobody takes would wait for ever
-        running = closing(engine.run(plan, store, missing))
-        with bar(title, plan.axes.points, sum(sizes.values())) as advance, running as outcomes:
-            for outcome in outcomes:
-                if outcome.record is None:
-                    collection.aside[outcome.chunk] = outcome.error
-                    journal.append(packed({}, {"chunk": outcome.chunk, "error": outcome.error}))
-                else:
-                    journal.append(outcome.record)
-                    collection.add(*unpacked(outcome.record))
-                advance(plan.axes.chunk(outcome.chunk).count)
+        with bar(plan.description.name or store.path.name, plan.axes.points, done) as advance:
+
+            def compute(chunks: Sequence[int]) -> None:
+                # closed whatever happens: an engine whose results nobody takes would wait for ever
+                with closing(engine.run(plan, store, chunks)) as outcomes:
+                    for outcome in outcomes:
+                        found.take(outcome, journal)
+                        advance(plan.axes.chunk(outcome.chunk).count)
+
+            compute([number for number in range(plan.axes.chunks) if number not in collection.done])
+            _check_written(store, collection, compute)
         journal.sync()
         collection.give_up()
-        finish(plan, store, collection)
-        files.sweep(store.path)
-        if collection.aside:
-            _settle(journal)
-        else:
-            journal.remove()
+        _finish(plan, store, journal, found)
     return collection
+
+
+@dataclass
+class _Progress:
+    """What a journal says, and what is added to it."""
+
+    collection: Collection
+    records: dict[int, bytes] = field(default_factory=dict)
+    """The last one of each chunk."""
+    files: set[str] = field(default_factory=set)
+    """Every file that was ever written, or was going to be."""
+
+    def take(self, outcome: Outcome, journal: Journal) -> None:
+        """What became of a chunk."""
+        record = outcome.record
+        if record is None:
+            self.collection.aside[outcome.chunk] = outcome.error
+            record = packed({}, {"chunk": outcome.chunk, "error": outcome.error})
+            journal.append(record)
+        else:
+            journal.append(record)
+            arrays, facts = unpacked(record)
+            self.files |= set(facts["files"])
+            self.collection.add(arrays, facts)
+        self.records[outcome.chunk] = record
+
+
+def _read(plan: Plan, store: Store, journal: Journal) -> _Progress:
+    """What the journal says is done, and can be found on disk; the rest is computed again."""
+    found = _Progress(Collection(plan))
+    others: list[bytes] = []
+    for record in journal.records():
+        facts = facts_of(record)
+        for key in ("created", "finishing", "finished", "files"):
+            found.files |= set(facts.get(key, ()))
+        if "chunk" in facts:
+            found.records[facts["chunk"]] = record
+        else:
+            others.append(record)
+    if journal.damaged:
+        _say(store.path, f"{JOURNAL} is damaged; the chunks that it does not tell of are computed again")
+        journal.rewrite([*others, *found.records.values()])
+    wanted = {number: unpacked(record) for number, record in found.records.items()}
+    # chunks that were set aside, or with points that failed, get another chance
+    wanted = {number: parts for number, parts in wanted.items() if parts[1].get("errors") == 0}
+    with ThreadPoolExecutor(READERS, "linkwise-study-reader") as readers:
+        problems = readers.map(lambda parts: store.problem(parts[1]["files"]), wanted.values())
+        damage = dict(zip(wanted, problems, strict=True))
+    for number, (arrays, facts) in wanted.items():
+        if damage[number] is None:
+            found.collection.add(arrays, facts)
+    _say_damage(store.path, damage)
+    store.restore()
+    return found
+
+
+def _check_written(store: Store, collection: Collection, compute: Callable[[Sequence[int]], None]) -> None:
+    """Read back what was written; what differs is computed once more."""
+    chunks: Iterable[int] = sorted(collection.files)
+    for last in (False, True):
+        with ThreadPoolExecutor(READERS, "linkwise-study-reader") as readers:
+            problems = readers.map(lambda number: store.problem(collection.files[number]), chunks)
+            damage = {n: problem for n, problem in zip(chunks, problems, strict=True) if problem}
+        if not damage:
+            return
+        if last:
+            break
+        _say_damage(store.path, damage)
+        chunks = sorted(damage)
+        compute(chunks)
+    raise StoppedError(f"{store.path}: {next(iter(damage.values()))}, also after it was written again")
+
+
+def _say_damage(path: Path, damage: Mapping[int, str | None]) -> None:
+    told = [problem for problem in damage.values() if problem]
+    if told:
+        more = f" and {len(told) - 1} more" if len(told) > 1 else ""
+        _say(path, f"{told[0]}{more}; computed again")
+
+
+def _say(path: Path, text: str) -> None:
+    warnings.warn(f"{path}: {text}", StudyWarning, stacklevel=2)
+
+
+def _finish(plan: Plan, store: Store, journal: Journal, found: _Progress) -> None:
+    """Write what is known only at the end. The journal tells first what is going to be written; it goes, or becomes
+    shorter, when all of that is durable."""
+    collection = found.collection
+    content = finished(plan, store, collection)
+    entries = {name: digests.of(data) for name, data in content.items()}
+    journal.append(packed({}, {"finishing": entries}))
+    journal.sync()
+    store.folder.write_all(content)
+    written = {name: entry for files_of in collection.files.values() for name, entry in files_of.items()}
+    store.folder.remove(sorted(found.files - set(entries) - set(written)))
+    files.sweep(store.path)
+    if collection.complete:
+        store.folder.write(digests.NAME, digests.text({**entries, **written}).encode())
+        journal.remove()
+    else:
+        # the journal stays for the points that are missing: one record for each chunk, in their order
+        records = [found.records[number] for number in sorted(found.records)]
+        journal.rewrite([packed({}, {"finished": entries}), *records])
 
 
 @contextmanager
@@ -130,25 +240,14 @@ def _stopping(path: Path) -> Iterator[None]:
     """Whatever stops a run is one line, with the way to go on."""
     try:
         yield
-    except (StoppedError, OSError, KeyboardInterrupt) as problem:
+    except (StoppedError, OSError, KeyboardInterrupt, Terminated) as problem:
         reason = f"{problem}"
         if isinstance(problem, OSError):
             reason = f"{path}: {problem.strerror or problem}"
         elif isinstance(problem, KeyboardInterrupt):
             reason = "interrupted"
+        elif isinstance(problem, Terminated):
+            reason = "terminated"
         raise StoppedError(
             f"{reason}; nothing that was done is lost: linkwise study {path} --resume"
         ) from None
-
-
-def _settle(journal: Journal) -> None:
-    """The journal stays for the chunks that were set aside: one record for each chunk, in their order."""
-    latest: dict[int, bytes] = {}
-    for record in journal.records():
-        latest[_chunk_of(record)] = record
-    journal.rewrite([latest[number] for number in sorted(latest)])
-
-
-def _chunk_of(record: bytes) -> int:
-    facts: dict[str, Any] = unpacked(record)[1]
-    return facts["chunk"]

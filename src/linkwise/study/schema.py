@@ -21,6 +21,22 @@ _NAMES = {
 }
 
 
+LONGEST_NAME = 150
+"""Bytes of a name in UTF-8: file names end at 255, and endings are added."""
+
+
+def file_name(name: str, where: str) -> None:
+    """That a name can be that of a file or folder inside of a store, and nothing else."""
+    long = len(name.encode(errors="replace")) > LONGEST_NAME
+    if not name.isprintable() or not name or name.startswith(".") or name == "zarr.json" or long:
+        reason = "a text that can be a file name: not empty or very long, no control characters, no dot first"
+    elif "/" in name or "\\" in name:
+        reason = "a name without / and \\, because it becomes that of a file"
+    else:
+        return
+    raise StudyError(f"{where!r}: expected {reason}")
+
+
 class Table:
     """One table of a study; ``path`` is how its entries are named in errors."""
 

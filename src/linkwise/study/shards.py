@@ -8,15 +8,14 @@ is how they were computed, and neighbours in time are not alike, but the samples
 from __future__ import annotations
 
 import math
-import struct
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from linkwise.study import digests
 from linkwise.study.errors import needed
-from linkwise.study.files import Aside
+from linkwise.study.files import Aside, Folder
 
 INNER_BYTES = 1 << 20
 """Of a compressed piece, about."""
@@ -54,12 +53,12 @@ class Layout:
         """What Zarr is told when the array is made."""
         codecs = needed("zarr.codecs")
         order = (*range(len(self.outer), len(self.outer) + len(self.inner)), *range(len(self.outer)))
-        compressors = None
+        compressors: list[Any] = []
         if self.compression != "none":
             name, level = CODECS[self.compression]
             size = np.dtype(self.dtype).itemsize
-            compressors = codecs.BloscCodec(
-                cname=name, clevel=level, shuffle="shuffle", typesize=size, blocksize=0
+            compressors.append(
+                codecs.BloscCodec(cname=name, clevel=level, shuffle="shuffle", typesize=size, blocksize=0)
             )
         return {
             "shape": (*self.outer, *self.inner),
@@ -68,16 +67,16 @@ class Layout:
             "dtype": self.dtype,
             "fill_value": np.nan,
             "filters": [codecs.TransposeCodec(order=order)] if self.inner else None,
-            "compressors": compressors,
+            "compressors": [*compressors, codecs.Crc32cCodec()],
         }
 
     def key(self, place: tuple[int, ...]) -> str:
         """The file of a shard, relative to its array."""
         return "/".join(["c", *map(str, place), *["0"] * len(self.inner)])
 
-    def shard(self, folder: Path, place: tuple[int, ...]) -> Shard:
-        """An empty shard for this place in the grid of shards of the array in a folder."""
-        return Shard(self, place, Aside(folder / self.key(place)))
+    def shard(self, folder: Folder, array: str, place: tuple[int, ...]) -> Shard:
+        """An empty shard for this place in the grid of shards of an array."""
+        return Shard(self, place, folder.aside(f"{array}/{self.key(place)}"))
 
     @property
     def piece_bytes(self) -> int:
@@ -104,7 +103,9 @@ class Shard:
         self._left = math.prod(extent)
         self._piece = np.empty((math.prod(layout.inner), math.prod(layout.piece())), layout.dtype)
         self._filled = 0
-        self._lengths: list[int] = []
+        self._pieces: list[tuple[int, int]] = []
+        """Length and checksum of each."""
+        self._missing = 0
 
     def add(self, values: np.ndarray) -> None:
         """The next points, (elements, count); what does not belong to the shard is left out."""
@@ -121,8 +122,10 @@ class Shard:
 
     def _flush(self) -> None:
         data = self._layout.compressed(self._piece)
+        checksum = digests.checksum(data)
         self._file.write(data)
-        self._lengths.append(len(data))
+        self._file.write(digests.behind(checksum))
+        self._pieces.append((len(data) + digests.CHECKSUM_BYTES, checksum))
         self._filled = 0
 
     def finish(self) -> None:
@@ -131,23 +134,13 @@ class Shard:
             self._piece[:, self._filled :] = np.nan
             self._flush()
         axis, length = self._layout.split
-        missing = self._layout.chunk[axis] // length - len(self._lengths)
-        self._file.write(_index(self._lengths, missing))
+        self._missing = self._layout.chunk[axis] // length - len(self._pieces)
+        self._file.write(digests.index([length for length, _ in self._pieces], self._missing))
 
-    def put(self) -> int:
-        """Put the finished shard in its place; the number of its bytes."""
-        return self._file.put()
+    def put(self) -> digests.Entry:
+        """Put the finished shard in its place; what its bytes are."""
+        self._file.put()
+        return digests.of_pieces(self._pieces, self._missing)
 
     def drop(self) -> None:
         self._file.drop()
-
-
-def _index(lengths: list[int], missing: int) -> bytes:
-    """Offset and length of every piece, and a checksum of that (CRC-32C); of a missing piece all bits are set."""
-    words, offset = [], 0
-    for length in lengths:
-        words += [offset, length]
-        offset += length
-    words += [(1 << 64) - 1] * (2 * missing)
-    table = struct.pack(f"<{len(words)}Q", *words)
-    return table + struct.pack("<I", int(needed("google_crc32c").value(table)))

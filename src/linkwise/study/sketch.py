@@ -93,7 +93,7 @@ def located(keys: np.ndarray, counts: np.ndarray, column: int, level: float) -> 
 
     None for a column without values.
     """
-    first, last = np.searchsorted(keys, [column << BITS, (column + 1) << BITS])
+    first, last = _part(keys, column)
     own = counts[first:last]
     total = int(own.sum())
     if total == 0:
@@ -102,6 +102,18 @@ def located(keys: np.ndarray, counts: np.ndarray, column: int, level: float) -> 
     sums = np.cumsum(own)
     k = int(np.searchsorted(sums, place, side="right"))
     return int(keys[first + k]) & (CLASSES - 1), place - int(sums[k] - own[k]), int(own[k])
+
+
+def total(keys: np.ndarray, counts: np.ndarray, column: int) -> int:
+    """Values of a column that were counted."""
+    first, last = _part(keys, column)
+    return int(counts[first:last].sum())
+
+
+def _part(keys: np.ndarray, column: int) -> tuple[int, int]:
+    """Where the classes of a column are among all keys."""
+    first, last = np.searchsorted(keys, [column << BITS, (column + 1) << BITS])
+    return int(first), int(last)
 
 
 def bounds(rank: int) -> tuple[float, float]:

@@ -4,17 +4,19 @@
     tables/              Parquet: the extremes and where they are, the points that failed, chunks that were set aside
     study.json           the study itself, and the version that computes it
     journal              what has been done, as long as something is left to do
+    digests.json         what the bytes of all other files are, when nothing is left to do
 
-Nothing in it tells when, where or by how many workers it was made.
+Nothing in it tells when, where or by how many workers it was made. Arrays are built in memory and written by ``files``
+as everything else is, so that the order in which things become durable is known.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,15 +24,21 @@ from typing import Any
 import numpy as np
 
 import linkwise
-from linkwise.study import files
+from linkwise.study import digests, files
 from linkwise.study.axes import SAMPLE, Chunk
+from linkwise.study.digests import Entries
 from linkwise.study.errors import StudyError, needed
+from linkwise.study.journal import framed
 from linkwise.study.keep import Keep
+from linkwise.study.pack import packed
 from linkwise.study.plan import Plan
 from linkwise.study.quantities import JOINT
 from linkwise.study.shards import Layout, Shard
 
 DATA, TABLES, STUDY, JOURNAL = "data.zarr", "tables", "study.json", "journal"
+FAILURES, ERRORS = "failures", "errors"
+"""Folders of tables, with a file for each chunk that has some."""
+_OWN_DIGEST = "sha256"
 
 
 class Store:
@@ -39,6 +47,7 @@ class Store:
     def __init__(self, path: str | os.PathLike[str], plan: Plan):
         self.path = Path(path)
         self.plan = plan
+        self.folder = files.Folder(self.path)
         self.layouts = {keep.name: self._layout(keep) for keep in plan.raws}
 
     def _layout(self, keep: Keep) -> Layout:
@@ -51,23 +60,39 @@ class Store:
     # -- making and opening -----------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """Make the folder: it appears whole or not at all."""
-        aside = self.path.with_name(f".{self.path.name}-{os.getpid()}-{os.urandom(6).hex()}")
+        """Make the folder: it appears whole or not at all. What dead processes left of it is removed."""
+        files.sweep_new_folders(self.path)
+        made = files.NewFolder(self.path)
         try:
-            aside.mkdir(parents=True)
-            with zarr_quiet():
-                self._create_data(aside / DATA)
-            files.write(aside / STUDY, self._study().encode())
-            (aside / JOURNAL).touch()
-            aside.rename(self.path)
+            content = self.arrays().files()
+            # study.json has a digest of its own: it may be written again later
+            start = {STUDY: self._study().encode(), JOURNAL: framed(created(content))}
+            made.folder.write_all({**content, **start})
+            made.put()
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            made.close()
+
+    def restore(self) -> None:
+        """Put right what was there before anything was computed; a run that is finishing has changed the group."""
+        content = self.arrays().files()
+        del content[f"{DATA}/zarr.json"]
+        wrong = {
+            name: data
+            for name, data in content.items()
+            if digests.problem(self.path / name, digests.of(data)) is not None
+        }
+        if wrong:
+            self.folder.write_all(wrong)
+
+    def reopen(self) -> None:
+        """Begin again in a complete store."""
+        self.folder.write(JOURNAL, framed(created(self.arrays().files())))
+        self.folder.remove([digests.NAME])
 
     def _study(self) -> str:
         known = json.loads(self.plan.description.text())
-        return json.dumps(
-            {"linkwise": linkwise.__version__, "digest": self.plan.description.digest(), "study": known},
-            indent=1,
+        return study_text(
+            {"linkwise": linkwise.__version__, "digest": self.plan.description.digest(), "study": known}
         )
 
     def check(self) -> None:
@@ -97,49 +122,44 @@ class Store:
 
     # -- data -------------------------------------------------------------------------------------------------------
 
-    def _create_data(self, path: Path) -> None:
-        zarr = needed("zarr")
+    def arrays(self, **attributes: Any) -> ArrayFiles:
+        """What is known of the arrays before anything is computed: raw arrays without values, and coordinates."""
         description = self.plan.description
-        attributes = {
-            "title": description.name,
-            "linkwise": linkwise.__version__,
-            "robot": self.plan.robot.name,
-            "seed": description.seed,
-            "study": description.text(),
-        }
-        group = zarr.create_group(path, attributes=attributes)
+        found = ArrayFiles(
+            {
+                "title": description.name,
+                "linkwise": linkwise.__version__,
+                "robot": self.plan.robot.name,
+                "seed": description.seed,
+                "study": description.text(),
+                **attributes,
+            }
+        )
         for name, layout in self.layouts.items():
             quantity = self.plan.quantity(name)
             outer = (SAMPLE,) if self.plan.by_sample(name) else self.plan.axes.names
-            group.create_array(
+            found.add_empty(
                 name,
-                **layout.metadata(),
-                dimension_names=(*outer, *quantity.axes),
-                attributes={**described(quantity.unit, quantity.text), "_FillValue": "AAAAAAAA+H8="}
-                if layout.dtype == "float64"
-                else described(quantity.unit, quantity.text),
+                layout.metadata(),
+                (*outer, *quantity.axes),
+                {**described(quantity.unit, quantity.text), **_fill_value(layout.dtype)},
             )
         for variable in description.variables:
             if variable.kind == "grid":
                 scalar = len(variable.values[0]) == 1
                 values = np.array(variable.values)[:, 0] if scalar else np.array(variable.values)
                 names = (variable.name,) if scalar else (variable.name, *variable.quantity.axes)
-                add_array(group, variable.name, values, names, variable.quantity.unit, variable.quantity.text)
-        for slot in self.plan.slots.values():
-            if slot.quantity.entries:
-                (axis,) = slot.quantity.axes
-                add_array(
-                    group, axis, np.array(slot.quantity.entries, dtype=object), (axis,), "", "parameter"
-                )
+                found.add(variable.name, values, names, variable.quantity.unit, variable.quantity.text)
+        labelled = [slot.quantity for slot in self.plan.slots.values() if slot.quantity.entries]
+        for axis, entries in {quantity.axes[0]: quantity.entries for quantity in labelled}.items():
+            found.add(axis, np.array(entries, dtype=object), (axis,), "", "parameter")
         if self.plan.robot.dof:
-            add_array(
-                group, JOINT, np.array(self.plan.robot.joint_names, dtype=object), (JOINT,), "", "joint"
-            )
-        zarr.consolidate_metadata(path)
+            found.add(JOINT, np.array(self.plan.robot.joint_names, dtype=object), (JOINT,), "", "joint")
+        return found
 
-    def group(self) -> Any:
-        """The Zarr group, for writing."""
-        return needed("zarr").open_group(self.path / DATA, mode="r+", use_consolidated=False)
+    def raw(self, name: str) -> Any:
+        """A raw array, for reading."""
+        return needed("zarr").open_array(self.path / DATA / name, mode="r")
 
     def shards(self, chunk: Chunk) -> dict[str, Shard]:
         """Room for the raw values of a chunk, by quantity."""
@@ -147,7 +167,7 @@ class Store:
         for name, layout in self.layouts.items():
             place = self._place(name, chunk)
             if place is not None:
-                found[name] = layout.shard(self.path / DATA / name, place)
+                found[name] = layout.shard(self.folder, f"{DATA}/{name}", place)
         return found
 
     def shard_path(self, name: str, chunk: Chunk) -> str:
@@ -163,55 +183,109 @@ class Store:
         # the samples are the same at every combination of the grids
         return None if any(chunk.place[:-1]) else chunk.place[-1:]
 
-    def write_table(self, name: str, data: bytes) -> dict[str, int]:
+    def write_table(self, name: str, data: bytes) -> Entries:
         """Put a Parquet file in its place."""
-        path = Path(TABLES) / name
-        return {str(path): files.write(self.path / path, data)}
+        path = f"{TABLES}/{name}"
+        self.folder.write(path, data)
+        return {path: digests.of(data)}
 
-    def has(self, sizes: dict[str, int]) -> bool:
-        """Whether all these files are there, with these sizes."""
-        try:
-            return all((self.path / name).stat().st_size == size for name, size in sizes.items())
-        except OSError:
-            return False
+    def problem(self, entries: Entries) -> str | None:
+        """The first of these files whose bytes are not those of its entry, and how it differs; None: all are right."""
+        for name, entry in entries.items():
+            found = digests.problem(self.path / name, entry)
+            if found:
+                return f"{name} {found}"
+        return None
 
 
-def add_array(
-    group: Any, name: str, values: np.ndarray, axes: tuple[str, ...], unit: str, text: str, **facts: Any
-) -> None:
-    """A small array, written at once."""
-    codecs = needed("zarr.codecs")
-    dtype = "string" if values.dtype == object else values.dtype
-    attributes = {**described(unit, text), **facts}
-    if values.dtype == np.float64:
-        attributes["_FillValue"] = "AAAAAAAA+H8="
-    array = group.create_array(
-        name,
-        shape=values.shape,
-        chunks=tuple(max(1, n) for n in values.shape),
-        dtype=dtype,
-        fill_value=np.nan if values.dtype == np.float64 else None,
-        dimension_names=axes,
-        attributes=attributes,
-        compressors=codecs.ZstdCodec(level=3),
-        overwrite=True,
-    )
-    array[...] = values
+class ArrayFiles:
+    """A Zarr group that is built in memory."""
+
+    def __init__(self, attributes: Mapping[str, Any]):
+        self._files: dict[str, Any] = {}
+        self._store = needed("zarr.storage").MemoryStore(self._files)
+        with zarr_quiet():
+            self._group = needed("zarr").create_group(self._store, attributes=dict(attributes))
+
+    def add_empty(
+        self, name: str, metadata: Mapping[str, Any], axes: tuple[str, ...], attributes: Mapping[str, Any]
+    ) -> None:
+        """An array whose values are written by others."""
+        with zarr_quiet():
+            self._group.create_array(name, **metadata, dimension_names=axes, attributes=dict(attributes))
+
+    def add(
+        self, name: str, values: np.ndarray, axes: tuple[str, ...], unit: str, text: str, **facts: Any
+    ) -> None:
+        """A small array with its values."""
+        codecs = needed("zarr.codecs")
+        dtype = "string" if values.dtype == object else values.dtype
+        with zarr_quiet():
+            array = self._group.create_array(
+                name,
+                shape=values.shape,
+                chunks=tuple(max(1, n) for n in values.shape),
+                dtype=dtype,
+                fill_value=np.nan if values.dtype == np.float64 else None,
+                dimension_names=axes,
+                attributes={**described(unit, text), **facts, **_fill_value(str(values.dtype))},
+                compressors=[codecs.ZstdCodec(level=3), codecs.Crc32cCodec()],
+            )
+            array[...] = values
+
+    def files(self) -> dict[str, bytes]:
+        """Every file of the group, by its name in the store."""
+        with zarr_quiet():
+            needed("zarr").consolidate_metadata(self._store)
+        return {f"{DATA}/{name}": content.to_bytes() for name, content in sorted(self._files.items())}
+
+
+def _fill_value(dtype: str) -> dict[str, str]:
+    """How xarray is told that NaN stands for what is missing."""
+    return {"_FillValue": "AAAAAAAA+H8="} if dtype == "float64" else {}
+
+
+def created(content: Mapping[str, bytes]) -> bytes:
+    """The first record of a journal: the files that were there before anything was computed."""
+    return packed({}, {"created": {name: digests.of(data) for name, data in content.items()}})
 
 
 def described(unit: str, text: str) -> dict[str, str]:
     return {key: value for key, value in (("units", unit), ("long_name", text)) if value}
 
 
+def study_text(known: Mapping[str, Any]) -> str:
+    """The content of ``study.json``, which ends with a digest of the rest."""
+    return json.dumps({**known, _OWN_DIGEST: _own_digest(known)}, indent=1)
+
+
+def _own_digest(known: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(known, indent=1).encode()).hexdigest()
+
+
 def read_study(path: Path) -> dict[str, Any]:
     """What ``study.json`` says."""
     try:
-        known = json.loads((path / STUDY).read_text(encoding="utf-8"))
+        data = (path / STUDY).read_bytes()
+    except OSError:
+        raise StudyError(f"{path}: not the folder of a study") from None
+    try:
+        known = json.loads(data)
         if not {"linkwise", "digest", "study"} <= set(known):
             raise ValueError
-        return known
-    except (OSError, ValueError):
+    except (ValueError, TypeError, RecursionError):
+        if data.startswith(b"{") and _OWN_DIGEST.encode() in data:
+            raise _damaged(path) from None
         raise StudyError(f"{path}: not the folder of a study") from None
+    digest = known.pop(_OWN_DIGEST, None)
+    before_digests = digest is None and known["study"].get("format") == 1
+    if not before_digests and study_text(known).encode() != data:
+        raise _damaged(path)
+    return known
+
+
+def _damaged(path: Path) -> StudyError:
+    return StudyError(f"{path}: {STUDY} has other bytes than were written; restore it from a copy")
 
 
 @contextmanager

@@ -1,0 +1,35 @@
+"""A request to end the process, such as that of a batch system: the run stops as it does for Control-C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Terminated(BaseException):
+    """Raised in the main thread when the process is asked to end."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Raise ``Terminated`` for these signals; not where the caller has a handler of its own or ignores them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        raise Terminated
+
+    taken = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
