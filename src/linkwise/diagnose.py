@@ -13,6 +13,7 @@ from linkwise.arrays import checked_inputs
 from linkwise.errors import SingularError
 from linkwise.functions import mechanism_of
 from linkwise.model import Model
+from linkwise.model.mechanism import flat
 from linkwise.spatial import ArticulatedInertia, Spatial, zero_vector
 
 if TYPE_CHECKING:
@@ -35,13 +36,14 @@ def singular(model: Model, result: np.ndarray | np.generic, given: Mapping[str, 
     if not broken.any():
         return
     state = tuple(int(k) for k in np.argwhere(broken)[0])
-    q = np.broadcast_to(np.asarray(given["q"], dtype=float), (*batch, model.dof))[state]
+    q = np.broadcast_to(np.asarray(given["q"], dtype=float), (*batch, model.nq))[state]
     singular_state(model, q, state)
 
 
 def singular_state(model: Model, q: np.ndarray, state: tuple[int, ...] = ()) -> None:
     """Raise SingularError, naming the joint, if the mass matrix is singular at q, the given state of a batch."""
-    link = kalman.singular_joint(mechanism_of(model), [float(v) for v in q])
+    links = mechanism_of(model)
+    link = kalman.singular_joint(links, links.grouped([float(v) for v in q], positions=True))
     if link is not None:
         where = f" in {state_name(state)}" if state else ""
         raise SingularError(
@@ -57,27 +59,34 @@ def state_name(state: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True)
 class FilterStates:
-    """The filter and smoother of one state, an entry per joint; spatial vectors are (angular, linear), (moment, force),
-    in the prepared frame of each link (joint axis = z)."""
+    """The filter and smoother of one state: k is the number of moving joints, n that of velocity coordinates.
 
-    inertia: np.ndarray  # P⁻, shape (n, 6, 6)
+    Spatial vectors are (angular, linear) and (moment, force), in the prepared frame of each link (a single joint axis
+    is z). The axes of a ball or floating joint are measured one after the other.
+    """
+
+    inertia: np.ndarray  # P⁻, shape (k, 6, 6)
     axis_inertia: np.ndarray  # D, shape (n,)
     gain: np.ndarray  # G, shape (n, 6)
     innovation: np.ndarray  # e⁻, shape (n,)
-    state: np.ndarray  # z⁻, shape (n, 6)
-    costate: np.ndarray  # λ⁻, shape (n, 6)
+    state: np.ndarray  # z⁻, shape (k, 6)
+    costate: np.ndarray  # λ⁻, shape (k, 6)
     qdd: np.ndarray  # shape (n,)
-    smoothed_covariance: np.ndarray  # S = P − P Λ P (9.18), shape (n, 6, 6)
+    smoothed_covariance: np.ndarray  # S = P − P Λ P (9.18), shape (k, 6, 6)
 
 
 def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
     """See ``Robot.filter``."""
-    n = model.dof
-    arrays, batch = checked_inputs({"q": n, "qd": n, "tau": n}, {"q": q, "qd": qd, "tau": tau})
+    arrays, batch = checked_inputs(_sizes(model), {"q": q, "qd": qd, "tau": tau})
     if batch:
-        raise ValueError(f"filter looks at one state: expected shape ({n},), got a batch of shape {batch}")
-    q, qd, tau = ([float(v) for v in arrays[name]] for name in ("q", "qd", "tau"))
+        raise ValueError(
+            f"filter looks at one state: expected shape ({model.dof},), got a batch of shape {batch}"
+        )
     links = mechanism_of(model)
+    n = len(links)
+    q, qd, tau = (
+        links.grouped([float(v) for v in arrays[name]], positions=name == "q") for name in ("q", "qd", "tau")
+    )
     tau = equation.torques_on_bodies(links, q, qd, tau, friction=friction)
     turned = links.each(lambda link, q: link.turned(q), q)
     biases = kalman.bias_accelerations(links, turned, qd)
@@ -88,32 +97,38 @@ def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
     smoothed = kalman.smoothed(
         links, turned, filtered, estimates, bias, Spatial(zero_vector(), -links.gravity)
     )
-    singular(model, np.array([qdd for qdd, _ in smoothed]), arrays)
+    qdd = np.array(flat([qdd for qdd, _ in smoothed]))
+    singular(model, qdd, arrays)
     covariances = kalman.costate_covariances(links, turned, filtered)
     P = np.array([_full(known.inertia) for known in filtered]).reshape(n, 6, 6)
     costate = np.array([_full(minus) for _, minus in covariances]).reshape(n, 6, 6)
     return FilterStates(
         inertia=P,
-        axis_inertia=np.array([known.axis_inertia for known in filtered]),
-        gain=np.array([_flat(known.gain) for known in filtered]).reshape(n, 6),
-        innovation=np.array([estimate.innovation for estimate in estimates]),
+        axis_inertia=np.array([D for known in filtered for D in known.axis_inertia]),
+        gain=np.array([_flat(gain) for known in filtered for gain in known.gains]).reshape(model.dof, 6),
+        innovation=np.array([e for estimate in estimates for e in estimate.innovation]),
         state=np.array([_flat(estimate.state) for estimate in estimates]).reshape(n, 6),
         costate=np.array([_flat(costate) for _, costate in smoothed]).reshape(n, 6),
-        qdd=np.array([qdd for qdd, _ in smoothed]),
+        qdd=qdd,
         smoothed_covariance=P - P @ costate @ P,
     )
 
 
 def acceleration_parts(model: Model, q, qd, tau, friction: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """See ``Robot.acceleration_parts``."""
-    n = model.dof
-    arrays, batch = checked_inputs({"q": n, "qd": n, "tau": n}, {"q": q, "qd": qd, "tau": tau})
-    lanes = {name: [array[..., k] for k in range(n)] for name, array in arrays.items()}
+    n, sizes = model.dof, _sizes(model)
+    arrays, batch = checked_inputs(sizes, {"q": q, "qd": qd, "tau": tau})
     links = mechanism_of(model)
+    lanes = {
+        name: links.grouped([array[..., k] for k in range(sizes[name])], positions=name == "q")
+        for name, array in arrays.items()
+    }
     torque = equation.torques_on_bodies(links, lanes["q"], lanes["qd"], lanes["tau"], friction=friction)
     parts = kalman.acceleration_parts(links, lanes["q"], lanes["qd"], torque)
     first, second, third = (
-        np.stack([np.broadcast_to(value, batch) for value in part], axis=-1) if n else np.zeros((*batch, 0))
+        np.stack([np.broadcast_to(value, batch) for value in flat(part)], axis=-1)
+        if n
+        else np.zeros((*batch, 0))
         for part in parts
     )
     singular(model, first, arrays)
@@ -127,15 +142,18 @@ def conjugate_gradient_history(
     from linkwise.robot import Iterations
 
     n = model.dof
-    sizes = {"q": n, "qd": n, "tau": n, **({"start": n} if start is not None else {})}
+    sizes = {**_sizes(model), **({"start": n} if start is not None else {})}
     given = {"q": q, "qd": qd, "tau": tau, **({"start": start} if start is not None else {})}
     arrays, batch = checked_inputs(sizes, given)
     if batch:
         raise ValueError(
             f"the history is that of one state: expected shape ({n},), got a batch of shape {batch}"
         )
-    values = {name: [float(v) for v in array] for name, array in arrays.items()}
     links = mechanism_of(model)
+    values = {
+        name: links.grouped([float(v) for v in array], positions=name == "q")
+        for name, array in arrays.items()
+    }
     if np.isfinite(arrays["q"]).all():
         singular_state(model, arrays["q"])
     torque = equation.torques_on_bodies(links, values["q"], values["qd"], values["tau"])
@@ -151,6 +169,10 @@ def conjugate_gradient_history(
     )
     singular(model, np.array(qdd), arrays)
     return Iterations(np.array(qdd), tuple(residuals), residuals[-1] <= tolerance)
+
+
+def _sizes(model: Model) -> dict[str, int]:
+    return {"q": model.nq, "qd": model.dof, "tau": model.dof}
 
 
 def _flat(x: Spatial) -> list[float]:

@@ -9,9 +9,12 @@ from typing import Any
 from linkwise import joint_laws
 from linkwise.algorithms import (
     boundary_value,
+    centroidal,
     compound_link,
     conjugate_gradient,
     coriolis,
+    coupling,
+    dense,
     derivatives,
     energy,
     equation,
@@ -20,6 +23,7 @@ from linkwise.algorithms import (
     joint_terms,
     kalman,
     kinematics,
+    manifold,
     newton_euler,
     parallel_scan,
     regressor,
@@ -29,8 +33,9 @@ from linkwise.algorithms.singularity import may_be_singular
 from linkwise.compiler.derivative import jacobian, substituted
 from linkwise.compiler.graph import Node
 from linkwise.compiler.operations import count
+from linkwise.errors import ModelError
 from linkwise.functions import Setting
-from linkwise.model.mechanism import Mechanism
+from linkwise.model.mechanism import Mechanism, flat
 from linkwise.scalar import Scalar, where
 from linkwise.spatial import Spatial, zero_spatial, zero_vector
 
@@ -60,7 +65,7 @@ def _inverse(method: Callable[..., list[Scalar]]):
 
 
 def _zeros(links: Mechanism) -> list[Scalar]:
-    return [0.0] * len(links)
+    return links.grouped([0.0] * links.dof)
 
 
 def _gravity(setting: Setting, q):
@@ -94,7 +99,10 @@ def _net(setting: Setting, q, qd, tau):
 
 def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
     links, net = setting.links(), _net(setting, q, qd, tau)
-    return kalman.forward_dynamics(links, q, qd, net, _wrenches(setting, wrench))
+    qdd = kalman.forward_dynamics(links, q, qd, net, _wrenches(setting, wrench))
+    if not links.coupled:
+        return qdd
+    return coupling.in_step(links, kalman.inverse_mass_matrix(links, q), flat(qdd))
 
 
 def _forward_scan(setting: Setting, q, qd, tau, wrench=None):
@@ -106,11 +114,16 @@ def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
     links = setting.links()
     M = equation.mass_matrix(links, q)
     bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), _wrenches(setting, wrench))
-    return factorised.solve(links, M, joint_terms.subtracted(links, _net(setting, q, qd, tau), bias))
+    right = flat(joint_terms.subtracted(links, _net(setting, q, qd, tau), bias))
+    return coupling.solve_reduced(links, M, right) if links.coupled else factorised.solve(links, M, right)
 
 
 def _forward_gradient(preconditioned: bool):
     def run(setting: Setting, q, qd, tau, wrench=None, start=None):
+        if setting.links().coupled:
+            raise ModelError(
+                f"{setting.model.name}: conjugate gradients are not there for joints that follow others"
+            )
         tolerance = setting.tolerance
         if tolerance is None:
             tolerance = conjugate_gradient.DEFAULT_TOLERANCE[setting.dtype]
@@ -144,19 +157,56 @@ def _mass(method):
 
 def _mass_by_columns(links: Mechanism, q):
     """n inverse dynamics with unit accelerations, without velocities and gravity."""
-    n = len(links)
+    n = links.dof
+    unit = [[1.0 if i == j else 0.0 for i in range(n)] for j in range(n)]
     columns = [
-        newton_euler.inverse_dynamics(
-            links, q, _zeros(links), [1.0 if i == j else 0.0 for i in range(n)], gravity=zero_vector()
+        flat(
+            newton_euler.inverse_dynamics(links, q, _zeros(links), links.grouped(row), gravity=zero_vector())
         )
-        for j in range(n)
+        for row in unit
     ]
     return [[columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
 
 
 def _inverse_mass_compound(setting: Setting, q):
     links = setting.links()
-    return factorised.invert(links, equation.mass_matrix(links, q))
+    M = equation.mass_matrix(links, q)
+    return coupling.invert_reduced(links, M) if links.coupled else factorised.invert(links, M)
+
+
+def _inverse_mass_kalman(setting: Setting, q):
+    links = setting.links()
+    inverse = kalman.inverse_mass_matrix(links, q)
+    return coupling.inverse_in_step(links, inverse) if links.coupled else inverse
+
+
+def _of_leaders(setting: Setting, method: Callable[..., Any], *values):
+    """One quantity for each link that has coordinates of its own."""
+    links = setting.links()
+    return [x for link, x in zip(links, links.each(method, *values), strict=True) if link.follows is None]
+
+
+def _task_inertia(setting: Setting, q):
+    links = setting.links()
+    if not links.coupled:
+        return centroidal.task_inertia(links, q, *setting.target())
+    return dense.inverted(_coupled_mobility(setting, q)[2])
+
+
+def _consistent_inverse(setting: Setting, q):
+    links = setting.links()
+    if not links.coupled:
+        return centroidal.consistent_inverse(links, q, *setting.target())
+    inverse, J, mobility = _coupled_mobility(setting, q)
+    return dense.product(dense.product(inverse, dense.transposed(J)), dense.inverted(mobility))
+
+
+def _coupled_mobility(setting: Setting, q):
+    """(M⁻¹, J, J M⁻¹ Jᵀ) of a robot with followers."""
+    links = setting.links()
+    J = coupling.reduced(links, kinematics.jacobian(links, q, *setting.target()), (False, True))
+    inverse = _inverse_mass_kalman(setting, q)
+    return inverse, J, dense.product(J, dense.product(inverse, dense.transposed(J)))
 
 
 # -- derivatives ------------------------------------------------------------------------------------------------------
@@ -179,25 +229,31 @@ def _torque_derivatives(links: Mechanism, method, q, qd, qdd):
     """(∂τ/∂q, ∂τ/∂q̇, M) of the rigid bodies alone: of several ways the one that takes the fewest operations."""
     analytic = derivatives.inverse_dynamics_derivatives
     M = compound_link.mass_matrix(links, q)
-    if method is None or not q or not isinstance(q[0], Node):
+    positions, rates = flat(q), flat(qd)
+    if method is None or not positions or not isinstance(positions[0], Node):
         return *analytic(links, q, qd, qdd), M
-    graph, n = q[0].graph, len(links)
+    graph, n = positions[0].graph, links.dof
     # accelerations may themselves depend on q: differentiate with others in their place, then put them back
     still = [graph.input("acceleration held fixed", k) for k in range(n)]
-    tau = [graph.lift(t) for t in method(links, q, qd, still)]
+    fixed = links.grouped(still)
+    tau = [graph.lift(t) for t in flat(method(links, q, qd, fixed))]
 
     def differentiated(*by: Sequence[Scalar]) -> list[list[list[Scalar]]]:
         rows = jacobian(tau, [symbol for group in by for symbol in group])
-        return [[row[k * n : (k + 1) * n] for row in rows] for k in range(len(by))]
+        starts = [sum(map(len, by[:k])) for k in range(len(by))]
+        parts = [[row[at : at + len(group)] for row in rows] for at, group in zip(starts, by, strict=True)]
+        return [manifold.by_velocities(links, q, parts[0]), *parts[1:]]
 
-    candidates = [
-        [*differentiated(q, qd), M],
-        differentiated(q, qd, still),
-        [*analytic(links, q, qd, still), M],
-    ]
-    flat = [[graph.lift(x) for matrix in each for row in matrix for x in row] for each in candidates]
-    best = min(flat, key=lambda nodes: count(nodes).total)
-    values = substituted(best, {node.index: graph.lift(a) for node, a in zip(still, qdd, strict=True)})
+    candidates = [[*analytic(links, q, qd, fixed), M]]
+    if not links.coupled:  # else positions are no symbols of their own
+        candidates = [
+            [*differentiated(positions, rates), M],
+            differentiated(positions, rates, still),
+            *candidates,
+        ]
+    entries = [[graph.lift(x) for matrix in each for row in matrix for x in row] for each in candidates]
+    best = min(entries, key=lambda nodes: count(nodes).total)
+    values = substituted(best, {node.index: graph.lift(a) for node, a in zip(still, flat(qdd), strict=True)})
     rows = [values[k * n : (k + 1) * n] for k in range(3 * n)]
     return rows[:n], rows[n : 2 * n], rows[2 * n :]
 
@@ -210,8 +266,10 @@ def _forward_derivatives(method: Callable[..., Any]):
         qdd = method(setting, q, qd, tau)
         if isinstance(qdd, tuple):  # conjugate gradients also tell their residual
             qdd = qdd[0]
-        by_q, by_qd, M = _inverse_derivatives(newton_euler.inverse_dynamics)(setting, q, qd, qdd)
-        inverse = factorised.invert(links, M)
+        qdd = coupling.expanded(links, flat(qdd))
+        matrices = _inverse_derivatives(newton_euler.inverse_dynamics)(setting, q, qd, qdd)
+        by_q, by_qd, M = (coupling.reduced(links, matrix, (True, True)) for matrix in matrices)
+        inverse = dense.inverted(M) if links.coupled else factorised.invert(links, M)
         return _minus_product(inverse, by_q), _minus_product(inverse, by_qd), inverse
 
     return run
@@ -260,7 +318,7 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     },
     "coefficients": {"compound_link": lambda setting, q: equation.coefficients(setting.links(), q)},
     "inverse_mass_matrix": {
-        "kalman": lambda setting, q: kalman.inverse_mass_matrix(setting.links(), q),
+        "kalman": _inverse_mass_kalman,
         "compound_link": _inverse_mass_compound,
     },
     "gravity_torques": {"compound_link": _gravity_compound, "newton_euler": _gravity},
@@ -277,6 +335,27 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     "velocity": {
         "kinematics": lambda setting, q, qd: kinematics.velocity(setting.links(), q, qd, *setting.target())
     },
+    "jacobian_rate": {
+        "kinematics": lambda setting, q, qd: centroidal.jacobian_rate(
+            setting.links(), q, qd, *setting.target()
+        )
+    },
+    "center_of_mass": {"centroidal": lambda setting, q: centroidal.center_of_mass(setting.links(), q)},
+    "com_jacobian": {"centroidal": lambda setting, q: centroidal.com_jacobian(setting.links(), q)},
+    "centroidal_matrix": {"centroidal": lambda setting, q: centroidal.centroidal_matrix(setting.links(), q)},
+    "centroidal_momentum": {
+        "centroidal": lambda setting, q, qd: centroidal.centroidal_momentum(setting.links(), q, qd)
+    },
+    "centroidal_bias": {
+        "centroidal": lambda setting, q, qd: centroidal.centroidal_bias(setting.links(), q, qd)
+    },
+    "task_inertia": {"kalman": _task_inertia},
+    "consistent_inverse": {"kalman": _consistent_inverse},
+    "integrate": {"exponential": lambda setting, q, step: _of_leaders(setting, manifold.integrated, q, step)},
+    "difference": {
+        "logarithm": lambda setting, q, other: _of_leaders(setting, manifold.difference, q, other)
+    },
+    "normalize": {"length": lambda setting, q: _of_leaders(setting, manifold.normalized, q)},
     "regressor": {
         "newton_euler": lambda setting, q, qd, qdd: regressor.regressor(
             setting.links(), q, qd, qdd, joint_laws.coefficients(setting.model.moving_joints)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 from linkwise.errors import UnknownNameError
 from linkwise.model import Model, Transform
@@ -18,6 +19,9 @@ from linkwise.scalar import Scalar
 
 if TYPE_CHECKING:
     from linkwise.model.mechanism import Mechanism
+
+POSITIONS = ("q", "other")  # inputs with the position numbers of every joint
+COORDINATES = (*POSITIONS, "qd", "qdd", "tau", "start", "step")  # inputs with one quantity per joint
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -87,6 +91,7 @@ class Function:
     cost: tuple[int, int] = (400, 1)  # about a·nᵏ operations
     swept: tuple[str, ...] = ()  # algorithms that only go outward and inward over the links
     scanned: tuple[str, ...] = ()  # further algorithms, for some robots, that scan the links; always loops
+    reduces: bool = True  # whether results of coupled robots are Sᵀ times those of all axes, see ``coupling``
     regroups: bool = False  # whether regrouped inertial parameters give the same result
 
     def size(self, n: int) -> int:
@@ -111,7 +116,7 @@ class Function:
     def input_sizes(self, setting: Setting) -> dict[str, int]:
         """Name and number of scalars of every input, in the order of the call."""
         n = setting.model.dof
-        sizes = dict.fromkeys(self.inputs, n)
+        sizes = {name: setting.model.nq if name in POSITIONS else n for name in self.inputs}
         if setting.wrench:
             sizes["wrench"] = 6
         if setting.start:
@@ -133,9 +138,37 @@ class Function:
             links = mechanism_of(setting.model, slide=setting.slide)
             chosen = with_symbols(links, setting.model, setting.frame, values, setting.base_parameters)
             setting = replace(setting, stand_in=chosen)
-        result = ALGORITHMS[self.name][algorithm](setting, **inputs)
+        from linkwise.algorithms import coupling
+
+        links = setting.links()
+        grouped = {
+            name: coupling.expanded(links, values, positions=name in POSITIONS, forces=name == "tau")
+            if name in COORDINATES
+            else values
+            for name, values in inputs.items()
+        }
+        result = ALGORITHMS[self.name][algorithm](setting, **grouped)
         names = list(self.shapes(setting.model))
-        return dict(zip(names, result if len(names) > 1 else (result,), strict=True))
+        results = result if len(names) > 1 else (result,)
+        return {
+            name: self._by_coordinate(links, name, value) for name, value in zip(names, results, strict=True)
+        }
+
+    def _by_coordinate(self, links: Mechanism, output: str, value: Any) -> Any:
+        """An output with one quantity per link as a list of coordinates; what followers feel goes to their leaders."""
+        from linkwise.algorithms import coupling
+
+        if isinstance(value, list) and value and not isinstance(value[0], list):
+            value = coupling.parts(value)
+        if not (self.reduces and links.coupled):
+            return value
+        # an axis of the result belongs to the coordinates if its size changes with their number
+        few, many = (
+            self.shapes(cast(Model, SimpleNamespace(dof=n, nq=n, parameter_labels=()))) for n in (1, 2)
+        )
+        return coupling.reduced(
+            links, value, [a != b for a, b in zip(few[output], many[output], strict=True)]
+        )
 
 
 def _vector(name: str):
@@ -168,6 +201,7 @@ FUNCTIONS: dict[str, Function] = {
             ("kalman",),
             ("parallel_scan",),
             regroups=True,
+            reduces=False,
         ),
         Function(
             "iterated_forward_dynamics",
@@ -176,6 +210,7 @@ FUNCTIONS: dict[str, Function] = {
             ("conjugate_gradient", "preconditioned_conjugate_gradient"),
             "joint accelerations by conjugate gradients, with the squared relative residual",
             regroups=True,
+            reduces=False,
         ),
         Function(
             "inverse_dynamics_derivatives",
@@ -194,6 +229,7 @@ FUNCTIONS: dict[str, Function] = {
             "derivatives of the accelerations by q, q̇ and τ",
             (200, 2),
             regroups=True,
+            reduces=False,
         ),
         Function(
             "mass_matrix",
@@ -221,6 +257,7 @@ FUNCTIONS: dict[str, Function] = {
             "inverse of the mass matrix",
             (60, 2),
             regroups=True,
+            reduces=False,
         ),
         Function(
             "gravity_torques",
@@ -301,6 +338,93 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"velocity": (6,)},
             ("kinematics",),
             "velocity of a frame, angular then linear",
+        ),
+        Function(
+            "jacobian_rate",
+            ("q", "qd"),
+            lambda model: {"jacobian_rate": (6,)},
+            ("kinematics",),
+            "J̇ q̇ of a frame: its acceleration at zero joint acceleration",
+        ),
+        Function(
+            "center_of_mass",
+            ("q",),
+            lambda model: {"center_of_mass": (3,)},
+            ("centroidal",),
+            "centre of mass of all moving links",
+        ),
+        Function(
+            "com_jacobian",
+            ("q",),
+            lambda model: {"com_jacobian": (3, model.dof)},
+            ("centroidal",),
+            "Jacobian of the centre of mass",
+        ),
+        Function(
+            "centroidal_matrix",
+            ("q",),
+            lambda model: {"centroidal_matrix": (6, model.dof)},
+            ("centroidal",),
+            "momentum about the centre of mass per joint velocity, angular then linear",
+        ),
+        Function(
+            "centroidal_momentum",
+            ("q", "qd"),
+            lambda model: {"centroidal_momentum": (6,)},
+            ("centroidal",),
+            "momentum about the centre of mass, angular then linear",
+        ),
+        Function(
+            "centroidal_bias",
+            ("q", "qd"),
+            lambda model: {"centroidal_bias": (6,)},
+            ("centroidal",),
+            "rate of the centroidal momentum at zero joint acceleration",
+        ),
+        Function(
+            "task_inertia",
+            ("q",),
+            lambda model: {"task_inertia": (6, 6)},
+            ("kalman",),
+            "inertia that a wrench at a frame feels, (J M⁻¹ Jᵀ)⁻¹",
+            (600, 1),
+            reduces=False,
+        ),
+        Function(
+            "consistent_inverse",
+            ("q",),
+            lambda model: {"consistent_inverse": (model.dof, 6)},
+            ("kalman",),
+            "dynamically consistent inverse of the Jacobian",
+            (80, 2),
+            reduces=False,
+        ),
+        Function(
+            "integrate",
+            ("q", "step"),
+            lambda model: {"q": (model.nq,)},
+            ("exponential",),
+            "position after a step along velocity coordinates",
+            (40, 1),
+            reduces=False,
+        ),
+        Function(
+            "difference",
+            ("q", "other"),
+            lambda model: {"step": (model.dof,)},
+            ("logarithm",),
+            "step along velocity coordinates from one position to another",
+            (40, 1),
+            reduces=False,
+        ),
+        Function(
+            "normalize",
+            ("q",),
+            lambda model: {"q": (model.nq,)},
+            ("length",),
+            "the same position with quaternions of length one",
+            (10, 1),
+            reduces=False,
         ),
         Function(
             "regressor",

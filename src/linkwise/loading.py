@@ -22,15 +22,20 @@ def load(
     gravity: Sequence[float] | None = None,
     lock: Mapping[str, float] | None = None,
     strict: bool = False,
+    base: str = "fixed",
+    mimic: str = "coupled",
 ) -> Robot:
     """A robot from a bundled name or a file: .urdf, .xml (MJCF or URDF), .toml (DH or modified DH), .spec (of 1992).
 
     ``gravity`` [m/s²] in the base frame, shape (3,), replaces the file's; ``lock`` fixes joints [rad or m];
-    ``strict`` makes physically impossible inertias an error instead of a warning.
+    ``strict`` makes physically impossible inertias an error instead of a warning. ``base``: "fixed", "floating" or
+    "planar", how the base link moves in the world (an MJCF file says so itself, with its free joints). ``mimic``:
+    joints that mimic another one have no coordinate of their own ("coupled") or keep it ("independent").
     """
     from linkwise.model import files
 
-    return Robot.from_model(files.read(source, gravity=gravity, lock=lock, strict=strict))
+    model = files.read(source, gravity=gravity, lock=lock, strict=strict, mimic=mimic)
+    return Robot.from_model(model).with_base(base)
 
 
 def save(robot: Model, path: str | os.PathLike[str]) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.compiler.arrays import check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import ConvergenceError, UnknownNameError
+from linkwise.errors import ConvergenceError, SingularError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
 from linkwise.kernels import evaluate, plain_kernel, shortcut
 from linkwise.kernels import kernel as make_kernel
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
 
 ITERATED = "iterated_forward_dynamics"
+FRAME_FUNCTIONS = ("pose", "jacobian", "velocity", "jacobian_rate", "task_inertia", "consistent_inverse")
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,74 @@ class Robot(Model):
         """Velocity of a frame, shape (..., 6): angular [rad/s], then linear of its origin [m/s], in base axes."""
         return self._of_frame("velocity", frame, {"q": q, "qd": qd}, out, threads)
 
+    def jacobian_rate(self, q, qd, frame=None, *, out=None, threads=None) -> np.ndarray:
+        """J̇ q̇ of a frame, shape (..., 6): its angular and linear acceleration at q̈ = 0, in base axes."""
+        return self._of_frame("jacobian_rate", frame, {"q": q, "qd": qd}, out, threads)
+
+    # -- the robot as a whole -------------------------------------------------------------------------------------
+
+    def center_of_mass(self, q, *, out=None, threads=None) -> np.ndarray:
+        """Centre of mass of all moving links in the base frame [m], shape (..., 3)."""
+        return self._plain("center_of_mass", None, {"q": q}, out, threads)
+
+    def com_jacobian(self, q, *, out=None, threads=None) -> np.ndarray:
+        """Jacobian of the centre of mass, shape (..., 3, n), in base axes."""
+        return self._plain("com_jacobian", None, {"q": q}, out, threads)
+
+    def centroidal_momentum(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+        """Momentum of the robot, shape (..., 6): angular about its centre of mass [kg·m²/s], linear [kg·m/s]."""
+        return self._plain("centroidal_momentum", None, {"q": q, "qd": qd}, out, threads)
+
+    def centroidal_matrix(self, q, *, out=None, threads=None) -> np.ndarray:
+        """A(q) with A q̇ = centroidal momentum, shape (..., 6, n), in base axes (Orin, Goswami and Lee 2013)."""
+        return self._plain("centroidal_matrix", None, {"q": q}, out, threads)
+
+    def centroidal_bias(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+        """Ȧ q̇, shape (..., 6): the rate of the centroidal momentum is A q̈ + Ȧ q̇."""
+        return self._plain("centroidal_bias", None, {"q": q, "qd": qd}, out, threads)
+
+    def task_inertia(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
+        """(J M⁻¹ Jᵀ)⁻¹ of a frame, shape (..., 6, 6), in base axes: the inertia that a wrench at the frame feels.
+
+        Raises SingularError where the frame cannot be moved in all six directions.
+        """
+        result = self._of_frame("task_inertia", frame, {"q": q}, out, threads)
+        self._check_task(result, q, frame)
+        return result
+
+    def consistent_inverse(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
+        """Khatib's dynamically consistent inverse of the Jacobian, M⁻¹ Jᵀ (J M⁻¹ Jᵀ)⁻¹, shape (..., n, 6)."""
+        result = self._of_frame("consistent_inverse", frame, {"q": q}, out, threads)
+        self._check_task(result, q, frame)
+        return result
+
+    def _check_task(self, result: Any, q, frame: str | None) -> None:
+        if isinstance(result, np.ndarray) and result.dtype != object and np.isnan(result).any():
+            self._look_at(result, {"q": q})
+            if np.isfinite(np.asarray(q, dtype=float)).all():
+                raise SingularError(
+                    f"{self.name}: {self._frame(frame)!r} cannot be moved in all six directions in some state, "
+                    "so its task inertia is infinite; look at the rank of robot.jacobian(q)"
+                )
+
+    # -- positions ------------------------------------------------------------------------------------------------
+
+    def integrate(self, q, v, *, out=None, threads=None) -> np.ndarray:
+        """The position, shape (..., nq), after a step v (..., n) [rad or m] along the velocity coordinates.
+
+        q + v for joints with one axis; for ball and floating joints the motion at constant velocity in the link's own
+        axes (the exponential of SO(3) and SE(3), as in Pinocchio).
+        """
+        return evaluate("integrate", Setting(self), None, {"q": q, "step": v}, out, threads)
+
+    def difference(self, q0, q1, *, out=None, threads=None) -> np.ndarray:
+        """The step, shape (..., n), with integrate(q0, step) = q1; orientations take the shorter way."""
+        return evaluate("difference", Setting(self), None, {"q": q0, "other": q1}, out, threads)
+
+    def normalize(self, q, *, out=None, threads=None) -> np.ndarray:
+        """The same position, shape (..., nq), with quaternions of length one (any length but zero means the same)."""
+        return evaluate("normalize", Setting(self), None, {"q": q}, out, threads)
+
     # -- kernels --------------------------------------------------------------------------------------------------
 
     def kernel(
@@ -255,7 +324,7 @@ class Robot(Model):
             raise ValueError(f"base_parameters: regrouping would change the result of {name}")
         if frame is not None:
             self.locate(frame)
-        needs_frame = wrench or "payload" in inputs or name in ("pose", "jacobian", "velocity")
+        needs_frame = wrench or "payload" in inputs or name in FRAME_FUNCTIONS
         setting = Setting(
             self,
             friction=friction,

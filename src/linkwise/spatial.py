@@ -55,6 +55,10 @@ class Vector(Tensor):
             self.x * other.y - self.y * other.x,
         )
 
+    def rotated(self, R: Matrix) -> Vector:
+        """R v."""
+        return R @ self
+
     def turn_x(self, c: Scalar, s: Scalar) -> Vector:
         """The vector turned about x by the angle with cosine c and sine s."""
         return Vector(self.x, c * self.y - s * self.z, s * self.y + c * self.z)
@@ -100,6 +104,14 @@ class Symmetric(Tensor):
 
     def matrix(self) -> Matrix:
         return Matrix(self.xx, self.xy, self.xz, self.xy, self.yy, self.yz, self.xz, self.yz, self.zz)
+
+    def column(self, k: int) -> Vector:
+        return self.matrix().column(k)
+
+    def rotated(self, R: Matrix) -> Symmetric:
+        """R S Rᵀ."""
+        full = R.times(self.matrix()).times(R.transposed())
+        return Symmetric(full.xx, full.xy, full.xz, full.yy, full.yz, full.zz)
 
     def turn_x(self, c: Scalar, s: Scalar) -> Symmetric:
         """R S Rᵀ for a turn about x. The trace of the turned 2×2 block does not change, which saves its half."""
@@ -188,6 +200,18 @@ class Matrix(Tensor):
         ]
         return Matrix(*(scalar for row in zip(*columns, strict=True) for scalar in row))
 
+    def column(self, k: int) -> Vector:
+        return Vector(
+            (self.xx, self.xy, self.xz)[k], (self.yx, self.yy, self.yz)[k], (self.zx, self.zy, self.zz)[k]
+        )
+
+    def row(self, k: int) -> Vector:
+        return self.transposed().column(k)
+
+    def rotated(self, R: Matrix) -> Matrix:
+        """R B Rᵀ."""
+        return R.times(self).times(R.transposed())
+
     def transposed(self) -> Matrix:
         return Matrix(self.xx, self.yx, self.zx, self.xy, self.yy, self.zy, self.xz, self.yz, self.zz)
 
@@ -272,6 +296,9 @@ class Spatial(Tensor):
     def __rmul__(self, scale: Scalar) -> Spatial:
         return Spatial(scale * self.angular, scale * self.linear)
 
+    def rotated(self, R: Matrix) -> Spatial:
+        return Spatial(self.angular.rotated(R), self.linear.rotated(R))
+
     def turn_x(self, c: Scalar, s: Scalar) -> Spatial:
         return Spatial(self.angular.turn_x(c, s), self.linear.turn_x(c, s))
 
@@ -310,6 +337,9 @@ class RigidInertia(Tensor):
             self.mass * motion.linear + motion.angular.cross(self.first_moment),
         )
 
+    def rotated(self, R: Matrix) -> RigidInertia:
+        return RigidInertia(self.mass, self.first_moment.rotated(R), self.second_moment.rotated(R))
+
     def turn_x(self, c: Scalar, s: Scalar) -> RigidInertia:
         return RigidInertia(self.mass, self.first_moment.turn_x(c, s), self.second_moment.turn_x(c, s))
 
@@ -343,6 +373,9 @@ class ArticulatedInertia(Tensor):
             self.A @ motion.angular + self.B @ motion.linear,
             self.B.transposed_times(motion.angular) + self.C @ motion.linear,
         )
+
+    def rotated(self, R: Matrix) -> ArticulatedInertia:
+        return ArticulatedInertia(self.A.rotated(R), self.B.rotated(R), self.C.rotated(R))
 
     def turn_x(self, c: Scalar, s: Scalar) -> ArticulatedInertia:
         return ArticulatedInertia(self.A.turn_x(c, s), self.B.turn_x(c, s), self.C.turn_x(c, s))

@@ -10,8 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from linkwise.compiler.sweeps import Array, Sweeper, SweptProgram
+from linkwise.model.axes import SLIDING, TURNING
 from linkwise.model.mechanism import Mechanism, MovingLink, Turn
 from linkwise.spatial import RigidInertia, Symmetric, Vector
+
+_KINDS = {"revolute": TURNING[2:], "prismatic": SLIDING[2:]}
+
+
+def _kind(link: MovingLink) -> str:
+    for kind, axes in _KINDS.items():
+        if link.axes == axes:
+            return kind
+    raise NotImplementedError(f"loops over links have no kind for joint {link.joint_name!r}")
 
 
 class SweptLinks(Mechanism):
@@ -23,7 +33,7 @@ class SweptLinks(Mechanism):
         )
         self._sweeper = Sweeper(
             [link.parent for link in mechanism],
-            ["revolute" if link.revolute else "prismatic" for link in mechanism],
+            [_kind(link) for link in mechanism],
             self._row,
         )
 
@@ -73,7 +83,7 @@ class SweptLinks(Mechanism):
             parent=-1,
             children=(),
             joint_name=f"any {kind} joint",
-            revolute=kind == "revolute",
+            axes=_KINDS[kind],
             branch=turn(lambda link: link.branch),
             twist=turn(lambda link: link.twist),
             offset=turn(lambda link: link.offset),

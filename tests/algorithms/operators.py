@@ -50,7 +50,7 @@ def operators_of(robot, q) -> Operators:
         step.append(np.array(columns, dtype=float).T)
         parent.append(link.parent)
         own = slice(6 * k, 6 * k + 6)
-        H[k, 6 * k + (2 if link.revolute else 5)] = 1.0
+        H[k, 6 * k + (2 if link.turns else 5)] = 1.0
         m, h, I = link.inertia
         cross = np.array([[0, -h.z, h.y], [h.z, 0, -h.x], [-h.y, h.x, 0]])
         full = np.array([[I.xx, I.xy, I.xz], [I.xy, I.yy, I.yz], [I.xz, I.yz, I.zz]])
@@ -82,7 +82,7 @@ def biases_of(robot, ops: Operators, qd) -> tuple[np.ndarray, np.ndarray]:
         n[3:] = to_link @ np.cross(above, np.cross(above, lever))
         w = to_link @ above
         z = np.array([0.0, 0.0, qd[k]])
-        if link.revolute:
+        if link.turns:
             n[:3] = np.cross(w, z)
             w = w + z
         else:

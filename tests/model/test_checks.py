@@ -30,8 +30,8 @@ def links(*names: str) -> list[Link]:
         ("abc", [joint(), joint(child="c")], "two joints are named 'j'"),
         (
             "ab",
-            [joint(kind="floating")],
-            "joint 'j': unknown or unsupported type 'floating'; expected one of revolute",
+            [joint(kind="universal")],
+            "joint 'j': unknown or unsupported type 'universal'; expected one of revolute",
         ),
         ("a", [joint()], "joint 'j': its child link 'b' does not exist"),
         ("b", [joint()], "joint 'j': its parent link 'a' does not exist"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
-from linkwise.spatial import RigidInertia, Spatial, Vector, zero_spatial, zero_vector
+from linkwise.spatial import RigidInertia, Spatial, zero_spatial, zero_vector
 
 
 def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar]:
@@ -34,26 +34,14 @@ def spatial_velocities(links: Mechanism, turned, qd) -> list[Spatial]:
     """(3.1)–(3.3): V⁻ of every link."""
 
     def step(link: MovingLink, parent: Spatial, turned, qd: Scalar) -> Spatial:
-        return add_along_axis(link, link.placed(turned).motion_from_parent(parent), qd)
+        return link.placed(turned).motion_from_parent(parent) + link.moved(qd)
 
     return links.outward(step, zero_spatial(), turned, qd)
 
 
-def add_along_axis(link: MovingLink, motion: Spatial, rate: Scalar) -> Spatial:
-    """motion + Hᵀ·rate."""
-    along = Vector(0.0, 0.0, rate)
-    if link.revolute:
-        return Spatial(motion.angular + along, motion.linear)
-    return Spatial(motion.angular, motion.linear + along)
-
-
 def bias_acceleration(link: MovingLink, V: Spatial, qd: Scalar) -> Spatial:
-    """n of (3.7), (3.7'). V⁻ may stand for V⁺: they differ along the axis only, which × h removes."""
-    w, v = V
-    turning = Vector(w.y * qd, -(w.x * qd), 0.0)
-    if link.revolute:
-        return Spatial(turning, Vector(v.y * qd, -(v.x * qd), 0.0))
-    return Spatial(zero_vector(), turning)
+    """n of (3.7), (3.7'): V × Hᵀq̇. V⁻ may stand for V⁺: they differ by Hᵀq̇ itself, which the product removes."""
+    return link.carried(V, qd)
 
 
 def bias_force(inertia: RigidInertia, V: Spatial) -> Spatial:
@@ -70,7 +58,7 @@ def _costate(link: MovingLink, parent: Spatial, turned, bias: Spatial, qdd: Scal
         joint = link.placed(turned)
         λ = Spatial(parent.angular, parent.linear + parent.angular.cross(joint.lever))
     with stage("costate update"):
-        return add_along_axis(link, joint.outward(λ) + bias, qdd)
+        return joint.outward(λ) + bias + link.moved(qdd)
 
 
 def _state(link: MovingLink, received: Spatial, turned, load: Spatial):
@@ -81,4 +69,4 @@ def _state(link: MovingLink, received: Spatial, turned, load: Spatial):
     with stage("state update"):
         moment, force = joint.inward(x)
     with stage("state propagation"):
-        return link.along_axis(x), Spatial(moment + joint.lever.cross(force), force)
+        return link.felt(x), Spatial(moment + joint.lever.cross(force), force)

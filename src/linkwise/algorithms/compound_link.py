@@ -11,7 +11,7 @@ The frames here are those of modified DH, in which the moments of a link are con
 from __future__ import annotations
 
 from linkwise.algorithms.velocity_torques import velocity_torques
-from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.model.mechanism import Mechanism, MovingLink, flat
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import RigidInertia, Spatial, Vector, zero_rigid
 
@@ -23,10 +23,13 @@ def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar
     gravity = gravity_coefficients(links, turned, compound)
     velocity = velocity_torques(links, q, qd, wrenches)
     with stage("sum"):
-        return [
-            sum((D[i][j] * qdd[j] for j in range(len(links))), start=velocity[i] + gravity[i])
-            for i in range(len(links))
+        accelerations = flat(qdd)
+        rest = [v + g for v, g in zip(flat(velocity), flat(gravity), strict=True)]
+        torques = [
+            sum((d * a for d, a in zip(row, accelerations, strict=True)), start=start)
+            for row, start in zip(D, rest, strict=True)
         ]
+        return links.grouped(torques)
 
 
 def mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
@@ -61,22 +64,9 @@ def inertia_coefficients(links: Mechanism, turned, compound) -> list[list[Scalar
     The force and moment that compound link j needs for a unit acceleration of joint j are carried inward, link by
     link; each joint i on the way feels D_ij of them. With a·(b × c) = (a × b)·c that is (9), with all p's shared.
     """
-    n = len(links)
-    D: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     with stage("inertia coefficients"):
-        for j in range(n):
-            link, body = links[j], compound[j]
-            m, L, I = body
-            if link.revolute:
-                x = Spatial(Vector(I.xz, I.yz, I.zz), Vector(-L.y, L.x, 0.0))  # I z, z × L
-            else:
-                x = Spatial(Vector(L.y, -L.x, 0.0), Vector(0.0, 0.0, m))  # L × z, M z
-            D[j][j] = link.along_axis(x)
-            for i in links.ancestors(j):
-                x = link.placed(turned[link.index]).force_to_parent(x)
-                link = links[i]
-                D[i][j] = D[j][i] = link.along_axis(x)
-    return D
+        # I z, z × L for a turning axis; L × z, M z for a sliding one
+        return links.pairings(turned, lambda k, axis: axis.rigid_column(compound[k]))
 
 
 def gravity_coefficients(links: Mechanism, turned, compound) -> list[Scalar]:
@@ -85,7 +75,6 @@ def gravity_coefficients(links: Mechanism, turned, compound) -> list[Scalar]:
         gravity = links.outward(lambda link, g, turned: link.placed(turned).outward(g), links.gravity, turned)
 
         def coefficient(link: MovingLink, body: RigidInertia, g: Vector) -> Scalar:
-            L = body.first_moment
-            return L.y * g.x - L.x * g.y if link.revolute else -(body.mass * g.z)
+            return link.felt(Spatial(g.cross(body.first_moment), -body.mass * g))
 
         return links.each(coefficient, compound, gravity)

@@ -197,7 +197,7 @@ def _product(links: Mechanism, projected: Sequence[Projected], p: Sequence[Scala
 
     def accelerate(link: MovingLink, parent: Spatial, body: Projected, p: Scalar) -> Spatial:
         linear = parent.linear + parent.angular.cross(body.lever)
-        if link.revolute:
+        if link.turns:
             return Spatial(parent.angular + p * body.axis, linear)
         return Spatial(parent.angular, linear + p * body.axis)
 
@@ -212,7 +212,7 @@ def _gather(links: Mechanism, projected, loads) -> list[Scalar]:
 
     def step(link: MovingLink, received: Spatial, body: Projected, load: Spatial):
         x = received + load
-        felt = body.axis.dot(x.moment if link.revolute else x.force)
+        felt = body.axis.dot(x.moment if link.turns else x.force)
         return felt, Spatial(x.moment + body.lever.cross(x.force), x.force)
 
     return links.inward(step, zero_spatial(), projected, loads)
@@ -225,7 +225,7 @@ def _bias(links: Mechanism, projected, rotations, qd, gravity: Vector, wrenches)
         w, wd, vd = parent
         vd = vd + wd.cross(body.lever) + w.cross(w.cross(body.lever))
         rate = qd * body.axis
-        if link.revolute:
+        if link.turns:
             return w + rate, wd + w.cross(rate), vd
         return w, wd, vd + 2.0 * w.cross(rate)
 
@@ -252,7 +252,7 @@ def _diagonal(links: Mechanism, projected) -> list[Scalar]:
     def step(link: MovingLink, received: RigidInertia, body: Projected):
         composite = received + body.inertia
         z = body.axis
-        own = z.dot(composite.second_moment @ z) if link.revolute else composite.mass
+        own = z.dot(composite.second_moment @ z) if link.turns else composite.mass
         return own + link.rotor_inertia, composite.shifted(body.lever)
 
     return links.inward(step, zero_rigid(), projected)

@@ -8,7 +8,8 @@ Izaguirre's (1) are the entries of C for unit velocities, because C is linear in
 
 from __future__ import annotations
 
-from linkwise.algorithms.kinematics import Pose, link_poses
+from linkwise.algorithms.kinematics import Pose, axis_in_base, link_poses
+from linkwise.model.axes import parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import Matrix, RigidInertia, Spatial, Symmetric, Vector, skew, zero_spatial
@@ -23,23 +24,26 @@ def coriolis_matrix(links: Mechanism, q, qd) -> list[list[Scalar]]:
 
 def christoffel(links: Mechanism, q) -> list[list[list[Scalar]]]:
     """D_ijk, n×n×n, symmetric in j and k: the velocity torques are Σ_jk D_ijk q̇_j q̇_k."""
-    n = len(links)
+    n = links.dof
     poses = link_poses(links, q)
-    slices = [_coriolis(links, poses, [1.0 if i == k else 0.0 for i in range(n)]) for k in range(n)]
+    unit = [[1.0 if i == k else 0.0 for i in range(n)] for k in range(n)]
+    slices = [_coriolis(links, poses, links.grouped(rates)) for rates in unit]
     return [[[slices[k][i][j] for k in range(n)] for j in range(n)] for i in range(n)]
 
 
 def _coriolis(links: Mechanism, poses: list[Pose], qd) -> list[list[Scalar]]:
     n = len(links)
     with stage("axes and velocities"):
-        S = links.each(joint_axis, poses)
+        S = [axis for axes in links.each(joint_axes, poses) for axis in axes]
 
-        def step(link: MovingLink, parent, S: Spatial, qd: Scalar):
-            V = parent[0] + qd * S
-            return V, motion_cross(V, S)
+        def step(link: MovingLink, parent, pose: Pose, qd):
+            V, axes = parent[0], joint_axes(link, pose)
+            for axis, rate in zip(axes, parts_of(qd), strict=True):
+                V = V + rate * axis
+            return V, [motion_cross(V, axis) for axis in axes]
 
-        moving = links.outward(step, (zero_spatial(), zero_spatial()), S, qd)
-        rates = [rate for _, rate in moving]
+        moving = links.outward(step, (zero_spatial(), []), poses, qd)
+        rates = [rate for _, own in moving for rate in own]
     with stage("composite inertias"):
         inertias = links.each(inertia_in_base, poses)
         own = [
@@ -58,28 +62,35 @@ def _coriolis(links: Mechanism, poses: list[Pose], qd) -> list[list[Scalar]]:
                 total[link.parent] = (
                     mine if above is None else (above[0] + mine[0], add_blocks(above[1], mine[1]))
                 )
-    C: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    size, own = links.dof, coordinates_by_link(links)
+    C: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
     with stage("matrix"):
-        for j in range(n):
-            composite = total[j]
+        for j, (k, _) in enumerate(links.coordinates()):
+            composite = total[k]
             assert composite is not None
             body, B = composite
             first = body @ rates[j] + times(B, S[j])
             second = body @ S[j]
             third = transposed_times(B, S[j])
-            C[j][j] = S[j].dot(first)
-            for i in links.ancestors(j):
+            for i in own[k]:
+                C[i][j] = S[i].dot(first)
+            for i in (i for a in links.ancestors(k) for i in own[a]):
                 C[i][j] = S[i].dot(first)
                 C[j][i] = rates[i].dot(second) + S[i].dot(third)
     return C
 
 
-def joint_axis(link: MovingLink, pose: Pose) -> Spatial:
-    R = pose.rotation
-    z = Vector(R.xz, R.yz, R.zz)
-    if link.revolute:
-        return Spatial(z, pose.position.cross(z))
-    return Spatial(Vector(0.0, 0.0, 0.0), z)
+def coordinates_by_link(links: Mechanism) -> list[range]:
+    """For every link the numbers of its velocity coordinates."""
+    return [
+        range(start, start + len(link.axes))
+        for start, link in zip(links.first_coordinates(), links, strict=True)
+    ]
+
+
+def joint_axes(link: MovingLink, pose: Pose) -> list[Spatial]:
+    """The joint's axes about the base's origin, in base axes."""
+    return [axis_in_base(axis, pose) for axis in link.axes]
 
 
 def inertia_in_base(link: MovingLink, pose: Pose) -> RigidInertia:

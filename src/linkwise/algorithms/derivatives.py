@@ -17,13 +17,15 @@ from linkwise.algorithms.coriolis import (
     Block,
     add_blocks,
     body_coriolis,
+    coordinates_by_link,
     inertia_in_base,
-    joint_axis,
+    joint_axes,
     motion_cross,
     times,
     transposed_times,
 )
 from linkwise.algorithms.kinematics import link_poses
+from linkwise.model.axes import parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import RigidInertia, Spatial, Vector, zero_vector
@@ -33,27 +35,32 @@ def inverse_dynamics_derivatives(
     links: Mechanism, q, qd, qdd
 ) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
     """(∂τ/∂q, ∂τ/∂q̇), n×n each, without friction."""
-    n = len(links)
     poses = link_poses(links, q)
     with stage("axes and motion"):
-        S = links.each(joint_axis, poses)
+        axes = links.each(joint_axes, poses)
         gravity = Vector(*(links.base.rotation @ [*links.gravity]).tolist())
         still = Spatial(zero_vector(), zero_vector())
-        root = (still, Spatial(zero_vector(), -gravity), still, still, still)
+        root = (still, Spatial(zero_vector(), -gravity), [])
 
-        def step(link: MovingLink, parent, S: Spatial, qd: Scalar, qdd: Scalar):
-            v, a = parent[0], parent[1]
-            psi_d = motion_cross(v, S)  # Ψ̇
-            psi_dd = motion_cross(a, S) + motion_cross(v, psi_d)  # Ψ̈
-            own = v + qd * S
-            rate = psi_d if not link.revolute else motion_cross(own, S)  # Ṡ (S × S vanishes)
-            return own, a + qdd * S + qd * psi_d, psi_d, psi_dd, psi_d + rate
+        def step(link: MovingLink, parent, axes: list[Spatial], qd, qdd):
+            v, a, _ = parent
+            psi_d = [motion_cross(v, S) for S in axes]  # Ψ̇
+            psi_dd = [
+                motion_cross(a, S) + motion_cross(v, psi) for S, psi in zip(axes, psi_d, strict=True)
+            ]  # Ψ̈
+            for S, psi, rate, acceleration in zip(axes, psi_d, parts_of(qd), parts_of(qdd), strict=True):
+                v = v + rate * S
+                a = a + acceleration * S + rate * psi
+            # Ṡ; for one axis S × S vanishes, which saves a product where nothing turns
+            rates = [motion_cross(v, S) for S in axes] if link.turns else psi_d
+            mixed = [psi + rate for psi, rate in zip(psi_d, rates, strict=True)]
+            return v, a, list(zip(axes, psi_d, psi_dd, mixed, strict=True))
 
-        moving = links.outward(step, root, S, qd, qdd)
+        moving = links.outward(step, root, axes, qd, qdd)
     with stage("composite inertias"):
         inertias = links.each(inertia_in_base, poses)
         composite: list[tuple[RigidInertia, Block, Spatial]] = []
-        for body, (v, a, *_) in zip(inertias, moving, strict=True):
+        for body, (v, a, _) in zip(inertias, moving, strict=True):
             momentum = body @ v
             composite.append(
                 (body, body_coriolis(body, v, momentum, 1.0), body @ a + force_cross(v, momentum))
@@ -66,22 +73,25 @@ def inverse_dynamics_derivatives(
                     add_blocks(above[1], mine[1]),
                     above[2] + mine[2],
                 )
+    n, own = links.dof, coordinates_by_link(links)
     by_q: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     by_qd: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    each = [known for _, _, axes in moving for known in axes]
     with stage("derivatives"):
-        for i in range(n):
-            body, twice_B, f = composite[i]
-            _, _, psi_d, psi_dd, mixed = moving[i]
-            row_B, row_I = transposed_times(twice_B, S[i]), body @ S[i]
-            column_q = times(twice_B, psi_d) + body @ psi_dd + force_cross(S[i], f)
-            column_qd = times(twice_B, S[i]) + body @ mixed
-            for j in (i, *links.ancestors(i)):
-                _, _, psi_d_j, psi_dd_j, mixed_j = moving[j]
-                by_q[i][j] = row_B.dot(psi_d_j) + row_I.dot(psi_dd_j)
-                by_qd[i][j] = row_B.dot(S[j]) + row_I.dot(mixed_j)
-                if j != i:
-                    by_q[j][i] = S[j].dot(column_q)
-                    by_qd[j][i] = S[j].dot(column_qd)
+        for i, (k, _) in enumerate(links.coordinates()):
+            body, twice_B, f = composite[k]
+            S, psi_d, psi_dd, mixed = each[i]
+            row_B, row_I = transposed_times(twice_B, S), body @ S
+            column_q = times(twice_B, psi_d) + body @ psi_dd + force_cross(S, f)
+            column_qd = times(twice_B, S) + body @ mixed
+            for a in (k, *links.ancestors(k)):
+                for j in own[a]:
+                    S_j, psi_d_j, psi_dd_j, mixed_j = each[j]
+                    by_q[i][j] = row_B.dot(psi_d_j) + row_I.dot(psi_dd_j)
+                    by_qd[i][j] = row_B.dot(S_j) + row_I.dot(mixed_j)
+                    if a != k:
+                        by_q[j][i] = S_j.dot(column_q)
+                        by_qd[j][i] = S_j.dot(column_qd)
     return by_q, by_qd
 
 

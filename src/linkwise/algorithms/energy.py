@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linkwise.algorithms.boundary_value import spatial_velocities
 from linkwise.algorithms.kinematics import Pose, link_poses
+from linkwise.model.axes import parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import Vector
@@ -15,7 +16,11 @@ def kinetic_energy(links: Mechanism, q, qd) -> Scalar:
     velocities = spatial_velocities(links, turned, qd)
     with stage("kinetic energy"):
         twice = links.each(
-            lambda link, V, qd: V.dot(link.inertia @ V) + link.rotor_inertia * (qd * qd), velocities, qd
+            lambda link, V, qd: sum(
+                (link.rotor_inertia * (rate * rate) for rate in parts_of(qd)), start=V.dot(link.inertia @ V)
+            ),
+            velocities,
+            qd,
         )
         return 0.5 * sum(twice[1:], start=twice[0]) if twice else 0.0
 

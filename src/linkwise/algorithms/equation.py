@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from linkwise.algorithms import compound_link, energy, factorised, joint_terms, newton_euler
 from linkwise.algorithms.joint_terms import added, subtracted
-from linkwise.model.mechanism import Mechanism
+from linkwise.model.mechanism import Mechanism, flat
 from linkwise.scalar import Scalar
 from linkwise.spatial import zero_vector
 
@@ -79,7 +79,7 @@ def accelerations(links: Mechanism, q, qd, tau, *, friction: bool = True) -> tup
     net = subtracted(links, tau, bias_torques(links, q, qd))
     if friction:
         net = subtracted(links, net, joint_terms.smooth_friction(links, q, qd))
-    return factorised.solve(links, M, net), M
+    return links.grouped(factorised.solve(links, M, flat(net))), M
 
 
 def potential_energy(links: Mechanism, q) -> Scalar:
@@ -88,4 +88,4 @@ def potential_energy(links: Mechanism, q) -> Scalar:
 
 
 def _zeros(links: Mechanism) -> list[Scalar]:
-    return [0.0] * len(links)
+    return links.grouped([0.0] * links.dof)

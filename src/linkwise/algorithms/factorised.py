@@ -7,20 +7,20 @@ The mass matrix of a tree has no entries between branches, and its factorisation
 from __future__ import annotations
 
 from linkwise.algorithms.singularity import axis_inertia_floors, checked
-from linkwise.model.mechanism import Mechanism
+from linkwise.model.mechanism import Mechanism, flat
 from linkwise.scalar import Scalar, stage
 
 
 def factorise(links: Mechanism, M: list[list[Scalar]]) -> tuple[list[list[Scalar]], list[Scalar]]:
     """(L, 1/D) with M = Lᵀ D L; a vanishing pivot becomes NaN."""
-    n = len(links)
     H = [list(row) for row in M]
-    inverse: list[Scalar] = [0.0] * n
-    floors = axis_inertia_floors(links)
+    inverse: list[Scalar] = [0.0] * len(H)
+    floors = flat(axis_inertia_floors(links))
+    inner = inner_coordinates(links)
     with stage("factorisation"):
-        for k in reversed(range(n)):
+        for k in reversed(range(len(H))):
             inverse[k] = 1.0 / checked(H[k][k], floors[k])
-            above = links.ancestors(k)
+            above = inner[k]
             scaled = {i: H[k][i] * inverse[k] for i in above}
             for position, i in enumerate(above):
                 for j in above[position:]:
@@ -38,20 +38,33 @@ def solve(links: Mechanism, M: list[list[Scalar]], right: list[Scalar]) -> list[
 
 
 def _solve(links: Mechanism, L, inverse, right) -> list[Scalar]:
-    x = list(right)
-    for k in reversed(range(len(links))):
-        for i in links.ancestors(k):
+    x, inner = list(right), inner_coordinates(links)
+    for k in reversed(range(len(x))):
+        for i in inner[k]:
             x[i] = x[i] - L[k][i] * x[k]
     x = [value * scale for value, scale in zip(x, inverse, strict=True)]
-    for k in range(len(links)):
-        for i in links.ancestors(k):
+    for k in range(len(x)):
+        for i in inner[k]:
             x[k] = x[k] - L[k][i] * x[i]
     return x
 
 
+def inner_coordinates(links: Mechanism) -> list[list[int]]:
+    """For every velocity coordinate those between it and the base, nearest first."""
+    first = links.first_coordinates()
+    inner: list[list[int]] = []
+    for j, (k, _) in enumerate(links.coordinates()):
+        own = list(range(first[k], j))[::-1]
+        above = [
+            i for a in links.ancestors(k) for i in reversed(range(first[a], first[a] + len(links[a].axes)))
+        ]
+        inner.append(own + above)
+    return inner
+
+
 def invert(links: Mechanism, M: list[list[Scalar]]) -> list[list[Scalar]]:
     """M⁻¹, column by column; symmetric, so the lower half is copied."""
-    n = len(links)
+    n = len(M)
     L, inverse = factorise(links, M)
     with stage("inversion"):
         W: list[list[Scalar]] = [[0.0] * n for _ in range(n)]

@@ -65,8 +65,8 @@ def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar
         own = links.each(lambda link, b, f: Spatial(b, f), own_beta, own_force)
         beta = links.inward(_gather_beta, zero_spatial(), turned, own)
     with stage("step 6: generalised forces"):
-        # (16), (23) for a revolute joint; for a prismatic one the derivative of the acceleration of G is z itself
-        return links.each(lambda link, a, b: a.z - b.angular.z if link.revolute else b.linear.z, alpha, beta)
+        # (16), (23) for a turning axis; for a sliding one the derivative of the acceleration of G is the axis itself
+        return links.each(lambda link, a, b: link.felt(Spatial(a - b.angular, b.linear)), alpha, beta)
 
 
 def centred(inertia: RigidInertia) -> Centred:
@@ -94,11 +94,8 @@ def _moved(link: MovingLink, parent: Moving, turned, qd: Scalar, qdd: Scalar) ->
     wd = joint.outward(parent.wd)
     lever = joint.lever
     rdd = joint.outward(parent.rdd + parent.w.cross(parent.w.cross(lever)) + parent.wd.cross(lever))
-    if link.revolute:
-        wd = Vector(wd.x + w.y * qd, wd.y - w.x * qd, wd.z + qdd)
-        return Moving(Vector(w.x, w.y, w.z + qd), wd, rdd)
-    twice = 2.0 * qd
-    return Moving(w, wd, Vector(rdd.x + w.y * twice, rdd.y - w.x * twice, rdd.z + qdd))
+    gained = link.bias(w, qd) + link.moved(qdd)
+    return Moving(w + link.moved(qd).angular, wd + gained.angular, rdd + gained.linear)
 
 
 def _acceleration_of_centre(link: MovingLink, moving: Moving) -> Vector:

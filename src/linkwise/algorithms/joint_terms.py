@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from linkwise.algorithms import manifold
 from linkwise.joint_laws import LAWS, Law
+from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
 
@@ -80,9 +82,10 @@ def spring_energy(links: Mechanism, q) -> Scalar:
     with stage("springs"):
         parts = [
             law.energy(link, x)
-            for link, x in zip(links, q, strict=True)
+            for link, own in zip(links, q, strict=True)
             for law in SPRINGS
             if not law.absent(link)
+            for x in _along_axes(link, own)
         ]
         return _sum(parts)
 
@@ -98,7 +101,7 @@ def rotor_torques(links: Mechanism, qdd) -> list[Scalar]:
 
 def add_rotor_inertia(links: Mechanism, M: list[list[Scalar]]) -> list[list[Scalar]]:
     """The mass matrix with the rotor inertias on its diagonal."""
-    return _on_diagonal(M, [link.rotor_inertia for link in links])
+    return _on_diagonal(M, [links[k].rotor_inertia for k, _ in links.coordinates()])
 
 
 # -- derivatives ------------------------------------------------------------------------------------------------------
@@ -107,7 +110,26 @@ def add_rotor_inertia(links: Mechanism, M: list[list[Scalar]]) -> list[list[Scal
 def add_derivatives_by_q(links: Mechanism, matrix: list[list[Scalar]], q, qd, *, friction: bool):
     """∂τ/∂q of the rigid bodies with what springs, and friction where it depends on q, add to its diagonal."""
     laws = [law for law in LAWS if law.uses_position and (friction or not law.dissipates)]
-    return _on_diagonal(matrix, _slopes(links, laws, lambda law, *at: law.by_q(*at), q, qd))
+    slopes = _slopes(links, laws, lambda law, *at: law.by_q(*at), q, qd)
+    matrix = _on_diagonal(matrix, slopes)
+    for link, first, own in zip(links, links.first_coordinates(), q, strict=True):
+        if link.free and any(not law.absent(link) for law in laws):
+            # the rotation vector of an orientation does not change by the joint's rates alone
+            turning = manifold.rotation_vector_slopes(link, own)
+            for i, row in enumerate(turning):
+                for j, entry in enumerate(row):
+                    more = slopes[first + i] * (entry - 1.0 if i == j else entry)
+                    matrix[first + i][first + j] = matrix[first + i][first + j] + more
+    return matrix
+
+
+def column(law: Law, name: str, links: Mechanism, i: int, q, qd, qdd) -> Scalar:
+    """Torque along velocity coordinate i for a coefficient of 1 of this law at its joint."""
+    k, axis = links.coordinates()[i]
+    link = links[k]
+    at = link.axes.index(axis)
+    position = _along_axes(link, q[k])[at] if law.uses_position else None
+    return law.column(name, link, position, parts_of(qd[k])[at], parts_of(qdd[k])[at])
 
 
 def add_derivatives_by_qd(links: Mechanism, matrix: list[list[Scalar]], q, qd, *, friction: bool):
@@ -143,14 +165,35 @@ def _summed(name: str, links: Mechanism, laws: Sequence[Law], q, qd) -> list[Sca
 
 
 def _total(laws: Sequence[Law], link: MovingLink, q: Scalar, qd: Scalar) -> Scalar:
-    return _sum([law.torque(link, q, qd) for law in laws if not law.absent(link)])
+    own = [law for law in laws if not law.absent(link)]
+    if not link.free:
+        return _sum([law.torque(link, q, qd) for law in own])
+    nothing = [None] * len(link.axes)
+    positions = _along_axes(link, q) if any(law.uses_position for law in own) else nothing
+    rates = nothing if qd is None else parts_of(qd)
+    return joint_value(
+        [_sum([law.torque(link, x, v) for law in own]) for x, v in zip(positions, rates, strict=True)]
+    )
+
+
+def _along_axes(link: MovingLink, q) -> tuple[Scalar, ...]:
+    """The joint's position along each of its axes: for a ball joint its rotation vector, as in MuJoCo."""
+    if not link.free:
+        return (q,)
+    neutral = [0.0] * (len(parts_of(q)) - 1) + [1.0]
+    return parts_of(manifold.difference(link, joint_value(neutral), q))
 
 
 def _slopes(links: Mechanism, laws: Sequence[Law], slope: Callable[..., Scalar], q, qd) -> list[Scalar]:
-    return [
-        _sum([slope(law, link, x, v) for law in laws if not law.absent(link)])
-        for link, x, v in zip(links, q, qd, strict=True)
-    ]
+    slopes = []
+    for link, own, rates in zip(links, q, qd, strict=True):
+        present = [law for law in laws if not law.absent(link)]
+        positions = (
+            _along_axes(link, own) if any(law.uses_position for law in present) else [None] * len(link.axes)
+        )
+        for x, v in zip(positions, parts_of(rates), strict=True):
+            slopes.append(_sum([slope(law, link, x, v) for law in present]))
+    return slopes
 
 
 def _on_diagonal(M: list[list[Scalar]], values: Sequence[Scalar]) -> list[list[Scalar]]:

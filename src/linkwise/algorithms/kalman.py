@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkwise.algorithms.singularity import axis_inertia_floors, checked
+from linkwise.model.axes import Axis, joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import (
@@ -31,24 +32,24 @@ from linkwise.spatial import (
 
 @dataclass(slots=True, eq=False)
 class Filtered:
-    """What the filter knows at a joint: P⁻ (inertia), D (axis inertia), 1/D, G (gain)."""
+    """What the filter knows at a joint: P⁻ (inertia), and for each axis D (axis inertia), 1/D and G (gain)."""
 
     inertia: ArticulatedInertia
-    axis_inertia: Scalar
-    inverse_axis_inertia: Scalar
-    gain: Spatial
+    axis_inertia: tuple[Scalar, ...]
+    inverse_axis_inertia: tuple[Scalar, ...]
+    gains: tuple[Spatial, ...]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter((self.inertia, self.axis_inertia, self.inverse_axis_inertia, self.gain))
+        return iter((self.inertia, self.axis_inertia, self.inverse_axis_inertia, self.gains))
 
 
 @dataclass(slots=True, eq=False)
 class Estimate:
-    """Predicted state z⁻, innovation e⁻ and residual e⁺ = e⁻/D at a joint."""
+    """Predicted state z⁻ at a joint, and for each axis the innovation e⁻ and the residual e⁺ = e⁻/D."""
 
     state: Spatial
-    innovation: Scalar
-    residual: Scalar
+    innovation: tuple[Scalar, ...]
+    residual: tuple[Scalar, ...]
 
 
 def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Scalar]:
@@ -83,12 +84,8 @@ def bias_acceleration(link: MovingLink, above: Vector, turned, qd: Scalar) -> tu
     """(ω, n̄) of a link whose parent turns with ``above``: (3.25), (3.31), (3.32), in the link's axes."""
     joint = link.placed(turned)
     w = joint.outward(above)
-    centripetal = joint.outward(_square_times(above, joint.lever))
-    if link.revolute:
-        turning = Vector(w.y * qd, -(w.x * qd), 0.0)
-        return Vector(w.x, w.y, w.z + qd), Spatial(turning, centripetal)
-    twice = 2.0 * qd
-    return w, Spatial(zero_vector(), centripetal + Vector(w.y * twice, -(w.x * twice), 0.0))
+    centripetal = Spatial(zero_vector(), joint.outward(_square_times(above, joint.lever)))
+    return w + link.moved(qd).angular, centripetal + link.bias(w, qd)
 
 
 def _square_times(w: Vector, l: Vector) -> Vector:
@@ -129,18 +126,22 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
         with stage("inertia propagation"):
             joint = link.placed(turned)
             P = received + articulated(link.inertia)
-        with stage("gain"):
-            column = inertia_column(link, P)
-            D = link.along_axis(column) + link.rotor_inertia
-            D = checked(D, floor)
-            inverse = 1.0 / D
-            gain = _gain(link, column, inverse)
+        updated, each = P, []
+        for axis, least in zip(link.axes, parts_of(floor), strict=True):
+            # several axes are several measurements, taken one after the other
+            with stage("gain"):
+                column = axis.column(updated)
+                D = checked(axis.felt(column) + link.rotor_inertia, least)
+                inverse = 1.0 / D
+                gain = _gain(link, axis, column, inverse)
+            with stage("inertia update"):
+                updated = updated_inertia(link, axis, updated, column, gain)
+            each.append((D, inverse, gain))
         with stage("inertia update"):
-            updated = updated_inertia(link, P, column, gain)
             in_parent = joint.inward(updated)
         with stage("inertia propagation"):
             carried = in_parent.shifted(joint.lever)
-        return (Filtered(P, D, inverse, gain), updated), carried
+        return (Filtered(P, *map(tuple, zip(*each, strict=True))), updated), carried
 
     both = links.inward(step, zero_articulated(), turned, floors)
     filtered = links.each(lambda link, pair: pair[0], both)
@@ -152,7 +153,7 @@ def singular_joint(links: Mechanism, q: Sequence[float]) -> MovingLink | None:
     turned = links.each(lambda link, q: link.turned(q), q)
     filtered, _ = filter_inertias(links, turned)
     for link in reversed(links):  # from the tips: the first to fail is the cause
-        if math.isnan(filtered[link.index].axis_inertia):
+        if any(map(math.isnan, filtered[link.index].axis_inertia)):
             return link
     return None
 
@@ -161,55 +162,54 @@ def is_regular(links: Mechanism, q) -> Scalar:
     """Whether no axis inertia vanishes (and none is NaN)."""
     with stage("regularity"):
         filtered, _ = filter_inertias(links, links.each(lambda link, q: link.turned(q), q))
-        first, *others = links.each(lambda link, known: known.axis_inertia, filtered)
+        first, *others = (D for known in filtered for D in known.axis_inertia)
         return sum(others, start=first) < math.inf
 
 
-def inertia_column(link: MovingLink, P: ArticulatedInertia) -> Spatial:
-    """P Hᵀ."""
-    if link.revolute:
-        return Spatial(Vector(P.A.xz, P.A.yz, P.A.zz), Vector(P.B.zx, P.B.zy, P.B.zz))
-    return Spatial(Vector(P.B.xz, P.B.yz, P.B.zz), Vector(P.C.xz, P.C.yz, P.C.zz))
-
-
-def _gain(link: MovingLink, column: Spatial, inverse: Scalar) -> Spatial:
+def _gain(link: MovingLink, axis: Axis, column: Spatial, inverse: Scalar) -> Spatial:
     """(3.50). Without rotor inertia its component along the axis is 1 and need not be computed."""
     gain = inverse * column
-    if link.rotor_inertia == 0.0:
-        if link.revolute:
-            gain.angular.z = 1.0
-        else:
-            gain.linear.z = 1.0
+    if link.rotor_inertia == 0.0 and not axis.screws:
+        setattr(gain.angular if axis.turns else gain.linear, "xyz"[axis.k], 1.0)
     return gain
 
 
 def updated_inertia(
-    link: MovingLink, P: ArticulatedInertia, column: Spatial, gain: Spatial
+    link: MovingLink, axis: Axis, P: ArticulatedInertia, column: Spatial, gain: Spatial
 ) -> ArticulatedInertia:
-    """(3.54): P⁺ = (I − G H) P. The row of the axis is I_a·G: zero without rotor inertia."""
-    A, B, C = P
+    """(3.54): P⁺ = (I − G H) P. The row of the axis is I_a·G: zero without rotor inertia (a screw has no such row)."""
     u, v = column  # moments and forces of P Hᵀ
     g, f = gain
-    Ia = link.rotor_inertia
-    if link.revolute:
-        return ArticulatedInertia(
-            Symmetric(A.xx - g.x * u.x, A.xy - g.x * u.y, Ia * g.x, A.yy - g.y * u.y, Ia * g.y, Ia * g.z),
-            Matrix(
-                *(B.xx - g.x * v.x, B.xy - g.x * v.y, B.xz - g.x * v.z),
-                *(B.yx - g.y * v.x, B.yy - g.y * v.y, B.yz - g.y * v.z),
-                *(Ia * f.x, Ia * f.y, Ia * f.z),
-            ),
-            _minus_outer(C, f, v),
-        )
-    return ArticulatedInertia(
-        _minus_outer(A, g, u),
-        Matrix(
-            *(B.xx - g.x * v.x, B.xy - g.x * v.y, Ia * g.x),
-            *(B.yx - g.y * v.x, B.yy - g.y * v.y, Ia * g.y),
-            *(B.zx - g.z * v.x, B.zy - g.z * v.y, Ia * g.z),
-        ),
-        Symmetric(C.xx - f.x * v.x, C.xy - f.x * v.y, Ia * f.x, C.yy - f.y * v.y, Ia * f.y, Ia * f.z),
-    )
+    Ia, k = link.rotor_inertia, axis.k
+    B = _minus_product(P.B, g, v)
+    if axis.screws:
+        return ArticulatedInertia(_minus_outer(P.A, g, u), B, _minus_outer(P.C, f, v))
+    if axis.turns:
+        A = _with_row(_minus_outer(P.A, g, u), k, Ia * g)
+        return ArticulatedInertia(A, _with_matrix_row(B, k, Ia * f), _minus_outer(P.C, f, v))
+    C = _with_row(_minus_outer(P.C, f, v), k, Ia * f)
+    across = _with_matrix_row(B.transposed(), k, Ia * g).transposed()
+    return ArticulatedInertia(_minus_outer(P.A, g, u), across, C)
+
+
+def _with_row(S: Symmetric, k: int, row: Vector) -> Symmetric:
+    """The matrix with another row k, and column k with it."""
+    full = [list(S.matrix())[3 * i : 3 * i + 3] for i in range(3)]
+    for i, value in enumerate(row):
+        full[i][k] = full[k][i] = value
+    return Symmetric(*full[0], *full[1][1:], full[2][2])
+
+
+def _with_matrix_row(B: Matrix, k: int, row: Vector) -> Matrix:
+    entries = list(B)
+    entries[3 * k : 3 * k + 3] = list(row)
+    return Matrix(*entries)
+
+
+def _minus_product(B: Matrix, a: Vector, b: Vector) -> Matrix:
+    """B − a bᵀ."""
+    rows = (Vector(B.xx, B.xy, B.xz), Vector(B.yx, B.yy, B.yz), Vector(B.zx, B.zy, B.zz))
+    return Matrix(*(x for row, scale in zip(rows, a, strict=True) for x in row - scale * b))
 
 
 def _minus_outer(S: Symmetric, a: Vector, b: Vector) -> Symmetric:
@@ -233,15 +233,20 @@ def filter_states(
         with stage("state propagation"):
             joint = link.placed(turned)
             z = received + b
-        with stage("innovations"):
-            e = tau - link.along_axis(z)
+        updated, innovations = z, []
+        for axis, gain, torque in zip(link.axes, known.gains, parts_of(tau), strict=True):
+            with stage("innovations"):
+                e = torque - axis.felt(updated)
+            with stage("state update"):
+                updated = updated + e * gain
+            innovations.append(e)
         with stage("state update"):
-            moment, force = joint.inward(z + e * known.gain + P @ n)
+            moment, force = joint.inward(updated + P @ n)
         with stage("state propagation"):
             carried = Spatial(moment + joint.lever.cross(force), force)
         with stage("residuals"):
-            residual = e * known.inverse_axis_inertia
-        return Estimate(z, e, residual), carried
+            residuals = [e * i for e, i in zip(innovations, known.inverse_axis_inertia, strict=True)]
+        return Estimate(z, tuple(innovations), tuple(residuals)), carried
 
     return links.inward(step, zero_spatial(), turned, filtered, updated, forces, n, tau)
 
@@ -265,16 +270,16 @@ def smoothed(links: Mechanism, turned, filtered, estimates, n, root: Spatial) ->
             λ = Spatial(above, linear + above.cross(joint.lever))
         with stage("costate update"):
             λ = joint.outward(λ) + n
-        with stage("joint acceleration"):
-            qdd = estimate.residual - known.gain.dot(λ)
-        with stage("costate update"):
-            along = Vector(0.0, 0.0, qdd)
-            λ = (
-                Spatial(λ.angular + along, λ.linear)
-                if link.revolute
-                else Spatial(λ.angular, λ.linear + along)
-            )
-        return qdd, λ
+        found: list[Scalar] = []
+        for axis, gain, residual in reversed(
+            list(zip(link.axes, known.gains, estimate.residual, strict=True))
+        ):
+            with stage("joint acceleration"):
+                qdd = residual - gain.dot(λ)
+            with stage("costate update"):
+                λ = λ + axis.motion(qdd)
+            found.insert(0, qdd)
+        return joint_value(found), λ
 
     return links.outward(step, (0.0, root), turned, filtered, estimates, n)
 
@@ -291,7 +296,7 @@ def acceleration_parts(
         forces = links.each(lambda link, b, wrench: b - wrench, forces, wrenches)
     n = links.each(lambda link, bias: bias[1], biases)
     nothing = [zero_spatial() for _ in links]
-    rest = [0.0 for _ in links]
+    rest = links.grouped([0.0] * links.dof)
     filtered, updated = filter_inertias(links, turned)
 
     def part(forces, n, tau, root):
@@ -310,7 +315,6 @@ def acceleration_parts(
 
 def mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
     """(7.7)–(7.11): M_ki = H_k φ(k,i) r_ii H_iᵀ with the covariance r_kk = φ r φᵀ + M_k; without rotor inertia."""
-    n = len(links)
     with stage("joint turns"):
         turned = links.each(lambda link, q: link.turned(q), q)
 
@@ -321,70 +325,75 @@ def mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
 
     with stage("covariances"):
         covariances = links.inward(step, zero_articulated(), turned)
-    M: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     with stage("matrix"):
-        for i in range(n):
-            link = links[i]
-            x = inertia_column(link, covariances[i])
-            M[i][i] = link.along_axis(x)
-            for k in links.ancestors(i):
-                x = link.placed(turned[link.index]).force_to_parent(x)
-                link = links[k]
-                M[k][i] = M[i][k] = link.along_axis(x)
-    return M
+        return links.pairings(turned, lambda k, axis: axis.column(covariances[k]))
 
 
 def inverse_mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
     """(10.2)–(10.6), (10.30): the closed form of M⁻¹ (with rotor inertia).
 
     For i beyond k: M⁻¹_ki = d_k s with s = ψ(k⁻, i⁺) G_i, d_k = G_kᵀΛ⁺ − c_k H_k, c_k = 1/D_k + G_kᵀΛ⁺G_k. The paper
-    treats a chain; joints i and j of two branches that meet in link a have M⁻¹_ij = s_iᵀ Λ⁻_a s_j.
+    treats a chain; joints i and j of two branches that meet in link a have M⁻¹_ij = s_iᵀ Λ⁻_a s_j. The axes of one
+    joint count as joints with nothing between them, the one that is filtered first outermost.
     """
-    n = len(links)
     with stage("joint turns"):
         turned = links.each(lambda link, q: link.turned(q), q)
     filtered, _ = filter_inertias(links, turned)
     with stage("costate covariance"):
         covariances = costate_covariances(links, turned, filtered)
-    W: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     with stage("matrix"):
-        rows = [plus @ filtered[k].gain for k, (plus, _) in enumerate(covariances)]  # Λ⁺G
-        c = [
-            known.inverse_axis_inertia + row.dot(known.gain)
-            for known, row in zip(filtered, rows, strict=True)
-        ]
-        arrived: list[dict[int, tuple[int, Spatial]]] = [
-            {} for _ in range(n + 1)
-        ]  # at a: i -> (by which child, s_i)
-        for i in range(n):
-            W[i][i] = c[i]
-            s, k = filtered[i].gain, i
-            for a in (*links.ancestors(i), -1):
-                if a >= 0:
-                    s = links[k].placed(turned[k]).force_to_parent(s)
-                    felt = links[a].along_axis(s)
-                    W[a][i] = W[i][a] = rows[a].dot(s) - c[a] * felt
-                    for j, (branch, other) in arrived[a].items():
-                        if branch != k:
-                            W[i][j] = W[j][i] = s.dot(covariances[a][1] @ other)
-                    arrived[a][i] = (k, s)
-                    s = s - felt * filtered[a].gain
-                    k = a
+        return _inverse_entries(links, turned, filtered, covariances)
+
+
+def _inverse_entries(links: Mechanism, turned, filtered, covariances) -> list[list[Scalar]]:
+    n, first = links.dof, links.first_coordinates()
+    W: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    rows: list[Spatial] = []  # Λ⁺G
+    for known, (before, _) in zip(filtered, covariances, strict=True):
+        rows += [plus @ gain for plus, gain in zip(before, known.gains, strict=True)]
+    gains = [gain for known in filtered for gain in known.gains]
+    inverses = [inverse for known in filtered for inverse in known.inverse_axis_inertia]
+    c = [inverse + row.dot(gain) for inverse, row, gain in zip(inverses, rows, gains, strict=True)]
+    # for every link: the coordinates whose s has arrived there, by which child, and s
+    arrived: list[dict[int, tuple[int, Spatial]]] = [{} for _ in links]
+    coordinates = links.coordinates()
+    for i, (k, _) in enumerate(coordinates):
+        W[i][i] = c[i]
+        s, start, child = gains[i], i + 1, k
+        for a in (k, *links.ancestors(k)):
+            if a != k:
+                s = links[child].placed(turned[child]).force_to_parent(s)
+                for j, (branch, other) in arrived[a].items():
+                    if branch != child:
+                        W[i][j] = W[j][i] = s.dot(covariances[a][1] @ other)
+                arrived[a][i] = (child, s)
+                start = first[a]
+            for b in range(start, first[a] + len(links[a].axes)):  # inner axes of this link
+                felt = coordinates[b][1].felt(s)
+                W[b][i] = W[i][b] = rows[b].dot(s) - c[b] * felt
+                s = s - felt * gains[b]
+            child = a
     return W
 
 
 def costate_covariances(
     links: Mechanism, turned, filtered
-) -> list[tuple[ArticulatedInertia, ArticulatedInertia]]:
-    """(10.30), (9.20), (9.21): (Λ⁺, Λ⁻) of every joint; Λ maps forces to accelerations."""
+) -> list[tuple[list[ArticulatedInertia], ArticulatedInertia]]:
+    """(10.30), (9.20), (9.21): Λ⁺ of every axis and Λ⁻ of every link; Λ maps forces to accelerations."""
 
     def step(link: MovingLink, parent, turned, known: Filtered):
         joint = link.placed(turned)
         plus = joint.outward(_swapped(_swapped(parent[1]).shifted(-joint.lever)))
-        return plus, _covariance_update(link, plus, known)
+        before = []
+        for axis, inverse, gain in reversed(
+            list(zip(link.axes, known.inverse_axis_inertia, known.gains, strict=True))
+        ):
+            before.insert(0, plus)
+            plus = _covariance_update(axis, plus, inverse, gain)
+        return before, plus
 
     nothing = zero_articulated()
-    return links.outward(step, (nothing, nothing), turned, filtered)
+    return links.outward(step, ([], nothing), turned, filtered)
 
 
 def _swapped(P: ArticulatedInertia) -> ArticulatedInertia:
@@ -392,16 +401,48 @@ def _swapped(P: ArticulatedInertia) -> ArticulatedInertia:
     return ArticulatedInertia(P.C, P.B.transposed(), P.A)
 
 
-def _covariance_update(link: MovingLink, plus: ArticulatedInertia, known: Filtered) -> ArticulatedInertia:
+def _covariance_update(
+    axis: Axis, plus: ArticulatedInertia, inverse: Scalar, gain: Spatial
+) -> ArticulatedInertia:
     """(9.21): Λ⁻ = (I − G H)ᵀ Λ⁺ (I − G H) + Hᵀ D⁻¹ H: only the row and column of the axis change."""
-    column = plus @ known.gain
-    corner = known.gain.dot(column) + known.inverse_axis_inertia
+    column = plus @ gain
+    corner = gain.dot(column) + inverse
     A, B, C = plus
     u, v = column
-    if link.revolute:
-        new_A = Symmetric(A.xx, A.xy, A.xz - u.x, A.yy, A.yz - u.y, A.zz - 2.0 * u.z + corner)
-        new_B = Matrix(B.xx, B.xy, B.xz, B.yx, B.yy, B.yz, B.zx - v.x, B.zy - v.y, B.zz - v.z)
-        return ArticulatedInertia(new_A, new_B, C)
-    new_C = Symmetric(C.xx, C.xy, C.xz - v.x, C.yy, C.yz - v.y, C.zz - 2.0 * v.z + corner)
-    new_B = Matrix(B.xx, B.xy, B.xz - u.x, B.yx, B.yy, B.yz - u.y, B.zx, B.zy, B.zz - u.z)
-    return ArticulatedInertia(A, new_B, new_C)
+    k = axis.k
+    if axis.screws:
+        return _screw_covariance(axis, plus, column, corner)
+    if axis.turns:
+        return ArticulatedInertia(_row_less(A, k, u, corner), _with_matrix_row(B, k, B.row(k) - v), C)
+    across = B.transposed()
+    across = _with_matrix_row(across, k, across.row(k) - u).transposed()
+    return ArticulatedInertia(A, across, _row_less(C, k, v, corner))
+
+
+def _row_less(S: Symmetric, k: int, u: Vector, corner: Scalar) -> Symmetric:
+    """S − e uᵀ − u eᵀ + e corner eᵀ for the unit vector e along k."""
+    row = list(S.column(k))
+    changed = [x - y for x, y in zip(row, u, strict=True)]
+    changed[k] = row[k] - 2.0 * list(u)[k] + corner
+    return _with_row(S, k, Vector(*changed))
+
+
+def _screw_covariance(
+    axis: Axis, plus: ArticulatedInertia, column: Spatial, corner: Scalar
+) -> ArticulatedInertia:
+    """Λ⁺ − e uᵀ − u eᵀ + e corner eᵀ, with the screw axis e = (unit vector, pitch·unit vector)."""
+    e = axis.motion(1.0)
+    half = column - (0.5 * corner) * e
+    A, B, C = plus
+    turning, sliding = half
+
+    def both(S: Symmetric, a: Vector, b: Vector) -> Symmetric:
+        """S − a bᵀ − b aᵀ."""
+        doubled = Symmetric(
+            *(2.0 * a.x * b.x, a.x * b.y + a.y * b.x, a.x * b.z + a.z * b.x),
+            *(2.0 * a.y * b.y, a.y * b.z + a.z * b.y, 2.0 * a.z * b.z),
+        )
+        return S - doubled
+
+    new_B = _minus_product(_minus_product(B, e.angular, sliding), turning, e.linear)
+    return ArticulatedInertia(both(A, e.angular, turning), new_B, both(C, e.linear, sliding))

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.model.axes import Axis, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.model.transform import Transform
 from linkwise.scalar import Scalar, stage
-from linkwise.spatial import Matrix, Spatial, Vector
+from linkwise.spatial import Matrix, Spatial, Vector, zero_spatial, zero_vector
 
 
 @dataclass(slots=True, eq=False)
@@ -66,28 +67,26 @@ def pose(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scalar]]:
     ]
 
 
-def axes(links: Mechanism, poses: list[Pose]) -> list[Spatial]:
-    """For every joint the unit vector z and the position of its origin, in the base frame."""
-    return links.each(
-        lambda link, p: Spatial(Vector(p.rotation.xz, p.rotation.yz, p.rotation.zz), p.position), poses
-    )
+def axis_in_base(axis: Axis, pose: Pose, point: Vector | None = None) -> Spatial:
+    """The motion that a unit rate of an axis gives its link, in base axes: at a point, or at the base's origin."""
+    e = pose.rotation.column(axis.k)
+    if not axis.turns:
+        return Spatial(zero_vector(), e)
+    linear = pose.position.cross(e) if point is None else e.cross(point - pose.position)
+    return Spatial(e, linear + axis.pitch * e if axis.screws else linear)
 
 
 def jacobian(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scalar]]:
     """6×n: angular then linear velocity of a frame's origin, in base axes, per joint velocity."""
-    n = len(links)
     poses = link_poses(links, q)
     with stage("jacobian"):
         target = frame_pose(links, poses, body, pose).position
-        columns: list[list[Scalar]] = [[0.0] * 6 for _ in range(n)]
-        moving = [body, *links.ancestors(body)] if body >= 0 else []
-        for k in moving:
-            z, origin = axes(links, poses)[k]
-            if links[k].revolute:
-                columns[k] = [*z, *z.cross(target - origin)]
-            else:
-                columns[k] = [0.0, 0.0, 0.0, *z]
-        return [[columns[k][row] for k in range(n)] for row in range(6)]
+        moving = {body, *links.ancestors(body)} if body >= 0 else set()
+        columns: list[list[Scalar]] = []
+        for k, axis in links.coordinates():
+            column = axis_in_base(axis, poses[k], target) if k in moving else zero_spatial()
+            columns.append([*column.angular, *column.linear])
+        return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in range(6)]
 
 
 def velocity(links: Mechanism, q, qd, body: int, pose: Transform) -> list[Scalar]:
@@ -97,13 +96,11 @@ def velocity(links: Mechanism, q, qd, body: int, pose: Transform) -> list[Scalar
 
         def step(link: MovingLink, parent: Spatial, own: Pose, qd: Scalar) -> Spatial:
             # velocities are taken at the base's origin, so they pass from link to link unchanged
-            z = Vector(own.rotation.xz, own.rotation.yz, own.rotation.zz)
-            if link.revolute:
-                return parent + qd * Spatial(z, own.position.cross(z))
-            return Spatial(parent.angular, parent.linear + qd * z)
+            for axis, rate in zip(link.axes, parts_of(qd), strict=True):
+                parent = parent + rate * axis_in_base(axis, own)
+            return parent
 
-        zero = Spatial(Vector(0.0, 0.0, 0.0), Vector(0.0, 0.0, 0.0))
-        velocities = links.outward(step, zero, poses, qd)
+        velocities = links.outward(step, zero_spatial(), poses, qd)
         if body < 0:
             return [0.0] * 6
         w, v = velocities[body]

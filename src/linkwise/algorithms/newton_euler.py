@@ -44,8 +44,8 @@ def inverse_dynamics(
 ) -> list[Scalar]:
     """Joint torques without friction and rotor inertia [N·m or N].
 
-    ``wrenches``: the external (moment, force) on each link, about its origin, in its axes. ``gravity`` replaces the
-    robot's own.
+    q, qd, qdd and the torques hold one quantity per link (see ``model.axes``). ``wrenches``: the external (moment,
+    force) on each link, about its origin, in its axes. ``gravity`` replaces the robot's own.
     """
     with stage("joint turns"):
         turned = links.each(lambda link, q: link.turned(q), q)
@@ -69,13 +69,8 @@ def _moved(link: MovingLink, parent: Moving, turned, qd: Scalar, qdd: Scalar) ->
     w = joint.outward(parent.w)
     wd = joint.outward(parent.wd)
     vd = joint.outward(parent.vd + parent.U @ joint.lever)
-    if link.revolute:
-        # ω × h q̇ with h = z has no z component
-        wd = Vector(wd.x + w.y * qd, wd.y - w.x * qd, wd.z + qdd)
-        w = Vector(w.x, w.y, w.z + qd)
-    else:
-        twice = 2.0 * qd
-        vd = Vector(vd.x + w.y * twice, vd.y - w.x * twice, vd.z + qdd)
+    gained = link.bias(w, qd) + link.moved(qdd)
+    w, wd, vd = w + link.moved(qd).angular, wd + gained.angular, vd + gained.linear
     return Moving(w, wd, vd, acceleration_matrix(w, wd))
 
 
@@ -113,6 +108,6 @@ def joint_torques(links: Mechanism, turned, loads: Sequence[Spatial], wrenches=N
 
     def step(link: MovingLink, received: Spatial, turned, load: Spatial):
         x = received + load
-        return link.along_axis(x), link.placed(turned).force_to_parent(x)
+        return link.felt(x), link.placed(turned).force_to_parent(x)
 
     return links.inward(step, zero_spatial(), turned, loads)

@@ -111,7 +111,7 @@ def turning(link: MovingLink, turned, qd: Scalar) -> Map:
     """(3.25): the link's angular velocity from its parent's."""
     joint = link.placed(turned)
     columns = [joint.outward(Vector(*unit)) for unit in _unit(3)]
-    return Map(_transposed([list(c) for c in columns]), [0.0, 0.0, qd if link.revolute else 0.0])
+    return Map(_transposed([list(c) for c in columns]), [*link.moved(qd).angular])
 
 
 def then(first: Map, second: Map) -> Map:
@@ -131,10 +131,11 @@ def run_of(link: MovingLink, turned, n: Spatial, force: Spatial, tau: Scalar) ->
     joint = link.placed(turned)
     own = articulated(link.inertia)
     column, inverse, gain = _gains(link, own)
-    innovation = tau - link.along_axis(force)
-    updated = kalman.updated_inertia(link, own, column, gain)
+    innovation = tau - link.felt(force)
+    axis = link.axes[0]
+    updated = kalman.updated_inertia(link, axis, own, column, gain)
     compliance = zero_articulated()
-    if link.revolute:
+    if axis.turns:
         compliance.A.zz = inverse
     else:
         compliance.C.zz = inverse
@@ -215,13 +216,13 @@ def joint_acceleration(
 def _innovation(link: MovingLink, force: Spatial, tau: Scalar, felt: Felt) -> tuple[Spatial, Scalar]:
     """The gain and e⁺ = e⁻/D."""
     _, inverse, gain = _gains(link, articulated(link.inertia) + felt.inertia)
-    return gain, (tau - link.along_axis(force + felt.force)) * inverse
+    return gain, (tau - link.felt(force + felt.force)) * inverse
 
 
 def _gains(link: MovingLink, P: ArticulatedInertia) -> tuple[Spatial, Scalar, Spatial]:
     """P Hᵀ, 1/D and the gain."""
-    column = kalman.inertia_column(link, P)
-    inverse = 1.0 / (link.along_axis(column) + link.rotor_inertia)
+    column = link.axes[0].column(P)
+    inverse = 1.0 / (link.felt(column) + link.rotor_inertia)
     return column, inverse, inverse * column
 
 
@@ -233,8 +234,7 @@ def _transmission(link: MovingLink, joint, gain: Spatial) -> Rows:
 
 def _moved(link: MovingLink, x: Spatial, along: Scalar) -> Spatial:
     """x + Hᵀ·along."""
-    step = Vector(0.0, 0.0, along)
-    return Spatial(x.angular + step, x.linear) if link.revolute else Spatial(x.angular, x.linear + step)
+    return x + link.moved(along)
 
 
 # -- who can be scanned -----------------------------------------------------------------------------------------------
@@ -245,6 +245,8 @@ def applies(links: Mechanism) -> str | None:
     for link in links:
         if link.parent != link.index - 1:
             return f"the links branch at {link.joint_name}"
+        if link.free or link.axes[0].screws:
+            return f"{link.joint_name} neither turns about nor slides along one axis"
         if not link.rotor_inertia > 0.0:
             return f"{link.joint_name} has none"
     return None if len(links) else "this robot has no joints"

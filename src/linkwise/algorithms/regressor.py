@@ -11,8 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from linkwise.algorithms import joint_terms
 from linkwise.algorithms.newton_euler import body_force, motion
 from linkwise.joint_laws import Law
+from linkwise.model.axes import parts_of
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
@@ -21,7 +23,7 @@ from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector
 
 def regressor(links: Mechanism, q, qd, qdd, coefficients: Sequence[tuple[Law, str]]) -> list[list[Scalar]]:
     """n rows, one column per parameter; ``coefficients`` are those of the joints, see ``joint_laws.coefficients``."""
-    n = len(links)
+    n = links.dof
     with stage("joint turns"):
         turned = links.each(lambda link, q: link.turned(q), q)
     with stage("motion outward"):
@@ -33,10 +35,11 @@ def regressor(links: Mechanism, q, qd, qdd, coefficients: Sequence[tuple[Law, st
                 column = _column(links, turned, link, body_force(unit, moving[k]))
                 for i in range(n):
                     rows[i].append(column.get(i, 0.0))
+        coordinates = [k for k, _ in links.coordinates()]
         for law, name in coefficients:
-            for i, link in enumerate(links):
-                entry = law.column(name, link, q[i], qd[i], qdd[i])
-                rows[i].extend(entry if i == j else 0.0 for j in range(n))
+            for i, k in enumerate(coordinates):
+                entry = joint_terms.column(law, name, links, i, q, qd, qdd)
+                rows[i].extend(entry if k == j else 0.0 for j in range(len(links)))
     return rows
 
 
@@ -51,9 +54,10 @@ def _unit_bodies(link: MovingLink) -> list[RigidInertia]:
 
 
 def _column(links: Mechanism, turned, link: MovingLink, x: Spatial) -> dict[int, Scalar]:
-    felt = {link.index: link.along_axis(x)}
+    first = links.first_coordinates()
+    felt = dict(enumerate(parts_of(link.felt(x)), start=first[link.index]))
     for i in links.ancestors(link.index):
         x = link.placed(turned[link.index]).force_to_parent(x)
         link = links[i]
-        felt[i] = link.along_axis(x)
+        felt |= dict(enumerate(parts_of(link.felt(x)), start=first[i]))
     return felt

@@ -9,11 +9,14 @@ the axis, provided no link's inertia is negative in any direction.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.model.axes import joint_value
+from linkwise.model.mechanism import Mechanism, MovingLink, flat
 from linkwise.scalar import Scalar, where
+from linkwise.spatial import ArticulatedInertia, Matrix, Spatial, articulated, outer
 
 RELATIVE_FLOOR = 1e-12
 NEVER = -math.inf  # the floor of a joint whose axis inertia cannot vanish
@@ -28,11 +31,11 @@ def checked(axis_inertia: Scalar, floor: Scalar) -> Scalar:
 
 def may_be_singular(links: Mechanism) -> bool:
     """Whether some axis inertia could vanish in some configuration."""
-    return any(floor != NEVER for floor in axis_inertia_floors(links))
+    return any(floor != NEVER for floor in flat(axis_inertia_floors(links)))
 
 
-def axis_inertia_floors(links: Mechanism) -> list[float]:
-    """For each joint the axis inertia [kg·m² or kg] at or under which it counts as massless."""
+def axis_inertia_floors(links: Mechanism) -> list[Any]:
+    """For each joint (and each of its axes) the axis inertia [kg·m² or kg] at or under which it counts as massless."""
     links = links.original  # regrouped parameters do not bound anything
     known = links.__dict__.get("_floors")
     if known is None:
@@ -40,21 +43,46 @@ def axis_inertia_floors(links: Mechanism) -> list[float]:
     return known
 
 
-def _floors(links: Mechanism) -> list[float]:
+def _floors(links: Mechanism) -> list[Any]:
     largest = _largest_inertias(links)
-    floors = [RELATIVE_FLOOR * size for size in largest]
-    if not all(_is_nonnegative(link) for link in links):
-        return floors
-    for link in links:
-        k = link.index
-        own = link.inertia.second_moment.zz if link.revolute else link.inertia.mass
-        if own + link.rotor_inertia > 10.0 * floors[k]:
-            floors[k] = NEVER
-    return floors
+    bounded = all(_is_nonnegative(link) for link in links)
+    found = []
+    for link, sizes in zip(links, largest, strict=True):
+        floors = [RELATIVE_FLOOR * (sizes[0] if axis.turns else sizes[1]) for axis in link.axes]
+        if bounded:
+            own = _own_pivots(link)
+            floors = [
+                NEVER if pivot > 10.0 * floor else floor for pivot, floor in zip(own, floors, strict=True)
+            ]
+        found.append(joint_value(floors))
+    return found
 
 
-def _largest_inertias(links: Mechanism) -> list[float]:
-    """The inertia (or mass) that the links beyond each joint could at most show about it, all stretched out."""
+def _own_pivots(link: MovingLink) -> list[float]:
+    """The axis inertias that the link alone would show: a lower bound for those with more links beyond it."""
+    P, pivots = articulated(link.inertia), []
+    for axis in link.axes:
+        column = axis.column(P)
+        D = axis.felt(column) + link.rotor_inertia
+        pivots.append(D)
+        if D > 0.0 and len(link.axes) > 1:
+            P = _less(P, column, D)
+    return pivots
+
+
+def _less(P: ArticulatedInertia, u: Spatial, D: float) -> ArticulatedInertia:
+    """P − u uᵀ/D, for numbers."""
+    scaled = (1.0 / D) * u
+    product = [a * b for a in u.angular for b in scaled.linear]
+    return ArticulatedInertia(
+        P.A - outer(u.angular, scaled.angular),
+        P.B - Matrix(*product),
+        P.C - outer(u.linear, scaled.linear),
+    )
+
+
+def _largest_inertias(links: Mechanism) -> list[tuple[float, float]]:
+    """(inertia, mass) that the links beyond each joint could at most show about it, all stretched out."""
     n = len(links)
     mass, moment, second = [0.0] * n, [0.0] * n, [0.0] * n
     for link in reversed(links):
@@ -69,12 +97,12 @@ def _largest_inertias(links: Mechanism) -> list[float]:
             mass[p] += mass[k]
             moment[p] += moment[k] + l * mass[k]
             second[p] += second[k] + 2.0 * l * (2.0 * moment[k] + l * mass[k])
-    return [second[link.index] if link.revolute else mass[link.index] for link in links]
+    return list(zip(second, mass, strict=True))
 
 
 def _stroke(link: MovingLink) -> float:
     """A prismatic joint lengthens the lever; a metre stands for its travel."""
-    return 0.0 if link.revolute else 1.0
+    return 1.0 if link.slides else 0.0
 
 
 def _is_nonnegative(link: MovingLink) -> bool:

@@ -47,12 +47,8 @@ def _coasted(link: MovingLink, parent: Coasting, turned, qd: Scalar) -> Coasting
     joint = link.placed(turned)
     w, wd = joint.outward(parent.w), joint.outward(parent.wd)
     vd = joint.outward(parent.vd + parent.U @ joint.lever)
-    if link.revolute:
-        wd = Vector(wd.x + w.y * qd, wd.y - w.x * qd, wd.z)
-        w = Vector(w.x, w.y, w.z + qd)
-    else:
-        twice = 2.0 * qd
-        vd = Vector(vd.x + w.y * twice, vd.y - w.x * twice, vd.z)
+    gained = link.bias(w, qd)
+    w, wd, vd = w + link.moved(qd).angular, wd + gained.angular, vd + gained.linear
     return Coasting(w, wd, vd, skew(wd) + _square(w))
 
 
@@ -73,4 +69,4 @@ def _load(link: MovingLink, moving: Coasting) -> Spatial:
 def _gather(link: MovingLink, received: Spatial, turned, load: Spatial):
     """(23), (24)."""
     x = received + load
-    return link.along_axis(x), link.placed(turned).force_to_parent(x)
+    return link.felt(x), link.placed(turned).force_to_parent(x)

@@ -59,9 +59,9 @@ def _plain(urdf: str) -> str:
 def random_states(robot: Robot, count: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Random states: q within the joint limits, qd, qdd and tau of ordinary size; shape (count, n)."""
     rng = np.random.default_rng(seed)
-    reach = np.array([np.pi if joint.revolute else 0.5 for joint in robot.moving_joints])
-    lower = np.maximum([joint.limits.lower for joint in robot.moving_joints], -reach)
-    upper = np.minimum([joint.limits.upper for joint in robot.moving_joints], reach)
+    reach = np.array([np.pi if joint.revolute else 0.5 for joint in robot.coordinate_joints])
+    lower = np.maximum([joint.limits.lower for joint in robot.coordinate_joints], -reach)
+    upper = np.minimum([joint.limits.upper for joint in robot.coordinate_joints], reach)
     shape = (count, robot.dof)
     q = rng.uniform(np.minimum(lower, upper), np.maximum(lower, upper), shape)
     qd, qdd = rng.normal(size=(2, *shape))

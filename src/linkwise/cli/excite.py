@@ -153,7 +153,7 @@ def _used(found: Excited, limits: MotionLimits) -> list[tuple[str, np.ndarray, n
 def _show(found: Excited, limits: MotionLimits) -> None:
     s, used = found.samples, _used(found, limits)
     rows = []
-    for k, joint in enumerate(found.robot.moving_joints):
+    for k, joint in enumerate(found.robot.coordinate_joints):
         ranges = [
             f"{number(a, 3)} … {number(b, 3)}"
             for a, b in ((s.q[:, k].min(), s.q[:, k].max()), (limits.lower[k], limits.upper[k]))

@@ -53,7 +53,7 @@ def command(robot, gravity, lock, torques, algorithm, no_friction, out, as_json)
     else:
         rows = [
             [joint.name, number(float(np.abs(values).max())), "rad/s²" if joint.revolute else "m/s²"]
-            for joint, values in zip(loaded.moving_joints, qdd.T, strict=True)
+            for joint, values in zip(loaded.coordinate_joints, qdd.T, strict=True)
         ]
         show(Table(f"Accelerations of {loaded.name}", ["joint", ">largest", "unit"], rows))
         say(f"{len(qdd)} states written to {out}")

@@ -138,14 +138,14 @@ def _position(robot, option: str, values: Sequence[float], degrees: bool) -> np.
         raise click.UsageError(
             f"{option}: expected {robot.dof} numbers for {', '.join(robot.joint_names)}; got {len(values)}"
         )
-    turns = np.array([joint.revolute for joint in robot.moving_joints])
+    turns = np.array([joint.revolute for joint in robot.coordinate_joints])
     return np.where(turns & degrees, np.radians(values), values)
 
 
 def _broken_limits(robot, motion: Motion, tau: np.ndarray) -> list[str]:
     """Which joint is beyond which of its limits, and from which point on: a line each."""
     found = []
-    for k, joint in enumerate(robot.moving_joints):
+    for k, joint in enumerate(robot.coordinate_joints):
         limits = joint.limits
         for what, values, lower, upper in (
             ("position", motion.q, limits.lower, limits.upper),
@@ -167,7 +167,7 @@ def _broken_limits(robot, motion: Motion, tau: np.ndarray) -> list[str]:
 
 def _summary(robot, tau: np.ndarray) -> None:
     rows = []
-    for joint, torque in zip(robot.moving_joints, tau.T, strict=True):
+    for joint, torque in zip(robot.coordinate_joints, tau.T, strict=True):
         unit = "N·m" if joint.revolute else "N"
         peak, rms = float(np.abs(torque).max()), float(np.sqrt(np.mean(torque**2)))
         rows.append([joint.name, number(peak), number(rms), number(joint.limits.effort), unit])

@@ -36,7 +36,7 @@ def command(as_json: bool) -> None:
 
 def _letters(robot) -> str:
     """R for a joint that turns, P for one that slides."""
-    return "".join("R" if joint.revolute else "P" for joint in robot.moving_joints)
+    return "".join("R" if joint.revolute else "P" for joint in robot.coordinate_joints)
 
 
 def _mass(robot) -> float:

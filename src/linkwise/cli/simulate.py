@@ -261,7 +261,7 @@ def _position(robot: Robot, option: str, values, degrees: bool) -> np.ndarray:
     if len(values) != robot.dof:
         names = ", ".join(robot.joint_names)
         raise click.UsageError(f"{option}: expected {robot.dof} numbers for {names}; got {len(values)}")
-    turns = np.array([joint.revolute for joint in robot.moving_joints])
+    turns = np.array([joint.revolute for joint in robot.coordinate_joints])
     return np.where(turns & degrees, np.radians(values), values)
 
 
@@ -270,7 +270,7 @@ def _summary(robot: Robot, controller: str, found: Result) -> None:
     rows = [
         [joint.name, number(e), number(f), number(t), "rad, N·m" if joint.revolute else "m, N"]
         for joint, e, f, t in zip(
-            robot.moving_joints, error, last, np.abs(found.tau).max(axis=0), strict=True
+            robot.coordinate_joints, error, last, np.abs(found.tau).max(axis=0), strict=True
         )
     ]
     title = f"{robot.name} under {controller} for {found.duration:g} s"

@@ -45,7 +45,7 @@ class Controller(ABC):
     def __init__(self, robot: Robot, gains: Mapping[str, np.ndarray], torque_limits=None):
         self.robot = robot
         self.gains = dict(gains)
-        efforts = np.array([joint.limits.effort for joint in robot.moving_joints])
+        efforts = np.array([joint.limits.effort for joint in robot.coordinate_joints])
         if torque_limits is False:
             self.torque_limits = np.full(robot.dof, np.inf)
         else:

@@ -60,7 +60,7 @@ class MotionLimits:
         cls, robot: Robot, acceleration: float | Sequence[float] | None = None, share: float = 1.0
     ) -> MotionLimits:
         """Those in the robot file, and usual ones where it has none; ``share`` of speeds, accelerations and torques."""
-        joints = robot.moving_joints
+        joints = robot.coordinate_joints
         reach = UNKNOWN_LIMITS["position"]
         lower = np.array([j.limits.lower if np.isfinite(j.limits.lower) else -reach for j in joints])
         upper = np.array([j.limits.upper if np.isfinite(j.limits.upper) else reach for j in joints])

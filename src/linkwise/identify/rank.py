@@ -48,7 +48,7 @@ def regrouping_order(labels: Sequence[str], robot: Robot) -> list[str]:
     The base parameters are then those of Gautier and Khalil, whose zeros make generated code shorter.
     """
     first, last = [], []
-    for k, joint in enumerate(robot.moving_joints):
+    for k, joint in enumerate(robot.coordinate_joints):
         own = list(labels[10 * k : 10 * k + 10])
         along = int(np.argmax(np.abs(joint.axis)))
         if joint.revolute:
@@ -112,8 +112,8 @@ def independent(
 def random_states(robot: Robot, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Random q, q̇, q̈, each (count, n), q within the limits."""
     rng = np.random.default_rng(seed)
-    lower = np.array([max(joint.limits.lower, -np.pi) for joint in robot.moving_joints])
-    upper = np.array([min(joint.limits.upper, np.pi) for joint in robot.moving_joints])
+    lower = np.array([max(joint.limits.lower, -np.pi) for joint in robot.coordinate_joints])
+    upper = np.array([min(joint.limits.upper, np.pi) for joint in robot.coordinate_joints])
     fixed = upper <= lower
     lower, upper = np.where(fixed, -1.0, lower), np.where(fixed, 1.0, upper)
     q = rng.uniform(lower, upper, (count, robot.dof))

@@ -28,7 +28,7 @@ def check(log: Log, robot: Robot, layout: Layout, path: str) -> None:
 
 
 def _positions(log: Log, robot: Robot, path: str) -> None:
-    for joint, q in zip(robot.moving_joints, log.q.T, strict=True):
+    for joint, q in zip(robot.coordinate_joints, log.q.T, strict=True):
         reach = float(np.abs(q).max())
         lower, upper = joint.limits.lower, joint.limits.upper
         factor, unit = (math.pi / 180, "deg") if joint.revolute else (1e-3, "mm")
@@ -59,7 +59,7 @@ def _stamps(log: Log, path: str) -> None:
 def _velocities(log: Log, qd: np.ndarray, robot: Robot, path: str) -> None:
     """Recorded velocities against the slopes of the positions."""
     slope = np.gradient(log.q, log.t, axis=0)
-    for k, joint in enumerate(robot.moving_joints):
+    for k, joint in enumerate(robot.coordinate_joints):
         moved = float(np.linalg.norm(slope[:, k]))
         if moved == 0.0 or np.ptp(log.q[:, k]) < 1e-2:
             continue

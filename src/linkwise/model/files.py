@@ -39,18 +39,24 @@ def read(
     gravity: Sequence[float] | None = None,
     lock: Mapping[str, float] | None = None,
     strict: bool = False,
+    mimic: str = "coupled",
 ) -> Model:
     """A robot from a bundled name or a file: .urdf, .xml (URDF or MJCF, as its root element says), .toml or
     .spec.
 
     ``gravity`` [m/s²] in the base frame, shape (3,), replaces the file's; ``lock`` fixes joints at positions
-    [rad or m]; ``strict`` makes physically impossible inertias an error instead of a warning. A bundled name
+    [rad or m]; ``strict`` makes physically impossible inertias an error instead of a warning; joints that
+    ``mimic`` another one have no coordinate of their own ("coupled") or keep it ("independent"). A bundled name
     goes before a file of the same name: write ``./panda`` for the file.
     """
     data, where, ending = _fetch(source)
     model = _reader(data, where, ending)(data, where)
     if gravity is not None:
         model = model.with_gravity(_three_numbers(gravity))
+    if mimic not in ("coupled", "independent"):
+        raise ModelError(f"mimic: expected coupled or independent, got {mimic!r}")
+    if mimic == "coupled":
+        model = model.with_coupled_mimics()
     if lock is not None:
         model = model.lock(_positions(lock))
     check_physics(model, strict=strict, where=where)

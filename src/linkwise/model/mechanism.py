@@ -8,7 +8,8 @@ The frames of a file are chosen for people. Here each link gets a frame in which
   Rx(α)·Rz(q + θ) as in the modified Denavit–Hartenberg convention; further children need one more turn Rz(φ);
 * the origin slides along a revolute axis to where a component of the lever from the parent vanishes; a prismatic
   link's origin lies on its parent's at q = 0;
-* the base frame is aligned with the first joint.
+* the base frame is aligned with the first joint;
+* a link behind a ball or floating joint keeps the frame of the file, in whose axes its velocities are given.
 
 Nothing of this is seen outside: poses, Jacobians, wrenches and parameters are given in the frames of the file.
 Angles within 8e-12 rad of a multiple of a right angle are taken as that multiple: 1.57079632679 in a file means π/2.
@@ -24,10 +25,11 @@ from typing import Any
 import numpy as np
 
 from linkwise import scan_order
-from linkwise.model.model import Model
+from linkwise.model.axes import SLIDING, TURNING, Axis, joint_value, parts_of
+from linkwise.model.model import Joint, Model
 from linkwise.model.transform import Transform, cosine, sine
 from linkwise.scalar import Scalar, cos, sin
-from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector
+from linkwise.spatial import Matrix, RigidInertia, Spatial, Symmetric, Vector, zero_vector
 
 RIGHT_ANGLE_TOLERANCE = 8e-12  # [rad]; files that mean π/2 write at least eleven decimals
 PARALLEL_TOLERANCE = RIGHT_ANGLE_TOLERANCE  # sine of the angle under which two axes count as parallel
@@ -59,6 +61,15 @@ class Turn:
 
 
 @dataclass(frozen=True)
+class Follow:
+    """A coordinate that is ratio times another link's, plus an offset [rad or m]."""
+
+    link: int
+    ratio: float
+    offset: float
+
+
+@dataclass(frozen=True)
 class MovingLink:
     """One moving link with its inner joint, in its prepared frame."""
 
@@ -66,7 +77,7 @@ class MovingLink:
     parent: int  # −1: the base
     children: tuple[int, ...]
     joint_name: str
-    revolute: bool
+    axes: tuple[Axis, ...]  # in the link's frame; one axis lies along z
     branch: Turn  # Rz(φ): only where a link has several children
     twist: Turn  # Rx(α)
     offset: Turn  # Rz(θ), added to the joint angle
@@ -78,28 +89,121 @@ class MovingLink:
     file_frame: Transform  # the pose of the file's link frame in this frame
     parameter_frame: Transform  # the pose of the frame in which the file gives the inertial parameters
     terms: Mapping[str, float] = field(default_factory=dict)  # numbers of further laws, see ``joint_laws``
+    follows: Follow | None = None  # the link whose coordinate moves this one as well
+    orientation: Matrix | None = None  # of the joint in the parent, for ball and floating joints
 
-    def turned(self, q: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-        """(c, s, d): cosine and sine of the joint's turn about z, and its slide along z, at the coordinate q."""
-        if not self.revolute:
+    @property
+    def free(self) -> bool:
+        """Whether the joint turns about all axes, so that its position holds a quaternion."""
+        return len(self.axes) > 1
+
+    @property
+    def floating(self) -> bool:
+        return len(self.axes) == 6
+
+    @property
+    def turns(self) -> bool:
+        """Whether the joint changes the orientation of its link."""
+        return self.axes[0].turns
+
+    @property
+    def slides(self) -> bool:
+        """Whether the joint moves the origin of its link."""
+        return any(not axis.turns or axis.screws for axis in self.axes)
+
+    def turned(self, q: Any) -> Any:
+        """Where the joint is at the coordinate q: (c, s, d) for one axis, the cosine and sine of its turn about z and
+        its slide along z; (rotation, position) for a ball or floating joint."""
+        if self.free:
+            numbers = parts_of(q)
+            position = Vector(*numbers[:3]) if self.floating else zero_vector()
+            return quaternion_rotation(numbers[-4:]), position
+        axis = self.axes[0]
+        if not axis.turns:
             return self.offset.c, self.offset.s, q
+        d = axis.pitch * q if axis.screws else 0.0
         if self.offset.is_right:
             c, s = cos(q), sin(q)
-            return self.offset.c * c - self.offset.s * s, self.offset.s * c + self.offset.c * s, 0.0
+            return self.offset.c * c - self.offset.s * s, self.offset.s * c + self.offset.c * s, d
         angle = q + self.offset.angle
-        return cos(angle), sin(angle), 0.0
+        return cos(angle), sin(angle), d
 
-    def placed(self, turned: Sequence[Scalar]) -> Placement:
+    def placed(self, turned: Sequence[Any]) -> Placement | FreePlacement:
         """Where the link lies in its parent; ``turned`` is what the method of that name gave."""
+        if self.orientation is not None:
+            rotation, position = turned
+            lever = self.lever + self.orientation @ position if self.floating else self.lever
+            return FreePlacement(self, self.orientation.times(rotation), lever)
         c, s, d = turned
-        if self.revolute:
+        if not self.slides:
             return Placement(self, c, s, self.lever)
         axis = Vector(0.0, 0.0, 1.0).turn_x(self.twist.c, self.twist.s).turn_z(self.branch.c, self.branch.s)
         return Placement(self, c, s, self.lever + d * axis)
 
-    def along_axis(self, x) -> Scalar:
-        """H·x: the component of a spatial vector that the joint feels."""
-        return x.angular.z if self.revolute else x.linear.z
+    def at_rest(self) -> Placement | FreePlacement:
+        """Where the link lies in its parent at q = 0."""
+        if self.orientation is not None:
+            return FreePlacement(self, self.orientation, self.lever)
+        return self.placed((self.offset.c, self.offset.s, 0.0))
+
+    def moved(self, rates: Any) -> Spatial:
+        """Hᵀ q̇ = Σ axis·rate, in the link's axes."""
+        first, *others = self.axes
+        rate, *rest = parts_of(rates)
+        motion = first.motion(rate)
+        for axis, rate in zip(others, rest, strict=True):
+            motion = motion + axis.motion(rate)
+        return motion
+
+    def felt(self, x: Spatial) -> Any:
+        """H x: the components of a spatial force that the joint feels."""
+        return joint_value([axis.felt(x) for axis in self.axes])
+
+    def carried(self, V: Spatial, rates: Any) -> Spatial:
+        """V × Hᵀq̇: how the joint's motion changes because the link, which moves with V, carries its axes along."""
+        if self.free:
+            w, v = self.moved(rates)
+            return Spatial(V.angular.cross(w), V.linear.cross(w) + V.angular.cross(v))
+        axis = self.axes[0]
+        if not axis.turns:
+            return Spatial(zero_vector(), axis.crossed(V.angular, rates))
+        turning = Spatial(axis.crossed(V.angular, rates), axis.crossed(V.linear, rates))
+        if not axis.screws:
+            return turning
+        return turning + Spatial(zero_vector(), axis.crossed(V.angular, axis.pitch * rates))
+
+    def bias(self, above: Vector, rates: Any) -> Spatial:
+        """What the link's acceleration gains by the joint's rates: (ω × ω_J, (ω_p + ω) × v_J).
+
+        ω_p (``above``) and ω are the angular velocities of the parent and the link, (ω_J, v_J) is the motion of the
+        joint, all in the link's axes; the acceleration is that of the link's origin.
+        """
+        if not self.free:
+            axis = self.axes[0]
+            turning = axis.crossed(above, rates) if axis.turns else zero_vector()
+            if not self.slides:
+                return Spatial(turning, zero_vector())
+            speed = axis.pitch * rates if axis.turns else rates
+            return Spatial(turning, axis.crossed(above, 2.0 * speed))
+        w, v = self.moved(rates)
+        sliding = (above + (above + w)).cross(v) if self.floating else zero_vector()
+        return Spatial(above.cross(w), sliding)
+
+
+def quaternion_rotation(quaternion: Sequence[Scalar]) -> Matrix:
+    """The rotation of a quaternion (x, y, z, w) of any length but zero: its square divides."""
+    x, y, z, w = quaternion
+    xx, yy, zz, ww = x * x, y * y, z * z, w * w
+    two = 2.0 / (((xx + yy) + zz) + ww)
+    xs, ys, zs = x * two, y * two, z * two
+    xy, xz, yz = x * ys, x * zs, y * zs
+    wx, wy, wz = w * xs, w * ys, w * zs
+    xx, yy, zz = x * xs, y * ys, z * zs
+    return Matrix(
+        *(1.0 - (yy + zz), xy - wz, xz + wy),
+        *(xy + wz, 1.0 - (xx + zz), yz - wx),
+        *(xz - wy, yz + wx, 1.0 - (xx + yy)),
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -129,6 +233,22 @@ class Placement:
         """φA: a spatial force on the link, about the parent's origin, in the parent's axes."""
         force = self.inward(x.force)
         return Spatial(self.inward(x.moment) + self.lever.cross(force), force)
+
+
+class FreePlacement(Placement):
+    """The same behind a ball or floating joint: ``rotation`` turns vectors of the link's axes into the parent's."""
+
+    __slots__ = ("rotation",)
+
+    def __init__(self, link: MovingLink, rotation: Matrix, lever: Vector):
+        super().__init__(link, 0.0, 0.0, lever)
+        self.rotation = rotation
+
+    def outward(self, x):
+        return x.rotated(self.rotation.transposed())
+
+    def inward(self, x):
+        return x.rotated(self.rotation)
 
 
 class Mechanism(Sequence):
@@ -203,6 +323,57 @@ class Mechanism(Sequence):
                 known[right] = apply(known[left], runs[row(right)])
         return [known[row(k) - 1] for k in range(len(self))]
 
+    @property
+    def dof(self) -> int:
+        """Number of velocity coordinates."""
+        return sum(len(link.axes) for link in self.links)
+
+    def grouped(self, values: Sequence[Scalar], *, positions: bool = False) -> list[Any]:
+        """A flat list of numbers, those of each link after those of the links before, as one quantity per link
+        (see ``axes.Several``)."""
+        sizes = [len(link.axes) + (positions and link.free) for link in self.links]
+        if all(size == 1 for size in sizes):
+            return list(values)
+        groups, at = [], 0
+        for size in sizes:
+            groups.append(joint_value(list(values[at : at + size])))
+            at += size
+        return groups
+
+    @property
+    def coupled(self) -> bool:
+        """Whether some links follow others, so that there are fewer coordinates than axes."""
+        return any(link.follows is not None for link in self.links)
+
+    def pairings(self, turned: Sequence[Any], force: Callable[[int, Axis], Spatial]) -> list[list[Scalar]]:
+        """A symmetric matrix over the velocity coordinates: what axis i feels of a force that belongs to axis j of the
+        same link or of one beyond it. ``force(k, axis)`` is given on link k; zero between branches."""
+        first = self.first_coordinates()
+        n = self.dof
+        matrix: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+        for j, (k, axis) in enumerate(self.coordinates()):
+            x, link = force(k, axis), self.links[k]
+            for i, own in enumerate(link.axes[: j - first[k] + 1], start=first[k]):
+                matrix[i][j] = matrix[j][i] = own.felt(x)
+            for a in self.ancestors(k):
+                x = link.placed(turned[link.index]).force_to_parent(x)
+                link = self.links[a]
+                for i, own in enumerate(link.axes, start=first[a]):
+                    matrix[i][j] = matrix[j][i] = own.felt(x)
+        return matrix
+
+    def first_coordinates(self) -> list[int]:
+        """For every link the number of its first velocity coordinate."""
+        starts, at = [], 0
+        for link in self.links:
+            starts.append(at)
+            at += len(link.axes)
+        return starts
+
+    def coordinates(self) -> list[tuple[int, Axis]]:
+        """For every velocity coordinate the link that it moves and its axis."""
+        return [(link.index, axis) for link in self.links for axis in link.axes]
+
     def ancestors(self, k: int) -> list[int]:
         """The links between link k and the base, nearest first, without k."""
         found = []
@@ -211,6 +382,11 @@ class Mechanism(Sequence):
             found.append(k)
             k = self.links[k].parent
         return found
+
+
+def flat(values: Sequence[Any]) -> list[Scalar]:
+    """One quantity per link as a flat list of joint coordinates: the inverse of ``Mechanism.grouped``."""
+    return [part for value in values for part in parts_of(value)]
 
 
 def prepare(model: Model, *, slide: bool = True) -> Mechanism:
@@ -233,7 +409,7 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
     for family in children:
         family.sort(key=lambda k: -size[k])  # stable: the largest branch first, else the order of the file
 
-    axes = [np.array(joint.axis) / np.linalg.norm(joint.axis) for joint in joints]
+    axes = [None if joint.free else np.array(joint.axis) / np.linalg.norm(joint.axis) for joint in joints]
     frames: list[Transform] = [Transform.identity()] * n  # prepared frame in the file's frame, per body
     base = _base_frame(model, children[-1], poses, axes)
 
@@ -243,37 +419,30 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
         outer = frames[parents[k]] if parents[k] >= 0 else base
         # the file frame of this link in the parent's prepared frame, at q = 0
         here = outer.inverse() @ poses[k]
-        z = here.rotation @ axes[k]
-        primary = children[parents[k]][0] == k and parents[k] >= 0
-        branch, twist = _twist(z, primary)
-        shift = _slide(here.translation, z, joint.revolute, slide)
-        x = _normal(k, children, poses, axes, shift)
-        frame = Transform(
-            _clean_rotation(np.column_stack([x, np.cross(axes[k], x), axes[k]])), shift * axes[k]
-        )
-        if not joint.revolute:
-            # the axis of a slide has a direction only: put the origin on the parent's
-            frame = Transform(frame.rotation, -here.rotation.T @ here.translation)
-        frames[k] = frame
-        relative = here @ frame
-        partly = (
-            Transform.about((0, 0, 1), branch.angle).rotation
-            @ Transform.about((1, 0, 0), twist.angle).rotation
-        )
-        rest = partly.T @ relative.rotation
-        offset = Turn.by(math.atan2(rest[1, 0], rest[0, 0]))
-        inertia = bodies[k].expressed_in(frame.inverse())
+        if joint.free:
+            frames[k] = Transform.identity()
+            turns = (Turn.by(0.0), Turn.by(0.0), Turn.by(0.0))
+            lever, orientation = (
+                _clean(here.translation),
+                Matrix(*_clean_rotation(here.rotation).ravel().tolist()),
+            )
+        else:
+            primary = parents[k] >= 0 and children[parents[k]][0] == k and axes[parents[k]] is not None
+            frames[k], turns, lever = _one_axis_frame(k, joint, here, primary, children, poses, axes, slide)
+            orientation = None
+        branch, twist, offset = turns
+        inertia = bodies[k].expressed_in(frames[k].inverse())
         links.append(
             MovingLink(
                 index=k,
                 parent=parents[k],
                 children=tuple(sorted(children[k])),
                 joint_name=joint.name,
-                revolute=joint.revolute,
+                axes=_AXES[joint.type] if joint.type != "helical" else (Axis(True, 2, joint.pitch),),
                 branch=branch,
                 twist=twist,
                 offset=offset,
-                lever=Vector(*_clean(relative.translation, float(np.linalg.norm(here.translation)))),
+                lever=Vector(*lever),
                 inertia=RigidInertia(
                     inertia.mass,
                     Vector(*_clean(inertia.first_moment)),
@@ -282,8 +451,10 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
                 rotor_inertia=joint.rotor_inertia,
                 viscous_friction=joint.viscous_friction,
                 coulomb_friction=joint.coulomb_friction,
-                file_frame=frame.inverse(),
-                parameter_frame=frame.inverse() @ model.carrier(joint.body_link)[1],
+                file_frame=frames[k].inverse(),
+                parameter_frame=frames[k].inverse() @ model.carrier(joint.body_link)[1],
+                follows=_follow(model, k),
+                orientation=orientation,
                 terms=joint.terms,
             )
         )
@@ -291,12 +462,63 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
     return Mechanism(model.name, links, gravity, base)
 
 
-def _base_frame(model: Model, first: list[int], poses: list[Transform], axes: list[np.ndarray]) -> Transform:
+def _follow(model: Model, k: int) -> Follow | None:
+    relation = model.followed[k]
+    if relation is None:
+        return None
+    names = [joint.name for joint in model.moving_joints]
+    return Follow(names.index(relation.joint), relation.multiplier, relation.offset)
+
+
+_AXES = {
+    "revolute": TURNING[2:],
+    "continuous": TURNING[2:],
+    "prismatic": SLIDING[2:],
+    "ball": TURNING,
+    "floating": TURNING + SLIDING,
+}
+
+
+def _one_axis_frame(
+    k: int,
+    joint: Joint,
+    here: Transform,
+    primary: bool,
+    children: list[list[int]],
+    poses: list[Transform],
+    axes: Sequence[np.ndarray | None],
+    slide: bool,
+) -> tuple[Transform, tuple[Turn, Turn, Turn], list[float]]:
+    """The prepared frame of link k in its file frame, the turns (φ, α, θ) to it, and its lever in the parent."""
+    axis = axes[k]
+    assert axis is not None
+    z = here.rotation @ axis
+    branch, twist = _twist(z, primary)
+    shift = _slide(here.translation, z, joint.turns, slide)
+    x = _normal(k, children, poses, axes, shift)
+    frame = Transform(_clean_rotation(np.column_stack([x, np.cross(axis, x), axis])), shift * axis)
+    if not joint.turns:
+        # the axis of a slide has a direction only: put the origin on the parent's
+        frame = Transform(frame.rotation, -here.rotation.T @ here.translation)
+    relative = here @ frame
+    partly = (
+        Transform.about((0, 0, 1), branch.angle).rotation @ Transform.about((1, 0, 0), twist.angle).rotation
+    )
+    rest = partly.T @ relative.rotation
+    offset = Turn.by(math.atan2(rest[1, 0], rest[0, 0]))
+    lever = _clean(relative.translation, float(np.linalg.norm(here.translation)))
+    return frame, (branch, twist, offset), lever
+
+
+def _base_frame(
+    model: Model, first: list[int], poses: list[Transform], axes: Sequence[np.ndarray | None]
+) -> Transform:
     """Aligned with the first joint, and turned so that gravity has no y component."""
-    if not first:
+    axis = axes[first[0]] if first else None
+    if axis is None:
         return Transform.identity()
     k = first[0]
-    z = _snapped(poses[k].rotation @ axes[k])
+    z = _snapped(poses[k].rotation @ axis)
     gravity = np.array(model.gravity)
     across = gravity - (gravity @ z) * z
     if np.linalg.norm(across) > 1e-9 * max(np.linalg.norm(gravity), 1e-300):
@@ -316,9 +538,9 @@ def _twist(z: np.ndarray, primary: bool) -> tuple[Turn, Turn]:
     return Turn.by(math.atan2(z[0], -z[1])), Turn.by(math.atan2(across, z[2]))
 
 
-def _slide(lever: np.ndarray, z: np.ndarray, revolute: bool, slide: bool) -> float:
+def _slide(lever: np.ndarray, z: np.ndarray, turns: bool, slide: bool) -> float:
     """How far to move the origin along the axis so that the lever loses the component it most easily can."""
-    if not (slide and revolute):
+    if not (slide and turns):
         return 0.0
     if math.hypot(z[0], z[1]) < SLIDE_SINE:
         return -lever[2] / z[2]
@@ -327,13 +549,15 @@ def _slide(lever: np.ndarray, z: np.ndarray, revolute: bool, slide: bool) -> flo
 
 
 def _normal(
-    k: int, children: list[list[int]], poses: list[Transform], axes: list[np.ndarray], shift: float
+    k: int, children: list[list[int]], poses: list[Transform], axes: Sequence[np.ndarray | None], shift: float
 ) -> np.ndarray:
     """The x axis of link k in its file frame: the common normal with its first child's axis, where there is one."""
     own = axes[k]
-    if children[k]:
-        child = children[k][0]
-        other = poses[child].rotation @ axes[child]
+    assert own is not None
+    child = children[k][0] if children[k] else None
+    across_child = axes[child] if child is not None else None
+    if child is not None and across_child is not None:
+        other = poses[child].rotation @ across_child
         normal = np.cross(own, other)
         if np.linalg.norm(normal) > PARALLEL_TOLERANCE:
             return _toward_file_x(_unit_across(normal, own), own)

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from linkwise.model.inertia import LABELS, Inertia
 from linkwise.model.transform import Transform
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
-MOVING = ("revolute", "continuous", "prismatic")
+ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
+FREE = {"ball": (4, 3), "floating": (7, 6)}  # numbers of position and velocity coordinates
+MOVING = (*ONE_AXIS, *FREE)
 JOINT_TYPES = (*MOVING, "fixed")
 
 
@@ -34,11 +36,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class Mimic:
-    """q = multiplier·q(joint) + offset: kept as data, the coordinate stays independent (as in Pinocchio)."""
+    """q = multiplier·q(joint) + offset.
+
+    ``coupled``: the joint has no coordinate of its own and follows the other one exactly. Else the relation is data and
+    the coordinate stays independent (as in Pinocchio).
+    """
 
     joint: str
     multiplier: float = 1.0
     offset: float = 0.0
+    coupled: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,11 @@ class Joint:
     the link, fixed to the child, in whose frame inertial parameters are labelled (the child itself if empty).
     ``terms`` are the numbers of further laws by name (``stiffness``, ``spring_reference``; see
     ``linkwise.joint_laws``); those that are missing are zero.
+
+    ``type``: revolute, continuous, prismatic, helical (a screw that advances ``pitch`` metres a radian), ball, floating
+    or fixed. The position of a ball joint is a quaternion (x, y, z, w), that of a floating joint a point and a
+    quaternion (x, y, z, qx, qy, qz, qw); their velocities are (angular, linear) in the child's own axes. Rotor inertia
+    and friction of such a joint act on each of its velocities.
     """
 
     name: str
@@ -65,6 +77,7 @@ class Joint:
     coulomb_friction: tuple[float, float] = (0.0, 0.0)
     mimic: Mimic | None = None
     body: str = ""
+    pitch: float = 0.0
     terms: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -80,6 +93,49 @@ class Joint:
         return joint_laws.number(self, name)
 
     @property
+    def free(self) -> bool:
+        """Whether the joint turns about all axes: a ball or floating joint."""
+        return self.type in FREE
+
+    @property
+    def nq(self) -> int:
+        """Number of position coordinates."""
+        return FREE[self.type][0] if self.free else int(self.moves)
+
+    @property
+    def dof(self) -> int:
+        """Number of velocity coordinates."""
+        return FREE[self.type][1] if self.free else int(self.moves)
+
+    @property
+    def neutral(self) -> np.ndarray:
+        """Position zero, shape (nq,)."""
+        zero = np.zeros(self.nq)
+        if self.free:
+            zero[-1] = 1.0
+        return zero
+
+    def random(self, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:
+        """Random positions, shape (*shape, nq), see ``Model.random``."""
+        if self.free:
+            quaternion = rng.normal(size=(*shape, 4))
+            quaternion /= np.linalg.norm(quaternion, axis=-1, keepdims=True)
+            place = rng.uniform(-1.0, 1.0, (*shape, self.nq - 4))
+            return np.concatenate([place, quaternion], axis=-1)
+        reach = math.pi if self.turns else 1.0
+        lower, upper = self.limits.lower, self.limits.upper
+        if not math.isfinite(lower) and not math.isfinite(upper):
+            lower, upper = -reach, reach
+        lower = lower if math.isfinite(lower) else upper - 2.0 * reach
+        upper = upper if math.isfinite(upper) else lower + 2.0 * reach
+        return rng.uniform(lower, upper, (*shape, 1))
+
+    @property
+    def turns(self) -> bool:
+        """Whether the joint's first coordinate is an angle or an orientation."""
+        return self.type in ("revolute", "continuous", "helical", "ball")
+
+    @property
     def body_link(self) -> str:
         """The link in whose frame the inertial parameters of what this joint moves are given."""
         return self.body or self.child
@@ -92,13 +148,21 @@ class Joint:
     def revolute(self) -> bool:
         return self.type in ("revolute", "continuous")
 
-    def motion(self, q: float) -> Transform:
-        """The pose of the child's frame in the parent's at the joint coordinate q."""
+    def motion(self, q: float | Sequence[float]) -> Transform:
+        """The pose of the child's frame in the parent's at the joint's position q, a number or a sequence of them."""
         if not self.moves:
             return self.origin
-        return self.origin @ (
-            Transform.about(self.axis, q) if self.revolute else Transform.along(self.axis, q)
-        )
+        numbers = np.ravel(q).astype(float).tolist()
+        if len(numbers) != self.nq:
+            raise ModelError(f"joint {self.name!r}: its position has {self.nq} numbers, got {len(numbers)}")
+        if self.free:
+            x, y, z, w = numbers[-4:]
+            position = numbers[:3] if self.type == "floating" else (0.0, 0.0, 0.0)
+            return self.origin @ Transform.from_quaternion(position, (w, x, y, z))
+        if self.type == "prismatic":
+            return self.origin @ Transform.along(self.axis, numbers[0])
+        turned = self.origin @ Transform.about(self.axis, numbers[0])
+        return turned @ Transform.along(self.axis, self.pitch * numbers[0]) if self.pitch else turned
 
 
 @dataclass(frozen=True)
@@ -157,6 +221,15 @@ class Model:
             stack.extend(reversed(children.get(joint.child, [])))
         put("joints", tuple(ordered))
         put("moving_joints", tuple(joint for joint in ordered if joint.moves))
+        put("followed", followed_joints(self.moving_joints))
+        put(
+            "coordinate_joints",
+            tuple(
+                joint
+                for joint, relation in zip(self.moving_joints, self.followed, strict=True)
+                if relation is None
+            ),
+        )
         for k, joint in enumerate(self.moving_joints):
             if joint.body and (joint.body not in self.link_names or self.carrier(joint.body)[0] != k):
                 raise ModelError(
@@ -170,19 +243,41 @@ class Model:
     links: tuple[Link, ...]
     joints: tuple[Joint, ...]
     moving_joints: tuple[Joint, ...]
+    coordinate_joints: tuple[Joint, ...]  # those of them that have coordinates of their own, in their order
+    followed: tuple[Mimic | None, ...]  # for each moving joint the coordinate joint that it follows, if any
     gravity: tuple[float, float, float]
     frames: tuple[Frame, ...]
     reduced: bool
 
     @property
     def dof(self) -> int:
-        """Number of joint coordinates n."""
-        return len(self.moving_joints)
+        """Number of velocity coordinates n: the size of q̇, q̈ and τ."""
+        return sum(joint.dof for joint in self.coordinate_joints)
+
+    @property
+    def nq(self) -> int:
+        """Number of position coordinates: the size of q. It exceeds ``dof`` by one for each ball or floating joint."""
+        return sum(joint.nq for joint in self.coordinate_joints)
+
+    @property
+    def neutral(self) -> np.ndarray:
+        """The position at which every joint is at zero, shape (nq,): quaternions are (0, 0, 0, 1)."""
+        return np.concatenate([joint.neutral for joint in self.coordinate_joints] or [np.zeros(0)])
+
+    def random(
+        self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] | None = None
+    ) -> np.ndarray:
+        """Random positions, shape (nq,) or (*size, nq): uniform between the limits (±π rad or ±1 m where there is
+        none), orientations uniform over all rotations. ``rng`` is a generator or a seed."""
+        rng = np.random.default_rng(rng)
+        shape = () if size is None else np.atleast_1d(size)
+        parts = [joint.random(rng, tuple(int(k) for k in shape)) for joint in self.coordinate_joints]
+        return np.concatenate(parts or [np.zeros((*shape, 0))], axis=-1)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of the joints that move, in the order of the coordinates."""
-        return tuple(joint.name for joint in self.moving_joints)
+        """Names of the joints with coordinates of their own, in the order of the coordinates."""
+        return tuple(joint.name for joint in self.coordinate_joints)
 
     @property
     def link_names(self) -> tuple[str, ...]:
@@ -253,6 +348,7 @@ class Model:
                             j.mimic,
                             j.body,
                             tuple(sorted((k, v) for k, v in j.terms.items() if v != 0.0)),
+                            j.pitch,
                         ),
                     )
                     for j in self.joints
@@ -443,6 +539,48 @@ class Model:
         links = [replace(k, inertia=k.inertia + load) if k.name == mover else k for k in self.links]
         return self._with(links=links)
 
+    def with_coupled_mimics(self) -> Self:
+        """A new robot in which joints that mimic another one have no coordinate of their own."""
+        if not any(joint.mimic and not joint.mimic.coupled for joint in self.moving_joints):
+            return self
+        joints = [
+            replace(joint, mimic=replace(joint.mimic, coupled=True)) if joint.moves and joint.mimic else joint
+            for joint in self.joints
+        ]
+        return self._with(joints=joints)
+
+    def with_base(self, base: str) -> Self:
+        """A new robot whose base link is "fixed" (as it is), "floating" or "planar".
+
+        A floating base gets the joint ``root_joint``; a planar one the joints ``root_joint_x``, ``root_joint_y`` and
+        ``root_joint_theta``, which move it in the plane z = 0 of the world.
+        """
+        if base == "fixed":
+            return self
+        if base not in ("floating", "planar"):
+            raise UnknownNameError(f"base: expected fixed, floating or planar, got {base!r}")
+        taken = {*self.frame_names, *(joint.name for joint in self.joints)}
+
+        def unused(name: str) -> str:
+            while name in taken:
+                name = f"{name}_"
+            return name
+
+        world, root = unused("world"), unused("root_joint")
+        if base == "floating":
+            joints = [Joint(root, "floating", world, self.base)]
+            links = [Link(world)]
+        else:
+            moving = [unused(f"{root}_{name}") for name in ("x", "y", "theta")]
+            between = [unused(f"{world}_{name}") for name in ("x", "y")]
+            links = [Link(name) for name in (world, *between)]
+            joints = [
+                Joint(moving[0], "prismatic", world, between[0], axis=(1.0, 0.0, 0.0)),
+                Joint(moving[1], "prismatic", between[0], between[1], axis=(0.0, 1.0, 0.0)),
+                Joint(moving[2], "continuous", between[1], self.base, axis=(0.0, 0.0, 1.0)),
+            ]
+        return self._with(links=[*links, *self.links], joints=[*joints, *self.joints])
+
     def lock(self, positions: Mapping[str, float]) -> Self:
         """A new robot in which the named joints are fixed at the given positions [rad or m]."""
         for name in positions:
@@ -450,13 +588,15 @@ class Model:
                 raise UnknownNameError(
                     f"lock: {self.name} has no moving joint {name!r}; {suggest(name, self.joint_names)}"
                 )
-            if not math.isfinite(positions[name]):
+            if not np.isfinite(np.asarray(positions[name], dtype=float)).all():
                 raise ModelError(f"lock: position {positions[name]!r} of joint {name!r} is not finite")
+        where: dict[str, Any] = dict(positions)
+        for joint, relation in zip(self.moving_joints, self.followed, strict=True):
+            if relation is not None and relation.joint in where:
+                where[joint.name] = relation.multiplier * float(positions[relation.joint]) + relation.offset
         joints = [
-            replace(
-                joint, type="fixed", origin=joint.motion(float(positions[joint.name])), mimic=None, body=""
-            )
-            if joint.moves and joint.name in positions
+            replace(joint, type="fixed", origin=joint.motion(where[joint.name]), mimic=None, body="")
+            if joint.moves and joint.name in where
             else joint
             for joint in self.joints
         ]
@@ -483,6 +623,41 @@ def _with_numbers(joint: Joint, given: Mapping[str, float]) -> Joint:
         if value is not None:
             joint = joint_laws.changed(joint, name, value)
     return joint
+
+
+def followed_joints(joints: Sequence[Joint]) -> tuple[Mimic | None, ...]:
+    """For each joint the relation to the joint that it finally follows: chains of relations are one relation."""
+    by_name = {joint.name: joint for joint in joints}
+    found: list[Mimic | None] = []
+    for joint in joints:
+        relation, seen = joint.mimic, [joint.name]
+        if relation is None or not relation.coupled:
+            found.append(None)
+            continue
+        while True:
+            if relation.joint in seen:
+                raise ModelError(
+                    f"joint {joint.name!r} follows itself: {' → '.join([*seen, relation.joint])}"
+                )
+            leader = by_name.get(relation.joint)
+            if leader is None:
+                raise ModelError(f"joint {joint.name!r} follows {relation.joint!r}, which is no moving joint")
+            if joint.free or leader.free:
+                raise ModelError(
+                    f"joint {joint.name!r}: a ball or floating joint neither follows nor leads another"
+                )
+            seen.append(leader.name)
+            if leader.mimic is None or not leader.mimic.coupled:
+                break
+            inner = leader.mimic
+            relation = Mimic(
+                inner.joint,
+                relation.multiplier * inner.multiplier,
+                relation.multiplier * inner.offset + relation.offset,
+                True,
+            )
+        found.append(relation)
+    return tuple(found)
 
 
 def suggest(name: str, valid: Iterable[str]) -> str:

@@ -61,7 +61,7 @@ def closed_form_inverse_kinematics(robot: Robot, target, *, frame: str | None = 
 
 
 def _arm(robot: Robot, frame: str | None) -> _Arm:
-    if robot.dof != 6 or not all(joint.revolute for joint in robot.moving_joints):
+    if robot.dof != 6 or not all(joint.revolute for joint in robot.coordinate_joints):
         raise ModelError(f"{robot.name}: the closed form is for six turning joints; use inverse_kinematics")
     zero = np.zeros(6)
     pose, J = robot.pose(zero, frame), robot.jacobian(zero, frame)

@@ -88,7 +88,7 @@ class _Problem:
 
     def __init__(self, robot: Robot, targets: np.ndarray, frame: str | None, task: str, limits: bool):
         self.robot, self.targets, self.frame, self.task = robot, targets, frame, task
-        joints = robot.moving_joints
+        joints = robot.coordinate_joints
         self.lower = np.array([joint.limits.lower if limits else -np.inf for joint in joints])
         self.upper = np.array([joint.limits.upper if limits else np.inf for joint in joints])
         # errors in metres: an angle counts as the way of a point at the arm's length
@@ -117,7 +117,7 @@ class _Problem:
         return np.ones(3) if self.task == "position" else np.r_[np.full(3, self.length), np.ones(3)]
 
     def random(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        turns = np.array([joint.revolute for joint in self.robot.moving_joints])
+        turns = np.array([joint.revolute for joint in self.robot.coordinate_joints])
         lower = np.where(np.isfinite(self.lower), self.lower, np.where(turns, -np.pi, -1.0))
         upper = np.where(np.isfinite(self.upper), self.upper, np.where(turns, np.pi, 1.0))
         return rng.uniform(lower, upper, (count, self.robot.dof))

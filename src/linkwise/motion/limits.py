@@ -78,7 +78,7 @@ def check(
 
 def _quantities(trajectory: Trajectory, robot: Robot, acceleration, torque: bool):
     """(name, its values at given times, lower limits, upper limits) of all that is looked at."""
-    limits = [joint.limits for joint in robot.moving_joints]
+    limits = [joint.limits for joint in robot.coordinate_joints]
     lower, upper = (np.array([getattr(limit, side) for limit in limits]) for side in ("lower", "upper"))
     speed, effort = (np.array([getattr(limit, name) for limit in limits]) for name in ("velocity", "effort"))
     yield "position", lambda t: trajectory.at(t).q, lower, upper
@@ -105,7 +105,7 @@ def _violation(
     when = t[0]
     if first > 0:
         when = _crossing(lambda x: side * (evaluate(x)[k] - limit), t[first - 1], t[first])
-    joint = robot.moving_joints[k]
+    joint = robot.coordinate_joints[k]
     unit = _UNITS[quantity][0 if joint.revolute else 1]
     return Violation(joint.name, quantity, limit, float(when), float(values[worst, k]), float(t[worst]), unit)
 

@@ -66,7 +66,7 @@ def fastest(
     """
     t = times(trajectory, points)
     moment = trajectory.at(t)
-    joints = robot.moving_joints
+    joints = robot.coordinate_joints
     limits = (
         np.array([joint.limits.effort for joint in joints])
         if torque is None
@@ -86,7 +86,7 @@ def fastest(
 
 def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndarray) -> float:
     q, qd, qdd = moment
-    joints = robot.moving_joints
+    joints = robot.coordinate_joints
     gravity = robot.gravity_torques(q)
     a = robot.inverse_dynamics(q, qd, qdd, friction=False) - gravity
     links, columns = mechanism_of(robot), (list(q.T), list(qd.T))

@@ -84,7 +84,7 @@ def joint_limits(
 
 
 def _of_robot(robot: Robot) -> dict[str, np.ndarray]:
-    joints = robot.moving_joints
+    joints = robot.coordinate_joints
     return {
         "lower": np.array([joint.limits.lower for joint in joints]),
         "upper": np.array([joint.limits.upper for joint in joints]),

@@ -40,7 +40,7 @@ def robot(
     """The robot as a drawing at q (n,), and its joints with their limits."""
     picture = Figure("robot", robot_picture(model, q, ghosts=ghosts, trace=trace), caption)
     rows = []
-    for joint in model.moving_joints:
+    for joint in model.coordinate_joints:
         scale = 180.0 / np.pi if joint.revolute else 1000.0
         low, high = (short(scale * limit, 4) for limit in (joint.limits.lower, joint.limits.upper))
         unit = "°" if joint.revolute else " mm"
@@ -78,7 +78,7 @@ def motion(
     model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = None, *, title: str = "Motion"
 ) -> Section:
     """Positions and, where given, velocities over t (points,) with their limits; arrays (points, n)."""
-    joints = model.moving_joints
+    joints = model.coordinate_joints
     parts = _by_unit(
         "positions",
         model,
@@ -98,7 +98,7 @@ def torques(
     model: Model, t: np.ndarray, tau: np.ndarray, *, title: str = "Torques", words: str = ""
 ) -> Section:
     """Torques (points, n) over time with the effort limits, and a table of the largest ones."""
-    joints = model.moving_joints
+    joints = model.coordinate_joints
     limits = [(-j.limits.effort, j.limits.effort) for j in joints]
     parts: list = [Text(words)] if words else []
     parts += _by_unit("torques", model, t, tau, ("torque [N·m]", "force [N]"), limits, False)
@@ -191,7 +191,7 @@ def tracking(model: Model, t: np.ndarray, errors: Mapping[str, np.ndarray]) -> S
     """Errors q − q_d (points, n) of one or several controllers by name: a plot of each, and a table of their sizes."""
     parts: list = []
     rows = []
-    turns = np.array([joint.revolute for joint in model.moving_joints])
+    turns = np.array([joint.revolute for joint in model.coordinate_joints])
     for name, error in errors.items():
         shown = np.where(turns, np.degrees(error), 1000.0 * error)
         lines = [Line(joint, shown[:, k]) for k, joint in enumerate(model.joint_names)]
@@ -256,7 +256,7 @@ def _by_unit(
     name: str, model: Model, t, values, labels: tuple[str, str], limits: Sequence, angles: bool
 ) -> list[Figure]:
     """A plot for the joints that turn and another for those that slide; with ``angles`` in degrees and millimetres."""
-    turns = np.array([joint.revolute for joint in model.moving_joints])
+    turns = np.array([joint.revolute for joint in model.coordinate_joints])
     figures = []
     for kind, label, suffix in ((turns, labels[0], ""), (~turns, labels[1], "_sliding")):
         chosen = np.flatnonzero(kind).tolist()

@@ -41,7 +41,7 @@ class Quantity:
 
 def per_joint(robot: Robot, revolute: str, prismatic: str) -> str:
     """The unit of a quantity with a value per joint."""
-    kinds = {joint.revolute for joint in robot.moving_joints}
+    kinds = {joint.revolute for joint in robot.coordinate_joints}
     return {frozenset({True}): revolute, frozenset({False}): prismatic}.get(
         frozenset(kinds), f"{revolute} or {prismatic}"
     )

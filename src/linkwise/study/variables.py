@@ -232,7 +232,7 @@ class _Reader:
         base = self.element[0] if self.element else self.name
         if kind != "uniform" or base not in ("q", "qd", "tau"):
             raise self.table.fail(kind, '"limits" are those of uniform q, qd or tau')
-        joints = self.robot.moving_joints
+        joints = self.robot.coordinate_joints
         if self.element:
             joints = (joints[self.element[1]],)
         low, high = [], []

@@ -72,7 +72,7 @@ class Live:
 
     def _scale(self) -> np.ndarray:
         """The torque that fills a bar, per joint: its effort limit, or the most that an unhurried motion takes."""
-        efforts = np.array([joint.limits.effort for joint in self.robot.moving_joints])
+        efforts = np.array([joint.limits.effort for joint in self.robot.coordinate_joints])
         if not self.robot.dof:
             return efforts
         some = np.random.default_rng(0).uniform(self.lower, self.upper, (SAMPLES, self.robot.dof))
@@ -85,8 +85,8 @@ class Live:
 
 def ranges(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
     """(lower, upper) of every joint [rad or m], with a range to play with where there is no limit."""
-    lower = [_bound(joint.limits.lower, -1.0, joint.revolute) for joint in robot.moving_joints]
-    upper = [_bound(joint.limits.upper, 1.0, joint.revolute) for joint in robot.moving_joints]
+    lower = [_bound(joint.limits.lower, -1.0, joint.revolute) for joint in robot.coordinate_joints]
+    upper = [_bound(joint.limits.upper, 1.0, joint.revolute) for joint in robot.coordinate_joints]
     return np.array(lower), np.maximum(np.array(upper), np.array(lower) + 1e-6)
 
 

@@ -31,7 +31,7 @@ def random_points(robot: Robot, q: np.ndarray, *, seed: int = 0, count: int = 4)
 
 def through(robot: Robot, points: list[np.ndarray]) -> PiecewisePolynomial:
     """A smooth motion through points that stays within easy speeds, at rest at both ends."""
-    speeds = np.array([_easy_speed(joint) for joint in robot.moving_joints])
+    speeds = np.array([_easy_speed(joint) for joint in robot.coordinate_joints])
     ways = np.abs(np.diff(np.array(points), axis=0))
     times = np.concatenate([[0.0], np.cumsum(np.maximum((ways / speeds).max(axis=1) * 1.6, SHORTEST))])
     motion = quintic_spline(times, np.array(points))

@@ -122,7 +122,7 @@ class Page:
             torques = self.live.gravity() if torques is None else torques
             self.scene.move(q)
             self.scene.colour(torques / self.live.scale)
-            self.bars.content = bars(self.robot.moving_joints, torques, self.live.scale, caption)
+            self.bars.content = bars(self.robot.coordinate_joints, torques, self.live.scale, caption)
             for follow in self.followers:
                 follow(q)
 

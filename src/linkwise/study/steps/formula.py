@@ -21,7 +21,7 @@ from linkwise.study.steps.base import Arrays, Step
 
 def constants(robot: Robot) -> dict[str, Any]:
     """Names that every formula knows: pi, and the limits of the joints, each an array (n,)."""
-    limits = [joint.limits for joint in robot.moving_joints]
+    limits = [joint.limits for joint in robot.coordinate_joints]
     return {
         **CONSTANTS,
         "lower_limit": _array([float(x.lower) for x in limits]),

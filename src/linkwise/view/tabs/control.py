@@ -95,7 +95,7 @@ class ControlTab(Tab):
         assert recording.wanted is not None
         self.player.moment, self.player.duration = 0.0, recording.duration
         error = recording.q - recording.wanted
-        turns = np.array([joint.revolute for joint in robot.moving_joints])
+        turns = np.array([joint.revolute for joint in robot.coordinate_joints])
         shown = np.where(turns, np.degrees(error), 1000.0 * error)
         self.plot.draw(
             recording.t, shown, robot.joint_names, "error [°]" if turns.all() else "error [° or mm]"

@@ -28,7 +28,7 @@ class JointsTab(Tab):
         if (without := masslessness(page.robot)) is not None:
             self.warning = self.gui.add_markdown(f"**Warning:** {without}.")
         self.sliders: list[Any] = []
-        for k, joint in enumerate(page.robot.moving_joints):
+        for k, joint in enumerate(page.robot.coordinate_joints):
             degrees = 180.0 / math.pi if joint.revolute else 1000.0
             low, high = float(live.lower[k]) * degrees, float(live.upper[k]) * degrees
             slider = self.gui.add_slider(
@@ -97,7 +97,7 @@ class JointsTab(Tab):
         try:
             if self.page.live.carries and self.load.value != self.page.live.load:
                 self.load.value = min(self.page.live.load, self.load.max)
-            for k, joint in enumerate(self.page.robot.moving_joints):
+            for k, joint in enumerate(self.page.robot.coordinate_joints):
                 value = float(q[k]) * (180.0 / math.pi if joint.revolute else 1000.0)
                 slider = self.sliders[k]
                 if abs(slider.value - value) > STEP:
@@ -170,7 +170,7 @@ class JointsTab(Tab):
 def _heaviest(page: Any) -> float:
     """A load that brings the weakest joint about to its limit somewhere; where there are no limits, a guess."""
     live = page.live
-    efforts = np.array([joint.limits.effort for joint in page.robot.moving_joints])
+    efforts = np.array([joint.limits.effort for joint in page.robot.coordinate_joints])
     some = np.random.default_rng(1).uniform(live.lower, live.upper, (64, page.robot.dof))
     per_kilogram = np.abs(live.payload_torques(some)).max(axis=0)
     known = np.isfinite(efforts) & (efforts > 0) & (per_kilogram > 1e-6)

@@ -59,7 +59,7 @@ class MotionTab(Tab):
         self.recording = recording
         self.player.moment, self.player.duration = 0.0, recording.duration
         self.time.max = round(recording.duration, 2)
-        limits = [(-joint.limits.effort, joint.limits.effort) for joint in robot.moving_joints]
+        limits = [(-joint.limits.effort, joint.limits.effort) for joint in robot.coordinate_joints]
         self.plot.draw(recording.t, recording.tau, robot.joint_names, "torque [N·m]", limits)
         self.note.content = _peaks(robot, recording.tau)
 
@@ -101,9 +101,9 @@ class MotionTab(Tab):
 def _peaks(robot, tau: np.ndarray) -> str:
     """The joint that is nearest to its limit, in words."""
     peaks = np.abs(tau).max(axis=0)
-    efforts = np.array([joint.limits.effort for joint in robot.moving_joints])
+    efforts = np.array([joint.limits.effort for joint in robot.coordinate_joints])
     k = int(np.argmax(peaks / efforts)) if np.isfinite(efforts).any() else int(np.argmax(peaks))
     part = f", {peaks[k] / efforts[k]:.0%} of its limit" if np.isfinite(efforts[k]) else ""
-    unit = "N·m" if robot.moving_joints[k].revolute else "N"
+    unit = "N·m" if robot.coordinate_joints[k].revolute else "N"
     text = f"most: {escape(robot.joint_names[k])} with {peaks[k]:.4g} {unit}{part}"
     return f'<div style="padding:.2em .8em;font-size:.8em;opacity:.8">{text}</div>'

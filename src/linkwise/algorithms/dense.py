@@ -1,0 +1,70 @@
+"""Small full matrices of scalars, as lists of rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from linkwise.scalar import Scalar, where
+
+Rows = list[list[Scalar]]
+ROUND_OFF = 1e-13  # a pivot under this part of its diagonal entry is round-off
+
+
+def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    return sum((x * y for x, y in zip(a[1:], b[1:], strict=True)), start=a[0] * b[0])
+
+
+def transposed(A: Rows) -> Rows:
+    return [list(column) for column in zip(*A, strict=True)]
+
+
+def product(A: Rows, B: Rows) -> Rows:
+    columns = transposed(B)
+    return [[dot(row, column) for column in columns] for row in A]
+
+
+def factorised(S: Rows, floor: float = ROUND_OFF) -> tuple[Rows, list[Scalar]]:
+    """(L, 1/D) with S = L D Lᵀ and a unit lower triangle L; a pivot that is round-off becomes NaN."""
+    n = len(S)
+    L: Rows = [[0.0] * n for _ in range(n)]
+    inverse: list[Scalar] = []
+    scaled: Rows = [[0.0] * n for _ in range(n)]  # L D
+    for j in range(n):
+        pivot = S[j][j]
+        for k in range(j):
+            pivot = pivot - scaled[j][k] * L[j][k]
+        pivot = where(pivot > floor * S[j][j], pivot, math.nan)
+        inverse.append(1.0 / pivot)
+        for i in range(j + 1, n):
+            entry = S[i][j]
+            for k in range(j):
+                entry = entry - scaled[i][k] * L[j][k]
+            scaled[i][j] = entry
+            L[i][j] = entry * inverse[j]
+    return L, inverse
+
+
+def solved(L: Rows, inverse: Sequence[Scalar], right: Sequence[Scalar]) -> list[Scalar]:
+    """x with L D Lᵀ x = right."""
+    x = list(right)
+    for i in range(len(x)):
+        for k in range(i):
+            x[i] = x[i] - L[i][k] * x[k]
+    x = [value * scale for value, scale in zip(x, inverse, strict=True)]
+    for i in reversed(range(len(x))):
+        for k in range(i + 1, len(x)):
+            x[i] = x[i] - L[k][i] * x[k]
+    return x
+
+
+def inverted(S: Rows) -> Rows:
+    """S⁻¹ of a symmetric positive matrix; the lower half is copied."""
+    n = len(S)
+    L, inverse = factorised(S)
+    W: Rows = [[0.0] * n for _ in range(n)]
+    for j in range(n):
+        column = solved(L, inverse, [1.0 if i == j else 0.0 for i in range(n)])
+        for i in range(j + 1):
+            W[i][j] = W[j][i] = column[i]
+    return W
