@@ -22,6 +22,7 @@ ALLOWED = {
     "identity": set(),
     "once": {"forks"},
     "outputs": {"errors"},
+    "tables": {"errors"},
     "joint_laws": {"errors", "scalar"},
     "model": {"errors", "scalar", "spatial", "scan_order", "joint_laws", "outputs"},
     "algorithms": {"errors", "scalar", "spatial", "joint_laws", "model"},

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.cli import columns
 from linkwise.cli.trajectories import quintic
+from linkwise.tables import read_states
 
 
 def table(text: str) -> np.ndarray:
@@ -169,7 +169,7 @@ STATE = "0.1,0.2,0.3,0.4,0.5,0.6"
     ],
 )
 def test_tables_in_many_forms(tmp_path, text):
-    t, found = columns.read(_file(tmp_path, text), ("q", "qd", "qdd"), ("shoulder", "elbow"))
+    t, found = read_states(_file(tmp_path, text), ("q", "qd", "qdd"), ("shoulder", "elbow"))
     assert t is None or t.tolist() == [7.0]
     assert {name: values.tolist() for name, values in found.items()} == {
         "q": [[0.1, 0.2]],
@@ -182,13 +182,13 @@ def test_tables_in_many_forms(tmp_path, text):
     ("text", "expected"),
     [
         ("", "no numbers"),
-        ("q1,q2,qd1,qd2,qdd1,qdd2\n", "a header and no numbers"),
+        ("q1,q2,qd1,qd2,qdd1,qdd2\n", "a header and no rows"),
         ("1,2,3", "expected 6 columns"),
         (STATE + "\n1,2", "line 2: expected 6 columns, got 2"),
-        (STATE + "\n1,2,3,4,5,x", "line 2: expected a number, got 'x'"),
-        ("q1,q2,qd1,qd2\n1,2,3,4", "no column qdd1 (or qdd.joint1)"),
-        ("q1,q2,qd1,qd2,qdd1,qdd2,q1\n1,2,3,4,5,6,7", "two columns are called 'q1'"),
-        ("\ud800", "not a text file"),
+        (STATE + "\n1,2,3,4,5,x", "line 2: column 6: expected a number, got 'x'"),
+        ("q1,q2,qd1,qd2\n1,2,3,4", "no columns of acceleration for 2 joints (qdd1 …, or qdd.joint1 …)"),
+        ("q1,q2,qd1,qd2,qdd1,qdd2,q1\n1,2,3,4,5,6,7", "columns 1 and 7 are both called 'q1'"),
+        ("\0\1\2\n\3", "not a text file"),
     ],
 )
 def test_wrong_tables_are_one_line(linkwise, tmp_path, text, expected):
@@ -204,7 +204,7 @@ def test_wrong_tables_are_one_line(linkwise, tmp_path, text, expected):
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--trajectory", "missing.csv"], "missing.csv: No such file"),
+        (["--trajectory", "missing.csv"], "missing.csv: no such file"),
         (["--trajectory", "quintic"], "needs --to"),
         (["--trajectory", "quintic", "--to", "1"], "--to: expected 2 numbers"),
         (["--trajectory", "quintic", "--to", "1,1", "--from", "1"], "--from: expected 2 numbers"),

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from linkwise.cli import columns
 from linkwise.cli.options import json_option
 from linkwise.cli.output import Table, number, progress, say, say_json, show
+from linkwise.cli.written import write_table
+from linkwise.tables import numbered
 
 if TYPE_CHECKING:
     from linkwise.cli.counting import Row
@@ -53,7 +54,7 @@ def command(out: str, as_json: bool) -> None:
             counted.append(row)
             advance()
     table = folder / "torques.csv"
-    columns.write(str(table), done.motion.columns() | columns.named("tau", done.tau))
+    write_table(str(table), done.motion.columns() | numbered("tau", done.tau))
     report = demo_report.write(done, counted, folder)
     if as_json:
         say_json(_facts(done, counted, table) | {"report": str(report)})

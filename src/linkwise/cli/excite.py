@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from linkwise.cli import columns
 from linkwise.cli.options import (
     Numbers,
     OneOf,
@@ -18,7 +17,8 @@ from linkwise.cli.options import (
     robot_argument,
 )
 from linkwise.cli.output import Table, number, progress, say, say_json, show
-from linkwise.cli.written import check_targets
+from linkwise.cli.written import check_targets, write_table
+from linkwise.tables import numbered
 
 if TYPE_CHECKING:
     from linkwise.identify import Excited, MotionLimits
@@ -115,8 +115,8 @@ def command(robot, gravity, lock, box, acceleration, rate, periods, out, report,
         )
     if out is not None:
         samples = found.sampled(rate, periods)
-        table = {"t": samples.t} | columns.named("q", samples.q)
-        columns.write(out, table | columns.named("qd", samples.qd) | columns.named("qdd", samples.qdd))
+        table = {"t": samples.t} | numbered("q", samples.q)
+        write_table(out, table | numbered("qd", samples.qd) | numbered("qdd", samples.qdd))
     if report is not None or figures is not None:
         _report(found, limits, report, figures)
     written = {"motion": out, "report": report, "figures": figures}

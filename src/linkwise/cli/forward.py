@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 import numpy as np
 
-from linkwise.cli import columns
 from linkwise.cli.options import json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, number, say, say_json, show
-from linkwise.cli.written import check_targets
+from linkwise.cli.written import check_targets, write_table
+from linkwise.tables import numbered, read_states
 
 
 @click.command("forward")
@@ -39,17 +39,17 @@ def command(robot, gravity, lock, torques, algorithm, no_friction, out, as_json)
     """
     loaded = load_robot(robot, gravity, lock, moving=True)
     check_targets(out)
-    t, found = columns.read(torques, ("q", "qd", "tau"), loaded.joint_names)
+    t, found = read_states(torques, ("q", "qd", "tau"), loaded.joint_names)
     qdd = loaded.forward_dynamics(
         found["q"], found["qd"], found["tau"], algorithm=algorithm, friction=not no_friction
     )
-    table = ({} if t is None else {"t": t}) | columns.named("qdd", qdd)
+    table = ({} if t is None else {"t": t}) | numbered("qdd", qdd)
     if out is not None:
-        columns.write(out, table)
+        write_table(out, table)
     if as_json:
         say_json({"robot": loaded.name, "joints": loaded.joint_names, "out": out, "columns": table})
     elif out is None:
-        columns.write(None, table)
+        write_table(None, table)
     else:
         rows = [
             [joint.name, number(float(np.abs(values).max())), "rad/s²" if joint.revolute else "m/s²"]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import click
 import numpy as np
 
-from linkwise.cli import columns
 from linkwise.cli.options import (
     Numbers,
     figures_option,
@@ -18,7 +17,8 @@ from linkwise.cli.options import (
 )
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.trajectories import Motion, quintic
-from linkwise.cli.written import check_targets
+from linkwise.cli.written import check_targets, write_table
+from linkwise.tables import numbered, read_states
 
 
 @click.command("inverse")
@@ -83,14 +83,14 @@ def command(
     elif start is not None or end is not None:
         raise click.UsageError("--from and --to belong to --trajectory quintic")
     else:
-        t, found = columns.read(trajectory, ("q", "qd", "qdd"), loaded.joint_names)
+        t, found = read_states(trajectory, ("q", "qd", "qdd"), loaded.joint_names)
         motion = Motion(t, **found)
     tau = loaded.inverse_dynamics(
         motion.q, motion.qd, motion.qdd, algorithm=algorithm, friction=not no_friction
     )
-    table = motion.columns(states=states) | columns.named("tau", tau)
+    table = motion.columns(states=states) | numbered("tau", tau)
     if out is not None:
-        columns.write(out, table)
+        write_table(out, table)
     if report is not None or figures is not None:
         _write_report(report, figures, loaded, motion, tau, trajectory)
     if as_json:
@@ -98,7 +98,7 @@ def command(
         return
     written = {f"{len(tau)} points": out, "report": report, "figures": figures}
     if not any(written.values()):
-        columns.write(None, table)
+        write_table(None, table)
         return
     _summary(loaded, tau)
     for broken in _broken_limits(loaded, motion, tau):

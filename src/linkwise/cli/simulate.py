@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from linkwise.cli import columns
 from linkwise.cli.options import (
     Numbers,
     OneOf,
@@ -21,7 +20,8 @@ from linkwise.cli.options import (
     robot_argument,
 )
 from linkwise.cli.output import Table, number, say, say_json, show
-from linkwise.cli.written import check_targets
+from linkwise.cli.written import check_targets, write_table
+from linkwise.tables import numbered
 
 if TYPE_CHECKING:
     from linkwise.control import Controller
@@ -141,7 +141,7 @@ def command(
     if trajectory is not None:
         if start is not None or end is not None:
             raise click.UsageError("--from and --to do not go with --trajectory")
-        reference = motion.read_csv(trajectory)
+        reference = motion.read_csv(trajectory, loaded.joint_names)
         first = None
     else:
         last = first if end is None else _position(loaded, "--to", end, degrees)
@@ -149,15 +149,10 @@ def command(
     found = _simulated(loaded, controller, reference, first, duration, options)
     assert found.reference is not None
     _warn_of_divergence(found)
-    table = (
-        {"t": found.t}
-        | columns.named("q", found.q)
-        | columns.named("qd", found.qd)
-        | columns.named("tau", found.tau)
-    )
-    table |= columns.named("qr", found.reference[0])
+    table = {"t": found.t} | numbered("q", found.q) | numbered("qd", found.qd) | numbered("tau", found.tau)
+    table |= numbered("qr", found.reference[0])
     if out is not None:
-        columns.write(out, table)
+        write_table(out, table)
     if report is not None or figures is not None:
         _write_report(report, figures, loaded, controller, found)
     if as_json:
@@ -173,7 +168,7 @@ def command(
         return
     written = {f"{len(found.t)} rows": out, "report": report, "figures": figures}
     if not any(written.values()):
-        columns.write(None, table)
+        write_table(None, table)
         return
     _summary(loaded, controller, found)
     for what, path in written.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linkwise.cli.columns import named
+from linkwise.tables import numbered
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Motion:
         """t, if it is known, and with ``states`` q1 …, qd1 …, qdd1 …, as the columns of a table."""
         table = {} if self.t is None else {"t": self.t}
         if states:
-            table |= named("q", self.q) | named("qd", self.qd) | named("qdd", self.qdd)
+            table |= numbered("q", self.q) | numbered("qd", self.qd) | numbered("qdd", self.qdd)
         return table
 
 

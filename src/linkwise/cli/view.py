@@ -68,7 +68,7 @@ def command(
         warnings.simplefilter("always")
         loaded = load_robot(robot, gravity, lock)
     show_warnings(caught)  # now, as the command goes on until it is stopped
-    played = None if trajectory is None else motion.read_csv(trajectory)
+    played = None if trajectory is None else motion.read_csv(trajectory, loaded.joint_names)
     if played is not None and played.dof != loaded.dof:
         raise click.UsageError(
             f"{trajectory}: a motion of {played.dof} joints, {loaded.name} has {loaded.dof}"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import click
+import numpy as np
 
 from linkwise import outputs
+from linkwise.tables import render
 
 _KEY = "linkwise.says_on_standard_error"
 
@@ -37,3 +40,8 @@ def write(path: str, text: str) -> None:
         click.echo(text, nl=False)
     else:
         outputs.write(path, text)
+
+
+def write_table(path: str | None, columns: Mapping[str, np.ndarray]) -> None:
+    """Write named columns with all digits; None is standard output too."""
+    write("-" if path is None else path, render(columns))

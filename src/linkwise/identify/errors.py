@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from linkwise.errors import LinkwiseError
+from linkwise.tables.table import TableError
 
 
-class LogError(LinkwiseError, ValueError):
+class LogError(TableError):
     """A recording is wrong; the message names the file, the line or column, and the reason."""
 
 

@@ -22,6 +22,7 @@ from linkwise.identify.excitation_limits import Bounds, Box, MotionLimits
 from linkwise.identify.small_blas import one_thread
 from linkwise.motion import Samples, Trajectory
 from linkwise.robot import Robot
+from linkwise.tables import bounds
 
 POINTS, POINTS_EACH = (
     120,
@@ -62,6 +63,8 @@ class Excited:
 
     def sampled(self, rate: float, periods: float = 1.0) -> Samples:
         """Samples at ``rate`` [Hz] for so many periods; a spline has one."""
+        rows = self.duration * periods * rate + 1
+        bounds.check(f"{rows:.6g} samples of {self.robot.dof} joints", rows * (1 + 3 * self.robot.dof))
         t = np.arange(round(self.duration * periods * rate) + 1) / rate
         if t[-1] > self.trajectory.end + 1e-9:
             raise ValueError(f"periods: a spline is not periodic, expected at most 1, got {periods:g}")

@@ -37,61 +37,13 @@ import numpy as np
 
 from linkwise.identify.errors import LogError
 from linkwise.model.model import suggest
+from linkwise.tables.columns import Columns
+from linkwise.tables.units import FACTORS
 
-Columns = str | int | Sequence[str | int]
-
-# Names that mean a quantity when nothing else is said, in order of preference; {} is the number of the joint.
-KNOWN_NAMES: dict[str, tuple[str, ...]] = {
-    "time": ("t", "time", "times", "timestamp", "t_s", "time_s", "stamp"),
-    "position": (
-        "q{}",
-        "q_{}",
-        "pos{}",
-        "pos_{}",
-        "position{}",
-        "position_{}",
-        "positions{}",
-        "q.{joint}",
-        "position.{joint}",
-    ),
-    "velocity": (
-        "qd{}",
-        "qd_{}",
-        "dq{}",
-        "dq_{}",
-        "vel{}",
-        "vel_{}",
-        "velocity{}",
-        "velocity_{}",
-        "velocities{}",
-        "qd.{joint}",
-    ),
-    "torque": (
-        *(
-            "tau{}",
-            "tau_{}",
-            "torque{}",
-            "torque_{}",
-            "torques{}",
-            "effort{}",
-            "effort_{}",
-            "effort{}_Nm",
-            "tau.{joint}",
-        ),
-        "effort.{joint}",
-    ),
-    "current": ("i{}", "i_{}", "current{}", "current_{}", "currents{}", "current.{joint}"),
-}
-FACTORS: dict[str, dict[str, float]] = {
-    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
-    "position": {"rad": 1.0, "deg": math.pi / 180, "m": 1.0, "mm": 1e-3, "turns": 2 * math.pi},
-    "velocity": {"rad/s": 1.0, "deg/s": math.pi / 180, "m/s": 1.0, "mm/s": 1e-3, "rpm": 2 * math.pi / 60},
-    "torque": {"Nm": 1.0, "N·m": 1.0, "Nmm": 1e-3, "N": 1.0, "kNm": 1e3},
-    "current": {"A": 1.0, "mA": 1e-3},
-}
+QUANTITIES = ("time", "position", "velocity", "torque", "current")
 _SECTIONS = {
-    "columns": tuple(KNOWN_NAMES),
-    "units": tuple(FACTORS),
+    "columns": QUANTITIES,
+    "units": QUANTITIES,
     "drive": ("gains", "reduction", "coupling", "offset", "sensed"),
     "recording": ("rate", "rows", "files"),
 }
@@ -115,8 +67,8 @@ class Layout:
     def __post_init__(self) -> None:
         for section, given in (("columns", self.columns), ("units", self.units)):
             for key in given:
-                if key not in KNOWN_NAMES:
-                    raise LogError(f"layout: no quantity {key!r} in [{section}]; {suggest(key, KNOWN_NAMES)}")
+                if key not in QUANTITIES:
+                    raise LogError(f"layout: no quantity {key!r} in [{section}]; {suggest(key, QUANTITIES)}")
         for quantity, unit in self.units.items():
             if unit not in FACTORS[quantity]:
                 raise LogError(f"layout: unit of {quantity}: no {unit!r}; {suggest(unit, FACTORS[quantity])}")
@@ -174,11 +126,6 @@ class Layout:
         if not (isinstance(files, Mapping) and all(isinstance(name, str) for name in files.values())):
             raise LogError(f"layout: files: expected the name of a file for each quantity, got {files!r}")
         return cls(data.get("columns", {}), data.get("units", {}), **data.get("drive", {}), **recording)
-
-    def factor(self, quantity: str) -> float:
-        """What a number of the file is multiplied with to be in SI units."""
-        unit = self.units.get(quantity)
-        return 1.0 if unit is None else FACTORS[quantity][unit]
 
 
 def _is_real(value: object) -> bool:

@@ -10,15 +10,16 @@ from pathlib import Path
 import numpy as np
 
 from linkwise.identify import units
-from linkwise.identify.columns import find_columns, listed
 from linkwise.identify.errors import LogError
-from linkwise.identify.layout import Layout
+from linkwise.identify.layout import QUANTITIES, Layout
 from linkwise.identify.log import Log
-from linkwise.identify.tables import Table, read_table
 from linkwise.identify.transmission import Transmission
 from linkwise.robot import Robot
+from linkwise.tables import NumberTable, TableError, read
+from linkwise.tables.columns import find_columns, in_si_units
+from linkwise.tables.table import described, usable
+from linkwise.tables.units import FACTORS
 
-QUANTITIES = ("time", "position", "velocity", "torque", "current")
 Source = str | os.PathLike[str]
 
 
@@ -42,16 +43,32 @@ def read_log(
     ``drop_bad_rows=True`` leaves such rows out (except incomplete ones) and says so in the notes. Numbers that can
     only be degrees, millimetres or milliseconds are an error, unless the layout names their unit.
     """
-    layout = _layout(layout)
+    try:
+        return _read(source, robot, _layout(layout), rows, drop_bad_rows, name)
+    except LogError:
+        raise
+    except TableError as error:
+        raise LogError(str(error)) from None
+
+
+def _read(
+    source: Source | Mapping[str, Source],
+    robot: Robot,
+    layout: Layout,
+    rows: tuple[int, int] | None,
+    drop_bad_rows: bool,
+    name: str | None,
+) -> Log:
     files = (
         {key: str(path) for key, path in source.items()}
         if isinstance(source, Mapping)
         else dict(layout.files)
     )
     if files:
-        found, origin = _from_several(files, layout, robot)
+        found, origin, named = _from_several(files, layout, robot)
     else:
-        found, origin = _from_one(read_table(source), layout, robot)  # type: ignore[arg-type]
+        found, origin, named = _from_one(read(source), layout, robot)  # type: ignore[arg-type]
+    layout = replace(layout, units=named | dict(layout.units))
     found, notes = _checked_rows(found, origin, drop_bad_rows)
     log = _joint_side(found, origin, layout, robot, name or Path(origin.path).name)
     cut = rows or layout.rows
@@ -72,36 +89,53 @@ def _layout(given: Layout | Mapping | Source | None) -> Layout:
 # -- columns ----------------------------------------------------------------------------------------------------------
 
 
-def _from_one(table: Table, layout: Layout, robot: Robot) -> tuple[dict[str, np.ndarray], Table]:
+_Found = tuple[dict[str, np.ndarray], NumberTable, dict[str, str]]
+"""Quantities in SI units; the columns that they are from, as they are in the file; units that its header names."""
+
+
+def _from_one(table: NumberTable, layout: Layout, robot: Robot) -> _Found:
     joints = robot.joint_names
     if table.names is None and not layout.columns:
         layout = _by_position(table, layout, robot.dof)
-    places = {quantity: find_columns(table, quantity, layout, joints) for quantity in QUANTITIES}
+    places = {
+        quantity: find_columns(table, quantity, joints, layout.columns.get(quantity))
+        for quantity in QUANTITIES
+    }
     if "torque" in layout.columns or (places["torque"] and "current" not in layout.columns):
         places["current"] = None
     elif "current" in layout.columns:
         places["torque"] = None
     if places["position"] is None:
         raise LogError(
-            f"{table.path}: no columns of positions for {robot.dof} joints{listed(table)}; "
+            f"{table.path}: no columns of positions for {robot.dof} joints{table.listed()}; "
             "name them in the layout (columns.position)"
         )
     if places["torque"] is None and places["current"] is None:
         raise LogError(
-            f"{table.path}: no columns of torques or currents for {robot.dof} joints{listed(table)}; "
+            f"{table.path}: no columns of torques or currents for {robot.dof} joints{table.listed()}; "
             "name them in the layout (columns.torque)"
         )
-    found = {
-        quantity: table.values[:, columns] for quantity, columns in places.items() if columns is not None
-    }
+    found, named = {}, {}
+    for quantity, columns in places.items():
+        if columns is not None:
+            found[quantity] = _scaled(table, quantity, columns, layout, named)
     used = [k for columns in places.values() if columns for k in columns]
-    order = [k for columns in places.values() if columns for k in columns]
-    return found, replace(
-        table, values=table.values[:, order], names=tuple(table.column(k) for k in used), groups=None
-    )
+    origin = NumberTable(table.path, table.values[:, used], tuple(table.column(k) for k in used), table.lines)
+    return found, origin, named
 
 
-def _by_position(table: Table, layout: Layout, n: int) -> Layout:
+def _scaled(
+    table: NumberTable, quantity: str, columns: list[int], layout: Layout, named: dict[str, str]
+) -> np.ndarray:
+    """Columns in SI units; a unit that the header names is added to ``named``, as the SI unit that they have now."""
+    with np.errstate(over="ignore"):  # such numbers are refused with their line
+        values, known = in_si_units(table, quantity, columns, layout.units)
+    if known and quantity not in layout.units:
+        named[quantity] = next(iter(FACTORS[quantity]))
+    return values
+
+
+def _by_position(table: NumberTable, layout: Layout, n: int) -> Layout:
     """Without header and layout: t, q, tau or t, q, qd, tau, the t only where no rate is given."""
     time = {} if layout.rate is not None else {"time": 1}
     first, width = len(time) + 1, table.values.shape[1]
@@ -117,49 +151,51 @@ def _by_position(table: Table, layout: Layout, n: int) -> Layout:
     )
 
 
-def _from_several(
-    files: Mapping[str, str], layout: Layout, robot: Robot
-) -> tuple[dict[str, np.ndarray], Table]:
+def _from_several(files: Mapping[str, str], layout: Layout, robot: Robot) -> _Found:
     found: dict[str, np.ndarray] = {}
-    first: Table | None = None
+    raw: list[np.ndarray] = []
+    named: dict[str, str] = {}
+    first: NumberTable | None = None
     names: list[str] = []
     for quantity, path in files.items():
         if quantity not in QUANTITIES:
             raise LogError(f"files: no quantity {quantity!r}; valid: {', '.join(QUANTITIES)}")
-        table = read_table(path)
+        table = read(path)
         count = 1 if quantity == "time" else robot.dof
         columns = list(range(count))
         if quantity in layout.columns:
-            columns = find_columns(table, quantity, layout, robot.joint_names) or columns
+            columns = find_columns(table, quantity, robot.joint_names, layout.columns[quantity]) or columns
         elif table.values.shape[1] != count:
             raise LogError(f"{path}: expected {count} columns of {quantity}, got {table.values.shape[1]}")
         if first is not None and len(table.values) != len(first.values):
             raise LogError(f"{path}: {len(table.values)} rows, but {first.path} has {len(first.values)}")
-        found[quantity] = table.values[:, columns]
+        raw.append(table.values[:, columns])
+        found[quantity] = _scaled(table, quantity, columns, layout, named)
         names += [f"{quantity} {k + 1} of {Path(path).name}" for k in columns]
         first = first or table
     assert first is not None
-    together = np.concatenate(list(found.values()), axis=1)
-    return found, Table(first.path, together, tuple(names), first.lines)
+    return found, NumberTable(first.path, np.concatenate(raw, axis=1), tuple(names), first.lines), named
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
 def _checked_rows(
-    found: dict[str, np.ndarray], origin: Table, drop: bool
+    found: dict[str, np.ndarray], origin: NumberTable, drop: bool
 ) -> tuple[dict[str, np.ndarray], list[str]]:
     """Rows of finite numbers with stamps that go forward; else an error, or fewer rows and a note."""
     good = np.ones(len(origin.values), bool)
     notes = []
-    bad = np.argwhere(~np.isfinite(origin.values))
+    bad = np.argwhere(~usable(origin.values))
     if len(bad):
         row, column = bad[0]
         if not drop:
-            value = origin.values[row, column]
+            value = described(float(origin.values[row, column]))
             raise LogError(f"{origin.place(row)}: {_name(origin, column)} is {value}")
         good[bad[:, 0]] = False
-        notes.append(f"{len(np.unique(bad[:, 0]))} rows with missing numbers were left out")
+        notes.append(
+            f"{len(np.unique(bad[:, 0]))} rows with numbers that are missing or not finite were left out"
+        )
     if "time" in found:
         wrong = _not_forward(found["time"][:, 0], good)
         if len(wrong):
@@ -178,7 +214,7 @@ def _checked_rows(
     return {key: value[good] for key, value in found.items()}, notes
 
 
-def _name(origin: Table, column: int) -> str:
+def _name(origin: NumberTable, column: int) -> str:
     return f"column {column + 1}" if origin.names is None else origin.names[column]
 
 
@@ -192,14 +228,16 @@ def _not_forward(stamps: np.ndarray, good: np.ndarray) -> np.ndarray:
 # -- joint side -------------------------------------------------------------------------------------------------------
 
 
-def _joint_side(found: dict[str, np.ndarray], origin: Table, layout: Layout, robot: Robot, name: str) -> Log:
+def _joint_side(
+    found: dict[str, np.ndarray], origin: NumberTable, layout: Layout, robot: Robot, name: str
+) -> Log:
     path, n, notes = origin.path, robot.dof, []
     if "position" not in found:
         raise LogError(f"{path}: no columns of positions; name them in the layout (columns.position)")
     if "torque" not in found and "current" not in found:
         raise LogError(f"{path}: no columns of torques or currents; name them in the layout (columns.torque)")
     if "time" in found:
-        t = layout.factor("time") * found["time"][:, 0]
+        t = found["time"][:, 0]
     elif layout.rate is not None:
         t = np.arange(len(found["position"])) / layout.rate
         notes.append(f"no time stamps: {layout.rate:g} samples per second as said")
@@ -208,7 +246,7 @@ def _joint_side(found: dict[str, np.ndarray], origin: Table, layout: Layout, rob
             f"{path}: no column of time; name it in the layout (columns.time) or give recording.rate"
         )
     effort = "torque" if "torque" in found else "current"
-    tau = layout.factor(effort) * found[effort]
+    tau = found[effort]
     if layout.gains is not None:
         gains = np.asarray(layout.gains, dtype=float)
         if gains.shape != (n,):
@@ -219,8 +257,8 @@ def _joint_side(found: dict[str, np.ndarray], origin: Table, layout: Layout, rob
         raise LogError(
             f"{path}: currents need drive.gains, the torque per ampere of each joint, in the layout"
         )
-    q = layout.factor("position") * found["position"]
-    qd = layout.factor("velocity") * found["velocity"] if "velocity" in found else None
+    q = found["position"]
+    qd = found.get("velocity")
     axes = None
     if layout.reduction is not None or layout.coupling is not None:
         try:

@@ -1,21 +1,20 @@
-"""Motions in text files: a line per point in time, columns t, q1 … qn, qd1 … qdn, qdd1 … qddn."""
+"""Motions in files: a row per point in time, columns t, q1 … qn, qd1 … qdn, qdd1 … qddn."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
-
-import numpy as np
+from dataclasses import replace
 
 from linkwise import outputs
-from linkwise.errors import LinkwiseError
 from linkwise.motion.polynomial import PiecewisePolynomial
 from linkwise.motion.splines import quintic_spline, through_samples
 from linkwise.motion.trajectory import Samples, Trajectory
+from linkwise.tables import NumberTable, TableError, numbered, read, render
+from linkwise.tables.columns import counted_joints, find_columns, in_si_units
 
 
-class MotionFileError(LinkwiseError, ValueError):
+class MotionFileError(TableError):
     """A file with a motion is wrong; the message names the file and the reason."""
 
 
@@ -24,70 +23,64 @@ def write_csv(path: str | os.PathLike[str], motion: Trajectory | Samples, *, rat
     not at all.
     """
     samples = motion.sampled(rate) if isinstance(motion, Trajectory) else motion
-    n = samples.q.shape[1]
-    header = ",".join(["t", *(f"{name}{k}" for name in ("q", "qd", "qdd") for k in range(1, n + 1))])
-    rows = np.column_stack([samples.t, samples.q, samples.qd, samples.qdd]).tolist()
-    outputs.write(path, "\n".join([header, *(",".join(map(repr, row)) for row in rows)]) + "\n")
+    columns = {"t": samples.t} | numbered("q", samples.q) | numbered("qd", samples.qd)
+    outputs.write(path, render(columns | numbered("qdd", samples.qdd)))
 
 
-def read_csv(path: str | os.PathLike[str]) -> PiecewisePolynomial:
-    """The motion in a file, as quintic pieces through its points.
+def read_csv(path: str | os.PathLike[str], joints: Sequence[str] | None = None) -> PiecewisePolynomial:
+    """The motion in a file (CSV or other text, NPZ, Parquet), as quintic pieces through its points.
 
     With velocities and accelerations in the file these are met too; from positions alone it is a quintic
     spline.
+
+    Args:
+        path: the file; ``-`` is standard input.
+        joints: names of the joints, for columns such as ``q.JOINT`` and for files without a header, which have t,
+            q or t, q, qd, qdd in this order. Without it there must be numbered columns, one or more.
+
+    Raises:
+        MotionFileError: a file that cannot be read, has no such columns, or has numbers that are not finite.
     """
-    header, values = _table(path)
-    if "t" not in header:
-        raise MotionFileError(f"{path}: no column t; it has {', '.join(header)}")
-    t = values[:, header.index("t")]
-    columns = {name: _columns(path, header, values, name) for name in ("q", "qd", "qdd")}
-    q, qd, qdd = columns.values()
-    if q is None:
-        raise MotionFileError(f"{path}: no columns q1 …; it has {', '.join(header)}")
     try:
-        if qd is None or qdd is None:
+        table = read(path)
+        if table.names is None:
+            table = _with_names(table, joints)
+        names = [str(k) for k in range(1, counted_joints(table) + 1)] if joints is None else joints
+        if not names:
+            raise TableError(f"{table.path}: no columns q1 …{table.listed()}")
+        found = {}
+        for quantity in ("time", "position", "velocity", "acceleration"):
+            columns = find_columns(table, quantity, names)
+            if columns is not None:
+                table.picked(columns)
+                found[quantity] = in_si_units(table, quantity, columns)[0]
+        for quantity, column in (("time", "t"), ("position", "q1 …")):
+            if quantity not in found:
+                raise TableError(f"{table.path}: no column {column}{table.listed()}")
+    except TableError as error:
+        raise MotionFileError(str(error)) from None
+    t, q = found["time"][:, 0], found["position"]
+    if len(t) < 2:
+        raise MotionFileError(f"{table.path}: one row; expected at least two lines of numbers")
+    try:
+        if "velocity" not in found or "acceleration" not in found:
             return quintic_spline(t, q)
-        return through_samples(Samples(t, q, qd, qdd))
+        return through_samples(Samples(t, q, found["velocity"], found["acceleration"]))
     except ValueError as error:
-        raise MotionFileError(f"{path}: {error}") from None
+        raise MotionFileError(f"{table.path}: {error}") from None
 
 
-def _table(path: str | os.PathLike[str]) -> tuple[list[str], np.ndarray]:
-    """The names in the header, and the numbers under it; blank lines and those that start with # are skipped."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise MotionFileError(f"{path}: not a text file ({error.reason} at byte {error.start})") from None
-    lines = [
-        (k, line)
-        for k, line in enumerate(text.splitlines(), 1)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    if len(lines) < 3:
-        raise MotionFileError(f"{path}: expected a header and at least two lines of numbers")
-    header = [name.strip() for name in lines[0][1].split(",")]
-    twice = [name for name in header if header.count(name) > 1]
-    if twice:
-        raise MotionFileError(f"{path}: two columns are called {twice[0]!r}")
-    rows = []
-    for k, line in lines[1:]:
-        cells = line.split(",")
-        if len(cells) != len(header):
-            raise MotionFileError(
-                f"{path}, line {k}: expected {len(header)} columns, as the header says; got {len(cells)}"
-            )
-        try:
-            rows.append([float(cell) for cell in cells])
-        except ValueError as error:
-            raise MotionFileError(f"{path}, line {k}: {error}") from None
-    return header, np.array(rows)
-
-
-def _columns(path, header: Sequence[str], values: np.ndarray, name: str) -> np.ndarray | None:
-    """The columns name1, name2, … as far as they go; None if there are none."""
-    wanted = [f"{name}{k}" for k in range(1, len(header) + 1)]
-    present = [column for column in wanted if column in header]
-    if present != wanted[: len(present)]:
-        missing = next(column for column in wanted if column not in header)
-        raise MotionFileError(f"{path}: no column {missing}, but {present[-1]}")
-    return values[:, [header.index(column) for column in present]] if present else None
+def _with_names(table: NumberTable, joints: Sequence[str] | None) -> NumberTable:
+    """Names for columns in the usual order."""
+    width = table.values.shape[1]
+    if joints is None:
+        raise TableError(f"{table.path}: no header; expected columns t, q1 …, and if known qd1 …, qdd1 …")
+    n = len(joints)
+    for quantities in (("q",), ("q", "qd", "qdd")):
+        if width == 1 + n * len(quantities):
+            names = [f"{quantity}{k}" for quantity in quantities for k in range(1, n + 1)]
+            return replace(table, names=("t", *names))
+    raise TableError(
+        f"{table.path}: {width} columns without a header; expected {1 + n} (t, q) or {1 + 3 * n} (t, q, qd, qdd) "
+        f"for {n} joints"
+    )

@@ -9,6 +9,7 @@ import numpy as np
 from linkwise.errors import ShapeError
 from linkwise.motion.polynomial import PiecewisePolynomial, quintic_coefficients
 from linkwise.motion.trajectory import Samples, per_joint
+from linkwise.tables import bounds
 
 
 def cubic_spline(times, points, *, velocity: tuple | None = (0.0, 0.0)) -> PiecewisePolynomial:
@@ -20,6 +21,7 @@ def cubic_spline(times, points, *, velocity: tuple | None = (0.0, 0.0)) -> Piece
     """
     times, points = _checked(times, points)
     m, n = points.shape
+    bounds.check(f"the equations of a spline through {m} points", m**2)
     h = np.diff(times)
     slope = np.diff(points, axis=0) / h[:, np.newaxis]
     # unknown: the velocities at the points; equal accelerations on both sides of each of them
@@ -52,6 +54,7 @@ def quintic_spline(
     """
     times, points = _checked(times, points)
     m, n = points.shape
+    bounds.check(f"the equations of a spline through {m} points", (2 * m) ** 2)
     h = np.diff(times)
     # unknown: velocity and acceleration at every point; equal third and fourth derivatives on both sides
     A, right = np.zeros((2 * m, 2 * m)), np.zeros((2 * m, n))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from linkwise.errors import ShapeError
+from linkwise.tables import bounds
 
 
 class Moment(NamedTuple):
@@ -73,6 +74,10 @@ class Trajectory(ABC):
             raise ValueError(
                 "a motion without end cannot be sampled from begin to end; evaluate it with at(t)"
             )
+        if rate is not None and not 0 < rate < math.inf:
+            raise ValueError(f"rate: expected a positive number of samples per second, got {rate:g}")
+        rows = (points or 2) if rate is None else self.duration * rate + 1
+        bounds.check(f"{rows:.6g} samples of {self.dof} joints", rows * (1 + 3 * self.dof))
         if rate is None:
             t = np.linspace(self.begin, self.end, points or 2)
         else:

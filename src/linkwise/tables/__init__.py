@@ -1,0 +1,12 @@
+"""Tables of numbers in files: one reader for CSV and other text, NPZ and Parquet, and one writer.
+
+Everything that takes a recording, a motion or torques from a file reads it with ``read``. What a file may take is
+bounded before it is taken: see ``bounds``.
+"""
+
+from linkwise.tables.reader import read
+from linkwise.tables.states import read_states
+from linkwise.tables.table import NumberTable, TableError
+from linkwise.tables.writer import numbered, render
+
+__all__ = ["NumberTable", "TableError", "numbered", "read", "read_states", "render"]

@@ -1,0 +1,169 @@
+"""Tables in NPZ and Parquet files. Their directories say how large they are before anything is unpacked."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import needed
+from linkwise.tables import bounds
+from linkwise.tables.table import NumberTable, TableError
+
+_BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
+
+# -- NPZ --------------------------------------------------------------------------------------------------------------
+
+
+def read_npz(path: Path) -> NumberTable:
+    """The arrays of one or two dimensions that have as many rows as the longest; others are ``unusable``."""
+    arrays, unusable = _arrays(path)
+    groups: dict[str, tuple[int, ...]] = {}
+    parts: list[np.ndarray] = []
+    names: list[str] = []
+    rows = max((len(a) for a in arrays.values() if a.ndim in (1, 2)), default=0)
+    for name, array in arrays.items():
+        if array.ndim not in (1, 2) or len(array) != rows or not array.size:
+            unusable[name] = f"expected {rows} rows in one or two dimensions, got the shape {array.shape}"
+        else:
+            flat = array.reshape(rows, -1).astype(float)
+            groups[name] = tuple(range(len(names), len(names) + flat.shape[1]))
+            names += [name] if array.ndim == 1 else [f"{name}{k}" for k in range(1, flat.shape[1] + 1)]
+            parts.append(flat)
+    if not parts:
+        raise TableError(f"{path}: no arrays of numbers in it")
+    return NumberTable(
+        str(path), np.concatenate(parts, axis=1), tuple(names), groups=groups, unusable=unusable
+    )
+
+
+def _arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The arrays of real numbers, and why others cannot be read. Nothing is unpickled: that could run code."""
+    found: dict[str, np.ndarray] = {}
+    unusable: dict[str, str] = {}
+    with path.open("rb") as file:  # before zipfile: a missing file is not a broken one
+        try:
+            archive = zipfile.ZipFile(file)
+        except _BROKEN as error:
+            raise TableError(f"{path}: not an NPZ file ({error})") from None
+        with archive:
+            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+            readable: list[zipfile.ZipInfo] = []
+            for member in members:
+                name = member.filename.removesuffix(".npy")
+                try:
+                    reason = _unreadable(archive, member)
+                except _BROKEN as error:
+                    reason = f"cannot be read ({error})"
+                if reason:
+                    unusable[name] = reason
+                else:
+                    readable.append(member)
+            # as they are unpacked and as double-precision numbers
+            bounds.check(f"{path}: unpacked", sum(_count(archive, member) for member in readable))
+            for member in readable:
+                name = member.filename.removesuffix(".npy")
+                try:
+                    with archive.open(member) as data:
+                        found[name] = np.lib.format.read_array(data, allow_pickle=False)
+                except _BROKEN as error:
+                    unusable[name] = f"cannot be read ({error})"
+    return found, unusable
+
+
+def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[tuple[int, ...], np.dtype, int]:
+    """Shape and type of an array, and the bytes of its header."""
+    with archive.open(member) as data:
+        version = np.lib.format.read_magic(data)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(data)
+        elif version == (2, 0):
+            shape, _, dtype = np.lib.format.read_array_header_2_0(data)
+        else:
+            raise ValueError(f"version {version[0]}.{version[1]} of the format")
+        return shape, dtype, data.tell()
+
+
+def _unreadable(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
+    """Why an array cannot be a column; "" where it can."""
+    shape, dtype, start = _header(archive, member)
+    if dtype.hasobject:
+        return "pickled objects, which are not read"
+    if dtype.kind not in "fiu":
+        return f"expected real numbers, got {dtype}"
+    if math.prod(shape) * dtype.itemsize != member.file_size - start:
+        return "cannot be read (its size is not that of its shape)"
+    return ""
+
+
+def _count(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    return math.prod(_header(archive, member)[0])
+
+
+# -- Parquet ----------------------------------------------------------------------------------------------------------
+
+
+def read_parquet(path: Path) -> NumberTable:
+    """The columns of numbers, and of lists of as many numbers each; others are left out unread."""
+    parquet = needed("pyarrow.parquet", "identify")
+    names: list[str] = []
+    columns: list[np.ndarray] = []
+    groups: dict[str, tuple[int, ...]] = {}
+    with path.open("rb") as stream:
+        try:
+            file = parquet.ParquetFile(stream)
+            wanted = [field.name for field in file.schema_arrow if _numeric(field.type)]
+            count = _values(file.metadata, set(wanted))
+        except Exception as error:  # pyarrow has errors of its own
+            raise TableError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
+        bounds.check(f"{path}: unpacked", count)
+        try:
+            table = file.read(columns=wanted)
+        except Exception as error:
+            raise TableError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from None
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        try:
+            numbers = _numbers(column)
+        except (TypeError, ValueError):
+            continue  # lists of different lengths
+        if numbers.shape[1] > 1:
+            groups[name] = tuple(range(len(names), len(names) + numbers.shape[1]))
+        names += [name] if numbers.shape[1] == 1 else [f"{name}{k}" for k in range(1, numbers.shape[1] + 1)]
+        columns.append(numbers)
+    if not columns or not len(columns[0]):
+        raise TableError(f"{path}: no rows of numbers in it")
+    return NumberTable(str(path), np.concatenate(columns, axis=1), tuple(names), groups=groups or None)
+
+
+def _numeric(kind: Any) -> bool:
+    types = needed("pyarrow.types", "identify")
+    while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return (
+        types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
+    )
+
+
+def _values(metadata: Any, wanted: set[str]) -> int:
+    """Numbers in the wanted columns, from the metadata alone. The sizes there are those of encoded values."""
+    groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
+    return sum(
+        max(group.num_rows, column.num_values)
+        for group in groups
+        for column in (group.column(k) for k in range(group.num_columns))
+        if column.path_in_schema.partition(".")[0] in wanted
+    )
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """A column of numbers, or of lists of as many numbers each, as (rows, k); a missing number is NaN."""
+    flat = column.to_numpy()
+    if flat.dtype.kind in "fiu":
+        return flat.astype(float).reshape(-1, 1)
+    return np.stack([np.atleast_1d(np.asarray(value, dtype=float)) for value in flat])

@@ -1,0 +1,59 @@
+"""Units of the quantities in tables: what a number is multiplied with to be in SI units."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_DEGREE = math.pi / 180
+_TURN = 2 * math.pi
+
+FACTORS: dict[str, dict[str, float]] = {
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    "position": {"rad": 1.0, "deg": _DEGREE, "m": 1.0, "mm": 1e-3, "turns": _TURN},
+    "velocity": {"rad/s": 1.0, "deg/s": _DEGREE, "m/s": 1.0, "mm/s": 1e-3, "rpm": _TURN / 60},
+    "acceleration": {"rad/s²": 1.0, "deg/s²": _DEGREE, "m/s²": 1.0, "mm/s²": 1e-3},
+    "torque": {"Nm": 1.0, "N·m": 1.0, "Nmm": 1e-3, "N": 1.0, "kNm": 1e3},
+    "current": {"A": 1.0, "mA": 1e-3},
+}
+_OTHER_SPELLINGS = {
+    "sec": "s",
+    "seconds": "s",
+    "µs": "us",
+    "μs": "us",
+    "°": "deg",
+    "degree": "deg",
+    "degrees": "deg",
+    "radian": "rad",
+    "radians": "rad",
+    "°/s": "deg/s",
+    "1/min": "rpm",
+    "°/s²": "deg/s²",
+    "N*m": "Nm",
+    "N.m": "Nm",
+    "N m": "Nm",
+    "N⋅m": "Nm",
+}
+_KNOWN = {unit for units in FACTORS.values() for unit in units}
+_BRACKETS = re.compile(r"(.*?)\s*(?:\[([^\[\]]+)\]|\(([^()]+)\))")
+
+
+def spelled(unit: str) -> str:
+    """The usual spelling of a unit, with or without brackets."""
+    text = unit.strip().removeprefix("[").removesuffix("]").removeprefix("(").removesuffix(")").strip()
+    text = text.replace("^2", "²").replace("s2", "s²")
+    return _OTHER_SPELLINGS.get(text, text)
+
+
+def is_unit(text: str) -> bool:
+    """Whether a text is a unit of one of the quantities."""
+    return spelled(text) in _KNOWN
+
+
+def split(name: str) -> tuple[str, str]:
+    """A column's name and its unit: ``q1 [deg]`` is q1 in deg. The unit is "" where none is known."""
+    found = _BRACKETS.fullmatch(name.strip())
+    unit = (found[2] or found[3]) if found else ""
+    if found is None or not found[1] or not is_unit(unit):
+        return name, ""
+    return found[1], spelled(unit)
