@@ -1,4 +1,4 @@
-"""C source to a library in this process, by the system's compiler."""
+"""Compiles C source with the system's compiler and loads it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compiler() -> str:
 
 @functools.cache
 def library(source: str) -> ctypes.CDLL:
-    """The library of a C source, built once per process; its files are removed as soon as it is loaded."""
+    """Compile and load a C source, once per process; the files are removed after loading."""
     cc = compiler()
     with tempfile.TemporaryDirectory(prefix="linkwise-realtime-") as folder:
         text, binary = Path(folder) / "realtime.c", Path(folder) / "realtime.so"

@@ -119,7 +119,8 @@ typedef struct {
 static const fault no_fault = {FINISHED, -1, 0.0};
 
 /* Reads the plant. Finds values that no working sensor gives: not finite, or further from the last position than the
- * speed limit allows in the time between the beginning of the last reading and the end of this one. */
+ * speed limit allows in the time between the beginning of the last reading and the end of this one, at least one period
+ * (sensors may sample at the same rate). A state that passes becomes the last good one. */
 static fault measure(run_state *r, int64_t cycle, row *out, int32_t *hot)
 {
     const settings *set = r->set;
@@ -127,7 +128,8 @@ static fault measure(run_state *r, int64_t cycle, row *out, int32_t *hot)
     int status = set->read(set->plant, cycle, out->q, out->qd, hot);
     if (status)
         return (fault){PLANT_LOST, -1, (double)status};
-    double elapsed = fmax(fmax(now() - r->read_begin, 1e-9), (double)(cycle - r->read_cycle) * set->period);
+    double cycles = fmax(1.0, (double)(cycle - r->read_cycle));
+    double elapsed = fmax(now() - r->read_begin, cycles * set->period);
     for (int i = 0; i < N; ++i) {
         double step = out->q[i] - r->q[i];
         if (!isfinite(out->q[i]))
@@ -139,6 +141,8 @@ static fault measure(run_state *r, int64_t cycle, row *out, int32_t *hot)
     }
     r->read_begin = begin;
     r->read_cycle = cycle;
+    memcpy(r->q, out->q, sizeof r->q);
+    memcpy(r->qd, out->qd, sizeof r->qd);
     return no_fault;
 }
 
@@ -176,16 +180,12 @@ static fault beyond_limits(const settings *set, const row *out, const double *re
     return no_fault;
 }
 
-/* Reads the plant and makes all checks; a state that passes becomes the last good one. */
+/* Reads the plant and makes all checks. */
 static fault sense(run_state *r, int64_t cycle, const double *reference, row *out)
 {
     int32_t hot[N] = {0};
     fault found = measure(r, cycle, out, hot);
     if (found.reason == FINISHED)
         found = frozen(r, out, reference);
-    if (found.reason != FINISHED)
-        return found;
-    memcpy(r->q, out->q, sizeof r->q);
-    memcpy(r->qd, out->qd, sizeof r->qd);
-    return beyond_limits(r->set, out, reference, hot);
+    return found.reason == FINISHED ? beyond_limits(r->set, out, reference, hot) : found;
 }

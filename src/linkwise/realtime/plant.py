@@ -1,4 +1,4 @@
-"""What the real-time loop drives: real hardware behind one Python class, or a simulated plant in C."""
+"""Plants of the real-time loop: drivers for hardware in Python, and a simulated plant in C."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_
 
 
 class PlantDriver(ABC):
-    """A driver for real hardware: subclass it, and the runtime drives your arm.
+    """Base class of drivers for hardware.
 
     The methods are called from the real-time thread through the interpreter, so they cost some tens of
     microseconds and wait for the interpreter lock; a driver that must not is written in C against
@@ -91,7 +91,7 @@ class SimulatedPlant:
             raise SettingsError(f"fault: joint {fault.joint}, {robot.name} has joints 0 to {robot.dof - 1}")
 
     def structure(self, start: np.ndarray, speed: np.ndarray) -> ctypes.Structure:
-        """The state as the C code has it."""
+        """State of the plant as a C structure."""
         n = self.robot.dof
 
         class Simulated(ctypes.Structure):

@@ -1,4 +1,4 @@
-"""The generated functions of the two-rate structure, as programs of the compiler and as C."""
+"""Generated functions of the two-rate structure: compiler programs and C source."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class TwoRatePrograms:
 
 
 def numbers_for_timing(programs: TwoRatePrograms, seed: int = 0) -> np.ndarray:
-    """Plausible inputs of the synchronous task, one after another."""
+    """Typical inputs of the synchronous task in one array."""
     from linkwise.compiler.interpret import run
 
     rng = np.random.default_rng(seed)

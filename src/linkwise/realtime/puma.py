@@ -1,7 +1,6 @@
-"""The plant of Valera's controller behind the real-time loop's interface: counts and volts in, positions and
-torques out.
+"""Valera's PUMA hardware as a plant of the real-time loop: converts counts and volts to positions and torques.
 
-With the cards of a real arm in the place of ``PumaHardware`` this is the driver of a PUMA.
+With the interface cards of a real arm in place of ``PumaHardware`` this drives a PUMA.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class PumaDriver(PlantDriver):
 
     def read(self, cycle: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         gone = cycle - self._cycle
-        if gone > 0:  # the simulated time that has passed; real hardware needs no telling
+        if gone > 0:  # advance the simulated hardware; real hardware advances by itself
             self.arm.hardware.advance(gone * self.period)
             self._cycle = cycle
             q = self.arm.positions()

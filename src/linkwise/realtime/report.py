@@ -1,4 +1,4 @@
-"""What a run of the real-time loop was like: why it ended, its timing, its coefficients' age."""
+"""Report of a run of the real-time loop: why it ended, timing, age of the coefficients."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ class Report:
         )
 
     def check(self) -> Report:
-        """The report itself, or StoppedError if the loop did not finish."""
+        """Return this report; raise StoppedError if the loop did not finish."""
         if not self.finished:
             raise StoppedError(self.reason)
         return self
 
     @property
     def priority(self) -> str:
-        """Under which priority the synchronous task ran, and if not the wanted one, why not."""
+        """Scheduling policy of the synchronous task, and why SCHED_FIFO was refused."""
         if not self.fifo_error:
             return "SCHED_FIFO"
         hint = " (it needs CAP_SYS_NICE or an rtprio limit)" if self.fifo_error == errno.EPERM else ""
@@ -122,17 +122,17 @@ class Report:
 
     @property
     def time(self) -> np.ndarray:
-        """When a cycle began, since the start."""
+        """Begin of each cycle since the start."""
         return self._column("time")
 
     @property
     def cycles(self) -> np.ndarray:
-        """The number of each cycle: its planned time over the period. Deadlines that went by leave gaps."""
+        """Number of each cycle: planned time divided by the period. Missed deadlines leave gaps."""
         return np.rint((self.time - self.late) / self.period).astype(int)
 
     @property
     def late(self) -> np.ndarray:
-        """How long after its planned time a cycle began: the jitter."""
+        """Jitter: delay of each cycle after its planned time."""
         return self._column("late")
 
     @property
@@ -142,7 +142,7 @@ class Report:
 
     @property
     def finish(self) -> np.ndarray:
-        """From the begin of a cycle to torques written and row logged."""
+        """Duration of each cycle, from its begin until torques are written and the row is recorded."""
         return self._column("finish")
 
     @property
@@ -193,20 +193,20 @@ class Report:
 
     @property
     def missed(self) -> dict[str, int]:
-        """Cycles that did not meet their deadline, by who was to blame."""
+        """Number of cycles that missed their deadline, by cause."""
         codes = self._column("missed").astype(int)
         return {who: int((codes == k).sum()) for k, who in enumerate(BLAME) if k}
 
     def histogram(
         self, edges=(0, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, np.inf)
     ) -> list[tuple[str, int]]:
-        """The jitter: cycles by how late they began, in microseconds."""
+        """Histogram of the jitter in microseconds."""
         counts, _ = np.histogram(np.maximum(self.late, 0.0) * 1e6, bins=edges)
         names = [f"{a:g}–{b:g} µs" if np.isfinite(b) else f"over {a:g} µs" for a, b in pairwise(edges)]
         return list(zip(names, (int(c) for c in counts), strict=True))
 
     def summary(self) -> str:
-        """A few lines for people."""
+        """Summary in a few lines."""
         lines = [f"{len(self.rows)} cycles of {self.period * 1e3:g} ms: {self.reason}", self.priority]
         if len(self.rows) > 1:
             late, finish, age = self.late * 1e6, self.finish * 1e6, self.age * 1e3

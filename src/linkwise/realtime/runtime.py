@@ -1,4 +1,4 @@
-"""The Python front of the real-time loop."""
+"""Python interface of the real-time loop."""
 
 from __future__ import annotations
 
@@ -163,9 +163,7 @@ class TwoRateController:
         return report
 
     def time_synchronous(self, count: int = 20000, calls: int = 64) -> np.ndarray:
-        """Seconds that one synchronous task takes, shape (count,): each the mean of ``calls`` calls in a
-        row.
-        """
+        """Durations of the synchronous task [s], shape (count,); each is the mean of ``calls`` successive calls."""
         code = library(self.programs.source())
         numbers, found = numbers_for_timing(self.programs), np.empty(count)
         code.time_synchronous(

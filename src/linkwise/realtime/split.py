@@ -1,4 +1,4 @@
-"""What the split costs: torques from coefficients that are a little old, against exact inverse dynamics."""
+"""Torque error of the two-rate structure: coefficients that are out of date, compared with exact inverse dynamics."""
 
 from __future__ import annotations
 

@@ -133,10 +133,6 @@ static void stop_sequence(run_state *r, enum owner by, const double *q0, const d
             reading = found != PLANT_LOST;
         }
         stop_reference(set, q0, qd0, t, reference);
-        if (feedback) {
-            memcpy(r->q, out->q, sizeof r->q);
-            memcpy(r->qd, out->qd, sizeof r->qd);
-        }
         if (last) { /* nobody corrects this command: gravity torques, no feedback */
             if (feedback)
                 memcpy(reference, out->q, sizeof out->q);

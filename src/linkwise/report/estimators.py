@@ -1,4 +1,4 @@
-"""A section of the identification report: the same recording by several estimators, side by side."""
+"""Section of the identification report: several estimators on the same recording."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ QUICK = (
 
 
 def estimators(found: Identification) -> Section:
-    """Residuals of every estimator, and how many of its values the chosen one's intervals do not hold."""
+    """Residuals of every estimator, and how many of its values lie outside the intervals of the chosen one."""
     from linkwise.identify import all_estimates
 
     rows, remarks, disagree = [], [], 0
     for name in dict.fromkeys((found.estimate.method, *QUICK)):
         chosen = name == found.estimate.method
         try:
-            with np.errstate(divide="ignore", invalid="ignore"):  # of columns that a motion does not excite
+            with np.errstate(divide="ignore", invalid="ignore"):  # columns that the motion does not excite
                 estimate = found.estimate if chosen else all_estimates(found, [name])[name]
         except LinkwiseError as error:  # total least squares may have no solution
             remarks.append(f"{name}: {error}")

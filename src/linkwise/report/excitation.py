@@ -1,4 +1,4 @@
-"""The report of an exciting motion: what it looks like, and that it keeps its limits."""
+"""Report of an exciting motion and its limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def excitation_report(found: Excited, limits: MotionLimits) -> Report:
-    """One page about an exciting motion and the limits that it was made for."""
+    """Report page of an exciting motion and the limits that it was designed for."""
     robot, s = found.robot, found.samples
     report = Report(
         f"An exciting motion of {robot.name}", f"{found.duration:g} s, {len(found.labels)} base parameters"
@@ -56,7 +56,7 @@ def _how_good(found: Excited) -> Section:
 
 
 def _limits(found: Excited, limits: MotionLimits) -> Section:
-    """Largest values beside what is allowed, per joint."""
+    """Largest values and their limits, per joint."""
     s = found.samples
     speed, acceleration = np.abs(s.qd).max(axis=0), np.abs(s.qdd).max(axis=0)
     rows = []

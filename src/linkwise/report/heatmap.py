@@ -1,4 +1,4 @@
-"""A square matrix as a picture: how errors of parameters hang together."""
+"""Heat map of a correlation matrix."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwise.report.svg import FAINT, FONT, GRID, coordinate, escape
 
-LEAST = 0.05  # entries smaller than this look like none, and are left out
+LEAST = 0.05  # smaller entries are not visible and left out
 POSITIVE, NEGATIVE = "#0072b2", "#d55e00"
 
 
@@ -22,7 +22,7 @@ def heat_map(matrix: np.ndarray, labels: Sequence[str], *, width: float = 760) -
         f'<rect x="{left}" y="4" width="{coordinate(n * cell)}" height="{coordinate(n * cell)}" fill="none" '
         f'stroke="{GRID}"/>'
     ]
-    step = max(1, round(11 / cell)) if cell < 11 else 1  # labels that would lie on each other are left out
+    step = max(1, round(11 / cell)) if cell < 11 else 1  # omit labels that would overlap
     for i, name in enumerate(labels):
         if i % step == 0:
             parts.append(
@@ -44,6 +44,6 @@ def _cell(x: float, y: float, size: float, value: float, words: str) -> str:
     tint = POSITIVE if value > 0 else NEGATIVE
     where = f'x="{coordinate(x)}" y="{coordinate(y)}" width="{coordinate(size)}" height="{coordinate(size)}"'
     faint = f'<rect {where} fill="{tint}" opacity="{min(abs(value), 1.0):.2f}"'
-    if abs(value) < 0.3:  # not worth a word
+    if abs(value) < 0.3:  # too small to list
         return f"{faint}/>"
     return f"{faint}><title>{escape(words)}: {value:.2f}</title></rect>"

@@ -1,4 +1,4 @@
-"""The report of an identification: what was done to the recording, how well the model predicts, what can be trusted."""
+"""Report of an identification: preprocessing, prediction quality, confidence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WHITE = 1.96  # standard deviations: 95 % of the autocorrelations of white noise
 
 
 def identification_report(found: Identification, *, command: str | None = None) -> Report:
-    """The whole page; ``command`` is what made it, for the table at the top."""
+    """The report page; ``command`` is the command line shown in the table at the top."""
     judged = found.validation
     report = Report(
         f"Identification of {found.prior.name}",
@@ -39,8 +39,8 @@ def identification_report(found: Identification, *, command: str | None = None) 
     report.add(verdict(found))
     report.add(what_was_run(found, command))
     q, trace = found.signals[0].q, _trace(found)
-    caption = "half way through the recording, its begin behind it"
-    caption += "" if trace is None else "; the line is the way of its tip"
+    caption = "pose in the middle of the recording, start pose faded"
+    caption += "" if trace is None else "; the line is the path of the end effector"
     report.add(sections.robot(found.robot, q[len(q) // 2], ghosts=[q[0]], trace=trace, caption=caption))
     report.add(processing(found))
     report.add(accuracy(found))
@@ -57,7 +57,7 @@ def identification_report(found: Identification, *, command: str | None = None) 
 
 
 def verdict(found: Identification) -> Section:
-    """The most important sentences, warnings among them."""
+    """Summary with warnings."""
     judged, prior = found.validation, found.of_prior[0]
     own = _same_recordings(found)
     words = (
@@ -85,7 +85,7 @@ def verdict(found: Identification) -> Section:
 
 
 def doubts(found: Identification) -> list[str]:
-    """What a reader should know that is not an error, in plain words."""
+    """Warnings about the recording and the result."""
     lines = []
     judged = found.validation
     names = found.prior.joint_names
@@ -135,7 +135,7 @@ def what_was_run(found: Identification, command: str | None) -> Section:
 
 
 def processing(found: Identification) -> Section:
-    """What happened to every recording on its way into the equations."""
+    """Preprocessing of every recording."""
     rows = []
     for signals in found.signals:
         log = signals.log
@@ -189,7 +189,7 @@ def accuracy(found: Identification) -> Section:
 
 
 def torques(found: Identification, judged: Validation) -> Section:
-    """Measured and predicted torques of every joint, and what is left between them."""
+    """Measured torques, predicted torques and residuals of every joint."""
     parts: list = []
     for k, joint in enumerate(found.prior.moving_joints):
         unit = "N·m" if joint.revolute else "N"
@@ -210,7 +210,7 @@ def torques(found: Identification, judged: Validation) -> Section:
 
 
 def residuals(found: Identification) -> Section:
-    """Autocorrelation of what is left: white noise means that nothing more can be explained."""
+    """Autocorrelation of the residuals: for a complete model they are white noise."""
     judged = found.validation
     e = judged.residuals - judged.residuals.mean(axis=0)
     count = min(LAGS, len(e) - 1)
@@ -264,7 +264,7 @@ def _same_recordings(found: Identification) -> bool:
 
 
 def _trace(found: Identification) -> np.ndarray | None:
-    """The way of the tip; None for trees, which have several."""
+    """Path of the end effector; None for trees (several leaves)."""
     try:
         frame = found.prior.default_frame()
     except ValueError:

@@ -14,14 +14,14 @@ from linkwise.report.svg import INK, colour, short
 if TYPE_CHECKING:
     from linkwise.identify.result import BaseRow, Identification
 
-PAIRS = 12  # of the strongest correlations are listed
-CORRELATED = 0.9  # from here on two parameters are hardly told apart
+PAIRS = 12  # number of strongest correlations listed
+CORRELATED = 0.9  # above this, two parameters can hardly be separated
 SPEEDS = 241  # points of a friction curve
 DOTS = 6000  # samples from which measured friction is shown
 
 
 def base_parameters(found: Identification) -> Section:
-    """Every base parameter: value, interval, what it causes, what the physical model and the prior say."""
+    """Every base parameter: value, interval, contribution, and its values in the physical model and the prior."""
     kept = set(found.reduction.significance.labels)
     table = found.table()
     rows = []
@@ -72,7 +72,7 @@ def _remark(row: BaseRow, kept: bool) -> str:
 
 
 def _clean(value: float) -> float:
-    """Round-off of a sum that is zero is not worth showing."""
+    """Replace round-off by zero."""
     return 0.0 if abs(value) < 1e-12 else value
 
 
@@ -81,7 +81,7 @@ def _readable(expression: str) -> str:
 
 
 def correlations(found: Identification) -> Section:
-    """Which parameters' errors go together: a picture, and the strongest pairs in words."""
+    """Correlations of parameter errors: heat map and table of the strongest pairs."""
     matrix, labels = found.estimate.correlation, found.estimate.labels
     upper = np.abs(np.triu(matrix, 1))
     order = np.argsort(upper, axis=None)[::-1][:PAIRS]
@@ -106,7 +106,7 @@ def correlations(found: Identification) -> Section:
 
 
 def friction(found: Identification) -> Section:
-    """Friction of every axis over its speed, as found, as a robot file can hold it, and as measured."""
+    """Friction of every axis over speed: identified, as stored in a robot file, and measured."""
     from linkwise.identify.regression import axes_of, axis_names
 
     signals = found.signals[0]
@@ -155,7 +155,7 @@ def _friction_words(found: Identification, axis: int, name: str) -> str:
 
 
 def _friction_curve(found: Identification, axis: int, v: np.ndarray, load: float) -> np.ndarray:
-    """What all terms of an axis cause at steady speeds v (points,): no acceleration, position zero."""
+    """Torque of all terms of an axis at constant speeds v (points,), position zero."""
     from linkwise.identify.friction import AxisSignals, column
 
     v = v[:, None]
@@ -233,7 +233,7 @@ def _place(body) -> str:
 
 
 def reduced_model(found: Identification) -> Section:
-    """Accuracy and cost side by side: all parameters, and the significant ones."""
+    """Accuracy and cost of the full and the reduced model."""
     reduction = found.reduction
     before, after = reduction.operations_before, reduction.operations
     count = len(reduction.significance.labels)

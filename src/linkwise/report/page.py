@@ -1,4 +1,4 @@
-"""A report: sections with text, tables and figures on one HTML page that needs nothing else."""
+"""A report: sections with text, tables and figures in one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkwise.report.svg import escape
 
 @dataclass(frozen=True)
 class Figure:
-    """An SVG drawing with a name for its file and a line under it."""
+    """An SVG drawing with a file name and a caption."""
 
     name: str
     svg: str
@@ -27,14 +27,14 @@ class Figure:
         return f"<figure>{self.legend}{self.svg}{caption}</figure>"
 
     def file(self) -> str:
-        """The drawing alone, as the text of an SVG file: its own size and colours, no script."""
+        """Contents of a stand-alone SVG file: explicit size and colours, no script."""
         drawing = re.sub(r"<script.*?</script>", "", self.svg, flags=re.DOTALL)
         return _with_size(re.sub(r"var\(--\w+,(#\w+)\)", r"\1", drawing))
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text; columns whose name starts with ">" are numbers and stand at the right."""
+    """Rows of text; columns whose name starts with ">" are right-aligned numbers."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -76,7 +76,7 @@ class Raw:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and its contents."""
 
     title: str
     parts: Sequence[Figure | Table | Text | Raw]
@@ -102,7 +102,7 @@ class Report:
         self.sections.append(section)
 
     def html(self) -> str:
-        """The page as text: style, script and figures inside, nothing outside."""
+        """The page as HTML with style, script and figures embedded."""
         style, script = (_asset(name) for name in ("style.css", "script.js"))
         links = "".join(f'<a href="#s{k}">{escape(s.title)}</a>' for k, s in enumerate(self.sections))
         body = "".join(section.html(k) for k, section in enumerate(self.sections))
@@ -138,7 +138,7 @@ def _cell(tag: str, content: object, right: bool) -> str:
 
 
 def _with_size(drawing: str) -> str:
-    """Programs that draw files, unlike browsers, want to be told how large one is."""
+    """Add an explicit size, which programs other than browsers need."""
     found = re.search(r'viewBox="0 0 ([0-9.]+) ([0-9.]+)"', drawing)
     if found is None:
         return drawing

@@ -1,4 +1,4 @@
-"""A robot as an SVG drawing: the capsules and hubs of its kinematics, seen from far away.
+"""SVG drawing of a robot: capsules and hubs from its kinematics, in parallel projection.
 
 Seen from far away a capsule is a thick line with round ends, and a cylinder is a band between two ellipses: no mesh is
 needed, and a drawing has a few kilobytes.
@@ -17,7 +17,7 @@ from linkwise.report.skeleton import BASE, Hub, body_poses, skeleton
 from linkwise.report.svg import FONT, colour, coordinate, escape, path
 
 AZIMUTH, ELEVATION = math.radians(-52.0), math.radians(20.0)
-MARGIN = 0.03  # around the robot, as a part of the drawing
+MARGIN = 0.03  # around the robot, as a fraction of the drawing
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Camera:
 
     @classmethod
     def seeing(cls, up: np.ndarray) -> Camera:
-        """From a corner and a little above; ``up`` is against gravity."""
+        """View from a corner and slightly above; ``up`` is opposite to gravity."""
         z = up / np.linalg.norm(up)
         x = np.array([1.0, 0, 0]) - z[0] * z
         x = x / np.linalg.norm(x) if np.linalg.norm(x) > 1e-6 else np.array([0.0, 1, 0])
@@ -75,7 +75,7 @@ def robot_picture(
 
 
 class _View:
-    """Where things lie on the paper."""
+    """Layout of the drawing."""
 
     def __init__(
         self,
@@ -111,12 +111,12 @@ class _View:
         return np.array([*ends, *(pose.translation for pose in poses)])
 
     def place(self, points: np.ndarray) -> np.ndarray:
-        """(..., 3) [m] to places on the paper, (..., 2)."""
+        """Points (..., 3) [m] to coordinates of the drawing, (..., 2)."""
         flat = (self.camera.flat(points) - self.middle) * self.scale
         return self.centre + flat * np.array([1.0, -1.0])
 
     def robot(self, q: np.ndarray) -> str:
-        """Everything, the far things first."""
+        """All shapes, farthest first."""
         poses = self._poses(q)
         things: list[tuple[float, str]] = []
         for rod in self.bones.capsules:
@@ -130,7 +130,7 @@ class _View:
         return self.plate() + "".join(text for _, text in sorted(things, key=lambda thing: thing[0]))
 
     def rod(self, ends: np.ndarray, radius: float) -> str:
-        """Three strokes: an outline, a body, a light on it."""
+        """Three strokes: outline, body, highlight."""
         (x0, y0), (x1, y1) = self.place(ends)
         line = f"M{coordinate(x0)} {coordinate(y0)}L{coordinate(x1)} {coordinate(y1)}"
         wide = 2 * radius * self.scale
@@ -170,7 +170,7 @@ class _View:
         return f'<ellipse cx="{x:.1f}" cy="{y:.1f}" rx="{radius:.1f}" ry="{flat:.1f}" fill="#6b7583"/>'
 
     def shadow(self, q: np.ndarray, up: np.ndarray) -> str:
-        """What the arm would hide of the ground, if it stands on it."""
+        """Shadow of the arm on the ground."""
         poses = self._poses(q)
         lines = []
         for rod in self.bones.capsules:

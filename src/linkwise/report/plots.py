@@ -23,7 +23,7 @@ from linkwise.report.svg import (
     ticks,
 )
 
-MOST_POINTS = 400  # of one line: more cannot be seen, and would make pages heavy
+MOST_POINTS = 400  # per line: more are not visible and make the page large
 MOST_DOTS = 1200
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 40  # margins
 
@@ -40,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Axes:
-    """Where numbers lie on the paper."""
+    """Mapping from data to coordinates of the drawing."""
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -114,7 +114,7 @@ def line_plot(
 
 
 def legend(names: Sequence[str], colours: Sequence[str] | None = None) -> str:
-    """The names of lines beside their colours, as HTML."""
+    """HTML legend of names and colours."""
     chosen = colours or [colour(k) for k in range(len(names))]
     spans = [
         f'<span class="key"><i style="background:{tint}"></i>{escape(name)}</span>'
@@ -125,7 +125,7 @@ def legend(names: Sequence[str], colours: Sequence[str] | None = None) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of a chart: a length, what it means, and whose it is (``group`` chooses the colour)."""
+    """A bar: length, label, and a group that determines its colour."""
 
     name: str
     value: float
@@ -134,7 +134,7 @@ class Bar:
 
 
 def bar_chart(bars: Sequence[Bar], *, unit: str = "", width: float = 760) -> str:
-    """Horizontal bars from zero, one under the other, with their numbers."""
+    """Horizontal bars from zero with their values."""
     row, right = 24, 150
     left = min(16 + 7 * max((len(bar.name) for bar in bars), default=0), width // 2)
     height = row * len(bars) + 8
@@ -163,7 +163,7 @@ def _open(width: float, height: float, kind: str) -> str:
 def _with_near_limits(
     low: float, high: float, limits: Sequence[tuple[float, float] | None]
 ) -> tuple[float, float]:
-    """The range, made wide enough for limits that are not far outside it."""
+    """The range, extended to limits that are not far outside it."""
     room = 0.5 * (high - low)
     near = [v for pair in limits if pair for v in pair if np.isfinite(v) and low - room <= v <= high + room]
     margin = 0.03 * (high - low)
@@ -200,7 +200,7 @@ def _frame(axes: Axes, x_label: str, y_label: str) -> str:
 
 
 def _dots(axes: Axes, x: np.ndarray, y: np.ndarray) -> str:
-    """Small faint dots, evenly thinned; one path, so that a thousand of them stay light."""
+    """Small faint dots, evenly thinned, in one path to keep the file small."""
     inside = np.isfinite(x) & np.isfinite(y) & (x >= axes.x[0]) & (x <= axes.x[1])
     places = np.flatnonzero(inside)
     places = places[:: max(1, -(-len(places) // MOST_DOTS))]
@@ -210,12 +210,12 @@ def _dots(axes: Axes, x: np.ndarray, y: np.ndarray) -> str:
 
 
 def _unit(label: str) -> str:
-    """What stands in the brackets of a label."""
+    """The unit: text in the brackets of a label."""
     return label.partition("[")[2].partition("]")[0]
 
 
 def _hover_data(x: np.ndarray, lines: Sequence[Line], colours: Sequence[str], axes: Axes, unit: str) -> str:
-    """The numbers of the plot as JSON beside it, at evenly thinned points."""
+    """Values of the plot as JSON for the hover script, evenly thinned."""
     index = np.unique(np.linspace(0, len(x) - 1, min(len(x), 200)).round().astype(int))
     data = {
         "box": [LEFT, TOP, axes.width - RIGHT, axes.height - BOTTOM],

@@ -1,4 +1,4 @@
-"""Pieces that reports are made of: each takes plain data and gives a section.
+"""Sections of reports; each function takes plain data and returns a section.
 
 A report of one's own puts some of them together::
 
@@ -25,7 +25,7 @@ from linkwise.report.svg import colour, short
 
 
 def facts(rows: Mapping[str, object], title: str = "What was run") -> Section:
-    """What was run: a name and a value in every row."""
+    """Table of settings: name and value per row."""
     return Section(title, [Table(["", ""], [[name, value] for name, value in rows.items()])])
 
 
@@ -116,7 +116,7 @@ def torques(
 
 @dataclass(frozen=True)
 class Agreement:
-    """How one algorithm compares: its relative difference from the reference, and the residual where it has one."""
+    """Relative difference of one algorithm from the reference, and its residual if it has one."""
 
     function: str
     algorithm: str
@@ -125,7 +125,7 @@ class Agreement:
 
 
 def agreement(rows: Sequence[Agreement], notes: Sequence[str] = ()) -> Section:
-    """Every algorithm beside the others."""
+    """Comparison of all algorithms."""
     table = [[r.function, r.algorithm, _tiny(r.difference), _tiny(r.residual)] for r in rows]
     return Section(
         "Do the algorithms agree?",
@@ -145,7 +145,7 @@ class Counts:
 
 
 def operations(rows: Sequence[Counts], robot_name: str, notes: Sequence[str] = ()) -> Section:
-    """Operation counts beside those that the papers print: a bar is all operations, the numbers are ×/+."""
+    """Operation counts and published counts: a bar is the sum, the numbers are ×/+."""
     parts: list = []
     for function in dict.fromkeys(row.function for row in rows):
         bars = []
@@ -165,7 +165,7 @@ def operations(rows: Sequence[Counts], robot_name: str, notes: Sequence[str] = (
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one evaluation took."""
+    """Duration of one evaluation."""
 
     function: str
     library: str
@@ -173,7 +173,7 @@ class Timing:
 
 
 def timings(rows: Sequence[Timing], notes: Sequence[str] = ()) -> Section:
-    """Time per evaluation, ours beside the others'."""
+    """Time per evaluation of Linkwise and other libraries."""
     libraries = list(dict.fromkeys(row.library for row in rows))
     parts: list = []
     for function in dict.fromkeys(row.function for row in rows):
@@ -255,7 +255,7 @@ def identification(
 def _by_unit(
     name: str, model: Model, t, values, labels: tuple[str, str], limits: Sequence, angles: bool
 ) -> list[Figure]:
-    """A plot for the joints that turn and another for those that slide; with ``angles`` in degrees and millimetres."""
+    """Separate plots for revolute and prismatic joints; with ``angles`` in degrees and millimetres."""
     turns = np.array([joint.revolute for joint in model.coordinate_joints])
     figures = []
     for kind, label, suffix in ((turns, labels[0], ""), (~turns, labels[1], "_sliding")):
@@ -280,7 +280,7 @@ def _nanoseconds(value: float) -> str:
 
 
 def _known(table: Table, nothing: Sequence[str] = ("∞", "")) -> Table:
-    """The table without columns in which nothing is known: no limit, no share."""
+    """The table without empty columns."""
     kept = [k for k in range(len(table.columns)) if any(row[k] not in nothing for row in table.rows)]
     return Table(
         [table.columns[k] for k in kept], [[row[k] for k in kept] for row in table.rows], table.notes

@@ -1,4 +1,4 @@
-"""A robot as simple solids, from its kinematics alone: capsules along its links, hubs at its joints.
+"""A robot as simple solids from its kinematics: capsules along links, hubs at joints.
 
 Each belongs to a body: the k-th moving link with what is fixed to it, or the base (−1), and stands in that body's frame
 (see ``Model.carrier``).
@@ -13,15 +13,15 @@ import numpy as np
 from linkwise.model import Model, Transform
 
 BASE = -1
-THICKNESS = 0.045  # radius of the first link, as a part of the reach
-TAPER = 0.5  # radius of the last link, as a part of the first
-STUB = 0.06  # length of a last link without extent, as a part of the reach
-NEGLIGIBLE = 0.02  # shorter pieces, as a part of the reach, are not drawn
+THICKNESS = 0.045  # radius of the first link, as a fraction of the reach
+TAPER = 0.5  # radius of the last link, as a fraction of the first
+STUB = 0.06  # length of a last link without extent, as a fraction of the reach
+NEGLIGIBLE = 0.02  # shorter pieces, as a fraction of the reach, are not drawn
 
 
 @dataclass(frozen=True)
 class Capsule:
-    """A rounded rod of a body between two points in its frame [m]."""
+    """Capsule of a body between two points in its frame [m]."""
 
     body: int
     start: np.ndarray
@@ -42,7 +42,7 @@ class Hub:
 
 @dataclass(frozen=True)
 class Skeleton:
-    """The solids of a robot, and its reach [m]: the longest way from the base to a tip."""
+    """Solids of a robot, and its reach [m]: the longest distance along the links from the base to a tip."""
 
     capsules: tuple[Capsule, ...]
     hubs: tuple[Hub, ...]
@@ -50,7 +50,7 @@ class Skeleton:
 
 
 def skeleton(model: Model) -> Skeleton:
-    """The solids that stand for this robot."""
+    """Solids that represent a robot."""
     reach = _reach(model)
     depth = _depths(model)
     deepest = max(depth.values(), default=0)
@@ -65,7 +65,7 @@ def skeleton(model: Model) -> Skeleton:
         capsules += [piece for rod in rods for piece in rod]
         if (
             body != BASE and not any(rods) and _is_last(model, body)
-        ):  # a wrist whose axes meet: show where it points
+        ):  # wrist with intersecting axes: show its direction
             axis = np.array(model.moving_joints[body].axis)
             capsules.append(Capsule(body, np.zeros(3), STUB * reach * axis, 0.8 * radius(body)))
     hubs = tuple(
@@ -86,7 +86,7 @@ def body_poses(model: Model, q: np.ndarray) -> list[Transform]:
 
 
 def _ends(model: Model) -> dict[int, list[np.ndarray]]:
-    """Where each body ends: the joints that it carries, and its tips."""
+    """End points of each body: its child joints and its tips."""
     ends: dict[int, list[np.ndarray]] = {BASE: []} | {k: [] for k in range(model.dof)}
     for joint in model.moving_joints:
         body, pose = model.carrier(joint.parent)
@@ -101,10 +101,10 @@ def _ends(model: Model) -> dict[int, list[np.ndarray]]:
 
 
 def _rod(model: Model, body: int, point: np.ndarray, radius: float, negligible: float) -> list[Capsule]:
-    """From the body's joint to a point: first along the joint's axis, then away from it, as arms are built."""
+    """Capsules from the body's joint to a point: first along the joint's axis, then perpendicular to it."""
     origin = np.zeros(3)
     corner = origin
-    if body == BASE:  # out of the floor, not through it
+    if body == BASE:  # upward from the floor
         length = float(np.linalg.norm(point))
         origin = corner = point * min(1.0, radius / length) if length > 0 else origin
     else:
@@ -121,7 +121,7 @@ def _is_last(model: Model, body: int) -> bool:
 
 
 def _reach(model: Model) -> float:
-    """The longest way from the base to any link, along the joints' origins and sliding ways."""
+    """Longest path from the base to any link along joint origins, with the travel of prismatic joints."""
     distance = {model.base: 0.0}
     for joint in model.joints:
         step = float(np.linalg.norm(joint.origin.translation))
@@ -131,13 +131,13 @@ def _reach(model: Model) -> float:
     longest = max(distance.values())
     for leaf in model.frames:
         longest = max(longest, distance[leaf.link] + float(np.linalg.norm(leaf.pose.translation)))
-    if longest <= 0.0:  # all axes through one point: as large as its masses are spread
+    if longest <= 0.0:  # all axes meet in one point: use the extent of the masses
         longest = max((float(np.linalg.norm(link.inertia.com)) for link in model.links), default=0.0)
     return longest if longest > 0.0 else 1.0
 
 
 def _depths(model: Model) -> dict[int, int]:
-    """How many joints lie between the base and each body."""
+    """Number of joints between the base and each body."""
     depth = {BASE: 0}
     for k, joint in enumerate(model.moving_joints):
         depth[k] = depth[model.carrier(joint.parent)[0]] + 1

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# Colours that colour-blind people tell apart (Okabe and Ito), in an order whose neighbours differ most.
+# Palette for colour-blind readers (Okabe and Ito), ordered so that neighbours differ most.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6bb3", "#8c8c8c")
 INK = "var(--ink,#1c2430)"
 FAINT = "var(--faint,#8a94a3)"
@@ -27,12 +27,12 @@ def colour(k: int) -> str:
 
 
 def escape(text: object) -> str:
-    """Text that may stand anywhere in HTML or SVG, inside quotes too."""
+    """Escape text for HTML or SVG, attributes included."""
     return html.escape(str(text), quote=True)
 
 
 def short(value: float, digits: int = 4) -> str:
-    """A number for reading, with a true minus sign."""
+    """Short decimal text of a number, with a typographic minus sign."""
     if math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -45,13 +45,13 @@ def short(value: float, digits: int = 4) -> str:
 
 
 def coordinate(value: float) -> str:
-    """A place on the paper: a tenth of a unit is enough."""
+    """Coordinate rounded to a tenth of a unit."""
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers from low to high, about so many."""
+    """About ``about`` round tick values between ``low`` and ``high``."""
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low:
         return [low] if math.isfinite(low) else []
     raw = (high - low) / max(about, 1)
@@ -63,7 +63,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def span(arrays: Sequence[np.ndarray], *, zero: bool = False, margin: float = 0.06) -> tuple[float, float]:
-    """The range of all finite numbers, a little widened; (−1, 1) where there are none."""
+    """Range of all finite numbers, slightly widened; (−1, 1) if there are none."""
     finite = [a[np.isfinite(a)] for a in map(np.asarray, arrays)]
     finite = [a for a in finite if a.size]
     if not finite:
@@ -78,7 +78,7 @@ def span(arrays: Sequence[np.ndarray], *, zero: bool = False, margin: float = 0.
 
 
 def thinned(x: np.ndarray, y: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most about so many points of a line, with the lowest and highest of every stretch among them."""
+    """Thin a line to about ``most`` points; keeps the minimum and maximum of every interval."""
     if len(x) <= most:
         return x, y
     keep = {0, len(x) - 1}
@@ -90,7 +90,7 @@ def thinned(x: np.ndarray, y: np.ndarray, most: int) -> tuple[np.ndarray, np.nda
 
 
 def path(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> str:
-    """The d of a path through these places; a gap where one is not finite."""
+    """SVG path data through points, with gaps at points that are not finite."""
     pieces, pen = [], "M"
     for a, b in zip(x, y, strict=True):
         if not (math.isfinite(a) and math.isfinite(b)):

@@ -1,4 +1,4 @@
-"""Torques as bars and as colours."""
+"""HTML bars and colours for joint torques."""
 
 from __future__ import annotations
 
@@ -17,14 +17,21 @@ _TINTS = np.array(
 
 
 def tint(part: float) -> tuple[int, int, int]:
-    """The colour of a torque that is this part of its scale; red from 1 on."""
+    """Colour of a torque, given as a fraction of its scale; red at 1 and above."""
     part = float(np.clip(part, 0.0, 1.0)) if np.isfinite(part) else 1.0
     red, green, blue = (round(float(np.interp(part, _STOPS, _TINTS[:, k]))) for k in range(3))
     return red, green, blue
 
 
 def bars(joints: Sequence[Joint], torques: np.ndarray, scale: np.ndarray, caption: str = "") -> str:
-    """A row per joint, as HTML: its name, a bar to the left or right of zero, the torque and its part of the limit."""
+    """HTML with one row per joint: name, bar left or right of zero, torque, percentage of the effort limit.
+
+    Args:
+        joints: moving joints, n of them.
+        torques: [N·m or N], shape (n,).
+        scale: torque of a full bar, shape (n,).
+        caption: line above the bars.
+    """
     rows = [f'<div style="{_CAPTION}">{escape(caption)}</div>']
     for joint, torque, full in zip(joints, torques, scale, strict=True):
         part = float(torque / full)
@@ -45,7 +52,7 @@ def bars(joints: Sequence[Joint], torques: np.ndarray, scale: np.ndarray, captio
 
 
 def _compact(torque: float) -> str:
-    """As many digits as a narrow column has room for; what is nothing beside the other torques is 0."""
+    """Torque with as many digits as fit into a narrow column; values that round to zero become 0."""
     digits = 0 if abs(torque) >= 1000 else 1 if abs(torque) >= 10 else 2
     text = f"{torque:.{digits}f}"
     return "0" if float(text) == 0 else text.replace("-", "−")

@@ -1,6 +1,6 @@
 """COLLADA (.dae) as robot files use it: triangles and polygons with diffuse colours, placed by a scene.
 
-Textures, cameras, lights, skins and animations are passed over. XML is read by defusedxml: a file that declares a
+Textures, cameras, lights, skins and animations are ignored. XML is read by defusedxml: a file that declares a
 document type or an entity is refused.
 """
 
@@ -42,7 +42,7 @@ def read_collada(data: bytes, where: str) -> list[Part]:
 
 class _Document:
     def __init__(self, root: Element):
-        for element in root.iter():  # the namespace carries nothing here
+        for element in root.iter():  # ignore namespaces
             element.tag = element.tag.rpartition("}")[2]
         if root.tag != "COLLADA":
             raise ValueError(f"its root element is <{root.tag}>")
@@ -63,7 +63,7 @@ class _Document:
         return [part for node in start.findall("node") for part in self.node(node, to_metres)]
 
     def target(self, element: Element) -> Element:
-        """What ``url="#name"`` points to."""
+        """Element that ``url="#name"`` refers to."""
         return self.by_id[element.get("url", "").removeprefix("#")]
 
     def node(self, node: Element, pose: np.ndarray) -> Iterator[Part]:
@@ -128,7 +128,7 @@ class _Document:
         keys = corners[:, [inputs["VERTEX"][1], *([inputs["NORMAL"][1]] if "NORMAL" in inputs else [])]]
         kept, back = np.unique(keys, axis=0, return_inverse=True)
         if len(kept) and kept[:, 0].max() >= len(points):
-            raise ValueError("a triangle names a vertex that is not there")
+            raise ValueError("a triangle refers to a missing vertex")
         return Mesh(points[kept[:, 0]], back.reshape(-1, 3))
 
     def points(self, source: str) -> np.ndarray:
@@ -139,7 +139,7 @@ class _Document:
 
 
 def _fans(sizes: np.ndarray) -> np.ndarray:
-    """Where the corners of polygons of these sizes are, cut into triangles that share the polygon's first corner."""
+    """Corner indices of polygons with these sizes, split into triangles that share the polygon's first corner."""
     starts = np.concatenate([[0], np.cumsum(sizes)])[:-1]
     kept = [
         (start, start + k, start + k + 1)
@@ -150,7 +150,7 @@ def _fans(sizes: np.ndarray) -> np.ndarray:
 
 
 def _placed(node: Element) -> np.ndarray:
-    """The product of the node's own transformations."""
+    """Product of the node's transformations."""
     total = np.eye(4)
     for step in node:
         if step.tag not in ("matrix", "translate", "rotate", "scale"):

@@ -1,4 +1,4 @@
-"""The robot behind the page: where it stands, what it carries, and the torques that hold it, from compiled kernels."""
+"""State of the page: joint positions, payload, and gravity torques from compiled kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linkwise.robot import Robot
 
 TURN, SLIDE = math.pi, 1.0  # ranges of joints without limits [rad], [m]
 LOAD_DENSITY = 2700.0  # [kg/m³]: a payload is a ball of aluminium
-SAMPLES = 512  # random positions that decide how long a bar is where no effort limit does
+SAMPLES = 512  # random positions from which the scale of a bar is estimated if there is no effort limit
 
 
 class Live:
@@ -28,7 +28,7 @@ class Live:
         self.scale = self._scale()
 
     def choose(self, tip: str) -> None:
-        """Let another frame carry the load."""
+        """Attach the load to another frame."""
         body, _ = self.robot.locate(tip)
         self.tip = tip
         self.carries = body >= 0 and is_straight(FUNCTIONS["gravity_torques"], Setting(self.robot))
@@ -36,17 +36,17 @@ class Live:
             self._gravity = self.robot.kernel("gravity_torques", inputs=("payload",), frame=tip)
 
     def payload_torques(self, q: np.ndarray) -> np.ndarray:
-        """What one kilogram at the tip adds to the torques that hold the robot [N·m/kg or N/kg], shape (..., n)."""
+        """Gravity torques caused by one kilogram at the tip [N·m/kg or N/kg], shape (..., n)."""
         return self._gravity(q, self.payload(1.0)) - self._gravity(q, self.payload(0.0))
 
     def payload(self, mass: float | None = None) -> np.ndarray:
-        """The ten parameters of the load, in the frame of the tip."""
+        """Ten inertial parameters of the load in the frame of the tip."""
         mass = self.load if mass is None else mass
         moment = 0.4 * mass * ball_radius(mass) ** 2
         return np.array([mass, 0, 0, 0, moment, 0, 0, moment, 0, moment])
 
     def gravity(self, q: np.ndarray | None = None) -> np.ndarray:
-        """Torques that hold the robot and its load [N·m or N], shape (..., n)."""
+        """Gravity torques of the robot with its load [N·m or N], shape (..., n)."""
         q = self.q if q is None else q
         if self.carries:
             return self._gravity(q, self.payload())
@@ -61,7 +61,7 @@ class Live:
         )
 
     def with_load(self) -> Robot:
-        """The robot that carries its load."""
+        """Copy of the robot with the load as its payload."""
         if not self.load:
             return self.robot
         moment = self.payload()[4]
@@ -71,7 +71,7 @@ class Live:
         return self.robot.pose(self.q if q is None else q, self.tip)
 
     def _scale(self) -> np.ndarray:
-        """The torque that fills a bar, per joint: its effort limit, or the most that an unhurried motion takes."""
+        """Torque of a full bar per joint: the effort limit, otherwise the largest gravity and friction torque."""
         efforts = np.array([joint.limits.effort for joint in self.robot.coordinate_joints])
         if not self.robot.dof:
             return efforts
@@ -84,7 +84,7 @@ class Live:
 
 
 def ranges(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """(lower, upper) of every joint [rad or m], with a range to play with where there is no limit."""
+    """(lower, upper) of every joint [rad or m]; a default range where there is no limit."""
     lower = [_bound(joint.limits.lower, -1.0, joint.revolute) for joint in robot.coordinate_joints]
     upper = [_bound(joint.limits.upper, 1.0, joint.revolute) for joint in robot.coordinate_joints]
     return np.array(lower), np.maximum(np.array(upper), np.array(lower) + 1e-6)
@@ -97,12 +97,12 @@ def _bound(limit: float, sign: float, revolute: bool) -> float:
 
 
 def home(robot: Robot) -> np.ndarray:
-    """Where to begin: zero where that is allowed, else the middle of the range."""
+    """Initial position: zero where that is within the range, otherwise the middle of the range."""
     lower, upper = ranges(robot)
     inside = (lower <= 0.0) & (upper >= 0.0)
     return np.where(inside, 0.0, (lower + upper) / 2)
 
 
 def ball_radius(mass: float) -> float:
-    """Of a ball of this mass [m]."""
+    """Radius of an aluminium ball of this mass [m]."""
     return (3.0 * mass / (4.0 * math.pi * LOAD_DENSITY)) ** (1.0 / 3.0)

@@ -1,6 +1,6 @@
-"""Where the mesh files of a robot file are looked for, and how much of them is read.
+"""Search paths and size limits for the mesh files of a robot file.
 
-A mesh is looked for inside the file's own folder tree (its folder, or the folder above where that one is called
+A mesh is searched inside the file's own folder tree (its folder, or the folder above where that one is called
 ``urdf`` or the like, as in ROS packages) and inside folders that the user names; nowhere else, whatever the path in
 the file says. ``package://name/meshes/link1.stl`` is found there as ``name/meshes/link1.stl`` or ``meshes/link1.stl``.
 """
@@ -21,7 +21,7 @@ _INNER_FOLDERS = ("urdf", "robots", "robot", "xacro", "model", "models")
 
 
 def folders_of(file: Path, folders: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """The folders inside which meshes are looked for."""
+    """Folders inside which meshes are searched."""
     own = Path(os.path.realpath(file)).parent
     if own.name.lower() in _INNER_FOLDERS and own.parent != own:
         own = own.parent
@@ -29,7 +29,7 @@ def folders_of(file: Path, folders: Iterable[str | os.PathLike[str]]) -> list[Pa
 
 
 def find_mesh(name: str, roots: Sequence[Path]) -> Path | None:
-    """The file that a mesh's name stands for, if it lies inside one of the folders."""
+    """Path of a mesh, if it lies inside one of the folders; otherwise None."""
     plain = name.split("://", 1)[-1] if "://" in name else name
     steps = [step for step in PurePosixPath(plain.replace("\\", "/")).parts if step not in ("/", ".", "..")]
     for root in roots:
@@ -41,7 +41,7 @@ def find_mesh(name: str, roots: Sequence[Path]) -> Path | None:
 
 
 class MeshFiles:
-    """Reads meshes by the names that a robot file gives them, each file once."""
+    """Reads meshes by their names in a robot file; each file is read once."""
 
     def __init__(self, roots: Sequence[Path]):
         self.roots = list(roots)
@@ -49,7 +49,7 @@ class MeshFiles:
         self.bytes_read = 0
 
     def read(self, element: Element, name: str) -> list[Part]:
-        """The parts of the file that ``element`` calls ``name``."""
+        """Parts of the mesh ``name``; errors name ``element`` and its place in the file."""
         ending = PurePosixPath(name).suffix.lower()
         if ending not in ENDINGS:
             raise element.error(f"{name}: meshes are read from {', '.join(ENDINGS)}")

@@ -1,4 +1,4 @@
-"""Mesh files of strangers: STL, OBJ, PLY, glTF (binary) and COLLADA, read from bytes alone.
+"""Readers for untrusted mesh files: STL, OBJ, PLY, glTF (binary) and COLLADA, from bytes only.
 
 No reader opens a second file: textures and material libraries are not followed.
 """
@@ -22,14 +22,23 @@ Colour = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Part:
-    """A mesh of one colour (0 to 255 each); None: the file does not say."""
+    """A mesh with one colour (red, green, blue from 0 to 255); None: the file states none."""
 
     mesh: Mesh
     colour: Colour | None = None
 
 
 def read_mesh(data: bytes, ending: str, where: str) -> list[Part]:
-    """The parts of a mesh file; ``where`` names it in errors."""
+    """Parts of a mesh file.
+
+    Args:
+        data: contents of the file.
+        ending: ".stl", ".obj", ".ply", ".glb" or ".dae".
+        where: name of the file for error messages.
+
+    Raises:
+        ModelError: the file cannot be read, is too large, or has no triangles.
+    """
     if ending not in ENDINGS:
         raise ModelError(f"{where}: unknown kind of mesh {ending!r}; known: {', '.join(ENDINGS)}")
     if len(data) > MAX_BYTES:
@@ -57,7 +66,7 @@ _STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("at
 
 
 def _stl(data: bytes, where: str) -> Mesh:
-    """Every triangle with its own corners, so that it is shaded flat."""
+    """Binary or text STL."""
     count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else -1
     if len(data) == 84 + 50 * count:
         corners = np.frombuffer(data, _STL_TRIANGLE, offset=84)["corners"].astype(float).reshape(-1, 3)
@@ -78,9 +87,9 @@ def _stl(data: bytes, where: str) -> Mesh:
 
 
 def _smooth(mesh: Mesh, angle: float = 35.0) -> Mesh:
-    """Corners that lie together and whose faces differ by little share a vertex: a renderer then shades them smoothly.
+    """Merge corners at the same place whose face normals are similar, so that renderers shade them smoothly.
 
-    Little: they look into the same cell of a coarse division of all directions, of about this many degrees.
+    Similar: the normals fall into the same cell of a grid of directions with about ``angle`` degrees.
     """
     corners = mesh.vertices[mesh.faces]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -100,7 +109,7 @@ def _by_trimesh(data: bytes, ending: str, where: str) -> list[Part]:
     try:
         loaded = trimesh.load(io.BytesIO(data), file_type=ending[1:], resolver=None)
         meshes = loaded.dump() if hasattr(loaded, "dump") else [loaded]
-    except Exception as error:  # readers of many formats raise whatever they like
+    except Exception as error:  # trimesh readers raise many types of errors
         raise ModelError(f"{where}: cannot be read: {type(error).__name__}: {error}") from error
     parts = []
     for mesh in meshes:
@@ -116,6 +125,6 @@ def _main_colour(mesh) -> Colour | None:
         return None
     try:
         red, green, blue = (int(c) for c in mesh.visual.to_color().main_color[:3])
-    except Exception:  # a texture that is not there has no colour
+    except Exception:  # a missing texture has no colour
         return None
     return red, green, blue

@@ -1,4 +1,4 @@
-"""How an MJCF file wants its robot to look: the geoms of groups 0 to 2, which MuJoCo's own viewer shows at first.
+"""Visual geometry of MJCF files: geoms of groups 0 to 2, which MuJoCo's viewer shows by default.
 
 Files that keep collision shapes apart put them into group 3 and above. Planes and height fields belong to the world
 and are left out.
@@ -28,7 +28,7 @@ NO_PART_OF_A_ROBOT = ("plane", "hfield", "sdf")
 
 
 def mjcf_looks(root: Element, files: MeshFiles) -> Looks:
-    """What can be shown of an MJCF file, and a line for everything that cannot."""
+    """Geoms of an MJCF file that can be drawn, and one line for each that cannot."""
     return _Reader(root, files).looks()
 
 
@@ -55,7 +55,7 @@ class _Reader:
     def _inside(
         self, parent: Element, link: str, frame: Transform, childclass: str | None
     ) -> Iterator[Visual]:
-        """Geoms of a body and of the bodies in it; ``frame`` is that of the <frame>s around, in the body."""
+        """Geoms of a body and its child bodies; ``frame`` is the pose of the enclosing <frame> elements in the body."""
         for child in parent:
             if child.tag == "frame":
                 inner = frame @ self.settings.pose(child)
@@ -115,7 +115,7 @@ class _Reader:
 
 
 def _solid(kind: str, size) -> solids.Mesh:
-    """A solid about its own centre, its axis along z; sizes are half lengths and radii."""
+    """Mesh of a primitive centred at the origin, axis along z; sizes are half lengths and radii."""
     if kind == "box":
         return solids.box([2 * s for s in size])
     if kind == "cylinder":
@@ -129,7 +129,7 @@ def _solid(kind: str, size) -> solids.Mesh:
 
 
 def _mesh_folder(root: Element) -> str:
-    """meshdir of the <compiler>, or assetdir."""
+    """The compiler's meshdir, otherwise assetdir."""
     folder = ""
     for section in (s for s in root if s.tag == "compiler"):
         folder = section.get("meshdir", section.get("assetdir", folder))

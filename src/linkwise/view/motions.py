@@ -1,4 +1,4 @@
-"""Motions to play when none is given: to and fro, and through random points, at speeds that the joints can do."""
+"""Default motions: to and fro, and through random points, within the velocity limits."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from linkwise.motion import PiecewisePolynomial, Trajectory, quintic_spline
 from linkwise.robot import Robot
 from linkwise.view.live import ranges
 
-EASY = 0.6  # of the velocity limits
-UNHURRIED = (1.2, 0.4)  # [rad/s], [m/s], for joints without a velocity limit
+EASY = 0.6  # fraction of the velocity limits
+UNHURRIED = (1.2, 0.4)  # [rad/s], [m/s]: speeds of joints without a velocity limit
 SHORTEST = 0.8  # [s] from point to point
 
 
 def to_and_fro(robot: Robot, q: np.ndarray) -> Trajectory:
-    """From q to the other side of every joint's range, and back."""
+    """From q to the opposite end of every joint's range, and back."""
     lower, upper = ranges(robot)
     middle = (lower + upper) / 2
     there = np.clip(middle - 0.5 * (q - middle) + 0.15 * (upper - lower), lower, upper)
@@ -30,7 +30,7 @@ def random_points(robot: Robot, q: np.ndarray, *, seed: int = 0, count: int = 4)
 
 
 def through(robot: Robot, points: list[np.ndarray]) -> PiecewisePolynomial:
-    """A smooth motion through points that stays within easy speeds, at rest at both ends."""
+    """Smooth motion through points, at rest at both ends, slower than EASY times the velocity limits."""
     speeds = np.array([_easy_speed(joint) for joint in robot.coordinate_joints])
     ways = np.abs(np.diff(np.array(points), axis=0))
     times = np.concatenate([[0.0], np.cumsum(np.maximum((ways / speeds).max(axis=1) * 1.6, SHORTEST))])

@@ -1,4 +1,4 @@
-"""The page: a server, the scene, the panel with its tabs, and the one place where a change becomes visible."""
+"""The 3-D page: server, scene, panel with tabs; ``Page.refresh`` updates everything visible."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 PORT = 8080
 HIGHEST_PORT = 65535
-_CORNER = np.array([0.66, -0.68, 0.32])  # the direction from which the robot is seen at first
+_CORNER = np.array([0.66, -0.68, 0.32])  # initial direction of view
 
 
 class Page:
-    """A robot on a web page. Made by ``serve``; ``close`` ends it."""
+    """A robot on a web page; created by ``serve``, stopped by ``close``."""
 
     def __init__(
         self,
@@ -92,7 +92,12 @@ class Page:
     # -- changes ------------------------------------------------------------------------------------------------
 
     def pose(self, q: Sequence[float] | np.ndarray, torques: np.ndarray | None = None) -> None:
-        """Show the robot at q (n,): bodies, colours and bars; ``torques`` None: those that hold it there."""
+        """Show the robot at q.
+
+        Args:
+            q: positions [rad or m], shape (n,).
+            torques: [N·m or N], shape (n,); None: gravity torques at q.
+        """
         wanted = np.asarray(q, dtype=float)
         if wanted.shape != (self.robot.dof,):
             raise ShapeError(f"q: expected shape ({self.robot.dof},), got {wanted.shape}")
@@ -101,24 +106,24 @@ class Page:
             self.refresh(torques)
 
     def carry(self, mass: float) -> None:
-        """Give the robot a load [kg]."""
+        """Attach a load [kg] to the tip."""
         with self.lock:
             self.live.load = float(mass)
             self.scene.carry(self.live.load, self.live.tip)
             self.refresh()
 
     def shade(self, shadows: bool) -> None:
-        """Draw shadows, or not: they are half of the work of a machine without a graphics card."""
+        """Switch shadows; without a graphics card they take half of the rendering time."""
         self.shadows = shadows
         self.server.scene.configure_default_lights(cast_shadow=shadows)
 
     def refresh(self, torques: np.ndarray | None = None) -> None:
-        """Make everything visible agree with the state."""
+        """Update scene, bars and controls to the present state."""
         if not self.robot.dof:
             return
         with self.lock, self.server.atomic():
             q = self.live.q
-            caption = "to hold the robot still" if torques is None else "at this moment of the motion"
+            caption = "gravity torques" if torques is None else "torques of the motion"
             torques = self.live.gravity() if torques is None else torques
             self.scene.move(q)
             self.scene.colour(torques / self.live.scale)
@@ -138,7 +143,7 @@ class Page:
             self.bars = gui.add_html(bars((), np.zeros(0), np.zeros(0)))
 
     def _put_camera(self) -> None:
-        """Look at the middle of the robot from a corner, near enough to fill the page; the floor is under the robot."""
+        """Point the camera at the middle of the robot and add a floor below it."""
         reach = self.scene.bones.reach
         low, high = self.scene.box(self.live.q)
         middle = (low + high) / 2
@@ -149,9 +154,7 @@ class Page:
         camera.position = middle + distance * up.rotation @ _CORNER
         camera.fov = np.radians(40.0)
         lowest = float(np.minimum(low * self.up, high * self.up).sum())
-        lowest = (
-            lowest if lowest < -0.05 * reach else 0.0
-        )  # what stands on the floor may reach a little into it
+        lowest = lowest if lowest < -0.05 * reach else 0.0  # bases may extend slightly below the floor
         self.server.scene.add_grid(
             "/floor",
             width=6 * reach,

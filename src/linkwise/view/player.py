@@ -1,4 +1,4 @@
-"""Plays a recorded motion in real time, from a thread of its own."""
+"""Plays a recorded motion in real time, in its own thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FRAMES_PER_SECOND = 30.0
 
 @dataclass(frozen=True)
 class Recording:
-    """A motion with its torques, and the motion that was wanted if that is another: t (rows,), the rest (rows, n)."""
+    """A motion with its torques and, if it differs, the reference motion: t (rows,), the others (rows, n)."""
 
     t: np.ndarray
     q: np.ndarray
@@ -26,7 +26,7 @@ class Recording:
         return float(self.t[-1])
 
     def at(self, moment: float) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """(q, tau, wanted) at a time [s], between the rows if need be."""
+        """(q, tau, wanted) at a time [s], interpolated between rows."""
         return tuple(
             None if a is None else _between(self.t, a, moment) for a in (self.q, self.tau, self.wanted)
         )  # type: ignore[return-value]
@@ -41,7 +41,7 @@ def _between(t: np.ndarray, values: np.ndarray, moment: float) -> np.ndarray:
 
 
 class Player:
-    """Calls ``show(moment)`` many times a second while it plays."""
+    """Calls ``show(moment)`` FRAMES_PER_SECOND times a second while playing."""
 
     def __init__(self, show: Callable[[float], None], ended: Callable[[], None] = lambda: None):
         self.show, self.ended = show, ended

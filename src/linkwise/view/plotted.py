@@ -1,6 +1,6 @@
-"""A plot in the panel with a mark that goes along while a motion is played.
+"""A plot in the panel with a time marker that moves while a motion is played.
 
-The mark is an element of its own that lies over the plot, so that only a few characters change from frame to frame.
+The marker is a separate element on top of the plot, so that only a few characters change per frame.
 """
 
 from __future__ import annotations
@@ -28,7 +28,15 @@ class Plot:
     def draw(
         self, t: np.ndarray, values: np.ndarray, names: Sequence[str], label: str, limits: Sequence[Any] = ()
     ) -> None:
-        """Show one line per joint, values (rows, n)."""
+        """Draw one line per joint.
+
+        Args:
+            t: times [s], shape (rows,).
+            values: shape (rows, n).
+            names: of the joints.
+            label: of the vertical axis.
+            limits: (lower, upper) per joint.
+        """
         rows = np.unique(np.linspace(0, len(t) - 1, min(len(t), POINTS)).round().astype(int))
         lines = [Line(name, values[rows, k]) for k, name in enumerate(names)]
         picture = line_plot(
@@ -41,7 +49,7 @@ class Plot:
         self.at(0.0)
 
     def at(self, moment: float) -> None:
-        """Put the mark at this time [s]."""
+        """Move the marker to this time [s]."""
         x = LEFT + moment / max(self.duration, 1e-9) * (WIDTH - LEFT - RIGHT)
         self.mark.content = (
             f'<div style="height:0;position:relative"><svg viewBox="0 0 {WIDTH} {HEIGHT}" style="{_OVER}">'

@@ -1,4 +1,4 @@
-"""The robot in the 3-D scene of a viser server: one node per body, with everything that moves along below it."""
+"""The robot in the 3-D scene of a viser server: one node per body; everything fixed to the body is below that node."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROUPS = ("meshes", "skeleton", "joints", "ellipsoids", "masses", "frames", "nam
 
 
 class RobotScene:
-    """The nodes of one robot under ``root``. ``ghost``: a translucent skeleton and nothing else."""
+    """Scene nodes of one robot under ``root``. ``ghost``: only a translucent skeleton."""
 
     def __init__(
         self,
@@ -43,9 +43,7 @@ class RobotScene:
         self.bodies = [server.scene.add_frame(f"{root}/{k}", show_axes=False) for k in range(robot.dof)]
         self.base = server.scene.add_frame(f"{root}/base", show_axes=False)
         self.load: Any = None
-        self._shown: list[
-            tuple[int, solids.Mesh]
-        ] = []  # the meshes of the file in the frames of their bodies
+        self._shown: list[tuple[int, solids.Mesh]] = []  # meshes of the file in the frames of their bodies
         self._last: list[tuple[int, int, int]] = [(-1, -1, -1)] * robot.dof
         self._add_skeleton(ghost)
         if not ghost:
@@ -54,16 +52,16 @@ class RobotScene:
             self._add_frames()
         self.has_meshes = bool(self.groups["meshes"])
 
-    # -- what moves ---------------------------------------------------------------------------------------------------
+    # -- changes ------------------------------------------------------------------------------------------------------
 
     def move(self, q: np.ndarray) -> None:
-        """Put every body where it is at q (n,)."""
+        """Move every body to its pose at q (n,)."""
         for node, pose in zip(self.bodies, body_poses(self.robot, q), strict=True):
             node.position = pose.translation
             node.wxyz = quaternion(pose.rotation)
 
     def colour(self, parts: Sequence[float] | np.ndarray) -> None:
-        """Colour every joint by its torque as a part of its scale."""
+        """Colour every joint by its torque, given as a fraction of its scale."""
         for k, part in enumerate(parts):
             colour = tint(abs(float(part)))
             if colour != self._last[k]:
@@ -100,7 +98,7 @@ class RobotScene:
         stacked = np.concatenate(points)
         return stacked.min(axis=0), stacked.max(axis=0)
 
-    # -- what it is made of -------------------------------------------------------------------------------------------
+    # -- construction --------------------------------------------------------------------------------------------------
 
     def _path(self, body: int, name: str) -> str:
         return f"{self.root}/{'base' if body == BASE else body}/{name}"
@@ -122,7 +120,7 @@ class RobotScene:
     def _add_skeleton(self, ghost: bool) -> None:
         look: dict[str, Any] = {"opacity": 0.3, "cast_shadow": False} if ghost else {}
         for k, rod in enumerate(self.bones.capsules):
-            # a ghost is a little thinner, so that it disappears inside the robot where they coincide
+            # slightly thinner, so that a ghost is hidden where it coincides with the robot
             mesh = solids.capsule(rod.start, rod.end, (0.96 if ghost else 1.0) * rod.radius)
             handle = self._mesh(rod.body, f"rod{k}", mesh, GHOST if ghost else METAL, **look)
             self.groups["skeleton"].append(handle)
@@ -146,7 +144,7 @@ class RobotScene:
                 self.hubs[hub.joint].append(handle)
 
     def _add_plate(self) -> None:
-        """What the robot stands on."""
+        """Base of the robot."""
         radius = 0.09 * self.bones.reach
         plate = solids.cylinder(radius, 0.25 * radius, bevel=0.05 * radius)
         pose = Transform.along((0, 0, 1), 0.125 * radius)
@@ -164,7 +162,7 @@ class RobotScene:
             self.groups["meshes"].append(handle)
 
     def _add_masses(self) -> None:
-        """Centres of mass, and the ellipsoids of even density that have the same mass and inertia."""
+        """Centres of mass, and ellipsoids of uniform density with the same mass and inertia."""
         heaviest = max((body.mass for body in self.robot.bodies()), default=0.0)
         for k, body in enumerate(self.robot.bodies()):
             if body.mass <= 0:
@@ -193,7 +191,7 @@ class RobotScene:
 
 
 def ellipsoid(body: Inertia) -> tuple[np.ndarray, np.ndarray] | None:
-    """(semi-axes [m], rotation) of the ellipsoid of even density with this mass and inertia; None: there is none."""
+    """(semi-axes [m], rotation) of the ellipsoid of uniform density with this mass and inertia; None if impossible."""
     moments, rotation = np.linalg.eigh(body.matrix_about_com)
     if body.mass <= 0:
         return None

@@ -26,13 +26,13 @@ class Mesh:
         return Mesh(self.vertices @ pose.rotation.T + pose.translation, self.faces)
 
     def scaled(self, factors: Sequence[float] | np.ndarray) -> Mesh:
-        """Stretched along the axes; a mirrored mesh keeps its faces looking outward."""
+        """Scaled along the axes; faces of mirrored meshes are flipped, so that they still point outward."""
         faces = self.faces if np.prod(factors) >= 0 else self.faces[:, ::-1]
         return Mesh(self.vertices * np.asarray(factors, dtype=float), faces)
 
 
 def joined(meshes: Sequence[Mesh]) -> Mesh:
-    """One mesh of several."""
+    """Concatenate meshes."""
     starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])
     faces = [mesh.faces + start for mesh, start in zip(meshes, starts, strict=False)]
     return Mesh(np.concatenate([mesh.vertices for mesh in meshes]), np.concatenate(faces))
@@ -85,7 +85,7 @@ def box(size: Sequence[float]) -> Mesh:
 
 
 def turned(radii: np.ndarray, heights: np.ndarray, sides: int) -> Mesh:
-    """A surface of revolution about z: a ring of ``sides`` vertices for every (radius, height), upward."""
+    """Surface of revolution about z: a ring of ``sides`` vertices for every (radius, height), from bottom to top."""
     angles = np.linspace(0.0, 2 * math.pi, sides, endpoint=False)
     circle = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     vertices = np.concatenate(
@@ -102,7 +102,7 @@ def turned(radii: np.ndarray, heights: np.ndarray, sides: int) -> Mesh:
 
 
 def from_z_to(direction: np.ndarray, origin: np.ndarray | Sequence[float] = (0.0, 0.0, 0.0)) -> Transform:
-    """A frame at ``origin`` whose z axis has this direction; the other axes are any."""
+    """Frame at ``origin`` with this z axis; the other axes are arbitrary."""
     length = float(np.linalg.norm(direction))
     if length == 0.0:
         return Transform(np.eye(3), np.asarray(origin, dtype=float))

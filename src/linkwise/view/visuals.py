@@ -1,4 +1,4 @@
-"""How a robot file wants its robot to look: the ``<visual>`` elements of URDF; see ``mjcf_looks`` for MJCF."""
+"""Visual geometry of robot files: the ``<visual>`` elements of URDF; see ``mjcf_looks`` for MJCF."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_VISUALS = 2000
 
 @dataclass(frozen=True)
 class Visual:
-    """A part of a link, at its pose in the link's frame."""
+    """Part of a link with its pose in the link's frame."""
 
     link: str
     pose: Transform
@@ -30,14 +30,19 @@ class Visual:
 
 @dataclass(frozen=True)
 class Looks:
-    """What could be shown of a file, and one line for everything that could not."""
+    """Visual geometry that could be read, and one line for each element that could not."""
 
     visuals: tuple[Visual, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 def read_looks(path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[str]] = ()) -> Looks:
-    """The visuals of a URDF or MJCF file; nothing for other files."""
+    """Visual geometry of a URDF or MJCF file; empty for other files.
+
+    Args:
+        path: the robot file.
+        folders: additional folders in which meshes are searched.
+    """
     file = Path(path)
     if not file.is_file() or file.stat().st_size > MAX_BYTES:
         return Looks()
@@ -103,7 +108,7 @@ class _Reader:
                 return [Part(solids.capsule(*ends, shape.number("radius")))]
             case "mesh":
                 return self.mesh(shape)
-        raise shape.error("a shape that is not known")
+        raise shape.error("unknown shape")
 
     def mesh(self, shape: Element) -> list[Part]:
         parts = self.files.read(shape, shape.text_of("filename"))

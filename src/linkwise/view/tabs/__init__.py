@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def build(page: Page) -> list[Tab]:
-    """Every tab that makes sense for this robot, in the order of the panel."""
+    """Tabs that apply to this robot, in the order of the panel."""
     from linkwise.view.tabs.code import CodeTab
     from linkwise.view.tabs.control import ControlTab
     from linkwise.view.tabs.joints import JointsTab

@@ -1,4 +1,4 @@
-"""The generated C of a function of this robot, with what it costs."""
+"""Generated C of a function of this robot, with its operation counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from linkwise.kernels import is_straight
 from linkwise.report.svg import escape
 from linkwise.view.tabs.tab import Tab
 
-MOST_CHARACTERS = 200_000  # of source text that a page shows at once
+MOST_CHARACTERS = 200_000  # of source text that the page shows
 
 
 class CodeTab(Tab):

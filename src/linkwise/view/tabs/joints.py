@@ -1,4 +1,4 @@
-"""Sliders for the joints and the load, and a handle at the tip that drags the arm along."""
+"""Sliders for joints and load, and a handle that drags the tip."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linkwise.motion import inverse_kinematics
 from linkwise.view.scene import quaternion
 from linkwise.view.tabs.tab import Tab
 
-HEAVIEST = 20.0  # [kg], where effort limits say nothing
+HEAVIEST = 20.0  # [kg]: range of the load without effort limits
 STEP = 0.1  # of a slider [° or mm]
 
 
@@ -24,7 +24,7 @@ class JointsTab(Tab):
 
     def build(self) -> None:
         page, live = self.page, self.page.live
-        self.moving = False  # whether the sliders are being set from here
+        self.moving = False  # True while the program itself sets the sliders
         if (without := masslessness(page.robot)) is not None:
             self.warning = self.gui.add_markdown(f"**Warning:** {without}.")
         self.sliders: list[Any] = []
@@ -92,7 +92,7 @@ class JointsTab(Tab):
         self.page.pose(q)
 
     def follow(self, q: np.ndarray) -> None:
-        """The sliders and the handle go where the robot is."""
+        """Set sliders and handle to the robot's position."""
         self.moving = True
         try:
             if self.page.live.carries and self.load.value != self.page.live.load:
@@ -130,7 +130,7 @@ class JointsTab(Tab):
         self.handle.wxyz = quaternion(pose[:3, :3])
 
     def dragged(self, event: Any) -> None:
-        """Go to the latest target; those that came meanwhile are skipped."""
+        """Move to the latest target; targets that arrive while solving are skipped."""
         self.target = np.array(event.target.position), np.array(event.target.wxyz)
         if not self.solving.acquire(blocking=False):
             return
@@ -140,11 +140,13 @@ class JointsTab(Tab):
                 self.page.pose(self.reach(*wanted))
         finally:
             self.solving.release()
-        if getattr(event, "phase", "end") == "end":  # out of reach: the handle comes back to the tip
+        if (
+            getattr(event, "phase", "end") == "end"
+        ):  # the target may be out of reach: return the handle to the tip
             self.put_handle(self.page.live.q)
 
     def reach(self, position: np.ndarray, wxyz: np.ndarray) -> np.ndarray:
-        """The position of the joints that brings the tip nearest, from where they are."""
+        """Joint positions that bring the tip nearest to a target, starting from the present ones."""
         live = self.page.live
         if not self.turns.value:
             target, task = position, "position"
@@ -168,7 +170,7 @@ class JointsTab(Tab):
 
 
 def _heaviest(page: Any) -> float:
-    """A load that brings the weakest joint about to its limit somewhere; where there are no limits, a guess."""
+    """Range of the load slider: twice the load that brings the weakest joint to its effort limit."""
     live = page.live
     efforts = np.array([joint.limits.effort for joint in page.robot.coordinate_joints])
     some = np.random.default_rng(1).uniform(live.lower, live.upper, (64, page.robot.dof))
@@ -180,6 +182,6 @@ def _heaviest(page: Any) -> float:
 
 
 def _most_torque(live: Any) -> np.ndarray:
-    """Of some random positions, the one that takes most to hold."""
+    """The one of 2000 random positions with the largest gravity torque relative to its scale."""
     some = np.random.default_rng(2).uniform(live.lower, live.upper, (2000, live.robot.dof))
     return some[int(np.argmax((np.abs(live.gravity(some)) / live.scale).max(axis=1)))]

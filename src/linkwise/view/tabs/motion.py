@@ -1,4 +1,4 @@
-"""Play a motion, with its torques in step."""
+"""Play a motion and show its torques."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GIVEN = "the given motion"
 
 
 class MotionTab(Tab):
-    """Choose, play, look at the torques."""
+    """Choice of motion, player, torque plot."""
 
     title = "Motion"
 
@@ -31,7 +31,7 @@ class MotionTab(Tab):
         self.note = self.gui.add_html("")
         self.recording: Recording | None = None
         self.player = Player(self.show, self.stopped)
-        self.seeking = True  # whether a change of the slider is the user's
+        self.seeking = True  # False while the program itself sets the slider
         self.seed = 0
         self.choice.on_update(lambda _event: self.choose())
         self.button.on_click(lambda _event: self.toggle())
@@ -39,7 +39,7 @@ class MotionTab(Tab):
         self.time.on_update(lambda _event: self.seek())
 
     def choose(self) -> None:
-        """Make the motion that is chosen, from where the robot stands, and its torques."""
+        """Compute the chosen motion from the present position, and its torques."""
         page = self.page
         self.player.pause()
         if self.choice.value == GIVEN:
@@ -99,11 +99,11 @@ class MotionTab(Tab):
 
 
 def _peaks(robot, tau: np.ndarray) -> str:
-    """The joint that is nearest to its limit, in words."""
+    """Text that names the joint nearest to its effort limit."""
     peaks = np.abs(tau).max(axis=0)
     efforts = np.array([joint.limits.effort for joint in robot.coordinate_joints])
     k = int(np.argmax(peaks / efforts)) if np.isfinite(efforts).any() else int(np.argmax(peaks))
     part = f", {peaks[k] / efforts[k]:.0%} of its limit" if np.isfinite(efforts[k]) else ""
     unit = "N·m" if robot.coordinate_joints[k].revolute else "N"
-    text = f"most: {escape(robot.joint_names[k])} with {peaks[k]:.4g} {unit}{part}"
+    text = f"largest: {escape(robot.joint_names[k])} with {peaks[k]:.4g} {unit}{part}"
     return f'<div style="padding:.2em .8em;font-size:.8em;opacity:.8">{text}</div>'

@@ -1,4 +1,4 @@
-"""What is shown: meshes or skeleton, ellipsoids, masses, frames, names."""
+"""Visibility of meshes, skeleton, ellipsoids, masses, frames, names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from linkwise.view.tabs.tab import Tab
 
 
 class ShowTab(Tab):
-    """A box to tick for every group of things in the scene."""
+    """A checkbox for each group in the scene."""
 
     title = "Show"
 

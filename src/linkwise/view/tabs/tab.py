@@ -1,4 +1,4 @@
-"""What every tab is."""
+"""Base class of tabs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Tab:
-    """A tab of the panel; made inside its own viser tab, so that what it adds appears there."""
+    """A tab of the panel; created inside its viser tab, so that its controls appear there."""
 
     title: ClassVar[str]
 
@@ -23,4 +23,4 @@ class Tab:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Stop what runs in the background."""
+        """Stop background threads."""
