@@ -180,3 +180,12 @@ def test_the_c_code_allows_a_simulated_plant_without_limits(robot):
     settings, _keep = controller._settings(code, np.zeros((10, 6)), 10, None)
     code.rows_needed.restype = ctypes.c_int64
     assert code.rows_needed(ctypes.byref(settings)) > 10
+
+
+def test_joints_with_several_coordinates_are_refused():
+    """Their positions would not fit into the arrays of the C code."""
+    links = [lw.Link("base"), lw.Link("body", lw.Inertia.from_com(1.0, (0, 0, 0), (1.0, 1.0, 1.0)))]
+    for kind in ("floating", "ball"):
+        robot = lw.Robot("free", links, [lw.Joint("root", kind, "base", "body")])
+        with pytest.raises(SettingsError, match=f"joint root is {kind}"):
+            TwoRateController(robot, GAINS)

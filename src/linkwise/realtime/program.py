@@ -12,6 +12,7 @@ from linkwise.compiler.emit import c
 from linkwise.compiler.program import Program, trace
 from linkwise.functions import mechanism_of
 from linkwise.once import once
+from linkwise.realtime.limits import SettingsError
 from linkwise.robot import Robot
 from linkwise.simulate.loop import advanced
 
@@ -29,6 +30,12 @@ class TwoRatePrograms:
     def __init__(self, model: Robot, plant: Robot | None = None, period: float = 1e-3):
         self.model = model
         self.plant_robot = model if plant is None else plant
+        for robot in (self.model, self.plant_robot):
+            if (free := next((joint for joint in robot.coordinate_joints if joint.free), None)) is not None:
+                raise SettingsError(
+                    f"{robot.name}: joint {free.name} is {free.type}; "
+                    "the real-time loop takes joints with one coordinate each"
+                )
         self.period = period
 
     @property
