@@ -124,8 +124,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _close_quietly()
         return 0
     except OSError as error:
-        _close_quietly()  # if it was standard output that failed, it must not fail once more at the end
+        if (
+            error.filename is None and error.errno in _FAILED_WRITES
+        ):  # standard output, which would fail again
+            _close_quietly()
         return _complain(_operating_system_said(error))
+    except MemoryError as error:
+        return _complain(f"not enough memory: {error}" if str(error) else "not enough memory")
     except Ended as ended:
         return ended.status
     except (KeyboardInterrupt, click.Abort):

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from linkwise.cli.options import Numbers, OneOf, json_option, load_robot
+from linkwise.cli.options import Numbers, OneOf, Whole, json_option, load_robot
 from linkwise.cli.output import Table, progress, say, say_json, show
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix")
@@ -26,7 +26,12 @@ OURS = ("linkwise", "generated_c")
     help="May be repeated; default: all.",
 )
 @click.option(
-    "--batch", type=Numbers(), default="1,64,4096", show_default=True, metavar="N,…", help="States per call."
+    "--batch",
+    type=Numbers(each=Whole(1, 10**8)),
+    default="1,64,4096",
+    show_default=True,
+    metavar="N,…",
+    help="States per call.",
 )
 @click.option(
     "--dtype", "dtypes", multiple=True, type=OneOf(("float64", "float32"), "dtype"), help="Default: both."
@@ -34,7 +39,7 @@ OURS = ("linkwise", "generated_c")
 @click.option(
     "--peer", "peers", multiple=True, type=OneOf(PEERS, "peer"), help="May be repeated; default: all."
 )
-@click.option("--rounds", type=click.IntRange(1), default=15, show_default=True, help="Interleaved repeats.")
+@click.option("--rounds", type=Whole(1, 10**6), default=15, show_default=True, help="Interleaved repeats.")
 @click.option("--no-cold", is_flag=True, help="Leave out cold starts, which start new processes.")
 @json_option
 def command(robot, functions, batch, dtypes, peers, rounds, no_cold, as_json) -> None:
@@ -54,11 +59,11 @@ def command(robot, functions, batch, dtypes, peers, rounds, no_cold, as_json) ->
     from linkwise.bench.peak import Peak
     from linkwise.bench.peers import find
     from linkwise.bench.subject import Subject, without_drives
+    from linkwise.tables import bounds
 
     loaded = without_drives(load_robot(robot, moving=True))
     sizes = [int(size) for size in batch]
-    if any(size < 1 or size != given for size, given in zip(sizes, batch, strict=True)):
-        raise click.UsageError("--batch: expected whole numbers, 1 or larger")
+    bounds.check(f"--batch: {max(sizes)} states", max(sizes) * (loaded.dof**2 + 3 * loaded.dof))
     groups = [
         Group(function, size, dtype)
         for function in functions or FUNCTIONS

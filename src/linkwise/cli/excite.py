@@ -8,8 +8,12 @@ import click
 import numpy as np
 
 from linkwise.cli.options import (
+    POSITIVE,
+    SEED,
+    Number,
     Numbers,
     OneOf,
+    Whole,
     figures_option,
     json_option,
     load_robot,
@@ -18,7 +22,7 @@ from linkwise.cli.options import (
 )
 from linkwise.cli.output import Table, number, progress, say, say_json, show
 from linkwise.cli.written import check_targets, write_table
-from linkwise.tables import numbered
+from linkwise.tables import bounds, numbered
 
 if TYPE_CHECKING:
     from linkwise.identify import Excited, MotionLimits
@@ -31,7 +35,7 @@ CRITERIA = ("condition", "log_det")
 
 @click.command("excite")
 @robot_argument
-@click.option("--duration", type=float, default=10.0, show_default=True, help="Of one period [s].")
+@click.option("--duration", type=POSITIVE, default=10.0, show_default=True, help="Of one period [s].")
 @click.option(
     "--family",
     type=OneOf(FAMILIES, "name"),
@@ -41,7 +45,7 @@ CRITERIA = ("condition", "log_det")
 )
 @click.option(
     "--order",
-    type=click.IntRange(2),
+    type=Whole(2, 100),
     default=5,
     show_default=True,
     help="Harmonics, or via points less four.",
@@ -55,13 +59,16 @@ CRITERIA = ("condition", "log_det")
 )
 @click.option(
     "--share",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=Number(above=0, most=1),
     default=0.8,
     show_default=True,
     help="Of the robot's speeds, accelerations and torques that may be used.",
 )
 @click.option(
-    "--acceleration", type=Numbers(), metavar="A|A1,A2,…", help="Limits of acceleration [rad/s² or m/s²]."
+    "--acceleration",
+    type=Numbers(each=POSITIVE),
+    metavar="A|A1,A2,…",
+    help="Limits of acceleration [rad/s² or m/s²].",
 )
 @click.option(
     "--box",
@@ -77,14 +84,16 @@ CRITERIA = ("condition", "log_det")
     help="The friction that is to be identified as well: none, viscous, coulomb, rich, …",
 )
 @click.option(
-    "--starts", type=click.IntRange(1), default=3, show_default=True, help="Random motions that are improved."
+    "--starts", type=Whole(1, 10**6), default=3, show_default=True, help="Random motions that are improved."
 )
 @click.option(
-    "--iterations", type=click.IntRange(1), default=150, show_default=True, help="Steps of improving each."
+    "--iterations", type=Whole(1, 10**6), default=150, show_default=True, help="Steps of improving each."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same motion.")
-@click.option("--rate", type=float, default=1000.0, show_default=True, help="Rows per second of the table.")
-@click.option("--periods", type=float, default=1.0, show_default=True, help="Periods in the table.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed gives the same motion.")
+@click.option(
+    "--rate", type=POSITIVE, default=1000.0, show_default=True, help="Rows per second of the table."
+)
+@click.option("--periods", type=POSITIVE, default=1.0, show_default=True, help="Periods in the table.")
 @click.option("--out", metavar="FILE.csv", help="Write the motion: t, q, qd, qdd; - is standard output.")
 @report_option
 @figures_option
@@ -105,8 +114,9 @@ def command(robot, gravity, lock, box, acceleration, rate, periods, out, report,
 
     loaded = load_robot(robot, gravity, lock, moving=True)
     check_targets(out, report)
-    if not rate > 0 or not periods > 0:
-        raise click.UsageError("--rate and --periods: expected positive numbers")
+    rows = options["duration"] * rate * periods + 1
+    if out is not None:
+        bounds.check(f"--rate and --periods: {rows:.6g} rows", rows * (1 + 3 * loaded.dof))
     limits = MotionLimits.of(loaded, _accelerations(loaded, acceleration), options.pop("share"))
     space = None if box is None else Box(box[:3], box[3:])
     with progress("starts", options["starts"]) as advance:

@@ -11,8 +11,12 @@ import click
 
 from linkwise.cli.identified import all_validations, show_identification
 from linkwise.cli.options import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    Number,
     OneOf,
     Rows,
+    Whole,
     command_line,
     figures_option,
     json_option,
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--split",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(above=0, below=1),
     metavar="SHARE",
     help="Fit this share of the recording (0.7: the first 70 %), judge on the rest.",
 )
@@ -55,7 +59,7 @@ if TYPE_CHECKING:
     "--drop-bad-rows", is_flag=True, help="Leave out rows with missing numbers or stamps that go back."
 )
 @click.option(
-    "--cutoff", type=float, metavar="HZ", help="Cut-off of the filters; default: chosen from the data."
+    "--cutoff", type=POSITIVE, metavar="HZ", help="Cut-off of the filters; default: chosen from the data."
 )
 @click.option(
     "--derivatives",
@@ -66,7 +70,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--decimation",
-    type=click.IntRange(1),
+    type=Whole(1, 10**6),
     metavar="N",
     help="Use one smooth sample of N; default: as many as the cut-off needs.",
 )
@@ -93,7 +97,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--strength",
-    type=click.FloatRange(0),
+    type=NOT_NEGATIVE,
     metavar="GAMMA",
     help="How much the given inertias count; 1: like one sample of each link.",
 )
@@ -117,7 +121,7 @@ def command(robot, gravity, lock, logs, **options: Any) -> None:
     """
     from linkwise import identify as library
 
-    loaded = load_robot(robot, gravity, lock)
+    loaded = load_robot(robot, gravity, lock, moving=True)
     _check_targets(options)
     with status(f"reading {logs[0]}") as now:
         train, tests = _recordings(loaded, logs, options)

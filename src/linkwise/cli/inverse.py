@@ -8,7 +8,9 @@ import click
 import numpy as np
 
 from linkwise.cli.options import (
+    POSITIVE,
     Numbers,
+    Whole,
     figures_option,
     json_option,
     load_robot,
@@ -18,7 +20,7 @@ from linkwise.cli.options import (
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.trajectories import Motion, quintic
 from linkwise.cli.written import check_targets, write_table
-from linkwise.tables import numbered, read_states
+from linkwise.tables import bounds, numbered, read_states
 
 
 @click.command("inverse")
@@ -34,8 +36,8 @@ from linkwise.tables import numbered, read_states
 )
 @click.option("--to", "end", type=Numbers(), metavar="Q1,Q2,…", help="Where a quintic ends.")
 @click.option("--degrees", is_flag=True, help="--from and --to are in degrees where a joint turns.")
-@click.option("--duration", type=float, default=2.0, show_default=True, help="Duration of a quintic [s].")
-@click.option("--points", type=int, default=101, show_default=True, help="Points of a quintic.")
+@click.option("--duration", type=POSITIVE, default=2.0, show_default=True, help="Duration of a quintic [s].")
+@click.option("--points", type=Whole(2, 10**9), default=101, show_default=True, help="Points of a quintic.")
 @click.option(
     "--algorithm", metavar="NAME", help="newton_euler (default), boundary_value, gibbs_appell, compound_link."
 )
@@ -129,6 +131,7 @@ def _write_report(
 def _quintic(robot, start, end, degrees: bool, duration: float, points: int) -> Motion:
     if end is None:
         raise click.UsageError("a quintic needs --to")
+    bounds.check(f"--points: {points} points of {robot.dof} joints", points * (1 + 4 * robot.dof))
     first = _position(robot, "--from", start if start is not None else (0.0,) * robot.dof, degrees)
     return quintic(first, _position(robot, "--to", end, degrees), duration, points)
 

@@ -14,25 +14,94 @@ if TYPE_CHECKING:
     from linkwise.robot import Robot
 
 
+LARGEST = 1e30  # larger numbers are no physical quantities, and powers of them overflow
+
+
+class Number(click.ParamType):
+    """A finite number within bounds; ``above`` and ``below`` exclude the bound, ``least`` and ``most`` include it."""
+
+    name = "number"
+
+    def __init__(
+        self,
+        *,
+        least: float = -LARGEST,
+        most: float = LARGEST,
+        above: float | None = None,
+        below: float | None = None,
+    ):
+        self.least, self.most, self.above, self.below = least, most, above, below
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not self.allows(number):
+            self.fail(f"{value!r}: expected {self.described()}", param, ctx)
+        return number
+
+    def allows(self, number: float) -> bool:
+        inside = self.least <= number <= self.most
+        return (
+            inside
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
+        )
+
+    def described(self) -> str:
+        """What is expected, in words."""
+        if self.above == 0 and self.below is None and self.most == LARGEST:
+            return "a positive number"
+        low = f"more than {self.above:g}" if self.above is not None else ""
+        low = low or (f"at least {self.least:g}" if self.least > -LARGEST else "")
+        high = f"less than {self.below:g}" if self.below is not None else ""
+        high = high or (f"at most {self.most:g}" if self.most < LARGEST else "")
+        bounds = " and ".join(filter(None, (low, high)))
+        return f"a finite number{', ' if bounds else ''}{bounds}"
+
+
+class Whole(click.ParamType):
+    """A whole number within bounds, both included. The upper one keeps memory and time within reason."""
+
+    name = "whole number"
+
+    def __init__(self, least: int, most: int):
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number = int(value)
+        except (TypeError, ValueError):
+            number = None
+        if number is None or not self.least <= number <= self.most:
+            self.fail(f"{value!r}: expected a whole number from {self.least} to {self.most}", param, ctx)
+        return number
+
+
+POSITIVE = Number(above=0)
+NOT_NEGATIVE = Number(least=0)
+SEED = Whole(0, 2**63 - 1)
+
+
 class Numbers(click.ParamType):
     """Numbers separated by commas: 0,-45,90."""
 
     name = "numbers"
 
-    def __init__(self, count: int | None = None):
+    def __init__(self, count: int | None = None, each: Number | Whole | None = None):
         self.count = count
+        self.each = each or Number()
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, ...]:
         if not isinstance(value, str):
             return tuple(value)
-        try:
-            numbers = tuple(float(part) for part in value.replace(",", " ").split())
-            if not all(map(math.isfinite, numbers)):
-                raise ValueError
-        except ValueError:
+        parts = value.replace(",", " ").split()
+        if not parts:
             self.fail(f"{value!r}: expected finite numbers separated by commas", param, ctx)
+        numbers = tuple(self.each.convert(part, param, ctx) for part in parts)
         if self.count is not None and len(numbers) != self.count:
             self.fail(f"{value!r}: expected {self.count} numbers, got {len(numbers)}", param, ctx)
         return numbers
@@ -49,12 +118,9 @@ class Locked(click.ParamType):
         if not isinstance(value, str):
             return value
         joint, sign, position = value.rpartition("=")
-        try:
-            if not sign:
-                raise ValueError
-            return joint, float(position)
-        except ValueError:
+        if not sign or not joint:
             self.fail(f"{value!r}: expected JOINT=POSITION, for example finger_joint1=0.02", param, ctx)
+        return joint, Number().convert(position, param, ctx)
 
 
 class OneOf(click.ParamType):
@@ -84,9 +150,12 @@ class Rows(click.ParamType):
             return value
         first, _, last = value.replace(",", "-").replace(":", "-").partition("-")
         try:
-            return int(first), int(last)
+            rows = int(first), int(last)
         except ValueError:
-            self.fail(f"{value!r}: expected FIRST-LAST, for example 635-3510", param, ctx)
+            rows = (0, 0)
+        if not 1 <= rows[0] <= rows[1]:
+            self.fail(f"{value!r}: expected FIRST-LAST, counted from 1, for example 635-3510", param, ctx)
+        return rows
 
 
 report_option = click.option("--report", metavar="FILE.html", help="Write a page with plots.")

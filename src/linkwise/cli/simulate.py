@@ -10,8 +10,13 @@ import click
 import numpy as np
 
 from linkwise.cli.options import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    SEED,
+    Number,
     Numbers,
     OneOf,
+    Whole,
     command_line,
     figures_option,
     json_option,
@@ -21,7 +26,7 @@ from linkwise.cli.options import (
 )
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.written import check_targets, write_table
-from linkwise.tables import numbered
+from linkwise.tables import bounds, numbered
 
 if TYPE_CHECKING:
     from linkwise.control import Controller
@@ -65,24 +70,35 @@ INTEGRATORS = ("rk4", "semi_implicit_euler")
     "--trajectory", metavar="FILE", help="A table of t, q1 …, instead of --to: see linkwise inverse."
 )
 @click.option("--degrees", is_flag=True, help="--from and --to are in degrees where a joint turns.")
-@click.option("--move", type=float, default=1.0, show_default=True, help="Duration of the quintic move [s].")
-@click.option("--duration", type=float, default=2.0, show_default=True, help="Simulated time [s].")
 @click.option(
-    "--frequency", type=float, default=10.0, show_default=True, help="Natural frequency of the gains [rad/s]."
+    "--move", type=POSITIVE, default=1.0, show_default=True, help="Duration of the quintic move [s]."
 )
-@click.option("--damping", type=float, default=1.0, show_default=True, help="Damping of the gains.")
+@click.option("--duration", type=POSITIVE, default=2.0, show_default=True, help="Simulated time [s].")
 @click.option(
-    "--model-error", type=float, default=0.0, help="The controller's masses and inertias are off by this [%]."
+    "--frequency",
+    type=POSITIVE,
+    default=10.0,
+    show_default=True,
+    help="Natural frequency of the gains [rad/s].",
+)
+@click.option("--damping", type=NOT_NEGATIVE, default=1.0, show_default=True, help="Damping of the gains.")
+@click.option(
+    "--model-error",
+    type=Number(least=-100, most=1e6),
+    default=0.0,
+    help="The controller's masses and inertias are off by this [%].",
 )
 @click.option(
     "--payload",
-    type=float,
+    type=NOT_NEGATIVE,
     default=0.0,
     help="A point mass at the tip that the controller does not know [kg].",
 )
-@click.option("--noise", type=float, default=0.0, help="Standard deviation of measured positions [rad or m].")
-@click.option("--resolution", type=float, default=0.0, help="Position of an encoder count [rad or m].")
-@click.option("--delay", type=int, default=0, help="Control periods from measurement to torque.")
+@click.option(
+    "--noise", type=NOT_NEGATIVE, default=0.0, help="Standard deviation of measured positions [rad or m]."
+)
+@click.option("--resolution", type=NOT_NEGATIVE, default=0.0, help="Position of an encoder count [rad or m].")
+@click.option("--delay", type=Whole(0, 1000), default=0, help="Control periods from measurement to torque.")
 @click.option(
     "--integrator",
     type=OneOf(INTEGRATORS, "name"),
@@ -90,16 +106,18 @@ INTEGRATORS = ("rk4", "semi_implicit_euler")
     show_default=True,
     help="rk4 or semi_implicit_euler.",
 )
-@click.option("--step", type=float, default=1e-3, show_default=True, help="Step of the integrator [s].")
-@click.option("--control-period", type=float, help="Sample period of the controller [s]; default: the step.")
+@click.option("--step", type=POSITIVE, default=1e-3, show_default=True, help="Step of the integrator [s].")
+@click.option(
+    "--control-period", type=POSITIVE, help="Sample period of the controller [s]; default: the step."
+)
 @click.option(
     "--every",
-    type=int,
+    type=Whole(1, 10**9),
     default=10,
     show_default=True,
     help="Control periods from one written row to the next.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the noise.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the noise.")
 @click.option(
     "--out", metavar="FILE", help="Write the table here and print a summary; default: standard output."
 )
@@ -146,6 +164,8 @@ def command(
     else:
         last = first if end is None else _position(loaded, "--to", end, degrees)
         reference = motion.quintic(first, last, move)
+    periods = duration / (options["control_period"] or options["step"])
+    bounds.check(f"--duration: {periods:.6g} control periods", periods * (1 + 6 * loaded.dof))
     found = _simulated(loaded, controller, reference, first, duration, options)
     assert found.reference is not None
     _warn_of_divergence(found)

@@ -20,6 +20,7 @@ from linkwise.identify.excitation_basis import Basis, FourierBasis, SplineBasis
 from linkwise.identify.excitation_criteria import Criterion, check_criterion
 from linkwise.identify.excitation_limits import Bounds, Box, MotionLimits
 from linkwise.identify.small_blas import one_thread
+from linkwise.model.checks import check_moves
 from linkwise.motion import Samples, Trajectory
 from linkwise.robot import Robot
 from linkwise.tables import bounds
@@ -103,6 +104,7 @@ def excite(
     ``friction.MODELS``; rotor inertias always are. ``starts`` random motions are improved by up to ``iterations``
     steps each, and the best is taken. The same seed gives the same motion.
     """
+    check_moves(robot)
     begun = time.monotonic()
     if starts < 1:
         raise ValueError(f"starts: expected at least 1, got {starts}")

@@ -163,6 +163,12 @@ def check_physics(model: Model, *, strict: bool, where: str) -> None:
         warnings.warn(f"{where}: {violation}", ModelWarning, stacklevel=3)
 
 
+def check_moves(model: Model) -> None:
+    """Refuse a robot without a joint that moves, where there is nothing to compute."""
+    if not model.moving_joints:
+        raise ModelError(f"no joint of {model.name} moves, so there is nothing to compute")
+
+
 def masslessness(model: Model) -> str | None:
     """What to say about joints that move no mass; None where all of them do."""
     names = model.massless_joints

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import LinkwiseError, ShapeError
+from linkwise.model.checks import check_moves
 from linkwise.motion.rotations import check_poses, rotation_vector
 from linkwise.robot import Robot
 
@@ -62,6 +63,7 @@ def inverse_kinematics(
     reached raises UnreachableError with what is left over; ``strict=False`` gives the nearest position found
     instead.
     """
+    check_moves(robot)
     if task not in ("pose", "position"):
         raise ValueError(f"task: expected 'pose' or 'position', got {task!r}")
     shape = (4, 4) if task == "pose" else (3,)

@@ -13,6 +13,7 @@ from linkwise.compiler.arrays import is_foreign
 from linkwise.control import Controller
 from linkwise.errors import ShapeError, UnknownNameError
 from linkwise.functions import mechanism_of
+from linkwise.model.checks import check_moves
 from linkwise.model.model import suggest
 from linkwise.robot import Robot
 from linkwise.simulate import noise
@@ -73,6 +74,7 @@ def simulate(
     """
     plant = Plant(plant) if isinstance(plant, Robot) else plant
     robot = plant.robot
+    check_moves(robot)
     period, substeps = _timing(step, control_period)
     steps = round(duration / period)
     if steps < 0 or not math.isclose(steps * period, duration, rel_tol=1e-9, abs_tol=1e-12):
