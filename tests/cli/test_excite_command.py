@@ -67,7 +67,7 @@ def test_the_same_seed_gives_the_same_motion(linkwise):
         (("--box", "1,2,3"), "expected 6 numbers, got 3"),
         (("--out", "nowhere/motion.csv"), "no such folder as"),
         (("--duration", "-1"), "duration"),
-        (("--rate", "0"), "expected positive numbers"),
+        (("--rate", "0"), "expected a positive number"),
     ],
 )
 def test_bad_input_is_one_line(linkwise, tmp_path, monkeypatch, more, expected):

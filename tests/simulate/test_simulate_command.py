@@ -85,7 +85,7 @@ def test_a_motion_from_a_file(ran, tmp_path):
         (("--controller", "computed_torqe"), "did you mean 'computed_torque'"),
         (("--to", "1,2,3"), "--to: expected 2 numbers"),
         (("--duration", "0.00015"), "duration: expected a whole number of control periods"),
-        (("--frequency", "-1"), "frequency and damping"),
+        (("--frequency", "-1"), "expected a positive number"),
         (("--trajectory", "missing.csv"), "missing.csv"),
         (("--trajectory", "missing.csv", "--to", "1,1"), "do not go with --trajectory"),
     ],
