@@ -1,6 +1,7 @@
 """Linkwise: the dynamics of robot arms, link by link."""
 
 from linkwise.errors import (
+    ConstraintError,
     ConvergenceError,
     DtypeError,
     LinkwiseError,
@@ -14,6 +15,7 @@ from linkwise.errors import (
 )
 from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
+from linkwise.model.constraints import Coupling, Point, Weld
 from linkwise.robot import Robot
 from linkwise.study import open_study, study
 from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
@@ -33,7 +35,9 @@ def __getattr__(name: str):
 
 
 __all__ = [
+    "ConstraintError",
     "ConvergenceError",
+    "Coupling",
     "DtypeError",
     "Frame",
     "Inertia",
@@ -45,12 +49,14 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "ModelWarning",
+    "Point",
     "Robot",
     "ShapeError",
     "SingularError",
     "TraceError",
     "Transform",
     "UnknownNameError",
+    "Weld",
     "__version__",
     "atan2",
     "cos",

@@ -30,6 +30,10 @@ class SingularError(LinkwiseError, ArithmeticError):
     """The mass matrix is singular in this configuration; the message names the joint."""
 
 
+class ConstraintError(LinkwiseError, ArithmeticError):
+    """A constraint cannot be met in this state; the message names it."""
+
+
 class ConvergenceError(LinkwiseError, ArithmeticError):
     """An iteration did not reach its tolerance; the message states the residual."""
 

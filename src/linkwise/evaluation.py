@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from linkwise.algorithms import (
     centroidal,
     compound_link,
     conjugate_gradient,
+    constraints,
     coriolis,
     coupling,
     dense,
@@ -36,7 +38,7 @@ from linkwise.compiler.operations import count
 from linkwise.errors import ModelError
 from linkwise.functions import Setting
 from linkwise.model.mechanism import Mechanism, flat
-from linkwise.scalar import Scalar, where
+from linkwise.scalar import Scalar, maximum, where
 from linkwise.spatial import Spatial, zero_spatial, zero_vector
 
 # -- torques ----------------------------------------------------------------------------------------------------------
@@ -98,6 +100,12 @@ def _net(setting: Setting, q, qd, tau):
 
 
 def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
+    if setting.model.constraints:
+        return _constrained(setting, q, qd, tau, wrench)[0]
+    return _free_kalman(setting, q, qd, tau, wrench)
+
+
+def _free_kalman(setting: Setting, q, qd, tau, wrench=None):
     links, net = setting.links(), _net(setting, q, qd, tau)
     qdd = kalman.forward_dynamics(links, q, qd, net, _wrenches(setting, wrench))
     if not links.coupled:
@@ -111,6 +119,8 @@ def _forward_scan(setting: Setting, q, qd, tau, wrench=None):
 
 
 def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
+    if setting.model.constraints:
+        return _constrained_by_penalty(setting, q, qd, tau, wrench)[0]
     links = setting.links()
     M = equation.mass_matrix(links, q)
     bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), _wrenches(setting, wrench))
@@ -118,11 +128,108 @@ def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
     return coupling.solve_reduced(links, M, right) if links.coupled else factorised.solve(links, M, right)
 
 
+# -- constraints ------------------------------------------------------------------------------------------------------
+
+
+def _rows(setting: Setting, q):
+    """(constraints on prepared links, their Jacobian)."""
+    held = constraints.prepared(setting.model)
+    return held, constraints.jacobian(setting.links(), q, held)
+
+
+def _constrained(setting: Setting, q, qd, tau, wrench=None):
+    """(q̈, λ, J, what J q̈ must be), by the Delassus matrix."""
+    links = setting.links()
+    held, J = _rows(setting, q)
+    wanted = constraints.required(links, q, qd, held, J, setting.stabilization)
+    free = flat(_free_kalman(setting, q, qd, tau, wrench))
+    qdd, forces = constraints.by_delassus(J, _inverse_mass_kalman(setting, q), free, wanted)
+    return qdd, forces, J, wanted
+
+
+def _constrained_by_penalty(setting: Setting, q, qd, tau, wrench=None):
+    """The same by the mass matrix with a penalty."""
+    links = setting.links()
+    held, J = _rows(setting, q)
+    wanted = constraints.required(links, q, qd, held, J, setting.stabilization)
+    bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), _wrenches(setting, wrench))
+    net = flat(joint_terms.subtracted(links, _net(setting, q, qd, tau), bias))
+    M = coupling.reduced(links, equation.mass_matrix(links, q), (True, True))
+    qdd, forces = constraints.by_penalty(J, M, coupling.reduced(links, net, (True,)), wanted)
+    return qdd, forces, J, wanted
+
+
+def _constraint_residuals(setting: Setting, q, qd, tau, wrench=None):
+    """(J q̈ + γ, the sum of the magnitudes of its terms), row by row."""
+    qdd, _, J, wanted = _constrained(setting, q, qd, tau, wrench)
+    return _left_over(qdd, J, wanted)
+
+
+def _with_unmet(solve: Callable[..., tuple]):
+    """(q̈, the largest part of a row that is not met)."""
+
+    def run(setting: Setting, q, qd, tau, wrench=None):
+        qdd, _, J, wanted = solve(setting, q, qd, tau, wrench)
+        parts = [
+            maximum(r, -r) / (size + constraints.NOTHING)
+            for r, size in zip(*_left_over(qdd, J, wanted), strict=True)
+        ]
+        return qdd, functools.reduce(maximum, parts)
+
+    return run
+
+
+def _left_over(qdd, J, wanted):
+    residuals, sizes = [], []
+    for row, w in zip(J, wanted, strict=True):
+        terms = [x * a for x, a in zip(row, qdd, strict=True)]
+        residuals.append(sum(terms[1:], start=terms[0]) - w)
+        sizes.append(sum((maximum(t, -t) for t in terms), start=maximum(w, -w)))
+    return residuals, sizes
+
+
+def _delassus(inverse: Callable[..., list[list[Scalar]]]):
+    def run(setting: Setting, q):
+        _, J = _rows(setting, q)
+        return dense.symmetric_product(dense.product(J, inverse(setting, q)), J)
+
+    return run
+
+
+def _impact(setting: Setting, q, qd, restitution):
+    _, J = _rows(setting, q)
+    rates = coupling.leaders(setting.links(), qd)
+    return constraints.after_impact(J, _inverse_mass_kalman(setting, q), rates, restitution[0])
+
+
+def _under_constraints(method: Callable[..., list[Scalar]]):
+    """Inverse dynamics of a robot that is held: the smallest torques, see ``constraints.least_torques``."""
+
+    def run(setting: Setting, q, qd, qdd, wrench=None):
+        tau = _inverse(method)(setting, q, qd, qdd, wrench)
+        if not setting.model.constraints:
+            return tau
+        links = setting.links()
+        _, J = _rows(setting, q)
+        passive, joints = setting.model.passive, setting.model.coordinate_joints
+        motors = [joint.name not in passive for joint in joints for _ in range(joint.dof)]
+        needed = coupling.reduced(links, flat(tau), (True,))
+        least, _ = constraints.least_torques(J, needed, motors)
+        # the table applies Sᵀ once more: put the torques on the leaders' own axes
+        return coupling.expanded(links, least, forces=True)
+
+    return run
+
+
+# -- iterations -------------------------------------------------------------------------------------------------------
+
+
 def _forward_gradient(preconditioned: bool):
     def run(setting: Setting, q, qd, tau, wrench=None, start=None):
-        if setting.links().coupled:
+        if setting.links().coupled or setting.model.constraints:
             raise ModelError(
-                f"{setting.model.name}: conjugate gradients are not there for joints that follow others"
+                f"{setting.model.name}: conjugate gradients know neither followers nor constraints; "
+                "use algorithm='kalman' or 'compound_link'"
             )
         tolerance = setting.tolerance
         if tolerance is None:
@@ -284,10 +391,10 @@ def _minus_product(A: list[list[Scalar]], B: list[list[Scalar]]) -> list[list[Sc
 
 ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     "inverse_dynamics": {
-        "newton_euler": _inverse(newton_euler.inverse_dynamics),
-        "boundary_value": _inverse(boundary_value.inverse_dynamics),
-        "gibbs_appell": _inverse(gibbs_appell.inverse_dynamics),
-        "compound_link": _inverse(compound_link.inverse_dynamics),
+        "newton_euler": _under_constraints(newton_euler.inverse_dynamics),
+        "boundary_value": _under_constraints(boundary_value.inverse_dynamics),
+        "gibbs_appell": _under_constraints(gibbs_appell.inverse_dynamics),
+        "compound_link": _under_constraints(compound_link.inverse_dynamics),
     },
     "forward_dynamics": {
         "kalman": _forward_kalman,
@@ -356,6 +463,26 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
         "logarithm": lambda setting, q, other: _of_leaders(setting, manifold.difference, q, other)
     },
     "normalize": {"length": lambda setting, q: _of_leaders(setting, manifold.normalized, q)},
+    "constrained_forward_dynamics": {
+        "kalman": _with_unmet(_constrained),
+        "compound_link": _with_unmet(_constrained_by_penalty),
+    },
+    "constraint_forces": {
+        "kalman": lambda setting, q, qd, tau: _constrained(setting, q, qd, tau)[1],
+        "compound_link": lambda setting, q, qd, tau: _constrained_by_penalty(setting, q, qd, tau)[1],
+    },
+    "constraint_residuals": {"kalman": _constraint_residuals},
+    "constraint_jacobian": {"kinematics": lambda setting, q: _rows(setting, q)[1]},
+    "constraint_errors": {
+        "kinematics": lambda setting, q: constraints.errors(
+            setting.links(), q, constraints.prepared(setting.model)
+        )
+    },
+    "delassus_matrix": {
+        "kalman": _delassus(_inverse_mass_kalman),
+        "compound_link": _delassus(_inverse_mass_compound),
+    },
+    "impact": {"kalman": _impact},
     "regressor": {
         "newton_euler": lambda setting, q, qd, qdd: regressor.regressor(
             setting.links(), q, qd, qdd, joint_laws.coefficients(setting.model.moving_joints)

@@ -39,6 +39,7 @@ class Setting:
     start: bool = False  # whether a warm start is an input
     dtype: str = "float64"
     base_parameters: bool = False  # whether inertial parameters are regrouped first
+    stabilization: float | None = None  # rate at which constraint errors decay [1/s]
     slide: bool = True  # whether origins slide along joint axes, see ``prepare``
     parameters: tuple[str, ...] = ()  # parameters that stay inputs: "payload" or labels
     stand_in: Mechanism | None = None  # takes the place of the links while loops or parameters are traced
@@ -54,6 +55,7 @@ class Setting:
             self.base_parameters,
             self.slide,
             self.parameters,
+            self.stabilization,
         )
 
     def links(self) -> Mechanism:
@@ -117,6 +119,8 @@ class Function:
         """Name and number of scalars of every input, in the order of the call."""
         n = setting.model.dof
         sizes = {name: setting.model.nq if name in POSITIONS else n for name in self.inputs}
+        if "restitution" in sizes:
+            sizes["restitution"] = 1
         if setting.wrench:
             sizes["wrench"] = 6
         if setting.start:
@@ -425,6 +429,72 @@ FUNCTIONS: dict[str, Function] = {
             "the same position with quaternions of length one",
             (10, 1),
             reduces=False,
+        ),
+        Function(
+            "constraint_forces",
+            ("q", "qd", "tau"),
+            lambda model: {"forces": (model.constraint_rows,)},
+            ("kalman", "compound_link"),
+            "forces along the directions that constraints hold",
+            (900, 1),
+            reduces=False,
+            regroups=True,
+        ),
+        Function(
+            "constrained_forward_dynamics",
+            ("q", "qd", "tau"),
+            lambda model: {"qdd": (model.dof,), "unmet": ()},
+            ("kalman", "compound_link"),
+            "joint accelerations under constraints, and the largest part of a constraint that is not met",
+            (900, 1),
+            reduces=False,
+            regroups=True,
+        ),
+        Function(
+            "constraint_residuals",
+            ("q", "qd", "tau"),
+            lambda model: {"residuals": (model.constraint_rows,), "scales": (model.constraint_rows,)},
+            ("kalman",),
+            "what is left of J q̈ + γ, beside the size of what adds up to it",
+            (900, 1),
+            reduces=False,
+            regroups=True,
+        ),
+        Function(
+            "constraint_jacobian",
+            ("q",),
+            lambda model: {"jacobian": (model.constraint_rows, model.dof)},
+            ("kinematics",),
+            "Jacobian of the directions that constraints hold, in base axes",
+            reduces=False,
+        ),
+        Function(
+            "constraint_errors",
+            ("q",),
+            lambda model: {"errors": (model.constraint_rows,)},
+            ("kinematics",),
+            "how far constraints are from being met",
+            reduces=False,
+        ),
+        Function(
+            "delassus_matrix",
+            ("q",),
+            lambda model: {"delassus_matrix": (model.constraint_rows, model.constraint_rows)},
+            ("kalman", "compound_link"),
+            "J M⁻¹ Jᵀ of the constraints",
+            (80, 2),
+            reduces=False,
+            regroups=True,
+        ),
+        Function(
+            "impact",
+            ("q", "qd", "restitution"),
+            _vector("qd"),
+            ("kalman",),
+            "velocities after an impact that the constraints take",
+            (80, 2),
+            reduces=False,
+            regroups=True,
         ),
         Function(
             "regressor",

@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.compiler.arrays import check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import ConvergenceError, SingularError, UnknownNameError
+from linkwise.errors import ConstraintError, ConvergenceError, ModelError, SingularError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
 from linkwise.kernels import evaluate, plain_kernel, shortcut
 from linkwise.kernels import kernel as make_kernel
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
 
 ITERATED = "iterated_forward_dynamics"
+NOTHING = 1e-9  # [rad/s² or m/s²]: accelerations under it count as none
+CONSTRAINT_TOLERANCE = {"float64": 1e-6, "float32": 1e-2}  # of J q̈ + γ, relative to what adds up to it
 FRAME_FUNCTIONS = ("pose", "jacobian", "velocity", "jacobian_rate", "task_inertia", "consistent_inverse")
 
 
@@ -93,6 +95,7 @@ class Robot(Model):
         tolerance: float | None = None,
         limit: int | None = None,
         start=None,
+        stabilization: float | None = None,
     ) -> np.ndarray:
         """Joint accelerations q̈ [rad/s² or m/s²], shape (..., n), for torques tau [N·m or N].
 
@@ -101,10 +104,15 @@ class Robot(Model):
         (iterations, 10 n) and ``start`` (a warm start, (..., n)). parallel_scan is for chains with rotor inertia at
         every joint: steps that grow with the logarithm of their number, for long chains on a GPU. A singular matrix
         raises SingularError naming the joint; an iteration that does not converge raises ConvergenceError with its
-        residual. Arrays of other libraries are not looked at, because that would wait for a GPU; ``kernel`` gives
-        residuals, too.
+        residual. Constraints are kept: ``stabilization`` [1/s] is the rate at which their errors decay (Baumgarte; none
+        by default), and one that cannot be met raises ConstraintError. Arrays of other libraries are not looked at,
+        because that would wait for a GPU; ``kernel`` gives residuals, too.
         """
         given = {"q": q, "qd": qd, "tau": tau}
+        if self.constraints and algorithm not in FUNCTIONS[ITERATED].algorithms:
+            return self._constrained_forward_dynamics(
+                given, algorithm, wrench, wrench_frame, friction, stabilization, out, threads
+            )
         if algorithm not in FUNCTIONS[ITERATED].algorithms:
             row = FUNCTIONS["forward_dynamics"]
             if algorithm not in (None, *row.algorithms, *row.scanned):
@@ -275,6 +283,87 @@ class Robot(Model):
                     f"{self.name}: {self._frame(frame)!r} cannot be moved in all six directions in some state, "
                     "so its task inertia is infinite; look at the rank of robot.jacobian(q)"
                 )
+
+    # -- constraints ----------------------------------------------------------------------------------------------
+
+    def constraint_forces(
+        self, q, qd, tau, *, algorithm=None, friction=True, stabilization=None, out=None, threads=None
+    ):
+        """Forces along the directions that constraints hold, shape (..., constraint_rows), in base axes.
+
+        For each constraint in turn: moment [N·m] (welds only) and force [N] on its first frame. Redundant constraints
+        share them so that they are smallest. Raises ConstraintError where a constraint cannot be met.
+        """
+        given = {"q": q, "qd": qd, "tau": tau}
+        setting = Setting(self._held(), friction=bool(friction), stabilization=stabilization)
+        result = evaluate("constraint_forces", setting, algorithm, given, out, threads)
+        self._check_constraints_met(result, setting, given)
+        return result
+
+    def constraint_jacobian(self, q, *, out=None, threads=None) -> np.ndarray:
+        """J of all constraints, shape (..., constraint_rows, n), in base axes."""
+        return evaluate("constraint_jacobian", Setting(self._held()), None, {"q": q}, out, threads)
+
+    def constraint_errors(self, q, *, out=None, threads=None) -> np.ndarray:
+        """How far constraints are from being met, shape (..., constraint_rows): sine of the angle, gap [m]."""
+        return evaluate("constraint_errors", Setting(self._held()), None, {"q": q}, out, threads)
+
+    def delassus_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
+        """J M⁻¹ Jᵀ of the constraints, shape (..., constraint_rows, constraint_rows)."""
+        return evaluate("delassus_matrix", Setting(self._held()), algorithm, {"q": q}, out, threads)
+
+    def impact(self, q, qd, *, restitution=0.0, out=None, threads=None) -> np.ndarray:
+        """Velocities, shape (..., n), after an impact at velocities qd that the constraints take.
+
+        ``restitution``: the part of the approach velocity with which the held points part again.
+        """
+        given = {"q": q, "qd": qd, "restitution": np.atleast_1d(np.asarray(restitution, dtype=float))}
+        return evaluate("impact", Setting(self._held()), None, given, out, threads)
+
+    def _constrained_forward_dynamics(
+        self, given, algorithm, wrench, wrench_frame, friction, stabilization, out, threads
+    ) -> np.ndarray:
+        if wrench is not None:
+            given = {**given, "wrench": wrench}
+            wrench_frame = self._frame(wrench_frame)
+        setting = Setting(
+            self,
+            friction=bool(friction),
+            frame=wrench_frame,
+            wrench=wrench is not None,
+            stabilization=stabilization,
+        )
+        written = None if out is None else (out, None)
+        qdd, unmet = evaluate("constrained_forward_dynamics", setting, algorithm, given, written, threads)
+        if isinstance(qdd, np.ndarray) and qdd.dtype != object:
+            if np.isnan(qdd).any():
+                self._look_at(qdd, given)
+            if np.any(unmet > CONSTRAINT_TOLERANCE[str(qdd.dtype)]):
+                self._check_constraints_met(qdd, setting, given)
+        return qdd
+
+    def _held(self) -> Robot:
+        if not self.constraints:
+            raise ModelError(
+                f"{self.name} has no constraints; give it some with robot.with_constraints([...])"
+            )
+        return self
+
+    def _check_constraints_met(self, result: Any, setting: Setting, given: Mapping[str, Any]) -> None:
+        """Raise ConstraintError, naming the constraint, where J q̈ + γ does not vanish."""
+        if not isinstance(result, (np.ndarray, np.generic)) or result.dtype == object:
+            return
+        self._look_at(result, given)
+        residuals, sizes = evaluate("constraint_residuals", setting, None, given)
+        bad = np.abs(residuals) > CONSTRAINT_TOLERANCE[str(result.dtype)] * (sizes + NOTHING)
+        if not bad.any():
+            return
+        rows = [constraint.label for constraint in self.constraints for _ in range(constraint.rows)]
+        worst = int(np.argmax(np.where(bad, np.abs(residuals), -1.0).reshape(-1, len(rows)).max(axis=0)))
+        raise ConstraintError(
+            f"{self.name}: {rows[worst]} cannot be met together with the others: an acceleration of "
+            f"{np.abs(residuals[..., worst]).max():.3g} is left"
+        )
 
     # -- positions ------------------------------------------------------------------------------------------------
 

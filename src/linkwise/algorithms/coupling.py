@@ -56,6 +56,16 @@ def leading(links: Mechanism) -> list[tuple[int, list[tuple[int, float]]]]:
     return list(columns.values())
 
 
+def leaders(links: Mechanism, values: Sequence[Any]) -> list[Scalar]:
+    """One quantity per link as a flat list of the coordinates of those that lead."""
+    return [
+        part
+        for link, value in zip(links, values, strict=True)
+        if link.follows is None
+        for part in parts_of(value)
+    ]
+
+
 def reduced(links: Mechanism, value: Any, axes: Sequence[bool]) -> Any:
     """A nested list, with Sᵀ applied along those axes that are marked."""
     if not links.coupled or not axes:

@@ -24,8 +24,18 @@ def product(A: Rows, B: Rows) -> Rows:
     return [[dot(row, column) for column in columns] for row in A]
 
 
+def symmetric_product(A: Rows, B: Rows) -> Rows:
+    """A Bᵀ where that is symmetric; the lower half is copied."""
+    n = len(A)
+    S: Rows = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(i, n):
+            S[i][j] = S[j][i] = dot(A[i], B[j])
+    return S
+
+
 def factorised(S: Rows, floor: float = ROUND_OFF) -> tuple[Rows, list[Scalar]]:
-    """(L, 1/D) with S = L D Lᵀ and a unit lower triangle L; a pivot that is round-off becomes NaN."""
+    """(L, 1/D) with S = L D Lᵀ and a unit lower triangle L; a pivot that is round-off (``floor``) becomes NaN."""
     n = len(S)
     L: Rows = [[0.0] * n for _ in range(n)]
     inverse: list[Scalar] = []
@@ -34,7 +44,8 @@ def factorised(S: Rows, floor: float = ROUND_OFF) -> tuple[Rows, list[Scalar]]:
         pivot = S[j][j]
         for k in range(j):
             pivot = pivot - scaled[j][k] * L[j][k]
-        pivot = where(pivot > floor * S[j][j], pivot, math.nan)
+        if floor > 0.0:
+            pivot = where(pivot > floor * S[j][j], pivot, math.nan)
         inverse.append(1.0 / pivot)
         for i in range(j + 1, n):
             entry = S[i][j]

@@ -14,6 +14,8 @@ import numpy as np
 from linkwise import joint_laws
 from linkwise.errors import ModelError, ModelWarning, UnknownNameError
 from linkwise.model.checks import check_numbers, check_tree
+from linkwise.model.constraints import Constraint, Coupling, Point, Weld
+from linkwise.model.constraints import content as constraint_content
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.model.transform import Transform
 
@@ -198,6 +200,8 @@ class Model:
         gravity: Sequence[float] = STANDARD_GRAVITY,
         frames: Iterable[Frame] = (),
         reduced: bool = False,
+        constraints: Iterable[Constraint] = (),
+        passive: Iterable[str] = (),
     ):
         links, joints, frames = tuple(links), tuple(joints), tuple(frames)
         check_tree(links, joints, frames)
@@ -230,6 +234,9 @@ class Model:
                 if relation is None
             ),
         )
+        put("constraints", tuple(constraints))
+        put("passive", tuple(passive))
+        self._check_constraints()
         for k, joint in enumerate(self.moving_joints):
             if joint.body and (joint.body not in self.link_names or self.carrier(joint.body)[0] != k):
                 raise ModelError(
@@ -248,6 +255,10 @@ class Model:
     gravity: tuple[float, float, float]
     frames: tuple[Frame, ...]
     reduced: bool
+    constraints: tuple[Constraint, ...]  # points and poses that are held
+    passive: tuple[
+        str, ...
+    ]  # joints without a motor: inverse dynamics under constraints gives them no torque
 
     @property
     def dof(self) -> int:
@@ -359,6 +370,8 @@ class Model:
                     for f in self.frames
                 ),
                 self.reduced,
+                tuple(constraint_content(constraint) for constraint in self.constraints),
+                self.passive,
             )
             self.__dict__["_content"] = known
         return known
@@ -371,6 +384,8 @@ class Model:
             "gravity": self.gravity,
             "frames": self.frames,
             "reduced": self.reduced,
+            "constraints": self.constraints,
+            "passive": self.passive,
         }
 
     def _with(self, **changes) -> Self:
@@ -538,6 +553,46 @@ class Model:
         mover = self.moving_joints[body].child
         links = [replace(k, inertia=k.inertia + load) if k.name == mover else k for k in self.links]
         return self._with(links=links)
+
+    @property
+    def constraint_rows(self) -> int:
+        """Number of directions that constraints hold: the size of constraint forces."""
+        return sum(constraint.rows for constraint in self.constraints)
+
+    def with_constraints(
+        self, constraints: Sequence[Constraint | Coupling], *, passive: Sequence[str] | None = None
+    ) -> Self:
+        """A new robot that is held by these constraints, in place of those it had.
+
+        A ``Coupling`` makes a joint follow another and takes its coordinate away. ``passive`` names joints without a
+        motor.
+        """
+        relations = {c.follower: c for c in constraints if isinstance(c, Coupling)}
+        names = [joint.name for joint in self.moving_joints]
+        for coupling in relations.values():
+            for name in (coupling.follower, coupling.leader):
+                if name not in names:
+                    raise UnknownNameError(f"coupling: no moving joint {name!r}; {suggest(name, names)}")
+        joints = [
+            replace(joint, mimic=Mimic(c.leader, float(c.ratio), float(c.offset), True))
+            if (c := relations.get(joint.name)) is not None
+            else joint
+            for joint in self.joints
+        ]
+        held = tuple(c for c in constraints if not isinstance(c, Coupling))
+        kept = self.passive if passive is None else tuple(passive)
+        return self._with(joints=joints, constraints=held, passive=kept)
+
+    def _check_constraints(self) -> None:
+        for constraint in self.constraints:
+            if not isinstance(constraint, (Weld, Point)):
+                raise ModelError(f"constraints: expected Weld, Point or Coupling, got {constraint!r}")
+            bodies = [-1 if frame is None else self.locate(frame)[0] for frame, _ in constraint.ends()]
+            if bodies[0] == bodies[1]:
+                raise ModelError(f"{constraint.label}: both of its ends belong to the same link")
+        for name in self.passive:
+            if name not in self.joint_names:
+                raise UnknownNameError(f"passive: no joint {name!r}; {suggest(name, self.joint_names)}")
 
     def with_coupled_mimics(self) -> Self:
         """A new robot in which joints that mimic another one have no coordinate of their own."""

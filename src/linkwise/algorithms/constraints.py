@@ -1,0 +1,221 @@
+"""Dynamics under constraints: points and poses that are held.
+
+With rows J of all constraints, J q̈ + γ = 0 (γ = J̇ q̇ and what controls drift) and forces λ that act along them:
+
+    M q̈ + b = τ + Jᵀ λ,        (J M⁻¹ Jᵀ) λ = −γ − J q̈_free
+
+Two ways to solve it. ``by_delassus``: the Delassus matrix G = J M⁻¹ Jᵀ from the closed form of the filter's inverse.
+``by_penalty``: the mass matrix with a stiff penalty, M + ρ JᵀJ. Both repeat a few proximal steps (J. Carpentier,
+R. Budhiraja and N. Mansard, "Proximal and sparse resolution of constrained dynamic equations", 2021), a fixed number of
+operations: exact where constraints are independent, and finite where they are redundant or singular, because the forces
+then are the smallest ones. What is left of J q̈ + γ tells whether a constraint cannot be met.
+
+Drift: γ includes 2α J q̇ + α² e (Baumgarte) with the error e of the constraint, if a rate α is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from linkwise.algorithms import centroidal, coupling, dense, kinematics
+from linkwise.algorithms.kinematics import frame_pose, link_poses
+from linkwise.model.mechanism import Mechanism
+from linkwise.model.transform import Transform
+from linkwise.scalar import Scalar, stage
+from linkwise.spatial import Matrix, Vector
+
+Rows = list[list[Scalar]]
+
+SOFTENING = 1e-10  # of the mean diagonal of G, so that redundant rows have a pivot
+PROXIMAL_STEPS = 4
+STIFFNESS = 1e5  # of the penalty, relative to the mean diagonal of M over that of JᵀJ
+PENALTY_STEPS = 10
+NOTHING = 1e-9  # [rad/s² or m/s²]: accelerations under it count as none
+
+
+@dataclass(frozen=True)
+class Held:
+    """A constraint on prepared links: (link, pose in its file frame) of both sides, −1 is the world; 6 or 3 rows."""
+
+    first: tuple[int, Transform]
+    second: tuple[int, Transform]
+    rows: int
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def jacobian(links: Mechanism, q, held: Sequence[Held]) -> Rows:
+    """J, one row for every direction that is held, in base axes; angular before linear."""
+    rows: Rows = []
+    for each in held:
+        first = kinematics.jacobian(links, q, *each.first)
+        second = kinematics.jacobian(links, q, *each.second)
+        rows += [
+            [a - b for a, b in zip(*pair, strict=True)]
+            for pair in zip(first[6 - each.rows :], second[6 - each.rows :], strict=True)
+        ]
+    return [coupling.reduced(links, row, (True,)) for row in rows]
+
+
+def bias(links: Mechanism, q, qd, held: Sequence[Held]) -> list[Scalar]:
+    """J̇ q̇ of all rows."""
+    values: list[Scalar] = []
+    for each in held:
+        first = centroidal.jacobian_rate(links, q, qd, *each.first)
+        second = centroidal.jacobian_rate(links, q, qd, *each.second)
+        values += [a - b for a, b in zip(first[6 - each.rows :], second[6 - each.rows :], strict=True)]
+    return values
+
+
+def errors(links: Mechanism, q, held: Sequence[Held]) -> list[Scalar]:
+    """How far each row is from being met: sine of the angle about each base axis [rad], gap [m]."""
+    poses = link_poses(links, q)
+    values: list[Scalar] = []
+    for each in held:
+        first = frame_pose(links, poses, *each.first)
+        second = frame_pose(links, poses, *each.second)
+        if each.rows == 6:
+            values += [*_turn_between(second.rotation, first.rotation)]
+        values += [*(first.position - second.position)]
+    return values
+
+
+def _turn_between(a: Matrix, b: Matrix) -> Vector:
+    """½ Σ aₖ × bₖ over the columns: the axis of the turn from a to b, times the sine of its angle."""
+    return 0.5 * (
+        a.column(0).cross(b.column(0)) + a.column(1).cross(b.column(1)) + a.column(2).cross(b.column(2))
+    )
+
+
+def required(links: Mechanism, q, qd, held: Sequence[Held], J: Rows, rate: float | None) -> list[Scalar]:
+    """−γ: what J q̈ must be."""
+    with stage("constraints"):
+        values = [-value for value in bias(links, q, qd, held)]
+        if rate is None:
+            return values
+        rates = coupling.leaders(links, qd)
+        return [
+            value - (2.0 * rate) * dense.dot(row, rates) - (rate * rate) * error
+            for value, row, error in zip(values, J, errors(links, q, held), strict=True)
+        ]
+
+
+# -- solutions --------------------------------------------------------------------------------------------------------
+
+
+def by_delassus(
+    J: Rows, inverse: Rows, free: Sequence[Scalar], wanted: Sequence[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(q̈, λ) from M⁻¹ and the accelerations without constraints."""
+    with stage("Delassus matrix"):
+        mobility = dense.product(J, inverse)
+        G = dense.symmetric_product(mobility, J)
+    with stage("constraint forces"):
+        missing = [w - dense.dot(row, free) for w, row in zip(wanted, J, strict=True)]
+        forces = least_forces(G, missing)
+    with stage("accelerations"):
+        moved = [
+            a + dense.dot(column, forces) for a, column in zip(free, dense.transposed(mobility), strict=True)
+        ]
+        return moved, forces
+
+
+def least_forces(G: Rows, right: Sequence[Scalar]) -> list[Scalar]:
+    """The smallest λ with G λ = right, where G may be singular: λ ← λ + (G + μ)⁻¹ (right − G λ)."""
+    size = len(G)
+    mean = (SOFTENING / size) * sum((G[k][k] for k in range(1, size)), start=G[0][0])
+    softened = [[x + mean if i == j else x for j, x in enumerate(row)] for i, row in enumerate(G)]
+    L, pivots = dense.factorised(softened, 0.0)
+    forces = dense.solved(L, pivots, right)
+    for _ in range(PROXIMAL_STEPS):
+        rest = [r - dense.dot(row, forces) for r, row in zip(right, G, strict=True)]
+        forces = [f + d for f, d in zip(forces, dense.solved(L, pivots, rest), strict=True)]
+    return forces
+
+
+def by_penalty(
+    J: Rows, M: Rows, net: Sequence[Scalar], wanted: Sequence[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(q̈, λ) from M and τ − b: (M + ρ JᵀJ) q̈ = τ − b + Jᵀ(λ + ρ wanted), then λ ← λ + ρ (wanted − J q̈)."""
+    n = len(M)
+    columns = dense.transposed(J)
+    with stage("penalty"):
+        square = dense.symmetric_product(columns, columns)
+        stiffness = STIFFNESS * _trace(M) / _trace(square)
+        H = [[m + stiffness * s for m, s in zip(*pair, strict=True)] for pair in zip(M, square, strict=True)]
+        L, pivots = dense.factorised(H, 0.0)
+    forces: list[Scalar] = [0.0] * len(J)
+    qdd: list[Scalar] = [0.0] * n
+    with stage("constraint forces"):
+        for _ in range(PENALTY_STEPS):
+            pulled = [f + stiffness * w for f, w in zip(forces, wanted, strict=True)]
+            right = [t + dense.dot(column, pulled) for t, column in zip(net, columns, strict=True)]
+            qdd = dense.solved(L, pivots, right)
+            forces = [
+                f + stiffness * (w - dense.dot(row, qdd)) for f, w, row in zip(forces, wanted, J, strict=True)
+            ]
+    return qdd, forces
+
+
+def after_impact(J: Rows, inverse: Rows, qd: Sequence[Scalar], restitution: Scalar) -> list[Scalar]:
+    """Velocities after an impact that the constraints take: J q̇⁺ = −restitution·J q̇⁻."""
+    wanted = [-restitution * dense.dot(row, qd) for row in J]
+    return by_delassus(J, inverse, qd, wanted)[0]
+
+
+def least_torques(
+    J: Rows, tau: Sequence[Scalar], motors: Sequence[bool]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(τ, λ): the smallest torques of the motors with τ + Jᵀ λ = ``tau``; joints without a motor get none.
+
+    The forces minimise Σ τ² over motors under τ = 0 elsewhere, by a few steps of the method of multipliers.
+    """
+    columns = dense.transposed(J)
+    driven = [column for column, motor in zip(columns, motors, strict=True) if motor]
+    passive = [column for column, motor in zip(columns, motors, strict=True) if not motor]
+    own = [t for t, motor in zip(tau, motors, strict=True) if motor]
+    rest = [t for t, motor in zip(tau, motors, strict=True) if not motor]
+    size = len(J)
+    nothing: Rows = [[0.0] * size for _ in range(size)]
+    soft = dense.symmetric_product(*[dense.transposed(driven)] * 2) if driven else nothing
+    hard = dense.symmetric_product(*[dense.transposed(passive)] * 2) if passive else nothing
+    stiffness = 1e4
+    H = [[s + stiffness * h for s, h in zip(*pair, strict=True)] for pair in zip(soft, hard, strict=True)]
+    multipliers: list[Scalar] = [0.0] * len(passive)
+    forces: list[Scalar] = [0.0] * size
+    for _ in range(PENALTY_STEPS if passive else 1):
+        right = [
+            sum(
+                (
+                    stiffness * (r + m) * column[i]
+                    for r, m, column in zip(rest, multipliers, passive, strict=True)
+                ),
+                start=sum((t * column[i] for t, column in zip(own, driven, strict=True)), start=0.0),
+            )
+            for i in range(size)
+        ]
+        forces = least_forces(H, right)
+        multipliers = [
+            m + r - dense.dot(column, forces) for m, r, column in zip(multipliers, rest, passive, strict=True)
+        ]
+    left = [t - dense.dot(column, forces) for t, column in zip(tau, columns, strict=True)]
+    return [t if motor else 0.0 for t, motor in zip(left, motors, strict=True)], forces
+
+
+def _trace(M: Rows) -> Scalar:
+    return sum((M[k][k] for k in range(1, len(M))), start=M[0][0])
+
+
+def prepared(model: Any) -> list[Held]:
+    """The constraints of a model on its moving links."""
+    held = []
+    for constraint in model.constraints:
+        ends = []
+        for frame, pose in constraint.ends():
+            body, place = (-1, Transform.identity()) if frame is None else model.locate(frame)
+            ends.append((body, place @ pose))
+        held.append(Held(ends[0], ends[1], constraint.rows))
+    return held

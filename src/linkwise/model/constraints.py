@@ -1,0 +1,123 @@
+"""Constraints between frames of a robot, or between a frame and the world: a pose or a point that is held.
+
+``Weld`` holds six directions, ``Point`` three. ``Coupling`` makes one joint follow another; it takes a coordinate away
+instead of adding a force. Frames are named; the world is the base frame of the robot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.transform import Transform
+
+
+@dataclass(frozen=True)
+class Weld:
+    """Holds a frame at a pose in the world, or to another frame.
+
+    ``to``: a pose in the base frame (4×4 matrix or ``Transform``), or the name of another frame, in which the first one
+    is held at ``pose`` (default: the two coincide).
+    """
+
+    frame: str
+    to: str | Transform | Sequence[Sequence[float]] | np.ndarray
+    pose: Transform | Sequence[Sequence[float]] | np.ndarray | None = None
+    name: str = ""
+
+    rows = 6
+
+    @property
+    def label(self) -> str:
+        return self.name or _label("weld", self.frame, self.to)
+
+    def ends(self) -> tuple[tuple[str, Transform], tuple[str | None, Transform]]:
+        """(frame, pose in it) of both sides; None is the world."""
+        if not isinstance(self.to, str):
+            return (self.frame, Transform.identity()), (None, _pose(self.label, self.to))
+        pose = Transform.identity() if self.pose is None else _pose(self.label, self.pose)
+        return (self.frame, Transform.identity()), (self.to, pose)
+
+
+@dataclass(frozen=True)
+class Point:
+    """Holds a point of a frame at a point of the world, or at a point of another frame; it may turn about it.
+
+    ``offset``: the point in the first frame [m] (default: its origin). ``to``: a position in the base frame [m], or the
+    name of another frame, in which the point is held at ``position`` (default: its origin).
+    """
+
+    frame: str
+    to: str | Sequence[float] | np.ndarray
+    position: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0)
+    offset: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0)
+    name: str = ""
+
+    rows = 3
+
+    @property
+    def label(self) -> str:
+        return self.name or _label("point", self.frame, self.to)
+
+    def ends(self) -> tuple[tuple[str, Transform], tuple[str | None, Transform]]:
+        own = (self.frame, _place(self.label, self.offset))
+        if isinstance(self.to, str):
+            return own, (self.to, _place(self.label, self.position))
+        return own, (None, _place(self.label, self.to))
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """Joint ``follower`` moves at ``ratio`` times the coordinate of ``leader``, plus ``offset`` [rad or m]."""
+
+    follower: str
+    leader: str
+    ratio: float = 1.0
+    offset: float = 0.0
+
+
+Constraint = Weld | Point
+
+
+def content(constraint: Constraint) -> tuple:
+    """What defines a constraint, as nested tuples."""
+    ends = tuple(
+        (frame, pose.rotation.tobytes(), pose.translation.tobytes()) for frame, pose in constraint.ends()
+    )
+    return type(constraint).__name__, constraint.label, ends
+
+
+def _label(kind: str, frame: str, to: object) -> str:
+    return f"{kind} of {frame} to {to if isinstance(to, str) else 'the world'}"
+
+
+def _pose(whose: str, value: object) -> Transform:
+    if isinstance(value, Transform):
+        return value
+    matrix = _numbers(whose, value)
+    if matrix.shape != (4, 4):
+        raise ModelError(f"{whose}: expected a pose of shape (4, 4), got shape {matrix.shape}")
+    rotation = matrix[:3, :3]
+    if np.abs(rotation @ rotation.T - np.eye(3)).max() > 1e-9 or np.linalg.det(rotation) < 0:
+        raise ModelError(f"{whose}: its pose has no rotation matrix")
+    return Transform(rotation, matrix[:3, 3])
+
+
+def _place(whose: str, value: object) -> Transform:
+    point = _numbers(whose, value)
+    if point.shape != (3,):
+        raise ModelError(f"{whose}: expected a position of shape (3,), got shape {point.shape}")
+    return Transform(np.eye(3), point)
+
+
+def _numbers(whose: str, value: object) -> np.ndarray:
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"{whose}: expected numbers or the name of a frame, got {value!r}") from None
+    if not np.isfinite(array).all():
+        raise ModelError(f"{whose}: a number is not finite")
+    return array

@@ -1,0 +1,177 @@
+"""Constraints: two algorithms against the full system of equations and against Pinocchio; redundant ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from evaluation import assert_near
+from test_free_joints import engine_of, random_robot, state, theirs
+
+import linkwise as lw
+from linkwise import ConstraintError, ModelError
+
+pin = pytest.importorskip("pinocchio")
+
+ALGORITHMS = ("kalman", "compound_link")
+
+
+def held_robot(seed: int, rows: int):
+    """(robot, q, qd, tau): frames held where they are, at velocities that the constraints allow."""
+    robot = random_robot(2 * seed + 1, 6)
+    q, qd, _, tau = state(robot, seed)
+    frames = [joint.child for joint in robot.moving_joints[::-1]]
+    constraints = []
+    if rows in (6, 9, 12):
+        constraints.append(lw.Weld(frames[0], robot.pose(q, frames[0])))
+    if rows in (3, 9):
+        constraints.append(lw.Point(frames[1], robot.pose(q, frames[1])[:3, 3]))
+    if rows == 12:
+        relative = np.linalg.inv(robot.pose(q, frames[2])) @ robot.pose(q, frames[1])
+        constraints.append(lw.Weld(frames[1], frames[2], relative))
+    held = robot.with_constraints(constraints)
+    assert held.constraint_rows == rows
+    J = held.constraint_jacobian(q)
+    return held, q, qd - np.linalg.pinv(J) @ (J @ qd), tau
+
+
+def solved(robot, q, qd, tau):
+    """(q̈, λ, J) from the whole system of equations, by least squares."""
+    J, M = robot.constraint_jacobian(q), robot.mass_matrix(q)
+    step = 1e-6
+    ahead, behind = (robot.constraint_jacobian(robot.integrate(q, s * step * qd)) for s in (1, -1))
+    rate = (ahead - behind) @ qd / (2 * step)
+    n, m = robot.dof, len(J)
+    system = np.block([[M, -J.T], [J, np.zeros((m, m))]])
+    right = np.concatenate([tau - robot.bias_torques(q, qd), -rate])
+    found = np.linalg.lstsq(system, right, rcond=1e-10)[0]
+    return found[:n], found[n:], J
+
+
+@pytest.mark.parametrize("rows", [3, 6, 9, 12])
+@pytest.mark.parametrize("seed", range(2))
+def test_both_algorithms_solve_the_equations(seed, rows):
+    robot, q, qd, tau = held_robot(seed, rows)
+    assert_near(robot.constraint_errors(q), np.zeros(rows), 1e-12, 1.0, "errors")
+    qdd, forces, J = solved(robot, q, qd, tau)
+    ours = {name: robot.forward_dynamics(q, qd, tau, algorithm=name) for name in ALGORITHMS}
+    scale = np.abs(qdd).max()
+    for name, found in ours.items():
+        assert_near(found, qdd, 1e-6, scale, name)  # the equations' J̇ q̇ is a difference quotient
+    assert_near(ours["kalman"], ours["compound_link"], 1e-9, scale, "both")
+    if np.linalg.matrix_rank(J, tol=1e-6) == rows:
+        for name in ALGORITHMS:
+            found = robot.constraint_forces(q, qd, tau, algorithm=name)
+            assert_near(found, forces, 1e-5, np.abs(forces).max(), name)
+
+
+@pytest.mark.parametrize("rows", [3, 6, 9])
+@pytest.mark.parametrize("seed", range(2))
+def test_pinocchio_finds_the_same_accelerations(seed, rows):
+    robot, q, qd, tau = held_robot(seed, rows)
+    if np.linalg.matrix_rank(robot.constraint_jacobian(q), tol=1e-6) < rows:
+        pytest.skip("Pinocchio wants independent constraints")
+    model, data, order = engine_of(robot)
+    contacts = []
+    for constraint in robot.constraints:
+        number = model.getJointId(next(j.name for j in robot.moving_joints if j.child == constraint.frame))
+        pose = robot.pose(q, constraint.frame)
+        kind = pin.ContactType.CONTACT_6D if constraint.rows == 6 else pin.ContactType.CONTACT_3D
+        place = pin.SE3(pose[:3, :3], pose[:3, 3])
+        contacts.append(
+            pin.RigidConstraintModel(
+                kind, model, number, pin.SE3.Identity(), 0, place, pin.ReferenceFrame.LOCAL
+            )
+        )
+    datas = [contact.createData() for contact in contacts]
+    pin.initConstraintDynamics(model, data, contacts)
+    settings = pin.ProximalSettings(1e-14, 1e-14, 50)
+    expected = pin.constraintDynamics(
+        model, data, q, theirs(qd, order), theirs(tau, order), contacts, datas, settings
+    )[order]
+    for name in ALGORITHMS:
+        found = robot.forward_dynamics(q, qd, tau, algorithm=name)
+        assert_near(found, expected, 1e-9, np.abs(expected).max(), name)
+
+
+def test_redundant_constraints_stay_finite_and_change_nothing():
+    robot, q, qd, tau = held_robot(1, 6)
+    (weld,) = robot.constraints
+    point = lw.Point(weld.frame, robot.pose(q, weld.frame)[:3, 3])
+    twice = robot.with_constraints([weld, lw.Weld(weld.frame, weld.to, name="again"), point])
+    once = robot.forward_dynamics(q, qd, tau)
+    for name in ALGORITHMS:
+        assert_near(twice.forward_dynamics(q, qd, tau, algorithm=name), once, 1e-8, np.abs(once).max(), name)
+    assert np.isfinite(twice.constraint_forces(q, qd, tau)).all()
+
+
+def test_constraints_that_contradict_each_other_are_named():
+    arm = lw.planar_chain(2)
+    held = arm.with_constraints([lw.Weld("tip", arm.pose([0.3, 0.4], "tip"), name="hold the tip")])
+    with pytest.raises(ConstraintError, match="hold the tip"):
+        held.forward_dynamics(
+            [0.3, 0.4], [3.0, 1.0], [0.0, 0.0]
+        )  # it moves, so it would have to slow down at once
+
+
+def test_inverse_dynamics_gives_the_smallest_torques():
+    robot, q, qd, tau = held_robot(0, 6)
+    qdd = robot.forward_dynamics(q, qd, tau)
+    least = robot.inverse_dynamics(q, qd, qdd)
+    assert_near(robot.forward_dynamics(q, qd, least), qdd, 1e-8, np.abs(qdd).max(), "the same motion")
+    assert np.linalg.norm(least) <= np.linalg.norm(tau)
+    J = robot.constraint_jacobian(q)
+    assert_near(J @ least, np.zeros(len(J)), 1e-8, np.abs(least).max() * np.abs(J).max(), "nothing in vain")
+
+
+def test_joints_without_a_motor_get_no_torque():
+    """A five-bar linkage: two motors at the base, three passive joints, closed by a point."""
+    left = lw.planar_chain(3)
+    q0 = np.array([2.0, -1.2, -0.9])
+    held = left.with_constraints([lw.Point("tip", left.pose(q0, "tip")[:3, 3])], passive=["joint2", "joint3"])
+    J = held.constraint_jacobian(q0)
+    qd = np.linalg.svd(J)[2][-1]
+    free = held.forward_dynamics(q0, qd, np.array([0.7, 0.0, 0.0]))
+    tau = held.inverse_dynamics(q0, qd, free)
+    assert_near(tau, [0.7, 0.0, 0.0], 1e-7, 1.0, "only the motor")
+
+
+def test_impact_stops_what_is_held():
+    robot, q, _, _ = held_robot(2, 9)
+    qd = np.random.default_rng(5).normal(size=robot.dof)
+    J = robot.constraint_jacobian(q)
+    scale = np.abs(J @ qd).max()
+    assert_near(J @ robot.impact(q, qd), np.zeros(9), 1e-8, scale, "plastic")
+    assert_near(J @ robot.impact(q, qd, restitution=0.5), -0.5 * (J @ qd), 1e-8, scale, "half")
+
+
+def test_errors_decay_at_the_rate_of_the_stabilization():
+    arm = lw.planar_chain(3)
+    q0 = np.array([0.4, 0.8, 0.5])
+    held = arm.with_constraints([lw.Point("tip", arm.pose(q0, "tip")[:3, 3])])
+    q, qd, h, rate = q0 + [0.01, -0.01, 0.02], np.zeros(3), 1e-3, 20.0
+    start = np.abs(held.constraint_errors(q)).max()
+    for _ in range(600):
+        qd = qd + h * held.forward_dynamics(q, qd, np.zeros(3), stabilization=rate)
+        q = q + h * qd
+    assert np.abs(held.constraint_errors(q)).max() < 0.01 * start
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message"),
+    [
+        (lw.Weld("nowhere", np.eye(4)), "no frame 'nowhere'"),
+        (lw.Weld("tip", np.eye(3)), r"shape \(4, 4\)"),
+        (lw.Weld("tip", 2.0 * np.eye(4)), "rotation"),
+        (lw.Point("tip", (0.0, np.nan, 0.0)), "not finite"),
+        (lw.Point("tip", "tip"), "same link"),
+        (lw.Coupling("joint1", "joint9"), "no moving joint 'joint9'"),
+    ],
+)
+def test_impossible_constraints_are_refused_by_name(constraint, message):
+    with pytest.raises((ModelError, lw.UnknownNameError), match=message):
+        lw.planar_chain(2).with_constraints([constraint])
+
+
+def test_constraints_need_constraints():
+    with pytest.raises(ModelError, match="has no constraints"):
+        lw.planar_chain(2).delassus_matrix([0.0, 0.0])
