@@ -35,10 +35,7 @@ study = lw.study(
         "inertia": {"labels": "*.[mhI]*", "together": "link", **twenty_percent},
         "friction": {"labels": ["*.viscous_friction", "*.coulomb_friction"], **twenty_percent},
     },
-    compute={
-        name: {"simulate": law, "gains": {"frequency": 8.0, "integral": name == "integral"}, **common}
-        for name, law in LAWS.items()
-    }
+    compute={name: {"simulate": law, "gains": {"frequency": 8.0}, **common} for name, law in LAWS.items()}
     | {f"{name}_worst": f"max(abs({name}.max_error))" for name in LAWS}
     | {f"{name}_rest": f"max(abs({name}.final_error))" for name in LAWS},
     keep={f"{name}_{k}": {"raw": True, "quantiles": [0.5, 0.95]} for name in LAWS for k in ("worst", "rest")},

@@ -152,8 +152,8 @@ def _broken_limits(robot, motion: Motion, tau: np.ndarray) -> list[str]:
         limits = joint.limits
         for what, values, lower, upper in (
             ("position", motion.q, limits.lower, limits.upper),
-            ("velocity", motion.qd, -limits.velocity, limits.velocity),
-            ("torque" if joint.revolute else "force", tau, -limits.effort, limits.effort),
+            ("velocity", motion.qd, -limits.largest_velocity, limits.largest_velocity),
+            ("torque" if joint.revolute else "force", tau, -limits.largest_effort, limits.largest_effort),
         ):
             beyond = np.maximum(lower - values[:, k], values[:, k] - upper)
             beyond[~(beyond > 1e-9 * np.maximum(1.0, np.abs(values[:, k])))] = -np.inf  # round-off, and NaN
@@ -173,5 +173,5 @@ def _summary(robot, tau: np.ndarray) -> None:
     for joint, torque in zip(robot.coordinate_joints, tau.T, strict=True):
         unit = "N·m" if joint.revolute else "N"
         peak, rms = float(np.abs(torque).max()), float(np.sqrt(np.mean(torque**2)))
-        rows.append([joint.name, number(peak), number(rms), number(joint.limits.effort), unit])
+        rows.append([joint.name, number(peak), number(rms), number(joint.limits.largest_effort), unit])
     show(Table(f"Torques of {robot.name}", ["joint", ">largest", ">rms", ">limit", "unit"], rows))

@@ -26,32 +26,20 @@ from linkwise.cli.options import (
 )
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.written import check_targets, write_table
+from linkwise.control import CONTROLLERS, Controller
+from linkwise.simulate.integrators import INTEGRATORS
 from linkwise.tables import bounds, numbered
 
 if TYPE_CHECKING:
-    from linkwise.control import Controller
     from linkwise.robot import Robot
     from linkwise.simulate import Result
-
-CONTROLLERS = (
-    *(
-        "computed_torque",
-        "tracking",
-        "integral_tracking",
-        "point_to_point",
-        "gravity_pd",
-        "feed_forward",
-        "passive",
-    ),
-)
-INTEGRATORS = ("rk4", "semi_implicit_euler")
 
 
 @click.command("simulate")
 @robot_argument
 @click.option(
     "--controller",
-    type=OneOf(CONTROLLERS, "name"),
+    type=OneOf(tuple(CONTROLLERS), "name"),
     default="computed_torque",
     show_default=True,
     help=", ".join(CONTROLLERS) + ".",
@@ -101,7 +89,7 @@ INTEGRATORS = ("rk4", "semi_implicit_euler")
 @click.option("--delay", type=Whole(0, 1000), default=0, help="Control periods from measurement to torque.")
 @click.option(
     "--integrator",
-    type=OneOf(INTEGRATORS, "name"),
+    type=OneOf(tuple(INTEGRATORS), "name"),
     default="rk4",
     show_default=True,
     help="rk4 or semi_implicit_euler.",
@@ -250,16 +238,9 @@ def _controller(robot: Robot, name: str, options: dict) -> Controller:
         model = robot.with_parameters(
             {label: factor * v for label, v in values.items() if "friction" not in label}
         )
-    made = control.CONTROLLERS[name]
-    if name in ("feed_forward", "passive"):
-        return made(model)
-    gains = control.Gains.from_frequency(
-        options["frequency"], options["damping"], integral=name == "integral_tracking"
-    )
-    if name == "gravity_pd":  # its gains are torques: those of a decoupled arm with these inertias
-        inertia = np.diag(model.mass_matrix(np.zeros(model.dof)))
-        gains = control.Gains(inertia * gains.kp, inertia * gains.kd)
-    return made(model, gains)
+    if not control.CONTROLLERS[name].feedback:
+        return control.named(name, model)
+    return control.named(name, model, frequency=options["frequency"], damping=options["damping"])
 
 
 def _warn_of_divergence(found: Result) -> None:

@@ -7,17 +7,8 @@ from linkwise.control.feed_forward import FeedForward
 from linkwise.control.gains import Gains
 from linkwise.control.gravity_pd import GravityPD
 from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
+from linkwise.control.named import CONTROLLERS, named
 from linkwise.control.passive import ConstantTorque, Passive
-
-CONTROLLERS = {
-    "point_to_point": PointToPoint,
-    "tracking": Tracking,
-    "integral_tracking": IntegralTracking,
-    "computed_torque": ComputedTorque,
-    "gravity_pd": GravityPD,
-    "feed_forward": FeedForward,
-    "passive": Passive,
-}
 
 __all__ = [
     "CONTROLLERS",
@@ -32,4 +23,5 @@ __all__ = [
     "PointToPoint",
     "Reference",
     "Tracking",
+    "named",
 ]

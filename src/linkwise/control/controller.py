@@ -12,11 +12,12 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linkwise.compiler.kernel import Kernel
+from linkwise.control.gains import Gains
 from linkwise.functions import mechanism_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot import Robot
@@ -39,20 +40,21 @@ class Controller(ABC):
     where it has some, ``False``: none.
     """
 
+    feedback: ClassVar[bool] = True
+    """Whether the law has gains: then its constructor takes (robot, gains), else (robot)."""
     memory_size: int = 0
     """Scalars that the controller keeps from sample to sample, zero at the start."""
 
     def __init__(self, robot: Robot, gains: Mapping[str, np.ndarray], torque_limits=None):
         self.robot = robot
         self.gains = dict(gains)
-        efforts = np.array([joint.limits.effort for joint in robot.coordinate_joints])
-        if torque_limits is False:
-            self.torque_limits = np.full(robot.dof, np.inf)
-        else:
-            chosen = efforts if torque_limits is None else np.asarray(torque_limits, dtype=float)
-            self.torque_limits = np.array(np.broadcast_to(chosen, (robot.dof,)))
-        if not (self.torque_limits > 0).all():
-            raise ValueError(f"torque_limits: expected positive numbers, got {self.torque_limits}")
+        self.torque_limits = limits_of_torque(robot, torque_limits)
+
+    @classmethod
+    def gains_for(cls, robot: Robot, frequency, damping=1.0) -> Gains:
+        """The gains with which errors of an exact model decay like ë + 2ζω ė + ω² e = 0, with ω = ``frequency``
+        [rad/s] and ζ = ``damping``, one number or (n,) each."""
+        return Gains.from_frequency(frequency, damping)
 
     @abstractmethod
     def control(
@@ -133,6 +135,25 @@ class Controller(ABC):
             f"{name}={np.array2string(values, precision=4)}" for name, values in self.gains.items()
         )
         return f"<{type(self).__name__} of {self.robot.name}: {gains}>"
+
+
+def limits_of_torque(robot: Robot, torque_limits=None) -> np.ndarray:
+    """The largest torques [N·m or N], shape (n,): those given (one number or n), the robot's for None, and
+    infinity for False or where the robot has none.
+    """
+    if torque_limits is None:
+        return robot.effort_limits
+    if torque_limits is False:
+        return np.full(robot.dof, np.inf)
+    try:
+        found = np.array(np.broadcast_to(np.asarray(torque_limits, dtype=float), (robot.dof,)))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"torque_limits: expected one number or {robot.dof}, got {torque_limits!r}"
+        ) from None
+    if not (found > 0).all():
+        raise ValueError(f"torque_limits: expected positive numbers, got {found}")
+    return found
 
 
 def errors(

@@ -14,6 +14,8 @@ class FeedForward(Controller):
     is: "an elementary form of feedback" that keeps gravity from building up errors in slow motions.
     """
 
+    feedback = False
+
     def __init__(self, robot: Robot, *, gravity: str = "planned", torque_limits=None):
         if gravity not in ("planned", "online"):
             raise ValueError(f"gravity: expected 'planned' or 'online', got {gravity!r}")

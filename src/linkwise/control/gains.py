@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,16 @@ class Gains:
     kp: float | np.ndarray
     kd: float | np.ndarray
     ki: float | np.ndarray = 0.0
+
+    def __post_init__(self):
+        for name in ("kp", "kd", "ki"):
+            value = getattr(self, name)
+            try:
+                array = np.asarray(value, dtype=float)
+            except (TypeError, ValueError):
+                raise ValueError(f"{name}: expected numbers, got {value!r}") from None
+            if not (np.isfinite(array) & (array >= 0)).all():
+                raise ValueError(f"{name}: expected finite numbers, none negative; got {value!r}")
 
     @classmethod
     def from_frequency(cls, frequency, damping=1.0, *, integral: bool = False) -> Gains:
@@ -50,7 +59,5 @@ class Gains:
             value = np.asarray(getattr(self, name), dtype=float)
             if value.shape not in ((), (dof,)):
                 raise ValueError(f"{name}: expected one number or {dof}, got shape {value.shape}")
-            if not all(math.isfinite(v) for v in value.ravel()):
-                raise ValueError(f"{name}: expected finite numbers, got {value}")
             found[name] = np.array(np.broadcast_to(value, (dof,)))
         return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from linkwise.algorithms import equation
 from linkwise.control.controller import Controller, errors
 from linkwise.control.gains import Gains
@@ -17,6 +19,14 @@ class GravityPD(Controller):
     def __init__(self, robot: Robot, gains: Gains, *, torque_limits=None):
         vectors = gains.vectors(robot.dof)
         super().__init__(robot, {"kp": vectors["kp"], "kd": vectors["kd"]}, torque_limits)
+
+    @classmethod
+    def gains_for(cls, robot: Robot, frequency, damping=1.0, q=None) -> Gains:
+        """Gains as torques: those of accelerations times the inertia that each joint feels at ``q``, by
+        default at zero."""
+        gains = Gains.from_frequency(frequency, damping)
+        inertia = np.diag(robot.mass_matrix(np.zeros(robot.dof) if q is None else q))
+        return Gains(inertia * gains.kp, inertia * gains.kd)
 
     def control(self, links, gains, q, qd, reference, memory, period):
         e, ed = errors(q, qd, reference)

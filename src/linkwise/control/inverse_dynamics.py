@@ -80,6 +80,11 @@ class IntegralTracking(Controller):
         super().__init__(robot, vectors, torque_limits)
         self.memory_size = robot.dof
 
+    @classmethod
+    def gains_for(cls, robot: Robot, frequency, damping=1.0) -> Gains:
+        """With a third pole at −ω beside the pair: (s + ω)(s² + 2ζωs + ω²)."""
+        return Gains.from_frequency(frequency, damping, integral=True)
+
     def control(self, links, gains, q, qd, reference, memory, period):
         e, _ = errors(q, qd, reference)
         v = tracking_acceleration(gains, q, qd, reference)

@@ -9,9 +9,11 @@ from linkwise.robot import Robot
 
 
 class Passive(Controller):
-    """τ = 0."""
+    """τ = 0, whatever the limits."""
 
-    def __init__(self, robot: Robot):
+    feedback = False
+
+    def __init__(self, robot: Robot, *, torque_limits=None):
         super().__init__(robot, {}, torque_limits=False)
 
     def control(self, links, gains, q, qd, reference, memory, period):
@@ -20,6 +22,8 @@ class Passive(Controller):
 
 class ConstantTorque(Controller):
     """τ = torque [N·m or N], one number or (n,)."""
+
+    feedback = False
 
     def __init__(self, robot: Robot, torque):
         values = np.array(np.broadcast_to(np.asarray(torque, dtype=float), (robot.dof,)))

@@ -69,11 +69,11 @@ class MotionLimits:
         wide = (upper - lower) > 2 * reach  # joints that turn far need not
         middle = np.where(wide, 0.0, (lower + upper) / 2)
         half = np.where(wide, reach, (upper - lower) / 2)
-        speed = np.array([j.limits.velocity for j in joints])
-        speed = np.where(np.isfinite(speed) & (speed > 0), speed, UNKNOWN_LIMITS["velocity"])
+        speed = robot.velocity_limits
+        speed = np.where(np.isfinite(speed), speed, UNKNOWN_LIMITS["velocity"])
         given = UNKNOWN_LIMITS["acceleration"] if acceleration is None else acceleration
         most = np.broadcast_to(np.asarray(given, dtype=float), speed.shape)
-        effort = np.array([j.limits.effort if j.limits.effort > 0 else np.inf for j in joints])
+        effort = robot.effort_limits
         return cls(middle - half, middle + half, share * speed, share * most, share * effort)
 
     @property

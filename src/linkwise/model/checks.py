@@ -150,7 +150,7 @@ def check_physics(model: Model, *, strict: bool, where: str) -> None:
     }
     found += sorted(doubtful)
     found += [
-        f"joint {joint.name!r}: its {what} limit {value:g} is negative, so it is always broken"
+        f"joint {joint.name!r}: its {what} limit {value:g} is negative; taken as no limit"
         for joint in model.moving_joints
         for what, value in (("velocity", joint.limits.velocity), ("effort", joint.limits.effort))
         if value < 0

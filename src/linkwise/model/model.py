@@ -28,12 +28,26 @@ JOINT_TYPES = (*MOVING, "fixed")
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a joint: position [rad or m], speed [rad/s or m/s], effort [N·m or N]."""
+    """Limits of a joint as its file states them: position [rad or m], speed [rad/s or m/s], effort [N·m or N].
+
+    Formats that need a number for speed and effort have 0 where nobody knew one, so a limit of 0 (or less) is no limit:
+    whoever compares with a limit takes ``largest_velocity`` and ``largest_effort``.
+    """
 
     lower: float = -math.inf
     upper: float = math.inf
     velocity: float = math.inf
     effort: float = math.inf
+
+    @property
+    def largest_velocity(self) -> float:
+        """The speed limit; infinity where none is stated."""
+        return self.velocity if self.velocity > 0.0 else math.inf
+
+    @property
+    def largest_effort(self) -> float:
+        """The effort limit; infinity where none is stated."""
+        return self.effort if self.effort > 0.0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -457,6 +471,16 @@ class Model:
         return found
 
     # -- parameters -----------------------------------------------------------------------------------------------
+
+    @property
+    def effort_limits(self) -> np.ndarray:
+        """The largest torques or forces of the joints [N·m or N], infinite where none are stated; shape (n,)."""
+        return np.array([joint.limits.largest_effort for joint in self.coordinate_joints])
+
+    @property
+    def velocity_limits(self) -> np.ndarray:
+        """The largest speeds of the joints [rad/s or m/s], infinite where none are stated; shape (n,)."""
+        return np.array([joint.limits.largest_velocity for joint in self.coordinate_joints])
 
     @property
     def asymmetric_friction(self) -> bool:

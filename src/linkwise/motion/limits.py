@@ -80,7 +80,7 @@ def _quantities(trajectory: Trajectory, robot: Robot, acceleration, torque: bool
     """(name, its values at given times, lower limits, upper limits) of all that is looked at."""
     limits = [joint.limits for joint in robot.coordinate_joints]
     lower, upper = (np.array([getattr(limit, side) for limit in limits]) for side in ("lower", "upper"))
-    speed, effort = (np.array([getattr(limit, name) for limit in limits]) for name in ("velocity", "effort"))
+    speed, effort = robot.velocity_limits, robot.effort_limits
     yield "position", lambda t: trajectory.at(t).q, lower, upper
     yield "velocity", lambda t: trajectory.at(t).qd, -speed, speed
     if acceleration is not None:

@@ -66,15 +66,10 @@ def fastest(
     """
     t = times(trajectory, points)
     moment = trajectory.at(t)
-    joints = robot.coordinate_joints
-    limits = (
-        np.array([joint.limits.effort for joint in joints])
-        if torque is None
-        else np.broadcast_to(torque, robot.dof)
-    )
+    limits = robot.effort_limits if torque is None else np.broadcast_to(torque, robot.dof)
     x = _greatest_speed(robot, moment, t, limits)
     if velocity:
-        speed = np.array([joint.limits.velocity for joint in joints])
+        speed = robot.velocity_limits
         peak = np.abs(moment.qd).max(axis=0)
         x = min(x, float(np.min(np.where(peak > 0, speed / np.where(peak > 0, peak, 1.0), np.inf))))
     if not math.isfinite(x):

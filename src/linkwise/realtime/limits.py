@@ -88,16 +88,11 @@ def _of_robot(robot: Robot) -> dict[str, np.ndarray]:
     return {
         "lower": np.array([joint.limits.lower for joint in joints]),
         "upper": np.array([joint.limits.upper for joint in joints]),
-        "speed": np.array([_stated(joint.limits.velocity) for joint in joints]),
-        "effort": np.array([_stated(joint.limits.effort) for joint in joints]),
+        "speed": robot.velocity_limits,
+        "effort": robot.effort_limits,
         "following": np.array([FOLLOWING[not joint.revolute] for joint in joints]),
         "frozen": np.array([FROZEN[not joint.revolute] for joint in joints]),
     }
-
-
-def _stated(limit: float) -> float:
-    """In robot files 0 means that a limit is not stated."""
-    return math.inf if limit == 0 else limit
 
 
 def _check_joint(joint: str, limits: Mapping[str, float], simulated: bool) -> None:

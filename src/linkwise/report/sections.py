@@ -49,7 +49,7 @@ def robot(
                 joint.name,
                 joint.type,
                 f"{low} … {high}{unit}",
-                short(joint.limits.effort),
+                short(joint.limits.largest_effort),
                 short(joint.rotor_inertia, 3),
                 short(joint.viscous_friction, 3),
             ]
@@ -89,7 +89,7 @@ def motion(
         True,
     )
     if qd is not None:
-        limits = [(-j.limits.velocity, j.limits.velocity) for j in joints]
+        limits = [(-j.limits.largest_velocity, j.limits.largest_velocity) for j in joints]
         parts += _by_unit("velocities", model, t, qd, ("velocity [°/s]", "velocity [mm/s]"), limits, True)
     return Section(title, parts)
 
@@ -99,14 +99,14 @@ def torques(
 ) -> Section:
     """Torques (points, n) over time with the effort limits, and a table of the largest ones."""
     joints = model.coordinate_joints
-    limits = [(-j.limits.effort, j.limits.effort) for j in joints]
+    limits = [(-j.limits.largest_effort, j.limits.largest_effort) for j in joints]
     parts: list = [Text(words)] if words else []
     parts += _by_unit("torques", model, t, tau, ("torque [N·m]", "force [N]"), limits, False)
     rows = []
     for k, joint in enumerate(joints):
         peak, rms = float(np.abs(tau[:, k]).max()), float(np.sqrt(np.mean(tau[:, k] ** 2)))
-        limit = joint.limits.effort
-        share = f"{peak / limit:.0%}" if np.isfinite(limit) and limit > 0 else ""
+        limit = joint.limits.largest_effort
+        share = f"{peak / limit:.0%}" if np.isfinite(limit) else ""
         rows.append(
             [joint.name, short(peak), short(rms), short(limit), share, "N·m" if joint.revolute else "N"]
         )

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from linkwise.control import Gains, GravityPD
+from linkwise.control import GravityPD
 from linkwise.errors import LinkwiseError
 from linkwise.motion import PiecewisePolynomial, quintic
 from linkwise.robot import Robot
@@ -184,8 +184,7 @@ def _follow(
     arm: HomedArm, model: Robot, move: PiecewisePolynomial, frequency: float, period: float = 2e-3
 ) -> None:
     """Track a slow move from the encoders alone, with enough gain to overcome friction."""
-    inertia = np.diag(model.mass_matrix(move.at(0.0).q))
-    gains = Gains(inertia * frequency**2 * 4, inertia * frequency * 4)
+    gains = GravityPD.gains_for(model, 2 * frequency, q=move.at(0.0).q)
     law = GravityPD(model, gains, torque_limits=False).kernel(period)
     last = arm.positions()
     for t in np.arange(0.0, move.duration + 0.3, period):

@@ -238,7 +238,7 @@ class _Reader:
         low, high = [], []
         for joint in joints:
             limits = joint.limits
-            size = {"qd": limits.velocity, "tau": limits.effort}.get(base, math.inf)
+            size = {"qd": limits.largest_velocity, "tau": limits.largest_effort}.get(base, math.inf)
             a, b = (limits.lower, limits.upper) if base == "q" else (-size, size)
             if not (math.isfinite(a) and math.isfinite(b)):
                 raise self.table.fail(kind, f"joint {joint.name} has no such limits; give numbers")

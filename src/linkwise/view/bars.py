@@ -38,7 +38,7 @@ def bars(joints: Sequence[Joint], torques: np.ndarray, scale: np.ndarray, captio
         length = 50.0 * min(abs(part), 1.0)
         left = 50.0 - (length if part < 0 else 0.0)
         unit = "N·m" if joint.revolute else "N"
-        limited = bool(np.isfinite(joint.limits.effort) and joint.limits.effort > 0)
+        limited = bool(np.isfinite(joint.limits.largest_effort))
         share = f"{abs(part):.0%}" if limited else ""
         rows.append(
             f'<div class="lw-bar" data-joint="{escape(joint.name)}" data-torque="{torque:.6g}" style="{_ROW}">'

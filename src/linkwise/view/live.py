@@ -72,7 +72,7 @@ class Live:
 
     def _scale(self) -> np.ndarray:
         """Torque of a full bar per joint: the effort limit, otherwise the largest gravity and friction torque."""
-        efforts = np.array([joint.limits.effort for joint in self.robot.coordinate_joints])
+        efforts = self.robot.effort_limits
         if not self.robot.dof:
             return efforts
         some = np.random.default_rng(0).uniform(self.lower, self.upper, (SAMPLES, self.robot.dof))
@@ -80,7 +80,7 @@ class Live:
         friction = np.array(joint_terms.friction(mechanism_of(self.robot), home(self.robot), unit_speed))
         most = np.abs(self.gravity(some)).max(axis=0) + friction
         floor = 1e-3 * max(float(most.max()), 1e-9)
-        return np.where(np.isfinite(efforts) & (efforts > 0), efforts, np.maximum(most, floor))
+        return np.where(np.isfinite(efforts), efforts, np.maximum(most, floor))
 
 
 def ranges(robot: Robot) -> tuple[np.ndarray, np.ndarray]:

@@ -40,5 +40,5 @@ def through(robot: Robot, points: list[np.ndarray]) -> PiecewisePolynomial:
 
 
 def _easy_speed(joint) -> float:
-    limit = joint.limits.velocity
+    limit = joint.limits.largest_velocity
     return EASY * limit if np.isfinite(limit) and limit > 0 else UNHURRIED[0 if joint.revolute else 1]

@@ -23,7 +23,6 @@ from linkwise.study.steps.base import Arrays, Step
 from linkwise.study.steps.robot_parameters import RobotParameters
 
 GAINS = ("kp", "kd", "ki")
-WITHOUT_FEEDBACK = ("passive", "feed_forward")
 OUTPUTS = {
     "max_error": (("rad", "m"), "largest position error"),
     "rms_error": (("rad", "m"), "root of the mean squared position error"),
@@ -114,11 +113,11 @@ class ClosedLoopStep(Step):
 
 def read(name: str, table: Table, robot: Robot, parameters: RobotParameters, seed: int) -> ClosedLoopStep:
     """The step of an entry with the key ``simulate``."""
-    from linkwise.control import CONTROLLERS
+    from linkwise.control import CONTROLLERS, named
     from linkwise.simulate import Drives, Plant, Sensors
 
-    kind = table.choice("simulate", [k for k in CONTROLLERS if k not in WITHOUT_FEEDBACK])
-    gains, varied = _gains(table, robot)
+    kind = table.choice("simulate", list(CONTROLLERS))
+    given, varied = _gains(table, CONTROLLERS[kind], robot) if CONTROLLERS[kind].feedback else ({}, ())
     reference = Table(table.get("reference", dict), table.where("reference"))
     zero = (0.0,) * robot.dof
     ends = {
@@ -138,7 +137,7 @@ def read(name: str, table: Table, robot: Robot, parameters: RobotParameters, see
         "seed": seed,
     }
     try:
-        controller = CONTROLLERS[kind](robot, gains, torque_limits=table.raw("torque_limits"))
+        controller = named(kind, robot, torque_limits=table.raw("torque_limits"), **given)
         sensors = Sensors(**_options(table, "sensors"))
         plant = Plant(robot, sensors=sensors, drives=Drives(**_options(table, "drives")))
     except (LinkwiseError, ValueError, TypeError) as error:
@@ -146,21 +145,27 @@ def read(name: str, table: Table, robot: Robot, parameters: RobotParameters, see
     return ClosedLoopStep(name, robot, controller, plant, options, ends, initial, varied, parameters)
 
 
-def _gains(table: Table, robot: Robot) -> tuple[Any, tuple[str, ...]]:
-    """(gains, names of those that vary): numbers, the name of the variable of the same name, or a frequency."""
+def _gains(table: Table, law: Any, robot: Robot) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """(arguments of ``control.named``, names of gains that vary): numbers, the name of the variable of the same
+    name, or a frequency."""
     from linkwise.control import Gains
 
     inner = Table(table.get("gains", dict), table.where("gains"))
     if "frequency" in inner:
         frequency = _one_or_all(numbers(inner.raw("frequency"), inner.where("frequency")))
         damping = _one_or_all(numbers(inner.raw("damping", 1.0), inner.where("damping")))
-        integral = inner.get("integral", bool, False)
+        integral = inner.get("integral", bool, None)
         inner.finish()
         try:
-            found = Gains.from_frequency(frequency, damping, integral=integral)
+            has_integral = bool(np.any(law.gains_for(robot, frequency, damping).ki))
         except ValueError as error:
             raise inner.fail("", str(error)) from None
-        return found, ()
+        if integral is not None and integral != has_integral:
+            does = "has" if has_integral else "has no"
+            raise inner.fail(
+                "integral", f"{table.raw('simulate')} {does} integral action; leave this key out"
+            )
+        return {"frequency": frequency, "damping": damping}, ()
     varied = []
     values = {}
     for gain in GAINS:
@@ -172,7 +177,10 @@ def _gains(table: Table, robot: Robot) -> tuple[Any, tuple[str, ...]]:
             value = 0.0 if gain == "ki" else 1.0
         values[gain] = _one_or_all(numbers(value, inner.where(gain)))
     inner.finish()
-    return Gains(**values), tuple(varied)
+    try:
+        return {"gains": Gains(**values)}, tuple(varied)
+    except ValueError as error:
+        raise inner.fail("", str(error)) from None
 
 
 def _one_or_all(values: list[float]) -> Any:

@@ -26,8 +26,8 @@ def constants(robot: Robot) -> dict[str, Any]:
         **CONSTANTS,
         "lower_limit": _array([float(x.lower) for x in limits]),
         "upper_limit": _array([float(x.upper) for x in limits]),
-        "velocity_limit": _array([float(x.velocity) for x in limits]),
-        "effort_limit": _array([float(x.effort) for x in limits]),
+        "velocity_limit": _array([float(x.largest_velocity) for x in limits]),
+        "effort_limit": _array([float(x.largest_effort) for x in limits]),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.control import CONTROLLERS, Controller, Gains
+from linkwise.control import CONTROLLERS, Controller, named
 from linkwise.errors import LinkwiseError
 from linkwise.report.svg import escape, short
 from linkwise.robot import Robot
@@ -30,8 +30,7 @@ class ControlTab(Tab):
     def build(self) -> None:
         robot = self.page.robot
         names = tuple(CONTROLLERS)
-        first = "computed_torque" if "computed_torque" in names else names[0]
-        self.controller = self.gui.add_dropdown("controller", names, initial_value=first)
+        self.controller = self.gui.add_dropdown("controller", names, initial_value=names[0])
         self.frequency = self.gui.add_slider(
             "bandwidth", min=1.0, max=60.0, step=1.0, initial_value=20.0, hint="[rad/s]"
         )
@@ -131,14 +130,7 @@ class ControlTab(Tab):
 
 def controller(name: str, model: Robot, frequency: float) -> Controller:
     """A controller by its name, critically damped with this bandwidth [rad/s]."""
-    kind = CONTROLLERS[name]
-    if name in ("feed_forward", "passive"):
-        return kind(model)
-    gains = Gains.from_frequency(frequency, integral=name == "integral_tracking")
-    if name == "gravity_pd":  # its gains are torques: weigh them with the inertia each joint feels
-        felt = np.diagonal(model.mass_matrix(np.zeros(model.dof)))
-        gains = Gains(felt * gains.kp, felt * gains.kd)
-    return kind(model, gains)
+    return named(name, model, frequency=frequency if CONTROLLERS[name].feedback else None)
 
 
 def perturbed(robot: Robot, factors: dict[str, float]) -> Robot:

@@ -172,10 +172,10 @@ class JointsTab(Tab):
 def _heaviest(page: Any) -> float:
     """Range of the load slider: twice the load that brings the weakest joint to its effort limit."""
     live = page.live
-    efforts = np.array([joint.limits.effort for joint in page.robot.coordinate_joints])
+    efforts = page.robot.effort_limits
     some = np.random.default_rng(1).uniform(live.lower, live.upper, (64, page.robot.dof))
     per_kilogram = np.abs(live.payload_torques(some)).max(axis=0)
-    known = np.isfinite(efforts) & (efforts > 0) & (per_kilogram > 1e-6)
+    known = np.isfinite(efforts) & (per_kilogram > 1e-6)
     if not known.any():
         return HEAVIEST
     return float(np.clip(np.ceil(2 * (efforts[known] / per_kilogram[known]).min()), 1.0, 200.0))

@@ -59,7 +59,7 @@ class MotionTab(Tab):
         self.recording = recording
         self.player.moment, self.player.duration = 0.0, recording.duration
         self.time.max = round(recording.duration, 2)
-        limits = [(-joint.limits.effort, joint.limits.effort) for joint in robot.coordinate_joints]
+        limits = [(-effort, effort) for effort in robot.effort_limits]
         self.plot.draw(recording.t, recording.tau, robot.joint_names, "torque [N·m]", limits)
         self.note.content = _peaks(robot, recording.tau)
 
@@ -101,7 +101,7 @@ class MotionTab(Tab):
 def _peaks(robot, tau: np.ndarray) -> str:
     """Text that names the joint nearest to its effort limit."""
     peaks = np.abs(tau).max(axis=0)
-    efforts = np.array([joint.limits.effort for joint in robot.coordinate_joints])
+    efforts = robot.effort_limits
     k = int(np.argmax(peaks / efforts)) if np.isfinite(efforts).any() else int(np.argmax(peaks))
     part = f", {peaks[k] / efforts[k]:.0%} of its limit" if np.isfinite(efforts[k]) else ""
     unit = "N·m" if robot.coordinate_joints[k].revolute else "N"

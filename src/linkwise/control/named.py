@@ -1,0 +1,68 @@
+"""Controllers by name: the way from a name and gains to a controller for studies, the command line and the 3-D page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linkwise.control.controller import Controller
+from linkwise.control.feed_forward import FeedForward
+from linkwise.control.gains import Gains
+from linkwise.control.gravity_pd import GravityPD
+from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
+from linkwise.control.passive import Passive
+from linkwise.errors import UnknownNameError
+from linkwise.model.model import suggest
+from linkwise.robot import Robot
+
+CONTROLLERS: dict[str, type[Controller]] = {
+    "computed_torque": ComputedTorque,
+    "tracking": Tracking,
+    "integral_tracking": IntegralTracking,
+    "point_to_point": PointToPoint,
+    "gravity_pd": GravityPD,
+    "feed_forward": FeedForward,
+    "passive": Passive,
+}
+
+
+def named(
+    name: str,
+    robot: Robot,
+    gains: Gains | None = None,
+    *,
+    frequency: Any = None,
+    damping: Any = 1.0,
+    torque_limits: Any = None,
+    **options: Any,
+) -> Controller:
+    """A controller by its name.
+
+    Args:
+        name: a key of ``CONTROLLERS``.
+        robot: the model that the controller knows.
+        gains: its gains in its own units: accelerations per error for laws by inverse dynamics, torques per error for
+            ``gravity_pd``.
+        frequency: instead of gains, a natural frequency [rad/s] that means the same for every law: errors of an exact
+            model decay like ë + 2ζω ė + ω² e = 0 (with integral action, a third pole at −ω; for ``gravity_pd``, a
+            decoupled arm with the inertias at q = 0).
+        damping: ζ, with ``frequency``.
+        torque_limits: [N·m or N], one number or (n,); None: the robot's effort limits, False: none.
+        options: further arguments of the law, such as ``gravity="online"`` of ``feed_forward``.
+
+    Raises:
+        UnknownNameError: there is no such controller.
+        ValueError: gains where the law has none, none where it needs them, or both gains and a frequency.
+    """
+    if name not in CONTROLLERS:
+        raise UnknownNameError(f"controller: no {name!r}; {suggest(name, CONTROLLERS)}")
+    law: Any = CONTROLLERS[name]
+    if gains is not None and frequency is not None:
+        raise ValueError(f"{name}: give gains or a frequency, not both")
+    if not law.feedback:
+        if gains is not None or frequency is not None:
+            raise ValueError(f"{name}: it has no feedback, so it takes no gains and no frequency")
+        return law(robot, torque_limits=torque_limits, **options)
+    if gains is None and frequency is None:
+        raise ValueError(f"{name}: it needs gains or a frequency")
+    found = law.gains_for(robot, frequency, damping) if gains is None else gains
+    return law(robot, found, torque_limits=torque_limits, **options)
