@@ -474,13 +474,13 @@ class Model:
 
     @property
     def effort_limits(self) -> np.ndarray:
-        """The largest torques or forces of the joints [N·m or N], infinite where none are stated; shape (n,)."""
-        return np.array([joint.limits.largest_effort for joint in self.coordinate_joints])
+        """The largest torques or forces of the joints [N·m or N], infinite where none are stated; shape (dof,)."""
+        return np.array([j.limits.largest_effort for j in self.coordinate_joints for _ in range(j.dof)])
 
     @property
     def velocity_limits(self) -> np.ndarray:
-        """The largest speeds of the joints [rad/s or m/s], infinite where none are stated; shape (n,)."""
-        return np.array([joint.limits.largest_velocity for joint in self.coordinate_joints])
+        """The largest speeds of the joints [rad/s or m/s], infinite where none are stated; shape (dof,)."""
+        return np.array([j.limits.largest_velocity for j in self.coordinate_joints for _ in range(j.dof)])
 
     @property
     def asymmetric_friction(self) -> bool:
