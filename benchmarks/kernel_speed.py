@@ -24,6 +24,7 @@ from linkwise.compiler.emit import blocks
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import RUN
 from linkwise.compiler.program import Program, trace
+from linkwise.compiler.shapes import nest
 
 
 def arm(joints: int, dtype: str) -> Program:
@@ -97,7 +98,7 @@ class Runner:
 
     def __init__(self, program: Program, width: int, states: int):
         start = time.perf_counter()
-        self.code = machine.load(machine.compile_text(blocks.module(program, width)))
+        self.code = machine.load(machine.compile_text(blocks.module(nest(program), width)))
         self.compile_ms = 1e3 * (time.perf_counter() - start)
         self.run = RUN(self.code.functions["run"])
         generator = np.random.default_rng(0)

@@ -17,6 +17,7 @@ from linkwise.compiler.emit.llvm import literal
 from linkwise.compiler.emit.transpose import tiles
 from linkwise.compiler.native import RUN
 from linkwise.compiler.program import Program, trace
+from linkwise.compiler.shapes import nest
 
 WIDTHS = (1, 2, 4, 8, 16)
 PROGRAMS = {"sweep": lambda dtype: sweep(7, dtype), "everything": everything, "loop": loop}
@@ -28,7 +29,7 @@ class Compiled:
 
     def __init__(self, program: Program, width: int, load=machine.load):
         self.program, self.width = program, width
-        self.code = load(machine.compile_text(blocks.module(program, width)))
+        self.code = load(machine.compile_text(blocks.module(nest(program), width)))
         self.run = RUN(self.code.functions["run"])
 
     def __call__(

@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from linkwise.compiler import host, machine
+from linkwise.compiler.emit import peak
 from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.native import RUN
 
@@ -19,7 +20,9 @@ class Peak:
 
     def __init__(self, dtype: str):
         lanes = Lanes(host.lanes(dtype), dtype)
-        self._code = machine.load(machine.compile_text(_text(lanes)))  # must outlive the function
+        self._code = machine.load(
+            machine.compile_text(peak.module(lanes, _CHAINS))
+        )  # must outlive the function
         self._run = RUN(self._code.functions["run"])
         self._scratch = np.full(_CHAINS * lanes.width, 0.5, dtype)
         self._operations = 2 * _CHAINS * lanes.width * _TURNS
@@ -32,21 +35,3 @@ class Peak:
             self._run(0, _TURNS, 0, self._scratch.ctypes.data)
             best = max(best, self._operations / (time.process_time() - start))
         return best
-
-
-def _text(lanes: Lanes) -> str:
-    real, intrinsic = lanes.real, f"@llvm.fma.{lanes.suffix}"
-    lines = [
-        f"declare {real} {intrinsic}({real}, {real}, {real})",
-        "define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {",
-        f"entry:\n  %x = load {real}, ptr %scratch, align 8\n  br label %loop",
-        "loop:\n  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
-        *(f"  %p{k} = phi {real} [ %x, %entry ], [ %q{k}, %loop ]" for k in range(_CHAINS)),
-        *(f"  %q{k} = call {real} {intrinsic}({real} %p{k}, {real} %x, {real} %x)" for k in range(_CHAINS)),
-        "  %next = add i64 %i, 1\n  %more = icmp slt i64 %next, %count\n  br i1 %more, label %loop, label %end",
-        "end:",
-    ]
-    for k in range(_CHAINS):
-        lines.append(f"  %g{k} = getelementptr {real}, ptr %scratch, i64 {k}")
-        lines.append(f"  store {real} %q{k}, ptr %g{k}, align 8")
-    return "\n".join([*lines, "  ret void\n}\n"])

@@ -19,7 +19,10 @@ from linkwise.once import once
 
 if TYPE_CHECKING:  # code from the cache runs without the rest of the compiler
     from linkwise.compiler.program import Program
+    from linkwise.compiler.rollout import RolloutProgram
     from linkwise.compiler.sweeps import SweptProgram
+
+    AnyProgram = Program | SweptProgram | RolloutProgram
 
 RUN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 """(first, count, arguments, scratch); see ``emit.blocks``. A call releases the interpreter lock."""
@@ -69,14 +72,14 @@ def _without_collecting() -> Iterator[None]:
 class NativeProgram:
     """The machine code of one program in one precision."""
 
-    def __init__(self, build: Callable[[], Program | SweptProgram], key: bytes | None):
+    def __init__(self, build: Callable[[], AnyProgram], key: bytes | None):
         self._build = build
         self.key = key
         self._lock = forks.lock()
         self._forms: dict[int, Native] = {}
 
     @once
-    def program(self) -> Program | SweptProgram:
+    def program(self) -> AnyProgram:
         with forks.unforked, self._lock, _without_collecting():
             return self._build()
 
@@ -99,9 +102,10 @@ class NativeProgram:
         from linkwise.compiler.emit import blocks
         from linkwise.compiler.emit.wrapper import Interface, wrapper
         from linkwise.compiler.program import Program
+        from linkwise.compiler.shapes import nest
 
         program = self.program
-        text = blocks.module(program, width)
+        text = blocks.module(nest(program), width)
         if (
             width == 1 and dispatch.SUPPORTED and isinstance(program, Program)
         ):  # sweeps need room of their own
@@ -122,7 +126,7 @@ class NativeProgram:
         return Native(machine.load(code), width, int(repeats))
 
 
-def _repeats(program: Program | SweptProgram) -> int:
+def _repeats(program: AnyProgram) -> int:
     """About how often a block of states runs through the code."""
     from linkwise.compiler.program import LoopRegion, Program
 

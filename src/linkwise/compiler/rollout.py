@@ -96,13 +96,6 @@ def trace_rollout(
     )
 
 
-class _NativeRollout(NativeProgram):
-    def text(self, width: int) -> str:
-        from linkwise.compiler.emit import rollout
-
-        return rollout.module(self.program, width)  # type: ignore[arg-type]
-
-
 class RolloutKernel(Portable):
     """A rollout of many robots, compiled when it is first called.
 
@@ -116,10 +109,10 @@ class RolloutKernel(Portable):
         self.name = name
         self.interface = interface
         self.on_device: dict[Any, Any] = {}  # what other targets have compiled of this rollout
-        self._natives: dict[str, _NativeRollout] = {}
+        self._natives: dict[str, NativeProgram] = {}
         for dtype in ("float64", "float32"):
             own = f"rollout\0{name}\0{interface}\0{dtype}\0".encode() + key
-            self._natives[dtype] = _NativeRollout(partial(build, dtype), own)  # type: ignore[arg-type]
+            self._natives[dtype] = NativeProgram(partial(build, dtype), own)  # type: ignore[arg-type]
 
     def identity(self, dtype: str) -> bytes:
         """What the program in this precision depends on besides this package."""

@@ -271,7 +271,7 @@ def rollout(program: RolloutProgram) -> Nest:
             ),
             Step(reads, [], [(Element(key, whole(k)), _carried(step, key, k)) for key, k in registers]),
         ],
-        numbers=("steps", "every") if samples else ("steps",),
+        numbers=("steps", "every"),
     )
 
 

@@ -7,7 +7,6 @@ the columns that reductions and raw arrays are made of.
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import threading
@@ -17,9 +16,8 @@ import numpy as np
 
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import Program
-from linkwise.study.draws import Ticks
+from linkwise.study.draws import fill_ticks
 from linkwise.study.errors import StudyError
-from linkwise.study.philox import MULTIPLIERS, ROUNDS, WEYL
 from linkwise.study.sampling import Sampler
 
 BATCH = 1 << 18
@@ -52,47 +50,6 @@ def arrays() -> Any:
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     raise StudyError(f"a GPU was asked for and CuPy cannot use one ({reason}); pip install 'linkwise[gpu]'")
-
-
-_BLOCK = """
-    unsigned int a = (unsigned int) index, b = block, c = (unsigned int) (index >> 32), d = 0, k0 = key0, k1 = key1;
-    for (int round = 0; round < ROUNDS; ++round) {
-        unsigned int p = __umulhi(M0, a), q = M0 * a, r = __umulhi(M1, c), s = M1 * c;
-        a = r ^ b ^ k0; b = s; c = p ^ d ^ k1; d = q;
-        k0 += W0; k1 += W1;
-    }
-    if (bits == 32) {
-        x0 = a + 0.5; x1 = b + 0.5; x2 = c + 0.5; x3 = d + 0.5;
-    } else {
-        x0 = (double) (((unsigned long long) a << 20) | (b >> 12)) + 0.5;
-        x1 = (double) (((unsigned long long) c << 20) | (d >> 12)) + 0.5;
-    }
-"""
-
-
-def fill_ticks(cupy: Any, ticks: Ticks, index: Any, columns: Any) -> None:
-    """The random numbers of one variable for samples on the GPU, into their columns: ``philox.ticks`` in CUDA."""
-    kernel, spare = _block_kernel(), cupy.empty(len(index))
-    for block, parts in ticks.blocks():
-        rows = [spare] * 4
-        for part, row in parts:
-            rows[part] = columns[row]
-        kernel(index, np.uint32(block), *map(np.uint32, ticks.key), np.int32(ticks.bits), *rows)
-
-
-@functools.cache
-def _block_kernel() -> Any:
-    """One block of four words, as numbers."""
-    import cupy
-
-    words = {"M0": MULTIPLIERS[0], "M1": MULTIPLIERS[1], "W0": WEYL[0], "W1": WEYL[1], "ROUNDS": ROUNDS}
-    return cupy.ElementwiseKernel(
-        "uint64 index, uint32 block, uint32 key0, uint32 key1, int32 bits",
-        "float64 x0, float64 x1, float64 x2, float64 x3",
-        _BLOCK,
-        "linkwise_study_draws",
-        preamble="\n".join(f"#define {name} {value}u" for name, value in words.items()),
-    )
 
 
 class DeviceProgram:

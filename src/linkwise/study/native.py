@@ -1,4 +1,4 @@
-"""Machine code of the study's own: LLVM text in, a function that can be called out.
+"""Machine code for the columns of a study: LLVM text in, a function that can be called out.
 
 Every function has the signature ``run(first, count, arguments, scratch)`` of the compiler's kernels, releases the
 interpreter lock, and is found again in the cache of compiled code.
@@ -12,14 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.compiler import cache, machine
+from linkwise.compiler import cache, host, machine
 from linkwise.compiler.arrays import address
+from linkwise.compiler.emit import columns as emit
+from linkwise.compiler.emit.reductions import LANES
 from linkwise.compiler.native import RUN
+from linkwise.compiler.program import Program
+from linkwise.compiler.shapes import nest
 
-LANES = 16
-"""Every column has room for so many more entries than it holds, so that vectors may reach over its end."""
-
-HEAD = "define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind alignstack(64) {"
+TILE = 256
+"""Points whose random numbers and program are taken in turns."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,14 @@ def compiled(text: str) -> Native:
     return Native(code, RUN(code.functions["run"]))
 
 
-def function(lines: list[str]) -> str:
-    """The text of ``run`` around its lines."""
-    return "\n".join([HEAD, "entry:", *lines, "}", ""])
+def over_columns(program: Program, strides: tuple[int, int]) -> Native:
+    """A program with a column for every input and output; see ``compiler.emit.columns``."""
+    return compiled(emit.module(nest(program), strides, host.lanes("float64")))
+
+
+def tiles() -> Native:
+    """Random numbers and program taken in turns; the same function for all studies."""
+    return compiled(emit.tiles(TILE))
 
 
 def columns(count: int, block: int) -> np.ndarray:

@@ -16,17 +16,15 @@ from linkwise.study import checks, devices
 from linkwise.study import sizes as sizing
 from linkwise.study.attempts import Attempts
 from linkwise.study.axes import Axes
-from linkwise.study.columns import over_columns
 from linkwise.study.description import Description
 from linkwise.study.devices import DeviceBlocks, DeviceProgram
 from linkwise.study.errors import StudyError
 from linkwise.study.keep import Failure, Keep
-from linkwise.study.native import Native, columns, stride_padding
+from linkwise.study.native import Native, columns, over_columns, stride_padding, tiles
 from linkwise.study.quantities import STATES, Quantity, variable
 from linkwise.study.reductions import CellMoments, CellQuantiles, Classes, Histograms, Moments, Reduction
 from linkwise.study.sampling import Sampler
 from linkwise.study.steps import formula
-from linkwise.study.tiles import tiles
 from linkwise.study.tracing import Trace
 
 PROBES = 16

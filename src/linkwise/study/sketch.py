@@ -9,57 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.study.native import HEAD, Native, compiled
+from linkwise.compiler.emit import reductions
+from linkwise.study.native import Native, compiled
 
 BITS = 19
 CLASSES = 1 << BITS
 ERROR = 2.0**-8
 """The largest relative error of a quantile."""
 
-_TEXT = """
-{head}
-entry:
-  %tables.at = getelementptr i64, ptr %arguments, i64 1
-  %columns = load ptr, ptr %arguments
-  %tables = load ptr, ptr %tables.at
-  br label %column
-column:
-  %c = phi i64 [ 0, %entry ], [ %c1, %column.end ]
-  %data.offset = mul i64 %c, {stride}
-  %data = getelementptr i64, ptr %columns, i64 %data.offset
-  %table.offset = mul i64 %c, {classes}
-  %table = getelementptr i32, ptr %tables, i64 %table.offset
-  br label %values
-values:
-  %i = phi i64 [ 0, %column ], [ %i1, %value ]
-  %more = icmp slt i64 %i, %count
-  br i1 %more, label %value, label %column.end
-value:
-  %x.at = getelementptr i64, ptr %data, i64 %i
-  %x = load i64, ptr %x.at
-  %real = bitcast i64 %x to double
-  %valid = fcmp ord double %real, %real
-  %one = zext i1 %valid to i32
-  %class = lshr i64 %x, {shift}
-  %n.at = getelementptr i32, ptr %table, i64 %class
-  %n = load i32, ptr %n.at
-  %n1 = add i32 %n, %one
-  store i32 %n1, ptr %n.at
-  %i1 = add i64 %i, 1
-  br label %values
-column.end:
-  %c1 = add i64 %c, 1
-  %again = icmp slt i64 %c1, {columns}
-  br i1 %again, label %column, label %done
-done:
-  ret void
-}}
-"""
-
 
 def counter(columns: int, stride: int) -> Native:
     """``run(0, count, [columns, tables])``: counts the classes of every column in a table of its own (uint32)."""
-    return compiled(_TEXT.format(head=HEAD, columns=columns, stride=stride, classes=CLASSES, shift=64 - BITS))
+    return compiled(reductions.classes(columns, stride, BITS))
 
 
 def harvested(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,31 +1,33 @@
-"""A program as an LLVM module: the loop over blocks of W states around its arithmetic.
+"""A program as an LLVM module: the loop over blocks of W states around its statements.
 
-The module has one function, ``void run(i64 first, i64 count, ptr arguments, ptr scratch)``. ``arguments`` is
-an array of 64-bit words: the addresses of the outputs, the addresses of the inputs, then the stride of each
-input in scalars from one state to the next (0: one state for the whole batch). Outputs are dense and overlap
-no input. The states from ``first`` on, ``count`` of them, are computed.
+The module has one function, ``void run(i64 first, i64 count, ptr arguments, ptr scratch)``: it computes the states from
+``first`` on, ``count`` of them. ``arguments`` is an array of 64-bit words. There are two layouts of a batch:
 
-The arithmetic exists once in the code and reads W dense rows of every input, at addresses known up to one
-base. Where the rows of the caller are not like that, they are copied to ``scratch`` first (see
-``scratch_scalars``): the last, incomplete block; inputs with gaps between their rows; and, once per call, an
-input that is the same for all states.
+* ``dense`` for functions of a state: the addresses of the outputs, the addresses of the inputs, then the stride of each
+  input in scalars from one state to the next (0: one state for the whole batch). Outputs are dense and overlap no
+  input. The code reads W dense rows of every input, at addresses known up to one base. Where the rows of the caller are
+  not like that, they are copied to ``scratch`` first (see ``scratch_scalars``): the last, incomplete block; inputs with
+  gaps between their rows; and, once per call, an input that is the same for all states.
+* ``spread`` for loops over time, whose arrays may be long: the whole numbers of the call, then for every array its
+  address and its stride in scalars from one state to the next. Every lane has its own address. Lanes beyond the last
+  state repeat it: they read the same numbers and write the same results to the same places.
 """
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
+
 from linkwise.compiler.emit.lanes import Lanes, Writer
-from linkwise.compiler.emit.llvm import Arithmetic, intrinsics
-from linkwise.compiler.emit.sweeps import SweptArithmetic, tables
-from linkwise.compiler.program import Program
-from linkwise.compiler.sweeps import SweptProgram
+from linkwise.compiler.emit.llvm import Renderer, intrinsics, literal
+from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same
+from linkwise.compiler.loops import Array, Nest
 
 # Row r of the copy is row min(r, last) of the source.
+_MINIMUM = "declare i64 @llvm.smin.i64(i64, i64)\n"
 _COPY_ROWS = """
-declare i64 @llvm.smin.i64(i64, i64)
-
 define internal void @copy_rows(ptr %to, ptr %from, i64 %stride, i64 %size, i64 %rows, i64 %last)
     nounwind noinline {{
 entry:
@@ -84,23 +86,24 @@ copy:
 """
 
 
-def module(program: Program | SweptProgram, width: int) -> str:
+def module(nest: Nest, width: int) -> str:
     """The text of the module for blocks of ``width`` states."""
-    lanes = Lanes(width, program.dtype)
-    parts = [intrinsics(lanes)]
-    if width > 1:
+    lanes = Lanes(width, nest.dtype)
+    dense = all(array.kind not in ("input", "output", "both") or array.rows == 1 for array in nest.arrays)
+    dense = dense and not nest.numbers
+    parts = [_tables(nest, lanes), intrinsics(lanes), _MINIMUM]
+    if width > 1 and dense:
         parts.append(_COPY_ROWS.format(scalar=lanes.scalar, bytes=lanes.bytes, width=width))
-    aligned = (
-        f"alignstack({min(64, width * lanes.bytes)}) " if width > 1 else ""
-    )  # for vectors kept on the stack
+    # for vectors kept on the stack
+    aligned = f"alignstack({min(64, width * lanes.bytes)}) " if width > 1 and dense else ""
     parts.append(
         f"define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {aligned}{{\nentry:"
     )
-    parts.extend(_Frame(program, lanes).lines())
+    parts.extend((_Dense if dense else _Spread)(nest, lanes).lines())
     parts.append("}\n")
-    if isinstance(program, SweptProgram):
-        parts.insert(0, tables(program))
-        parts.append(f"define i64 @room() nounwind {{\n  ret i64 {program.scratch_scalars(width)}\n}}\n")
+    room = sum(map(_scalars, nest.arrays))
+    if room:
+        parts.append(f"define i64 @room() nounwind {{\n  ret i64 {room * width}\n}}\n")
     return "\n".join(parts)
 
 
@@ -109,28 +112,39 @@ def scratch_scalars(in_sizes: Sequence[int], out_sizes: Sequence[int], width: in
     return width * (sum(in_sizes) + sum(out_sizes)) if width > 1 else 0
 
 
-class _Frame:
+def _scalars(array: Array) -> int:
+    """Scratch of one state for an array."""
+    return array.columns * int(array.rows) if array.kind == "scratch" else 0
+
+
+def _tables(nest: Nest, lanes: Lanes) -> str:
+    """Constants and tables of whole numbers, as globals of the module."""
+
+    def table(name: str, kind: str, entries: Sequence[str]) -> str:
+        listed = ", ".join(f"{kind} {entry}" for entry in entries)
+        return f"@{name} = private unnamed_addr constant [{len(entries)} x {kind}] [{listed}]\n"
+
+    text = ""
+    for name, values in nest.constants.items():
+        numbers = [literal(float(v), nest.dtype) for v in np.ravel(values)]
+        text += table(name, lanes.scalar, numbers or [literal(0.0, nest.dtype)])
+    for name, values in nest.tables.items():
+        text += table(name, "i64", [str(v) for v in values])
+    return text
+
+
+class _Frame(ABC):
     """The loop over blocks of states."""
 
-    def __init__(self, program: Program | SweptProgram, lanes: Lanes):
-        self.program = program
-        self.lanes = lanes
+    def __init__(self, nest: Nest, lanes: Lanes):
+        self.nest, self.lanes = nest, lanes
         self.writer = Writer()
-        self.in_sizes = [size for _, size in program.inputs]
-        self.out_sizes = [math.prod(shape) for _, shape in program.outputs]
 
     def lines(self) -> list[str]:
         writer = self.writer
-        count_in, count_out = len(self.in_sizes), len(self.out_sizes)
-        outputs = [self._argument("ptr", k) for k in range(count_out)]
-        inputs = [self._argument("ptr", count_out + k) for k in range(count_in)]
-        strides = [self._argument("i64", count_out + count_in + k) for k in range(count_in)]
-        gaps = strides  # from row to row inside a block, while strides lead from block to block
-        if self.lanes.width > 1:
-            inputs, gaps = self._repeat_single_states(inputs, strides)
+        self.prepare()
         end = writer.value("add i64 %first, %count")
         writer.effect("br label %blocks")
-
         writer.start_block("blocks")
         writer.value("phi i64 [ %first, %entry ], [ %following, %next ]", "%state")
         left = writer.value(f"sub i64 {end}, %state")
@@ -138,15 +152,7 @@ class _Frame:
         writer.effect(f"br i1 {more}, label %place, label %done")
 
         writer.start_block("place")
-        inputs = [self._at_state(base, stride) for base, stride in zip(inputs, strides, strict=True)]
-        outputs = [
-            self._at_state(base, str(size)) for base, size in zip(outputs, self.out_sizes, strict=True)
-        ]
-        if self.lanes.width == 1:
-            self._arithmetic(inputs, outputs)
-            writer.effect("br label %next")
-        else:
-            self._block(left, inputs, gaps, outputs)
+        self.block(left)
 
         writer.start_block("next")
         writer.value(f"add i64 %state, {self.lanes.width}", "%following")
@@ -155,21 +161,107 @@ class _Frame:
         writer.effect("ret void")
         return writer.lines
 
-    def _arithmetic(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        if isinstance(self.program, SweptProgram):
-            used = scratch_scalars(self.in_sizes, self.out_sizes, self.lanes.width)
-            room = self.writer.value(f"getelementptr {self.lanes.scalar}, ptr %scratch, i64 {used}")
-            SweptArithmetic(self.program, self.lanes, self.writer, inputs, outputs, room).write()
-        else:
-            Arithmetic(self.program, self.lanes, self.writer, inputs, outputs).write()
+    @abstractmethod
+    def prepare(self) -> None:
+        """What is done once, before the first block."""
 
-    def _repeat_single_states(self, inputs: list[str], strides: list[str]) -> tuple[list[str], list[str]]:
+    @abstractmethod
+    def block(self, left: str) -> None:
+        """One block; ``left`` states are still to be computed. Ends with a jump to ``next``."""
+
+    def renderer(self, used: int = 0) -> Renderer:
+        """What writes the statements; ``used`` scalars of the scratch room are taken."""
+        memory: dict[str, Memory] = {}
+        for array in self.nest.arrays:
+            if array.kind == "constant":
+                memory[array.name] = Same(array, f"@{array.name}")
+            elif array.kind == "scratch":
+                memory[array.name] = Lanewise(array, self.at("%scratch", str(used)))
+                used += _scalars(array) * self.lanes.width
+        return Renderer(self.nest, self.lanes, self.writer, memory)
+
+    def at(self, base: str, offset: str) -> str:
+        return self.writer.value(f"getelementptr {self.lanes.scalar}, ptr {base}, i64 {offset}")
+
+
+class _Spread(_Frame):
+    """Every lane has its own addresses."""
+
+    def prepare(self) -> None:
+        numbers = self.nest.numbers
+        self.numbers = {name: self.writer.argument("i64", k) for k, name in enumerate(numbers)}
+        self.arrays = [array for array in self.nest.arrays if array.kind in ("input", "output", "both")]
+        self.places = [
+            (
+                self.writer.argument("ptr", len(numbers) + 2 * k),
+                self.writer.argument("i64", len(numbers) + 2 * k + 1),
+            )
+            for k in range(len(self.arrays))
+        ]
+
+    def block(self, left: str) -> None:
+        writer = self.writer
+        last = writer.value(f"sub i64 {left}, 1")
+        states = []
+        for lane in range(self.lanes.width):
+            offset = writer.value(f"call i64 @llvm.smin.i64(i64 {lane}, i64 {last})")
+            states.append(writer.value(f"add i64 %state, {offset}"))
+        renderer = self.renderer()
+        memory: dict[str, Memory] = dict(renderer.memory)
+        for array, (base, stride) in zip(self.arrays, self.places, strict=True):
+            if array.shared:
+                memory[array.name] = Same(array, base)
+                continue
+            offsets = [writer.value(f"mul i64 {state}, {stride}") for state in states]
+            memory[array.name] = Pointers(array, [self.at(base, offset) for offset in offsets])
+        renderer.memory = memory
+        renderer.now.update(self.numbers)
+        renderer.write()
+        writer.effect("br label %next")
+
+
+class _Dense(_Frame):
+    """W rows one after the other, where they lie or copied."""
+
+    def prepare(self) -> None:
+        self.ins = [array for array in self.nest.arrays if array.kind == "input"]
+        self.outs = [array for array in self.nest.arrays if array.kind == "output"]
+        self.in_sizes, self.out_sizes = ([a.columns for a in arrays] for arrays in (self.ins, self.outs))
+        count_in, count_out = len(self.ins), len(self.outs)
+        self.outputs = [self.writer.argument("ptr", k) for k in range(count_out)]
+        self.inputs = [self.writer.argument("ptr", count_out + k) for k in range(count_in)]
+        self.strides = [self.writer.argument("i64", count_out + count_in + k) for k in range(count_in)]
+        self.gaps = self.strides  # from row to row inside a block, while strides lead from block to block
+        if self.lanes.width > 1:
+            self._repeat_single_states()
+
+    def block(self, left: str) -> None:
+        ins = [self._at_state(base, stride) for base, stride in zip(self.inputs, self.strides, strict=True)]
+        outs = [
+            self._at_state(base, str(size)) for base, size in zip(self.outputs, self.out_sizes, strict=True)
+        ]
+        if self.lanes.width == 1:
+            self._statements(ins, outs)
+            self.writer.effect("br label %next")
+        else:
+            self._wide_block(left, ins, outs)
+
+    def _statements(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        renderer = self.renderer(scratch_scalars(self.in_sizes, self.out_sizes, self.lanes.width))
+        bases = zip((*self.ins, *self.outs), (*inputs, *outputs), strict=True)
+        rows: dict[str, Memory] = {array.name: Rows(renderer, array, base) for array, base in bases}
+        renderer.memory = {**renderer.memory, **rows}
+        renderer.write()
+
+    def _repeat_single_states(self) -> None:
         """Replace an input of stride 0 by W copies of its state in the scratch room; also the resulting
         gaps."""
         writer, width = self.writer, self.lanes.width
         self.rooms = self._rooms()
         bases, gaps = [], []
-        for base, stride, room, size in zip(inputs, strides, self.rooms, self.in_sizes, strict=False):
+        for base, stride, room, size in zip(
+            self.inputs, self.strides, self.rooms, self.in_sizes, strict=False
+        ):
             single = writer.value(f"icmp eq i64 {stride}, 0")
             rows = writer.value(f"select i1 {single}, i64 {width}, i64 0")
             writer.effect(
@@ -177,11 +269,11 @@ class _Frame:
             )
             bases.append(writer.value(f"select i1 {single}, ptr {room}, ptr {base}"))
             gaps.append(writer.value(f"select i1 {single}, i64 {size}, i64 {stride}"))
-        return bases, gaps
+        self.inputs, self.gaps = bases, gaps
 
-    def _block(self, left: str, inputs: list[str], gaps: list[str], outputs: list[str]) -> None:
+    def _wide_block(self, left: str, inputs: list[str], outputs: list[str]) -> None:
         """A block where it lies if it can be, else by way of the scratch room."""
-        writer, width = self.writer, self.lanes.width
+        writer, width, gaps = self.writer, self.lanes.width, self.gaps
         in_rooms, out_rooms = self.rooms[: len(inputs)], self.rooms[len(inputs) :]
         full = writer.value(f"icmp sge i64 {left}, {width}")
         usable = full
@@ -207,7 +299,7 @@ class _Frame:
             writer.value(f"phi ptr [ {base}, %place ], [ {copied}, %copy ]")
             for base, copied in zip((*inputs, *outputs), (*copied_in, *copied_out), strict=True)
         ]
-        self._arithmetic(chosen[: len(inputs)], chosen[len(inputs) :])
+        self._statements(chosen[: len(inputs)], chosen[len(inputs) :])
         writer.effect(f"br i1 {full}, label %next, label %copy_back")
 
         writer.start_block("copy_back")
@@ -221,14 +313,9 @@ class _Frame:
         """Room for W rows of each input, then of each output."""
         rooms, offset = [], 0
         for size in (*self.in_sizes, *self.out_sizes):
-            rooms.append(self.writer.value(f"getelementptr {self.lanes.scalar}, ptr %scratch, i64 {offset}"))
+            rooms.append(self.at("%scratch", str(offset)))
             offset += size * self.lanes.width
         return rooms
 
     def _at_state(self, base: str, stride: str) -> str:
-        offset = self.writer.value(f"mul i64 %state, {stride}")
-        return self.writer.value(f"getelementptr {self.lanes.scalar}, ptr {base}, i64 {offset}")
-
-    def _argument(self, kind: str, k: int) -> str:
-        address = self.writer.value(f"getelementptr i64, ptr %arguments, i64 {k}")
-        return self.writer.value(f"load {kind}, ptr {address}")
+        return self.at(base, self.writer.value(f"mul i64 %state, {stride}"))

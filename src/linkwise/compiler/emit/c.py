@@ -217,6 +217,8 @@ class _Function:
         statements = self.printer.statements()
         used = set(re.findall(r"\w+(?=\[)", "\n".join(statements)))  # whole words: dqdd_dqd[ is no use of qd
         unused = [f"    (void){a.name};" for a in self.arguments if a.name not in used]
+        words = set(re.findall(r"\w+", "\n".join(statements)))
+        unused += [f"    (void){number};" for number in self.nest.numbers if number not in words]
         tables = self.printer.tables()
         function = "\n".join([self.signature("restrict"), "{", *unused, *statements, "}", ""])
         return f"{tables}\n{function}" if tables else function

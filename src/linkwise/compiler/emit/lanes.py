@@ -48,6 +48,14 @@ class Lanes:
         return f"f{self.bits}" if self.width == 1 else f"v{self.width}f{self.bits}"
 
 
+HEAD = "define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind alignstack(64) {"
+
+
+def function(lines: list[str]) -> str:
+    """The text of ``run`` around its lines; the stack is aligned for vectors."""
+    return "\n".join([HEAD, "entry:", *lines, "}", ""])
+
+
 class Writer:
     """Collects the instructions of a function."""
 
@@ -67,6 +75,11 @@ class Writer:
     def effect(self, instruction: str) -> None:
         """Write an instruction without a result."""
         self.lines.append(f"  {instruction}")
+
+    def argument(self, kind: str, k: int) -> str:
+        """Word k of the arguments of ``run``."""
+        address = self.value(f"getelementptr i64, ptr %arguments, i64 {k}")
+        return self.value(f"load {kind}, ptr {address}")
 
     def start_block(self, label: str) -> None:
         self.lines.append(f"{label}:")

@@ -1,8 +1,8 @@
-"""The arithmetic of a program as LLVM text, W states side by side in the lanes of vectors.
+"""Loops and arithmetic as LLVM text, W states side by side in the lanes of vectors.
 
 No fast-math flag appears anywhere and fused multiply-adds are those of the graph, so that every width gives
 the same bits. Inputs are loaded just before their first use and outputs stored as soon as they are known: few
-values stay alive.
+values stay alive. Where scalars lie in memory is the matter of ``memory``.
 """
 
 from __future__ import annotations
@@ -10,13 +10,28 @@ from __future__ import annotations
 import math
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 from linkwise.compiler.emit.lanes import Lanes, Writer
-from linkwise.compiler.emit.transpose import Address, Tile, load_tile, row_addresses, store_tile, tiles
+from linkwise.compiler.emit.memory import Memory, Output
 from linkwise.compiler.graph import CONDITIONS, Node
-from linkwise.compiler.program import LoopRegion, Program
+from linkwise.compiler.loops import (
+    Change,
+    Declare,
+    Element,
+    For,
+    If,
+    Let,
+    Nest,
+    Place,
+    Register,
+    Statement,
+    Step,
+    Whole,
+    changed,
+    statements,
+)
+from linkwise.compiler.schedule import LoopRegion
 
 # {R}: vector of reals, {C}: of conditions, {S}: suffix of intrinsics, {TRUE}: condition that always holds.
 SPELLING = {
@@ -39,74 +54,49 @@ SPELLING = {
 
 
 class Arithmetic:
-    """Writes the operations of a program for one block of states.
+    """Writes the operations of a graph; how its inputs are found is settled by a subclass."""
 
-    ``inputs`` and ``outputs`` are the addresses of the block's first rows; the rows are dense.
-    """
-
-    def __init__(
-        self, program: Program, lanes: Lanes, writer: Writer, inputs: Sequence[str], outputs: Sequence[str]
-    ):
-        self.program = program
-        self._prepare(lanes, writer)
-        self.input_tiles: dict[tuple[str, int], tuple[Tile, Address]] = {}
-        for (name, size), base in zip(program.inputs, inputs, strict=True):
-            address = row_addresses(writer, lanes, base, size)
-            for tile in reversed(tiles(size, lanes)):  # a column of two tiles comes with the earlier one
-                self.input_tiles.update({(name, column): (tile, address) for column in tile.columns})
-
-        for (_, shape), nodes, base in zip(program.outputs, program.values, outputs, strict=True):
-            size = math.prod(shape)
-            address = row_addresses(writer, lanes, base, size)
-            for tile in tiles(size, lanes):
-                self._expect(_OutputTile(tile, address, [nodes[k] for k in tile.columns], dense=size == 1))
-
-    def _prepare(self, lanes: Lanes, writer: Writer) -> None:
-        """What is needed to write operations, whatever they read and wherever results go."""
+    def __init__(self, lanes: Lanes, writer: Writer):
         self.lanes = lanes
         self.writer = writer
         self.condition = lanes.vector("i1")
         words = {"R": lanes.real, "S": lanes.suffix, "C": self.condition, "TRUE": lanes.splat("i1", "true")}
         self.spelling = {op: text.format("{0}", "{1}", "{2}", **words) for op, text in SPELLING.items()}
-        self.names: dict[int, str] = {}  # what the nodes written so far are called
-        self.is_condition: dict[int, bool] = {}  # for values that loops carry
+        self.names: dict[Node, str] = {}  # what the nodes written so far are called
+        self.is_condition: dict[Node, bool] = {}  # for values that loops carry
+        self.loops = 0  # written so far: their labels are numbered
 
-        self.columns: dict[tuple[str, int], str] = {}  # inputs loaded so far
-        self.waiting: dict[int, list[_OutputTile]] = defaultdict(list)  # node -> stores that need it
-        self.ready: list[_OutputTile] = []
+    def input(self, node: Node) -> str:
+        """The value of an input."""
+        raise NotImplementedError
 
-    def write(self) -> None:
-        """Everything: loads, operations, stores."""
-        self._store_ready()
-        for item in self.program.body:
-            for node in _inputs_of(item):
-                self._load(node)
-            self._item(item)
-            self._store_ready()
-
-    # -- operations ------------------------------------------------------------------------------------------
+    def announce(self, node: Node) -> None:
+        """A value is known."""
 
     def operand(self, node: Node) -> str:
         """How a node is spelled as an operand."""
         if node.op == "const":
-            return self.lanes.splat(self.lanes.scalar, literal(node.value, self.lanes.dtype))
+            return self.constant(node.value)
         if node.op == "input":
-            return self.columns[node.value]
-        return self.names[_index(node)]
+            return self.input(node)
+        return self.names[holder(node)]
 
-    def _item(self, item: Node | LoopRegion) -> None:
+    def constant(self, value: float) -> str:
+        return self.lanes.splat(self.lanes.scalar, literal(value, self.lanes.dtype))
+
+    def item(self, item: Node | LoopRegion) -> None:
         if isinstance(item, LoopRegion):
-            self._loop(item)
+            self._while(item)
         else:
             self._operation(item)
 
     def _operation(self, node: Node) -> None:
         if node.op == "bit":
-            self.names[node.index] = self._bit(self.operand(node.args[0]), node.value)
+            self.names[node] = self._bit(self.operand(node.args[0]), node.value)
         else:
             text = self.spelling[node.op].format(*[self.operand(a) for a in node.args])
-            self.names[node.index] = self.writer.value(text)
-        self._announce(node.index)
+            self.names[node] = self.writer.value(text)
+        self.announce(node)
 
     def _bit(self, operand: str, k: int) -> str:
         lanes, writer = self.lanes, self.writer
@@ -118,45 +108,37 @@ class Arithmetic:
         )
         return writer.value(f"icmp ne {integers} {picked}, {lanes.splat(integer, '0')}")
 
-    def _announce(self, index: int) -> None:
-        """Tell the outputs that a value is known."""
-        for output in self.waiting.pop(index, ()):
-            output.missing -= 1
-            if not output.missing:
-                self.ready.append(output)
-
-    # -- loops -----------------------------------------------------------------------------------------------
-
-    def _loop(self, region: LoopRegion) -> None:
+    def _while(self, region: LoopRegion) -> None:
         """``state = following`` as long as a lane is active; the last state is what the results are."""
         writer, loop = self.writer, region.loop
-        before = writer.block
-        head, body, end = (f"loop{region.number}{part}" for part in ("", ".body", ".end"))
+        before, number = writer.block, self.loops
+        self.loops += 1
+        head, body, end = (f"loop{number}{part}" for part in ("", ".body", ".end"))
         initial = [self.operand(node) for node in loop.initial]
         types = [self._type(node) for node in loop.initial]
         writer.effect(f"br label %{head}")
         writer.start_block(head)
         place = len(writer.lines)  # the phis come here when the next state has names
         for k, phi in enumerate(loop.phi):
-            self.names[phi.index] = f"%phi{region.number}.{k}"
-            self.is_condition[phi.index] = types[k] == self.condition
+            self.names[phi] = f"%phi{number}.{k}"
+            self.is_condition[phi] = types[k] == self.condition
 
         pending = list(region.body)
-        while loop.active.op != "const" and _index(loop.active) not in self.names:
-            self._item(pending.pop(0))
+        while loop.active.op != "const" and holder(loop.active) not in self.names:
+            self.item(pending.pop(0))
         writer.effect(f"br i1 {self._any_lane(self.operand(loop.active))}, label %{body}, label %{end}")
         writer.start_block(body)
         for item in pending:
-            self._item(item)
+            self.item(item)
         following = [self.operand(node) for node in loop.following]
         writer.lines[place:place] = [
-            f"  %phi{region.number}.{k} = phi {types[k]} [ {first}, %{before} ], [ {next_}, %{writer.block} ]"
+            f"  %phi{number}.{k} = phi {types[k]} [ {first}, %{before} ], [ {next_}, %{writer.block} ]"
             for k, (first, next_) in enumerate(zip(initial, following, strict=True))
         ]
         writer.effect(f"br label %{head}")
         writer.start_block(end)
         for phi in loop.phi:
-            self._announce(phi.index)
+            self.announce(phi)
 
     def _any_lane(self, condition: str) -> str:
         width = self.lanes.width
@@ -166,52 +148,241 @@ class Arithmetic:
         return self.writer.value(f"icmp ne i{width} {bits}, 0")
 
     def _type(self, node: Node) -> str:
-        holds = node.op in CONDITIONS or self.is_condition.get(_index(node), False)
+        holds = node.op in CONDITIONS or self.is_condition.get(holder(node), False)
         return self.condition if holds else self.lanes.real
 
-    # -- inputs and outputs ----------------------------------------------------------------------------------
 
-    def _load(self, node: Node) -> None:
-        if node.value in self.columns:
-            return
-        tile, address = self.input_tiles[node.value]
-        for column, value in zip(
-            tile.columns, load_tile(self.writer, self.lanes, tile, address), strict=True
-        ):
-            self.columns.setdefault((node.value[0], column), value)
+class Renderer(Arithmetic):
+    """Writes the statements of a nest for one block of states.
 
-    def _expect(self, output: _OutputTile) -> None:
-        """Store the tile as soon as the last of its nodes is known."""
-        needed = {_index(node) for node in output.nodes if node.op not in ("const", "input")}
-        output.missing = len(needed)
-        for index in needed:
-            self.waiting[index].append(output)
-        if not needed:
-            self.ready.append(output)
+    ``memory`` says where each array lies, ``numbers`` what the whole numbers of the call are called.
+    """
+
+    def __init__(
+        self,
+        nest: Nest,
+        lanes: Lanes,
+        writer: Writer,
+        memory: Mapping[str, Memory],
+        numbers: Mapping[str, str] | None = None,
+    ):
+        super().__init__(lanes, writer)
+        self.nest, self.memory = nest, memory
+        self.now: dict[Register | str, str] = dict(
+            numbers or {}
+        )  # what registers and whole numbers are called
+        self.held: dict[Element, str] = {}  # of inputs that do not change
+        self.wholes: dict[Whole, str] = {}  # written in this block
+        self._step = Step({})
+        self._here: dict[Element, str] = {}  # what this step has loaded
+        self._waiting: dict[Node, list[Output]] = defaultdict(list)  # node -> stores that need it
+        self._ready: list[Output] = []
+
+    def write(self, body: Sequence[Statement] | None = None) -> None:
+        """All statements, or these."""
+        for statement in self.nest.body if body is None else body:
+            match statement:
+                case Step():
+                    self.step(statement)
+                case For():
+                    self.loop(statement)
+                case If():
+                    self.choice(statement)
+                case Declare():
+                    for register, start in statement.registers.items():
+                        held = isinstance(start, Element)
+                        self.now[register] = self.loaded(start) if held else self.constant(start)
+                case Let() | Change():
+                    self.now[statement.name] = self.whole(statement.value)
+                    self.wholes = {}
+
+    # -- whole numbers ---------------------------------------------------------------------------------------
+
+    def whole(self, value: Whole) -> str:
+        """A whole number as an operand of type i64; of a comparison, of type i1."""
+        if value.op == "number":
+            return str(value.args[0])
+        if value.op == "name":
+            return self.now[value.args[0]]
+        if value not in self.wholes:
+            self.wholes[value] = self._whole(value)
+        return self.wholes[value]
+
+    def _whole(self, value: Whole) -> str:
+        writer = self.writer
+        if value.op == "entry":
+            table, index = value.args
+            at = writer.value(f"getelementptr i64, ptr @{table}, i64 {self.whole(index)}")
+            return writer.value(f"load i64, ptr {at}")
+        args = [self.whole(a) for a in value.args]
+        if value.op == "choose":
+            return writer.value(f"select i1 {args[0]}, i64 {args[1]}, i64 {args[2]}")
+        spelled = {"lt": "icmp slt", "eq": "icmp eq"}.get(value.op, value.op)
+        return writer.value(f"{spelled} i64 {args[0]}, {args[1]}")
+
+    # -- loops -----------------------------------------------------------------------------------------------
+
+    def loop(self, loop: For) -> None:
+        """A loop that is known to have a turn is tested at its end, another one at its head."""
+        writer, number = self.writer, self.loops
+        self.loops += 1
+        self._load_before(loop)
+        name, turns = f"for{number}", loop.turns
+        first, stop, step = (self.whole(x) for x in (loop.first, loop.stop, loop.step))
+        carried = [key for key in changed(loop.body) if key in self.now]
+        before, initial = writer.block, [self.now[key] for key in carried]
+        relation = "sgt" if loop.step.number is not None and loop.step.number < 0 else "slt"
+        writer.effect(f"br label %{name}")
+        writer.start_block(name)
+        place = len(writer.lines)  # the phis come here when the next values have names
+        phis = [f"%{name}.{k}" for k in range(len(carried))]
+        self.now.update(zip(carried, phis, strict=True))
+        self.now[loop.name] = f"%{name}.turn"
+        if not turns:
+            more = writer.value(f"icmp {relation} i64 %{name}.turn, {stop}")
+            writer.effect(f"br i1 {more}, label %{name}.body, label %{name}.end")
+            writer.start_block(f"{name}.body")
+        held = self._enter()
+        self.write(loop.body)
+        self.held, self.wholes = held, {}
+        following = writer.value(f"add i64 %{name}.turn, {step}")
+        last, after = writer.block, [self.now[key] for key in carried]
+        if turns:
+            more = writer.value(f"icmp {relation} i64 {following}, {stop}")
+            writer.effect(f"br i1 {more}, label %{name}, label %{name}.end")
+        else:
+            writer.effect(f"br label %{name}")
+            self.now.update(zip(carried, phis, strict=True))
+        lines = [("i64", f"%{name}.turn", first, following)]
+        lines += [(self._kind(key), *rest) for key, *rest in zip(carried, phis, initial, after, strict=True)]
+        writer.lines[place:place] = [
+            f"  {phi} = phi {kind} [ {start}, %{before} ], [ {next_}, %{last} ]"
+            for kind, phi, start, next_ in lines
+        ]
+        writer.start_block(f"{name}.end")
+
+    def _kind(self, key: Register | str) -> str:
+        return "i64" if isinstance(key, str) else self.lanes.real
+
+    def _enter(self) -> dict[Element, str]:
+        """A block that does not always run begins; what to go back to when it ends."""
+        held, self.held, self.wholes = self.held, dict(self.held), {}
+        return held
+
+    def _load_before(self, loop: For) -> None:
+        """What a loop reads again and again and nothing writes is loaded once."""
+        for statement in statements(loop.body):
+            if isinstance(statement, Step):
+                for place in statement.reads.values():
+                    if isinstance(place, Element) and self._lasts(place):
+                        self.loaded(place)
+
+    def _lasts(self, place: Element) -> bool:
+        """Whether an element is the same wherever it is read."""
+        fixed = place.row is None and place.column.number is not None
+        return fixed and self.nest.array(place.array).kind == "input"
+
+    def choice(self, choice: If) -> None:
+        writer, number = self.writer, self.loops
+        self.loops += 1
+        test, before = self.whole(choice.test), writer.block
+        sides = {f"then{number}": choice.then, f"else{number}": choice.otherwise}
+        sides = {label: body for label, body in sides.items() if body}
+        targets = [
+            label if label in sides else f"join{number}" for label in (f"then{number}", f"else{number}")
+        ]
+        writer.effect(f"br i1 {test}, label %{targets[0]}, label %{targets[1]}")
+        carried = [key for key in changed([choice]) if key in self.now]
+        initial = [self.now[key] for key in carried]
+        ends = [] if len(sides) == 2 else [(before, initial)]
+        for label, body in sides.items():
+            writer.start_block(label)
+            held = self._enter()
+            self.now.update(zip(carried, initial, strict=True))
+            self.write(body)
+            self.held, self.wholes = held, {}
+            writer.effect(f"br label %join{number}")
+            ends.append((writer.block, [self.now[key] for key in carried]))
+        writer.start_block(f"join{number}")
+        for k, key in enumerate(carried):
+            sources = ", ".join(f"[ {values[k]}, %{block} ]" for block, values in ends)
+            self.now[key] = writer.value(f"phi {self._kind(key)} {sources}")
+
+    # -- steps -----------------------------------------------------------------------------------------------
+
+    def step(self, step: Step) -> None:
+        """Outputs of fixed columns are stored as soon as they are known, everything else at the end."""
+        self._step, self._here = step, {}
+        late = self._expect(step)
+        self._store_ready()
+        for item in step.body:
+            for node in _inputs_of(item):
+                self.input(node)
+            self.item(item)
+            self._store_ready()
+        values = [self.operand(node) for _, node in late]
+        for (place, _), value in zip(late, values, strict=True):
+            if isinstance(place, Register):
+                self.now[place] = value
+                continue
+            memory = self.memory[place.array]
+            if step.adds:
+                value = self.writer.value(
+                    f"fadd {self.lanes.real} {memory.load(self, place)[place]}, {value}"
+                )
+            memory.store(self, place, value)
+
+    def input(self, node: Node) -> str:
+        place = self._step.reads[node.value]
+        return self.now[place] if isinstance(place, Register) else self.loaded(place)
+
+    def loaded(self, place: Element) -> str:
+        """The value of an element; neighbours may come with it."""
+        known = self.held if self._lasts(place) else self._here
+        if place not in known:
+            for found, value in self.memory[place.array].load(self, place).items():
+                known.setdefault(found, value)
+        return known[place]
+
+    def announce(self, node: Node) -> None:
+        for output in self._waiting.pop(node, ()):
+            output.missing -= 1
+            if not output.missing:
+                self._ready.append(output)
+
+    def _expect(self, step: Step) -> list[tuple[Place, Node]]:
+        """Let outputs wait for their values; what is not stored that way."""
+        late: list[tuple[Place, Node]] = []
+        early: dict[str, list[tuple[Element, Node]]] = defaultdict(list)
+        for place, node in step.writes:
+            fixed = isinstance(place, Element) and place.column.number is not None
+            if fixed and not step.adds and self.nest.array(place.array).kind in ("output", "both"):
+                early[place.array].append((place, node))
+            else:
+                late.append((place, node))
+        for array, writes in early.items():
+            for output in self.memory[array].outputs(self, writes):
+                needed = {holder(node) for node in output.nodes if node.op not in ("const", "input")}
+                needed = [node for node in needed if node not in self.names]
+                output.missing = len(needed)
+                for node in needed:
+                    self._waiting[node].append(output)
+                if not needed:
+                    self._ready.append(output)
+        return late
 
     def _store_ready(self) -> None:
-        for output in self.ready:
-            for node in output.nodes:
-                if node.op == "input":
-                    self._load(node)
-            values = [self.operand(node) for node in output.nodes]
-            if output.dense:
-                address = output.address(0, 0)
-                self.writer.effect(
-                    f"store {self.lanes.real} {values[0]}, ptr {address}, align {self.lanes.bytes}"
-                )
-            else:
-                store_tile(self.writer, self.lanes, output.tile, output.address, values)
-        self.ready.clear()
+        for output in self._ready:
+            output.store([self.operand(node) for node in output.nodes])
+        self._ready.clear()
 
 
-@dataclass(eq=False)
-class _OutputTile:
-    tile: Tile
-    address: Address
-    nodes: list[Node]
-    dense: bool  # one scalar per state: the lanes are neighbours in memory
-    missing: int = 0
+def holder(node: Node) -> Node:
+    """The node that holds the value: after a loop, what it carried."""
+    if node.op == "result":
+        loop, k = node.value
+        return node.graph.loops[loop].phi[k]
+    return node
 
 
 def literal(value: float, dtype: str) -> str:
@@ -242,14 +413,6 @@ def _inputs_of(item: Node | LoopRegion) -> Iterator[Node]:
     yield from (node for node in (*loop.initial, loop.active, *loop.following) if node.op == "input")
     for inner in item.body:
         yield from _inputs_of(inner)
-
-
-def _index(node: Node) -> int:
-    """The node that holds the value: after a loop, what it carried."""
-    if node.op == "result":
-        loop, k = node.value
-        return node.graph.loops[loop].phi[k].index
-    return node.index
 
 
 def _signed(value: int, bits: int) -> int:
