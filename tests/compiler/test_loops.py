@@ -11,8 +11,8 @@ from test_c import COMPILERS, STRICT, built
 
 import linkwise as lw
 from linkwise import kernels
-from linkwise.compiler import loops
-from linkwise.compiler.emit import c
+from linkwise.compiler import loops, machine
+from linkwise.compiler.emit import blocks, c
 from linkwise.compiler.graph import Graph
 from linkwise.compiler.interpret import run_nest
 from linkwise.compiler.loops import (
@@ -29,6 +29,7 @@ from linkwise.compiler.loops import (
     name,
     whole,
 )
+from linkwise.compiler.native import RUN
 from linkwise.compiler.rollout import interpret
 from linkwise.compiler.shapes import nest
 from linkwise.compiler.sweeps import unfused
@@ -271,6 +272,52 @@ def test_a_loop_over_time_around_sweeps_interpreted():
     run_nest(nested(), arrays, steps=6)
     for got, wanted in zip((arrays["x"], arrays["v"], arrays["path"]), string(6), strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_loop_over_time_around_sweeps_as_c(tmp_path, compiler):
+    from linkwise.compiler.emit.clike import Dialect, Printer
+
+    dialect = Dialect("double", "int", "", "INFINITY", "NAN")
+    printer = Printer(nested(), dialect)
+    head = "void string(double *x, double *v, const double *h, double *path, long steps)"
+    text = "\n".join(["#pragma STDC FP_CONTRACT OFF", f"{head};", head, "{", *printer.statements(), "}"])
+    (tmp_path / "code.c").write_text(text + "\n")
+    command = [
+        compiler,
+        "-std=c99",
+        "-O2",
+        "-ffp-contract=off",
+        "-shared",
+        "-fPIC",
+        "code.c",
+        "-o",
+        "code.so",
+    ]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    x, v, h, path = np.arange(5.0), np.zeros(5), np.array([0.1]), np.zeros(1)
+    ctypes.CDLL(str(tmp_path / "code.so")).string(*pointers(x, v, h, path), ctypes.c_long(6))
+    for got, wanted in zip((x, v, path), string(6), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("width", [1, 4, 8])
+def test_a_loop_over_time_around_sweeps_as_machine_code(width):
+    code = machine.load(machine.compile_text(blocks.module(nested(), width)))
+    count, steps = 11, 6
+    x, v, path = np.tile(np.arange(5.0), (count, 1)), np.zeros((count, 5)), np.zeros((count, 1))
+    x[3] += 0.5
+    h = np.full((count, 1), 0.1)
+    other = {"x": x[3].copy(), "v": np.zeros(5), "h": h[3], "path": np.zeros(1)}
+    run_nest(nested(), other, steps=steps)
+    words = [steps, *(word for a in (x, v, h, path) for word in (a.ctypes.data, a.shape[1]))]
+    arguments = np.array(words, np.int64)
+    RUN(code.functions["run"])(0, count, arguments.ctypes.data, 0)
+    for k in (0, 10):
+        for got, wanted in zip((x[k], v[k], path[k]), string(steps), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+    for got, key in zip((x[3], v[3], path[3]), ("x", "v", "path"), strict=True):
+        np.testing.assert_array_equal(got, other[key])
 
 
 def test_whole_numbers():

@@ -177,7 +177,7 @@ class Kernel(Portable):
 
     def program(self, dtype: str | None = None) -> Program | SweptProgram:
         """The program that is compiled, in the kernel's own or another precision."""
-        return self._natives[dtype or self.dtype].program
+        return self._natives[dtype or self.dtype].program  # type: ignore[return-value]
 
     def identity(self, dtype: str) -> bytes | None:
         """What the program in this precision depends on besides this package; None: that is not known."""

@@ -117,8 +117,8 @@ def _sweep(program: SweptProgram, number: int, sweep: Sweep) -> list[Statement]:
     rows, row = program.rows, name("row")
     passed = {field: Register(f"p{number}_{field}") for field in program.passed(sweep)}
     kinds = [_row(program, kind, passed) for kind in sweep.kinds.values()]
-    body: list[Statement] = kinds[-1]
-    for k in reversed(range(len(kinds) - 1)):
+    body: list[Statement] = kinds[0]
+    for k in range(1, len(kinds)):
         body = [If(entry("kinds", row).equals(k), kinds[k], body)]
     found: list[Statement] = []
     if not program.chain:

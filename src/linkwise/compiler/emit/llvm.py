@@ -155,7 +155,7 @@ class Arithmetic:
 class Renderer(Arithmetic):
     """Writes the statements of a nest for one block of states.
 
-    ``memory`` says where each array lies, ``numbers`` what the whole numbers of the call are called.
+    ``memory`` says where each array lies; ``now`` must know what the whole numbers of the call are called.
     """
 
     def __init__(
@@ -164,13 +164,10 @@ class Renderer(Arithmetic):
         lanes: Lanes,
         writer: Writer,
         memory: Mapping[str, Memory],
-        numbers: Mapping[str, str] | None = None,
     ):
         super().__init__(lanes, writer)
         self.nest, self.memory = nest, memory
-        self.now: dict[Register | str, str] = dict(
-            numbers or {}
-        )  # what registers and whole numbers are called
+        self.now: dict[Register | str, str] = {}  # what registers and whole numbers are called
         self.held: dict[Element, str] = {}  # of inputs that do not change
         self.wholes: dict[Whole, str] = {}  # written in this block
         self._step = Step({})
@@ -355,11 +352,10 @@ class Renderer(Arithmetic):
         late: list[tuple[Place, Node]] = []
         early: dict[str, list[tuple[Element, Node]]] = defaultdict(list)
         for place, node in step.writes:
-            fixed = isinstance(place, Element) and place.column.number is not None
-            if fixed and not step.adds and self.nest.array(place.array).kind in ("output", "both"):
-                early[place.array].append((place, node))
-            else:
+            if step.adds or isinstance(place, Register) or not self._stored_early(place):
                 late.append((place, node))
+            else:
+                early[place.array].append((place, node))
         for array, writes in early.items():
             for output in self.memory[array].outputs(self, writes):
                 needed = {holder(node) for node in output.nodes if node.op not in ("const", "input")}
@@ -370,6 +366,9 @@ class Renderer(Arithmetic):
                 if not needed:
                     self._ready.append(output)
         return late
+
+    def _stored_early(self, place: Element) -> bool:
+        return place.column.number is not None and self.nest.array(place.array).kind in ("output", "both")
 
     def _store_ready(self) -> None:
         for output in self._ready:
