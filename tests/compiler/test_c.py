@@ -183,6 +183,13 @@ def test_awkward_names_and_sizes(tmp_path, compiler):
     assert outputs(executable, []).tolist() == [[0.1, 2.0]]
 
 
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_an_output_may_be_called_like_an_input(tmp_path, compiler):
+    program = trace(lambda x: {"x": [x[1], 2.0 * x[0]]}, {"x": 2}, {"x": (2,)}, name="turned")
+    executable = built(tmp_path, compiler, c.source(program, main=True), *STRICT, "-O2")
+    assert outputs(executable, [([3.0, 5.0],)]).tolist() == [[5.0, 6.0]]
+
+
 def test_carried_values_change_at_once(tmp_path):
     if shutil.which("gcc") is None:
         pytest.skip("gcc is not installed")

@@ -209,3 +209,13 @@ def test_the_linker_refuses_what_it_does_not_know():
         machine._initialize()
         with pytest.raises(image.UnsupportedObject, match=reason):
             image.link(machine._target_machine().emit_object(llvm.parse_assembly(text)))
+
+
+@pytest.mark.parametrize("width", [1, 8])
+def test_an_output_may_be_called_like_an_input(width):
+    program = trace(lambda x: {"x": [x[1], 2.0 * x[0]]}, {"x": 2}, {"x": (2,)}, name="turned")
+    code = machine.load(machine.compile_text(blocks.module(nest(program), width)))
+    x, out, scratch = np.arange(26.0).reshape(13, 2), np.zeros((13, 2)), np.zeros(200)
+    arguments = np.array([out.ctypes.data, x.ctypes.data, 2], np.int64)
+    RUN(code.functions["run"])(0, 13, arguments.ctypes.data, scratch.ctypes.data)
+    np.testing.assert_array_equal(out, np.column_stack([x[:, 1], 2.0 * x[:, 0]]))

@@ -133,6 +133,11 @@ class Array:
     rows: int | str = 1  # a name where only the call tells, as the number of time steps
     stride: int | None = None  # from row to row; None: ``columns``
     shared: bool = False  # the same for all states
+    label: str = ""  # what people call it, where an input and an output have the same name
+
+    @property
+    def title(self) -> str:
+        return self.label or self.name
 
     @property
     def pitch(self) -> int:

@@ -49,7 +49,7 @@ def nest(program) -> Nest:
 def batch(program: Program) -> Nest:
     """Straight-line code: the only loop is that over states, which every target lays out in its own way."""
     inputs = [Array(key, "input", size) for key, size in program.inputs]
-    outputs = [Array(key, "output", math.prod(shape)) for key, shape in program.outputs]
+    outputs = [_output(program, key, math.prod(shape)) for key, shape in program.outputs]
     reads = {(array.name, k): Element(array.name, whole(k)) for array in inputs for k in range(array.columns)}
     writes = [
         (Element(array.name, whole(k)), node)
@@ -57,6 +57,12 @@ def batch(program: Program) -> Nest:
         for k, node in enumerate(nodes)
     ]
     return Nest(program.name, program.dtype, (*inputs, *outputs), [Step(reads, program.body, writes)])
+
+
+def _output(program: Program | SweptProgram, key: str, size: int) -> Array:
+    """An output, which may be called like an input."""
+    taken = any(key == given for given, _ in program.inputs)
+    return Array(f"{key} out" if taken else key, "output", size, label=key)
 
 
 # -- sweeps and scans -------------------------------------------------------------------------------------------------
@@ -67,7 +73,7 @@ def swept(program: SweptProgram) -> Nest:
     """Loops over rows, with a row of memory for each and one more for the root."""
     rows, columns = program.table.shape
     arrays = [Array(key, "input", size) for key, size in program.inputs]
-    arrays += [Array(key, "output", rows) for key, _ in program.outputs]
+    arrays += [_output(program, key, rows) for key, _ in program.outputs]
     arrays += [
         Array(CONSTANTS, "constant", columns, rows),
         Array(ROOM, "scratch", len(program.places), rows + 1),
@@ -136,7 +142,13 @@ def _sweep(program: SweptProgram, number: int, sweep: Sweep) -> list[Statement]:
 
 def _row(program: SweptProgram, kind: Kind, passed: dict[int, Register]) -> list[Statement]:
     """The step of a row of this kind."""
-    row, outputs = name("row"), dict(zip(program.results, (key for key, _ in program.outputs), strict=True))
+    row, outputs = (
+        name("row"),
+        {
+            field: _output(program, key, 0).name
+            for field, (key, _) in zip(program.results, program.outputs, strict=True)
+        },
+    )
     before = choose(row.equals(0), program.rows, row - 1)
 
     def place(source: str, which) -> Place:

@@ -207,7 +207,11 @@ class _Function:
         self.real = self.printer.dialect.real
         shapes = _shapes(program)
         self.arguments = [
-            _Argument(self.printer.spelled.get(array.name, array.name), array, shapes[array.name])
+            _Argument(
+                self.printer.spelled.get(array.name, array.name),
+                array,
+                shapes[array.kind == "output"][array.title],
+            )
             for array in self.nest.arrays
             if array.kind != "constant" and (array.kind != "scratch" or array.columns)
         ]
@@ -352,18 +356,18 @@ def _at_once(argument: _Argument) -> int:
     return argument.array.columns if argument.size is None else argument.size
 
 
-def _shapes(program: AnyProgram) -> dict[str, str]:
-    """What the comment says about the size of each array."""
+def _shapes(program: AnyProgram) -> tuple[dict[str, str], dict[str, str]]:
+    """What the comment says about the size of each array: (of inputs and memory, of outputs)."""
     if not isinstance(program, RolloutProgram):
-        found = {key: str(size) for key, size in program.inputs}
-        found |= {key: " x ".join(map(str, shape)) or "1" for key, shape in program.outputs}
+        given = {key: str(size) for key, size in program.inputs}
         if isinstance(program, SweptProgram):
-            found |= {ROOM: f"{program.scratch_scalars(1)}, whatever it holds; overwritten", CONSTANTS: ""}
-        return found
+            given |= {ROOM: f"{program.scratch_scalars(1)}, whatever it holds; overwritten", CONSTANTS: ""}
+        return given, {key: " x ".join(map(str, shape)) or "1" for key, shape in program.outputs}
     interface = program.interface
-    found = {key: str(size) for key, size in {**interface.carried, **interface.parameters}.items()}
+    given = {key: str(size) for key, size in {**interface.carried, **interface.parameters}.items()}
     for key, feed in interface.feeds.items():
-        found[key] = f"(steps - 1) * {feed.advance} + {feed.size}: {feed.advance} further in every step"
-    for key, shape in interface.written.items():
-        found[key] = " x ".join(["samples", *map(str, shape)]) + ", samples = ceil(steps / every)"
-    return found
+        given[key] = f"(steps - 1) * {feed.advance} + {feed.size}: {feed.advance} further in every step"
+    return given, {
+        key: " x ".join(["samples", *map(str, shape)]) + ", samples = ceil(steps / every)"
+        for key, shape in interface.written.items()
+    }

@@ -137,9 +137,9 @@ class Printer:
         self.nest = nest
         taken = dialect.reserved | _own_names(nest)
         self.dialect = replace(dialect, reserved=taken)
-        given = [array.name for array in nest.arrays if array.kind in ("input", "output", "both")]
-        self.arguments = argument_names(given, taken)
-        self.spelled = dict(zip(given, self.arguments, strict=True))
+        given = [array for array in nest.arrays if array.kind in ("input", "output", "both")]
+        self.arguments = argument_names([array.title for array in given], taken)
+        self.spelled = dict(zip((array.name for array in given), self.arguments, strict=True))
         self.arrays = {array.name: array for array in nest.arrays}
         self.lines: list[str] = []
         self.indent = 1
