@@ -366,6 +366,31 @@ sys.exit(app.run([]))
     assert names(tmp_path) == []
 
 
+def test_a_study_says_how_to_go_on(tmp_path):
+    (tmp_path / "study.toml").write_text(
+        'robot = "two_link"\nsamples = 50_000_000\n[vary]\nq = { uniform = [-1.0, 1.0] }\n'
+        '[compute]\ng = { function = "gravity_torques" }\n[keep]\ng = ["mean"]\n'
+    )
+    pytest.importorskip("zarr")
+    process = subprocess.Popen(
+        [*LINKWISE, "study", "study.toml", "--out", "store"],
+        env=ENVIRONMENT,
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    sizes: set[int] = set()  # of the journal, which grows with every chunk
+    while process.poll() is None and len(sizes) < 4:
+        sizes.update(path.stat().st_size for path in tmp_path.glob("store/journal*"))
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert said.splitlines()[-1].startswith("linkwise: terminated; nothing that was done is lost")
+    assert names(tmp_path) == ["store", "study.toml"]
+
+
 def test_a_command_in_compiled_code_ends_soon():
     code = """
 import ctypes, sys, click

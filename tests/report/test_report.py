@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.report import Report, Section, Table, Text, robot_picture, sections
+from linkwise.report import HtmlTable, Report, Section, Text, robot_picture, sections
 
 T = np.linspace(0, 2, 101)
 
@@ -72,7 +72,7 @@ def test_turning_and_sliding_joints_have_plots_of_their_own(report):
 
 
 def test_tables_drop_what_is_not_known():
-    table = Table(["a", ">b"], [["x", 1]], ["<note>"]).html()
+    table = HtmlTable(["a", ">b"], [["x", 1]], ["<note>"]).html()
     assert "<td class=n>1</td>" in table
     assert "&lt;note&gt;" in table
     section = sections.torques(lw.load("puma560"), T, np.ones((101, 6)))

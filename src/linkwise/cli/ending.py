@@ -1,7 +1,7 @@
 """How a command ends on a signal: through its ``finally`` blocks, so that temporary files go, and soon.
 
 Python handles signals between two of its own instructions. Compiled code may run for minutes without one, so a
-thread ends the process ``GRACE`` seconds after a signal if nothing else has.
+thread ends the process where Python has not handled a signal after ``GRACE`` seconds.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+from linkwise.study.signals import Terminated
+
 GRACE = 5.0  # seconds
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
-class Ended(BaseException):
-    """A signal asked the process to end."""
+class Ended(Terminated):
+    """A signal asked the process to end; studies finish what they have in hand and say how to go on."""
 
     def __init__(self, number: int):
         super().__init__(number)
@@ -35,27 +37,28 @@ def ended_by_signals() -> Iterator[None]:
     read, write = os.pipe()
     os.set_blocking(write, False)
     before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    finished = threading.Event()
-    threading.Thread(target=_watch, args=(read, finished, {*changed}), daemon=True).start()
+    handled = threading.Event()
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        handled.set()
+        signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
+        raise Ended(number)
+
+    threading.Thread(target=_watch, args=(read, handled, {*changed}), daemon=True).start()
     for number in changed:
-        signal.signal(number, _raise)
+        signal.signal(number, end)
     try:
         yield
     finally:
-        finished.set()
+        handled.set()
         signal.set_wakeup_fd(before)
         for number in changed:
             signal.signal(number, signal.SIG_DFL)
         os.close(write)  # the thread reads the end of the pipe and closes the other side
 
 
-def _raise(number: int, _frame: FrameType | None) -> None:
-    signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
-    raise Ended(number)
-
-
-def _watch(read: int, finished: threading.Event, watched: set[signal.Signals]) -> None:
+def _watch(read: int, handled: threading.Event, watched: set[signal.Signals]) -> None:
     with open(read, "rb", buffering=0) as signals:
         while number := signals.read(1):
-            if number[0] in watched and not finished.wait(GRACE):
+            if number[0] in watched and not handled.wait(GRACE):
                 os._exit(128 + number[0])

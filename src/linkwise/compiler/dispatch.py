@@ -30,7 +30,7 @@ _NUMPY_TYPE, _NUMPY_SCALAR, _NUMPY_NEW = 2, 60, 93  # places in NumPy's table of
 TYPE_NUMBER = {"float64": 12, "float32": 11}
 
 
-class Table(ctypes.Structure):
+class DispatchTable(ctypes.Structure):
     """What the wrapper needs to know; it is the ``self`` of the callable and keeps everything alive that it
     uses."""
 
@@ -133,7 +133,7 @@ def _wrap(
     return make(ctypes.addressof(method), table, "linkwise")
 
 
-def _connect_batches(table: Table, kernel: Kernel, dtype: str) -> None:
+def _connect_batches(table: DispatchTable, kernel: Kernel, dtype: str) -> None:
     """Let the wrapper use the code for batches if there is any yet."""
     batch = None if table.batch_limit else kernel.known_native(dtype)
     if batch is not None:
@@ -142,14 +142,14 @@ def _connect_batches(table: Table, kernel: Kernel, dtype: str) -> None:
         table.batch_limit = batch.states_for_one_thread
 
 
-def _table(fallback: Callable[..., Any], dtype: str) -> Table:
+def _table(fallback: Callable[..., Any], dtype: str) -> DispatchTable:
     python = ctypes.pythonapi
     numpy = _numpy_functions()
 
     def address(function: Any) -> int:
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
-    return Table(
+    return DispatchTable(
         fallback=fallback,
         array_type=numpy[_NUMPY_TYPE],
         dtype=np.dtype(dtype),
@@ -200,7 +200,7 @@ def _layout_is_known() -> bool:
         return ctypes.c_int.from_address(place).value
 
     owner = np.arange(12.0)
-    table = Table()
+    table = DispatchTable()
     for array in (owner, owner[3:8], owner[::2], owner.reshape(3, 4)):
         start = id(array)
         dense = array.flags.c_contiguous and array.flags.aligned

@@ -65,11 +65,6 @@ class Program:
         """All scheduled nodes, those of loops included."""
         return scheduled(self.body)
 
-    @property
-    def has_loops(self) -> bool:
-        """Whether the code runs through some of its instructions more than once."""
-        return any(isinstance(item, LoopRegion) for item in self.body)
-
     def explain(self, output: str, index: int | None = None) -> Explanation:
         """Which inputs output element ``index`` (row by row; None: all of them) depends on, and its cost
         alone.

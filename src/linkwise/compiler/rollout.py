@@ -76,7 +76,6 @@ class RolloutProgram:
 
     step: Program
     interface: Interface
-    has_loops = True
 
     @property
     def dtype(self) -> Dtype:

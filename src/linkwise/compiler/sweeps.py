@@ -161,8 +161,6 @@ class SweptProgram:
     fused: bool = True
     """Whether fused multiply-adds are used."""
 
-    has_loops = True
-
     @property
     def chain(self) -> bool:
         return all(parent == k - 1 for k, parent in enumerate(self.parents))

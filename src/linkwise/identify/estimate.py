@@ -36,12 +36,6 @@ class Estimate:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     @property
-    def relative_deviations(self) -> np.ndarray:
-        """Standard deviations in per cent of the parameters, shape (p,)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return 100.0 * self.deviations / np.abs(self.x)
-
-    @property
     def correlation(self) -> np.ndarray:
         """Correlations of the parameters' errors, shape (p, p)."""
         scale = np.where(self.deviations > 0, self.deviations, 1.0)

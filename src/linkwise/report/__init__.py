@@ -3,18 +3,18 @@
 from linkwise.report import sections
 from linkwise.report.heatmap import heat_map
 from linkwise.report.identification import identification_report
-from linkwise.report.page import Figure, Raw, Report, Section, Table, Text
+from linkwise.report.page import Figure, HtmlTable, Raw, Report, Section, Text
 from linkwise.report.picture import robot_picture
 from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
 
 __all__ = [
     "Bar",
     "Figure",
+    "HtmlTable",
     "Line",
     "Raw",
     "Report",
     "Section",
-    "Table",
     "Text",
     "bar_chart",
     "heat_map",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.errors import LinkwiseError
-from linkwise.report.page import Section, Table, Text
+from linkwise.report.page import HtmlTable, Section, Text
 from linkwise.report.svg import short
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def estimators(found: Identification) -> Section:
         "of the chosen one.",
         *remarks,
     ]
-    return Section("Do the estimators agree?", [Text(words), Table(columns, rows, notes)])
+    return Section("Do the estimators agree?", [Text(words), HtmlTable(columns, rows, notes)])
 
 
 def _row(found: Identification, name: str, estimate: Estimate) -> list[str]:

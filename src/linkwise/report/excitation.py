@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.report import sections
-from linkwise.report.page import Figure, Report, Section, Table, Text
+from linkwise.report.page import Figure, HtmlTable, Report, Section, Text
 from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
 from linkwise.report.svg import short
 
@@ -80,4 +80,4 @@ def _limits(found: Excited, limits: MotionLimits) -> Section:
     notes = [
         "Checked at 2000 points of a period. SI units; the torques are those of the robot as it is given."
     ]
-    return Section("Limits kept", [Table(columns, rows, notes)])
+    return Section("Limits kept", [HtmlTable(columns, rows, notes)])

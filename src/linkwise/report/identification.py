@@ -16,7 +16,7 @@ from linkwise.report.identified_parameters import (
     links,
     reduced_model,
 )
-from linkwise.report.page import Figure, Report, Section, Table, Text
+from linkwise.report.page import Figure, HtmlTable, Report, Section, Text
 from linkwise.report.plots import Line, legend, line_plot
 from linkwise.report.svg import INK, colour, short
 
@@ -155,7 +155,7 @@ def processing(found: Identification) -> Section:
     notes = [
         "Figures of accuracy are about the torques as they were recorded, at every sample, unless they say otherwise."
     ]
-    return Section("Processing", [Table(["recording", "step", "what was done"], rows, notes)])
+    return Section("Processing", [HtmlTable(["recording", "step", "what was done"], rows, notes)])
 
 
 def accuracy(found: Identification) -> Section:
@@ -177,7 +177,7 @@ def accuracy(found: Identification) -> Section:
         columns = ["joint", ">RMS [N·m or N]", ">relative", ">while moving", f">below {judged.band:.3g} Hz"]
         columns += [">as given", ">saved robot"]
         parts.append(Text(f"Residuals on {judged.log.name}"))
-        parts.append(Table(columns, rows))
+        parts.append(HtmlTable(columns, rows))
     parts.append(
         Text(
             "Relative: 100·‖τ − τ̂‖/‖τ‖ of the torques as recorded. While moving: without samples at which the joint is "
@@ -237,7 +237,7 @@ def residuals(found: Identification) -> Section:
         for k, name in enumerate(found.prior.joint_names)
     ]
     columns = ["joint", ">at one sample", ">largest, in parts of the bound", ""]
-    table = Table(columns, rows)
+    table = HtmlTable(columns, rows)
     key = legend(found.prior.joint_names)
     return Section(
         "Residuals: are they white?",

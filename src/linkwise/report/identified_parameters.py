@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.report.heatmap import heat_map
-from linkwise.report.page import Figure, Section, Table, Text
+from linkwise.report.page import Figure, HtmlTable, Section, Text
 from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
 from linkwise.report.svg import INK, colour, short
 
@@ -52,11 +52,11 @@ def base_parameters(found: Identification) -> Section:
         f"scaled to unit length: {found.excitation.condition:.4g}."
     )
     combined = [[row.label, _readable(row.expression)] for row in table if row.expression != row.label]
-    parts: list = [Text(words), Table(columns, rows, notes)]
+    parts: list = [Text(words), HtmlTable(columns, rows, notes)]
     if combined:
         parts += [
             Text("A parameter of these stands for a combination:"),
-            Table(["parameter", "is"], combined),
+            HtmlTable(["parameter", "is"], combined),
         ]
     return Section("Base parameters", parts)
 
@@ -99,7 +99,9 @@ def correlations(found: Identification) -> Section:
         heat_map(matrix, labels),
         "correlations of the errors of base parameters: blue together, orange against each other",
     )
-    return Section("Correlations", [Text(words), figure, Table(["parameter", "and", ">correlation"], rows)])
+    return Section(
+        "Correlations", [Text(words), figure, HtmlTable(["parameter", "and", ">correlation"], rows)]
+    )
 
 
 # -- friction ---------------------------------------------------------------------------------------------------------
@@ -225,7 +227,7 @@ def links(found: Identification) -> Section:
         "Torques settle combinations only (see base parameters); what they leave open stays as near to the given robot "
         "as possible, so a single mass here is not a weighing.",
     ]
-    return Section("Links of the saved robot", [Table(columns, rows, notes)])
+    return Section("Links of the saved robot", [HtmlTable(columns, rows, notes)])
 
 
 def _place(body) -> str:
@@ -243,7 +245,7 @@ def reduced_model(found: Identification) -> Section:
             found.prior.joint_names, reduction.relative_before, reduction.relative, strict=True
         )
     ]
-    table = Table(
+    table = HtmlTable(
         ["joint", f">all {reduction.base_count}", f">significant {count}", ">difference"],
         rows,
         [

@@ -33,7 +33,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Table:
+class HtmlTable:
     """Rows of text; columns whose name starts with ">" are right-aligned numbers."""
 
     columns: Sequence[str]
@@ -79,7 +79,7 @@ class Section:
     """A heading and its contents."""
 
     title: str
-    parts: Sequence[Figure | Table | Text | Raw]
+    parts: Sequence[Figure | HtmlTable | Text | Raw]
 
     def html(self, number: int) -> str:
         inside = "".join(part.html() for part in self.parts)

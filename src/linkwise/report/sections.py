@@ -18,15 +18,15 @@ import numpy as np
 
 from linkwise.model import Model
 from linkwise.model.checks import masslessness
-from linkwise.report.page import Figure, Raw, Section, Table, Text
+from linkwise.report.page import Figure, HtmlTable, Raw, Section, Text
 from linkwise.report.picture import robot_picture
 from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
 from linkwise.report.svg import colour, short
 
 
 def facts(rows: Mapping[str, object], title: str = "What was run") -> Section:
-    """Table of settings: name and value per row."""
-    return Section(title, [Table(["", ""], [[name, value] for name, value in rows.items()])])
+    """HtmlTable of settings: name and value per row."""
+    return Section(title, [HtmlTable(["", ""], [[name, value] for name, value in rows.items()])])
 
 
 def robot(
@@ -58,7 +58,7 @@ def robot(
     notes = ["SI units; the colours of the joints are those of the lines in all plots"]
     if (without := masslessness(model)) is not None:
         notes.append(f"Warning: {without}")
-    joints = _known(Table(columns, rows, notes), nothing=("∞", "", "0"))
+    joints = _known(HtmlTable(columns, rows, notes), nothing=("∞", "", "0"))
     return Section(model.name, [_Pair(picture, joints)])
 
 
@@ -66,7 +66,7 @@ def robot(
 class _Pair(Figure):
     """A figure with a table beside it (below it in a narrow window)."""
 
-    def __init__(self, figure: Figure, table: Table):
+    def __init__(self, figure: Figure, table: HtmlTable):
         super().__init__(figure.name, figure.svg, figure.caption)
         object.__setattr__(self, "table", table)
 
@@ -110,7 +110,7 @@ def torques(
         rows.append(
             [joint.name, short(peak), short(rms), short(limit), share, "N·m" if joint.revolute else "N"]
         )
-    parts.append(_known(Table(["joint", ">largest", ">rms", ">limit", ">share", "unit"], rows)))
+    parts.append(_known(HtmlTable(["joint", ">largest", ">rms", ">limit", ">share", "unit"], rows)))
     return Section(title, parts)
 
 
@@ -129,7 +129,7 @@ def agreement(rows: Sequence[Agreement], notes: Sequence[str] = ()) -> Section:
     table = [[r.function, r.algorithm, _tiny(r.difference), _tiny(r.residual)] for r in rows]
     return Section(
         "Do the algorithms agree?",
-        [Table(["function", "algorithm", ">relative difference", ">residual"], table, notes)],
+        [HtmlTable(["function", "algorithm", ">relative difference", ">residual"], table, notes)],
     )
 
 
@@ -202,7 +202,7 @@ def tracking(model: Model, t: np.ndarray, errors: Mapping[str, np.ndarray]) -> S
         parts.append(figure)
         rows.append([name, short(float(np.abs(shown).max()), 3), short(float(np.sqrt(np.mean(shown**2))), 3)])
     unit = "°" if turns.all() else "° or mm"
-    parts.append(Table(["controller", f">largest error [{unit}]", f">rms [{unit}]"], rows))
+    parts.append(HtmlTable(["controller", f">largest error [{unit}]", f">rms [{unit}]"], rows))
     return Section("Tracking", parts)
 
 
@@ -226,7 +226,7 @@ def identification(
         for k in order[:most]
     ]
     notes = [f"the {most} best known of {len(labels)}"] if len(labels) > most else []
-    parts: list = [Table(["parameter", ">value", ">standard deviation", ">relative"], rows, notes)]
+    parts: list = [HtmlTable(["parameter", ">value", ">standard deviation", ">relative"], rows, notes)]
     if t is not None and measured is not None and predicted is not None:
         fits = []
         for k in range(measured.shape[1]):
@@ -245,7 +245,7 @@ def identification(
             size = float(np.sqrt(np.mean(measured[:, k] ** 2)))
             rms = float(np.sqrt(np.mean(left**2)))
             fits.append([name, short(rms, 3), f"{100 * rms / size:.1f} %" if size > 0 else ""])
-        parts.append(Table(["joint", ">rms residual [N·m]", ">of the rms torque"], fits))
+        parts.append(HtmlTable(["joint", ">rms residual [N·m]", ">of the rms torque"], fits))
     return Section("Identification", parts)
 
 
@@ -279,10 +279,10 @@ def _nanoseconds(value: float) -> str:
     return f"{value:.0f} ns" if value >= 100 else f"{value:.3g} ns"
 
 
-def _known(table: Table, nothing: Sequence[str] = ("∞", "")) -> Table:
+def _known(table: HtmlTable, nothing: Sequence[str] = ("∞", "")) -> HtmlTable:
     """The table without empty columns."""
     kept = [k for k in range(len(table.columns)) if any(row[k] not in nothing for row in table.rows)]
-    return Table(
+    return HtmlTable(
         [table.columns[k] for k in kept], [[row[k] for k in kept] for row in table.rows], table.notes
     )
 

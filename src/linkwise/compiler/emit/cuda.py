@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from linkwise.compiler import rounding, sincos
 from linkwise.compiler.emit import clike, cuda_rows
 from linkwise.compiler.emit.clike import Dialect, Printer
-from linkwise.compiler.emit.cuda_layout import WARP, Layout, candidates, chosen_layout, item_size, pitch
+from linkwise.compiler.emit.cuda_layout import WARP, WarpLayout, candidates, chosen_layout, item_size, pitch
 from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.program import Program
@@ -27,7 +27,7 @@ from linkwise.compiler.shapes import nest
 from linkwise.compiler.sweeps import SweptProgram
 from linkwise.compiler.walks import copy, rebuild
 
-__all__ = ["Layout", "Module", "candidates", "chosen_layout", "module", "options", "source", "variants"]
+__all__ = ["Module", "WarpLayout", "candidates", "chosen_layout", "module", "options", "source", "variants"]
 
 _IEEE = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--std=c++17")
 _FAST = ("--use_fast_math", "--std=c++17")
@@ -96,7 +96,7 @@ def source(
 
 def module(
     program: Program,
-    layout: Layout | None = None,
+    layout: WarpLayout | None = None,
     *,
     function_name: str | None = None,
     description: str = "",
@@ -130,7 +130,7 @@ def variants(program: Program, *, fast: bool = False) -> Iterator[Module]:
 class _Rooms:
     """Where the rows of a warp lie in its part of shared memory; places are counted in scalars."""
 
-    def __init__(self, program: Program, printer: Printer, layout: Layout):
+    def __init__(self, program: Program, printer: Printer, layout: WarpLayout):
         sizes = [size for _, size in program.inputs] + [math.prod(shape) for _, shape in program.outputs]
         staged = [True] * len(program.inputs) + list(layout.staged)
         self.size = dict(zip(printer.arguments, sizes, strict=True))
@@ -147,7 +147,7 @@ class _Rooms:
         self.bytes = self.scalars * item_size(program.dtype)
 
 
-def _kernel(program: Program, name: str, printer: Printer, layout: Layout, rooms: _Rooms) -> str:
+def _kernel(program: Program, name: str, printer: Printer, layout: WarpLayout, rooms: _Rooms) -> str:
     ins = printer.arguments[: len(program.inputs)]
     outs = printer.arguments[len(program.inputs) :]
     parameters = [f"real *__restrict__ {out}_rows" for out in outs]
@@ -165,7 +165,9 @@ def _kernel(program: Program, name: str, printer: Printer, layout: Layout, rooms
     return "\n".join([*head, *flow(printer.statements(), ins, outs, layout, rooms), "}", ""])
 
 
-def _once(statements: list[str], ins: list[str], outs: list[str], layout: Layout, rooms: _Rooms) -> list[str]:
+def _once(
+    statements: list[str], ins: list[str], outs: list[str], layout: WarpLayout, rooms: _Rooms
+) -> list[str]:
     """A warp computes 32 states and ends."""
     return [
         "    const int lane = threadIdx.x % 32;",
@@ -182,7 +184,7 @@ def _once(statements: list[str], ins: list[str], outs: list[str], layout: Layout
 
 
 def _persistent(
-    statements: list[str], ins: list[str], outs: list[str], layout: Layout, rooms: _Rooms
+    statements: list[str], ins: list[str], outs: list[str], layout: WarpLayout, rooms: _Rooms
 ) -> list[str]:
     """A warp computes 32 states after another, each with the next ones' inputs already on their way.
 
@@ -324,7 +326,7 @@ def _approximate(program: Program) -> Program:
 
 
 def _comment(
-    program: Program, name: str, printer: Printer, layout: Layout, shared: int, description: str
+    program: Program, name: str, printer: Printer, layout: WarpLayout, shared: int, description: str
 ) -> str:
     lines = [
         f"{name}: {description}" if description else name,

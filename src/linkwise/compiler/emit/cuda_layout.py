@@ -22,7 +22,7 @@ _RESCHEDULED = 0.8  # at best a compiler needs so much of what is alive in the o
 
 
 @dataclass(frozen=True)
-class Layout:
+class WarpLayout:
     """How the work is laid out on a multiprocessor."""
 
     warps: int
@@ -48,12 +48,12 @@ def pitch(size: int) -> int:
     return size | 1
 
 
-def chosen_layout(program: Program) -> Layout:
+def chosen_layout(program: Program) -> WarpLayout:
     """The layout of the rule, for when nothing can be tried: the last of ``candidates``."""
     return candidates(program)[-1]
 
 
-def candidates(program: Program) -> list[Layout]:
+def candidates(program: Program) -> list[WarpLayout]:
     """Layouts to try, the boldest first: one is taken if the compiler has next to no spills with its registers.
 
     The last one fits as far as the schedule tells: a value alive costs one register, or two in float64.
@@ -73,7 +73,7 @@ def candidates(program: Program) -> list[Layout]:
     return found[1:] if found[0] == found[1] else found
 
 
-def fitted(per_scheduler: int, shared: int, ahead: int, staged: tuple[bool, ...]) -> Layout:
+def fitted(per_scheduler: int, shared: int, ahead: int, staged: tuple[bool, ...]) -> WarpLayout:
     """The layout with so many warps per scheduler, or as many as shared memory holds.
 
     ``shared`` are bytes of a warp, ``ahead`` those that it needs once more to fetch while it computes. It does where
@@ -83,7 +83,7 @@ def fitted(per_scheduler: int, shared: int, ahead: int, staged: tuple[bool, ...]
     persistent = ahead > 0 and _fitting(wanted, shared + ahead) == _fitting(wanted, shared)
     total = _fitting(wanted, shared + ahead if persistent else shared)
     warps = SCHEDULERS if total % SCHEDULERS == 0 else 2 if total % 2 == 0 else 1
-    return Layout(warps, total // warps, staged, persistent)
+    return WarpLayout(warps, total // warps, staged, persistent)
 
 
 def _fitting(warps: int, shared: int) -> int:

@@ -20,7 +20,7 @@ from linkwise.compiler.emit.clike import Printer
 from linkwise.compiler.emit.cuda import Module, dialect
 from linkwise.compiler.emit.cuda_layout import (
     WARP,
-    Layout,
+    WarpLayout,
     alive,
     fitted,
     item_size,
@@ -42,7 +42,7 @@ def variants(program: RolloutProgram, description: str = "") -> Iterator[Module]
         yield module(program, layout, description)
 
 
-def candidates(program: RolloutProgram) -> list[Layout]:
+def candidates(program: RolloutProgram) -> list[WarpLayout]:
     """Layouts to try, the boldest first; see ``cuda_layout.candidates``."""
     need = alive(program.step) * item_size(program.dtype) // 4
     shared = _Rooms(program, _StepPrinter(program)).bytes
@@ -52,7 +52,7 @@ def candidates(program: RolloutProgram) -> list[Layout]:
     return found[1:] if found[0] == found[1] else found
 
 
-def module(program: RolloutProgram, layout: Layout, description: str = "") -> Module:
+def module(program: RolloutProgram, layout: WarpLayout, description: str = "") -> Module:
     """The kernel with its launch parameters."""
     printer = _StepPrinter(program)
     rooms = _Rooms(program, printer)
@@ -182,7 +182,7 @@ class _Rooms:
         self.bytes = self.scalars * item_size(program.dtype)
 
 
-def _kernel(program: RolloutProgram, printer: _StepPrinter, layout: Layout, rooms: _Rooms) -> str:
+def _kernel(program: RolloutProgram, printer: _StepPrinter, layout: WarpLayout, rooms: _Rooms) -> str:
     carried, parameters, feeds, written = rooms.carried, rooms.parameters, rooms.feeds, rooms.written
     arguments = [f"real *__restrict__ {name}_rows" for name in carried]
     arguments += [f"const real *__restrict__ {name}_rows" for name in (*parameters, *feeds)]

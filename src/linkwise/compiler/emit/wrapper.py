@@ -21,7 +21,7 @@ from linkwise.compiler.dispatch import (
     SHAPE,
     TYPE,
     TYPE_NUMBER,
-    Table,
+    DispatchTable,
 )
 from linkwise.compiler.emit.lanes import Lanes, Writer
 
@@ -115,7 +115,9 @@ done:
 
 
 def _offsets() -> dict[str, int]:
-    fields = {name: getattr(Table, name).offset for name in (field[0] for field in Table._fields_)}
+    fields = {
+        name: getattr(DispatchTable, name).offset for name in (field[0] for field in DispatchTable._fields_)
+    }
     return {**fields, "address": CTYPES_ADDRESS}
 
 
@@ -157,7 +159,7 @@ class _Wrapper:
         self.writer.start_block(f"step{self._labels}")
 
     def field(self, name: str, kind: str) -> str:
-        return self.member("%table", kind, getattr(Table, name).offset)
+        return self.member("%table", kind, getattr(DispatchTable, name).offset)
 
     def member(self, base: str, kind: str, offset: int) -> str:
         at = self.writer.value(f"getelementptr i8, ptr {base}, i64 {offset}")
