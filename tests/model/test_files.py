@@ -169,7 +169,7 @@ def test_bad_locks():
     for lock in (3, ["panda_joint1"], {"panda_joint1": "x"}):
         with pytest.raises(ModelError, match="lock: expected joint names with positions"):
             files.read("panda", lock=lock)
-    with pytest.raises(ModelError, match="is not finite"):
+    with pytest.raises(ModelError, match="lock: position of joint 'panda_joint1': expected a finite number"):
         files.read("panda", lock={"panda_joint1": float("nan")})
 
 

@@ -2,7 +2,6 @@
 
 import math
 import os
-import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -61,7 +60,7 @@ def axes(draw) -> tuple[float, float, float]:
 @st.composite
 def limits(draw, continuous: bool) -> Limits:
     ends = sorted(draw(st.tuples(st.floats(allow_nan=False), st.floats(allow_nan=False))))
-    ends = [math.copysign(math.inf, e) if abs(e) == sys.float_info.max else e for e in ends]
+    ends = [limit(e) for e in ends]
     lower, upper = (-math.inf, math.inf) if continuous else ends
     return Limits(
         lower,

@@ -12,6 +12,7 @@ import numpy as np
 
 from linkwise.errors import ModelError, ModelWarning
 from linkwise.joint_laws import LAWS, Parameter
+from linkwise.model.quantity import LARGEST, in_range
 
 SHOWN_NAMES = 6  # of a list in a message
 
@@ -87,7 +88,7 @@ def check_numbers(
     links: Sequence[Link], joints: Sequence[Joint], frames: Sequence[Frame], gravity: Sequence[float]
 ) -> None:
     """Every number is finite and has a meaning."""
-    if len(gravity) != 3 or not all(math.isfinite(g) for g in gravity):
+    if len(gravity) != 3 or not all(map(in_range, gravity)):
         raise ModelError(f"gravity: expected three finite numbers [m/s²], got {tuple(gravity)}")
     for link in links:
         _check_inertia(link)
@@ -100,17 +101,18 @@ def check_numbers(
 
 
 def _check_inertia(link: Link) -> None:
-    if not all(math.isfinite(p) for p in link.inertia.parameters):
+    if not all(map(in_range, link.inertia.parameters)):
         raise ModelError(
-            f"link {link.name!r}: an inertial parameter is not finite: {link.inertia.parameters}"
+            f"link {link.name!r}: an inertial parameter is not finite or above {LARGEST:g}: "
+            f"{link.inertia.parameters}"
         )
     if link.inertia.mass < 0:
         raise ModelError(f"link {link.name!r}: mass {link.inertia.mass:g} is negative")
 
 
 def _check_pose(whose: str, pose: Transform) -> None:
-    if not (np.isfinite(pose.rotation).all() and np.isfinite(pose.translation).all()):
-        raise ModelError(f"{whose} is not finite")
+    if not (np.abs([*pose.rotation.ravel(), *pose.translation]) <= LARGEST).all():
+        raise ModelError(f"{whose} is not finite or above {LARGEST:g}")
     _check_rotation(whose, pose.rotation)
 
 
@@ -119,15 +121,17 @@ def _check_moving_joint(joint: Joint) -> None:
     if not abs(length - 1.0) < 1e-9:
         raise ModelError(f"joint {joint.name!r}: axis {joint.axis} is not a unit vector")
     for parameter, value in _law_numbers(joint):
-        if not math.isfinite(value):
-            raise ModelError(f"joint {joint.name!r}: {parameter.text} {value!r} is not finite")
+        if not in_range(value):
+            raise ModelError(
+                f"joint {joint.name!r}: {parameter.text} {value!r} is not finite or above {LARGEST:g}"
+            )
         if parameter.negative == "refused" and value < 0:
             raise ModelError(f"joint {joint.name!r}: {parameter.text} {value:g} is negative")
     limits = joint.limits
     if any(math.isnan(v) for v in (limits.lower, limits.upper, limits.velocity, limits.effort)):
         raise ModelError(f"joint {joint.name!r}: a limit is NaN")
     relation = joint.mimic
-    if relation is not None and not (math.isfinite(relation.multiplier) and math.isfinite(relation.offset)):
+    if relation is not None and not (in_range(relation.multiplier) and in_range(relation.offset)):
         raise ModelError(f"joint {joint.name!r}: its mimic relation is not finite")
 
 

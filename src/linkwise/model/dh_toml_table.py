@@ -15,6 +15,7 @@ from linkwise.joint_laws import TERMS
 from linkwise.model.dh import radians
 from linkwise.model.inertia import Inertia
 from linkwise.model.model import Limits
+from linkwise.model.quantity import expected, in_range, limit
 from linkwise.model.transform import Transform
 
 PRODUCTS = ("Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -97,8 +98,12 @@ class Table:
             number = float(value)
         except OverflowError:
             self.fail(f"{key}: the number is too large")
-        if math.isnan(number) or (math.isinf(number) and not infinite):
+        if infinite and not math.isnan(number):
+            return limit(number)
+        if not math.isfinite(number):
             self.fail(f"{key}: {number} is not a finite number")
+        if not in_range(number):
+            self.fail(f"{key}: {expected(number)}")
         return number
 
     def angle(self, key: str) -> float:

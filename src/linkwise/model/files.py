@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
 from linkwise import outputs
-from linkwise.errors import ModelError
+from linkwise.errors import LinkwiseError, ModelError
 from linkwise.model.checks import check_physics
 from linkwise.model.model import Model, suggest
 from linkwise.model.xml import MAX_BYTES
@@ -50,16 +51,17 @@ def read(
     goes before a file of the same name: write ``./panda`` for the file.
     """
     data, where, ending = _fetch(source)
-    model = _reader(data, where, ending)(data, where)
-    if gravity is not None:
-        model = model.with_gravity(_three_numbers(gravity))
     if mimic not in ("coupled", "independent"):
         raise ModelError(f"mimic: expected coupled or independent, got {mimic!r}")
-    if mimic == "coupled":
-        model = model.with_coupled_mimics()
-    if lock is not None:
-        model = model.lock(_positions(lock))
-    check_physics(model, strict=strict, where=where)
+    with _numbers_of(where):
+        model = _reader(data, where, ending)(data, where)
+        if gravity is not None:
+            model = model.with_gravity(gravity)
+        if mimic == "coupled":
+            model = model.with_coupled_mimics()
+        if lock is not None:
+            model = model.lock(_positions(lock))
+        check_physics(model, strict=strict, where=where)
     return model
 
 
@@ -168,15 +170,16 @@ def _path(path: str | os.PathLike[str]) -> Path:
     return Path(name)
 
 
-def _three_numbers(gravity: Sequence[float]) -> tuple[float, float, float]:
+@contextmanager
+def _numbers_of(where: str) -> Iterator[None]:
+    """Arithmetic that a file's numbers break is an error of the file, and no warnings of NumPy."""
     try:
-        values = np.asarray(gravity, dtype=float)
-    except (TypeError, ValueError):
-        raise ModelError(f"gravity: expected three numbers [m/s²], got {gravity!r}") from None
-    if values.shape != (3,):
-        raise ModelError(f"gravity: expected three numbers [m/s²], shape (3,), got shape {values.shape}")
-    x, y, z = values.tolist()
-    return (x, y, z)
+        with np.errstate(all="ignore"):
+            yield
+    except LinkwiseError:
+        raise
+    except (ArithmeticError, ValueError) as error:  # np.linalg.LinAlgError is a ValueError
+        raise ModelError(f"{where}: its numbers make no robot: {error}") from error
 
 
 def _positions(lock: Mapping[str, float]) -> dict[str, float]:

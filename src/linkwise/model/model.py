@@ -17,6 +17,7 @@ from linkwise.model.checks import check_numbers, check_tree
 from linkwise.model.constraints import Constraint, Coupling, Point, Weld
 from linkwise.model.constraints import content as constraint_content
 from linkwise.model.inertia import LABELS, Inertia
+from linkwise.model.quantity import expected, in_range
 from linkwise.model.transform import Transform
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
@@ -527,7 +528,9 @@ class Model:
         labels = self.parameter_labels
         values = dict(zip(labels, self.parameters.tolist(), strict=True))
         if isinstance(parameters, Mapping):
-            given = {label: float(value) for label, value in parameters.items()}
+            given = {
+                label: _finite(f"with_parameters: {label}", value) for label, value in parameters.items()
+            }
             for label in given:
                 if not self.is_parameter(label):
                     raise UnknownNameError(
@@ -537,6 +540,8 @@ class Model:
             flat = np.asarray(parameters, dtype=float)
             if flat.shape != (len(labels),):
                 raise ModelError(f"with_parameters: expected shape ({len(labels)},), got {flat.shape}")
+            for label, value in zip(labels, flat.tolist(), strict=True):
+                _finite(f"with_parameters: {label}", value)
             given = dict(zip(labels, flat.tolist(), strict=True))
         touched = {label.rsplit(".", 1)[0] for label, value in given.items() if values.get(label) != value}
         values.update(given)
@@ -555,7 +560,13 @@ class Model:
 
     def with_gravity(self, gravity: Sequence[float]) -> Self:
         """A new robot under another gravity [m/s²] in the base frame, shape (3,)."""
-        return self._with(gravity=gravity)
+        try:
+            values = np.asarray(gravity, dtype=float)
+        except (TypeError, ValueError):
+            raise ModelError(f"gravity: expected three numbers [m/s²], got {gravity!r}") from None
+        if values.shape != (3,):
+            raise ModelError(f"gravity: expected three numbers [m/s²], shape (3,), got shape {values.shape}")
+        return self._with(gravity=values.tolist())
 
     def with_payload(
         self,
@@ -567,12 +578,16 @@ class Model:
         """A new robot carrying a load fixed to a frame: mass [kg], com [m] in that frame, inertia [kg·m²] about the
         load's centre of mass in that frame's axes: (3, 3), (Ixx, Ixy, Ixz, Iyy, Iyz, Izz) or a diagonal."""
         body, pose = self.locate(frame)
+        if _finite("payload: mass", mass) < 0:
+            raise ModelError(f"payload: mass: expected a number of at least 0 [kg], got {mass!r}")
+        for what, numbers in (("com", com), ("inertia", inertia)):
+            for value in np.ravel(np.asarray(numbers, dtype=object)):
+                _finite(f"payload: {what}", value)
         if body < 0:
             return self
         load = Inertia.from_com(mass, com, inertia)
-        if mass >= 0 and all(map(math.isfinite, load.parameters)):  # a negative mass takes a load off again
-            for violation in load.violations():
-                warnings.warn(f"payload: {violation}", ModelWarning, stacklevel=2)
+        for violation in load.violations():
+            warnings.warn(f"payload: {violation}", ModelWarning, stacklevel=2)
         load = load.expressed_in(pose)
         mover = self.moving_joints[body].child
         links = [replace(k, inertia=k.inertia + load) if k.name == mover else k for k in self.links]
@@ -667,8 +682,8 @@ class Model:
                 raise UnknownNameError(
                     f"lock: {self.name} has no moving joint {name!r}; {suggest(name, self.joint_names)}"
                 )
-            if not np.isfinite(np.asarray(positions[name], dtype=float)).all():
-                raise ModelError(f"lock: position {positions[name]!r} of joint {name!r} is not finite")
+            for value in np.ravel(np.asarray(positions[name], dtype=object)):
+                _finite(f"lock: position of joint {name!r}", value)
         where: dict[str, Any] = dict(positions)
         for joint, relation in zip(self.moving_joints, self.followed, strict=True):
             if relation is not None and relation.joint in where:
@@ -680,6 +695,17 @@ class Model:
             for joint in self.joints
         ]
         return self._with(joints=joints)
+
+
+def _finite(what: str, value: object) -> float:
+    """A number of a robot, or an error that names the argument."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(f"{what}: expected a number, got {value!r}") from None
+    if not in_range(number):
+        raise ModelError(f"{what}: {expected(number)}")
+    return number
 
 
 _IDENTITY = Transform.identity()

@@ -29,6 +29,7 @@ from linkwise.errors import ModelError, ModelWarning
 from linkwise.model.dh import DhJoint, chain, radians
 from linkwise.model.inertia import Inertia
 from linkwise.model.model import STANDARD_GRAVITY, Model, suggest
+from linkwise.model.quantity import expected, in_range
 
 DH_ROWS = ("sigma", "alpha", "dpar", "apar")
 MOMENT_ROWS = ("mass", "xgrav", "ygrav", "zgrav", "adyna", "bdyna", "cdyna", "ddyna", "edyna", "fdyna")
@@ -129,10 +130,13 @@ class _Reader:
         if "number_links" not in self.single:
             raise ModelError(f"{self.where}: number_links is missing")
         number, words = self.single["number_links"]
-        if len(words) != 1 or not words[0].isdecimal() or not 1 <= int(words[0]) <= 1000:
-            self._fail(
-                number, f"number_links: expected one whole number from 1 to 1000, got {' '.join(words)!r}"
-            )
+        if (
+            len(words) != 1
+            or not re.fullmatch(r"0{0,9}[0-9]{1,4}", words[0])
+            or not 1 <= int(words[0]) <= 1000
+        ):
+            got = " ".join(words)
+            self._fail(number, f"number_links: expected one whole number from 1 to 1000, got {got[:40]!r}")
         return int(words[0])
 
     def _row(self, keyword: str, count: int) -> list[float]:
@@ -160,9 +164,11 @@ class _Reader:
         try:
             value = float(word)
         except ValueError:
-            self._fail(number, f"{word!r} is not a number")
+            self._fail(number, f"{word[:40]!r} is not a number")
         if not math.isfinite(value):
-            self._fail(number, f"{word!r} is not a finite number")
+            self._fail(number, f"{word[:40]!r} is not a finite number")
+        if not in_range(value):
+            self._fail(number, expected(value))
         return value
 
     def _joint(self, k: int, row: dict[str, float]) -> DhJoint:

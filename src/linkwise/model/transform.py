@@ -42,7 +42,10 @@ class Transform:
     @classmethod
     def from_quaternion(cls, xyz: Numbers, wxyz: Numbers) -> Transform:
         """From a quaternion (w, x, y, z) of any length; exact where it says a right angle, as (1, 1, 0, 0) does."""
-        w, x, y, z = (float(c) for c in wxyz)
+        parts = [float(c) for c in wxyz]
+        # by a power of two, which changes no digit: squares of very small or large numbers would leave the doubles
+        power = math.frexp(max(map(abs, parts)))[1]
+        w, x, y, z = (math.ldexp(c, -power) for c in parts)
         rotation = np.array(
             [
                 [w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)],

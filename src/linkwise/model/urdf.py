@@ -14,8 +14,8 @@ Where the format leaves room, or files break it in ways whose meaning is clear:
 - a link without ``<inertial>`` has no mass; an ``<inertial>`` without ``<inertia>`` is a point mass, and an
   empty one is nothing at all, both with a warning;
 - ``lower`` and ``upper`` both left out, or ``lower`` > ``upper`` (PyBullet's idiom, with a warning), mean no
-  limit; one of them left out is zero, as the format says; the largest double, which Pinocchio uses for "no
-  limit", is infinity;
+  limit; one of them left out is zero, as the format says; a limit beyond 1e30 is none (Pinocchio writes the
+  largest double for that);
 - ``quat_xyzw`` counts in files of version 1.1 and 1.2;
 - a robot without a name is called after its file, with a warning;
 - of an element that may stand once and stands twice the first counts, with a warning;
@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -42,13 +41,13 @@ from linkwise.errors import ModelError
 from linkwise.model import urdf_extension
 from linkwise.model.inertia import Inertia
 from linkwise.model.model import JOINT_TYPES, MOVING, Joint, Limits, Link, Mimic, Model
+from linkwise.model.quantity import limit as no_limit_beyond
 from linkwise.model.transform import Transform
 from linkwise.model.urdf_spelling import look_for_slips
 from linkwise.model.xml import Element, parse_xml
 
 # xacro that only defines something; every other xacro element would put something into the robot
 _HARMLESS_XACRO = ("xacro:property", "xacro:macro", "xacro:arg")
-_LARGEST = sys.float_info.max
 
 
 def read_urdf(data: bytes, where: str) -> Model:
@@ -187,7 +186,7 @@ def _read_axis(joint: Element) -> tuple[float, float, float]:
     axis = joint.only("axis")
     if axis is None:
         return (1.0, 0.0, 0.0)
-    x, y, z = axis.numbers("xyz", 3)
+    x, y, z = axis.numbers("xyz", 3, any_size=True)
     largest = max(abs(x), abs(y), abs(z))
     if largest == 0:
         raise axis.error(f'xyz="{axis.get("xyz")}" is zero and no direction')
@@ -208,7 +207,7 @@ def _read_limits(joint: Element, kind: str) -> Limits:
     velocity, effort = (_magnitude(limit, quantity) for quantity in ("velocity", "effort"))
     if kind == "continuous" or (limit.get("lower") is None and limit.get("upper") is None):
         return Limits(velocity=velocity, effort=effort)
-    lower, upper = _unlimited(limit.number("lower", 0.0)), _unlimited(limit.number("upper", 0.0))
+    lower, upper = (no_limit_beyond(limit.number(end, 0.0, any_size=True)) for end in ("lower", "upper"))
     if lower > upper:
         limit.warn(f"lower {lower:g} is above upper {upper:g}; taken as no limit, as PyBullet does")
         lower, upper = -math.inf, math.inf
@@ -216,15 +215,11 @@ def _read_limits(joint: Element, kind: str) -> Limits:
 
 
 def _magnitude(limit: Element, quantity: str) -> float:
-    value = _unlimited(limit.number(quantity, math.inf))
+    value = no_limit_beyond(limit.number(quantity, math.inf, any_size=True))
     if value < 0:
         limit.warn(f"{quantity} {value:g} is negative; taken as no limit")
         return math.inf
     return value
-
-
-def _unlimited(value: float) -> float:
-    return math.copysign(math.inf, value) if abs(value) == _LARGEST else value
 
 
 def _read_dynamics(joint: Element) -> dict:

@@ -29,6 +29,7 @@ from defusedxml.common import DefusedXmlException, DTDForbidden
 from defusedxml.expatreader import DefusedExpatParser
 
 from linkwise.errors import ModelError, ModelWarning
+from linkwise.model.quantity import LARGEST, in_range
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 100
@@ -64,7 +65,7 @@ class Element(ElementTree.Element):
 
     def error(self, reason: str) -> ModelError:
         """``file:line: element: reason``"""
-        return ModelError(f"{self.where}:{self.line}: {self.describe()}: {reason}")
+        return ModelError(f"{self.where}:{self.line}: {_short(self.describe(), 300)}: {_short(reason, 600)}")
 
     def warn(self, reason: str) -> None:
         warnings.warn(f"{self.where}:{self.line}: {self.describe()}: {reason}", ModelWarning, stacklevel=4)
@@ -85,19 +86,20 @@ class Element(ElementTree.Element):
             raise self.error(f"attribute {attribute!r} is empty")
         return text
 
-    def numbers(self, attribute: str, count: int) -> tuple[float, ...]:
-        """An attribute of exactly so many finite numbers, which must be there."""
+    def numbers(self, attribute: str, count: int, *, any_size: bool = False) -> tuple[float, ...]:
+        """An attribute of exactly so many finite numbers, which must be there; in the range that a robot's numbers
+        have, unless they may have ``any_size``."""
         text = self.text_of(attribute)
-        found = tuple(self._number(attribute, text, word) for word in text.split())
+        found = tuple(self._number(attribute, text, word, any_size) for word in text.split())
         if len(found) != count:
             raise self.error(f'{attribute}="{_short(text)}": expected {_count(count)}, got {len(found)}')
         return found
 
-    def number(self, attribute: str, default: float | None = None) -> float:
+    def number(self, attribute: str, default: float | None = None, *, any_size: bool = False) -> float:
         """An attribute of one finite number; without a default it must be there."""
         if default is not None and self.get(attribute) is None:
             return default
-        return self.numbers(attribute, 1)[0]
+        return self.numbers(attribute, 1, any_size=any_size)[0]
 
     def integers(self, attribute: str, count: int) -> tuple[int, ...]:
         """An attribute of exactly so many whole numbers, which must be there."""
@@ -111,14 +113,16 @@ class Element(ElementTree.Element):
         """An attribute of one whole number."""
         return default if self.get(attribute) is None else self.integers(attribute, 1)[0]
 
-    def _number(self, attribute: str, text: str, word: str) -> float:
+    def _number(self, attribute: str, text: str, word: str, any_size: bool) -> float:
         if "${" in text or "$(" in text:
             raise self.error(f'{attribute}="{_short(text)}" is unexpanded xacro; run xacro on the file first')
         if not _NUMBER.fullmatch(word):
             raise self.error(f'{attribute}="{_short(text)}": {_short(word)!r} is not a finite number')
         value = float(word)
-        if not math.isfinite(value):
-            raise self.error(f'{attribute}="{_short(text)}": {_short(word)} is too large for a number')
+        if not (math.isfinite(value) if any_size else in_range(value)):
+            raise self.error(
+                f'{attribute}="{_short(text)}": {_short(word)} is too large; at most {LARGEST:g}'
+            )
         return value
 
 
