@@ -192,6 +192,19 @@ def test_joints_that_move_no_mass(tmp_path, mass, without):
             lw.load(path, strict=True)
 
 
+def test_what_follows_a_joint_is_moved_by_it(tmp_path):
+    path = tmp_path / "gripper.urdf"
+    body = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    path.write_text(
+        f'<robot name="gripper"><link name="a"/><link name="b"/><link name="c">{body}</link>'
+        '<joint name="left" type="continuous"><parent link="a"/><child link="b"/></joint>'
+        '<joint name="right" type="continuous"><parent link="a"/><child link="c"/><mimic joint="left"/></joint></robot>'
+    )
+    assert lw.load(path, mimic="coupled").massless_joints == ()
+    with pytest.warns(ModelWarning, match=r"1 of 2 joints move no mass \(left\)"):
+        assert lw.load(path, mimic="independent").massless_joints == ("left",)
+
+
 def test_a_mass_behind_a_fixed_joint_counts_and_a_reduced_set_is_exempt():
     fixed = joint("c", "b", "c", "fixed")
     carried = Model("r", [Link("a"), Link("b"), Link("c", BODY)], [joint(), fixed])

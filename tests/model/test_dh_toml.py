@@ -23,6 +23,7 @@ from linkwise.model.dh_toml import (
     write_toml,
 )
 from linkwise.model.generators import general_chain, random_model
+from linkwise.model.quantity import LARGEST
 
 
 def read(text: str) -> Model:

@@ -100,6 +100,14 @@ child = "tip"
 xyz = [0.1, 0.2, 0.3]
 rpy = [0.1, 0.2, 0.3]
 axis = [0.1, 0.2, 0.3]
+[[link]]
+name = "finger"
+mass = 1.5
+[[joint]]
+name = "k"
+type = "prismatic"
+parent = "tip"
+child = "finger"
 mimic = { joint = "j", multiplier = 1.5, offset = 0.2 }
 """
 
@@ -129,7 +137,7 @@ variable m2 1.5
 
 FILES = {"arm.urdf": URDF, "arm.xml": MJCF, "arm.toml": TOML, "tree.toml": TREE, "arm.spec": SPEC}
 NUMBER = re.compile(r"(?<![\w.\-\"=])-?\d+(\.\d+)?(?![\w.])|(?<=\")-?\d+(\.\d+)?(?=[\" ])")
-EXHAUSTIVE = os.environ.get("HYPOTHESIS_PROFILE") == "explore"  # else five of the numbers in each place
+EXHAUSTIVE = os.environ.get("HYPOTHESIS_PROFILE") == "explore"  # else four of the numbers in each place
 HOSTILE = (
     *("1e200", "-1.7e308", "1e400", "-1e31", "1e30", "-1e15", "1e-160", "-5e-324"),
     *("0", "-1", "nan", "-inf", "9" * 5000, "0." + "1" * 5000),
@@ -173,7 +181,7 @@ def test_every_number_of_a_file_is_read_or_refused(name, tmp_path):
         warnings.simplefilter("ignore", lw.ModelWarning)
         assert finite(lw.load(path))
         for k, (start, end) in enumerate(places):
-            for number in HOSTILE if EXHAUSTIVE else [HOSTILE[(5 * k + j) % len(HOSTILE)] for j in range(5)]:
+            for number in HOSTILE if EXHAUSTIVE else [HOSTILE[(4 * k + j) % len(HOSTILE)] for j in range(4)]:
                 path.write_text(text[:start] + number + text[end:])
                 robot, refusal = loaded(path)
                 place = f"{text[max(0, start - 40) : start]}{number[:30]}"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from linkwise.errors import ModelError, ModelWarning
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
+from linkwise.model.quantity import limit
 from linkwise.model.urdf import read_urdf
 from linkwise.model.urdf_writer import write_urdf
 

@@ -179,7 +179,8 @@ def masslessness(model: Model) -> str | None:
     if not names:
         return None
     listed = ", ".join(names[:SHOWN_NAMES]) + (", …" if len(names) > SHOWN_NAMES else "")
-    moving = "1 joint moves" if model.dof == 1 else f"{len(names)} of {model.dof} joints move"
+    count = len(model.joint_names)
+    moving = "1 joint moves" if count == 1 else f"{len(names)} of {count} joints move"
     return (
         f"{moving} no mass ({listed}): the links behind have neither mass nor inertia, so torques there are zero "
         "apart from friction and rotors, and forward dynamics is singular without rotor inertia; "

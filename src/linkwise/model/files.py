@@ -55,10 +55,10 @@ def read(
         raise ModelError(f"mimic: expected coupled or independent, got {mimic!r}")
     with _numbers_of(where):
         model = _reader(data, where, ending)(data, where)
+        if mimic == "coupled":
+            model = _coupled(model, where)
         if gravity is not None:
             model = model.with_gravity(gravity)
-        if mimic == "coupled":
-            model = model.with_coupled_mimics()
         if lock is not None:
             model = model.lock(_positions(lock))
         check_physics(model, strict=strict, where=where)
@@ -168,6 +168,13 @@ def _path(path: str | os.PathLike[str]) -> Path:
     if not name:
         raise ModelError(f"expected the name of a robot or the path of a file, got {path!r}")
     return Path(name)
+
+
+def _coupled(model: Model, where: str) -> Model:
+    try:
+        return model.with_coupled_mimics()
+    except ModelError as error:  # a joint that follows itself, say
+        raise ModelError(f"{where}: {error}") from None
 
 
 @contextmanager

@@ -456,12 +456,18 @@ class Model:
         """Names of the moving joints behind which no link has mass or inertia; reduced sets of parameters have none."""
         if self.reduced:
             return ()
+        joints = self.moving_joints
         carries = [not inertia.is_zero for inertia in self.bodies()]
-        for k in reversed(range(self.dof)):  # children come behind their parents
-            parent, _ = self.carrier(self.moving_joints[k].parent)
+        for k in reversed(range(len(joints))):  # children come behind their parents
+            parent, _ = self.carrier(joints[k].parent)
             if parent >= 0 and carries[k]:
                 carries[parent] = True
-        return tuple(name for name, carried in zip(self.joint_names, carries, strict=True) if not carried)
+        moved = {joint.name for joint, carried in zip(joints, carries, strict=True) if carried}
+        # what a joint that follows another one carries is moved by the coordinate of the other
+        moved |= {
+            way.joint for joint, way in zip(joints, self.followed, strict=True) if way and joint.name in moved
+        }
+        return tuple(name for name in self.joint_names if name not in moved)
 
     def labelled_bodies(self) -> list[Inertia]:
         """The same in the frames that ``parameter_labels`` refer to."""
