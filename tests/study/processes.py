@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import linkwise
@@ -18,12 +19,20 @@ STARTING_SECONDS = 90.0
 class Cluster:
     """A scheduler and some workers with one thread each."""
 
-    def __init__(self, folder: Path, workers: int = 2):
+    def __init__(
+        self,
+        folder: Path,
+        workers: int = 2,
+        protocol: str = "tcp",
+        environment: Mapping[str, str] | None = None,
+    ):
         self.folder = folder
         self.file = folder / "scheduler.json"
+        self.protocol = protocol
         # the package under test, wherever it was imported from, and the functions of the tests
         paths = (Path(linkwise.__file__).parents[1], Path(__file__).parent)
         self.environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+        self.environment |= environment or {}
         self.scheduler = self._start("dask_scheduler", "--port", "0", "--scheduler-file", self.file)
         self.workers: list[subprocess.Popen] = []
         try:
@@ -43,6 +52,7 @@ class Cluster:
 
     def _start(self, what: str, *arguments: object) -> subprocess.Popen:
         command = [sys.executable, "-m", f"distributed.cli.{what}", "--host", "127.0.0.1", "--no-dashboard"]
+        command += ["--protocol", self.protocol]
         log = (self.folder / f"{what}.log").open("ab")
         return subprocess.Popen(
             [*command, *map(str, arguments)], cwd=self.folder, env=self.environment, stdout=log, stderr=log

@@ -1,6 +1,7 @@
 """A real Dask cluster gives the bytes of an embedded run, whatever dies on the way."""
 
 import json
+import os
 import random
 import resource
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from processes import Cluster
@@ -16,6 +18,7 @@ from stores import SMALL, contents
 import linkwise as lw
 from linkwise.study import cluster as engine
 from linkwise.study.errors import StoppedError, StudyError
+from linkwise.study.store import read_study, study_text
 
 pytest.importorskip("distributed")
 
@@ -90,19 +93,130 @@ def test_a_killed_driver_is_no_loss_either(cluster, expected, tmp_path):
     assert contents(store) == expected
 
 
+def job_and_identity(tables):
+    plan = lw.study(tables).plan
+    return engine.job_for(plan), plan.description.identity
+
+
+def changed(identity, **parts):
+    """The identity of a driver that differs."""
+    return {**identity, **{key: {**identity[key], **value} for key, value in parts.items()}}
+
+
 def test_a_worker_says_what_it_lacks():
-    job = engine.job_for(lw.study(SMALL).plan)
-    assert engine.fault(job) is None
-    assert (engine.fault(replace(job, version="0.0.1")) or "").startswith("has linkwise ")
-    assert engine.fault(replace(job, robot_content="x")) == "has another robot in two_link"
+    job, identity = job_and_identity(SMALL)
+    assert engine.fault(job, identity) is None
+    for other, message in (
+        ({**identity, "linkwise": "0.0.1"}, f"linkwise 0.0.1 is not {lw.__version__}"),
+        (
+            changed(identity, package={"study/moments.py": "x"}),
+            "linkwise's own source differs: study/moments.py",
+        ),
+        (changed(identity, robot={"robot 'two_link'": "x"}), "robot 'two_link' differs"),
+    ):
+        found = engine.fault(replace(job, identity=engine.identity.digest(other)), other)
+        assert found == f"has other code or another robot: {message}; restart it with the same"
 
 
 def test_a_worker_that_joins_later_is_asked_too(tmp_path):
-    job = replace(engine.job_for(lw.study(SMALL).plan), path=str(tmp_path))
-    with pytest.raises(StudyError, match=r"a worker has linkwise .*, this is 0\.0\.1"):
-        engine.run_chunks(replace(job, version="0.0.1"), [0])
+    job, identity = job_and_identity(SMALL)
     with pytest.raises(StudyError, match="a worker does not see the store"):
+        engine.run_chunks(replace(job, path=str(tmp_path)), [0])
+    store = lw.study({**SMALL, "retries": 5}).run(tmp_path / "store").path
+    known = read_study(store)
+    known["identity"] = other = changed(identity, package={"study/moments.py": "x"})
+    (store / "study.json").write_text(study_text(known))
+    job = replace(job, path=str(store), identity=engine.identity.digest(other))
+    with pytest.raises(StudyError, match=r"a worker has other code .* differs: study/moments\.py"):
         engine.run_chunks(job, [0])
+
+
+OWN = "GAIN = {gain}\ndef f(q):\n    return GAIN * q.sum(axis=1)\n"
+
+
+def test_workers_with_another_function_are_refused(tmp_path, monkeypatch):
+    """They imported the function before it was changed here."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "mine.py").write_text(OWN.format(gain=2.0))
+    (tmp_path / "mine.py").write_text(OWN.format(gain=3.0))
+    monkeypatch.syspath_prepend(tmp_path)
+    path = os.pathsep.join((str(tmp_path / "there"), str(Path(lw.__file__).parents[1])))
+    own = Cluster(tmp_path, workers=1, environment={"PYTHONPATH": path})
+    vary = {"q": {"uniform": [-1.0, 1.0]}}
+    tables = {"robot": "two_link", "samples": 10, "vary": vary, "keep": {"x": ["mean"]}}
+    tables["compute"] = {"x": {"call": "mine:f"}}
+    try:
+        with pytest.raises(
+            StudyError,
+            match=r"worker tcp://\S+ has other code .*: global 'GAIN' of function 'f' in mine.py differs; restart",
+        ):
+            lw.study(tables).run(tmp_path / "store", cluster=own.address)
+        assert not (tmp_path / "store").exists()
+    finally:
+        own.close()
+        sys.modules.pop("mine", None)
+
+
+def test_a_client_and_a_cluster_object(cluster, expected, tmp_path):
+    import distributed
+
+    with distributed.Client(cluster.address, set_as_default=False) as client:
+        results = lw.study(TABLES).run(tmp_path / "client", cluster=client)
+        assert contents(results.path) == expected
+        assert client.status == "running", "it is not closed: it belongs to its maker"
+    with pytest.raises(StudyError, match="the Client is closed"):
+        lw.study(TABLES).run(tmp_path / "closed", cluster=client)
+    options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None}
+    with distributed.LocalCluster(processes=False, **options) as local:
+        results = lw.study(TABLES).run(tmp_path / "local", cluster=local)
+        assert contents(results.path) == expected
+        assert local.status.name == "running"
+
+
+@pytest.mark.parametrize("wrong", [3, object(), ["tcp://a"]])
+def test_what_is_no_cluster(tmp_path, wrong):
+    with pytest.raises(
+        StudyError, match="cluster: expected an address, a Client or a cluster of Dask, got a"
+    ):
+        lw.study(SMALL).run(tmp_path / "store", cluster=wrong)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """Settings of Dask that name files with a certificate and its key."""
+    pytest.importorskip("cryptography")
+    from distributed.security import Security
+
+    made, folder = Security.temporary(), tmp_path_factory.mktemp("tls")
+    (folder / "ca.pem").write_text(made.tls_ca_file)
+    (folder / "both.pem").write_text(made.tls_client_cert + made.tls_client_key)
+    names = [f"{role}.{part}" for role in ("scheduler", "worker", "client") for part in ("cert", "key")]
+    settings = {"ca-file": str(folder / "ca.pem"), **dict.fromkeys(names, str(folder / "both.pem"))}
+    return {f"distributed.comm.tls.{name}": path for name, path in settings.items()}
+
+
+def test_tls(certificates, expected, tmp_path, monkeypatch):
+    import dask
+
+    monkeypatch.setattr(engine, "CONNECT_SECONDS", 20.0)
+    (tmp_path / "cluster").mkdir()
+    names = {
+        f"DASK_{name.replace('.', '__').replace('-', '_').upper()}": v for name, v in certificates.items()
+    }
+    with dask.config.set(certificates):
+        own = Cluster(tmp_path / "cluster", workers=1, protocol="tls", environment=names)
+        try:
+            assert own.address.startswith("tls://")
+            results = lw.study(TABLES).run(tmp_path / "store", cluster=own.address)
+            assert contents(results.path) == expected
+        finally:
+            with dask.config.set(dict.fromkeys(certificates)):
+                with pytest.raises(
+                    StudyError, match=r"cluster tls://.*certificates come from the config"
+                ) as no:
+                    lw.study(TABLES).run(tmp_path / "none", cluster=own.address)
+                assert "\n" not in str(no.value)
+            own.close()
 
 
 def test_a_full_disk_on_a_worker(cluster, expected, tmp_path):
@@ -150,11 +264,11 @@ def test_a_robot_that_is_missing_on_a_worker(cluster, tmp_path):
     lw.save(lw.load("two_link"), tmp_path / "arm.toml")
     study = lw.study({**TABLES, "robot": str(tmp_path / "arm.toml")})
     (tmp_path / "arm.toml").unlink()
-    with pytest.raises(StudyError, match=r"worker tcp://\S+ cannot read the robot: .*arm\.toml") as caught:
+    with pytest.raises(StudyError, match=r"worker tcp://\S+ cannot read the study: .*arm\.toml") as caught:
         study.run(tmp_path / "store", cluster=cluster.address)
     assert "\n" not in str(caught.value)
     lw.save(lw.load("two_link").with_gravity((0, 0, -1)), tmp_path / "arm.toml")
-    with pytest.raises(StudyError, match=r"has another robot in"):
+    with pytest.raises(StudyError, match=r"another robot: robot 'arm\.toml' differs"):
         study.run(tmp_path / "store", cluster=cluster.address)
     assert not (tmp_path / "store").exists()
 

@@ -122,7 +122,7 @@ def test_a_store_of_another_version(small, run):
     store = run(small).path
     known = read_study(store)
     (store / STUDY).write_text(study_text({**known, "linkwise": "0.0.9"}))
-    with pytest.raises(StudyError, match=r"made by linkwise 0\.0\.9"):
+    with pytest.raises(StudyError, match=r"store0: linkwise 0\.0\.9 became"):
         lw.study(small).run(store, resume=True)
 
 

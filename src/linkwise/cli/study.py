@@ -21,7 +21,9 @@ INCOMPLETE = 1
 )
 @click.option("--resume", is_flag=True, help="Complete a folder that was left unfinished.")
 @click.option(
-    "--cluster", metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786; default: this machine."
+    "--cluster",
+    metavar="ADDRESS",
+    help="A Dask scheduler, such as tcp://host:8786 or tls://host:8786; default: this machine.",
 )
 @click.option("--threads", type=Whole(1, 4096), help="Threads of this machine; default: all cores.")
 @click.option(
@@ -30,8 +32,18 @@ INCOMPLETE = 1
 @click.option(
     "--verify", "only_verify", is_flag=True, help="Compare every byte of a folder with what was written."
 )
+@click.option(
+    "--accept-changed-code",
+    is_flag=True,
+    help="Resume although Linkwise, the robot or a function changed; the folder keeps a record of it.",
+)
+@click.option(
+    "--status", "only_status", is_flag=True, help="Tell what a folder has, while it is running or after."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def command(file, out, resume, cluster, threads, only_check, only_verify, as_json) -> int:
+def command(
+    file, out, resume, cluster, threads, only_check, only_verify, accept_changed_code, only_status, as_json
+) -> int:
     """Compute one thing at very many points: a sweep, a Monte Carlo study, data for learning.
 
     The file names a robot, what varies, what is computed and what is kept (see docs/studies.md). Results go to a folder
@@ -45,14 +57,20 @@ def command(file, out, resume, cluster, threads, only_check, only_verify, as_jso
       linkwise study torques.toml --cluster tcp://head:8786
       linkwise study torques.study --resume
       linkwise study --verify torques.study
+      linkwise study --status torques.study
     """
     if only_verify:
         return _verify(Path(file), as_json)
+    if only_status:
+        _say_status(Path(file), as_json)
+        return 0
     study, folder = _read(Path(file), out, resume)
     if only_check:
         _say_size(study, folder, threads, as_json)
         return 0
-    results = study.run(folder, resume=resume, cluster=cluster, threads=threads)
+    results = study.run(
+        folder, resume=resume, cluster=cluster, threads=threads, accept_changed_code=accept_changed_code
+    )
     facts = _facts(study, results)
     if as_json:
         say_json(facts)
@@ -164,6 +182,7 @@ def _facts(study: Any, results: Any) -> dict[str, Any]:
         "failures_left_out": data.attrs.get("failures_left_out", {}),
         "statistics": statistics,
         "tables": results.tables(),
+        "accepted_changes": results.accepted_changes,
     }
 
 
@@ -199,4 +218,45 @@ def _say(facts: dict[str, Any]) -> None:
     if facts["chunks_set_aside"]:
         aside = facts["chunks_set_aside"]
         say(f"{aside} chunks kept failing and were set aside: see the table aside; --resume tries again")
+    _say_accepted(facts["accepted_changes"])
     say(f"{facts['points']} points in {facts['store']}")
+
+
+def _say_accepted(changes: list[dict[str, Any]]) -> None:
+    for change in changes:
+        count = sum(last - first + 1 for first, last in change["chunks_before"])
+        say(
+            f"{count} chunks were computed before: {'; '.join(change['changed'])} (accepted {change['when']})"
+        )
+
+
+def _say_status(path: Path, as_json: bool) -> None:
+    from linkwise.study.progress import line, short
+    from linkwise.study.status import status
+
+    found = status(path)
+    if as_json:
+        say_json(found.facts())
+        return
+    state = {True: "running", False: "not running", None: "running or not: its file system cannot tell"}
+    say(f"{path}: {'complete' if found.complete else state[found.running]}")
+    rate = found.rate if found.running else None
+    say(f"points: {line(found.points, found.points_done, rate)}")
+    aside = f", {found.chunks_set_aside} set aside" if found.chunks_set_aside else ""
+    say(f"chunks: {found.chunks_done} of {found.chunks}{aside}")
+    if found.points_failed:
+        say(f"failed: {found.points_failed} points")
+    for name, count in found.failures.items():
+        say(f"{name}: {count} of {found.points_done} points")
+    if found.run is not None:
+        run = found.run
+        say(f"last run: began {run['when']} on {run['host']}, process {run['process']}")
+    say(f"created {found.created}, last written {found.last_written}")
+    if found.rate and not found.running:
+        say(f"rate: {short(found.rate)} points/s")
+    source = found.identity["source"][:16]
+    differs = f"; {len(found.changed_since)} files differ from this one" if found.changed_since else ""
+    say(f"computed by linkwise {found.identity['linkwise']} (source {source}{differs})")
+    for label in (label for parts in found.identity.get("functions", {}).values() for label in parts):
+        say(f"  with {label}")
+    _say_accepted(found.accepted_changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -182,6 +183,15 @@ class Kernel(Portable):
     def identity(self, dtype: str) -> bytes | None:
         """What the program in this precision depends on besides this package; None: that is not known."""
         return self._natives[dtype].key
+
+    def content(self) -> tuple:
+        """Everything besides this package that decides the results: equal content, equal kernel."""
+        if self.key is not None:
+            return (self.name, self.inputs, self.outputs, self.dtype, self.key)
+        from linkwise.compiler.emit import blocks
+
+        text = blocks.module(self.program(), 1)
+        return (self.name, self.inputs, self.outputs, self.dtype, hashlib.sha256(text.encode()).digest())
 
     @property
     def operations(self) -> Operations:

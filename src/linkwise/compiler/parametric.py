@@ -87,6 +87,10 @@ class ParametricKernel(Portable):
         prelude, main = self.programs()
         return replace(main.operations, prelude=Operations() if prelude is None else prelude.operations)
 
+    def content(self) -> tuple:
+        """Everything besides this package that decides the results: equal content, equal kernel."""
+        return (*self.whole.content(), self.parameters)
+
     def jacobian(self, by: str) -> Kernel:
         """The derivative by a state input or by a parameter, as a kernel of all inputs."""
         return self.whole.jacobian(by)

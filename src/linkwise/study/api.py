@@ -69,15 +69,18 @@ class Study:
         out: str | os.PathLike[str],
         *,
         resume: bool = False,
-        cluster: str | None = None,
+        cluster: Any = None,
         threads: int | None = None,
+        accept_changed_code: bool = False,
         progress: bool = True,
     ) -> Results:
         """Compute everything into the folder ``out``.
 
-        ``resume`` completes a folder that was left unfinished, to the same bytes. ``cluster`` is the address of a Dask
-        scheduler; default: ``threads`` of this process (None: all cores, or what LINKWISE_THREADS says). A bar shows
-        the progress on a terminal.
+        ``resume`` completes a folder that was left unfinished, to the same bytes; it is refused where Linkwise, the
+        robot or a function of your own changed since, unless ``accept_changed_code`` says to mix the results, which
+        the folder then tells. ``cluster`` is the address of a Dask scheduler, a ``distributed.Client`` or a cluster
+        object such as ``LocalCluster``; default: ``threads`` of this process (None: all cores, or what
+        LINKWISE_THREADS says). ``progress``: a bar on a terminal, elsewhere a line a minute, on standard error.
         """
         from contextlib import nullcontext
 
@@ -85,7 +88,15 @@ class Study:
         from linkwise.study.run import run
 
         silent = lambda *_: nullcontext(lambda _: None)  # noqa: E731
-        run(self.plan, out, resume=resume, cluster=cluster, threads=threads, bar=bar if progress else silent)
+        run(
+            self.plan,
+            out,
+            resume=resume,
+            cluster=cluster,
+            threads=threads,
+            accept_changed_code=accept_changed_code,
+            bar=bar if progress else silent,
+        )
         return Results(out)
 
     def __repr__(self) -> str:

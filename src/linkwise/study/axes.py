@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.once import once
 
@@ -33,6 +34,14 @@ class Axes:
     samples: int | None
     limit: int
     """Points of a chunk at most."""
+
+    def facts(self) -> dict[str, Any]:
+        """In types that JSON has; ``of`` reads it."""
+        return {"grid": [list(pair) for pair in self.grid], "samples": self.samples, "chunk": self.limit}
+
+    @classmethod
+    def of(cls, facts: dict[str, Any]) -> Axes:
+        return cls(tuple((name, n) for name, n in facts["grid"]), facts["samples"], facts["chunk"])
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -18,15 +19,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import linkwise
 from linkwise.errors import LinkwiseError
 from linkwise.loading import load
 from linkwise.robot import Robot
-from linkwise.study import devices
+from linkwise.study import devices, identity
 from linkwise.study.chunks import Worker
-from linkwise.study.description import describe, robot_hash
+from linkwise.study.description import Description, describe
 from linkwise.study.engines import Engine, Outcome, outcomes
 from linkwise.study.errors import StoppedError, StudyError, needed
+from linkwise.study.identity import Identity
 from linkwise.study.plan import Plan
 from linkwise.study.steps.call import CallStep
 from linkwise.study.store import Store, read_study
@@ -52,9 +53,9 @@ class Job:
     robot: Robot | None
     robot_source: str | None
     robot_options: dict[str, Any]
-    robot_content: str
     digest: str
-    version: str
+    identity: str
+    """Digest of what the driver computes with."""
     path: str = ""
     """Of the store."""
 
@@ -76,24 +77,23 @@ def job_for(plan: Plan) -> Job:
         description.robot if description.robot_source is None else None,
         description.robot_source,
         dict(description.robot_options),
-        robot_hash(description.robot),
         description.digest(),
-        linkwise.__version__,
+        identity.digest(description.identity),
     )
 
 
 # -- on the workers ---------------------------------------------------------------------------------------------------
 
 
-def fault(job: Job) -> str | None:
-    """What this worker lacks for a job, in a few words."""
-    if linkwise.__version__ != job.version:
-        return f"has linkwise {linkwise.__version__}, this is {job.version}"
+def fault(job: Job, expected: Identity) -> str | None:
+    """What this worker lacks for a job, or has otherwise than the driver, in a few words."""
     try:
-        if robot_hash(job.loaded_robot()) != job.robot_content:
-            return f"has another robot in {job.robot_source}"
+        own = _description(job).identity
     except (LinkwiseError, OSError) as error:
-        return f"cannot read the robot: {error}"
+        return f"cannot read the study: {error}"
+    if identity.digest(own) != job.identity:
+        changed = identity.changes(expected, own, identity.THERE)
+        return f"has other code or another robot: {identity.listed(changed)}; restart it with the same"
     if devices.wanted():
         try:
             devices.arrays()
@@ -102,33 +102,47 @@ def fault(job: Job) -> str | None:
     return None
 
 
+def _description(job: Job) -> Description:
+    """The study as this worker sees it."""
+    return describe(job.tables, robot=job.loaded_robot(), robot_source=job.robot_source)
+
+
 def blind(job: Job) -> str | None:
     """Why this worker cannot write to the store of a job."""
     try:
-        if read_study(Path(job.path))["digest"] != job.digest:
+        known = read_study(Path(job.path))
+        if known["digest"] != job.digest:
             return f"finds another study in {job.path}"
     except LinkwiseError:
         return f"does not see the store {job.path}; it must be on a file system that all workers share"
     return None
 
 
-_workers: dict[tuple[str, str], Worker] = {}
+_workers: dict[tuple[str, str, str], Worker] = {}
+_making = threading.Lock()
 
 
 def run_chunks(job: Job, chunks: Sequence[int]) -> tuple[list[Outcome], float]:
     """(what became of each chunk, seconds they took)."""
-    key = (job.path, job.digest)
-    if key not in _workers:
-        problem = fault(job) or blind(job)  # it may have joined after all were asked
-        if problem:
-            raise StudyError(f"a worker {problem}")
-        plan = Plan(describe(job.tables, robot=job.loaded_robot()))
-        _workers.clear()
-        _workers[key] = Worker(plan, Store(job.path, plan))
-    worker = _workers[key]
+    worker = _worker(job)
     start = time.perf_counter()
     found = list(outcomes(worker, chunks))
     return found, time.perf_counter() - start
+
+
+def _worker(job: Job) -> Worker:
+    """Made once for a job; threads of one process share it."""
+    key = (job.path, job.digest, job.identity)
+    with _making:
+        if key not in _workers:
+            # it may have joined after all were asked
+            problem = blind(job) or fault(job, read_study(Path(job.path)).get("identity") or {})
+            if problem:
+                raise StudyError(f"a worker {problem}")
+            plan = Plan(_description(job))
+            _workers.clear()
+            _workers[key] = Worker(plan, Store(job.path, plan))
+        return _workers[key]
 
 
 # -- here -------------------------------------------------------------------------------------------------------------
@@ -137,23 +151,15 @@ def run_chunks(job: Job, chunks: Sequence[int]) -> tuple[list[Outcome], float]:
 class ClusterEngine(Engine):
     """A connection to a scheduler; the workers are checked before anything is computed."""
 
-    def __init__(self, address: str, plan: Plan):
-        distributed = needed("distributed")
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        try:
-            _reach(address)
-            self._client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError, TimeoutError) as error:
-            raise StudyError(
-                f"cluster {address}: no scheduler answers there ({_first_line(error)})"
-            ) from None
-        self._address = address
+    def __init__(self, cluster: Any, plan: Plan):
+        self._job = job_for(plan)
+        self._client, self._own = _client(cluster)
+        self._address = cluster if isinstance(cluster, str) else _address_of(self._client)
         self._asked = (-ASKING_SECONDS, 0)
         try:
-            self._job = job_for(plan)
             if not self._client.nthreads():
                 raise StudyError(f"cluster {self._address}: the scheduler has no workers")
-            self._ask(fault)
+            self._ask(fault, plan.description.identity)
         except BaseException:
             self.close()
             raise
@@ -162,10 +168,10 @@ class ClusterEngine(Engine):
         self._job = replace(self._job, path=str(store.path.resolve()))
         self._ask(blind)
 
-    def _ask(self, question: Callable[[Job], str | None]) -> None:
+    def _ask(self, question: Callable[..., str | None], *more: Any) -> None:
         """Ask every worker; the first that has an objection is named."""
         try:
-            faults = self._client.run(question, self._job)
+            faults = self._client.run(question, self._job, *more)
         except Exception as error:
             raise StudyError(
                 f"cluster {self._address}: the workers cannot run linkwise ({_first_line(error)})"
@@ -179,6 +185,8 @@ class ClusterEngine(Engine):
         return sum(self._client.nthreads().values())
 
     def close(self) -> None:
+        if not self._own:
+            return
         with suppress(OSError, TimeoutError, CancelledError):  # a scheduler that is gone cannot say goodbye
             self._client.close(timeout=2)
 
@@ -253,16 +261,52 @@ class ClusterEngine(Engine):
         return Outcome(chunk, None, f"{type(error).__name__}: {_first_line(error)}")
 
 
-def _reach(address: str) -> None:
-    """Knock at the door first: a client that finds nobody keeps trying to say goodbye, and complains about it."""
-    connect = needed("distributed.comm").connect
+def _client(cluster: Any) -> tuple[Any, bool]:
+    """(client, whether it is to be closed) for an address, a client, or an object that a client can be made of."""
+    distributed = needed("distributed")
+    if isinstance(cluster, distributed.Client):
+        if cluster.asynchronous:
+            raise StudyError(
+                "cluster: an asynchronous Client cannot be used; give one that is not, or an address"
+            )
+        if cluster.status != "running":
+            raise StudyError(f"cluster: the Client is {cluster.status}")
+        return cluster, False
+    if not isinstance(cluster, str):
+        if not hasattr(cluster, "scheduler_address"):
+            raise StudyError(
+                f"cluster: expected an address, a Client or a cluster of Dask, got a {type(cluster).__name__}"
+            )
+        return distributed.Client(cluster, timeout=CONNECT_SECONDS, set_as_default=False), True
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        _reach(cluster)
+        return distributed.Client(cluster, timeout=CONNECT_SECONDS, set_as_default=False), True
+    except (OSError, ValueError, TimeoutError, TypeError, RuntimeError) as error:
+        hint = ""
+        if cluster.startswith("tls://"):
+            hint = "; certificates come from the configuration of Dask: distributed.comm.tls"
+        raise StudyError(
+            f"cluster {cluster}: no scheduler answers there ({_first_line(error)}){hint}"
+        ) from None
 
-    async def knock() -> None:
-        connection = await connect(address, timeout=CONNECT_SECONDS)
+
+def _address_of(client: Any) -> str:
+    return getattr(client.scheduler, "address", "") or repr(client)
+
+
+def _reach(address: str) -> None:
+    """Probe the scheduler before a client is made: one that cannot connect retries its shutdown and logs errors."""
+    connect = needed("distributed.comm").connect
+    security = needed("distributed.security").Security()  # from Dask's configuration, as a client has it
+    arguments = security.get_connection_args("client")
+
+    async def probe() -> None:
+        connection = await connect(address, timeout=CONNECT_SECONDS, **arguments)
         await connection.close()
 
     with ThreadPoolExecutor(1) as other:  # which has no event loop yet
-        other.submit(lambda: asyncio.run(knock())).result()
+        other.submit(lambda: asyncio.run(probe())).result()
 
 
 def _task_size(seconds: float) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwise.errors import LinkwiseError
 from linkwise.loading import load
+from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.study import keep as keeping
 from linkwise.study import sobol, steps, variables
@@ -53,15 +54,28 @@ class Description:
 
     def text(self) -> str:
         """What is kept in the store, in the order in which it was written."""
-        return json.dumps(
-            {"format": FORMAT, "robot_content": robot_hash(self.robot), **self.tables}, indent=1
-        )
+        return json.dumps({"format": FORMAT, "robot_content": self.robot_content, **self.tables}, indent=1)
+
+    @once
+    def robot_content(self) -> str:
+        """Stands for everything that defines the robot."""
+        return robot_hash(self.robot)
+
+    @once
+    def identity(self) -> dict[str, Any]:
+        """The code and the robot that compute it, see ``study.identity``."""
+        from linkwise.study import identity
+
+        return identity.of(self)
 
     def digest(self) -> str:
-        """Equal digests, equal studies; the title and the number of retries do not count, the order of entries does."""
+        """Equal digests, equal studies; the title and the number of retries do not count, the order of entries does.
+
+        What computes it is the ``identity``.
+        """
         decisive = {key: value for key, value in self.tables.items() if key not in ("name", "retries")}
         order = [list(self.tables.get(key, ())) for key in ("vary", "compute", "keep", "failures")]
-        known = {"format": FORMAT, "robot_content": robot_hash(self.robot), "order": order, **decisive}
+        known = {"format": FORMAT, "order": order, **decisive}
         return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
 
 
@@ -83,11 +97,16 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Path]:
 
 
 def describe(
-    tables: Mapping[str, Any], folder: Path | None = None, robot: Robot | None = None
+    tables: Mapping[str, Any],
+    folder: Path | None = None,
+    robot: Robot | None = None,
+    robot_source: str | None = None,
 ) -> Description:
-    """Read and check all tables; paths are relative to ``folder``. ``robot`` takes the place of the one they name."""
+    """Read and check all tables; paths are relative to ``folder``. ``robot``, which was loaded from ``robot_source``,
+    takes the place of the one that they name."""
     table = Table(tables)
     robot, source, options = _robot(table, folder or Path.cwd(), robot)
+    source = source or robot_source
     samples = table.whole("samples", 1, None)
     seed = table.get("seed", int, 0)
     varied = variables.read(table.get("vary", dict), robot, table.choice("design", DESIGNS, "random"))
@@ -165,7 +184,7 @@ def _check_sampling(table: Table, varied: list[Variable], samples: int | None) -
 
 
 def _plain(value: Any) -> Any:
-    """The same in types that JSON has; objects are named by what they contain."""
+    """The same in types that JSON has; objects by their names, their content belongs to the identity."""
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -182,14 +201,4 @@ def _plain(value: Any) -> Any:
 
 
 def _object_name(value: Any) -> str:
-    """A kernel or a function: its name, and for a kernel a hash of its program."""
-    name = str(getattr(value, "name", None) or getattr(value, "__qualname__", type(value).__name__))
-    if hasattr(value, "program"):
-        program = value.program()
-        nodes = (
-            repr([[(n.op, n.value, [a.index for a in n.args]) for n in program.nodes()]])
-            if hasattr(program, "nodes")
-            else ""
-        )
-        return f"{name} {hashlib.sha256(nodes.encode()).hexdigest()[:16]}"
-    return name
+    return str(getattr(value, "name", None) or getattr(value, "__qualname__", type(value).__name__))

@@ -14,7 +14,7 @@ from linkwise.study.exact import Target, quantiles
 from linkwise.study.keep import Keep
 from linkwise.study.plan import Plan
 from linkwise.study.quantities import Quantity
-from linkwise.study.store import TABLES, ArrayFiles, Store
+from linkwise.study.store import TABLES, ArrayFiles, Store, read_study
 from linkwise.study.tables import parquet
 
 _EXTREMES = {"min": (0, "smallest"), "max": (2, "largest")}
@@ -31,6 +31,8 @@ def finished(plan: Plan, store: Store, collection: Collection) -> dict[str, byte
     }
     if any(collection.unknown):
         attributes["failures_left_out"] = dict(zip(sets, collection.unknown, strict=True))
+    if accepted := read_study(store.path).get("accepted_changes"):
+        attributes["accepted_changes"] = accepted
     arrays = store.arrays(**attributes)
     extremes: list[dict[str, Any]] = []
     for keep in plan.description.keeps:

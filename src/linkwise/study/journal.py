@@ -7,6 +7,7 @@ checksums and left out; those after it count. Only one process at a time may hol
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import struct
@@ -26,19 +27,67 @@ _MAGIC = b"LWj2"
 SYNC_SECONDS = 1.0
 
 
+LOCK_SECONDS = 0.5
+"""How long a lock is tried for: who looks whether a study is running holds it for a moment."""
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
+
+
+def lock(file: FileIO, path: Path) -> None:
+    """Lock the open journal of a path for this process; ``StudyError`` says why that cannot be done."""
+    store, end = path.parent, time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(file, path):
+                return
+            raise StudyError(f"{store}: another process is running this study")  # which replaced the journal
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise StudyError(f"{store}: another process is running this study") from None
+            time.sleep(0.02)
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
+            if problem.errno in NO_LOCKS:
+                reason += "; this file system has no locks, write to another one (--out)"
+            raise StudyError(f"{store}: its journal cannot be locked: {reason}") from None
+
+
+def running(path: Path) -> bool | None:
+    """Whether a process holds the journal at a path; None: that cannot be told."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+
+
+def read(path: Path) -> Iterator[bytes]:
+    """All whole records of a journal that another process may be writing."""
+    with path.open("rb") as file:
+        for _, data in scan(file):
+            if isinstance(data, bytes):
+                yield data
+
+
 class Journal:
     """An open journal; made if it is not there."""
 
     def __init__(self, path: Path):
         self.path = path
-        self._file = files.disk.open(path, "a+b")
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not _is_at(self._file, path):
-                raise OSError("it was replaced")
-        except OSError:
+            self._file = files.disk.open(path, "a+b")
+        except OSError as problem:
+            raise StudyError(f"{path}: cannot be opened: {problem.strerror or problem}") from None
+        try:
+            lock(self._file, path)
+        except BaseException:
             self._file.close()
-            raise StudyError(f"{path.parent}: another process is running this study") from None
+            raise
         self._synced = time.monotonic()
         self.damaged = False
         """Whether damaged records were met."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.compiler.arrays import address
+from linkwise.identity import digest
 from linkwise.once import once
 from linkwise.study import checks, devices
 from linkwise.study import sizes as sizing
@@ -134,6 +135,9 @@ class Plan:
         """A few points, to see that the later steps run and what shapes they give."""
         if not self.later:
             return
+        _ = (
+            self.description.identity
+        )  # of functions before their first call: they may change what they refer to
         axes = self._axes()
         self.sampler = self._sampler(axes)
         spread = np.unique(np.linspace(0, axes.points - 1, PROBES).astype(np.int64))
@@ -290,6 +294,13 @@ class Plan:
 
     def quantity(self, name: str) -> Quantity:
         return self.slots[name].quantity
+
+    def layout(self) -> dict[str, str]:
+        """What is computed, and what the elements of each are called: the same for all that goes into one store."""
+        return {
+            name: f"{slot.quantity.shape} {digest(*map(str.encode, slot.quantity.labels(self.robot)))[:16]}"
+            for name, slot in self.slots.items()
+        }
 
     def by_sample(self, name: str) -> bool:
         """Whether a quantity is the same at every combination of the grids: a drawn variable."""

@@ -27,6 +27,17 @@ class Results:
         return self._known["study"]
 
     @property
+    def identity(self) -> dict[str, Any] | None:
+        """The code and the robot that computed it: digests of Linkwise's files, the robot, and your own functions."""
+        return self._known.get("identity")
+
+    @property
+    def accepted_changes(self) -> list[dict[str, Any]]:
+        """Changes of code or robot that were accepted while it was computed: when, what changed, which chunks
+        (runs of their numbers) had been computed before. Empty: all of it was computed by the same code."""
+        return self._known.get("accepted_changes", [])
+
+    @property
     def complete(self) -> bool:
         """Whether every point is done; if not, some failed (see the table "errors"), chunks were set aside (see the
         table "aside") or never reached."""

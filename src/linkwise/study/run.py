@@ -17,10 +17,12 @@ from linkwise.study.collect import Collection
 from linkwise.study.engines import Engine, LocalEngine, Outcome
 from linkwise.study.errors import StoppedError, StudyError, StudyWarning
 from linkwise.study.finish import finished
+from linkwise.study.identity import listed
 from linkwise.study.journal import Journal
 from linkwise.study.pack import facts_of, packed, unpacked
 from linkwise.study.plan import Plan
 from linkwise.study.signals import Terminated, terminable
+from linkwise.study.status import begun
 from linkwise.study.store import JOURNAL, Store, read_study
 from linkwise.study.verify import READERS, verify
 
@@ -32,13 +34,20 @@ def run(
     path: str | os.PathLike[str],
     *,
     resume: bool = False,
-    cluster: str | None = None,
+    cluster: Any = None,
     threads: int | None = None,
+    accept_changed_code: bool = False,
     bar: Bar = progress.bar,
 ) -> Collection | None:
     """Run a plan into a store. None: it was complete already."""
     store = Store(path, plan)
     exists = check(store, resume)
+    changes = store.check() if exists else []
+    if changes and not accept_changed_code:
+        raise StudyError(
+            f"{store.path}: {listed(changes)}; start anew (--out), go on with the code of before, "
+            "or mix the results knowingly (--accept-changed-code)"
+        )
     if exists and store.complete and not _reopened(store):
         return None
     engine = engine_for(plan, cluster, threads)
@@ -48,13 +57,13 @@ def run(
                 _create(store)
             try:
                 engine.meet(store)
+                journal = Journal(store.path / JOURNAL)
             except StudyError:
                 if not exists:
                     shutil.rmtree(store.path)
                 raise
-            journal = Journal(store.path / JOURNAL)
             try:
-                return _complete(plan, store, engine, journal, bar)
+                return _complete(plan, store, engine, journal, bar, changes)
             finally:
                 journal.close()
         finally:
@@ -95,11 +104,10 @@ def check(store: Store, resume: bool) -> bool:
         raise StudyError(
             f"{store.path}: exists already; resume it (--resume), or write to another folder (--out)"
         )
-    store.check()
     return True
 
 
-def engine_for(plan: Plan, cluster: str | None, threads: int | None) -> Engine:
+def engine_for(plan: Plan, cluster: Any, threads: int | None) -> Engine:
     """The threads of this process, or a cluster."""
     if cluster is None:
         _ = plan.on_device  # a GPU that is asked for and not there is noticed here
@@ -109,12 +117,17 @@ def engine_for(plan: Plan, cluster: str | None, threads: int | None) -> Engine:
     return ClusterEngine(cluster, plan)
 
 
-def _complete(plan: Plan, store: Store, engine: Engine, journal: Journal, bar: Bar) -> Collection:
+def _complete(
+    plan: Plan, store: Store, engine: Engine, journal: Journal, bar: Bar, changes: list[str]
+) -> Collection:
     files.sweep(store.path)  # room for what is to come
     found = _read(plan, store, journal)
     collection = found.collection
     done = sum(plan.axes.chunk(number).count for number in collection.done)
     with _stopping(store.path):
+        if changes:
+            store.accept(changes, collection.done)
+        journal.append(packed({}, begun(len(collection.done))))
         with bar(plan.description.name or store.path.name, plan.axes.points, done) as advance:
 
             def compute(chunks: Sequence[int]) -> None:

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import linkwise
-from linkwise.study import digests, files
+from linkwise.study import digests, files, identity
 from linkwise.study.axes import SAMPLE, Chunk
 from linkwise.study.digests import Entries
 from linkwise.study.errors import StudyError, needed
@@ -90,21 +90,40 @@ class Store:
         self.folder.remove([digests.NAME])
 
     def _study(self) -> str:
-        known = json.loads(self.plan.description.text())
+        description = self.plan.description
         return study_text(
-            {"linkwise": linkwise.__version__, "digest": self.plan.description.digest(), "study": known}
+            {
+                "linkwise": linkwise.__version__,
+                "digest": description.digest(),
+                "study": json.loads(description.text()),
+                "axes": self.plan.axes.facts(),
+                "layout": self.plan.layout(),
+                "identity": description.identity,
+            }
         )
 
-    def check(self) -> None:
-        """That an existing folder belongs to this study and this version."""
+    def check(self) -> list[str]:
+        """That an existing folder belongs to this study. What has changed since in the code or the robot."""
         known = read_study(self.path)
-        if known["linkwise"] != linkwise.__version__:
-            raise StudyError(
-                f"{self.path}: made by linkwise {known['linkwise']}, this is {linkwise.__version__}; "
-                "finish it with that version, or write to another folder"
-            )
         if known["digest"] != self.plan.description.digest():
             raise StudyError(f"{self.path}: belongs to another study ({self._difference(known['study'])})")
+        layout = self.plan.layout()
+        before = known.get("layout", layout)
+        for name in {**before, **layout}:
+            if before.get(name) != layout.get(name):
+                raise StudyError(
+                    f"{self.path}: belongs to another study ({name} has other elements than before)"
+                )
+        made_by = known.get("identity") and {**known["identity"], "linkwise": known["linkwise"]}
+        return identity.changes(made_by, self.plan.description.identity)
+
+    def accept(self, changes: list[str], done: Iterable[int]) -> None:
+        """Go on with other code than before, and keep a record of that."""
+        known = read_study(self.path)
+        record = identity.accepted(known.get("identity"), changes, done)
+        known["accepted_changes"] = [*known.get("accepted_changes", ()), record]
+        known |= {"linkwise": linkwise.__version__, "identity": self.plan.description.identity}
+        self.folder.write(STUDY, study_text(known).encode())
 
     def _difference(self, other: dict[str, Any]) -> str:
         own = json.loads(self.plan.description.text())

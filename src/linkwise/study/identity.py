@@ -1,0 +1,144 @@
+"""Which code and which robot a study is computed with, by content; what has changed since a store was begun.
+
+A store keeps the identity in ``study.json``. A run that finds another one stops before it computes anything: results
+of different code must not be mixed without a word. Workers of a cluster are compared with the driver in the same way.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import linkwise
+from linkwise import identity
+from linkwise.study import code
+from linkwise.study.steps.call import CallStep
+
+if TYPE_CHECKING:
+    from linkwise.study.description import Description
+
+Identity = dict[str, Any]
+"""In types that JSON has, so that it can be kept and sent."""
+_LENGTH = 32  # hexadecimal digits that are kept of a digest
+_NAMED = 4  # changes that a message names
+
+
+class Words(NamedTuple):
+    """How differences are told."""
+
+    changed: str
+    new: str
+    gone: str
+    became: str
+
+
+SINCE = Words("changed", "is new", "is gone", "became")
+"""Between a store and this process."""
+THERE = Words("differs", "is there only", "is missing there", "is not")
+"""Between this process and a worker."""
+
+
+def of(description: Description) -> Identity:
+    """The package's own files, the robot, and the functions of the user's own with all that they refer to."""
+    source = description.robot_source
+    robot = Path(source).name if source is not None else description.robot.name
+    found: Identity = {
+        "linkwise": linkwise.__version__,
+        "package": _short(identity.package_files()),
+        "robot": {f"robot {robot!r}": description.robot_content[:_LENGTH]},
+        "functions": {
+            step.name: _short(code.parts(step.function))
+            for step in description.steps
+            if isinstance(step, CallStep)
+        },
+    }
+    if found["functions"]:  # bytecode belongs to a version
+        found["python"] = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return found
+
+
+def _short(digests: Mapping[str, str]) -> dict[str, str]:
+    return {name: digest[:_LENGTH] for name, digest in digests.items()}
+
+
+def digest(found: Identity) -> str:
+    """Equal digests, equal identities."""
+    return identity.digest(json.dumps(found, sort_keys=True).encode())
+
+
+def changes(before: Identity | None, now: Identity, words: Words = SINCE) -> list[str]:
+    """What is different, each in a few words; nothing where both are the same."""
+    if before is None:
+        return ["it does not say which code computed it"]
+    found = []
+    if before.get("linkwise") != now["linkwise"]:
+        found.append(f"linkwise {before.get('linkwise')} {words.became} {now['linkwise']}")
+    files = sorted(_different(before.get("package", {}), now["package"]))
+    if files:
+        found.append(f"linkwise's own source {words.changed}: {listed(files)}")
+    found += _told(before.get("robot", {}), now["robot"], words)
+    other_python = before.get("python") != now.get("python") and "python" in before and "python" in now
+    if other_python:
+        found.append(f"Python {before['python']} {words.became} {now['python']}")
+    for step in dict.fromkeys([*before.get("functions", {}), *now["functions"]]):
+        old, new = before.get("functions", {}).get(step, {}), now["functions"].get(step, {})
+        if other_python:  # then all bytecode differs
+            old = {label: new.get(label, digest) for label, digest in old.items()}
+        found += _told(old, new, words)
+    return list(dict.fromkeys(found))
+
+
+def changed_files(before: Identity) -> list[str]:
+    """Files of Linkwise that differ from those of an identity."""
+    return sorted(_different(before.get("package", {}), _short(identity.package_files())))
+
+
+def _different(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
+    return {name for name in {*before, *now} if before.get(name) != now.get(name)}
+
+
+def _told(before: Mapping[str, str], now: Mapping[str, str], words: Words) -> list[str]:
+    """Changes by label. A file is named where nothing in it is that has a label of its own."""
+    different = _different(before, now)
+    order = [label for label in dict.fromkeys([*before, *now]) if label in different]
+    inside = [label for label in order if not label.startswith("file ")]
+    files = [label for label in order if label.startswith("file ")]
+    found = []
+    for label in (*inside, *files):
+        if label in files and any(f" in {label[5:]}" in other for other in inside):
+            continue
+        both = label in before and label in now
+        how = words.changed if both else words.new if label in now else words.gone
+        found.append(f"{label} {how}")
+    return found
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few of them."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def accepted(before: Identity | None, changed: Sequence[str], chunks: Iterable[int]) -> dict[str, Any]:
+    """The record of a change that was accepted: when, what, and which chunks had been computed before."""
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "changed": list(changed),
+        "chunks_before": runs(chunks),
+        "identity_before": None if before is None else digest(before),
+    }
+
+
+def runs(numbers: Iterable[int]) -> list[list[int]]:
+    """Whole numbers as [first, last] of each run of them."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found
