@@ -28,6 +28,9 @@ class Fails:
         x *= 2.0  # which must not reach the next attempt
         return x
 
+    def __reduce__(self):
+        return Fails, ((),)  # which points fail is no part of its identity, as with a lack of memory
+
 
 def tables(bad, points=10_000, **more):
     return {

@@ -138,8 +138,9 @@ def test_workers_with_another_function_are_refused(tmp_path, monkeypatch):
     """They imported the function before it was changed here."""
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "mine.py").write_text(OWN.format(gain=2.0))
-    (tmp_path / "mine.py").write_text(OWN.format(gain=3.0))
-    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "mine.py").write_text(OWN.format(gain=3.0))
+    monkeypatch.syspath_prepend(tmp_path / "here")
     path = os.pathsep.join((str(tmp_path / "there"), str(Path(lw.__file__).parents[1])))
     own = Cluster(tmp_path, workers=1, environment={"PYTHONPATH": path})
     vary = {"q": {"uniform": [-1.0, 1.0]}}
