@@ -95,6 +95,7 @@ class Function:
     scanned: tuple[str, ...] = ()  # further algorithms, for some robots, that scan the links; always loops
     reduces: bool = True  # whether results of coupled robots are Sᵀ times those of all axes, see ``coupling``
     regroups: bool = False  # whether regrouped inertial parameters give the same result
+    derivative_of: str | None = None  # outputs are the derivatives of this function by each of its inputs
 
     def size(self, n: int) -> int:
         """A rough estimate of the operations for n joints, to decide what is compiled as straight-line code."""
@@ -224,6 +225,7 @@ FUNCTIONS: dict[str, Function] = {
             "derivatives of the torques by q, q̇ and q̈",
             (110, 2),
             regroups=True,
+            derivative_of="inverse_dynamics",
         ),
         Function(
             "forward_dynamics_derivatives",
@@ -233,6 +235,7 @@ FUNCTIONS: dict[str, Function] = {
             "derivatives of the accelerations by q, q̇ and τ",
             (200, 2),
             regroups=True,
+            derivative_of="forward_dynamics",
             reduces=False,
         ),
         Function(

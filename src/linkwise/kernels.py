@@ -139,6 +139,20 @@ def sweeps(function: Function, setting: Setting, algorithm: str) -> bool:
     return algorithm in (*function.swept, *function.scanned) and not setting.wrench
 
 
+def has_loops(function: Function, setting: Setting, algorithm: str) -> bool:
+    """Whether the algorithm can be written as loops over the links: sweeps, or sweeps for every direction."""
+    base = function if function.derivative_of is None else function_named(function.derivative_of)
+    return sweeps(base, setting, algorithm) and (base is function or algorithm not in base.scanned)
+
+
+def chosen_algorithm(function: Function, setting: Setting, name: str | None) -> str:
+    """The name of an algorithm, checked; None is the default, or one that can be loops where that is too long."""
+    algorithm = function.algorithm(name)
+    if name is not None or is_straight(function, setting) or has_loops(function, setting, algorithm):
+        return algorithm
+    return next((other for other in function.algorithms if has_loops(function, setting, other)), algorithm)
+
+
 def kernel(
     function: Function, setting: Setting, algorithm: str, dtype: str = "float64"
 ) -> Kernel | ParametricKernel:
@@ -164,7 +178,7 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
     shapes = function.shapes(setting.model)
 
     def build(precision: str):
-        if not is_straight(function, setting, algorithm):
+        if not is_straight(function, setting, algorithm) and has_loops(function, setting, algorithm):
             return _swept_program(function, setting, algorithm, precision)
         from linkwise.compiler.program import trace
 
@@ -236,13 +250,14 @@ def _swept_program(function: Function, setting: Setting, algorithm: str, dtype: 
 
     links = SweptLinks(setting.links())
     chosen = replace(setting, stand_in=links, dtype=dtype)
-    output = next(iter(function.shapes(setting.model)))
+    base = function.derivative_of or function.name
     return links.program(
         function.name,
-        lambda _, **inputs: ALGORITHMS[function.name][algorithm](chosen, **inputs),
+        lambda _, **inputs: ALGORITHMS[base][algorithm](chosen, **inputs),
         function.inputs,
-        output,
+        list(function.shapes(setting.model)),
         dtype,
+        derivatives=function.derivative_of is not None,
     )
 
 

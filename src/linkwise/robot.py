@@ -18,7 +18,7 @@ from linkwise.compiler.arrays import check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import ConstraintError, ConvergenceError, ModelError, SingularError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
-from linkwise.kernels import evaluate, plain_kernel, shortcut
+from linkwise.kernels import chosen_algorithm, evaluate, plain_kernel, shortcut
 from linkwise.kernels import kernel as make_kernel
 from linkwise.model import Model
 from linkwise.model.model import suggest
@@ -422,7 +422,7 @@ class Robot(Model):
             base_parameters=regroup,
             parameters=inputs,
         )
-        return make_kernel(row, setting, row.algorithm(algorithm), dtype)
+        return make_kernel(row, setting, chosen_algorithm(row, setting, algorithm), dtype)
 
     def base_parameters(self, *, first: Sequence[str] = (), links_only: bool = False) -> BaseParameters:
         """The smallest set of parameters that leaves every torque unchanged: labels, values, combinations.

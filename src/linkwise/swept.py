@@ -106,10 +106,21 @@ class SweptLinks(Mechanism):
         )
 
     def program(
-        self, name: str, function: Callable[..., Any], inputs: Sequence[str], output: str, dtype: str
+        self,
+        name: str,
+        function: Callable[..., Any],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        dtype: str,
+        derivatives: bool = False,
     ) -> SweptProgram:
-        """Trace ``function(links, **inputs)``, which gives one value per link."""
-        n = len(self)
-        given = {key: Array(0.0, given=key) for key in inputs}
-        result = function(self, **given)
-        return self._sweeper.program(name, dict.fromkeys(inputs, n), {output: result}, dtype)
+        """Trace ``function(links, **inputs)``, which gives one value per link.
+
+        With ``derivatives`` the outputs are the derivatives by each of the inputs, matrices; else there is one output.
+        """
+        sizes = dict.fromkeys(inputs, len(self))
+        result = function(self, **{key: Array(0.0, given=key) for key in inputs})
+        found = self._sweeper.differentiated(result, inputs) if derivatives else [result]
+        return self._sweeper.program(
+            name, sizes, dict(zip(outputs, found, strict=True)), dtype, directions=derivatives
+        )

@@ -168,6 +168,58 @@ def test_an_input_may_have_the_name_of_a_loop():
     assert any("= row_[row];" in line for line in printer.statements())
 
 
+# -- derivatives ------------------------------------------------------------------------------------------------------
+
+DERIVATIVES = ["inverse_dynamics_derivatives", "forward_dynamics_derivatives"]
+
+
+def chain(tree, dof=6):
+    return lw.random_robot(4, dof, joints="RP", rotor=True, friction=True, tree=tree)
+
+
+def derivatives_interpreted(found, inputs):
+    program = found.program()
+    arrays = {key: np.array(x) for (key, _), x in zip(program.inputs, inputs, strict=True)}
+    arrays |= {key: np.full(shape, np.inf).ravel() for key, shape in program.outputs}
+    run_nest(nest(program), arrays)
+    return [arrays[key].reshape(shape) for key, shape in program.outputs]
+
+
+@pytest.mark.parametrize("tree", [False, True], ids=["chain", "tree"])
+@pytest.mark.parametrize("function", DERIVATIVES)
+def test_derivatives_of_long_chains_are_loops_over_directions(function, tree):
+    robot = chain(tree)
+    found = robot.kernel(function)
+    assert found.program().directions
+    inputs = np.random.default_rng(3).normal(size=(3, 9, 6))
+    got = found(*inputs)
+    expected = getattr(robot, function)(*inputs)  # on NumPy arrays, by other algorithms
+    for mine, other in zip(got, expected, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=0, atol=1e-11 * np.abs(other).max())
+    for mine, defined in zip(got, derivatives_interpreted(found, inputs[:, 4]), strict=True):
+        np.testing.assert_array_equal(mine[4], defined)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("tree", [False, True], ids=["chain", "tree"])
+@pytest.mark.parametrize("function", DERIVATIVES)
+def test_c_of_derivatives_of_long_chains(tmp_path, function, tree, compiler):
+    found = chain(tree).kernel(function)
+    compiled = library(tmp_path, compiler, found.source("c"), "-O1", "-march=native")
+    inputs = np.random.default_rng(3).normal(size=(3, 6))
+    out, room = np.full((3, 6, 6), np.inf), np.full(found.program().scratch_scalars(1), np.nan)
+    compiled[function](*pointers(*inputs, *out, room))
+    np.testing.assert_array_equal(out, derivatives_interpreted(found, inputs))
+
+
+def test_what_has_no_loops_is_written_out(monkeypatch):
+    robot = chain(False)
+    text = robot.kernel("mass_matrix").source("c")
+    assert "for (" not in text
+    monkeypatch.undo()
+    assert robot.kernel("mass_matrix", algorithm="covariance").source("c") != text
+
+
 # -- rollouts ---------------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ Second derivatives are derivatives of derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.operations import count
@@ -41,6 +41,21 @@ def forward(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]
                 tangents[node.index] = tangent
         columns.append([tangents.get(output.index, graph.zero) for output in outputs])
     return [list(row) for row in zip(*columns, strict=True)]
+
+
+def tangents(outputs: Sequence[Node], seeds: Mapping[Node, Node]) -> list[Node]:
+    """How the outputs change along one direction, in which these inputs change as the seeds say."""
+    graph = outputs[0].graph
+    nodes = reachable(outputs)
+    _refuse_loops(nodes)
+    known = {node.index: tangent for node, tangent in seeds.items()}
+    for node in nodes:
+        if node.index in known or not any(a.index in known for a in node.args):
+            continue
+        tangent = _tangent(graph, node, known)
+        if tangent is not graph.zero:
+            known[node.index] = tangent
+    return [known.get(output.index, graph.zero) for output in outputs]
 
 
 def reverse(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from functools import singledispatch
 
+import numpy as np
+
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.loops import (
     Array,
@@ -34,6 +36,7 @@ from linkwise.compiler.sweeps import Kind, Pairs, Scan, Sweep, SweptProgram
 
 ROOM = "room"  # the memory of the rows of a swept program
 CONSTANTS = "constants"
+SEED = "seed"  # one in the middle, else zeros: entry (row − direction) seen from there is the derivative of an input
 
 
 @singledispatch
@@ -73,17 +76,22 @@ def swept(program: SweptProgram) -> Nest:
     """Loops over rows, with a row of memory for each and one more for the root."""
     rows, columns = program.table.shape
     arrays = [Array(key, "input", size) for key, size in program.inputs]
-    arrays += [_output(program, key, rows) for key, _ in program.outputs]
+    arrays += [_output(program, key, math.prod(shape)) for key, shape in program.outputs]
     arrays += [
         Array(CONSTANTS, "constant", columns, rows),
         Array(ROOM, "scratch", len(program.places), rows + 1),
     ]
+    body, constants = sweeps(program), {CONSTANTS: program.table}
+    if program.directions:
+        body = [For("direction", whole(0), whole(rows), body)]
+        arrays.append(Array(SEED, "constant", 2 * rows - 1))
+        constants[SEED] = np.eye(1, 2 * rows - 1, rows - 1)
     return Nest(
         program.name,
         program.dtype,
         tuple(arrays),
-        sweeps(program),
-        constants={CONSTANTS: program.table},
+        body,
+        constants=constants,
         tables={
             "parents": [parent if parent >= 0 else rows for parent in program.parents],
             "kinds": program.kind_of,
@@ -156,6 +164,8 @@ def _row(program: SweptProgram, kind: Kind, passed: dict[int, Register]) -> list
             return Element(which, row)
         if source == "table":
             return Element(CONSTANTS, whole(which), row)
+        if source == "seed":
+            return Element(SEED, row - name("direction") + (program.rows - 1))
         if source in ("above", "received") and program.chain:
             return passed[which]
         at = {"above": name("parent"), "inner": before, "outer": row + 1}.get(source, row)
@@ -166,7 +176,8 @@ def _row(program: SweptProgram, kind: Kind, passed: dict[int, Register]) -> list
         if field in program.places:
             writes.append((_kept(program, field, row), node))
         if field in outputs:
-            writes.append((Element(outputs[field], row), node))
+            entry_of = row * program.rows + name("direction") if program.directions else row
+            writes.append((Element(outputs[field], entry_of), node))
     carried = [(field, node) for field, node in kind.stored.items() if field in passed]
     carried += kind.carried.items()
     if program.chain:

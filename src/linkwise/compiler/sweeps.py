@@ -19,6 +19,7 @@ Rows refer to memory by ``input`` nodes, so the passes of the compiler need not 
 ("outer", field)       what a scan from the tip knows before this row
 ("left", field)        in a scan: of the pair's first row, or the root's
 ("right", field)       in a scan: of the pair's second row, where the result goes
+("seed", name)         in derivatives: 1 in the row by whose element of an input is differentiated, else 0
 =====================  ================================================================
 """
 
@@ -34,6 +35,7 @@ import numpy as np
 from linkwise import scan_order
 from linkwise.compiler import operations as operations_
 from linkwise.compiler import sincos
+from linkwise.compiler.derivative import tangents
 from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.operations import Operations
@@ -160,6 +162,8 @@ class SweptProgram:
     operations: Operations
     fused: bool = True
     """Whether fused multiply-adds are used."""
+    directions: bool = False
+    """Whether the sweeps are repeated for every row as the direction of derivatives; then outputs are matrices."""
 
     @property
     def chain(self) -> bool:
@@ -286,6 +290,66 @@ class Sweeper:
         elements.source = ""
         return Array(start, scan, fields=list(states), source="outer" if inward else "inner")
 
+    # -- derivatives ----------------------------------------------------------------------------------------------
+
+    def differentiated(self, result: Array, by: Sequence[str]) -> list[Array]:
+        """The derivatives of a value per row along one direction for each of these inputs; see ``directions``."""
+        fields: dict[tuple[int, str], int] = {}  # what changes -> the field of its change
+
+        def field_of(f: int, name: str) -> int:
+            return fields.setdefault((f, name), -1 - len(fields))
+
+        wanted = [f for f in result.fields if isinstance(f, int)]
+        for name in by:
+            for f in wanted:
+                field_of(f, name)
+        known = -1
+        while len(fields) != known:  # until no more fields are found to change
+            known = len(fields)
+            for sweep in self.sweeps:
+                if isinstance(sweep, Scan):
+                    raise TraceError("scans are not differentiated")
+                for kind in sweep.kinds.values():
+                    for f, name, tangent in self._tangents(kind, fields, by):
+                        if tangent is not kind.graph.zero:
+                            field_of(f, name)
+        for key in fields:
+            fields[key] = self._field()
+        for sweep in self.sweeps:
+            assert isinstance(sweep, Sweep)
+            for kind in sweep.kinds.values():
+                carried = set(kind.carried)
+                for f, name, tangent in self._tangents(kind, fields, by):
+                    if (f, name) in fields:
+                        (kind.carried if f in carried else kind.stored)[fields[f, name]] = tangent
+            for (f, _), changing in fields.items():
+                if f in sweep.above:
+                    sweep.above.add(changing)
+                    self.roots[changing] = 0.0
+                if f in sweep.received:
+                    sweep.received[changing] = 0.0
+        return [Array(0.0, result.sweep, fields=[fields[wanted[0], name]]) for name in by]
+
+    def _tangents(
+        self, kind: Kind, fields: dict[tuple[int, str], int], by: Sequence[str]
+    ) -> list[tuple[int, str, Node]]:
+        """(field, input, change of the field along that input's direction) of all that a step stores and carries."""
+        graph = kind.graph
+        own = {f: n for f, n in (*kind.stored.items(), *kind.carried.items()) if f not in fields.values()}
+        inputs = [node for node in reachable(own.values()) if node.op == "input" and node.value[0] != "table"]
+        found = []
+        for name in by if own else ():
+            seeds = {}
+            for node in inputs:
+                source, which = node.value
+                if node.value == ("given", name):
+                    seeds[node] = graph.make("input", (), ("seed", name))
+                elif (which, name) in fields:
+                    seeds[node] = graph.make("input", (), (source, fields[which, name]))
+            changes = tangents(list(own.values()), seeds)
+            found += [(f, name, change) for f, change in zip(own, changes, strict=True)]
+        return found
+
     # -- recording ------------------------------------------------------------------------------------------------
 
     def _field(self) -> int:
@@ -353,8 +417,15 @@ class Sweeper:
     # -- the program ----------------------------------------------------------------------------------------------
 
     def program(
-        self, name: str, inputs: dict[str, int], outputs: dict[str, Array], dtype: str
+        self,
+        name: str,
+        inputs: dict[str, int],
+        outputs: dict[str, Array],
+        dtype: str,
+        directions: bool = False,
     ) -> SweptProgram:
+        """What was recorded; with ``directions`` the outputs are derivatives along those."""
+        rows = len(self.parents)
         results = tuple(array.fields[0] for array in outputs.values())
         needed = self._needed(results)
         counted: list[tuple[Operations, int]] = []
@@ -372,7 +443,7 @@ class Sweeper:
         return SweptProgram(
             name=name,
             inputs=tuple(inputs.items()),
-            outputs=tuple((key, (len(self.parents),)) for key in outputs),
+            outputs=tuple((key, (rows, rows) if directions else (rows,)) for key in outputs),
             results=results,
             dtype=dtype,
             rows=len(self.parents),
@@ -383,7 +454,10 @@ class Sweeper:
             kinds=self.kinds,
             roots={f: v for f, v in self.roots.items() if f in needed},
             places={f: k for k, f in enumerate(sorted(self._in_memory()))},
-            operations=self._operations(counted),
+            operations=self._operations(
+                [(part, times * (rows if directions else 1)) for part, times in counted]
+            ),
+            directions=directions,
         )
 
     def _steps(self, sweep: Sweep | Scan) -> list[tuple[Kind, int]]:
@@ -416,7 +490,7 @@ class Sweeper:
                 for kind, _ in self._steps(sweep):
                     roots = [n for f, n in (*kind.stored.items(), *kind.carried.items()) if f in needed]
                     for node in reachable(roots):
-                        if node.op == "input" and node.value[0] not in ("given", "table"):
+                        if node.op == "input" and node.value[0] not in ("given", "table", "seed"):
                             new.add(node.value[1])
             new -= needed
         return needed

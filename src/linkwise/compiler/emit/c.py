@@ -17,7 +17,7 @@ from linkwise.compiler.emit.clike import Dialect, Printer
 from linkwise.compiler.loops import Array
 from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import RolloutProgram
-from linkwise.compiler.shapes import CONSTANTS, ROOM, nest
+from linkwise.compiler.shapes import CONSTANTS, ROOM, SEED, nest
 from linkwise.compiler.sweeps import SweptProgram
 
 # C's and C++'s own words (the header can be included there), and what the generated code uses.
@@ -361,7 +361,8 @@ def _shapes(program: AnyProgram) -> tuple[dict[str, str], dict[str, str]]:
     if not isinstance(program, RolloutProgram):
         given = {key: str(size) for key, size in program.inputs}
         if isinstance(program, SweptProgram):
-            given |= {ROOM: f"{program.scratch_scalars(1)}, whatever it holds; overwritten", CONSTANTS: ""}
+            given |= {ROOM: f"{program.scratch_scalars(1)}, whatever it holds; overwritten"}
+            given |= dict.fromkeys((CONSTANTS, SEED), "")
         return given, {key: " x ".join(map(str, shape)) or "1" for key, shape in program.outputs}
     interface = program.interface
     given = {key: str(size) for key, size in {**interface.carried, **interface.parameters}.items()}

@@ -90,8 +90,9 @@ class _Serial(Printer):
         parameters += ["const long long count", "real *__restrict__ memory"]
         for given in ins:
             self._line(f"const real *const {given} = {given}_rows + state * {given}_stride;")
-        for out in outs:
-            self._line(f"real *const {out} = {out}_rows + state * {self.program.rows};")
+        sizes = [array.columns for array in self.nest.arrays if array.kind == "output"]
+        for out, size in zip(outs, sizes, strict=True):
+            self._line(f"real *const {out} = {out}_rows + state * {size};")
         return "\n".join(
             [
                 f'extern "C" __global__ void __launch_bounds__({self.threads})',
