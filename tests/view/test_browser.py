@@ -195,7 +195,7 @@ def test_the_code_tab_shows_c(driver, puma):
 
 def panda() -> tuple[lw.Robot, Path | None, dict]:
     """With its meshes, where example-robot-data is installed."""
-    fingers = {"panda_finger_joint1": 0.03, "panda_finger_joint2": 0.03}
+    fingers = {"panda_finger_joint1": 0.03}  # the other finger follows
     path = installed("panda_description/urdf/panda.urdf")
     if path is None:
         return lw.load("panda"), None, {}

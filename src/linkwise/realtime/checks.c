@@ -131,12 +131,13 @@ static fault measure(run_state *r, int64_t cycle, row *out, int32_t *hot)
     double cycles = fmax(1.0, (double)(cycle - r->read_cycle));
     double elapsed = fmax(now() - r->read_begin, cycles * set->period);
     for (int i = 0; i < N; ++i) {
-        double step = out->q[i] - r->q[i];
+        /* an arm that was stopped for its speed is faster than its limit for some cycles of the stop sequence */
+        double step = out->q[i] - r->q[i], speed = fmax(set->speed[i], fabs(r->qd[i]));
         if (!isfinite(out->q[i]))
             return (fault){SENSOR_NAN, i, out->q[i]};
         if (!isfinite(out->qd[i]))
             return (fault){SENSOR_NAN, i, out->qd[i]};
-        if (!(fabs(step) <= JUMP_MARGIN * set->speed[i] * elapsed))
+        if (!(fabs(step) <= JUMP_MARGIN * speed * elapsed))
             return (fault){JUMP, i, step};
     }
     r->read_begin = begin;

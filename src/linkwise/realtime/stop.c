@@ -132,12 +132,9 @@ static void stop_sequence(run_state *r, enum owner by, const double *q0, const d
             feedback = feedback && found == FINISHED;
             reading = found != PLANT_LOST;
         }
-        stop_reference(set, q0, qd0, t, reference);
-        if (last) { /* nobody corrects this command: gravity torques, no feedback */
-            if (feedback)
-                memcpy(reference, out->q, sizeof out->q);
-            memset(reference + N, 0, 2 * N * sizeof(double));
-        }
+        stop_reference(set, q0, qd0, last ? set->stop_time : t, reference);
+        if (last && feedback) /* nothing corrects this command: gravity torques where the arm is */
+            memcpy(reference, out->q, sizeof out->q);
         if (feedback && !last)
             stop_torques(set, out->q, out->qd, reference, out->tau);
         else
