@@ -1,7 +1,7 @@
 """The study that Fijany and Scheid left open: how many iterations do their conjugate gradients need?
 
 They expect O(√n) iterations of the preconditioned algorithm, because inertia matrices "can be practically
-considered as diagonal dominant". Here: iterations to a residual of 1e-10, the share of mass matrices that
+considered as diagonal dominant". Here: iterations to an estimated error of 1e-10, the share of mass matrices that
 are diagonally dominant, what rotor inertia changes, and what a warm start saves along a motion.
 """
 
@@ -45,7 +45,7 @@ cold = [panda.conjugate_gradient(*s, tolerance=1e-4).count for s in states[1:]]
 pairs = zip(states[1:], [moment.qdd for moment in moments[:-1]], strict=True)  # a sample before
 warm = [panda.conjugate_gradient(*s, tolerance=1e-4, start=a).count for s, a in pairs]
 print(f"panda along a move at 1 kHz, to 1e-4: {np.median(cold):.0f} cold, {np.median(warm):.0f} warm")
-assert np.median(warm) < np.median(cold)
+assert np.median(warm) <= np.median(cold)  # the error of q̈ is known after about n steps, wherever they start
 assert all(scaled > np.sqrt(n) for n, _, scaled, _ in rows.values())  # √n iterations are never enough
 assert all(rows[name][3] < 0.05 for name in ("ur10e", "panda"))  # without rotors: almost never dominant
 assert rows["puma560"][3] > 0.95  # behind gears of 54 to 108: dominant indeed

@@ -157,7 +157,7 @@ def conjugate_gradient_history(
     if np.isfinite(arrays["q"]).all():
         singular_state(model, arrays["q"])
     torque = equation.torques_on_bodies(links, values["q"], values["qd"], values["tau"])
-    qdd, residuals = conjugate_gradient.history(
+    qdd, residuals, error = conjugate_gradient.history(
         links,
         values["q"],
         values["qd"],
@@ -168,7 +168,7 @@ def conjugate_gradient_history(
         start=values.get("start"),
     )
     singular(model, np.array(qdd), arrays)
-    return Iterations(np.array(qdd), tuple(residuals), residuals[-1] <= tolerance)
+    return Iterations(np.array(qdd), tuple(residuals), error, error <= tolerance)
 
 
 def _sizes(model: Model) -> dict[str, int]:

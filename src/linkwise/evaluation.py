@@ -231,26 +231,24 @@ def _forward_gradient(preconditioned: bool):
                 f"{setting.model.name}: conjugate gradients know neither followers nor constraints; "
                 "use algorithm='kalman' or 'compound_link'"
             )
-        tolerance = setting.tolerance
-        if tolerance is None:
-            tolerance = conjugate_gradient.DEFAULT_TOLERANCE[setting.dtype]
         links = setting.links()
-        qdd, residual, iterations = conjugate_gradient.forward_dynamics(
+        qdd, error, iterations = conjugate_gradient.forward_dynamics(
             links,
             q,
             qd,
             _net(setting, q, qd, tau),
             _wrenches(setting, wrench),
             preconditioned=preconditioned,
-            tolerance=tolerance,
+            tolerance=setting.tolerance,
             limit=setting.limit,
             start=start,
+            dtype=setting.dtype,
         )
         if may_be_singular(links):
             # where there are many solutions the iteration finds one: as undefined as the results of other methods
             regular = kalman.is_regular(links, q)
-            return [where(regular, x, math.nan) for x in qdd], where(regular, residual, math.nan), iterations
-        return qdd, residual, iterations
+            return [where(regular, x, math.nan) for x in qdd], where(regular, error, math.nan), iterations
+        return qdd, error, iterations
 
     return run
 
@@ -371,7 +369,7 @@ def _forward_derivatives(method: Callable[..., Any]):
     def run(setting: Setting, q, qd, tau):
         links = setting.links()
         qdd = method(setting, q, qd, tau)
-        if isinstance(qdd, tuple):  # conjugate gradients also tell their residual
+        if isinstance(qdd, tuple):  # conjugate gradients also give their error
             qdd = qdd[0]
         qdd = coupling.expanded(links, flat(qdd))
         matrices = _inverse_derivatives(newton_euler.inverse_dynamics)(setting, q, qd, qdd)

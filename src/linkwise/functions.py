@@ -211,9 +211,9 @@ FUNCTIONS: dict[str, Function] = {
         Function(
             "iterated_forward_dynamics",
             ("q", "qd", "tau"),
-            lambda model: {"qdd": (model.dof,), "residual": (), "iterations": ()},
+            lambda model: {"qdd": (model.dof,), "error": (), "iterations": ()},
             ("conjugate_gradient", "preconditioned_conjugate_gradient"),
-            "joint accelerations by conjugate gradients, with the squared relative residual",
+            "joint accelerations by conjugate gradients, with their estimated relative error",
             regroups=True,
             reduces=False,
         ),

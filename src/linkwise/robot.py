@@ -36,10 +36,12 @@ FRAME_FUNCTIONS = ("pose", "jacobian", "velocity", "jacobian_rate", "task_inerti
 
 @dataclass(frozen=True)
 class Iterations:
-    """What a conjugate-gradient solution did: q̈, the relative residual after each iteration, whether it converged."""
+    """A conjugate-gradient solution: q̈, ‖residual‖/‖τ − b‖ after each iteration, the estimated relative error of q̈,
+    whether that is within the tolerance."""
 
     qdd: np.ndarray
     residuals: tuple[float, ...]
+    error: float
     converged: bool
 
     @property
@@ -100,13 +102,14 @@ class Robot(Model):
         """Joint accelerations q̈ [rad/s² or m/s²], shape (..., n), for torques tau [N·m or N].
 
         ``algorithm``: kalman (default), compound_link (mass matrix and a factorised solve), conjugate_gradient,
-        preconditioned_conjugate_gradient; the last two take ``tolerance`` (relative residual, 1e-12), ``limit``
-        (iterations, 10 n) and ``start`` (a warm start, (..., n)). parallel_scan is for chains with rotor inertia at
-        every joint: steps that grow with the logarithm of their number, for long chains on a GPU. A singular matrix
-        raises SingularError naming the joint; an iteration that does not converge raises ConvergenceError with its
-        residual. Constraints are kept: ``stabilization`` [1/s] is the rate at which their errors decay (Baumgarte; none
-        by default), and one that cannot be met raises ConstraintError. Arrays of other libraries are not looked at,
-        because that would wait for a GPU; ``kernel`` gives residuals, too.
+        preconditioned_conjugate_gradient; the last two take ``tolerance`` (estimated error of q̈ relative to its
+        largest component: 1e-9, in float32 1e-3), ``limit`` (iterations, 10 n) and ``start`` (a warm start, (..., n)).
+        parallel_scan is for chains with rotor inertia at every joint: steps that grow with the logarithm of their
+        number, for long chains on a GPU. A singular matrix raises SingularError naming the joint; an iteration that
+        does not converge raises ConvergenceError with its error. Constraints are kept: ``stabilization`` [1/s] is the
+        rate at which their errors decay (Baumgarte; none by default), and one that cannot be met raises
+        ConstraintError. Arrays of other libraries are not looked at, because that would wait for a GPU; ``kernel``
+        gives the estimated errors, too.
         """
         given = {"q": q, "qd": qd, "tau": tau}
         if self.constraints and algorithm not in FUNCTIONS[ITERATED].algorithms:
@@ -137,13 +140,13 @@ class Robot(Model):
             given["wrench"] = wrench
         if start is not None:
             given["start"] = start
-        qdd, residual, _ = evaluate(ITERATED, setting, algorithm, given, None, threads)
-        if is_foreign(qdd):  # looking at the residual would wait for the GPU
+        qdd, error, _ = evaluate(ITERATED, setting, algorithm, given, None, threads)
+        if is_foreign(qdd):  # looking at the error would wait for the GPU
             if out is None:
                 return qdd
             out[...] = qdd
             return out
-        self._check_convergence(qdd, residual, tolerance, given)
+        self._check_convergence(qdd, error, tolerance, given)
         if out is None:
             return qdd
         check_out("out", out, qdd.shape, qdd.dtype)[...] = qdd
@@ -474,7 +477,7 @@ class Robot(Model):
         tau: Sequence[float],
         *,
         preconditioned: bool = True,
-        tolerance: float = 1e-12,
+        tolerance: float = 1e-9,
         limit: int | None = None,
         start: Sequence[float] | None = None,
     ) -> Iterations:
@@ -565,27 +568,27 @@ class Robot(Model):
             self._shorten(name, setting, given)
         return result
 
-    def _check_convergence(self, qdd, residual, tolerance, given: Mapping[str, Any]) -> None:
+    def _check_convergence(self, qdd, error, tolerance, given: Mapping[str, Any]) -> None:
         if qdd.dtype == object:  # symbols are not numbers yet
             return
         self._look_at(qdd, given)
         from linkwise import diagnose
         from linkwise.algorithms import conjugate_gradient
 
-        relative = np.sqrt(residual)
         wanted = conjugate_gradient.DEFAULT_TOLERANCE[str(qdd.dtype)] if tolerance is None else tolerance
-        failed = relative > wanted * (
+        failed = error > wanted * (
             1.0 + 1e-5
-        )  # the iteration compares squares, so the last bits may differ
+        )  # estimated by a division after the loop: the last bits may differ
         if not np.any(failed):
             return
-        worst = np.unravel_index(np.argmax(np.where(failed, relative, -1.0)), np.shape(relative))
+        worst = np.unravel_index(np.argmax(np.where(failed, error, -1.0)), np.shape(error))
         state = tuple(int(k) for k in worst)
         diagnose.singular_state(self, np.broadcast_to(given["q"], qdd.shape)[state], state)
         where = f"{diagnose.state_name(state)} stopped" if state else "it stopped"
+        reached = f"at {error[worst]:.3g}" if error[worst] < np.inf else "before a first estimate"
         raise ConvergenceError(
-            f"conjugate gradients did not reach a relative residual of {wanted:g}: "
-            f"{where} at {relative[worst]:.3g}; raise limit= or use algorithm='kalman'"
+            f"conjugate gradients did not reach an estimated relative error of {wanted:g} in q̈: "
+            f"{where} {reached}; raise limit= or use algorithm='kalman'"
         )
 
 

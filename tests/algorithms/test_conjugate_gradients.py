@@ -36,7 +36,6 @@ def test_product_right_side_and_diagonal(robot, seed):
     assert_near(system.diagonal, np.diag(M), EXACT, scale)
     b = value(robot, "bias_torques", q=s.q, qd=s.qd)
     assert_near(system.right_side, s.tau - b, EXACT, norm(s.tau) + norm(b))
-    assert_near(system.scale, s.tau @ s.tau + b @ b, EXACT, s.tau @ s.tau + b @ b)
     assert system_of(robot, s, preconditioned=False).diagonal is None
 
 
@@ -57,7 +56,7 @@ def test_the_fixed_frame_is_the_tips_for_a_chain_and_the_bases_for_a_tree():
 
 @given(robots(max_dof=6), seeds)
 def test_every_iteration_comes_closer(robot, seed):
-    """In the norm of A (‖r‖ itself may rise for a while), and the last residual meets the tolerance."""
+    """In the norm of A (‖r‖ itself may rise for a while), and the estimated error meets the tolerance."""
     s = states_of(robot, seed)
     M = value(robot, "mass_matrix", q=s.q)
     b = value(robot, "inverse_dynamics", q=s.q, qd=s.qd, qdd=0 * s.qdd)
@@ -65,8 +64,8 @@ def test_every_iteration_comes_closer(robot, seed):
     for preconditioned in (False, True):
         whole = robot.conjugate_gradient(s.q, s.qd, s.tau, preconditioned=preconditioned)
         assert whole.converged
-        assert whole.residuals[-1] <= 1e-12
-        assert all(r > 1e-12 for r in whole.residuals[:-1])
+        assert whole.error <= 1e-9
+        assert np.abs(whole.qdd - solution).max() <= 1e-9 * np.abs(solution).max()
         assert whole.count == len(whole.residuals) - 1 <= 10 * robot.dof
         assert_near(M @ whole.qdd, s.tau - b, EXACT, norm(s.tau) + norm(b))
         errors = []
@@ -74,6 +73,7 @@ def test_every_iteration_comes_closer(robot, seed):
             partial = robot.conjugate_gradient(s.q, s.qd, s.tau, preconditioned=preconditioned, limit=limit)
             assert partial.residuals == whole.residuals[: limit + 1]
             assert partial.converged == (limit == whole.count)
+            assert partial.error > 1e-9 or limit == whole.count
             e = partial.qdd - solution
             errors.append(e @ M @ e)
         floor = 1e-20 * (solution @ M @ solution)
@@ -130,7 +130,7 @@ def test_iterations_are_counted_lane_by_lane(method):
     counts = result["iterations"]
     assert counts[1] == 0
     assert len(set(counts)) > 2  # they end at different times
-    assert (np.sqrt(result["residual"]) <= 1e-12).all()
+    assert (result["error"] <= 1e-9).all()
     for k in range(9):
         alone = robot.conjugate_gradient(
             s.q[k], s.qd[k], s.tau[k], preconditioned=method.startswith("pre"), start=start[k]
@@ -146,15 +146,14 @@ def test_a_warm_start_saves_iterations(method):
     solution = robot.forward_dynamics(s.q, s.qd, s.tau)
     cold = robot.conjugate_gradient(s.q, s.qd, s.tau, preconditioned=preconditioned)
     done = robot.conjugate_gradient(s.q, s.qd, s.tau, preconditioned=preconditioned, start=solution)
-    assert done.count == 0
-    assert np.array_equal(done.qdd, solution)
+    assert done.count <= 3
+    assert_near(done.qdd, solution, 1e-12, norm(solution))
     near = robot.conjugate_gradient(
         s.q, s.qd, s.tau, preconditioned=preconditioned, start=solution * (1 + 1e-11)
     )
-    assert 0 < near.count < cold.count
-    assert np.array_equal(
-        robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=method, start=solution), solution
-    )
+    assert 0 < near.count <= cold.count
+    again = robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=method, start=solution)
+    assert_near(again, solution, 1e-12, norm(solution))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -168,25 +167,22 @@ def test_nothing_to_compare_with(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_too_few_iterations_are_an_error_with_the_residual(method):
+def test_too_few_iterations_are_an_error_with_the_estimate(method):
     robot = lw.load("puma560")
     s = states_of(robot, 1, 4)
     with pytest.raises(
-        lw.ConvergenceError, match=r"relative residual of 1e-12: it stopped at [0-9.]+.*raise limit="
+        lw.ConvergenceError,
+        match=r"relative error of 1e-09 in q̈: it stopped before a first estimate; raise limit=",
     ):
         robot.forward_dynamics(s.q[0], s.qd[0], s.tau[0], algorithm=method, limit=2)
-    with pytest.raises(lw.ConvergenceError, match=r"of 1e-09: state \d stopped at"):
-        robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=method, limit=2, tolerance=1e-9)
+    with pytest.raises(lw.ConvergenceError, match=r"of 1e-06 in q̈: state \d stopped before"):
+        robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=method, limit=2, tolerance=1e-6)
     square = [x.reshape(2, 2, 6) for x in (s.q, s.qd, s.tau)]
-    with pytest.raises(lw.ConvergenceError, match=r"state \(\d, \d\) stopped at"):
+    with pytest.raises(lw.ConvergenceError, match=r"state \(\d, \d\) stopped before"):
         robot.forward_dynamics(*square, algorithm=method, limit=2)
-    # the message names the worst state with its true residual
-    hard = robot.conjugate_gradient(
-        s.q[0], s.qd[0], s.tau[0], preconditioned=method.startswith("pre"), limit=2
-    )
-    assert not hard.converged
-    with pytest.raises(lw.ConvergenceError, match=f"{hard.residuals[-1]:.3g}"):
-        robot.forward_dynamics(s.q[0], s.qd[0], s.tau[0], algorithm=method, limit=2)
+    # a tolerance beyond what rounding allows: the message names the worst state with its estimate
+    with pytest.raises(lw.ConvergenceError, match=r"of 1e-25 in q̈: state \d stopped at [0-9.]+e-1\d"):
+        robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=method, tolerance=1e-25)
     assert issubclass(lw.ConvergenceError, lw.LinkwiseError)
 
 
@@ -196,7 +192,7 @@ def test_a_loose_tolerance_is_enough_for_those_who_ask():
     exact = robot.forward_dynamics(s.q, s.qd, s.tau)
     for method in METHODS:
         rough = robot.forward_dynamics(s.q, s.qd, s.tau, algorithm=method, tolerance=1e-3)
-        assert 1e-9 < np.max(np.abs(rough - exact)) < 10.0
+        assert 1e-14 < np.max(np.abs(rough - exact)) <= 1e-3 * np.max(np.abs(exact))
         back = robot.inverse_dynamics(s.q, s.qd, rough)
         # the Coulomb friction is part of neither τ nor b of the method
         assert (norm(back - s.tau) <= 1e-3 * (norm(s.tau) + norm(robot.bias_torques(s.q, s.qd)) + 20.0)).all()
@@ -265,3 +261,98 @@ def test_single_precision(method):
     slow = value(robot, "iterated_forward_dynamics", method, q=q, qd=qd, tau=tau)
     assert slow.dtype == np.float32
     assert np.isfinite(slow).all()
+
+
+def moving_states(robot, count: int, seed: int = 0):
+    """(q, q̇, τ) of accelerations of about 1 rad/s² under gravity."""
+    rng = np.random.default_rng(seed)
+    q = rng.uniform(-np.pi, np.pi, (count, robot.dof))
+    qd, qdd = rng.normal(size=(2, count, robot.dof))
+    return q, qd, robot.inverse_dynamics(q, qd, qdd)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["ur10e", "panda", "iiwa14"])
+def test_accelerations_in_single_precision_are_right(name, method):
+    """Torques that gravity dominates hide an error of q̈ from the residual, and light wrists magnify it."""
+    robot = lw.load(name)
+    single = [x.astype(np.float32) for x in moving_states(robot, 300)]
+    exact = robot.forward_dynamics(*(x.astype(float) for x in single))
+    size = np.abs(exact).max(axis=-1)
+    found = robot.forward_dynamics(*single, algorithm=method)
+    by_filter = robot.forward_dynamics(*single)
+
+    def worst(qdd) -> float:
+        return float((np.abs(qdd - exact).max(axis=-1) / size).max())
+
+    assert worst(found) < 3e-4
+    assert worst(found) < 10.0 * worst(by_filter)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_estimate_is_no_less_than_the_error(method):
+    """In float64, where the rounding of the bias does not matter, at tolerances from loose to tight."""
+    for name in ("ur10e", "panda"):
+        robot = lw.load(name)
+        states = moving_states(robot, 50)
+        exact = robot.forward_dynamics(*states)
+        for tolerance in (1e-1, 1e-3, 1e-6, 1e-9):
+            qdd, error, _ = arrays.evaluate(
+                FUNCTIONS["iterated_forward_dynamics"],
+                Setting(robot, tolerance=tolerance),
+                method,
+                dict(zip(("q", "qd", "tau"), states, strict=True)),
+            ).values()
+            true = np.abs(qdd - exact).max(axis=-1) / np.abs(exact).max(axis=-1)
+            assert (error <= tolerance).all()
+            assert (true <= error + 1e-11).all()
+
+
+def test_what_single_precision_cannot_solve_is_an_error():
+    """A mass matrix with a condition number of 6e13: float64 has room, and with the preconditioner float32 too."""
+    robot = lw.load("ur10e")
+    light = {
+        label: 1e-9 * value
+        for label, value in zip(robot.parameter_labels, robot.parameters, strict=True)
+        if label.startswith(robot.moving_joints[-1].child + ".")
+    }
+    assert light
+    robot = robot.with_parameters(light)
+    states = moving_states(robot, 20)
+    with pytest.raises(lw.ConvergenceError, match=r"relative error of 0\.001"):
+        robot.forward_dynamics(*(x.astype(np.float32) for x in states), algorithm=METHODS[0])
+    for method in METHODS:
+        assert_near(
+            robot.forward_dynamics(*states, algorithm=method), robot.forward_dynamics(*states), 1e-8, 10.0
+        )
+
+
+def test_tiny_torques_in_single_precision_do_not_underflow():
+    robot = lw.load("panda").with_gravity((0, 0, 0))
+    q = states_of(robot, 1, 5).q.astype(np.float32)
+    rest = np.zeros_like(q)
+    for size in (1e-6, 1e-12, 1e-18):
+        tau = np.full_like(q, size)
+        exact = robot.forward_dynamics(q.astype(float), rest.astype(float), tau.astype(float), friction=False)
+        for method in METHODS:
+            try:
+                found = robot.forward_dynamics(q, rest, tau, algorithm=method, friction=False)
+            except lw.ConvergenceError:
+                assert size < 1e-8
+                continue
+            assert np.abs(found - exact).max() <= 1e-3 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_default_limit_is_ten_iterations_a_joint(method):
+    """A tolerance out of reach uses up the limit."""
+    for robot in (lw.load("two_link"), lw.load("puma560")):
+        s = states_of(robot, 1, 4)
+        given = {"q": s.q, "qd": s.qd, "tau": s.tau}
+        setting = Setting(robot, tolerance=1e-30)
+        found = arrays.evaluate(FUNCTIONS["iterated_forward_dynamics"], setting, method, given)
+        assert found["iterations"].max() == 10 * robot.dof
+        one = robot.conjugate_gradient(
+            s.q[0], s.qd[0], s.tau[0], preconditioned=method.startswith("pre"), tolerance=1e-30
+        )
+        assert one.count <= 10 * robot.dof

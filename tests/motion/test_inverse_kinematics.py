@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import linkwise as lw
 from linkwise import motion
+from linkwise.motion import starts
 
 PUMAS = ("puma560", "puma260", "puma_valera")
 
@@ -50,7 +56,10 @@ def test_positions_only(panda):
 def test_an_unreachable_pose_says_what_is_left(panda):
     target = panda.pose(np.zeros(7))
     target[:3, 3] = [2.0, 0.0, 0.3]
-    with pytest.raises(motion.UnreachableError, match=r"out of reach.* m and .* rad"):
+    with pytest.raises(
+        motion.UnreachableError,
+        match=r"out of reach: [0-9.]+ m from the first joint, and the links reach 0\.986\d m; .* m and .* rad",
+    ):
         motion.inverse_kinematics(panda, target, starts=3)
     found = motion.inverse_kinematics(panda, target, starts=3, strict=False)
     assert not found.converged
@@ -149,3 +158,116 @@ def test_closed_form_at_a_straight_wrist(q5):
 def test_closed_form_refuses_other_arms(name, reason):
     with pytest.raises(lw.ModelError, match=reason):
         motion.closed_form_inverse_kinematics(lw.load(name), np.eye(4))
+
+
+def found_within_limits(robot, count: int, **options) -> np.ndarray:
+    """Whether poses at random positions within the limits are found, within the limits."""
+    lower, upper = limits(robot)
+    q = np.random.default_rng(3).uniform(
+        np.where(np.isfinite(lower), lower, -np.pi),
+        np.where(np.isfinite(upper), upper, np.pi),
+        (count, robot.dof),
+    )
+    target = robot.pose(q, options.get("frame"))
+    found = motion.inverse_kinematics(robot, target, strict=False, **options)
+    near = np.abs(robot.pose(found.q, options.get("frame")) - target).max(axis=(-2, -1)) < 1e-8
+    return near & found.converged & ((found.q >= lower) & (found.q <= upper)).all(axis=-1)
+
+
+@pytest.mark.parametrize("name", ["panda", "ur10e", "puma560", "iiwa14", "stanford", "puma260"])
+def test_every_pose_that_can_be_reached_is_found(name):
+    assert found_within_limits(lw.load(name), 150).all()
+
+
+def test_closed_form_comes_first_where_there_is_one():
+    """One start would find 98 of 100 poses of a PUMA 560; the closed form needs none."""
+    assert found_within_limits(lw.load("puma560"), 200, starts=2, iterations=4).all()
+
+
+def test_closed_form_solutions_are_turned_into_the_limits():
+    """The limits of joints 4 and 6 are wider than a turn on one side only."""
+    robot = lw.load("puma560")
+    moved = [
+        replace(joint, limits=replace(joint.limits, lower=2.0, upper=2.0 + 2 * np.pi))
+        if k in (3, 5)
+        else joint
+        for k, joint in enumerate(robot.joints)
+    ]
+    assert found_within_limits(lw.Robot("turned", robot.links, moved), 100, starts=2, iterations=4).all()
+
+
+def test_the_solution_of_the_closed_form_is_the_one_nearest_to_the_start():
+    robot = lw.load("puma560")
+    q = np.array([0.2, -0.4, 0.5, 0.3, 0.7, -0.1])
+    found = motion.inverse_kinematics(robot, robot.pose(q), start=q + 1e-3)
+    np.testing.assert_allclose(found.q, q, atol=1e-7)
+
+
+def test_what_was_not_found_is_not_called_out_of_reach():
+    """A pose within the links' length that the limits exclude."""
+    robot = lw.load("ur10e")
+    target = robot.pose(np.array([0.1, -1.0, 1.5, 0.3, 0.7, -0.1]))
+    bounded = lw.Robot(
+        "bounded",
+        robot.links,
+        [replace(j, limits=replace(j.limits, lower=2.0, upper=2.5)) if j.moves else j for j in robot.joints],
+    )
+    with pytest.raises(
+        motion.UnreachableError,
+        match=r"target was not found within the limits in 16 starts; the nearest position",
+    ):
+        motion.inverse_kinematics(bounded, target, starts=16)
+    with pytest.raises(motion.UnreachableError, match=r"was not found within the limits in 1 start;"):
+        motion.inverse_kinematics(bounded, target, starts=1, iterations=2)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_pose_lies_beyond_the_reach(seed):
+    robot = lw.random_robot(seed, 5)
+    for bounded in (True, False):
+        centre, radius = starts.reach(robot, None, bounded)
+        q = np.random.default_rng(seed).uniform(*starts.sampling_range(robot), (500, 5))
+        distance = np.linalg.norm(robot.pose(q)[:, :3, 3] - centre, axis=-1)
+        assert (distance <= radius * (1 + 1e-12)).all()
+
+
+def test_reach_of_a_plane_arm_is_exact():
+    robot = lw.planar_chain(3)
+    centre, radius = starts.reach(robot, None, True)
+    assert not centre.any()
+    assert radius == pytest.approx(np.linalg.norm(robot.pose(np.zeros(3))[:3, 3]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"starts": 0}, "starts: expected a whole number of at least 1, got 0"),
+        ({"starts": 2.5}, "starts: expected a whole number"),
+        ({"iterations": -1}, "iterations: expected a whole number of at least 1, got -1"),
+        ({"tolerance": 0.0}, "tolerance: expected a positive number, got 0.0"),
+        ({"tolerance": np.nan}, "tolerance: expected a positive number, got nan"),
+        ({"tolerance": np.inf}, "tolerance: expected a positive number, got inf"),
+        ({"start": np.zeros((3, 7))}, r"start: expected a shape that broadcasts to \(2, 7\), got \(3, 7\)"),
+        ({"task": "turn"}, "task: expected 'pose' or 'position'"),
+    ],
+)
+def test_options_are_checked(panda, options, message):
+    with pytest.raises(ValueError, match=message):
+        motion.inverse_kinematics(panda, panda.pose(np.zeros((2, 7))), **options)
+
+
+def test_no_targets_and_no_joints(panda):
+    assert motion.inverse_kinematics(panda, np.zeros((0, 4, 4))).q.shape == (0, 7)
+    still = panda.lock(dict.fromkeys(panda.joint_names, 0.1))
+    with pytest.raises(lw.ModelError, match="no moving joints"):
+        motion.inverse_kinematics(still, np.eye(4))
+
+
+def test_the_benchmark_runs(capsys):
+    path = Path(__file__).parents[2] / "benchmarks" / "inverse_kinematics.py"
+    main = runpy.run_path(str(path))["main"]
+    main(["puma560", "two_link", "--poses", "5", "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["found"] for row in rows] == [5, 5]
+    main(["puma560", "--poses", "3"])
+    assert "3 of 3 (100.0 %)" in capsys.readouterr().out

@@ -5,6 +5,11 @@ dynamics": classical (5)–(9) and preconditioned by the diagonal of the mass ma
 once on a fixed frame, the tip's for a chain and the base's for a tree, so a product A·p is Newton–Euler without
 rotations (28)–(32). The diagonal is that of composite bodies (64)–(67).
 
+The paper stops at a small residual. A residual that is small beside the torques may belong to a large error of q̈:
+gravity is part of the torques, and light links turn small torques into large accelerations. So the iteration is
+restarted from the true residual (iterative refinement) until the corrections, or a bound from the residual, show that
+the error of q̈ is within the tolerance. Rounding of the bias b is common to all methods and not part of it.
+
 Slips corrected: the residual starts at τ − b, not at 0; (33) runs from n down to 1; (67) reads a_ii = z_i·K_i z_i; k is
 the second and h the first moment; (66) ends in the capital K. For a prismatic joint a_ii is the composite mass.
 """
@@ -12,14 +17,22 @@ the second and h the first moment; (66) ends in the capital K. For a prismatic j
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
 
+from linkwise.algorithms.singularity import largest_inertias, own_pivots
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, all_of, stage, where, while_loop
 from linkwise.spatial import Matrix, RigidInertia, Spatial, Vector, zero_rigid, zero_spatial, zero_vector
 
-DEFAULT_TOLERANCE = {"float64": 1e-12, "float32": 1e-6}
+DEFAULT_TOLERANCE = {"float64": 1e-9, "float32": 1e-3}  # of the error of q̈, relative to its largest component
+
+# The first cycle, which knows no norm of A yet, ends at this share of the tolerance relative to ‖τ − b‖. A warm start
+# with such a residual is returned as it is.
+FIRST_MARGIN = 1e-5
+
+# Least r·z that a cycle aims for. Below, products of small residuals and inertias would underflow.
+SMALLEST = {"float64": 1e-200, "float32": 1e-26}
 
 
 @dataclass(slots=True, eq=False)
@@ -37,8 +50,63 @@ class System:
 
     product: Callable[[Sequence[Scalar]], list[Scalar]]
     right_side: list[Scalar]
-    scale: Scalar  # τ·τ + b·b, what the residual is compared with
     diagonal: list[Scalar] | None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When a cycle of iterations and the whole iteration end."""
+
+    tolerance: float  # of the error of q̈, relative to its largest component
+    smallest: float  # least r·z that a cycle aims for
+    flexibility: float  # about the largest diagonal entry of A⁻¹ in any configuration
+    margin: float  # largest error in the norm of A that leaves every component of q̈ an error up to 1; both relative
+
+    @classmethod
+    def of(cls, links: Mechanism, dtype: str, tolerance: float | None) -> Stop:
+        """For a robot: heavy links dominate the norm of A, so light ones set how small it must be."""
+        links, known = links.original, []
+        if all(isinstance(number, float) for link in links for number in _numbers(link)):
+            known = [pivot for link in links for pivot in own_pivots(link) if pivot > 0.0]
+        flexibility = 1.0 / min(known) if known else 0.0
+        largest = max((max(sizes) for sizes in largest_inertias(links)), default=0.0) if known else 0.0
+        spread = len(links) * flexibility * largest
+        tolerance = DEFAULT_TOLERANCE[dtype] if tolerance is None else tolerance
+        return cls(tolerance, SMALLEST[dtype], flexibility, min(1e-3, 1.0 / max(spread, 1.0) ** 0.5))
+
+    def first(self, rz: Scalar) -> Scalar:
+        """The r·z at which the first cycle ends, from that of x = 0."""
+        return (FIRST_MARGIN * self.tolerance) ** 2 * rz
+
+    def goal(self, rz: Scalar) -> Scalar:
+        """The r·z that proves the tolerance, from that which allows an error as large as x (in the norm of A)."""
+        return (self.margin * self.tolerance) ** 2 * rz
+
+
+@dataclass(slots=True, eq=False)
+class Progress:
+    """State of the iteration."""
+
+    x: list[Scalar]  # q̈ so far
+    r: list[Scalar]  # residual Γ − A x: of the recursion (9), or computed anew by a refresh
+    p: list[Scalar]  # direction
+    rz: Scalar  # r·z, z the (preconditioned) residual
+    goal: Scalar  # rz at which this cycle of iterations ends
+    stiffness: Scalar  # largest α so far: about the inverse of A's smallest eigenvalue; infinite at first
+    change: Scalar  # largest component of all steps of this cycle
+    error: Scalar  # the same of the cycle before, relative to max|x|; infinite in the first
+    pending: Scalar  # 1, or 0 at the end
+    count: Scalar  # products A·p so far
+
+    def __iter__(self) -> Iterator[Scalar]:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            yield from value if isinstance(value, list) else (value,)
+
+    @classmethod
+    def of(cls, state: Sequence[Scalar]) -> Progress:
+        n = (len(state) - 7) // 3
+        return cls(*(list(state[k * n : (k + 1) * n]) for k in range(3)), *state[3 * n :])
 
 
 def forward_dynamics(
@@ -49,55 +117,101 @@ def forward_dynamics(
     wrenches=None,
     *,
     preconditioned: bool = False,
-    tolerance: float = DEFAULT_TOLERANCE["float64"],
+    tolerance: float | None = None,
     limit: int | None = None,
     start: Sequence[Scalar] | None = None,
+    dtype: str = "float64",
 ) -> tuple[list[Scalar], Scalar, Scalar]:
-    """(q̈, ‖r‖²/(‖τ‖² + ‖b‖²), iterations) for torques from which friction has been taken.
+    """(q̈, its estimated relative error, iterations) for torques from which friction has been taken.
 
-    Stops at ‖r‖ ≤ tolerance·√(‖τ‖² + ‖b‖²) or after ``limit`` iterations (10 n); the caller judges the residual. Where
-    that is not a number (a NaN given, a singular matrix met) so is q̈.
+    Stops when the estimated error max|δq̈|/max|q̈| is within the tolerance or after ``limit`` iterations (10 n); the
+    caller judges the error. Where that is not a number (a NaN given, a singular matrix met) so is q̈.
     """
     n = len(links)
     if n == 0:
         return [], 0.0, 0.0
-    limit = 10 * n if limit is None else limit
+    limit = default_limit(n) if limit is None else limit
     system = assemble(links, q, qd, tau, wrenches, preconditioned)
-    x, r = _start(system, start, n)
     inverse = _inverse(system.diagonal)
-    z = _scaled(r, inverse)
-    scale = where(system.scale > 0.0, system.scale, 1.0)
-    state = (*x, *r, *z, _dot(r, z), _dot(r, r), 0.0 * _dot(r, r))
+    stop = Stop.of(links, dtype, tolerance)
+    begin = _begin(system, inverse, stop, start)
 
     def active(*state):
-        *_, rr, count = state
-        return all_of(rr > tolerance * tolerance * scale, count < limit)
+        progress = Progress.of(state)
+        return all_of(progress.pending > 0.0, progress.count < limit)
 
     def body(*state):
-        x, r, p = state[:n], state[n : 2 * n], state[2 * n : 3 * n]
-        rz, _, count = state[3 * n :]
-        x, r, p, rz = iterate(system.product, inverse, x, r, p, rz)
-        return (*x, *r, *p, rz, _dot(r, r), count + 1.0)
+        return tuple(advance(system, inverse, stop, Progress.of(state)))
 
     with stage("iteration"):
-        state = while_loop(active, body, state)
-    rr, count = state[3 * n + 1 :]
-    known = all_of(rr < math.inf, system.scale < math.inf)
-    return [where(known, x, math.nan) for x in state[:n]], where(known, rr / scale, math.nan), count
+        end = Progress.of(while_loop(active, body, tuple(begin)))
+    error = estimated_error(stop, end)
+    known = all_of(error <= math.inf, end.rz < math.inf)
+    return [where(known, x, math.nan) for x in end.x], where(known, error, math.nan), end.count
 
 
-def iterate(product, inverse, x, r, p, rz):
-    """One turn of (10)–(15); with no preconditioner, of (5)–(9)."""
-    Ap = product(p)
-    pAp = _dot(p, Ap)
-    alpha = rz / where(pAp > 0.0, pAp, math.nan)  # (7), (13); nothing but a singular A gives zero
-    x = [x_i + alpha * p_i for x_i, p_i in zip(x, p, strict=True)]  # (8), (14)
-    r = [r_i - alpha * Ap_i for r_i, Ap_i in zip(r, Ap, strict=True)]  # (9), (15)
+def default_limit(n: int) -> int:
+    """Iterations after which a robot of n joints counts as not converged."""
+    return 10 * n
+
+
+def advance(system: System, inverse, stop: Stop, now: Progress) -> Progress:
+    """One product A·p and what it is for: an iteration, or at the end of a cycle a refresh.
+
+    A refresh takes the product with x in place of p: the true residual Γ − A x, from which the next cycle computes a
+    correction (iterative refinement). Both share their arithmetic, so a refresh costs no further operations.
+    """
+    iterating = all_of(now.rz > now.goal, now.rz > stop.smallest)
+    direction = [where(iterating, p, x) for p, x in zip(now.p, now.x, strict=True)]
+    product = system.product(direction)
+    along = _dot(direction, product)
+    # (7), (13); nothing but a singular A gives zero. A refresh: the steps of the cycle relative to x
+    size = _largest(now.x)
+    below = where(iterating, along, where(size > 0.0, size, 1.0))
+    alpha = where(iterating, now.rz, now.change) / where(below > 0.0, below, math.nan)
+    steps = [alpha * p_i for p_i in now.p]
+    x = [where(iterating, x_i + step, x_i) for x_i, step in zip(now.x, steps, strict=True)]  # (8), (14)
+    origin = [where(iterating, r, right) for r, right in zip(now.r, system.right_side, strict=True)]
+    factor = where(iterating, alpha, 1.0)
+    r = [r_i - factor * Ap for r_i, Ap in zip(origin, product, strict=True)]  # (9), (15)
     z = _scaled(r, inverse)  # (10)
     new = _dot(r, z)
-    beta = new / rz  # (5), (11)
-    p = [z_i + beta * p_i for z_i, p_i in zip(z, p, strict=True)]  # (6), (12)
-    return x, r, p, new
+    # (5), (11). A refresh: x·A x over the largest α, the r·z that allows an error as large as x
+    stiffness = now.stiffness
+    if inverse is None:
+        stiffness = where(stiffness < stop.flexibility, stop.flexibility, stiffness)
+    beta = where(iterating, new, along) / where(iterating, now.rz, stiffness)
+    p = [where(iterating, z_i + beta * p_i, z_i) for z_i, p_i in zip(z, now.p, strict=True)]  # (6), (12)
+    goal = stop.goal(where(iterating, math.inf, beta))
+    step = _largest(steps)
+    shallow = (
+        now.rz > now.goal
+    )  # at a refresh: the cycle ended for fear of underflow, and its steps prove nothing
+    unproven = (new > goal) & ((alpha > stop.tolerance) | shallow)
+    return Progress(
+        x,
+        r,
+        p,
+        new,
+        where(iterating, now.goal, goal),
+        where(iterating & ((alpha > now.stiffness) | (now.stiffness >= math.inf)), alpha, now.stiffness),
+        where(iterating, where(step > now.change, step, now.change), 0.0),
+        where(iterating, now.error, where(shallow, math.inf, where(alpha > 0.0, alpha, now.error))),
+        where(iterating | unproven, 1.0, 0.0),
+        now.count + 1.0,
+    )
+
+
+def estimated_error(stop: Stop, end: Progress) -> Scalar:
+    """Estimate of max|δq̈|/max|q̈|: what the true residual proves, or the steps of the last cycle.
+
+    A cycle's steps are the error that it found in the x before it, which is more than what it left.
+    """
+    proven = all_of(end.change <= 0.0, end.rz <= end.goal)
+    size = _largest(end.x)
+    partial = end.change / where(size > 0.0, size, 1.0)
+    steps = where(partial > end.error, partial, end.error)
+    return where(all_of(proven, stop.tolerance < steps), stop.tolerance, steps)
 
 
 def history(
@@ -108,26 +222,26 @@ def history(
     wrenches=None,
     *,
     preconditioned=False,
-    tolerance=1e-12,
+    tolerance=None,
     limit=None,
     start=None,
-) -> tuple[list[float], list[float]]:
-    """(q̈, ‖r‖ relative to √(‖τ‖² + ‖b‖²) after every iteration, the start first), for one state of floats."""
+) -> tuple[list[float], list[float], float]:
+    """(q̈, ‖r‖ relative to ‖τ − b‖ after every iteration, the start first; estimated error), for one state of floats."""
     n = len(links)
     if n == 0:
-        return [], [0.0]
-    limit = 10 * n if limit is None else limit
+        return [], [0.0], 0.0
+    limit = default_limit(n) if limit is None else limit
     system = assemble(links, q, qd, tau, wrenches, preconditioned)
-    x, r = _start(system, start, n)
     inverse = _inverse(system.diagonal)
-    p = _scaled(r, inverse)
-    rz = _dot(r, p)
-    scale = system.scale if system.scale > 0 else 1.0
-    residuals = [(_dot(r, r) / scale) ** 0.5]
-    while residuals[-1] > tolerance and len(residuals) <= limit:
-        x, r, p, rz = iterate(system.product, inverse, x, r, p, rz)
-        residuals.append((_dot(r, r) / scale) ** 0.5)
-    return list(x) if residuals[-1] < math.inf else [math.nan] * n, residuals
+    stop = Stop.of(links, "float64", tolerance)
+    now = _begin(system, inverse, stop, start)
+    scale = _dot(system.right_side, system.right_side) or 1.0
+    residuals = [(_dot(now.r, now.r) / scale) ** 0.5]
+    while now.pending > 0.0 and now.count < limit:
+        now = advance(system, inverse, stop, now)
+        residuals.append((_dot(now.r, now.r) / scale) ** 0.5)
+    error = estimated_error(stop, now)
+    return list(now.x) if error <= math.inf and now.rz < math.inf else [math.nan] * n, residuals, error
 
 
 def assemble(links: Mechanism, q, qd, tau, wrenches, preconditioned: bool) -> System:
@@ -142,12 +256,11 @@ def assemble(links: Mechanism, q, qd, tau, wrenches, preconditioned: bool) -> Sy
     with stage("bias"):
         b = _bias(links, projected, rotations, qd, gravity, wrenches)
         right = [t - b_i for t, b_i in zip(tau, b, strict=True)]
-        scale = _dot(tau, tau) + _dot(b, b)
     diagonal = None
     if preconditioned:
         with stage("diagonal"):
             diagonal = _diagonal(links, projected)
-    return System(lambda p: _product(links, projected, p), right, scale, diagonal)
+    return System(lambda p: _product(links, projected, p), right, diagonal)
 
 
 # -- projection -------------------------------------------------------------------------------------------------------
@@ -258,16 +371,44 @@ def _diagonal(links: Mechanism, projected) -> list[Scalar]:
     return links.inward(step, zero_rigid(), projected)
 
 
+def _numbers(link: MovingLink) -> tuple[Scalar, ...]:
+    m, h, I = link.inertia
+    return (m, *h, *I, link.rotor_inertia)
+
+
 # -- vectors of n -----------------------------------------------------------------------------------------------------
 
 
-def _start(system: System, start, n: int) -> tuple[list[Scalar], list[Scalar]]:
-    """x₀ and r₀ = Γ − A x₀: zero, or a warm start."""
-    if start is None:
-        return [0.0 * r for r in system.right_side], list(system.right_side)
-    with stage("warm start"):
-        Ax = system.product(start)
-    return list(start), [right - a for right, a in zip(system.right_side, Ax, strict=True)]
+def _begin(system: System, inverse, stop: Stop, start: Sequence[Scalar] | None) -> Progress:
+    """x₀ = 0 and r₀ = Γ, or a warm start with r₀ = Γ − A x₀, returned as it is if its residual shows no error."""
+    right = system.right_side
+    x, r, z = [0.0 * value for value in right], list(right), _scaled(right, inverse)
+    rz = _dot(r, z)
+    goal = stop.first(rz)
+    zero = 0.0 * rz
+    unknown = zero + math.inf
+    change, error, pending = zero, unknown, zero + 1.0
+    if start is not None:
+        with stage("warm start"):
+            x = [
+                where(rz > 0.0, x_i, 0.0) for x_i in start
+            ]  # where τ = b there is no scale to judge a start by
+            r = [right_i - a for right_i, a in zip(right, system.product(x), strict=True)]
+            z = _scaled(r, inverse)
+            rz = _dot(r, z)
+            accepted = rz <= goal
+            change = error = where(accepted, 0.0, math.inf)
+            pending = where(accepted, 0.0, 1.0)
+    return Progress(x, r, z, rz, goal, unknown, change, error, pending, zero)
+
+
+def _largest(values: Sequence[Scalar]) -> Scalar:
+    """The largest absolute value; comparisons and changes of sign alone."""
+    sizes = [where(value < 0.0, -value, value) for value in values]
+    largest = sizes[0]
+    for size in sizes[1:]:
+        largest = where(size > largest, size, largest)
+    return largest
 
 
 def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:

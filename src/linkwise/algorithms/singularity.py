@@ -1,9 +1,13 @@
 """When a mass matrix counts as singular.
 
 Every method that divides by an axis inertia D compares it with the largest inertia its links could show about the
-joint: below 1e-12 of that, D is round-off. The bound is a constant of the robot, so the test costs no arithmetic; and
-where D cannot vanish at all there is no test. D is at least the rotor inertia plus what the joint's own link has about
-the axis, provided no link's inertia is negative in any direction.
+joint, the size of the terms that D is computed from. The bound is a constant of the robot, so the test costs no
+arithmetic. D is at least the rotor inertia plus what the joint's own link has about the axis, provided that no link's
+inertia is negative in any direction. So there are three cases:
+
+* that sum is positive and large beside round-off: D cannot vanish, and there is no test;
+* it is positive, but D might be lost in the round-off of larger terms: D must exceed that;
+* it is zero (a link without mass, or all of it on the axis): D below 1e-12 of the bound counts as zero.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ from linkwise.model.mechanism import Mechanism, MovingLink, flat
 from linkwise.scalar import Scalar, where
 from linkwise.spatial import ArticulatedInertia, Matrix, Spatial, articulated, outer
 
-RELATIVE_FLOOR = 1e-12
+RELATIVE_FLOOR = 1e-12  # of D where it may vanish: round-off over a long chain stays below
+ROUND_OFF = 100.0 * 2.0**-52  # of D where it cannot vanish: less has no correct digit or hardly one
 NEVER = -math.inf  # the floor of a joint whose axis inertia cannot vanish
 
 
@@ -44,28 +49,30 @@ def axis_inertia_floors(links: Mechanism) -> list[Any]:
 
 
 def _floors(links: Mechanism) -> list[Any]:
-    largest = _largest_inertias(links)
     bounded = all(_is_nonnegative(link) for link in links)
     found = []
-    for link, sizes in zip(links, largest, strict=True):
-        floors = [RELATIVE_FLOOR * (sizes[0] if axis.turns else sizes[1]) for axis in link.axes]
-        if bounded:
-            own = _own_pivots(link)
-            floors = [
-                NEVER if pivot > 10.0 * floor else floor for pivot, floor in zip(own, floors, strict=True)
-            ]
+    for link, sizes in zip(links, largest_inertias(links), strict=True):
+        floors = []
+        for axis, own in zip(link.axes, own_pivots(link), strict=True):
+            size = sizes[0] if axis.turns else sizes[1]
+            if not bounded:
+                floors.append(RELATIVE_FLOOR * size)
+            elif own > ROUND_OFF * size:
+                floors.append(NEVER)
+            else:
+                floors.append((ROUND_OFF if own > 0.0 else RELATIVE_FLOOR) * size)
         found.append(joint_value(floors))
     return found
 
 
-def _own_pivots(link: MovingLink) -> list[float]:
+def own_pivots(link: MovingLink) -> list[float]:
     """The axis inertias that the link alone would show: a lower bound for those with more links beyond it."""
     P, pivots = articulated(link.inertia), []
     for axis in link.axes:
         column = axis.column(P)
         D = axis.felt(column) + link.rotor_inertia
         pivots.append(D)
-        if D > 0.0 and len(link.axes) > 1:
+        if len(link.axes) > 1 and D > 0.0:
             P = _less(P, column, D)
     return pivots
 
@@ -81,23 +88,33 @@ def _less(P: ArticulatedInertia, u: Spatial, D: float) -> ArticulatedInertia:
     )
 
 
-def _largest_inertias(links: Mechanism) -> list[tuple[float, float]]:
-    """(inertia, mass) that the links beyond each joint could at most show about it, all stretched out."""
+def largest_inertias(links: Mechanism) -> list[tuple[float, float]]:
+    """(inertia, mass) that the links from each joint on could at most show about its axis, all stretched out."""
     n = len(links)
-    mass, moment, second = [0.0] * n, [0.0] * n, [0.0] * n
+    mass, moment, second, about = ([0.0] * n for _ in range(4))  # second: about the origin; about: the axis z
     for link in reversed(links):
-        k = link.index
+        k, p = link.index, link.parent
         m, h, I = link.inertia
         mass[k] += abs(m)
         moment[k] += math.hypot(*h)
         second[k] += abs(I.xx) + abs(I.yy) + abs(I.zz)
-        if link.parent >= 0:
-            l = math.hypot(*link.lever) + _stroke(link)
-            p = link.parent
-            mass[p] += mass[k]
-            moment[p] += moment[k] + l * mass[k]
-            second[p] += second[k] + 2.0 * l * (2.0 * moment[k] + l * mass[k])
-    return list(zip(second, mass, strict=True))
+        about[k] += abs(I.zz)
+        if p < 0:
+            continue
+        fixed = link.orientation is None  # the joint's axis has a fixed direction in the parent
+        reach = math.hypot(*link.lever) + _stroke(link)
+        slide = abs(link.twist.s) * _stroke(link)
+        across = math.hypot(link.lever.x, link.lever.y) + slide if fixed else reach
+        parallel = fixed and link.twist.s == 0.0
+        mass[p] += mass[k]
+        moment[p] += moment[k] + reach * mass[k]
+        second[p] += second[k] + 2.0 * reach * (2.0 * moment[k] + reach * mass[k])
+        about[p] += (about[k] if parallel else second[k]) + across * (2.0 * moment[k] + across * mass[k])
+    found = []
+    for link, own, all_, m, h in zip(links, about, second, mass, moment, strict=True):
+        pitch = abs(link.axes[0].pitch)
+        found.append((all_ if link.free else own + pitch * (2.0 * h + pitch * m), m))
+    return found
 
 
 def _stroke(link: MovingLink) -> float:

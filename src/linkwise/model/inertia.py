@@ -41,7 +41,7 @@ class Inertia:
         c = np.asarray(com, dtype=float)
         if c.shape != (3,):
             raise ShapeError(f"com: expected shape (3,), got {c.shape}")
-        about_origin = matrix + mass * (c @ c * np.eye(3) - np.outer(c, c))
+        about_origin = matrix + mass * _steiner(c, c)
         return cls(float(mass), _vector(mass * c), _upper(about_origin))
 
     @classmethod
@@ -71,7 +71,7 @@ class Inertia:
     def matrix_about_com(self) -> np.ndarray:
         """Inertia about the centre of mass [kg·m²], shape (3, 3)."""
         c = self.com
-        return self.matrix_about_origin - self.mass * (c @ c * np.eye(3) - np.outer(c, c))
+        return self.matrix_about_origin - self.mass * _steiner(c, c)
 
     @property
     def pseudo_inertia(self) -> np.ndarray:
@@ -92,8 +92,7 @@ class Inertia:
         R, p = pose.rotation, pose.translation
         h = R @ np.array(self.first_moment)
         I = R @ self.matrix_about_origin @ R.T
-        cross_term = 2.0 * (p @ h) * np.eye(3) - np.outer(p, h) - np.outer(h, p)
-        I = I + cross_term + self.mass * (p @ p * np.eye(3) - np.outer(p, p))
+        I = I + 2.0 * _steiner(p, h) + self.mass * _steiner(p, p)
         return Inertia(self.mass, _vector(h + self.mass * p), _upper(I))
 
     def __add__(self, other: Inertia) -> Inertia:
@@ -125,6 +124,15 @@ class Inertia:
         if self.mass == 0 and (any(self.first_moment) or any(self.inertia_about_origin)):
             found.append("mass is zero but moments are not")
         return found
+
+
+def _steiner(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(a·b) 1 − ½(a bᵀ + b aᵀ). The diagonal sums the products of the other components, so that a body far out on an
+    axis keeps all digits of its small inertia about that axis."""
+    product = a * b
+    matrix = -0.5 * (np.outer(a, b) + np.outer(b, a))
+    matrix[np.diag_indices(3)] = [product[1] + product[2], product[0] + product[2], product[0] + product[1]]
+    return matrix
 
 
 def matrix_of(inertia: Sequence[float] | np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ import numpy as np
 
 from linkwise import scan_order
 from linkwise.model.axes import SLIDING, TURNING, Axis, joint_value, parts_of
+from linkwise.model.inertia import Inertia
 from linkwise.model.model import Joint, Model
 from linkwise.model.transform import Transform, cosine, sine
 from linkwise.scalar import Scalar, cos, sin
@@ -446,7 +447,7 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
                 inertia=RigidInertia(
                     inertia.mass,
                     Vector(*_clean(inertia.first_moment)),
-                    Symmetric(*_clean(inertia.inertia_about_origin)),
+                    Symmetric(*_clean_inertia(inertia, frames[k].rotation)),
                 ),
                 rotor_inertia=joint.rotor_inertia,
                 viscous_friction=joint.viscous_friction,
@@ -600,6 +601,18 @@ def _clean_rotation(R: np.ndarray) -> np.ndarray:
     """A rotation that is nearly a swap of axes becomes exactly that; round-off next to zero becomes zero."""
     R = _snapped(R)
     return np.where(np.abs(R) < 1e-15, 0.0, R)
+
+
+def _clean_inertia(inertia: Inertia, rotation: np.ndarray) -> list[float]:
+    """The inertia about the origin without its round-off. A rotation that only swaps axes adds none to the diagonal:
+    there a small moment beside a distant centre of mass is what the file says."""
+    cleaned = _clean(inertia.inertia_about_origin)
+    if set(np.abs(rotation).ravel().tolist()) <= {0.0, 1.0}:
+        smallest = ROUND_OFF * float(np.max(np.abs(inertia.matrix_about_com)))
+        for k in (0, 3, 5):
+            value = inertia.inertia_about_origin[k]
+            cleaned[k] = value if abs(value) > smallest else 0.0
+    return cleaned
 
 
 def _clean(values, scale: float | None = None) -> list[float]:

@@ -114,7 +114,7 @@ class CartesianMove(Trajectory):
                 solution = inverse_kinematics(self.robot, pose, frame=self.frame, start=q, starts=several)
             except UnreachableError as error:
                 raise UnreachableError(
-                    f"the path leaves the reach of the arm at {s:.0%} of its way: {error}"
+                    f"no joint positions for {s:.0%} of the way: {error}"
                 ) from None
             if solution.smallest_singular_value < SINGULAR:
                 raise SingularPathError(

@@ -1,28 +1,35 @@
-"""Inverse kinematics of any arm: damped least squares from several starts, many targets at once.
+"""Inverse kinematics of any arm: damped least squares from many starts, many targets at once.
 
 T. Sugihara, "Solvability-unconcerned inverse kinematics by the Levenberg–Marquardt method", IEEE Trans.
 Robotics 27(5), 2011: the damping grows with the error that is left, so that the iteration is stable at
 singular and out-of-reach poses and quadratic near a solution. A joint at its limit is left out while the step
-pushes it further.
+pushes it further. Starts run side by side, in rounds of growing size; a target's other starts end with the
+first one that arrives. Arms of the PUMA type start from their closed form.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.errors import LinkwiseError, ShapeError
+from linkwise.compiler.arrays import as_reals
+from linkwise.errors import LinkwiseError, ModelError, ShapeError
 from linkwise.model.checks import check_moves
+from linkwise.motion import starts as starting
 from linkwise.motion.rotations import check_poses, rotation_vector
 from linkwise.robot import Robot
 
 SMALLEST_DAMPING = 1e-12  # of squared lengths [m²]: far below what matters, far above round-off
 STALLED = 1e-13  # [rad or m]: a step this short leads nowhere
+ROUNDS = (7, 24)  # starts per target of the first rounds after the first start; then all others
+PATIENCE = 8  # iterations after which a start that has not halved its cost is left
+PAIRS = 20_000  # targets times starts that run side by side: bounds the memory
 
 
 class UnreachableError(LinkwiseError, ValueError):
-    """No joint position reaches a pose; the message states what is left over."""
+    """No joint position was found for a pose; the message states what is left over."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ def inverse_kinematics(
     start=None,
     task: str = "pose",
     limits: bool = True,
-    starts: int = 16,
+    starts: int = 128,
     iterations: int = 100,
     tolerance: float = 1e-9,
     strict: bool = True,
@@ -58,16 +65,23 @@ def inverse_kinematics(
     """Joint positions that bring a frame to the target poses, (..., 4, 4), or ``task="position"``: to points,
     (..., 3).
 
-    ``start`` (..., n) is tried first, then random positions within the limits (``starts`` in all); with
-    ``limits`` the result lies within the joint limits. ``tolerance`` in m and rad. A target that is not
-    reached raises UnreachableError with what is left over; ``strict=False`` gives the nearest position found
-    instead.
+    ``start`` (..., n) is tried first, then the closed form where the arm has one, then random positions within the
+    limits, those nearest to the target first (``starts`` in all); with ``limits`` the result lies within the joint
+    limits. ``tolerance`` in m and rad. A target that is not reached raises UnreachableError with what is left over;
+    ``strict=False`` gives the nearest position found instead.
     """
     check_moves(robot)
     if task not in ("pose", "position"):
         raise ValueError(f"task: expected 'pose' or 'position', got {task!r}")
+    for name, value in (("starts", starts), ("iterations", iterations)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+            raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
+    if not 0.0 < tolerance < np.inf:
+        raise ValueError(f"tolerance: expected a positive number, got {tolerance!r}")
+    if robot.nq != robot.dof:
+        raise ModelError(f"{robot.name}: inverse kinematics is for joints with one coordinate each")
     shape = (4, 4) if task == "pose" else (3,)
-    target = np.asarray(target, dtype=float)
+    target = as_reals("target", target).astype(float)
     if target.shape[target.ndim - len(shape) :] != shape:
         raise ShapeError(f"target: expected shape (..., {', '.join(map(str, shape))}), got {target.shape}")
     if not np.isfinite(target).all():
@@ -75,12 +89,14 @@ def inverse_kinematics(
     if task == "pose":
         check_poses("target", target)
     batch = target.shape[: target.ndim - len(shape)]
-    problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits)
-    q, error = problem.solve(_first_start(robot, start, batch, problem), starts, iterations, tolerance, seed)
+    problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits, tolerance)
+    first = _first_start(robot, start, batch, problem)
+    q = problem.solve(first, start is not None, starts, iterations, seed)
+    error = problem.residual(q)
     linear, angular = problem.sizes(error)
     converged = (linear <= tolerance) & (angular <= tolerance)
     if strict and not converged.all():
-        _complain(converged, linear, angular, batch, task)
+        _complain(problem, converged, linear, angular, batch, starts)
     singular = np.linalg.svd(problem.jacobian(q), compute_uv=False)[..., -1]
     return Solution(*(a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged, singular)))
 
@@ -88,13 +104,17 @@ def inverse_kinematics(
 class _Problem:
     """The targets as rows, and what is known of the robot."""
 
-    def __init__(self, robot: Robot, targets: np.ndarray, frame: str | None, task: str, limits: bool):
+    def __init__(
+        self, robot: Robot, targets: np.ndarray, frame: str | None, task: str, limits: bool, tolerance: float
+    ):
         self.robot, self.targets, self.frame, self.task = robot, targets, frame, task
+        self.limits, self.tolerance = limits, tolerance
         joints = robot.coordinate_joints
         self.lower = np.array([joint.limits.lower if limits else -np.inf for joint in joints])
         self.upper = np.array([joint.limits.upper if limits else np.inf for joint in joints])
         # errors in metres: an angle counts as the way of a point at the arm's length
-        reach = np.linalg.norm(robot.jacobian(np.zeros(robot.dof), frame)[3:], axis=0).max()
+        levers = np.linalg.norm(robot.jacobian(np.zeros(robot.dof), frame)[3:], axis=0)
+        reach = levers.max(initial=0.0)
         self.length = float(reach) if reach > 0 else 1.0
 
     def residual(self, q: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
@@ -118,34 +138,69 @@ class _Problem:
     def weights(self) -> np.ndarray:
         return np.ones(3) if self.task == "position" else np.r_[np.full(3, self.length), np.ones(3)]
 
-    def random(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        turns = np.array([joint.revolute for joint in self.robot.coordinate_joints])
-        lower = np.where(np.isfinite(self.lower), self.lower, np.where(turns, -np.pi, -1.0))
-        upper = np.where(np.isfinite(self.upper), self.upper, np.where(turns, np.pi, 1.0))
-        return rng.uniform(lower, upper, (count, self.robot.dof))
+    def arrived(self, error: np.ndarray) -> np.ndarray:
+        linear, angular = self.sizes(error)
+        return (linear <= self.tolerance) & (angular <= self.tolerance)
 
-    def solve(self, first: np.ndarray, starts: int, iterations: int, tolerance: float, seed: int):
-        """The best q and its residual of every target."""
-        rng = np.random.default_rng(seed)
-        best = self.improved(first, np.arange(len(first)), iterations, tolerance)
-        error = self.residual(best)
-        for _ in range(starts - 1):
-            linear, angular = self.sizes(error)
-            left = np.flatnonzero((linear > tolerance) | (angular > tolerance))
-            if not left.size:
+    def solve(self, first: np.ndarray, given: bool, starts: int, iterations: int, seed: int) -> np.ndarray:
+        """The best q of every target."""
+        if not len(first):
+            return first
+        best = first.copy()
+        if given or starts == 1:
+            best = self.improved(first, np.arange(len(first)), iterations, leave=starts > 1)
+        left = self.left(best)
+        if left.size and self.task == "pose":
+            known = starting.by_closed_form(
+                self.robot, self.targets[left], self.frame, best[left], self.limits
+            )
+            if known is not None:
+                found = ~np.isnan(known).any(axis=-1)
+                self.keep_better(best, left[found], self.improved(known[found], left[found], iterations))
+                left = self.left(best)
+        library = None
+        done = 1 if given else 0
+        for size in (*ROUNDS, starts):
+            size = min(size, starts - done)
+            if not left.size or size <= 0:
                 break
-            candidate = self.improved(self.random(left.size, rng), left, iterations, tolerance)
-            found = self.residual(candidate, left)
-            better = self.cost(found) < self.cost(error[left])
-            best[left[better]], error[left[better]] = candidate[better], found[better]
-        return best, error
+            if library is None:
+                library = starting.Library(self.robot, self.frame, self.length, max(2048, 2 * starts), seed)
+            for rows in np.array_split(left, -(-left.size * size // PAIRS)):
+                chosen = library.nearest(self.targets[rows], done, size)
+                if done == 0:
+                    chosen[:, 0] = first[rows]
+                pairs = np.repeat(rows, size)
+                candidates = self.improved(chosen.reshape(-1, self.robot.dof), pairs, iterations, leave=True)
+                cost = self.cost(self.residual(candidates, pairs)).reshape(-1, size)
+                nearest = size * np.arange(rows.size) + np.argmin(cost, axis=1)
+                self.keep_better(best, rows, candidates[nearest])
+            done += size
+            left = self.left(best)
+        if left.size and starts > 1:  # the nearest position found, as near as it gets
+            self.keep_better(best, left, self.improved(best[left], left, iterations))
+        return best
+
+    def left(self, q: np.ndarray) -> np.ndarray:
+        """The targets that are not reached yet."""
+        return np.flatnonzero(~self.arrived(self.residual(q)))
+
+    def keep_better(self, best: np.ndarray, rows: np.ndarray, candidates: np.ndarray) -> None:
+        """Put the candidates that are nearer to the targets ``rows``, within the limits, in place of the best."""
+        if not rows.size:
+            return
+        old = np.clip(best[rows], self.lower, self.upper)
+        nearer = self.cost(self.residual(candidates, rows)) < self.cost(self.residual(old, rows))
+        best[rows] = np.where(nearer[:, np.newaxis], candidates, old)
 
     def cost(self, error: np.ndarray) -> np.ndarray:
         return np.sum((self.weights() * error) ** 2, axis=-1)
 
-    def improved(self, q: np.ndarray, rows: np.ndarray, iterations: int, tolerance: float) -> np.ndarray:
+    def improved(
+        self, q: np.ndarray, rows: np.ndarray, iterations: int, *, leave: bool = False
+    ) -> np.ndarray:
         """The iteration, for the targets ``rows``; a step that makes things worse is taken back and damped
-        more.
+        more. ``leave``: a start ends when another of its target has arrived, or when it makes no progress.
         """
         w = self.weights()
         q = np.clip(q, self.lower, self.upper)
@@ -153,21 +208,28 @@ class _Problem:
         cost = self.cost(error)
         trust = np.ones(len(q))
         going = np.arange(len(q))
-        for _ in range(iterations):
+        before = cost.copy()
+        reached = np.zeros(len(self.targets), dtype=bool)
+        for count in range(1, iterations + 1):
             linear, angular = self.sizes(error[going])
-            going = going[(linear > 0.01 * tolerance) | (angular > 0.01 * tolerance)]
+            enough = 0.01 * self.tolerance
+            open_ = (linear > enough) | (angular > enough)
+            if leave:
+                reached[rows[going[~open_]]] = True
+                open_ &= ~reached[rows[going]]
+            going = going[open_]
+            if leave and count % PATIENCE == 0:
+                going = going[cost[going] < 0.5 * before[going]]
+                before[going] = cost[going]
             if not going.size:
                 break
             step = self.step(q[going], w * error[going], w, trust[going] * cost[going] + SMALLEST_DAMPING)
             new = np.clip(q[going] + step, self.lower, self.upper)
             found = self.residual(new, rows[going])
-            improved = self.cost(found) < cost[going]
+            new_cost = self.cost(found)
+            improved = new_cost < cost[going]
             accepted = going[improved]
-            q[accepted], error[accepted], cost[accepted] = (
-                new[improved],
-                found[improved],
-                self.cost(found[improved]),
-            )
+            q[accepted], error[accepted], cost[accepted] = new[improved], found[improved], new_cost[improved]
             trust[going] = np.where(improved, np.maximum(trust[going] / 4, 1e-9), trust[going] * 8)
             stalled = ~improved & (np.abs(step).max(axis=-1) < STALLED)
             going = going[~stalled]
@@ -198,20 +260,32 @@ def _first_start(robot: Robot, start, batch: tuple[int, ...], problem: _Problem)
         limited = np.isfinite(problem.lower) & np.isfinite(problem.upper)
         middle = np.where(limited, problem.lower, 0.0) / 2 + np.where(limited, problem.upper, 0.0) / 2
         start = middle + 0.1  # a stretched arm is singular: lean each joint a little
-    array = np.asarray(start, dtype=float)
+    array = as_reals("start", start).astype(float)
     if array.shape[-1:] != (robot.dof,):
         raise ShapeError(f"start: expected shape (..., {robot.dof}), got {array.shape}")
     if not np.isfinite(array).all():
         raise ValueError("start: expected finite numbers")
-    return np.array(np.broadcast_to(array, (*batch, robot.dof))).reshape(-1, robot.dof)
+    try:
+        rows = np.broadcast_to(array, (*batch, robot.dof))
+    except ValueError:
+        raise ShapeError(
+            f"start: expected a shape that broadcasts to {(*batch, robot.dof)}, got {array.shape}"
+        ) from None
+    return np.array(rows).reshape(math.prod(batch), robot.dof)
 
 
-def _complain(converged, linear, angular, batch: tuple[int, ...], task: str) -> None:
+def _complain(problem: _Problem, converged, linear, angular, batch: tuple[int, ...], starts: int) -> None:
     worst = int(np.argmax(np.where(converged, -1.0, linear + angular)))
     place = f" {[int(k) for k in np.unravel_index(worst, batch)]}" if batch else ""
-    left = f"{linear[worst]:.3g} m" + ("" if task == "position" else f" and {angular[worst]:.3g} rad")
+    left = f"{linear[worst]:.3g} m" + ("" if problem.task == "position" else f" and {angular[worst]:.3g} rad")
     others = int((~converged).sum()) - 1
     more = f"; {others} more targets are not reached" if others else ""
-    raise UnreachableError(
-        f"target{place} is out of reach within the limits: the nearest position found leaves {left}{more}"
-    )
+    target = problem.targets[worst]
+    centre, reach = starting.reach(problem.robot, problem.frame, problem.limits)
+    distance = float(np.linalg.norm((target if problem.task == "position" else target[:3, 3]) - centre))
+    if distance > reach * (1 + 1e-9) + problem.tolerance:
+        said = f"is out of reach: {distance:.4g} m from the first joint, and the links reach {reach:.4g} m"
+    else:
+        within = " within the limits" if problem.limits else ""
+        said = f"was not found{within} in {starts} start{'' if starts == 1 else 's'}"
+    raise UnreachableError(f"target{place} {said}; the nearest position found leaves {left}{more}")

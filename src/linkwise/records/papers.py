@@ -255,9 +255,9 @@ def fijany_table_2() -> Table:
         _COLUMNS,
         rows,
         (
-            "Ours also computes τ·τ + b·b, which its residual is judged by, and counts its iterations. No formula "
-            "for the projection: two components of the last lever cancel in the tip's frame, and for some numbers "
-            "they leave round-off instead of zero, which is two multiplications more. "
+            "Ours also estimates the error of q̈ (one multiplication an iteration) and counts its iterations. No "
+            "formula for the projection: two components of the last lever cancel in the tip's frame, and for some "
+            "numbers they leave round-off instead of zero, which is two multiplications more. "
             f"What runs, six iterations with base parameters: {both(runs)}.",
         ),
     )

@@ -70,7 +70,7 @@ PAYLOAD = {
 _OUTPUTS: dict[str, tuple[tuple[str, ...], str | tuple[str, str]]] = {
     "tau": ((JOINT,), ("N·m", "N")),
     "qdd": ((JOINT,), ("rad/s²", "m/s²")),
-    "residual": ((), "1"),
+    "error": ((), "1"),
     "iterations": ((), "1"),
     "mass_matrix": ((JOINT, "joint_"), "kg·m²"),
     "inverse_mass_matrix": ((JOINT, "joint_"), "1/(kg·m²)"),
