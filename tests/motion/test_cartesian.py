@@ -100,7 +100,7 @@ def test_bias_acceleration_is_the_rate_of_the_jacobian():
 
 def test_a_path_out_of_reach_says_where(robot):
     rotation = motion.euler_zyz(np.radians((45, 60, 90)))
-    with pytest.raises(motion.UnreachableError, match=r"leaves the reach of the arm at \d+% of its way"):
+    with pytest.raises(motion.UnreachableError, match=r"no joint positions for \d+% of the way"):
         motion.line(robot, (0.6, 0.175, 0.25), (1.6, 0.2, 0.0), speed=0.1, rotation=rotation)
 
 
