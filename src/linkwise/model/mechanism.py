@@ -26,18 +26,16 @@ import numpy as np
 
 from linkwise import scan_order
 from linkwise.model.axes import SLIDING, TURNING, Axis, joint_value, parts_of
-from linkwise.model.inertia import Inertia
+from linkwise.model.cleaning import RIGHT_ANGLE_TOLERANCE, clean, clean_inertia, clean_rotation, snapped
 from linkwise.model.model import Joint, Model
 from linkwise.model.transform import Transform, cosine, sine
 from linkwise.scalar import Scalar, cos, sin
 from linkwise.spatial import Matrix, RigidInertia, Spatial, Symmetric, Vector, zero_vector
 
-RIGHT_ANGLE_TOLERANCE = 8e-12  # [rad]; files that mean π/2 write at least eleven decimals
 PARALLEL_TOLERANCE = RIGHT_ANGLE_TOLERANCE  # sine of the angle under which two axes count as parallel
 SLIDE_SINE = (
     0.1  # sine of the twist under which an origin would slide too far to the common normal, and lose digits
 )
-ROUND_OFF = 1e-14  # relative: what the change of frame leaves of a zero
 
 
 @dataclass(frozen=True)
@@ -399,7 +397,7 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
         body, pose = model.carrier(joint.parent)
         parents.append(body)
         at = pose @ joint.origin  # child's file frame in the parent body's file frame, at q = 0
-        poses.append(Transform(_snapped(at.rotation), at.translation))
+        poses.append(Transform(snapped(at.rotation), at.translation))
     children: list[list[int]] = [[] for _ in range(n + 1)]  # the last entry is the base
     for k, parent in enumerate(parents):
         children[parent].append(k)
@@ -424,8 +422,8 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
             frames[k] = Transform.identity()
             turns = (Turn.by(0.0), Turn.by(0.0), Turn.by(0.0))
             lever, orientation = (
-                _clean(here.translation),
-                Matrix(*_clean_rotation(here.rotation).ravel().tolist()),
+                clean(here.translation),
+                Matrix(*clean_rotation(here.rotation).ravel().tolist()),
             )
         else:
             primary = parents[k] >= 0 and children[parents[k]][0] == k and axes[parents[k]] is not None
@@ -446,8 +444,8 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
                 lever=Vector(*lever),
                 inertia=RigidInertia(
                     inertia.mass,
-                    Vector(*_clean(inertia.first_moment)),
-                    Symmetric(*_clean_inertia(inertia, frames[k].rotation)),
+                    Vector(*clean(inertia.first_moment)),
+                    Symmetric(*clean_inertia(inertia, frames[k].rotation)),
                 ),
                 rotor_inertia=joint.rotor_inertia,
                 viscous_friction=joint.viscous_friction,
@@ -459,7 +457,7 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
                 terms=joint.terms,
             )
         )
-    gravity = Vector(*_clean(base.rotation.T @ np.array(model.gravity)))
+    gravity = Vector(*clean(base.rotation.T @ np.array(model.gravity)))
     return Mechanism(model.name, links, gravity, base)
 
 
@@ -497,7 +495,7 @@ def _one_axis_frame(
     branch, twist = _twist(z, primary)
     shift = _slide(here.translation, z, joint.turns, slide)
     x = _normal(k, children, poses, axes, shift)
-    frame = Transform(_clean_rotation(np.column_stack([x, np.cross(axis, x), axis])), shift * axis)
+    frame = Transform(clean_rotation(np.column_stack([x, np.cross(axis, x), axis])), shift * axis)
     if not joint.turns:
         # the axis of a slide has a direction only: put the origin on the parent's
         frame = Transform(frame.rotation, -here.rotation.T @ here.translation)
@@ -507,7 +505,7 @@ def _one_axis_frame(
     )
     rest = partly.T @ relative.rotation
     offset = Turn.by(math.atan2(rest[1, 0], rest[0, 0]))
-    lever = _clean(relative.translation, float(np.linalg.norm(here.translation)))
+    lever = clean(relative.translation, float(np.linalg.norm(here.translation)))
     return frame, (branch, twist, offset), lever
 
 
@@ -519,14 +517,14 @@ def _base_frame(
     if axis is None:
         return Transform.identity()
     k = first[0]
-    z = _snapped(poses[k].rotation @ axis)
+    z = snapped(poses[k].rotation @ axis)
     gravity = np.array(model.gravity)
     across = gravity - (gravity @ z) * z
     if np.linalg.norm(across) > 1e-9 * max(np.linalg.norm(gravity), 1e-300):
         x = _unit_across(across, z)
     else:
         x = _perpendicular(z)
-    return Transform(_clean_rotation(np.column_stack([x, np.cross(z, x), z])), poses[k].translation)
+    return Transform(clean_rotation(np.column_stack([x, np.cross(z, x), z])), poses[k].translation)
 
 
 def _twist(z: np.ndarray, primary: bool) -> tuple[Turn, Turn]:
@@ -590,32 +588,3 @@ def _perpendicular(z: np.ndarray) -> np.ndarray:
 def _toward_file_x(normal: np.ndarray, own: np.ndarray) -> np.ndarray:
     """Of the two directions of a normal, the one nearer to the file's own axes."""
     return normal if normal[int(np.argmax(np.abs(normal)))] > 0 else -normal
-
-
-def _snapped(v: np.ndarray) -> np.ndarray:
-    rounded = np.round(v)
-    return rounded if np.max(np.abs(v - rounded)) < RIGHT_ANGLE_TOLERANCE else v
-
-
-def _clean_rotation(R: np.ndarray) -> np.ndarray:
-    """A rotation that is nearly a swap of axes becomes exactly that; round-off next to zero becomes zero."""
-    R = _snapped(R)
-    return np.where(np.abs(R) < 1e-15, 0.0, R)
-
-
-def _clean_inertia(inertia: Inertia, rotation: np.ndarray) -> list[float]:
-    """The inertia about the origin without its round-off. A rotation that only swaps axes adds none to the diagonal:
-    there a small moment beside a distant centre of mass is what the file says."""
-    cleaned = _clean(inertia.inertia_about_origin)
-    if set(np.abs(rotation).ravel().tolist()) <= {0.0, 1.0}:
-        smallest = ROUND_OFF * float(np.max(np.abs(inertia.matrix_about_com)))
-        for k in (0, 3, 5):
-            value = inertia.inertia_about_origin[k]
-            cleaned[k] = value if abs(value) > smallest else 0.0
-    return cleaned
-
-
-def _clean(values, scale: float | None = None) -> list[float]:
-    array = np.asarray(values, dtype=float)
-    size = np.max(np.abs(array)) if scale is None else max(float(np.max(np.abs(array))), float(scale))
-    return np.where(np.abs(array) <= ROUND_OFF * size, 0.0, array).tolist()
