@@ -113,9 +113,7 @@ class CartesianMove(Trajectory):
             try:
                 solution = inverse_kinematics(self.robot, pose, frame=self.frame, start=q, starts=several)
             except UnreachableError as error:
-                raise UnreachableError(
-                    f"no joint positions for {s:.0%} of the way: {error}"
-                ) from None
+                raise UnreachableError(f"no joint positions for {s:.0%} of the way: {error}") from None
             if solution.smallest_singular_value < SINGULAR:
                 raise SingularPathError(
                     f"the path is singular at {s:.0%} of its way (smallest singular value "
