@@ -11,10 +11,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
+# versions that are known to work; `make test CONSTRAINTS=` takes the newest ones
+CONSTRAINTS ?= $(wildcard constraints.txt)
+PINNED = $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
+
 ifeq ($(UV),)
-  INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+  INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PINNED)
 else
-  INSTALL = $(UV) pip install --quiet --python $(BIN)/python
+  INSTALL = $(UV) pip install --quiet --python $(BIN)/python $(PINNED)
 endif
 
 .PHONY: demo test lint types format bench docs package clean
@@ -49,8 +53,8 @@ package: $(VENV)/.with-test
 clean:
 	rm -rf $(VENV) linkwise-demo .pytest_cache .ruff_cache .hypothesis
 
-# One mark per extra: installing again is needed only when pyproject.toml changes.
-$(VENV)/.with-%: pyproject.toml | $(BIN)/python
+# One mark per extra: installing again is needed only when pyproject.toml or the constraints change.
+$(VENV)/.with-%: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing linkwise[$*] into $(VENV)"
 	@$(INSTALL) -e ".[$*]"
 	@touch $@

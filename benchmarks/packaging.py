@@ -23,7 +23,10 @@ NEEDED = (
     "linkwise/report/style.css",
     "linkwise/report/script.js",
     "linkwise/model/robots/panda.toml",
+    "linkwise/model/mjcf_schema.txt",
+    "linkwise/study/joe_kuo.txt",
 )
+LICENCES = ("LICENSE", "NOTICE")  # in the folder of licences of the wheel
 
 
 def main() -> int:
@@ -47,7 +50,11 @@ def main() -> int:
 
 def measured(folder: Path, extras: list[str]) -> dict[str, object]:
     wheel = build(folder)
-    missing = set(NEEDED) - set(contents(wheel))
+    files = contents(wheel)
+    missing = set(NEEDED) - set(files)
+    missing |= {
+        name for name in LICENCES if not any(file.endswith(f".dist-info/licenses/{name}") for file in files)
+    }
     assert not missing, f"the wheel lacks {missing}"
     venv.create(folder / "env", with_pip=True)
     python = folder / "env" / "bin" / "python"
