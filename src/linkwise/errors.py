@@ -46,6 +46,10 @@ class ModelWarning(UserWarning):
     """A robot file was read under a documented tolerance, or its inertias are not physically possible."""
 
 
+class SimulationWarning(UserWarning):
+    """A simulated motion diverged, or a joint left its range; the message says when and which."""
+
+
 class MissingExtraError(LinkwiseError, ImportError):
     """A package of an extra is not installed; the message says which command installs it."""
 

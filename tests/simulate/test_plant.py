@@ -214,7 +214,7 @@ def test_rows_stand_for_one_moment(arm, controller, move):
     ("options", "message"),
     [
         ({"duration": 0.0105}, "duration: expected a whole number of control periods"),
-        ({"step": -1e-3}, "step: expected a positive"),
+        ({"step": -1e-3}, "step: expected finite numbers above 0"),
         ({"control_period": 1.5e-3}, "control_period: expected a whole number of steps"),
         ({"integrator": "rk5"}, "integrator: no 'rk5'; did you mean 'rk4'"),
         ({"record": ("speed",)}, "record: no 'speed'"),
@@ -222,7 +222,28 @@ def test_rows_stand_for_one_moment(arm, controller, move):
         ({"vary": {"kp": [1.0]}}, r"vary: kp needs shape \(..., 3\)"),
         ({"q": [0.0, 1.0]}, r"q: expected shape \(..., 3\)"),
         ({"delay": 1, "continuous": True}, "continuous=True"),
-        ({"every": 0}, "delay and every"),
+        ({"every": 0}, "every: expected a whole number from 1 on, got 0"),
+        ({"every": 2.5}, "every: expected a whole number, got 2.5"),
+        ({"delay": -1}, "delay: expected a whole number from 0 on"),
+        ({"duration": float("nan")}, "duration: expected finite"),
+        ({"duration": float("inf")}, "duration: expected finite"),
+        ({"duration": -1.0}, "duration: expected finite numbers from 0 on"),
+        ({"duration": 1e300}, "duration: expected a whole number"),
+        ({"duration": "long"}, "duration: expected numbers"),
+        ({"step": 0.0}, "step: expected"),
+        ({"step": float("nan")}, "step: expected"),
+        ({"control_period": float("nan")}, "control_period: expected"),
+        ({"control_period": 0.0}, "control_period: expected a whole number of steps"),
+        ({"vary": {"kp": [1.0, float("nan"), 1.0]}}, "vary: kp: expected finite numbers from 0 on"),
+        ({"vary": {"kd": [1.0, -1.0, 1.0]}}, "vary: kd: expected finite numbers from 0 on"),
+        ({"vary": {"payload": [-1.0] + [0.0] * 9}}, "vary: payload: mass"),
+        ({"vary": {"payload": [1.0, float("inf")] + [0.0] * 8}}, "vary: payload: expected finite"),
+        ({"vary": {"link1.m": [-1.0]}}, "vary: link1.m: expected finite numbers from 0 on"),
+        ({"vary": {"waist.rotor_inertia": [-1.0]}}, "vary: waist.rotor_inertia: expected"),
+        ({"vary": {"step": [0.0]}}, "vary: step: expected finite numbers above 0"),
+        ({"vary": {"breakaway": [0.5]}}, "vary: breakaway: expected finite numbers from 1 on"),
+        ({"q": ["a", "b", "c"]}, "q: expected numbers"),
+        ({"torque_limits": 3.0}, "torque_limits: those of a controller"),
     ],
 )
 def test_bad_input_is_named(arm, controller, move, options, message):
@@ -243,6 +264,8 @@ def test_other_things_that_do_not_fit_are_named(arm, controller, move):
         Plant(arm, breakaway=0.5)
     with pytest.raises(ValueError, match="velocity: expected"):
         Sensors(velocity="guess")
+    with pytest.raises(ValueError, match="or a function, got 3"):
+        simulate(arm, 3.0, move, duration=0.01)
     with pytest.raises(ValueError, match="position_noise"):
         simulate(
             Plant(arm, sensors=Sensors(position_noise=[1.0, -1.0, 1.0])), controller, move, duration=0.01

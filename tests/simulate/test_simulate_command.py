@@ -100,6 +100,7 @@ def test_bad_input_is_one_line(ran, arguments, message):
 def test_a_simulation_that_diverges_says_so(ran):
     status, said = ran("simulate", "two_link", "--to", "1,1", "--frequency", "1e6", "--duration", "0.5")
     assert status == 0
-    assert "warning: the simulation diverged before t = " in said.err
+    assert "warning: two_link: the simulation diverged at t = 0.00" in said.err
+    assert "joint 'joint" in said.err
     assert "nan" in said.out
     assert "diverged" not in ran("simulate", "two_link", "--to", "1,1", "--duration", "0.5")[1].err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import warnings
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -156,7 +156,6 @@ def command(
     bounds.check(f"--duration: {periods:.6g} control periods", periods * (1 + 6 * loaded.dof))
     found = _simulated(loaded, controller, reference, first, duration, options)
     assert found.reference is not None
-    _warn_of_divergence(found)
     table = {"t": found.t} | numbered("q", found.q) | numbered("qd", found.qd) | numbered("tau", found.tau)
     table |= numbered("qr", found.reference[0])
     if out is not None:
@@ -170,6 +169,8 @@ def command(
                 "controller": controller,
                 "joints": loaded.joint_names,
                 "out": out,
+                "diverged": None if found.divergence is None else asdict(found.divergence),
+                "left_range": [asdict(excursion) for excursion in found.left_range],
                 "columns": table,
             }
         )
@@ -241,16 +242,6 @@ def _controller(robot: Robot, name: str, options: dict) -> Controller:
     if not control.CONTROLLERS[name].feedback:
         return control.named(name, model)
     return control.named(name, model, frequency=options["frequency"], damping=options["damping"])
-
-
-def _warn_of_divergence(found: Result) -> None:
-    lost = ~np.isfinite(np.column_stack([found.q, found.qd, found.tau])).all(axis=1)
-    if lost.any():
-        warnings.warn(
-            f"the simulation diverged before t = {found.t[int(np.argmax(lost))]:g} s: use a smaller --step or "
-            "--frequency",
-            stacklevel=2,
-        )
 
 
 def _position(robot: Robot, option: str, values, degrees: bool) -> np.ndarray:

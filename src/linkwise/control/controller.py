@@ -71,6 +71,11 @@ class Controller(ABC):
         period.
         """
 
+    def limited(self, links, gains, q, qd, reference, memory, period) -> tuple[list[Scalar], list[Scalar]]:
+        """What ``control`` gives, within the torque limits; the laws of this package see to them themselves."""
+        tau, following = self.control(links, gains, q, qd, reference, memory, period)
+        return (list(tau) if self.known else self.saturated(tau)), following
+
     def options(self) -> tuple:
         """What besides model, gains and limits decides what ``control`` computes."""
         return ()
@@ -114,7 +119,7 @@ class Controller(ABC):
         gains = {name: [float(g) for g in values] for name, values in self.gains.items()}
 
         def law(q, qd, q_d, qd_d, qdd_d, memory=()) -> dict[str, Any]:
-            tau, following = self.control(
+            tau, following = self.limited(
                 self.links(), gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period
             )
             return {"tau": tau, "next_memory": following} if m else {"tau": tau}

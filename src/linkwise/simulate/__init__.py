@@ -2,11 +2,24 @@
 loop.
 """
 
+from linkwise.errors import SimulationWarning
 from linkwise.simulate.adaptive import simulate_adaptive
+from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.code import source
 from linkwise.simulate.plant import Drives, Plant, Sensors
 from linkwise.simulate.reference import Moves
 from linkwise.simulate.result import Result
 from linkwise.simulate.run import simulate
 
-__all__ = ["Drives", "Moves", "Plant", "Result", "Sensors", "simulate", "simulate_adaptive", "source"]
+__all__ = [
+    "Drives",
+    "Moves",
+    "Plant",
+    "Result",
+    "Sensors",
+    "SimulationError",
+    "SimulationWarning",
+    "simulate",
+    "simulate_adaptive",
+    "source",
+]

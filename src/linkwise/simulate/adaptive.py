@@ -14,10 +14,13 @@ import numpy as np
 
 from linkwise.algorithms import joint_terms
 from linkwise.control import Controller
-from linkwise.errors import LinkwiseError, needed
+from linkwise.errors import LinkwiseError, ShapeError, needed
 from linkwise.functions import mechanism_of
+from linkwise.model.checks import check_moves
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot import Robot
+from linkwise.simulate import arguments
+from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
 
@@ -49,11 +52,24 @@ def simulate_adaptive(
     changes its sign.
     """
     solve_ivp = needed("scipy.integrate", "simulate").solve_ivp
+    check_moves(robot)
+    arguments.check_single_coordinates(robot)
+    duration = arguments.number("duration", duration, above=0.0)
+    rows = arguments.whole("rows", rows, 2)
+    for name, value in (("rtol", rtol), ("atol", atol), ("smoothing", smoothing)):
+        arguments.number(name, value, above=0.0)
+    if controller is not None and not isinstance(controller, Controller):
+        raise SimulationError("controller: expected one of linkwise.control: it runs inside the integrator")
     n = robot.dof
     source = source_of(np.zeros(n) if reference is None else reference, n)
     start = source.moment(np.zeros(1), (), n)
-    q0 = np.asarray(start[0][0] if q is None else q, dtype=float)
-    qd0 = np.asarray(start[1][0] if qd is None else qd, dtype=float)
+    q0, qd0 = (
+        arguments.array(name, planned[0] if value is None else value)
+        for name, value, planned in (("q", q, start[0]), ("qd", qd, start[1]))
+    )
+    for name, value in (("q", q0), ("qd", qd0)):
+        if value.shape != (n,):
+            raise ShapeError(f"{name}: expected shape ({n},), got {value.shape}")
     law = (
         None if controller is None else controller.kernel(1.0)
     )  # over one second the memory changes by its rate

@@ -8,14 +8,9 @@ from typing import Any
 import numpy as np
 
 from linkwise.control import Controller
-from linkwise.errors import ShapeError, UnknownNameError
-from linkwise.model.model import suggest
 from linkwise.robot import Robot
-from linkwise.simulate.integrators import INTEGRATORS
-from linkwise.simulate.loop import RECORDABLE, ClosedLoop
 from linkwise.simulate.plant import Plant
-from linkwise.simulate.reference import source_of
-from linkwise.simulate.run import _timing
+from linkwise.simulate.run import Times, closed_loop
 
 
 def source(
@@ -49,25 +44,23 @@ def source(
         two recorded ones. It allocates nothing and returns the bits of ``simulate``.
     """
     plant = Plant(plant) if isinstance(plant, Robot) else plant
-    _, substeps = _timing(step, control_period)
-    if integrator not in INTEGRATORS:
-        raise UnknownNameError(f"integrator: no {integrator!r}; {suggest(integrator, INTEGRATORS)}")
-    for name in record:
-        if name not in RECORDABLE:
-            raise UnknownNameError(f"record: no {name!r}; {suggest(name, RECORDABLE)}")
     if not isinstance(controller, Controller):
         raise TypeError(
             "controller: a Python function has no source code; use a controller of linkwise.control"
         )
-    dof = plant.robot.dof
-    if controller.robot.dof != dof:
-        raise ShapeError(f"controller: its model has {controller.robot.dof} joints, the plant has {dof}")
-    followed = source_of(np.zeros(dof) if reference is None else reference, dof)
-    recorded = tuple(dict.fromkeys(("q", "qd", "tau", *record)))
-    loop = ClosedLoop(
-        plant, controller, followed, integrator, continuous, substeps > 1, delay, tuple(vary), recorded
+    times = Times.of(0.0, step, control_period, 1)
+    loop = closed_loop(
+        plant,
+        controller,
+        reference,
+        times,
+        integrator=integrator,
+        continuous=continuous,
+        delay=delay,
+        varied=vary,
+        record=record,
     )
-    numbers = loop.numbers(step, substeps)
+    numbers = loop.numbers(times.step, times.substeps)
     values = "; ".join(f"{name} = {np.asarray(value).tolist()}" for name, value in numbers.items())
     options.setdefault(
         "description", f"{plant.robot.name} in a closed loop. Parameters of this loop: {values}."

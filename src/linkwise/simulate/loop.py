@@ -129,7 +129,7 @@ class ClosedLoop:
 
         def command(at: float, q, qd):
             own = self.controller.links()
-            return self.controller.control(own, values, q, qd, reference(at), memory, period)
+            return self.controller.limited(own, values, q, qd, reference(at), memory, period)
 
         sensors, drives = self.plant.sensors, self.plant.drives
         drawn = (

@@ -14,6 +14,10 @@ import numpy as np
 
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, rint, where
+from linkwise.simulate import arguments
+from linkwise.simulate.arguments import SimulationError
+
+MOST_BITS = 48  # of a converter: more steps than a double can tell apart
 
 Values = Mapping[str, Sequence[Scalar]]
 
@@ -39,14 +43,20 @@ class Sensors:
 
     def __post_init__(self):
         if self.velocity not in ("measured", "difference"):
-            raise ValueError(f"velocity: expected 'measured' or 'difference', got {self.velocity!r}")
+            raise SimulationError(f"velocity: expected 'measured' or 'difference', got {self.velocity!r}")
+        for name in ("position_noise", "velocity_noise", "resolution"):
+            arguments.array(name, getattr(self, name), least=0.0)
+        if self.cutoff != np.inf:
+            arguments.number("cutoff", self.cutoff, above=0.0)
 
     @classmethod
     def encoders(cls, counts_per_turn, gear_ratio, **options) -> Sensors:
         """Incremental encoders on the motors: counts per motor turn, motor turns per joint turn (its sign is
         not used).
         """
-        counts = np.asarray(counts_per_turn, dtype=float) * np.abs(np.asarray(gear_ratio, dtype=float))
+        turns = np.abs(arguments.array("gear_ratio", gear_ratio))
+        arguments.array("gear_ratio", turns, above=0.0)
+        counts = arguments.array("counts_per_turn", counts_per_turn, above=0.0) * turns
         return cls(resolution=2 * np.pi / counts, **{"velocity": "difference", **options})
 
     @property
@@ -67,10 +77,10 @@ class Sensors:
         """The inputs of a kernel, by name."""
         found: dict[str, np.ndarray] = {}
         if self.noisy:
-            found["position_noise"] = _vector("position_noise", self.position_noise, dof)
-            found["velocity_noise"] = _vector("velocity_noise", self.velocity_noise, dof)
+            found["position_noise"] = arguments.per_joint("position_noise", self.position_noise, dof)
+            found["velocity_noise"] = arguments.per_joint("velocity_noise", self.velocity_noise, dof)
         if self.counts:
-            found["resolution"] = _vector("resolution", self.resolution, dof)
+            found["resolution"] = arguments.per_joint("resolution", self.resolution, dof)
         if self.differs:
             found["filter_gain"] = np.array([1.0 - np.exp(-self.cutoff * period)])
         return found
@@ -124,6 +134,13 @@ class Drives:
     bits: int | None = 12
     """Of the digital-to-analog converter over the whole range; None: no steps."""
 
+    def __post_init__(self):
+        if self.torque_per_volt is not None:
+            arguments.array("torque_per_volt", self.torque_per_volt, above=0.0)
+        arguments.number("volts", self.volts, above=0.0)
+        if self.bits is not None and arguments.whole("bits", self.bits, 1) > MOST_BITS:
+            raise SimulationError(f"bits: expected at most {MOST_BITS}, got {self.bits}")
+
     @property
     def ideal(self) -> bool:
         return self.torque_per_volt is None
@@ -133,7 +150,7 @@ class Drives:
         if self.ideal:
             return {}
         found = {
-            "torque_per_volt": _vector("torque_per_volt", self.torque_per_volt, dof),
+            "torque_per_volt": arguments.per_joint("torque_per_volt", self.torque_per_volt, dof),
             "volts": np.array([self.volts]),
         }
         if self.bits is not None:
@@ -170,17 +187,9 @@ class Plant:
     drives: Drives = field(default_factory=Drives)
 
     def __post_init__(self):
-        if not self.breakaway >= 1.0:
-            raise ValueError(f"breakaway: expected a ratio from 1 on, got {self.breakaway!r}")
+        arguments.number("breakaway", self.breakaway, least=1.0)
 
 
 def _rounded(x: Scalar, resolution: Scalar) -> Scalar:
     safe = where(resolution > 0.0, resolution, 1.0)
     return where(resolution > 0.0, safe * rint(x / safe), x)
-
-
-def _vector(name: str, value, dof: int) -> np.ndarray:
-    array = np.asarray(value, dtype=float)
-    if array.shape not in ((), (dof,)) or not (array >= 0).all():
-        raise ValueError(f"{name}: expected one number or {dof}, none negative; got {value!r}")
-    return np.array(np.broadcast_to(array, (dof,)))

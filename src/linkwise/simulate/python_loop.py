@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwise.compiler.kernel import Kernel
 from linkwise.control import Controller, Reference
+from linkwise.errors import ShapeError
 from linkwise.simulate.loop import ClosedLoop
 from linkwise.simulate.noise import normal
 
@@ -51,7 +52,7 @@ def run_from_python(
         ]
         if isinstance(controller, Controller):
             target = Reference(*(_columns(np.broadcast_to(part, (*batch, n))) for part in moment))
-            wanted, following = controller.control(
+            wanted, following = controller.limited(
                 controller.links(), columns, seen_q, seen_qd, target, memory, period
             )
             wanted = [np.broadcast_to(np.asarray(t, dtype), batch) for t in wanted]
@@ -59,7 +60,7 @@ def run_from_python(
             answer = np.asarray(
                 controller(s * period, _array(seen_q), _array(seen_qd), tuple(moment)), dtype=dtype
             )
-            wanted, following = _columns(np.broadcast_to(answer, (*batch, n))), []
+            wanted, following = loop.controller.saturated(_columns(_checked(answer, batch, n))), []
         sent, line = loop._delayed(wanted, list(line))
         tau = _array(drives.driven(columns, sent))
         if s % every == 0:
@@ -118,6 +119,13 @@ def _advance(
     )
     parameters = [_array(columns[name]) for name in names]
     return lambda q, qd, tau: kernel(q, qd, tau, *parameters)
+
+
+def _checked(torques: np.ndarray, batch: tuple[int, ...], n: int) -> np.ndarray:
+    """What a Python function returned, in the shape of the batch."""
+    if torques.shape[-1:] not in ((), (1,), (n,)) or torques.shape[:-1] not in ((), batch):
+        raise ShapeError(f"controller: expected torques of shape {(*batch, n)}, got {torques.shape}")
+    return np.broadcast_to(torques, (*batch, n))
 
 
 def _columns(array: np.ndarray) -> list[np.ndarray]:

@@ -18,6 +18,7 @@ from linkwise.control import Reference
 from linkwise.errors import ShapeError
 from linkwise.motion import Moment, Trajectory
 from linkwise.scalar import Scalar, where
+from linkwise.simulate import arguments
 
 Values = Mapping[str, Sequence[Scalar]]
 
@@ -114,6 +115,11 @@ class Moves(Source):
     duration: float | np.ndarray = 1.0
     timed = True
 
+    def __post_init__(self):
+        arguments.array("Moves: start", self.start)
+        arguments.array("Moves: end", self.end)
+        arguments.array("Moves: duration", self.duration, above=0.0)
+
     def parameters(self, dof):
         start, end = np.asarray(self.start, dtype=float), np.asarray(self.end, dtype=float)
         return {
@@ -151,6 +157,9 @@ class Moves(Source):
 
 def source_of(reference, dof: int) -> Source:
     """What a user may give: a trajectory, a list of them, positions (..., n), or ``Moves``."""
+    if isinstance(reference, Moves):
+        for name in ("start", "end"):
+            arguments.state(f"Moves: {name}", getattr(reference, name), dof)
     if isinstance(reference, Source):
         return reference
     if isinstance(reference, Trajectory):
@@ -158,7 +167,7 @@ def source_of(reference, dof: int) -> Source:
     elif isinstance(reference, (list, tuple)) and reference and isinstance(reference[0], Trajectory):
         reference, shared = tuple(reference), False
     else:
-        position = np.asarray(reference, dtype=float)
+        position = arguments.array("reference", reference)
         if position.shape[-1:] != (dof,):
             raise ShapeError(
                 f"reference: expected a trajectory or positions (..., {dof}), got shape {position.shape}"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from linkwise.compiler.arrays import is_foreign
+from linkwise.once import once
 from linkwise.robot import Robot
+from linkwise.simulate.watch import Divergence, Excursion, excursions, first_lost, lost
 
 
 @dataclass(frozen=True)
@@ -52,3 +55,52 @@ class Result:
     def energy(self) -> np.ndarray:
         """Kinetic and potential energy together [J], shape (..., rows)."""
         return self.robot.kinetic_energy(self.q, self.qd) + self.robot.potential_energy(self.q)
+
+    # -- what cannot be right ---------------------------------------------------------------------------------
+
+    @once
+    def diverged(self) -> np.ndarray:
+        """Which robots end in a state that is not finite or faster than any joint (1e6 rad/s or m/s), shape (...,)."""
+        return np.asarray(lost(_on_host(self.final_q), _on_host(self.final_qd)).any(axis=-1))
+
+    @once
+    def diverged_at(self) -> np.ndarray:
+        """[s], shape (...,): the first row that is lost, the end where only the final state is; else infinity."""
+        rows = lost(_on_host(self.q), _on_host(self.qd)).any(axis=-1)
+        times = np.append(self.t, self.duration)
+        ends = np.concatenate([rows, self.diverged[..., np.newaxis]], axis=-1)
+        return np.where(ends.any(axis=-1), times[np.argmax(ends, axis=-1)], np.inf)
+
+    @once
+    def divergence(self) -> Divergence | None:
+        """When which joint was lost, of the first robot that diverged; None where none did. As exact as the rows."""
+        if not self.diverged.any():
+            return None
+        place = tuple(int(k) for k in np.argwhere(self.diverged)[0])
+        q, qd = self._with_the_end(place)
+        found = first_lost(self.robot, np.append(self.t, self.duration), q, qd)
+        assert found is not None
+        return Divergence(*found, place)
+
+    @once
+    def left_range(self) -> list[Excursion]:
+        """Joints beyond their range in some row or at the end, with time and distance: stops are not simulated."""
+        rows = list(excursions(self.robot, self.t, _on_host(self.q)))
+        known = {(found.robot, found.joint) for found in rows}
+        final = _on_host(self.final_q)[..., np.newaxis, :]
+        late = excursions(self.robot, np.array([self.duration]), final)
+        return rows + [found for found in late if (found.robot, found.joint) not in known]
+
+    def _with_the_end(self, place: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        """q and q̇ of one robot, (rows + 1, n): the rows and the final state."""
+        q, qd, last_q, last_qd = (_on_host(x)[place] for x in (self.q, self.qd, self.final_q, self.final_qd))
+        return np.vstack([q, last_q]), np.vstack([qd, last_qd])
+
+
+def _on_host(array: Any) -> np.ndarray:
+    """An array of any library as one of NumPy."""
+    if not is_foreign(array):
+        return array
+    if hasattr(array, "get"):
+        return array.get()
+    return array.detach().cpu().numpy() if hasattr(array, "detach") else np.asarray(array)

@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from linkwise import joint_laws
 from linkwise.algorithms.singularity import may_be_singular
 from linkwise.compiler.arrays import is_foreign
 from linkwise.control import Controller
-from linkwise.errors import ShapeError, UnknownNameError
+from linkwise.control.controller import limits_of_torque
+from linkwise.errors import ShapeError, SimulationWarning, UnknownNameError
 from linkwise.functions import mechanism_of
 from linkwise.model.checks import check_moves
+from linkwise.model.inertia import LABELS
 from linkwise.model.model import suggest
 from linkwise.robot import Robot
-from linkwise.simulate import noise
+from linkwise.simulate import arguments, noise
+from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.integrators import INTEGRATORS
 from linkwise.simulate.loop import RECORDABLE, ClosedLoop
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
+from linkwise.simulate.watch import Divergence, first_lost
 
 FUSED_JOINTS = 16
 """Up to here a whole step is compiled into one kernel; larger robots are stepped from Python."""
+MOST_REPEATED = 1_000_000
+"""Control periods that are simulated again, with every row recorded, to find out when a motion diverged."""
+
+Arrays = dict[str, Any]
 
 
 def simulate(
@@ -48,6 +59,8 @@ def simulate(
     dtype: str = "float64",
     threads: int | None = None,
     fused: bool | None = None,
+    torque_limits: Any = None,
+    warn: bool = True,
 ) -> Result:
     """Simulate a controlled robot, or a batch of them, for ``duration`` [s].
 
@@ -71,134 +84,237 @@ def simulate(
     q_measured, qd_measured, memory. Random numbers depend on ``seed``, robot and step alone: the same
     whatever the batch, the number of threads or the speed of the machine; ``first`` is the number of the
     batch's first robot. ``fused=False`` steps from Python (the definition; slow).
+
+    Torques of a Python function are bounded by ``torque_limits`` [N·m or N], one number or (n,): None for the
+    effort limits of the plant's robot, False for none. A controller of ``linkwise.control`` has its own. A
+    motion that diverges, and a joint that leaves its range (stops are not simulated), are a
+    ``SimulationWarning`` and stand in the result: ``divergence``, ``diverged_at``, ``left_range``.
+    ``warn=False`` leaves the warnings out.
+
+    Raises:
+        SimulationError: an argument cannot be right; the message names it.
+        SingularError: a joint moves no inertia in the initial state.
     """
     plant = Plant(plant) if isinstance(plant, Robot) else plant
-    robot = plant.robot
-    check_moves(robot)
-    period, substeps = _timing(step, control_period)
-    steps = round(duration / period)
-    if steps < 0 or not math.isclose(steps * period, duration, rel_tol=1e-9, abs_tol=1e-12):
-        raise ValueError(
-            f"duration: expected a whole number of control periods of {period:g} s, got {duration:g} s"
-        )
-    if integrator not in INTEGRATORS:
-        raise UnknownNameError(f"integrator: no {integrator!r}; {suggest(integrator, INTEGRATORS)}")
-    if delay < 0 or every < 1:
-        raise ValueError(f"delay and every: expected at least 0 and 1, got {delay} and {every}")
-    for name in record:
-        if name not in RECORDABLE:
-            raise UnknownNameError(f"record: no {name!r}; {suggest(name, RECORDABLE)}")
-    source = source_of(np.zeros(robot.dof) if reference is None else reference, robot.dof)
-    sensors = plant.sensors
-    if continuous and (
-        substeps > 1 or delay or sensors.noisy or sensors.counts or sensors.differs or not plant.drives.ideal
-    ):
-        raise ValueError(
-            "continuous=True: a controller inside the integrator has no samples, delay, sensors or drives"
-        )
-    traced = isinstance(controller, Controller)
-    if traced and controller.robot.dof != robot.dof:
-        raise ShapeError(
-            f"controller: its model has {controller.robot.dof} joints, the plant has {robot.dof}"
-        )
-    if not traced and continuous:
-        raise ValueError(
-            "continuous=True: a Python function is sampled; use a controller of linkwise.control"
-        )
-
-    vary = dict(vary or {})
-    parameters = [name for name in vary if name == "payload" or robot.is_parameter(name)]
-    loop = ClosedLoop(
+    times = Times.of(duration, step, control_period, every)
+    loop = closed_loop(
         plant,
-        controller if traced else _placeholder(robot),
-        source,
-        integrator,
-        continuous,
-        substeps > 1,
-        delay,
-        tuple(parameters),
-        tuple(dict.fromkeys(("q", "qd", "tau", *record))),
+        controller,
+        reference,
+        times,
+        integrator=integrator,
+        continuous=continuous,
+        delay=delay,
+        varied=tuple(vary or ()),
+        record=record,
+        torque_limits=torque_limits,
     )
-    given = _given(loop, step, substeps, vary, q, qd)
-    batch = np.broadcast_shapes(source.batch(), *(tuple(value.shape[:-1]) for value in given.values()))
+    given = _given(loop, times, dict(vary or {}), q, qd)
+    batch = np.broadcast_shapes(loop.source.batch(), *(tuple(value.shape[:-1]) for value in given.values()))
     on_device = any(map(is_foreign, given.values()))
+    if not is_foreign(given["q"]):
+        given["q"] = np.broadcast_to(given["q"], (*batch, loop.dof))
+        if not loop.varied:
+            _refuse_singular(plant.robot, given["q"])
+    if plant.sensors.noisy:
+        given["stream"] = _streams(seed, first, batch, dtype)
+    traced = isinstance(controller, Controller)
     if on_device and not traced:
-        raise ValueError(
+        raise SimulationError(
             "arrays on a GPU need a controller of linkwise.control: a Python function runs on the CPU"
         )
-    if not is_foreign(given["q"]):
-        given["q"] = np.broadcast_to(given["q"], (*batch, robot.dof))
-        if not parameters:
-            _refuse_singular(robot, given["q"])
-    if sensors.noisy:
-        given["stream"] = noise.streams(seed, first + math.prod(batch), dtype)[first:].reshape(*batch, 2)
-    if traced and (fused or on_device or (fused is None and robot.dof <= FUSED_JOINTS)):
-        tables = source.tables(steps, period, loop.places)
+    in_kernel = traced and (fused or on_device or (fused is None and loop.dof <= FUSED_JOINTS))
+    if in_kernel:
+        tables = loop.source.tables(times.steps, times.period, loop.places)
         final, written = loop.kernel()(
-            {**given, **tables}, steps=steps, every=every, dtype=dtype, threads=threads
+            {**given, **tables}, steps=times.steps, every=times.every, dtype=dtype, threads=threads
         )
     else:
         from linkwise.simulate.python_loop import run_from_python
 
-        final, written = run_from_python(loop, controller, given, batch, steps, every, period, dtype)
-    t = np.arange(0, steps, every) * period
-    named = {name.removeprefix("record_"): array for name, array in written.items()}
-    known = None if reference is None else source.moment(t, batch, robot.dof)
-    return Result(
-        robot,
-        t,
-        named.pop("q"),
-        named.pop("qd"),
-        named.pop("tau"),
-        known,
-        final["q"],
-        final["qd"],
-        steps * period,
-        named,
-    )
-
-
-def _timing(step: float, control_period: float | None) -> tuple[float, int]:
-    """(control period, integration steps in it)."""
-    if not (math.isfinite(step) and step > 0):
-        raise ValueError(f"step: expected a positive time in seconds, got {step!r}")
-    if control_period is None:
-        return step, 1
-    substeps = round(control_period / step)
-    if substeps < 1 or not math.isclose(substeps * step, control_period, rel_tol=1e-9):
-        raise ValueError(
-            f"control_period: expected a whole number of steps of {step:g} s, got {control_period!r}"
+        final, written = run_from_python(
+            loop, controller, given, batch, times.steps, times.every, times.period, dtype
         )
-    return substeps * step, substeps
+    found = _result(loop, times, batch, final, written, known=reference is not None)
+    if warn and not on_device:
+        _look_at(found, loop, times, given if in_kernel else None, batch, dtype)
+    return found
 
 
-def _given(loop: ClosedLoop, step: float, substeps: int, vary: dict, q, qd) -> dict[str, np.ndarray]:
+# -- what is simulated ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Times:
+    """The times of a simulation in whole numbers: [s] only ``step``."""
+
+    step: float
+    substeps: int
+    """Integration steps in a control period."""
+    steps: int
+    """Control periods."""
+    every: int
+    """Control periods from one recorded row to the next."""
+
+    @classmethod
+    def of(cls, duration: Any, step: Any, control_period: Any, every: Any) -> Times:
+        step = arguments.number("step", step, above=0.0)
+        substeps = 1
+        if control_period is not None:
+            substeps = arguments.multiple("control_period", control_period, step, "steps", 1)
+        steps = arguments.multiple("duration", duration, step * substeps, "control periods", 0)
+        return cls(step, substeps, steps, arguments.whole("every", every, 1))
+
+    @property
+    def period(self) -> float:
+        """The control period [s]."""
+        return self.step * self.substeps
+
+
+def closed_loop(
+    plant: Plant,
+    controller: Controller | Callable[..., Any],
+    reference: Any,
+    times: Times,
+    *,
+    integrator: str,
+    continuous: bool,
+    delay: Any,
+    varied: Sequence[str],
+    record: Sequence[str],
+    torque_limits: Any = None,
+) -> ClosedLoop:
+    """The loop that these arguments of ``simulate`` describe, with all that does not fit refused."""
+    robot = plant.robot
+    check_moves(robot)
+    arguments.check_single_coordinates(robot)
+    if integrator not in INTEGRATORS:
+        raise UnknownNameError(f"integrator: no {integrator!r}; {suggest(str(integrator), INTEGRATORS)}")
+    for name in record:
+        if name not in RECORDABLE:
+            raise UnknownNameError(f"record: no {name!r}; {suggest(name, RECORDABLE)}")
+    loop = ClosedLoop(
+        plant,
+        _law(controller, robot, torque_limits),
+        source_of(np.zeros(robot.dof) if reference is None else reference, robot.dof),
+        integrator,
+        continuous,
+        times.substeps > 1,
+        arguments.whole("delay", delay, 0),
+        tuple(name for name in varied if name == "payload" or robot.is_parameter(name)),
+        tuple(dict.fromkeys(("q", "qd", "tau", *record))),
+    )
+    if continuous:
+        _check_continuous(loop, controller)
+    return loop
+
+
+class _Called(Controller):
+    """Stands for a Python function in a loop: it has no law to trace, only limits."""
+
+    feedback = False
+
+    def control(self, links, gains, q, qd, reference, memory, period):
+        raise NotImplementedError("a Python function is called, not traced")
+
+
+def _law(controller: Controller | Callable[..., Any], robot: Robot, torque_limits: Any) -> Controller:
+    if not isinstance(controller, Controller):
+        if not callable(controller):
+            raise SimulationError(
+                f"controller: expected one of linkwise.control or a function, got {controller!r}"
+            )
+        return _Called(robot, {}, limits_of_torque(robot, torque_limits))
+    if torque_limits is not None:
+        raise SimulationError(
+            "torque_limits: those of a controller of linkwise.control are its own; give them there"
+        )
+    if controller.robot.dof != robot.dof:
+        raise ShapeError(
+            f"controller: its model has {controller.robot.dof} joints, the plant has {robot.dof}"
+        )
+    return controller
+
+
+def _check_continuous(loop: ClosedLoop, controller: Any) -> None:
+    sensors, drives = loop.plant.sensors, loop.plant.drives
+    flaws = sensors.noisy or sensors.counts or sensors.differs or not drives.ideal
+    if loop.substeps or loop.delay or flaws:
+        raise SimulationError(
+            "continuous=True: a controller inside the integrator has no samples, delay, sensors or drives"
+        )
+    if not isinstance(controller, Controller):
+        raise SimulationError(
+            "continuous=True: a Python function is sampled; use a controller of linkwise.control"
+        )
+
+
+# -- what goes in ---------------------------------------------------------------------------------------------
+
+
+def _given(loop: ClosedLoop, times: Times, vary: Arrays, q: Any, qd: Any) -> Arrays:
     """Everything that is carried or a parameter, by name, (..., size)."""
-    n = loop.dof
-    given: dict[str, np.ndarray] = dict(loop.numbers(step, substeps))
+    given: Arrays = dict(loop.numbers(times.step, times.substeps))
     allowed = [*given, *loop.varied]
     for name, value in vary.items():
         if name not in allowed:
             raise UnknownNameError(f"vary: no {name!r}; {suggest(name, ('payload', *allowed))}")
-        array = value if is_foreign(value) else np.asarray(value, dtype=float)
-        size = loop.interface.parameters[name]
-        if tuple(array.shape[-1:]) != (size,):
-            raise ShapeError(f"vary: {name} needs shape (..., {size}), got {tuple(array.shape)}")
-        given[name] = array
-    start = loop.source.moment(np.zeros(1), loop.source.batch(), n)
-    given["q"] = start[0][..., 0, :] if q is None else _state("q", q, n)
-    given["qd"] = start[1][..., 0, :] if qd is None else _state("qd", qd, n)
-    if "memory" in loop.interface.carried:
-        given["memory"] = np.zeros(loop.interface.carried["memory"])
-    if "line" in loop.interface.carried:
-        given["line"] = np.zeros(loop.interface.carried["line"])
-    if "sensed" in loop.interface.carried:
+        given[name] = _varied(name, value, loop.interface.parameters[name])
+    given["q"], given["qd"] = _start(loop, q, qd)
+    carried = loop.interface.carried
+    given |= {name: np.zeros(carried[name]) for name in ("memory", "line", "number") if name in carried}
+    if "sensed" in carried:
         if is_foreign(given["q"]):
-            raise ValueError("q: sensors that take differences need the initial positions as a NumPy array")
+            raise SimulationError(
+                "q: sensors that take differences need the initial positions as a NumPy array"
+            )
         given["sensed"] = loop.plant.sensors.memory(given["q"])
-    if "number" in loop.interface.carried:
-        given["number"] = np.zeros(1)
     return given
+
+
+LEAST = {
+    **dict.fromkeys(("kp", "kd", "ki", "position_noise", "velocity_noise", "resolution", "filter_gain"), 0.0),
+    **dict.fromkeys(("breakaway", "substeps"), 1.0),
+}
+"""The smallest values that make sense, by name."""
+POSITIVE = ("step", "torque_per_volt", "volts", "volt_step", "rate")
+
+
+def _varied(name: str, value: Any, size: int) -> Any:
+    """Other values for every robot, (..., size); what lies on a GPU is not looked at."""
+    if is_foreign(value):
+        found = value
+    else:
+        bounds = {"above": 0.0} if name in POSITIVE else {"least": LEAST.get(name, _least_of(name))}
+        found = arguments.array(f"vary: {name}", value, **bounds)
+        if name == "payload":
+            arguments.array("vary: payload: mass", found[..., 0], least=0.0)
+    if tuple(found.shape[-1:]) != (size,):
+        raise ShapeError(f"vary: {name} needs shape (..., {size}), got {tuple(found.shape)}")
+    return found
+
+
+def _least_of(label: str) -> float:
+    """The smallest value of a parameter of the robot: masses and rotor inertias are not negative."""
+    name = label.rpartition(".")[2]
+    refused = {p.name for law in joint_laws.LAWS for p in law.parameters if p.negative == "refused"}
+    return 0.0 if name == LABELS[0] or name in refused else -math.inf
+
+
+def _start(loop: ClosedLoop, q: Any, qd: Any) -> tuple[Any, Any]:
+    """The initial state, (..., n) each: given, or where the reference begins."""
+    start = loop.source.moment(np.zeros(1), loop.source.batch(), loop.dof)
+    found = []
+    for name, value, planned in (("q", q, start[0]), ("qd", qd, start[1])):
+        if value is None:
+            value = planned[..., 0, :]
+        found.append(arguments.state(name, value, loop.dof))
+    return found[0], found[1]
+
+
+def _streams(seed: Any, first: Any, batch: tuple[int, ...], dtype: str) -> np.ndarray:
+    seed, first = arguments.whole("seed", seed, 0), arguments.whole("first", first, 0)
+    return noise.streams(seed, first + math.prod(batch), dtype)[first:].reshape(*batch, 2)
 
 
 def _refuse_singular(robot: Robot, q: np.ndarray) -> None:
@@ -207,14 +323,67 @@ def _refuse_singular(robot: Robot, q: np.ndarray) -> None:
         robot.inverse_mass_matrix(q)
 
 
-def _state(name: str, value, n: int) -> np.ndarray:
-    array = value if is_foreign(value) else np.asarray(value, dtype=float)
-    if tuple(array.shape[-1:]) != (n,):
-        raise ShapeError(f"{name}: expected shape (..., {n}), got {tuple(array.shape)}")
-    return array
+# -- what comes out -------------------------------------------------------------------------------------------
 
 
-def _placeholder(robot: Robot) -> Controller:
-    from linkwise.control import Passive
+def _result(
+    loop: ClosedLoop, times: Times, batch: tuple[int, ...], final: Arrays, written: Arrays, *, known: bool
+) -> Result:
+    t = np.arange(0, times.steps, times.every) * times.period
+    named = {name.removeprefix("record_"): array for name, array in written.items()}
+    return Result(
+        loop.plant.robot,
+        t,
+        named.pop("q"),
+        named.pop("qd"),
+        named.pop("tau"),
+        loop.source.moment(t, batch, loop.dof) if known else None,
+        final["q"],
+        final["qd"],
+        times.steps * times.period,
+        named,
+    )
 
-    return Passive(robot)
+
+def _look_at(
+    found: Result, loop: ClosedLoop, times: Times, given: Arrays | None, batch: tuple[int, ...], dtype: str
+) -> None:
+    """Warn of what cannot be right. ``given`` are the inputs of the kernel, where one was run."""
+    lost = found.divergence
+    if lost is not None:
+        if given is not None:
+            lost = _located(lost, found.robot, loop, times, given, batch, dtype)
+            found.__dict__["divergence"] = lost
+        count = int(found.diverged.sum())
+        others = f" ({count} of {found.diverged.size} robots diverged)" if found.diverged.size > 1 else ""
+        warnings.warn(f"{found.robot.name}: {lost}{others}", SimulationWarning, stacklevel=3)
+    left = [excursion for excursion in found.left_range if not found.diverged[excursion.robot]]
+    if left:
+        others = f" (and {len(left) - 1} more: see left_range)" if len(left) > 1 else ""
+        warnings.warn(f"{found.robot.name}: {left[0]}{others}", SimulationWarning, stacklevel=3)
+
+
+def _located(
+    lost: Divergence,
+    robot: Robot,
+    loop: ClosedLoop,
+    times: Times,
+    given: Arrays,
+    batch: tuple[int, ...],
+    dtype: str,
+) -> Divergence:
+    """When exactly: the same robot again, which moves by the same bits, with every row recorded."""
+    steps = min(round(lost.time / times.period) + 1, times.steps)
+    if times.every == 1 or steps > MOST_REPEATED:
+        return lost
+    one = {
+        name: np.broadcast_to(value, (*batch, np.shape(value)[-1]))[lost.robot]
+        for name, value in given.items()
+    }
+    for name, table in loop.source.tables(steps, times.period, loop.places).items():
+        one[name] = table if loop.interface.feeds[name].shared else table[lost.robot]
+    final, written = loop.kernel()(one, steps=steps, every=1, dtype=dtype, threads=1)
+    t = np.arange(steps + 1) * times.period
+    q, qd = (np.vstack([written[f"record_{name}"], final[name]]) for name in ("q", "qd"))
+    exact = first_lost(robot, t, q, qd)
+    return lost if exact is None else Divergence(*exact, lost.robot)

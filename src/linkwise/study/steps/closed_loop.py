@@ -87,6 +87,7 @@ class ClosedLoopStep(Step):
             Moves(ends["from"], ends["to"], ends["duration"][:, 0]),
             vary=vary,
             threads=1,
+            warn=False,
             **self._numbered(first),
             **state,
             **self.options,

@@ -1,0 +1,94 @@
+"""Checks of what users give to a simulation: every number that cannot be right is refused by its name."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from linkwise.compiler.arrays import is_foreign
+from linkwise.errors import LinkwiseError, ShapeError
+from linkwise.robot import Robot
+
+
+class SimulationError(LinkwiseError, ValueError):
+    """An argument of a simulation cannot be right; the message names it."""
+
+
+def array(name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> np.ndarray:
+    """Finite numbers of any shape, from ``least`` on or beyond ``above``."""
+    try:
+        found = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise SimulationError(f"{name}: expected numbers, got {value!r}") from None
+    if not (np.isfinite(found) & (found >= least) & (found > above)).all():
+        wanted = (
+            f" from {least:g} on" if least > -math.inf else f" above {above:g}" if above > -math.inf else ""
+        )
+        raise SimulationError(f"{name}: expected finite numbers{wanted}, got {_shown(found)}")
+    return found
+
+
+def number(name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> float:
+    """One finite number."""
+    found = array(name, value, least=least, above=above)
+    if found.shape != ():
+        raise SimulationError(f"{name}: expected one number, got {_shown(found)}")
+    return float(found)
+
+
+def per_joint(name: str, value: Any, dof: int, **bounds: float) -> np.ndarray:
+    """One number for all joints, or one for each; shape (n,)."""
+    found = array(name, value, **bounds)
+    if found.shape not in ((), (dof,)):
+        raise SimulationError(f"{name}: expected one number or {dof}, got shape {found.shape}")
+    return np.array(np.broadcast_to(found, (dof,)))
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """A whole number from ``least`` on."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise SimulationError(f"{name}: expected a whole number, got {value!r}") from None
+    if found < least:
+        raise SimulationError(f"{name}: expected a whole number from {least} on, got {found}")
+    return found
+
+
+def multiple(name: str, time: Any, unit: float, what: str, least: int) -> int:
+    """How many ``unit`` [s] a time [s] is; it must be a whole number of them, from ``least`` on."""
+    seconds = number(name, time, least=0.0)
+    count = round(min(seconds / unit, 2.0**62))
+    if count < least or not math.isclose(count * unit, seconds, rel_tol=1e-9, abs_tol=1e-12):
+        raise SimulationError(f"{name}: expected a whole number of {what} of {unit:g} s, got {seconds:g} s")
+    return count
+
+
+def state(name: str, value: Any, dof: int) -> Any:
+    """Positions or velocities, shape (..., n). NaN is allowed: it stays with its robot, which counts as diverged."""
+    found = value
+    if not is_foreign(value):
+        try:
+            found = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise SimulationError(f"{name}: expected numbers, got {value!r}") from None
+    if tuple(found.shape[-1:]) != (dof,):
+        raise ShapeError(f"{name}: expected shape (..., {dof}), got {tuple(found.shape)}")
+    return found
+
+
+def check_single_coordinates(robot: Robot) -> None:
+    """Refuse a robot with ball or floating joints, whose positions are not added up as numbers are."""
+    for joint in robot.coordinate_joints:
+        if joint.free:
+            raise SimulationError(
+                f"{robot.name}: joint {joint.name!r} is {joint.type}; simulations take joints with one coordinate"
+            )
+
+
+def _shown(values: np.ndarray) -> str:
+    text = np.array2string(values, threshold=8, separator=", ")
+    return text if len(text) <= 80 else text[:77] + "…"
