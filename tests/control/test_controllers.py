@@ -153,10 +153,42 @@ def test_gains_from_frequency_and_damping_place_the_poles():
     assert not control.Gains(1.0, 1.0, 2.0).stable()
 
 
+def test_which_gains_are_stable():
+    """The roots of s³ + kd s² + kp s + ki, or of s² + kd s + kp."""
+    assert control.Gains(0.5, 0.5).stable()
+    assert control.Gains(0.5, 0.5).ki == 0.0
+    assert control.Gains(0.5, 0.5, 0.1).stable()
+    assert not control.Gains(0.5, 0.5, 0.25).stable()  # a pair on the imaginary axis
+    assert not control.Gains(0.0, 1.0).stable()
+    assert not control.Gains(1.0, 0.0).stable()
+    assert not control.Gains(np.array([1.0, 1.0]), 1.0, np.array([0.5, 1.5])).stable()
+
+
+def test_gains_of_a_frequency_keep_their_shape():
+    assert isinstance(control.Gains.from_frequency(3.0).kp, float)
+    each = control.Gains.from_frequency([1.0, 2.0], 0.5)
+    assert each.kp.tolist() == [1.0, 4.0]
+    assert each.kd.tolist() == [1.0, 2.0]
+    third = control.Gains.from_frequency(2.0, 0.5, integral=True)
+    assert (third.kp, third.kd, third.ki) == (8.0, 4.0, 8.0)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda r: control.Gains.from_frequency(-1.0), "frequency and damping"),
+        (lambda r: control.Gains.from_frequency(0.0), "frequency and damping"),
+        (lambda r: control.Gains.from_frequency([1.0, 0.0]), "frequency and damping"),
+        (lambda r: control.Gains.from_frequency(1.0, 0.0), "frequency and damping"),
+        (lambda r: control.Gains.from_frequency(1.0, np.inf), "frequency and damping"),
+        (
+            lambda r: control.GravityPD(r, control.Gains(1.0, 1.0), torque_limits=0.0),
+            "torque_limits: expected",
+        ),
+        (
+            lambda r: control.GravityPD(r, control.Gains(1.0, 1.0), torque_limits=[1, 1, 1, 0, 1, 1]),
+            "torque_limits",
+        ),
         (lambda r: control.Tracking(r, control.Gains(np.ones(3), 1.0)), "kp: expected one number or 6"),
         (lambda r: control.Tracking(r, control.Gains(np.inf, 1.0)), "kp: expected finite"),
         (lambda r: control.IntegralTracking(r, control.Gains(1.0, 1.0, 5.0)), "unstable"),

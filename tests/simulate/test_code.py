@@ -85,7 +85,7 @@ def test_source_of_other_loops():
     [
         ({"integrator": "euler"}, "integrator: no 'euler'"),
         ({"record": ["speed"]}, "record: no 'speed'"),
-        ({"step": 0.0}, "step: expected a positive time"),
+        ({"step": 0.0}, "step: expected finite numbers above 0"),
         ({"controller": lambda t, q, qd, r: q}, "a Python function has no source code"),
         ({"controller": control.Passive(lw.load("panda"))}, "its model has 7 joints, the plant has 6"),
         ({"target": "fortran"}, "target: no 'fortran'"),
