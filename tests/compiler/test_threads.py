@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sample_programs import loop, same_bits, samples, sweep
 
 from linkwise.compiler import host, threads
 from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.native import Native
 
 
 @pytest.fixture(scope="module", params=("sweep", "loop"))
@@ -46,6 +48,13 @@ def test_every_state_is_computed_once_in_whole_blocks(count, number):
     assert (visited == 1).all()
     assert all(start % 8 == 0 for start in starts)
     assert len(workers) <= number
+
+
+@pytest.mark.parametrize(("size", "repeats", "blocks"), [(1024, 1, 8193), (1024, 32, 257), (16 << 20, 1, 1)])
+def test_a_batch_is_worth_threads_from_eight_mebibytes_of_code_on(size, repeats, blocks):
+    """About a tenth of a millisecond; the batch's size follows from the code that a block of states runs through."""
+    code = SimpleNamespace(size=size)
+    assert Native(code, 8, repeats).states_for_one_thread == 8 * blocks  # type: ignore[arg-type]
 
 
 def test_threads_work_at_the_same_time():

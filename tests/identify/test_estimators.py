@@ -188,6 +188,15 @@ def test_instruments_are_consistent_where_least_squares_are_not():
     assert (np.abs(found.x - x) < 4 * found.deviations).all()
 
 
+@pytest.mark.parametrize(("samples", "freedom"), [(300, 300 - 5 / 2), (6, 6 - 5 / 2), (3, 1.0)])
+def test_noise_by_instruments_is_that_of_the_samples_less_the_parameters(made, samples, freedom):
+    """Each joint has its share of the parameters: with as many as there are samples, nothing is left to judge by."""
+    regression = made[0].rows(np.arange(300) < samples)
+    found = with_instruments(regression, regression.Y, np.ones(2))
+    left = regression.residuals(found.x)
+    np.testing.assert_allclose(found.sigma, np.sqrt((left**2).sum(axis=0) / freedom), rtol=1e-12)
+
+
 def test_idim_iv_removes_the_bias_of_noisy_positions(arm, truth):
     """Encoder noise and a cut-off that is too high: least squares lose a part of the inertias, instruments do not."""
     t, q, qd, qdd = motion(10)
