@@ -1,4 +1,4 @@
-"""MJCF arms against MuJoCo itself: mj_inverse, mj_fullM and the frames of mj_kinematics."""
+"""MJCF robots against MuJoCo itself: mj_inverse, mj_fullM and the frames of mj_kinematics."""
 
 import os
 import re
@@ -6,61 +6,116 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mjcf_stubs import with_stubs
 
 import linkwise as lw
+from linkwise import arrays
+from linkwise.functions import Setting, function_named
 from linkwise.model.mjcf import read_mjcf
 
 mujoco = pytest.importorskip("mujoco")
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 FILES = sorted((DATA / "mjcf").glob("*/*.xml"))
-# why a file of the collection is refused: it describes no arm, or one with forces that are not modelled
-NO_ARMS = ("not supported", "needs at least one", "no <inertial>, and the inertia of a mesh", "closed loops")
+# why a file of the collection may be refused
+NOT_MODELLED = ("forces of a surrounding fluid", "not supported", "the inertia of a mesh")
 TOLERANCE = 1e-9  # relative; what is seen is round-off, 1e-14
 
 
-def without_meshes(xml: str) -> str:
-    """The files name meshes that are not there; inertias are stated, so nothing is lost."""
-    xml = re.sub(r"<asset>.*?</asset>", "", xml, flags=re.DOTALL)
-    return re.sub(r"<geom\b[^>]*/>", "", xml)
-
-
 def agree(xml: str, *, for_mujoco: str | None = None, states: int = 8) -> lw.Robot:
-    """Compare inverse dynamics (with damping), mass matrix and poses in random states; gives the robot
-    back."""
+    """Compare a file given as text, see ``compare``; gives the robot back."""
     robot = lw.Robot.from_model(read_mjcf(xml.encode(), "arm.xml"))
-    peer = mujoco.MjModel.from_xml_string(for_mujoco or xml)
+    compare(robot, mujoco.MjModel.from_xml_string(for_mujoco or xml), states)
+    return robot
+
+
+def compare(robot: lw.Robot, peer, states: int) -> None:
+    """Inverse dynamics (with damping), mass matrix and poses in random states."""
     # friction loss, limits, contacts and equalities are constraints there
     peer.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     data = mujoco.MjData(peer)
     n = peer.nv
-    assert robot.dof == n
-    names = [mujoco.mj_id2name(peer, mujoco.mjtObj.mjOBJ_JOINT, k) for k in range(n)]
+    assert (robot.dof, robot.nq) == (n, peer.nq)
+    names = [mujoco.mj_id2name(peer, mujoco.mjtObj.mjOBJ_JOINT, k) for k in range(peer.njnt)]
     assert [
         mine if theirs is None else theirs for mine, theirs in zip(robot.joint_names, names, strict=True)
     ] == [*robot.joint_names]
-    damping = np.array([joint.viscous_friction for joint in robot.moving_joints])
+    damping = np.concatenate([[joint.viscous_friction] * joint.dof for joint in robot.coordinate_joints])
     np.testing.assert_allclose(damping, peer.dof_damping)
     rng = np.random.default_rng(0)
+    bodies = [(k, mujoco.mj_id2name(peer, mujoco.mjtObj.mjOBJ_BODY, k)) for k in range(1, peer.nbody)]
+    sites = [(k, mujoco.mj_id2name(peer, mujoco.mjtObj.mjOBJ_SITE, k)) for k in range(peer.nsite)]
+    poses = link_poses(robot)
     for _ in range(states):
-        q, qd, qdd = rng.normal(size=(3, n))
-        data.qpos[:], data.qvel[:], data.qacc[:] = q, qd, qdd
+        q = robot.random(rng)
+        qd, qdd = rng.normal(size=(2, n))
+        data.qpos[:], turn, bias = as_mujoco(robot, q, qd)
+        data.qvel[:], data.qacc[:] = turn @ qd, turn @ qdd + bias
         mujoco.mj_inverse(peer, data)
         M = np.zeros((n, n))
         mujoco.mj_fullM(peer, data, M)
-        close(robot.mass_matrix(q), M)
-        close(robot.inverse_dynamics(q, qd, qdd, friction=False) + damping * qd, data.qfrc_inverse)
-        for k in range(1, peer.nbody):
-            name = mujoco.mj_id2name(peer, mujoco.mjtObj.mjOBJ_BODY, k)
+        close(value(robot, "mass_matrix", q=q), turn.T @ M @ turn)
+        torques = value(robot, "inverse_dynamics", q=q, qd=qd, qdd=qdd, friction=False)
+        close(torques + damping * qd, turn.T @ data.qfrc_inverse)
+        placed = poses(q)
+        for number, name in bodies:
             if name is not None:
-                pose = robot.pose(q, name)
-                close(pose[:3, 3], data.xpos[k], scale=1.0)
-                close(pose[:3, :3].ravel(), data.xmat[k], scale=1.0)
-        for k in range(peer.nsite):
-            pose = robot.pose(q, mujoco.mj_id2name(peer, mujoco.mjtObj.mjOBJ_SITE, k))
-            close(pose[:3, 3], data.site_xpos[k], scale=1.0)
-            close(pose[:3, :3].ravel(), data.site_xmat[k], scale=1.0)
-    return robot
+                close(placed[name][:3, 3], data.xpos[number], scale=1.0)
+                close(placed[name][:3, :3].ravel(), data.xmat[number], scale=1.0)
+        for number, name in sites:
+            if name is not None:
+                own = placed.get(f"{name}_site", placed.get(name))
+                close(own[:3, 3], data.site_xpos[number], scale=1.0)
+                close(own[:3, :3].ravel(), data.site_xmat[number], scale=1.0)
+
+
+def as_mujoco(robot: lw.Robot, q, qd):
+    """(qpos, B, b): MuJoCo's positions (w of a quaternion first), and its velocities B q̇ and accelerations B q̈ + b.
+
+    A free joint there has linear before angular velocities, the linear ones in the axes of the world.
+    """
+    qpos, turn, bias = q.copy(), np.eye(robot.dof), np.zeros(robot.dof)
+    at = first = 0
+    for joint in robot.coordinate_joints:
+        if joint.free:
+            x, y, z, w = q[at + joint.nq - 4 : at + joint.nq]
+            qpos[at + joint.nq - 4 : at + joint.nq] = w, x, y, z
+        if joint.type == "floating":
+            R = lw.Transform.from_quaternion((0, 0, 0), (w, x, y, z)).rotation
+            own = slice(first, first + 6)
+            turn[own, own] = np.block([[np.zeros((3, 3)), R], [np.eye(3), np.zeros((3, 3))]])
+            bias[first : first + 3] = R @ np.cross(qd[first : first + 3], qd[first + 3 : first + 6])
+        at, first = at + joint.nq, first + joint.dof
+    return qpos, turn, bias
+
+
+def link_poses(robot: lw.Robot):
+    """A function of q that gives the poses of all frames by name, from the model itself."""
+
+    def poses(q):
+        parts = dict(
+            zip(
+                robot.joint_names,
+                np.split(q, np.cumsum([j.nq for j in robot.coordinate_joints])[:-1]),
+                strict=True,
+            )
+        )
+        placed = {robot.base: np.eye(4)}
+        for joint in robot.joints:
+            own = joint.motion(parts[joint.name] if joint.moves else 0.0).matrix
+            placed[joint.child] = placed[joint.parent] @ own
+        for frame in robot.frames:
+            placed[frame.name] = placed[frame.link] @ frame.pose.matrix
+        return placed
+
+    return poses
+
+
+def value(robot: lw.Robot, name: str, *, friction: bool = True, **given) -> np.ndarray:
+    """A function by its default algorithm on arrays: nothing is compiled."""
+    row = function_named(name)
+    found = arrays.evaluate(row, Setting(robot, friction=friction), row.default, given)
+    return next(iter(found.values()))
 
 
 def close(mine, theirs, scale=0.0):
@@ -68,17 +123,35 @@ def close(mine, theirs, scale=0.0):
     assert float(np.max(np.abs(mine - theirs))) <= TOLERANCE * scale
 
 
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory):
+    """The collection with stand-ins for its meshes, a folder at a time."""
+    made = {}
+
+    def place(path: Path) -> Path:
+        folder = path.relative_to(DATA / "mjcf").parts[0]
+        if folder not in made:
+            made[folder] = with_stubs(DATA / "mjcf" / folder, tmp_path_factory.mktemp(folder))
+        return made[folder] / path.relative_to(DATA / "mjcf" / folder)
+
+    return place
+
+
 @pytest.mark.skipif(not FILES, reason=f"no MJCF files under {DATA}")
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_arms_as_found_in_the_wild(path):
-    xml = path.read_text()
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_robots_as_found_in_the_wild(path, stubs):
+    place = stubs(path)
     try:
-        robot = agree(xml, for_mujoco=without_meshes(xml))
+        peer = mujoco.MjModel.from_xml_path(str(place))
+    except ValueError as error:
+        pytest.skip(f"MuJoCo does not load it: {error}")
+    try:
+        robot = lw.load(place, mimic="independent").with_constraints([])
     except lw.ModelError as error:
-        if any(reason in str(error) for reason in NO_ARMS):
-            pytest.skip(f"not an arm that can be represented: {error}")
+        if any(reason in str(error) for reason in NOT_MODELLED):
+            pytest.skip(f"it has forces that are not modelled: {error}")
         raise
-    print(f"{path.name}: {robot.dof} joints compared")
+    compare(robot, peer, states=2)
 
 
 def arm(body: str, head: str = "") -> str:
@@ -155,6 +228,19 @@ FEATURES = {
         f'<body name="a"><joint name="j"/>{SOLID}<body name="b"><joint name="k" axis="1 0 0"/>{SOLID}</body>'
         f"{TIP}</body>"
         f'<body name="c" pos="0 1 0"><joint name="l" axis="0 1 0"/>{SOLID}</body>'
+    ),
+    "free_body": arm(
+        f'<body name="a" pos="1 2 3" euler="10 20 30"><freejoint name="f"/>{SOLID}{TIP}</body>'
+        f'<body name="c" pos="0 1 0"><joint name="l" type="free" damping=".2"/>{SOLID}</body>'
+    ),
+    "ball_joints": arm(
+        f'<body name="a" pos=".1 .2 .3"><joint name="j" type="ball" pos=".1 0 .2" damping=".3" armature=".1"/>{SOLID}'
+        f'<body name="b" pos=".3 0 0" euler="0 40 0"><joint name="k" type="ball" stiffness="5"/>{SOLID}{TIP}</body>'
+        "</body>"
+    ),
+    "replicate": arm(
+        f'<body name="a"><joint name="j"/>{SOLID}<replicate count="3" offset=".1 .2 0" euler="0 10 20" sep="-">'
+        f'<body name="leg" pos=".3 0 0"><joint name="hip" axis="0 1 0"/>{SOLID}</body></replicate></body>'
     ),
     "names_left_out": arm(
         f"<body><joint/>{SOLID}<body><joint axis='1 0 0'/><joint axis='0 1 0'/>{SOLID}</body></body>"

@@ -1,13 +1,14 @@
-"""MJCF, MuJoCo's format, for arms: nested bodies with hinge and slide joints.
+"""MJCF, MuJoCo's format: nested bodies with hinge, slide, ball and free joints.
 
 Read: bodies and <frame>s with every way to write an orientation, several joints in one body, joint ``pos``
 and ``ref``, <inertial>, inertia from geoms that are simple solids, default classes, ``armature`` (rotor
 inertia), ``damping`` (viscous friction), ``frictionloss`` (Coulomb friction), linear springs
-(``stiffness``, ``springref``), ranges, gravity, sites (as frames), linear joint equalities (as mimic data).
+(``stiffness``, ``springref``), ranges, gravity, sites (as frames), linear joint equalities (as couplings),
+connect and weld equalities (as constraints), <include> and <replicate>.
 Actuators, contacts, sensors, keyframes and the like do not belong to the arm's equation of motion and are
 left out. What would change it and cannot be represented
-(springs that are not linear, gravity compensation, tendons with stiffness, closed loops, ball and free
-joints, meshes without <inertial>) is refused by name. No other file is ever opened.
+(springs that are not linear, gravity compensation, tendons with stiffness, meshes without <inertial>) is
+refused by name. Only files that are included, in the folder of the main file, are ever opened.
 """
 
 from __future__ import annotations
@@ -18,19 +19,26 @@ from pathlib import PurePath
 
 import numpy as np
 
-from linkwise.errors import ModelError
+from linkwise.errors import ModelError, UnknownNameError
 from linkwise.model.inertia import Inertia, matrix_of
-from linkwise.model.mjcf_constraints import check_sections, read_mimics, refuse_includes
+from linkwise.model.mjcf_constraints import (
+    WORLD,
+    check_sections,
+    equalities,
+    read_constraints,
+    read_mimics,
+    refuse_generators,
+)
 from linkwise.model.mjcf_defaults import Defaults
+from linkwise.model.mjcf_files import expanded
 from linkwise.model.mjcf_geom import check_geom, geom_inertia, site_pose
 from linkwise.model.mjcf_joint import MjcfJoint, read_joint
 from linkwise.model.mjcf_schema import check_names, check_unique
 from linkwise.model.mjcf_settings import TURNS, flag, read_settings
-from linkwise.model.model import Frame, Joint, Link, Model
+from linkwise.model.model import Frame, Joint, Link, Model, suggest
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element, parse_xml
 
-WORLD = "world"
 SMALLEST = 1e-15  # mass [kg] and principal moments [kg·m²] that a moving body must have, mjMINVAL of MuJoCo
 MOST_JOINTS = 6  # in one body
 
@@ -40,7 +48,8 @@ def read_mjcf(data: bytes, where: str) -> Model:
     root = parse_xml(data, where)
     if root.tag != "mujoco":
         raise root.error("the root element of an MJCF file is <mujoco>")
-    refuse_includes(root)
+    root = expanded(root, where)
+    refuse_generators(root)
     check_names(root)
     check_unique(root)
     return _Reader(root, where).model()
@@ -64,6 +73,7 @@ class _Reader:
         self.joints: list[Joint] = []
         self.frames: list[Frame] = []
         self.named: dict[str, MjcfJoint] = {}
+        self.drawn: dict[str, Transform] = {}  # poses of free bodies as the file draws them
         self.taken = {WORLD, *(element.get("name", "") for element in root.iter())}
 
     def model(self) -> Model:
@@ -80,18 +90,37 @@ class _Reader:
                         self._site(item, WORLD)
                     elif item.element.tag == "geom":
                         self._geom(item, moving=False)
-        mimics = read_mimics(self.root, self.defaults, self.settings, self.named)
+        held = list(equalities(self.root, self.defaults, self.settings))
+        mimics = read_mimics(held, self.named)
         joints = [replace(joint, mimic=mimics.get(joint.name)) for joint in self.joints]
         try:
-            return Model(
+            drawn = Model(
                 self.root.get("model") or PurePath(self.where).stem,
                 self.links,
                 joints,
                 gravity=self.settings.gravity,
                 frames=self._unique_frames(),
             )
+            constraints = read_constraints(held, lambda name: self._drawn(drawn, name))
+            return drawn.with_constraints(constraints) if constraints else drawn
         except ModelError as error:
-            raise ModelError(f"{self.where}: {error}") from None
+            text = str(error)
+            raise ModelError(text if text.startswith(self.where) else f"{self.where}: {text}") from None
+
+    def _drawn(self, model: Model, link: str) -> Transform:
+        """Where the file draws a link: joints at their ``ref``, free bodies at their pose."""
+        if link not in model.link_names:
+            raise UnknownNameError(f"no body {link!r}; {suggest(link, model.link_names)}")
+        pose, name = Transform.identity(), link
+        by_child = {joint.child: joint for joint in model.joints}
+        while name != model.base:
+            joint = by_child[name]
+            step = self.drawn.get(name)
+            if step is None:
+                ref = self.named[joint.name].ref if joint.name in self.named else 0.0
+                step = joint.motion(joint.neutral if joint.free else ref)
+            pose, name = step @ pose, joint.parent
+        return pose
 
     def _items(self, parent: Element, frame: Transform, childclass: str | None) -> Iterator[_Item]:
         """The children of a body in the order of the file; <frame>s are gone through, not given."""
@@ -109,11 +138,9 @@ class _Reader:
         name = body.get("name") or self._new_name("body")
         items = list(self._items(body, Transform.identity(), body.get("childclass", item.childclass)))
         for inner in items:
-            if inner.element.tag == "freejoint":
-                raise inner.element.error("free joints are not supported (a floating base is not an arm)")
             if inner.element.tag == "plugin":
                 raise inner.element.error("plugins are not supported")
-        joints = [inner for inner in items if inner.element.tag == "joint"]
+        joints = [inner for inner in items if inner.element.tag in ("joint", "freejoint")]
         if flag(body, "mocap", False) and (joints or parent != WORLD):
             raise body.error("mocap: only a body without joints in the <worldbody> can have it")
         if len(joints) > MOST_JOINTS:
@@ -129,7 +156,9 @@ class _Reader:
             if inner.element.tag == "site":
                 self._site(inner, name)
             elif inner.element.tag == "body":
-                fixed = not any(child.tag == "joint" for child in _through_frames(inner.element))
+                fixed = not any(
+                    child.tag in ("joint", "freejoint") for child in _through_frames(inner.element)
+                )
                 solid = (self._body(inner, name, moving) and fixed) or solid
         if joints and not solid:
             raise body.error(
@@ -148,12 +177,17 @@ class _Reader:
         """
         at = np.zeros(3)  # the origin of the link reached so far, in the axes of the body
         for k, item in enumerate(joints):
-            given = self.defaults.resolve(item.element, item.childclass)
+            given = self._joint(item)
             joint = read_joint(given, item.frame, self.settings)
             name = given.get("name") or self._new_name(f"{body}_joint")
-            if joint.type == "revolute":
+            if joint.type == "floating":
+                if parent != WORLD or len(joints) > 1:
+                    raise given.error("a free joint must be the only joint of a body in the <worldbody>")
+                self.drawn[body] = pose
+                pose = Transform.identity()  # the joint's position is the body's pose in the world
+            if joint.type in ("revolute", "ball"):
                 pose, at = pose @ Transform(np.eye(3), joint.anchor - at), joint.anchor
-            last = k == len(joints) - 1 and not at.any()
+            last = k == len(joints) - 1 and (not at.any() or joint.type == "floating")
             child = body if last else self._new_name(f"{body}_{name}")
             self.joints.append(
                 Joint(
@@ -178,6 +212,14 @@ class _Reader:
         if joints:
             pose = Transform(np.eye(3), -at)
         self.joints.append(Joint(self._new_name(f"{body}_fixed"), "fixed", parent, body, pose))
+
+    def _joint(self, item: _Item) -> Element:
+        """A joint with its defaults; <freejoint> has none."""
+        if item.element.tag == "joint":
+            return self.defaults.resolve(item.element, item.childclass)
+        element = item.element
+        name = {"name": element.text_of("name")} if element.get("name") else {}
+        return Element("joint", {**name, "type": "free"}, element.where, element.line, element.parent)
 
     # -- inertia ---------------------------------------------------------------------------------------------
 

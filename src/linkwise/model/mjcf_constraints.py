@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+import numpy as np
+
+from linkwise.errors import UnknownNameError
+from linkwise.model.constraints import Constraint, Point, Weld
 from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_joint import MjcfJoint, coefficients
 from linkwise.model.mjcf_settings import Settings, flag
 from linkwise.model.model import Mimic, suggest
+from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
+
+WORLD = "world"
 
 ACTUATORS = (
     "general",
@@ -24,10 +31,10 @@ ACTUATORS = (
 ACTUATORS += ("muscle", "adhesion", "dcmotor")
 
 
-def refuse_includes(root: Element) -> None:
-    """Another file is never opened, so a model spread over several cannot be read."""
+def refuse_generators(root: Element) -> None:
+    """Elements that MuJoCo's compiler writes out by rules of its own."""
     for element in root.iter():
-        if element.tag in ("include", "attach", "replicate", "composite", "flexcomp"):
+        if element.tag in ("attach", "composite", "flexcomp"):
             assert isinstance(element, Element)
             raise element.error("not supported; load the model in MuJoCo and save it as one plain file")
 
@@ -71,27 +78,62 @@ def _actuator(actuator: Element, defaults: Defaults) -> None:
                 raise resolved.error(f"{key} of an actuator is not supported; give it to the joint instead")
 
 
-def read_mimics(
-    root: Element, defaults: Defaults, settings: Settings, joints: Mapping[str, MjcfJoint]
-) -> dict[str, Mimic]:
-    """Linear relations between joints, by the name of the one that follows; others are refused."""
-    found = {}
+def equalities(root: Element, defaults: Defaults, settings: Settings) -> Iterator[Element]:
+    """The <equality> elements that count, with their defaults."""
     for section in root:
-        if section.tag != "equality" or not settings.equalities:
+        if section.tag == "equality" and settings.equalities:
+            for element in section:
+                resolved = defaults.resolve(element, kind="equality")
+                if flag(resolved, "active", True):
+                    yield resolved
+
+
+def read_mimics(found: Iterable[Element], joints: Mapping[str, MjcfJoint]) -> dict[str, Mimic]:
+    """Linear relations between joints, by the name of the one that follows."""
+    return dict(_mimic(equality, joints) for equality in found if equality.tag == "joint")
+
+
+def read_constraints(found: Iterable[Element], locate: Callable[[str], Transform]) -> list[Constraint]:
+    """<connect> and <weld> of bodies or sites; ``locate`` gives a body's pose in the world as the file draws it."""
+    constraints: list[Constraint] = []
+    for equality in found:
+        if equality.tag == "joint":
             continue
-        for element in section:
-            resolved = defaults.resolve(element, kind="equality")
-            if flag(resolved, "active", True):
-                follower, relation = _mimic(resolved, joints)
-                found[follower] = relation
-    return found
+        if equality.tag not in ("connect", "weld"):
+            raise equality.error(f"equality constraints of type {equality.tag!r} are not supported")
+        constraints.append(_loop(equality, locate))
+    return constraints
+
+
+def _loop(equality: Element, locate: Callable[[str], Transform]) -> Constraint:
+    name = equality.get("name", "")
+    if "site1" in equality.attrib:
+        first, second = equality.text_of("site1"), equality.text_of("site2")
+        kind = Point if equality.tag == "connect" else Weld
+        return kind(first, second, name=name)
+    first, second = equality.text_of("body1"), equality.get("body2", WORLD)
+    try:
+        here, there = locate(first), locate(second)
+    except UnknownNameError as error:
+        raise equality.error(str(error)) from None
+    if equality.tag == "connect":
+        anchor = np.array(equality.numbers("anchor", 3))
+        place = there.inverse() @ Transform(np.eye(3), (here @ Transform(np.eye(3), anchor)).translation)
+        return Point(first, second, place.translation.tolist(), anchor.tolist(), name)
+    relative = here.inverse() @ there  # pose of body2 in body1, as the file draws it
+    if "relpose" in equality.attrib:
+        x, y, z, *quaternion = equality.numbers("relpose", 7)
+        if any(quaternion):
+            relative = Transform.from_quaternion((x, y, z), quaternion)
+    anchor = np.array(equality.numbers("anchor", 3)) if "anchor" in equality.attrib else np.zeros(3)
+    if anchor.any():
+        raise equality.error(
+            "anchor: a weld about another point than the origin is the same constraint; leave it out"
+        )
+    return Weld(second, first, relative, name)
 
 
 def _mimic(equality: Element, joints: Mapping[str, MjcfJoint]) -> tuple[str, Mimic]:
-    if equality.tag != "joint":
-        raise equality.error(
-            f"equality constraints of type {equality.tag!r} (closed loops) are not supported"
-        )
     follower = equality.text_of("joint1")
     if "joint2" not in equality.attrib:
         raise equality.error(f"it holds joint {follower!r} still; remove it and lock the joint instead")
@@ -105,7 +147,4 @@ def _mimic(equality: Element, joints: Mapping[str, MjcfJoint]) -> tuple[str, Mim
         raise equality.error(f"polycoef={equality.get('polycoef')!r}: only linear relations are supported")
     # MuJoCo relates the displacements from ref
     offset = constant + joints[follower].ref - slope * joints[leader].ref
-    equality.warn(
-        f"joint {follower!r} stays an independent coordinate; its relation to {leader!r} is kept as data"
-    )
     return follower, Mimic(leader, slope, offset)

@@ -12,7 +12,7 @@ from linkwise.model.model import Limits
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 
-TYPES = {"hinge": "revolute", "slide": "prismatic"}
+TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "free": "floating"}
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,24 @@ def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoin
     """From an element with its defaults; ``frame`` is the pose of the <frame> around it in the body."""
     kind = joint.get("type", "hinge")
     if kind not in TYPES:
-        raise joint.error(
-            f"type {kind!r} is not supported; expected {' or '.join(TYPES)}"
-            + (" (a floating base is not an arm)" if kind == "free" else "")
-        )
+        raise joint.error(f"type {kind!r} is not supported; expected one of {', '.join(TYPES)}")
+    if kind == "free":
+        for key in ("armature", "frictionloss"):
+            if joint.number(key, 0.0) != 0.0:
+                raise joint.error(
+                    f"{key} of a free joint, which MuJoCo applies along the axes of the world, is not supported"
+                )
     own_axis = joint.numbers("axis", 3) if "axis" in joint.attrib else (0.0, 0.0, 1.0)
     pos = joint.numbers("pos", 3) if "pos" in joint.attrib else (0.0, 0.0, 0.0)
     hinge = kind == "hinge"
-    ref = joint.number("ref", 0.0)
+    ref = joint.number("ref", 0.0) if kind in ("hinge", "slide") else 0.0
     x, y, z = (frame.rotation @ unit(joint, "axis", own_axis)).tolist()
     return MjcfJoint(
         type=TYPES[kind],
         axis=(x, y, z),
         anchor=frame.rotation @ np.array(pos) + frame.translation,
         ref=settings.angle(ref) if hinge else ref,
-        limits=_limits(joint, hinge, settings),
+        limits=_limits(joint, hinge, settings) if kind in ("hinge", "slide") else Limits(),
         rotor_inertia=joint.number("armature", 0.0),
         viscous_friction=_damping(joint) if settings.dampers else 0.0,
         coulomb_friction=joint.number("frictionloss", 0.0) if settings.frictionloss else 0.0,
@@ -68,6 +71,10 @@ def _spring(joint: Element, hinge: bool, settings: Settings) -> dict[str, float]
     if joint.number("springyield", 0.0) != 0.0:
         raise joint.error("springyield: springs that yield are not supported")
     rest = joint.number("springref", 0.0)
+    if joint.get("type", "hinge") == "free":
+        raise joint.error("stiffness: springs at a free joint are not supported")
+    if joint.get("type", "hinge") == "ball":
+        return {"stiffness": stiffness}
     return {"stiffness": stiffness, "spring_reference": settings.angle(rest) if hinge else rest}
 
 

@@ -1,0 +1,146 @@
+"""MJCF that is spread over several files, or says something once for many: <include> and <replicate>.
+
+Both are expanded before anything is read. An <include> may name a regular file in the folder of the main file or below
+it; nothing else is ever opened, and every file once, as in MuJoCo.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import numpy as np
+
+from linkwise.model.mjcf_settings import Settings, read_settings
+from linkwise.model.xml import MAX_BYTES, Element, parse_xml
+
+MOST_FILES = 100
+MOST_COPIES = 10_000
+REPLICATE = ("count", "euler", "offset", "sep", "childclass")
+ROOTS = ("mujoco", "mujocoinclude")
+
+
+def expanded(root: Element, where: str) -> Element:
+    """The document with what it includes and repeats written out."""
+    _include(root, Path(where), [Path(where).name], 0)
+    if any(element.tag == "replicate" for element in root.iter()):
+        _replicate(root, read_settings(root))
+    return root
+
+
+# -- include ----------------------------------------------------------------------------------------------------------
+
+
+def _include(element: Element, main: Path, seen: list[str], depth: int) -> None:
+    children = list(element)
+    if not any(child.tag == "include" for child in children):
+        for child in children:
+            _include(child, main, seen, depth)
+        return
+    for child in children:
+        element.remove(child)
+    for child in children:
+        if child.tag != "include":
+            element.append(child)
+            _include(child, main, seen, depth)
+            continue
+        for inner in _included(child, main, seen, depth):
+            inner.parent = element
+            element.append(inner)
+
+
+def _included(include: Element, main: Path, seen: list[str], depth: int) -> list[Element]:
+    """The elements of another file, its own <include>s expanded."""
+    name = include.text_of("file")
+    path = _inside(include, main.parent, name)
+    if str(path) in seen:
+        raise include.error(f"file {name!r} is included a second time")
+    if len(seen) >= MOST_FILES:
+        raise include.error(f"more than {MOST_FILES} files are included")
+    seen.append(str(path))
+    try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):
+            raise include.error(f"file {name!r} is not a regular file")
+        if info.st_size > MAX_BYTES:
+            raise include.error(f"file {name!r} has {info.st_size} bytes; at most {MAX_BYTES} are read")
+        data = path.read_bytes()
+    except OSError as error:
+        raise include.error(f"file {name!r} cannot be read: {error.strerror}") from None
+    inner = parse_xml(data, str(path))
+    if inner.tag not in ROOTS:
+        raise inner.error("the root element of an included file is <mujoco> or <mujocoinclude>")
+    _include(inner, main, seen, depth + 1)
+    return list(inner)
+
+
+def _inside(include: Element, folder: Path, name: str) -> Path:
+    """The path of a file that lies in the folder or below it, also behind symbolic links."""
+    if PurePosixPath(name).is_absolute() or PureWindowsPath(name).is_absolute() or "\0" in name:
+        raise include.error(f"file {name!r}: expected a path relative to the folder of the main file")
+    try:
+        top = folder.resolve()
+        path = (top / name).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise include.error(f"file {name!r} cannot be read: {error}") from None
+    if not path.is_relative_to(top):
+        raise include.error(f"file {name!r} lies outside the folder of the main file; copy it there")
+    return path
+
+
+# -- replicate --------------------------------------------------------------------------------------------------------
+
+
+def _replicate(element: Element, settings: Settings) -> None:
+    """Write copies out, each in a <frame> of its own."""
+    for child in list(element):
+        _replicate(child, settings)
+    if not any(child.tag == "replicate" for child in element):
+        return
+    children = list(element)
+    for child in children:
+        element.remove(child)
+    for child in children:
+        if child.tag == "replicate":
+            for copy in _copies(child, settings):
+                copy.parent = element
+                element.append(copy)
+        else:
+            element.append(child)
+
+
+def _copies(replicate: Element, settings: Settings) -> Iterator[Element]:
+    """As in MuJoCo, copy k is turned by k times the angles, and stands where k steps lead, each along the axes of the
+    copy before it."""
+    for key in replicate.attrib:
+        if key not in REPLICATE:
+            raise replicate.error(f"unknown attribute {key!r}; valid: {', '.join(REPLICATE)}")
+    count = replicate.integer("count", 0)
+    if not 0 < count <= MOST_COPIES:
+        raise replicate.error(f"count={count}: expected a positive number of copies, at most {MOST_COPIES}")
+    step = np.array(replicate.numbers("offset", 3) if "offset" in replicate.attrib else (0.0, 0.0, 0.0))
+    angles = np.array(replicate.numbers("euler", 3) if "euler" in replicate.attrib else (0.0, 0.0, 0.0))
+    more = {"childclass": replicate.text_of("childclass")} if "childclass" in replicate.attrib else {}
+    digits = len(str(count - 1))
+    place = np.zeros(3)
+    for k in range(count):
+        pose = {
+            "pos": " ".join(map(repr, place.tolist())),
+            "euler": " ".join(map(repr, (k * angles).tolist())),
+        }
+        frame = Element("frame", {**pose, **more}, replicate.where, replicate.line, replicate.parent)
+        for child in replicate:
+            frame.append(_copied(child, frame, f"{replicate.get('sep', '')}{k:0{digits}d}"))
+        place = place + settings.pose(frame).rotation @ step
+        yield frame
+
+
+def _copied(element: Element, parent: Element, suffix: str) -> Element:
+    attributes = dict(element.attrib)
+    if "name" in attributes:
+        attributes["name"] += suffix
+    copy = Element(element.tag, attributes, element.where, element.line, parent)
+    for child in element:
+        copy.append(_copied(child, copy, suffix))
+    return copy
