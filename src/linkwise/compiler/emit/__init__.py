@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from linkwise.compiler.rollout import RolloutProgram
     from linkwise.compiler.sweeps import SweptProgram
 
-TARGETS = {"c": ("c", "source"), "cuda": ("cuda", "source"), "python": ("formulas", "python_source")}
+TARGETS = {
+    "c": ("c", "source"),
+    "cuda": ("cuda", "source"),
+    "python": ("formulas", "python_source"),
+    "wasm": ("wasm", "source"),
+}
 
 
 def source(program: Program | SweptProgram | RolloutProgram, target: str, **options: Any) -> str:

@@ -317,7 +317,7 @@ class Printer:
     def _body(self, body: Body, leave_after: Node | None = None) -> None:
         for item in body:
             if isinstance(item, LoopRegion):
-                for node in _operands(item):
+                for node in operands(item):
                     self._read(node)
                 self._loop(item)
                 for node in self._results.get(item.number, ()):
@@ -434,12 +434,12 @@ def _own_names(nest: Nest) -> frozenset[str]:
     return frozenset(names)
 
 
-def _operands(region: LoopRegion) -> Iterator[Node]:
+def operands(region: LoopRegion) -> Iterator[Node]:
     """All that a loop reads from outside, its body's operands included."""
     loop = region.loop
     yield from (*loop.initial, loop.active, *loop.following)
     for item in region.body:
-        yield from _operands(item) if isinstance(item, LoopRegion) else item.args
+        yield from operands(item) if isinstance(item, LoopRegion) else item.args
 
 
 def _without_sign(node: Node) -> Node:
