@@ -11,15 +11,18 @@ from linkwise import outputs
 from linkwise.cli import written
 from linkwise.cli.options import OneOf, json_option, load_robot, robot_argument
 from linkwise.cli.output import say, say_json
-
-TARGETS = ("c", "cuda", "python")
+from linkwise.compiler.emit import TARGETS
 
 
 @click.command("generate")
 @robot_argument
 @click.argument("function")
 @click.option(
-    "--target", type=OneOf(TARGETS, "target"), default="c", show_default=True, help="c, cuda or python."
+    "--target",
+    type=OneOf(tuple(TARGETS), "target"),
+    default="c",
+    show_default=True,
+    help="c, cuda, python or wasm (WebAssembly in a JavaScript module).",
 )
 @click.option("--out", metavar="FILE", help="Write here; default: standard output.")
 @click.option("--header", is_flag=True, help="Write a C header beside FILE too.")

@@ -234,7 +234,7 @@ class Kernel(Portable):
         return found
 
     def source(self, target: str, **options: Any) -> str:
-        """The program as source code in "c", "cuda" or "python"; the options are those of the target's
+        """The program as source code in "c", "cuda", "python" or "wasm"; the options are those of the target's
         ``source``."""
         from linkwise.compiler.emit import source
 

@@ -123,7 +123,7 @@ class RolloutKernel(Portable):
         return self._natives[dtype].program  # type: ignore[return-value]
 
     def source(self, target: str, dtype: str = "float64", **options: Any) -> str:
-        """The rollout as source code in "c" or "cuda"; the options are those of the target's ``source``."""
+        """The rollout as source code in "c", "cuda" or "wasm"; the options are those of the target's ``source``."""
         from linkwise.compiler.emit import source
 
         return source(self.program(dtype), target, **options)

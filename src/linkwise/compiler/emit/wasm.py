@@ -2,8 +2,9 @@
 
 The module exports its memory and ``run(array, …, number, …)``: the addresses of all arrays that are not constants, then
 the whole numbers of the call; one state at a time. WebAssembly has no fused multiply-add: it is computed from products
-and sums with their exact errors, rounded once (S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums",
-2008); numbers near the ends of the range go to exact whole numbers in JavaScript. So the bits are those of every target.
+and sums with their exact errors, rounded once (S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded
+sums", 2008); numbers near the ends of the range go to exact whole numbers in JavaScript. So the bits are those of every
+target.
 """
 
 from __future__ import annotations
