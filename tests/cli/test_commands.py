@@ -231,7 +231,9 @@ def test_generate_prints_when_there_is_no_file(linkwise):
     assert single["operations"]["trigonometric"] > 0
 
 
-@pytest.mark.parametrize(("target", "starts"), [("c", "void "), ("python", "def "), ("cuda", ""), ("wasm", "function ")])
+@pytest.mark.parametrize(
+    ("target", "starts"), [("c", "void "), ("python", "def "), ("cuda", ""), ("wasm", "function ")]
+)
 def test_generate_spells_the_name_of_any_robot(linkwise, tmp_path, target, starts):
     path = tmp_path / "arm.toml"
     path.write_text('name = "2-joint arm"\nconvention = "dh"\n[[joint]]\nmass = 1.0\na = 0.5\n')
