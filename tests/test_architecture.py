@@ -23,8 +23,9 @@ ALLOWED = {
     "once": {"forks"},
     "outputs": {"errors"},
     "tables": {"errors"},
+    "settings": {"errors"},
     "joint_laws": {"errors", "scalar"},
-    "model": {"errors", "scalar", "spatial", "scan_order", "joint_laws", "outputs"},
+    "model": {"errors", "scalar", "spatial", "scan_order", "joint_laws", "outputs", "settings"},
     "algorithms": {"errors", "scalar", "spatial", "joint_laws", "model"},
     "compiler": {"errors", "scalar", "spatial", "scan_order", "once", "outputs", "forks", "identity"},
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
+from collections.abc import Iterable
 from types import ModuleType
 
 
@@ -63,3 +65,12 @@ def needed(module: str, extra: str) -> ModuleType:
         raise MissingExtraError(
             f"this needs the package {package}: pip install 'linkwise[{extra}]' ({error})"
         ) from None
+
+
+def suggest(name: str, valid: Iterable[str]) -> str:
+    """'did you mean …' when something is close, and the valid names (the first thirty) in any case."""
+    names = list(valid)
+    close = difflib.get_close_matches(str(name), names, n=1)
+    listed = ", ".join(names[:30]) + (", …" if len(names) > 30 else "")
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}valid: {listed}"

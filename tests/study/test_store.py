@@ -10,7 +10,7 @@ from linkwise.study import digests, files
 from linkwise.study.errors import StudyError
 from linkwise.study.journal import Journal
 from linkwise.study.pack import packed, unpacked
-from linkwise.study.shards import Layout
+from linkwise.study.shards import ShardLayout
 from linkwise.study.store import STUDY, read_study, study_text
 
 
@@ -22,7 +22,7 @@ from linkwise.study.store import STUDY, read_study, study_text
 )
 def test_zarr_reads_what_is_written(tmp_path, compression, dtype, outer, inner, chunk):
     zarr = pytest.importorskip("zarr")
-    layout = Layout(outer, inner, chunk, dtype, compression)
+    layout = ShardLayout(outer, inner, chunk, dtype, compression)
     zarr.create_array(tmp_path / "a", **layout.metadata())
     values = np.random.default_rng(0).normal(size=(*outer, *inner))
     elements = int(np.prod(inner, dtype=int))

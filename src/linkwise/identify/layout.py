@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.identify.errors import LogError
-from linkwise.model.model import suggest
+from linkwise.settings import Settings, read_toml
 from linkwise.tables.columns import Columns
 from linkwise.tables.units import FACTORS
 
@@ -47,6 +46,15 @@ _SECTIONS = {
     "drive": ("gains", "reduction", "coupling", "offset", "sensed"),
     "recording": ("rate", "rows", "files"),
 }
+
+
+_FACTORS_OF_DRIVES = ("gains", "reduction", "coupling", "offset")
+
+
+class LayoutSettings(Settings):
+    """One section of a layout."""
+
+    error = LogError
 
 
 @dataclass(frozen=True)
@@ -65,38 +73,30 @@ class Layout:
     files: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for section, given in (("columns", self.columns), ("units", self.units)):
-            for key in given:
-                if key not in QUANTITIES:
-                    raise LogError(f"layout: no quantity {key!r} in [{section}]; {suggest(key, QUANTITIES)}")
-        for quantity, unit in self.units.items():
-            if unit not in FACTORS[quantity]:
-                raise LogError(f"layout: unit of {quantity}: no {unit!r}; {suggest(unit, FACTORS[quantity])}")
+        columns = LayoutSettings(self.columns, "layout: columns")
+        columns.allow(QUANTITIES)
         for quantity, wanted in self.columns.items():
             each = wanted if isinstance(wanted, Sequence) and not isinstance(wanted, str) else [wanted]
             if not each or not all(isinstance(key, str) or _is_whole(key) for key in each):
-                raise LogError(
-                    f"layout: columns.{quantity}: expected names or numbers of columns, got {wanted!r}"
-                )
+                raise columns.fail(quantity, f"expected names or numbers of columns, got {wanted!r}")
             if len(set(each)) < len(each):
-                raise LogError(f"layout: columns.{quantity}: a column is named twice: {wanted!r}")
-        for key in ("gains", "reduction", "coupling", "offset"):
-            _check_numbers(key, getattr(self, key))
-        if self.rate is not None and not (_is_real(self.rate) and 0 < self.rate < math.inf):
-            raise LogError(
-                f"layout: rate: expected a positive number of samples per second, got {self.rate!r}"
-            )
+                raise columns.fail(quantity, f"a column is named twice: {wanted!r}")
+        units = LayoutSettings(self.units, "layout: units")
+        units.allow(QUANTITIES)
+        for quantity in self.units:
+            units.choice(quantity, FACTORS[quantity])
+        drive = LayoutSettings({key: getattr(self, key) for key in _FACTORS_OF_DRIVES}, "layout: drive")
+        for key in _FACTORS_OF_DRIVES:
+            _check_numbers(drive, key)
+        rate = self.rate
+        if rate is not None and not (_is_real(rate) and 0 < rate < math.inf):
+            raise LogError(f"layout: rate: expected a positive number of samples per second, got {rate!r}")
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Layout:
         """From a TOML file; files that it names lie beside it."""
         source = Path(path)
-        try:
-            data = tomllib.loads(source.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise LogError(f"{source}: {error.strerror}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise LogError(f"{source}: {error}") from None
+        data = read_toml(source, LogError)
         try:
             layout = cls.of(data)
         except (LogError, TypeError, ValueError) as error:
@@ -106,16 +106,11 @@ class Layout:
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Layout:
         """From the sections of such a file as a mapping."""
-        for section, inside in data.items():
-            if section not in _SECTIONS:
-                raise LogError(f"layout: no section [{section}]; {suggest(section, _SECTIONS)}")
-            if not isinstance(inside, Mapping):
-                raise LogError(f"layout: [{section}] must be a section, got {inside!r}")
-            for key in inside:
-                if key not in _SECTIONS[section]:
-                    raise LogError(
-                        f"layout: no key {key!r} in [{section}]; {suggest(key, _SECTIONS[section])}"
-                    )
+        sections = LayoutSettings(data, "layout")
+        for section, keys in _SECTIONS.items():
+            inside = sections.get(section, dict, {})
+            LayoutSettings(inside, f"layout: {section}").allow(keys)
+        sections.finish()
         recording = dict(data.get("recording", {}))
         if "rows" in recording:
             rows = recording["rows"]
@@ -136,13 +131,14 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _check_numbers(key: str, given: object) -> None:
-    """Finite numbers, not all zero where they are a factor."""
+def _check_numbers(drive: LayoutSettings, key: str) -> None:
+    """Finite numbers, not zero where they are a factor."""
+    given = drive.raw(key)
     if given is None:
         return
     try:
         numbers = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
-        raise LogError(f"layout: drive.{key}: expected numbers, got {given!r}") from None
+        raise drive.fail(key, f"expected numbers, got {given!r}") from None
     if not np.isfinite(numbers).all() or (key in ("gains", "reduction") and not numbers.all()):
-        raise LogError(f"layout: drive.{key}: expected finite numbers other than zero, got {given!r}")
+        raise drive.fail(key, f"expected finite numbers other than zero, got {given!r}")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import Any
 
 import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.dh import CONVENTIONS, DhJoint, chain
-from linkwise.model.dh_toml_table import DRIVE_KEYS, INERTIAL_KEYS, LIMIT_KEYS, POSE_KEYS, Table
+from linkwise.model.dh_toml_table import DRIVE_KEYS, INERTIAL_KEYS, LIMIT_KEYS, POSE_KEYS, RobotSettings
 from linkwise.model.dh_toml_writer import write_toml
 from linkwise.model.model import JOINT_TYPES, STANDARD_GRAVITY, Frame, Joint, Link, Mimic, Model
+from linkwise.settings import REQUIRED, parse_toml
 
 __all__ = ["read_citation", "read_toml", "write_toml"]
 
@@ -49,34 +49,29 @@ def read_toml(data: bytes, where: str) -> Model:
 
 def read_citation(data: bytes, where: str) -> str:
     """What the file says about the source of its numbers; empty when it says nothing."""
-    return _parse(data, where).text("source", "")
+    return _parse(data, where).get("source", str, "")
 
 
-def _parse(data: bytes, where: str) -> Table:
-    try:
-        return Table(tomllib.loads(data.decode("utf-8-sig")), where)
-    except UnicodeDecodeError as error:
-        raise ModelError(f"{where}: not a text in UTF-8 ({error.reason} at byte {error.start})") from None
-    except ValueError as error:  # TOMLDecodeError, or an integer with thousands of digits
-        raise ModelError(f"{where}: not valid TOML: {error}") from None
-    except RecursionError:
-        raise ModelError(f"{where}: not valid TOML: nested too deeply") from None
+def _parse(data: bytes, where: str) -> RobotSettings:
+    return RobotSettings(parse_toml(data, where, ModelError), where)
 
 
-def _header(top: Table) -> dict[str, Any]:
-    top.text("source", "")
-    top.text("notes", "")
-    gravity = top.list("gravity", 3) if top.has("gravity") else STANDARD_GRAVITY
-    return {"gravity": gravity, "reduced": top.flag("reduced")}
+def _header(top: RobotSettings) -> dict[str, Any]:
+    top.get("source", str, "")
+    top.get("notes", str, "")
+    gravity = top.numbers("gravity", 3) if top.has("gravity") else STANDARD_GRAVITY
+    return {"gravity": gravity, "reduced": top.get("reduced", bool, False)}
 
 
-def _tables(top: Table, kind: str) -> list[Table]:
+def _tables(top: RobotSettings, kind: str) -> list[RobotSettings]:
     """The tables [[kind]], each named in messages by its own name where it has one."""
     found = top.values.get(kind, [])
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        top.fail(f"expected {kind!r} to be tables [[{kind}]]")
+        raise top.fail("", f"expected {kind!r} to be tables [[{kind}]]")
     return [
-        Table(entry, f"{top.where}: [[{kind}]] {entry['name'] if isinstance(entry.get('name'), str) else k}")
+        RobotSettings(
+            entry, f"{top.path}: [[{kind}]] {entry['name'] if isinstance(entry.get('name'), str) else k}"
+        )
         for k, entry in enumerate(found, start=1)
     ]
 
@@ -84,20 +79,20 @@ def _tables(top: Table, kind: str) -> list[Table]:
 # -- chains --------------------------------------------------------------------------------------------------
 
 
-def _chain(top: Table, convention: str, where: str) -> Model:
+def _chain(top: RobotSettings, convention: str, where: str) -> Model:
     joints = _tables(top, "joint")
     if not joints:
-        top.fail("a chain needs at least one [[joint]]")
+        raise top.fail("", "a chain needs at least one [[joint]]")
     base = None
     if top.has("base"):
         if not isinstance(top.values["base"], dict):
-            top.fail("expected 'base' to be a table [base] with xyz and rpy, rpy_deg or rotation")
-        table = Table(top.values["base"], f"{where}: [base]")
+            raise top.fail("", "expected 'base' to be a table [base] with xyz and rpy, rpy_deg or rotation")
+        table = RobotSettings(top.values["base"], f"{where}: [base]")
         table.allow(POSE_KEYS)
         base = table.pose()
     rows = [_dh_joint(table, number) for number, table in enumerate(joints, start=1)]
     return chain(
-        top.text("name"),
+        top.get("name", str),
         rows,
         convention,
         base=base,
@@ -106,12 +101,12 @@ def _chain(top: Table, convention: str, where: str) -> Model:
     )
 
 
-def _dh_joint(table: Table, number: int) -> DhJoint:
+def _dh_joint(table: RobotSettings, number: int) -> DhJoint:
     table.allow(CHAIN_JOINT_KEYS)
     kind = table.choice("type", JOINT_TYPES, "revolute")
     return DhJoint(
-        name=table.text("name", f"joint{number}"),
-        link=table.text("link", f"link{number}"),
+        name=table.get("name", str, f"joint{number}"),
+        link=table.get("link", str, f"link{number}"),
         type=kind,
         alpha=table.angle("alpha"),
         a=table.number("a", 0.0),
@@ -123,36 +118,42 @@ def _dh_joint(table: Table, number: int) -> DhJoint:
     )
 
 
-def _frames(top: Table, default: str | None = None) -> list[Frame]:
+def _frames(top: RobotSettings, default: str | None = None) -> list[Frame]:
     """[[frame]]: a named frame on a link, in a chain on the last one unless it says otherwise."""
     frames = []
     for table in _tables(top, "frame"):
         table.allow(("name", "link", *POSE_KEYS))
-        frames.append(Frame(table.text("name"), table.text("link", default), table.pose()))
+        frames.append(
+            Frame(
+                table.get("name", str),
+                table.get("link", str, REQUIRED if default is None else default),
+                table.pose(),
+            )
+        )
     return frames
 
 
 # -- trees ---------------------------------------------------------------------------------------------------
 
 
-def _tree(top: Table, where: str) -> Model:
+def _tree(top: RobotSettings, where: str) -> Model:
     links = []
     for table in _tables(top, "link"):
         table.allow(("name", *INERTIAL_KEYS))
-        links.append(Link(table.text("name"), table.inertia()))
+        links.append(Link(table.get("name", str), table.inertia()))
     joints = [_tree_joint(table) for table in _tables(top, "joint")]
-    return Model(top.text("name"), links, joints, frames=_frames(top), **_header(top))
+    return Model(top.get("name", str), links, joints, frames=_frames(top), **_header(top))
 
 
-def _tree_joint(table: Table) -> Joint:
+def _tree_joint(table: RobotSettings) -> Joint:
     table.allow(TREE_JOINT_KEYS)
     kind = table.choice("type", JOINT_TYPES)
     return Joint(
-        name=table.text("name"),
+        name=table.get("name", str),
         type=kind,
-        parent=table.text("parent"),
-        child=table.text("child"),
-        body=table.text("body", ""),
+        parent=table.get("parent", str),
+        child=table.get("child", str),
+        body=table.get("body", str, ""),
         origin=table.pose(),
         axis=_axis(table),
         limits=table.limits(kind),
@@ -161,25 +162,27 @@ def _tree_joint(table: Table) -> Joint:
     )
 
 
-def _axis(table: Table) -> tuple[float, float, float]:
+def _axis(table: RobotSettings) -> tuple[float, float, float]:
     if not table.has("axis"):
         return (0.0, 0.0, 1.0)
     axis = table.vector("axis")
     length = float(np.linalg.norm(axis))
     if length < 1e-9:
-        table.fail(f"axis = {table.values['axis']}: a direction has a length other than 0")
+        raise table.fail("axis", f"{table.values['axis']}: a direction has a length other than 0")
     if abs(length - 1.0) > UNIT_TOLERANCE:
         axis = axis / length
     x, y, z = axis.tolist()
     return (x, y, z)
 
 
-def _mimic(table: Table) -> Mimic | None:
+def _mimic(table: RobotSettings) -> Mimic | None:
     if not table.has("mimic"):
         return None
     value = table.values["mimic"]
     if not isinstance(value, dict):
-        table.fail(f"mimic: expected a table with joint, multiplier and offset, got {value!r}")
-    relation = Table(value, f"{table.where}: mimic")
+        raise table.fail("mimic", f"expected a table with joint, multiplier and offset, got {value!r}")
+    relation = RobotSettings(value, table.where("mimic"))
     relation.allow(("joint", "multiplier", "offset"))
-    return Mimic(relation.text("joint"), relation.number("multiplier", 1.0), relation.number("offset", 0.0))
+    return Mimic(
+        relation.get("joint", str), relation.number("multiplier", 1.0), relation.number("offset", 0.0)
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from linkwise import joint_laws
-from linkwise.errors import ModelError, ModelWarning, UnknownNameError
+from linkwise.errors import ModelError, ModelWarning, UnknownNameError, suggest
 from linkwise.model.checks import check_numbers, check_tree
 from linkwise.model.constraints import Constraint, Coupling, Point, Weld
 from linkwise.model.constraints import content as constraint_content
@@ -769,12 +768,3 @@ def followed_joints(joints: Sequence[Joint]) -> tuple[Mimic | None, ...]:
             )
         found.append(relation)
     return tuple(found)
-
-
-def suggest(name: str, valid: Iterable[str]) -> str:
-    """'did you mean …' when something is close, and the valid names (the first thirty) in any case."""
-    names = list(valid)
-    close = difflib.get_close_matches(str(name), names, n=1)
-    listed = ", ".join(names[:30]) + (", …" if len(names) > 30 else "")
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{hint}valid: {listed}"

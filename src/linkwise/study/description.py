@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +16,12 @@ from linkwise.errors import LinkwiseError
 from linkwise.loading import load
 from linkwise.once import once
 from linkwise.robot import Robot
+from linkwise.settings import read_toml
 from linkwise.study import keep as keeping
 from linkwise.study import sobol, steps, variables
 from linkwise.study.errors import StudyError
 from linkwise.study.keep import Failure, Keep
-from linkwise.study.schema import Table, file_name
+from linkwise.study.schema import StudySettings, file_name
 from linkwise.study.steps.base import Step
 from linkwise.study.variables import DESIGNS, Variable
 
@@ -86,14 +86,7 @@ def robot_hash(robot: Robot) -> str:
 
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Path]:
     """The tables of a TOML file and the folder that its paths are relative to."""
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            return tomllib.load(file), path.parent.resolve()
-    except FileNotFoundError:
-        raise StudyError(f"{path}: no such file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise StudyError(f"{path}: {error}") from None
+    return read_toml(path, StudyError), Path(path).parent.resolve()
 
 
 def describe(
@@ -104,7 +97,7 @@ def describe(
 ) -> Description:
     """Read and check all tables; paths are relative to ``folder``. ``robot``, which was loaded from ``robot_source``,
     takes the place of the one that they name."""
-    table = Table(tables)
+    table = StudySettings(tables)
     robot, source, options = _robot(table, folder or Path.cwd(), robot)
     source = source or robot_source
     samples = table.whole("samples", 1, None)
@@ -141,14 +134,16 @@ def describe(
     return found
 
 
-def _robot(table: Table, folder: Path, known: Robot | None) -> tuple[Robot, str | None, dict[str, Any]]:
+def _robot(
+    table: StudySettings, folder: Path, known: Robot | None
+) -> tuple[Robot, str | None, dict[str, Any]]:
     """(robot, where others find it, how it is changed)."""
     given = table.raw("robot")
     if known is not None or isinstance(given, Robot):
         return known or given, None, {}
     options: dict[str, Any] = {}
     if isinstance(given, Mapping):
-        inner = Table(given, "robot")
+        inner = StudySettings(given, "robot")
         for key, kind in (("gravity", list), ("lock", dict)):
             if key in inner:
                 options[key] = inner.get(key, kind)
@@ -165,7 +160,7 @@ def _robot(table: Table, folder: Path, known: Robot | None) -> tuple[Robot, str 
     return robot, str(Path(source).resolve()) if Path(source).is_file() else source, options
 
 
-def _check_sampling(table: Table, varied: list[Variable], samples: int | None) -> None:
+def _check_sampling(table: StudySettings, varied: list[Variable], samples: int | None) -> None:
     drawn = [variable for variable in varied if variable.draws]
     if drawn and samples is None:
         raise StudyError(f"samples: missing; vary.{drawn[0].name} is drawn at random, say how often")

@@ -8,7 +8,7 @@ from typing import Any
 
 from linkwise.model.model import suggest
 from linkwise.study.errors import StudyError
-from linkwise.study.schema import Table, file_name, numbers
+from linkwise.study.schema import StudySettings, file_name, numbers
 
 STATISTICS = ("count", "mean", "variance", "min", "max")
 OVER = ("all", "sample")
@@ -73,7 +73,7 @@ def _one(name: str, value: Any) -> Keep:
         value = {"statistics": [s for s in listed if s != "raw"], "raw": "raw" in listed}
     if not isinstance(value, Mapping):
         raise StudyError(f'{path}: expected a table, a list of statistics or "raw", got {value!r}')
-    table = Table(value, path)
+    table = StudySettings(value, path)
     statistics = tuple(table.get("statistics", list, []))
     for entry in statistics:
         if entry not in STATISTICS:
@@ -95,7 +95,7 @@ def _one(name: str, value: Any) -> Keep:
     return found
 
 
-def _quantiles(table: Table) -> tuple[float, ...]:
+def _quantiles(table: StudySettings) -> tuple[float, ...]:
     if "quantiles" not in table:
         return ()
     levels = numbers(table.raw("quantiles"), table.where("quantiles"))
@@ -105,10 +105,10 @@ def _quantiles(table: Table) -> tuple[float, ...]:
     return tuple(levels)
 
 
-def _histogram(table: Table) -> tuple[float, float, int] | None:
+def _histogram(table: StudySettings) -> tuple[float, float, int] | None:
     if "histogram" not in table:
         return None
-    inner = Table(table.get("histogram", dict), table.where("histogram"))
+    inner = StudySettings(table.get("histogram", dict), table.where("histogram"))
     low, high, bins = inner.get("low", float), inner.get("high", float), inner.whole("bins", 1)
     inner.finish()
     if not low < high:
@@ -121,7 +121,7 @@ def read_failures(table: Mapping[str, Any], everything: Iterable[str]) -> list[F
     found = []
     for name, value in table.items():
         file_name(name, f"failures.{name}")
-        inner = Table({"when": value} if isinstance(value, str) else value, f"failures.{name}")
+        inner = StudySettings({"when": value} if isinstance(value, str) else value, f"failures.{name}")
         keep = tuple(str(entry) for entry in inner.get("keep", list, list(everything)))
         found.append(Failure(name, inner.get("when", str), keep))
         inner.finish()

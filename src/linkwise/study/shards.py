@@ -24,7 +24,7 @@ CODECS = {"zstd": ("zstd", 2), "lz4": ("lz4", 5)}
 
 
 @dataclass(frozen=True)
-class Layout:
+class ShardLayout:
     """A raw array in the store: ``outer`` axes are those of the points, ``inner`` those of the value."""
 
     outer: tuple[int, ...]
@@ -97,7 +97,7 @@ class Shard:
     thread but the main one.
     """
 
-    def __init__(self, layout: Layout, place: tuple[int, ...], file: Aside):
+    def __init__(self, layout: ShardLayout, place: tuple[int, ...], file: Aside):
         self._layout, self._file = layout, file
         extent = [min(c, n - p * c) for c, n, p in zip(layout.chunk, layout.outer, place, strict=True)]
         self._left = math.prod(extent)

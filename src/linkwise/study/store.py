@@ -33,7 +33,7 @@ from linkwise.study.keep import Keep
 from linkwise.study.pack import packed
 from linkwise.study.plan import Plan
 from linkwise.study.quantities import JOINT
-from linkwise.study.shards import Layout, Shard
+from linkwise.study.shards import Shard, ShardLayout
 
 DATA, TABLES, STUDY, JOURNAL = "data.zarr", "tables", "study.json", "journal"
 FAILURES, ERRORS = "failures", "errors"
@@ -50,12 +50,12 @@ class Store:
         self.folder = files.Folder(self.path)
         self.layouts = {keep.name: self._layout(keep) for keep in plan.raws}
 
-    def _layout(self, keep: Keep) -> Layout:
+    def _layout(self, keep: Keep) -> ShardLayout:
         axes, quantity = self.plan.axes, self.plan.quantity(keep.name)
         outer, chunk = axes.shape, axes.chunk_shape
         if self.plan.by_sample(keep.name):
             outer, chunk = outer[-1:], chunk[-1:]
-        return Layout(outer, quantity.shape, chunk, keep.dtype, self.plan.description.compression)
+        return ShardLayout(outer, quantity.shape, chunk, keep.dtype, self.plan.description.compression)
 
     # -- making and opening -----------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from linkwise.study import quantities
 from linkwise.study.distributions import DISTRIBUTIONS, chosen, fault
 from linkwise.study.errors import StudyError
 from linkwise.study.quantities import PAYLOAD, STATES, Quantity
-from linkwise.study.schema import Table, numbers
+from linkwise.study.schema import StudySettings, numbers
 
 DESIGNS = ("random", "latin_hypercube", "sobol")
 KINDS = ("value", "grid", "choice", *DISTRIBUTIONS)
@@ -104,7 +104,7 @@ class _Reader:
     def __init__(self, name: str, value: Any, robot: Robot, design: str):
         self.name, self.robot, self.design = name, robot, design
         self.path = f"vary.{name}"
-        self.table = Table(value if isinstance(value, Mapping) else {"value": value}, self.path)
+        self.table = StudySettings(value if isinstance(value, Mapping) else {"value": value}, self.path)
         self.element = _element_of(name, robot)
         self.labels = self._labels()
 
@@ -210,7 +210,7 @@ class _Reader:
         if given == LIMITS:
             given = self._limits(kind)
         elif isinstance(given, Mapping):
-            inner = Table(given, self.table.where(kind))
+            inner = StudySettings(given, self.table.where(kind))
             given = [inner.raw(name) for name in names]
             inner.finish()
         if not isinstance(given, (list, tuple)) or len(given) != len(names) or any(g is None for g in given):
@@ -259,7 +259,7 @@ class _Reader:
         return tuple(tuple(self._broadcast(numbers(entry, where), drawn, kind)) for entry in given)
 
     def _spaced(self, given: Mapping[str, Any]) -> list[list[float]]:
-        inner = Table(given, self.table.where("grid"))
+        inner = StudySettings(given, self.table.where("grid"))
         first, last = (numbers(inner.raw(end), inner.where(end)) for end in ("from", "to"))
         points = inner.whole("points", 1)
         inner.finish()

@@ -17,7 +17,7 @@ import numpy as np
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.parametric import ParametricKernel
 from linkwise.study.errors import StudyError
-from linkwise.study.schema import Table
+from linkwise.study.schema import StudySettings
 from linkwise.study.steps.base import Arrays, Step
 
 
@@ -66,7 +66,7 @@ def imported(reference: str, where: str) -> Any:
         raise StudyError(f"{where}: cannot import {reference!r} ({error})") from None
 
 
-def read(name: str, table: Table, function: Any = None) -> CallStep:
+def read(name: str, table: StudySettings, function: Any = None) -> CallStep:
     """The step of an entry with the key ``call``, or of a kernel or function itself."""
     if function is None:
         function = imported(table.get("call", str), table.where("call"))
@@ -81,7 +81,7 @@ def read(name: str, table: Table, function: Any = None) -> CallStep:
         raise table.fail("call", f"expected a function, got a {type(function).__name__}")
     if not arguments:
         raise table.fail("call", "the function takes no arguments")
-    given = Table(table.get("inputs", dict, {}), table.where("inputs"))
+    given = StudySettings(table.get("inputs", dict, {}), table.where("inputs"))
     sources = {argument: given.get(argument, str, argument) for argument in arguments}
     given.finish()
     return CallStep(name, function, sources, tuple(outputs))

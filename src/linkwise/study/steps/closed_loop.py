@@ -18,7 +18,7 @@ from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.study import quantities
 from linkwise.study.quantities import JOINT, Quantity
-from linkwise.study.schema import Table, numbers
+from linkwise.study.schema import StudySettings, numbers
 from linkwise.study.steps.base import Arrays, Step
 from linkwise.study.steps.robot_parameters import RobotParameters
 
@@ -112,14 +112,16 @@ class ClosedLoopStep(Step):
         return np.broadcast_to(values, (count, size))
 
 
-def read(name: str, table: Table, robot: Robot, parameters: RobotParameters, seed: int) -> ClosedLoopStep:
+def read(
+    name: str, table: StudySettings, robot: Robot, parameters: RobotParameters, seed: int
+) -> ClosedLoopStep:
     """The step of an entry with the key ``simulate``."""
     from linkwise.control import CONTROLLERS, named
     from linkwise.simulate import Drives, Plant, Sensors
 
     kind = table.choice("simulate", list(CONTROLLERS))
     given, varied = _gains(table, CONTROLLERS[kind], robot) if CONTROLLERS[kind].feedback else ({}, ())
-    reference = Table(table.get("reference", dict), table.where("reference"))
+    reference = StudySettings(table.get("reference", dict), table.where("reference"))
     zero = (0.0,) * robot.dof
     ends = {
         "from": _source(reference, "from", robot.dof, zero),
@@ -146,12 +148,12 @@ def read(name: str, table: Table, robot: Robot, parameters: RobotParameters, see
     return ClosedLoopStep(name, robot, controller, plant, options, ends, initial, varied, parameters)
 
 
-def _gains(table: Table, law: Any, robot: Robot) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _gains(table: StudySettings, law: Any, robot: Robot) -> tuple[dict[str, Any], tuple[str, ...]]:
     """(arguments of ``control.named``, names of gains that vary): numbers, the name of the variable of the same
     name, or a frequency."""
     from linkwise.control import Gains
 
-    inner = Table(table.get("gains", dict), table.where("gains"))
+    inner = StudySettings(table.get("gains", dict), table.where("gains"))
     if "frequency" in inner:
         frequency = _one_or_all(numbers(inner.raw("frequency"), inner.where("frequency")))
         damping = _one_or_all(numbers(inner.raw("damping", 1.0), inner.where("damping")))
@@ -188,7 +190,7 @@ def _one_or_all(values: list[float]) -> Any:
     return values[0] if len(values) == 1 else np.array(values)
 
 
-def _source(table: Table, key: str, size: int, default: tuple[float, ...] | None) -> Source:
+def _source(table: StudySettings, key: str, size: int, default: tuple[float, ...] | None) -> Source:
     value = table.raw(key, default)
     if value is None:
         raise table.fail(key, "missing; expected numbers or the name of a variable")
@@ -200,7 +202,7 @@ def _source(table: Table, key: str, size: int, default: tuple[float, ...] | None
     return tuple(found * size if len(found) == 1 else found)
 
 
-def _options(table: Table, key: str) -> dict[str, Any]:
+def _options(table: StudySettings, key: str) -> dict[str, Any]:
     """The table of that name with lists as arrays."""
     given = table.get(key, dict, {})
     return {name: np.array(value) if isinstance(value, list) else value for name, value in given.items()}

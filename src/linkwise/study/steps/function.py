@@ -15,7 +15,7 @@ from linkwise.robot import ITERATED, Robot
 from linkwise.study import quantities
 from linkwise.study.errors import StudyError
 from linkwise.study.quantities import Quantity
-from linkwise.study.schema import Table, numbers
+from linkwise.study.schema import StudySettings, numbers
 from linkwise.study.steps.base import Arrays, Step
 from linkwise.study.steps.robot_parameters import RobotParameters
 
@@ -87,7 +87,7 @@ class FunctionStep(Step):
         }
 
 
-def read(name: str, table: Table, robot: Robot, parameters: RobotParameters) -> FunctionStep:
+def read(name: str, table: StudySettings, robot: Robot, parameters: RobotParameters) -> FunctionStep:
     """The step of an entry with the key ``function``."""
     function_name = table.get("function", str)
     algorithm = table.get("algorithm", str, None)
@@ -124,9 +124,9 @@ def read(name: str, table: Table, robot: Robot, parameters: RobotParameters) -> 
     return FunctionStep(name, robot, function, algorithm, setting, sources, parameters)
 
 
-def _sources(table: Table, needed: Mapping[str, int]) -> dict[str, Source]:
+def _sources(table: StudySettings, needed: Mapping[str, int]) -> dict[str, Source]:
     """Every argument comes from the quantity of its name unless ``inputs`` says otherwise."""
-    given = Table(table.get("inputs", dict, {}), table.where("inputs"))
+    given = StudySettings(table.get("inputs", dict, {}), table.where("inputs"))
     sources: dict[str, Source] = {}
     for argument, size in needed.items():
         value = given.raw(argument, argument)

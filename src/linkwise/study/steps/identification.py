@@ -18,7 +18,7 @@ from linkwise.robot import Robot
 from linkwise.study import philox
 from linkwise.study.errors import StudyError
 from linkwise.study.quantities import JOINT, Quantity, per_joint
-from linkwise.study.schema import Table, numbers
+from linkwise.study.schema import StudySettings, numbers
 from linkwise.study.special import normal_quantile
 from linkwise.study.steps.base import Arrays, Step
 from linkwise.study.steps.robot_parameters import RobotParameters
@@ -186,10 +186,12 @@ def _pseudo_inverse(W: np.ndarray, labels: tuple[str, ...], name: str) -> np.nda
     return inverse
 
 
-def read(name: str, table: Table, robot: Robot, parameters: RobotParameters, seed: int) -> IdentificationStep:
+def read(
+    name: str, table: StudySettings, robot: Robot, parameters: RobotParameters, seed: int
+) -> IdentificationStep:
     """The step of an entry with the key ``identify``."""
     method = table.choice("identify", METHODS)
-    inner = Table(table.get("motion", dict, {}), table.where("motion"))
+    inner = StudySettings(table.get("motion", dict, {}), table.where("motion"))
     amplitude = numbers(inner.raw("amplitude", 1.0), inner.where("amplitude"))
     if len(amplitude) not in (1, robot.dof):
         raise inner.fail("amplitude", f"expected 1 or {robot.dof} numbers, got {len(amplitude)}")

@@ -8,7 +8,7 @@ from typing import Any
 from linkwise.model.model import suggest
 from linkwise.robot import Robot
 from linkwise.study.errors import StudyError
-from linkwise.study.schema import Table
+from linkwise.study.schema import StudySettings
 from linkwise.study.steps import call, formula, function
 from linkwise.study.steps.base import Step
 from linkwise.study.steps.robot_parameters import RobotParameters
@@ -30,9 +30,9 @@ def _one(name: str, value: Any, robot: Robot, parameters: RobotParameters, seed:
         return formula.read(name, value, path, robot)
     if not isinstance(value, Mapping):
         if callable(value):
-            return call.read(name, Table({}, path), value)
+            return call.read(name, StudySettings({}, path), value)
         raise StudyError(f"{path}: expected a table or a formula, got {value!r}")
-    table = Table(value, path)
+    table = StudySettings(value, path)
     kinds = [kind for kind in KINDS if kind in table]
     if len(kinds) != 1:
         unknown = [key for key in value if key not in KINDS]
