@@ -234,7 +234,7 @@ def test_tree_form():
         (JOINT + "gear_ratio = 0\nmotor_inertia = 1", "gear_ratio: expected a number other than 0"),
         (JOINT + "gear_ratio = 2\nmotor_coulomb = [0.3, -0.4]", "expected magnitudes"),
         (JOINT + "rotor_inertia = 1\nmotor_inertia = 1\ngear_ratio = 2", "exclude each other"),
-        (JOINT + 'type = "hinge"', "type: no 'hinge'; valid: revolute, continuous, prismatic, fixed"),
+        (JOINT + 'type = "hinge"', "type: no 'hinge'; valid: revolute, continuous, prismatic"),
         (JOINT + 'type = "prismatic"\nlimits_deg = [0, 1]', "limits of a prismatic joint are lengths"),
         (JOINT + "[[frame]]", "[[frame]] 1: name: missing"),
         (JOINT + '[[frame]]\nname = "link1"', "two frames are named 'link1'"),
