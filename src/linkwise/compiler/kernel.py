@@ -189,8 +189,9 @@ class Kernel(Portable):
         if self.key is not None:
             return (self.name, self.inputs, self.outputs, self.dtype, self.key)
         from linkwise.compiler.emit import blocks
+        from linkwise.compiler.shapes import nest
 
-        text = blocks.module(self.program(), 1)
+        text = blocks.module(nest(self.program()), 1)
         return (self.name, self.inputs, self.outputs, self.dtype, hashlib.sha256(text.encode()).digest())
 
     @property
