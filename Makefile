@@ -48,7 +48,7 @@ docs: $(VENV)/.with-docs
 	@echo "the documentation is in build/site/index.html"
 
 package: $(VENV)/.with-test
-	@$(BIN)/python benchmarks/packaging.py
+	@$(BIN)/python benchmarks/distribution.py
 
 clean:
 	rm -rf $(VENV) linkwise-demo .pytest_cache .ruff_cache .hypothesis

@@ -3,7 +3,8 @@
 Operations are those of ``linkwise.records.crossovers``; times are medians of interleaved repeats, for batches on one
 thread. Writes two figures and the measured numbers, from which ``python -m linkwise.records`` makes its page.
 
-    python benchmarks/crossovers.py [--states 1024] [--repeats 41] [--out docs/figures] [--counts-only] [--json]
+    python benchmarks/crossovers.py [--states 1024] [--repeats 41] [--joints 2,3,...] [--out docs/figures]
+                                    [--counts-only] [--json]
 """
 
 from __future__ import annotations
@@ -66,10 +67,10 @@ def runner(robot: lw.Robot, method: str, states: int) -> Callable[[], float]:
     return run
 
 
-def measure(states: int, repeats: int) -> Measured:
+def measure(states: int, repeats: int, joints: tuple[int, ...] = JOINTS) -> Measured:
     """The methods side by side, n by n."""
     found: dict[str, list[float]] = {method: [] for method in crossovers.METHODS}
-    for n in JOINTS:
+    for n in joints:
         robot = lw.general_chain(n, base_offsets=False)
         runs = {method: runner(robot, method, states) for method in found}
         times: dict[str, list[float]] = {method: [] for method in found}
@@ -80,8 +81,8 @@ def measure(states: int, repeats: int) -> Measured:
             found[method].append(round(statistics.median(each), 1))
     ahead = [m < f for m, f in zip(found["compound_link"], found["kalman"], strict=True)]
     last = ahead.index(False) if False in ahead else len(ahead)
-    words = "no n measured" if last == 0 else f"n ≤ {JOINTS[last - 1]}"
-    return Measured(JOINTS, states, repeats, host.lanes("float64"), found, words)
+    words = "no n measured" if last == 0 else f"n ≤ {joints[last - 1]}"
+    return Measured(joints, states, repeats, host.lanes("float64"), found, words)
 
 
 def plot_counts(path: Path) -> None:
@@ -147,6 +148,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--states", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=41)
+    parser.add_argument(
+        "--joints", type=lambda text: tuple(map(int, text.split(","))), default=JOINTS, metavar="N,N,..."
+    )
     parser.add_argument("--out", type=Path, default=Path("docs") / "figures")
     parser.add_argument("--counts-only", action="store_true", help="draw the counts, measure nothing")
     parser.add_argument("--json", action="store_true", help="print what was measured as JSON")
@@ -154,7 +158,7 @@ def main() -> None:
     plot_counts(options.out / "crossover_counts.svg")
     if options.counts_only:
         return
-    measured = measure(options.states, options.repeats)
+    measured = measure(options.states, options.repeats, options.joints)
     plot_times(measured, options.out / "crossover_times.svg")
     text = json.dumps(asdict(measured), indent=1, ensure_ascii=False)
     (options.out / "crossovers.json").write_text(text + "\n", encoding="utf-8")

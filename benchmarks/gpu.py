@@ -6,6 +6,8 @@ that must be read or written. Small batches are timed beside the CPU. JAX (the s
 (the same graph, one call per operation) run where they are installed. None of this computes contact.
 
     python benchmarks/gpu.py [--robot panda] [--states 1000000] [--json FILE] [--tune] [--seconds 400]
+
+``--quick`` runs everything with a few states each: the figures mean nothing then.
 """
 
 from __future__ import annotations
@@ -55,6 +57,17 @@ GOALS = {  # G evaluations/s, and the share of the copy's bandwidth
     ("forward_dynamics_derivatives", "float32"): (1.5, None),
 }
 SMALL = (1, 64, 4096, 65536)
+QUICK = {"states": 64, "steps": 5, "repeats": 2}  # sizes under --quick
+
+
+class Size:
+    """How much is measured: all of it, or just enough to see that everything runs."""
+
+    quick = False
+
+    @classmethod
+    def of(cls, what: str, number: int) -> int:
+        return min(number, QUICK[what]) if cls.quick else number
 
 
 # -- measuring --------------------------------------------------------------------------------------------------------
@@ -62,6 +75,7 @@ SMALL = (1, 64, 4096, 65536)
 
 def device_seconds(work: Callable[[], Any], repeats: int = 15, warm: int = 3) -> tuple[float, float]:
     """(median, spread between quartiles) of the time of one piece of work on the GPU."""
+    repeats = Size.of("repeats", repeats)
     for _ in range(warm):
         work()
     marks = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(repeats)]
@@ -76,7 +90,8 @@ def device_seconds(work: Callable[[], Any], repeats: int = 15, warm: int = 3) ->
 
 def host_seconds(work: Callable[[], Any], repeats: int = 200) -> float:
     """Median wall time of one call."""
-    for _ in range(10):
+    repeats = Size.of("repeats", repeats)
+    for _ in range(Size.of("repeats", 10)):
         work()
     times = []
     for _ in range(repeats):
@@ -88,7 +103,7 @@ def host_seconds(work: Callable[[], Any], repeats: int = 200) -> float:
 
 def copy_bandwidth() -> float:
     """Bytes read and written per second by a device-to-device copy of 4 GiB."""
-    source = cupy.random.random((1 << 29,), dtype=np.float64)
+    source = cupy.random.random((Size.of("states", 1 << 29),), dtype=np.float64)
     target = cupy.empty_like(source)
     seconds, _ = device_seconds(
         lambda: cupy.cuda.runtime.memcpyAsync(
@@ -104,6 +119,8 @@ def copy_bandwidth() -> float:
 def kernel_of(robot: lw.Robot, name: str, algorithm: str | None = None) -> Kernel | None:
     """As the robot's method takes it; None where that runs without a kernel."""
     function = FUNCTIONS[name]
+    if ("constrain" in name or name == "impact") and not robot.constraint_rows:
+        return None
     setting = Setting(
         robot, frame=robot.default_frame() if name in ("pose", "jacobian", "velocity") else None
     )
@@ -225,7 +242,7 @@ def latencies(robot: lw.Robot) -> list[dict[str, Any]]:
         kernel = kernel_of(robot, name)
         assert kernel is not None
         method = getattr(robot, name)
-        for count in SMALL:
+        for count in SMALL[:2] if Size.quick else SMALL:
             there = random_states(kernel, count, "float64")
             here = [cupy.asnumpy(a) for a in there]
             out = cupy.empty((count, robot.dof))
@@ -234,8 +251,9 @@ def latencies(robot: lw.Robot) -> list[dict[str, Any]]:
                 method(*there, out=out)
                 cupy.cuda.get_current_stream().synchronize()
 
-            def start(work, count=300):
+            def start(work):
                 """Host time of a call while the GPU is busy with the calls before."""
+                count = Size.of("repeats", 300)
                 work()
                 cupy.cuda.get_current_stream().synchronize()
                 began = time.perf_counter()
@@ -261,8 +279,9 @@ def latencies(robot: lw.Robot) -> list[dict[str, Any]]:
     return rows
 
 
-def _graph_seconds(work: Callable[[], Any], count: int = 100) -> float:
+def _graph_seconds(work: Callable[[], Any]) -> float:
     """Time of one launch among many of a graph: what is left without Python and without launching one by one."""
+    count = Size.of("repeats", 100)
     stream = cupy.cuda.Stream(non_blocking=True)
     with stream:
         work()
@@ -315,24 +334,26 @@ def time_rollout(loop: ClosedLoop, dtype: str, count: int, steps: int) -> dict[s
     given = robots_of(loop, count, dtype)
     seconds, spread = device_seconds(lambda: kernel(given, steps=steps, every=steps, dtype=dtype), 5, 1)
     function = rollout_kernel(kernel, dtype, cupy.cuda.runtime.getDevice()).function
-    few = {name: cupy.asnumpy(value)[:65536] for name, value in given.items()}
+    some, short = min(count, 65536), min(steps, 20)
+    few = {name: cupy.asnumpy(value)[:some] for name, value in given.items()}
     few = {
         name: value if np.ndim(given[name]) > 1 else cupy.asnumpy(given[name]) for name, value in few.items()
     }
-    here = host_seconds(lambda: kernel(few, steps=20, every=20, dtype=dtype), 3)
+    here = host_seconds(lambda: kernel(few, steps=short, every=short, dtype=dtype), 3)
     return {
         "robots": count,
         "steps": steps,
         "per_second": count * steps / seconds,
         "spread": spread / seconds,
-        "cpu_per_second": 65536 * 20 / here,
+        "cpu_per_second": some * short / here,
         **function.resources(),
         "threads": function.threads,
     }
 
 
-def check_rollout(loop: ClosedLoop, dtype: str, count: int = 20000, steps: int = 60) -> int:
+def check_rollout(loop: ClosedLoop, dtype: str) -> int:
     """Scalars that differ from the CPU's at the end and in every seventh row."""
+    count, steps = Size.of("states", 20000), Size.of("steps", 60) // 7 * 7 or 7
     kernel = loop.kernel()
     given = robots_of(loop, count, dtype, seed=5)
     here = {name: cupy.asnumpy(value) for name, value in given.items()}
@@ -394,10 +415,11 @@ def tune_rollout(loop: ClosedLoop, dtype: str, count: int, steps: int) -> list[d
 # -- gradients ---------------------------------------------------------------------------------------------------------
 
 
-def time_gradients(robot: lw.Robot, count: int = 1 << 22) -> dict[str, Any]:
+def time_gradients(robot: lw.Robot) -> dict[str, Any]:
     """Gradients of Σ w·result through PyTorch: bits beside the CPU's, and the time with and without them."""
     import torch
 
+    count = Size.of("states", 1 << 22)
     rows: dict[str, Any] = {}
     for name in ("inverse_dynamics", "forward_dynamics"):
         method, kernel = getattr(robot, name), kernel_of(robot, name)
@@ -523,7 +545,9 @@ def main() -> None:
     )
     parser.add_argument("--tune", action="store_true", help="also time other layouts")
     parser.add_argument("--json", help="write all figures to this file")
+    parser.add_argument("--quick", action="store_true", help="a few states each, to see that it runs")
     options = parser.parse_args()
+    Size.quick = options.quick
     robot = lw.load(options.robot)
     began = time.perf_counter()
     report: dict[str, Any] = {"robot": robot.name, "joints": robot.dof}
@@ -559,14 +583,16 @@ def main() -> None:
     done("compiled", time.perf_counter() - began)
 
     speed: dict[str, Any] = {}
-    for name, count in TIMED.items():
+    for name, all_states in TIMED.items():
         for dtype in DTYPES:
+            count = Size.of("states", all_states)
             speed[f"{name} {dtype}"] = {"states": count, **time_function(found[name], dtype, count)}
             cupy.get_default_memory_pool().free_all_blocks()
     for name in ("inverse_dynamics", "forward_dynamics"):
+        count = Size.of("states", 1 << 24)
         speed[f"{name} float32 fast"] = {
-            "states": 1 << 24,
-            **time_function(found[name], "float32", 1 << 24, fast=True),
+            "states": count,
+            **time_function(found[name], "float32", count, fast=True),
         }
     done("speed", speed)
     loops: dict[str, Any] = {}
@@ -574,7 +600,7 @@ def main() -> None:
         for dtype, steps in (("float32", 1000), ("float64", 500)):
             loop = closed_loop(robot, varied)
             loops[f"{label} {dtype}"] = {
-                **time_rollout(loop, dtype, 1 << 20, steps),
+                **time_rollout(loop, dtype, Size.of("states", 1 << 20), Size.of("steps", steps)),
                 "different_scalars": check_rollout(closed_loop(robot, varied, ("q", "qd", "tau")), dtype),
             }
             done("closed_loops", loops)
@@ -591,7 +617,7 @@ def main() -> None:
             if late():
                 bits[f"{name} {dtype}"] = "not compared: no time left"
                 continue
-            bits[f"{name} {dtype}"] = check_bits(kernel, dtype, options.states)
+            bits[f"{name} {dtype}"] = check_bits(kernel, dtype, Size.of("states", options.states))
             cupy.get_default_memory_pool().free_all_blocks()
     done("different_scalars", bits)
 
@@ -600,7 +626,8 @@ def main() -> None:
         if late():
             break
         try:
-            peers[f"{label} inverse_dynamics float32"] = (1 << 22) / work(found["inverse_dynamics"], 1 << 22)
+            count = Size.of("states", 1 << 22)
+            peers[f"{label} inverse_dynamics float32"] = count / work(found["inverse_dynamics"], count)
         except Exception as error:  # a missing or broken peer is a line of the report, not an end
             peers[f"{label} inverse_dynamics float32"] = (
                 f"{type(error).__name__}: {str(error).splitlines()[0][:120]}"
@@ -611,12 +638,14 @@ def main() -> None:
     if options.tune:
         tuned: dict[str, Any] = {}
         for dtype in DTYPES:
-            tuned[f"closed loop {dtype}"] = tune_rollout(closed_loop(robot), dtype, 1 << 19, 400)
+            tuned[f"closed loop {dtype}"] = tune_rollout(
+                closed_loop(robot), dtype, Size.of("states", 1 << 19), Size.of("steps", 400)
+            )
             done("tuned", tuned)
         for name, dtype in [*GOALS, ("mass_matrix", "float32")]:
             if late():
                 break
-            tuned[f"{name} {dtype}"] = tune(found[name], dtype, min(TIMED[name], 1 << 23))
+            tuned[f"{name} {dtype}"] = tune(found[name], dtype, Size.of("states", min(TIMED[name], 1 << 23)))
             cupy.get_default_memory_pool().free_all_blocks()
             done("tuned", tuned)
     print_table(report, copy)

@@ -35,7 +35,7 @@ def measure(links: int, batch: int, dtype: str) -> dict[str, Any]:
         off = np.linalg.norm(again - given[2], axis=-1) / np.linalg.norm(given[2], axis=-1)
         row[f"{name}_residual"] = float(off.max())
         out = cupy.empty_like(there[0])
-        row[f"{name}_seconds"] = device_seconds(
+        row[f"{name}_seconds"], _ = device_seconds(
             lambda algorithm=algorithm, out=out: robot.forward_dynamics(*there, algorithm=algorithm, out=out)
         )
     row["cpu_seconds"] = host_seconds(lambda: robot.forward_dynamics(*given, threads=1), 20)

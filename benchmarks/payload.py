@@ -28,14 +28,14 @@ UNLOADED = ("ur-20_01_31-unload.csv", "ur-20_02_10-30sec_12harm.csv", "ur-20_02_
 LOADED = ("ur-20_01_13-load_2600.csv", "ur-20_01_31-load.csv")
 
 
-def measured(data: Path) -> list[dict]:
+def measured(data: Path, quick: bool = False) -> list[dict]:
     """Mass and centre of mass for each loaded recording and each set of gains."""
     robot = lw.load(data / "ur10e" / "ur10e.urdf")
     folder, rows = data / "ur10e" / "identification_data", []
-    for name, gains in GAINS.items():
+    for name, gains in list(GAINS.items())[: 1 if quick else None]:
         layout = {"columns": COLUMNS, "drive": {"gains": gains}}
         empty = [read_log(folder / file, robot, layout) for file in UNLOADED]
-        for file in LOADED:
+        for file in LOADED[: 1 if quick else None]:
             begun = time.monotonic()
             found = identify_payload(
                 robot, empty, read_log(folder / file, robot, layout), frame="tool0", friction="rich"
@@ -59,11 +59,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--quick", action="store_true", help="one recording with one set of gains")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     if not (given.data / "ur10e").exists():
         raise SystemExit(f"no recordings under {given.data}; give their folder by --data or LINKWISE_DATA")
-    rows = measured(given.data)
+    rows = measured(given.data, given.quick)
     if given.json:
         print(json.dumps(rows, indent=1))
         return

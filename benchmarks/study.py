@@ -218,8 +218,11 @@ LOOPS = {
 """Closed loops of a second, six joints, steps of a millisecond by Runge and Kutta's rule."""
 
 
-def scheduling() -> None:
-    """Chunks with next to nothing in them: what each costs beyond the first few; then what that means for clusters."""
+def scheduling(share: float = 1.0) -> None:
+    """Chunks with next to nothing in them: what each costs beyond the first few; then what that means for clusters.
+
+    ``share`` of the points are computed.
+    """
     from processes import Cluster
 
     from linkwise.study import cluster as engine
@@ -228,7 +231,7 @@ def scheduling() -> None:
 
     def cost(what: str, counts: tuple[int, int], scheduler: int | None = None, **options) -> float:
         """Seconds of a chunk, of the busier of driver and scheduler."""
-        small, large = (64 * count for count in counts)
+        small, large = (64 * max(2 + k, int(share * count)) for k, count in enumerate(counts))
         found = [64 * seconds for seconds in per_point(tables, (small, large), scheduler, **options)]
         wall, driver, other = (1e3 * seconds for seconds in found)
         print(
@@ -248,8 +251,9 @@ def scheduling() -> None:
             task = cost("two workers, a task for every chunk", (100, 1600), **far)
         finally:
             cluster.close()
-    state = per_point({**PANDA, "keep": REDUCED}, (1 << 20, 1 << 24), None, threads=1)[1]
-    loop = per_point(LOOPS, (64, 576), None, threads=1)[1]
+    many = int(share * (1 << 24))
+    state = per_point({**PANDA, "keep": REDUCED}, (many >> 4, many), None, threads=1)[1]
+    loop = per_point(LOOPS, (64, 576) if share == 1.0 else (8, 16), None, threads=1)[1]
     print(
         f"one thread: {1e9 * state:.1f} ns for a Panda's state, {1e6 * loop:.0f} µs for a closed loop of 1 s"
     )
@@ -258,6 +262,7 @@ def scheduling() -> None:
         end=" ",
     )
     print(f"d = {1e3 * chunk:.2f} ms (processor seconds of the busier of driver and scheduler)")
+    task, chunk = max(task, 1e-9), max(chunk, 1e-9)  # a difference of short runs may be none
     print(f"{'chunk':36}{'t [s]':>10}{'max(T, t)/s':>14}{'t/d':>10}{'W threads':>12}")
     for name, t in (
         *((f"2^{k} states of a Panda", state * 2**k) for k in (17, 20, 24, 27)),
@@ -300,11 +305,11 @@ lw.study(json.load(open(sys.argv[1]))).run(sys.argv[2], cluster=cluster, progres
 class Killing:
     """A small study that is killed at random moments, in the middle of its run, and resumed."""
 
-    def __init__(self, folder: Path, cluster):
+    def __init__(self, folder: Path, cluster, samples: int):
         from stores import SMALL, contents
 
         self.folder, self.cluster, self.contents = folder, cluster, contents
-        self.tables = {**SMALL, "samples": 400_000, "chunk": 4096}
+        self.tables = {**SMALL, "samples": samples, "chunk": 4096}
         self.random = random.Random(0)
         self.expected = contents(self.run(folder / "whole"))
         self.files = sum("/tau/c/" in name for name in self.expected)
@@ -332,7 +337,7 @@ class Killing:
 
     def _wait(self, store: Path, going: Callable[[], bool]) -> str:
         """Until a random part of all raw files is there."""
-        wanted = self.random.randrange(self.files - 10)
+        wanted = self.random.randrange(self.files - self.files // 10)
         while going() and len(list(store.rglob("tau/c/*/*/*"))) < wanted:
             time.sleep(0.002)
         return f"with {wanted} of {self.files} raw files written"
@@ -369,13 +374,13 @@ class Killing:
         return same
 
 
-def kill(trials: int) -> None:
+def kill(trials: int, samples: int) -> None:
     from processes import Cluster
 
     with tempfile.TemporaryDirectory() as name:
         cluster = Cluster(Path(name))
         try:
-            killing = Killing(Path(name), cluster)
+            killing = Killing(Path(name), cluster, samples)
             killing.trials("driver", killing.driver, trials)
             killing.trials("worker", killing.worker, trials)
         finally:
@@ -392,6 +397,9 @@ def main() -> None:
     parser.add_argument("--quantiles", action="store_true", help="throughput: keep quantiles, too")
     parser.add_argument("--folder", help="raw: where to write; default: the temporary folder")
     parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument(
+        "--quick", action="store_true", help="scheduling, kill: less of it, to see that it runs"
+    )
     options = parser.parse_args()
     if options.what == "throughput":
         throughput(int(options.points or 1e8), options.threads, options.rounds or 5, options.quantiles)
@@ -404,9 +412,9 @@ def main() -> None:
             options.compression,
         )
     elif options.what == "scheduling":
-        scheduling()
+        scheduling(0.01 if options.quick else 1.0)
     else:
-        kill(options.trials)
+        kill(options.trials, 60_000 if options.quick else 400_000)
 
 
 if __name__ == "__main__":

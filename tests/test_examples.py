@@ -1,5 +1,6 @@
 """Every example runs and its own assertions hold."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,14 @@ def test_examples_have_a_number_each():
     numbers = [path.name[:2] for path in EXAMPLES]
     assert numbers[0] == "01"
     assert len(set(numbers)) == len(numbers)
+
+
+def test_every_other_file_is_used_by_an_example():
+    """What has no number is not run by itself, so an example must import it."""
+    texts = [path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py")]
+    for path in sorted(set(FOLDER.glob("*.py")) - set(EXAMPLES)):
+        pattern = re.compile(rf"^\s*(from {path.stem} import|import {path.stem})\b", re.MULTILINE)
+        assert any(pattern.search(text) for text in texts), path.name
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -1,6 +1,7 @@
 """Build the wheel, install it into a new environment, use it, and say what it costs.
 
-    python benchmarks/packaging.py [--extra view] [--json]
+    python benchmarks/distribution.py [--extra view] [--json]
+    python benchmarks/distribution.py --wheel-only      build it and look at what is in it
 
 Prints the size of the wheel, the size of what pip installs with it, and the time of ``import linkwise`` beside that of
 ``import numpy`` alone (the fastest of several new processes). Fails if a command of the installed package does.
@@ -36,10 +37,14 @@ def main() -> int:
     parser.add_argument(
         "--extra", action="append", default=[], help="install this extra too; may be repeated"
     )
+    parser.add_argument("--wheel-only", action="store_true", help="install nothing")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        facts = measured(Path(name), given.extra)
+        wheel = checked(build(Path(name)))
+        facts = {"wheel [MB]": round(wheel.stat().st_size / 1e6, 2)}
+        if not given.wheel_only:
+            facts |= measured(Path(name), wheel, given.extra)
     if given.json:
         print(json.dumps(facts, indent=2))
     else:
@@ -48,14 +53,18 @@ def main() -> int:
     return 0
 
 
-def measured(folder: Path, extras: list[str]) -> dict[str, object]:
-    wheel = build(folder)
+def checked(wheel: Path) -> Path:
+    """The wheel, if it has everything that the package needs when it runs, and the licences."""
     files = contents(wheel)
     missing = set(NEEDED) - set(files)
     missing |= {
         name for name in LICENCES if not any(file.endswith(f".dist-info/licenses/{name}") for file in files)
     }
     assert not missing, f"the wheel lacks {missing}"
+    return wheel
+
+
+def measured(folder: Path, wheel: Path, extras: list[str]) -> dict[str, object]:
     venv.create(folder / "env", with_pip=True)
     python = folder / "env" / "bin" / "python"
     before = megabytes(packages(python))
@@ -64,7 +73,6 @@ def measured(folder: Path, extras: list[str]) -> dict[str, object]:
     listed = run(python.with_name("linkwise"), "robots", "--json")
     assert "puma560" in listed
     return {
-        "wheel [MB]": round(wheel.stat().st_size / 1e6, 2),
         "installed with dependencies [MB]": round(megabytes(packages(python)) - before),
         "of that linkwise [MB]": round(megabytes(packages(python) / "linkwise"), 1),
         "numpy": run(python, "-c", "import numpy; print(numpy.__version__)").strip(),

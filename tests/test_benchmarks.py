@@ -1,0 +1,104 @@
+"""Every script of ``benchmarks/`` runs to its end, with small numbers: what is documented must not rot.
+
+A new script needs a line in ``SMOKE`` (or in ``ELSEWHERE``, if a test of its own runs it). Scripts for GPUs run with a
+CuPy made of NumPy, ``gpu/pretended_cupy.py``.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "benchmarks"
+SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py"))
+DATA = Path(os.environ.get("LINKWISE_DATA", ROOT.parent / "shared" / "data"))
+PRETENDED = str(ROOT / "tests" / "gpu" / "pretended_cupy.py")
+
+SMOKE = {  # script -> command lines
+    "campaign.py": ["--robots two_link --runs 2 --through 1 --duration 4"],
+    "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
+    "distribution.py": ["--wheel-only"],
+    "excitation.py": ["--robots two_link --starts 1 --iterations 5"],
+    "gpu.py": ["--quick --robot two_link --tune --json {out}/gpu.json"],
+    "gpu_long_chains.py": ["--links 8 --batches 1 --json {out}/long.json"],
+    "identification.py": ["--only ur10e --no-speed"],
+    "inverse_kinematics.py": ["two_link --poses 2"],
+    "kernel_speed.py": ["--joints 2 --states 64"],
+    "long_chains.py": ["--links 3 --repeats 1 --longest-straight 3"],
+    "mjcf_fuzz.py": ["--files 20 --reasons", "--files 1 --seed 1 --show"],
+    "payload.py": ["--quick"],
+    "realtime.py": ["--seconds 0.3"],
+    "simulation.py": ["--robots 8 --steps 5 --repeats 1"],
+    "study.py": [
+        "throughput --points 1e5 --rounds 1",
+        "raw --points 1e5 --rounds 1 --folder {out}",
+        "scheduling --quick",
+        "kill --trials 1 --quick",
+    ],
+}
+ELSEWHERE = {"mutation.py": "tests/test_mutation.py"}
+PACKAGES = {  # what a script needs beyond the package itself
+    "crossovers.py": ["matplotlib"],
+    "mjcf_fuzz.py": ["mujoco"],
+    "simulation.py": ["mujoco"],
+}
+MEASURED = ("identification.py", "payload.py")  # these read recordings that are not part of the repository
+OFFLINE = re.compile(
+    r"No matching distribution|Could not find a version|Failed to establish|ConnectionError|hatchling"
+)
+
+
+def test_every_script_is_run_by_a_test():
+    assert sorted([*SMOKE, *ELSEWHERE]) == SCRIPTS
+    for test in ELSEWHERE.values():
+        assert (ROOT / test).exists()
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_hides_no_package(script):
+    """Python looks into the folder of a script first: a script called packaging.py breaks matplotlib."""
+    found = find_spec(Path(script).stem)
+    assert found is None or found.loader is None, found  # without a loader: a folder of tests of that name
+
+
+@pytest.mark.parametrize(
+    ("script", "line"), [(script, line) for script, lines in SMOKE.items() for line in lines]
+)
+def test_smoke(script, line, tmp_path):
+    for package in PACKAGES.get(script, ()):
+        pytest.importorskip(package)
+    if script in MEASURED and not (DATA / "ur10e").is_dir():
+        pytest.skip(f"no recordings under {DATA}")
+    arguments = line.format(out=tmp_path).split()
+    if script in MEASURED:
+        arguments += ["--data", str(DATA)]
+    runner = [PRETENDED] if script.startswith("gpu") else []
+    ran = subprocess.run(
+        [sys.executable, *runner, str(FOLDER / script), *arguments],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    if script == "distribution.py" and ran.returncode and OFFLINE.search(ran.stderr):
+        pytest.skip("the wheel cannot be built here: no package index")
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert ran.stdout, "a script says what it found"
+
+
+def test_without_recordings_a_script_says_so(tmp_path):
+    for script in MEASURED:
+        ran = subprocess.run(
+            [sys.executable, str(FOLDER / script), "--data", str(tmp_path / "nowhere")],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode
+        assert "nowhere" in ran.stderr
+        assert "Traceback" not in ran.stderr
