@@ -184,7 +184,16 @@ class Robot(Model):
         return self._plain("coriolis_matrix", None, {"q": q, "qd": qd}, out, threads)
 
     def christoffel(self, q, *, out=None, threads=None) -> np.ndarray:
-        """D_ijk of Izaguirre's (1), shape (..., n, n, n), symmetric in j and k: c_i = Σ_jk D_ijk q̇_j q̇_k."""
+        """D_ijk of Izaguirre's (1), shape (..., n, n, n), symmetric in j and k: c_i = Σ_jk D_ijk q̇_j q̇_k.
+
+        A robot with ball or floating joints has none: its angular rates are the rates of no coordinates, so the symbols
+        of its velocity coordinates do not exist; use ``coriolis_matrix``.
+        """
+        if any(joint.free for joint in self.moving_joints):
+            raise ModelError(
+                f"{self.name}: Christoffel's symbols do not exist for ball and floating joints, whose angular rates "
+                "are the rates of no coordinates; use coriolis_matrix"
+            )
         return self._plain("christoffel", None, {"q": q}, out, threads)
 
     def regressor(self, q, qd, qdd, *, out=None, threads=None) -> np.ndarray:

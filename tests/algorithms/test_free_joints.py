@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from evaluation import assert_near, value
 
-from linkwise import Joint, Link, Robot
+from linkwise import Joint, Link, ModelError, Robot
 from strategies import body, direction, pose
 
 pin = pytest.importorskip("pinocchio")
@@ -216,3 +216,9 @@ def test_kernels_have_the_bits_of_the_interpreter_for_one_state_and_for_many():
     assert many.shape == (37, robot.dof)
     for k in (0, 5, 36):
         assert np.array_equal(kernel(q[k], qd[k], tau[k]), many[k])
+
+
+def test_christoffel_symbols_do_not_exist_for_quasi_velocities():
+    robot = random_robot(1, size=3)
+    with pytest.raises(ModelError, match="the rates of no coordinates; use coriolis_matrix"):
+        robot.christoffel(robot.neutral)
