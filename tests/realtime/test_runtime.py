@@ -180,7 +180,11 @@ def test_brakes_that_raise_are_no_brakes(robot):
         ({"nan_from": 0}, "a sensor of joint1 gave nan"),
         ({"fail_from": 0}, "the plant did not answer"),
         ({"q": 0.6}, "joint1 was 0.6 away from its reference"),
+        ({"q": -0.6}, "joint1 was -0.6 away from its reference"),
         ({"q": 4.0}, "joint1 crossed its position limit at 4"),
+        ({"q": -4.0}, "joint1 crossed its position limit at -4"),
+        ({"qd": 21.0}, "joint1 crossed its speed limit at 21"),
+        ({"qd": -21.0}, "joint1 crossed its speed limit at -21"),
         ({"hot": True}, "joint1 reports over-temperature"),
     ],
 )
@@ -225,8 +229,9 @@ def test_a_driver_that_hangs_in_every_call_does_not_hang_the_caller(robot):
     plant.release.set()
 
 
-def test_old_coefficients_stop(robot):
-    report = controller(robot, background=0.4, oldest=0.05).run(MOVE, 0.5)
+@pytest.mark.parametrize("background", [0.4, (0.4, 0.002), (0.002, 0.4)])
+def test_old_coefficients_stop(robot, background):
+    report = controller(robot, background=background, oldest=0.05).run(MOVE, 0.5)
     assert "the coefficients were 0.0" in report.reason
 
 
@@ -273,10 +278,18 @@ class Recording(PlantDriver):
     """A driver in Python: the robot stands still, and what is written is remembered."""
 
     def __init__(
-        self, robot, nan_from=None, hang_from=None, fail_from=None, q=0.0, hot=False, hang_writes=False
+        self,
+        robot,
+        nan_from=None,
+        hang_from=None,
+        fail_from=None,
+        q=0.0,
+        qd=0.0,
+        hot=False,
+        hang_writes=False,
     ):
         self.dof, self.nan_from, self.hang_from, self.fail_from = robot.dof, nan_from, hang_from, fail_from
-        self.q, self.hot, self.hang_writes = q, hot, hang_writes
+        self.q, self.qd, self.hot, self.hang_writes = q, qd, hot, hang_writes
         self.written, self.cycles, self.closed = [], [], False
         self.hanging, self.release = False, threading.Event()
 
@@ -290,7 +303,7 @@ class Recording(PlantDriver):
         q = np.full(self.dof, self.q)
         if self.nan_from is not None and cycle >= self.nan_from:
             q[0] = np.nan
-        return q, np.zeros(self.dof), np.full(self.dof, self.hot)
+        return q, np.full(self.dof, self.qd), np.full(self.dof, self.hot)
 
     def write(self, tau):
         if self.hanging and self.hang_writes:
