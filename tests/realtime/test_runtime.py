@@ -226,6 +226,7 @@ def test_a_driver_that_hangs_in_every_call_does_not_hang_the_caller(robot):
     plant = Recording(robot, hang_from=20, hang_writes=True)
     report = controller(robot, plant=plant, period=5e-3, patience=0.3).run(STILL, 1.0)
     assert "watchdog" in report.reason
+    assert not plant.expired  # the driver is still stuck, and the caller is not
     plant.release.set()
 
 
@@ -291,13 +292,13 @@ class Recording(PlantDriver):
         self.dof, self.nan_from, self.hang_from, self.fail_from = robot.dof, nan_from, hang_from, fail_from
         self.q, self.qd, self.hot, self.hang_writes = q, qd, hot, hang_writes
         self.written, self.cycles, self.closed = [], [], False
-        self.hanging, self.release = False, threading.Event()
+        self.hanging, self.expired, self.release = False, False, threading.Event()
 
     def read(self, cycle):
         self.cycles.append(cycle)
         if self.hang_from is not None and cycle >= self.hang_from:
             self.hanging = True
-            self.release.wait(30)
+            self.expired |= not self.release.wait(30)
         if self.fail_from is not None and cycle >= self.fail_from:
             raise OSError("the cable is out")
         q = np.full(self.dof, self.q)
@@ -307,7 +308,7 @@ class Recording(PlantDriver):
 
     def write(self, tau):
         if self.hanging and self.hang_writes:
-            self.release.wait(30)
+            self.expired |= not self.release.wait(30)
         self.written.append(tau)
 
     def close(self):
