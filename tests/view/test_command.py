@@ -58,7 +58,7 @@ def test_a_motion_of_another_robot(tmp_path, capsys):
     path = tmp_path / "motion.csv"
     path.write_text("t,q1\n0,0\n1,1\n2,0\n")
     assert main(["view", "two_link", "--trajectory", str(path)]) == 2
-    assert "a motion of 1 joints, two_link has 2" in capsys.readouterr().err
+    assert "a motion of 1 joints, expected 2" in capsys.readouterr().err
 
 
 def test_without_the_extra(monkeypatch, capsys):
