@@ -57,7 +57,11 @@ def read_csv(path: str | os.PathLike[str], joints: Sequence[str] | None = None) 
         for quantity, column in (("time", "t"), ("position", "q1 …")):
             if quantity not in found:
                 given = counted_joints(table) if quantity == "position" else 0
-                missing = f"no column {column}" if not given else f"a motion of {given} joints, expected {len(names)}"
+                missing = (
+                    f"no column {column}"
+                    if not given
+                    else f"a motion of {given} joints, expected {len(names)}"
+                )
                 raise TableError(f"{table.path}: {missing}{table.listed()}")
     except TableError as error:
         raise MotionFileError(str(error)) from None
