@@ -5,8 +5,8 @@
 
 Random arms are written as MJCF with default classes, frames, settings and geoms; then attributes are changed, left
 out, misspelt or given to another element, and elements are repeated, moved, nested or left out. Where both readers
-take a file every number must agree: masses, inertias, poses, axes, limits, damping, armature, friction loss and
-gravity, and mass matrix, bias forces and inverse dynamics at random states. A file that MuJoCo refuses must be
+take a file every number must agree: masses, inertias, poses, axes, limits, damping, springs, armature, friction loss
+and gravity, and mass matrix, bias forces and inverse dynamics at random states. A file that MuJoCo refuses must be
 refused, unless ``LISTED`` has the reason. ``--files N`` counts files that both readers take.
 """
 
@@ -41,7 +41,7 @@ STATES = 3
 # What MuJoCo refuses and is read here: a pattern of its message, and why.
 NOT_READ = "values and references in sections that are not read are not checked"
 LISTED = {
-    r"unrecognized name|sensorized|Element '(jointpos|\w+vel|frame\w+|gyro|accelerometer)'": NOT_READ,
+    r"unrecognized name|sensor|Element '(jointpos|\w+vel|frame\w+|gyro|accelerometer)'": NOT_READ,
     r"transmission|actuator|Element '(motor|general|position|velocity|adhesion)'": NOT_READ,
     r"bodypair|in collision|Element '(pair|exclude)'": NOT_READ,
     r"keyframe|Element 'key'|in light": NOT_READ,
@@ -87,7 +87,10 @@ def random_file(rng: Random) -> Element:
         inside = body
         if rng.random() < 0.15:
             inside = SubElement(body, "frame", pose(rng))
-        for j in range(rng.choice((0, 1, 1, 1, 1, 2))):
+        free = place is world and rng.random() < 0.1
+        if free:
+            SubElement(inside, "freejoint", {"name": f"f{k}"})
+        for j in range(0 if free else rng.choice((0, 1, 1, 1, 1, 2))):
             SubElement(inside, "joint", {"name": f"j{k}{j}", **joint(rng), **classed(rng, classes)})
         stated = rng.random() < 0.6
         if stated:
@@ -157,7 +160,7 @@ FLAG = {
     )
 }
 JOINT = {
-    "type": lambda rng: rng.choice(("hinge", "slide")),
+    "type": lambda rng: rng.choice(("hinge", "hinge", "slide", "slide", "ball")),
     "axis": vector,
     "pos": vector,
     "ref": lambda rng: number(rng, -30, 30),
@@ -168,7 +171,7 @@ JOINT = {
     "frictionloss": lambda rng: number(rng, 0, 1),
     "actuatorfrcrange": lambda rng: rng.choice(("-5 5", "-3 10", "0 0")),
     "actuatorfrclimited": lambda rng: rng.choice(("auto", "true", "false")),
-    "stiffness": lambda rng: "0",
+    "stiffness": lambda rng: rng.choice(("0", number(rng, 0, 5))),
     "springref": number,
     "group": lambda rng: rng.choice(("0", "3")),
     "margin": lambda rng: "0.01",
@@ -446,42 +449,60 @@ class Disagreement(AssertionError):
 
 def compare(model: Model, peer: mujoco.MjModel, seed: int) -> None:
     """Raise a Disagreement at the first number that differs."""
-    peer.opt.disableflags |= int(
-        mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
-    )  # friction loss and limits are constraints there
+    model = model.with_constraints([])
+    flags = int(peer.opt.disableflags)
+    # friction loss, limits and equalities are constraints there
+    peer.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     peer.opt.enableflags = 0
     data = mujoco.MjData(peer)
-    n = peer.nv
-    if model.dof != n:
-        raise Disagreement(f"{model.dof} joints here, {n} there")
-    names = [mujoco.mj_id2name(peer, mujoco.mjtObj.mjOBJ_JOINT, k) for k in range(n)]
-    for joint, name in zip(model.moving_joints, names, strict=True):
-        if name and joint.name != name:
-            raise Disagreement(f"joint {joint.name!r} here, {name!r} there")
+    if (model.dof, model.nq) != (peer.nv, peer.nq):
+        raise Disagreement(f"{model.dof} velocities here, {peer.nv} there")
     near("gravity", model.gravity, gravity_of(peer))
-    compare_joints(model, peer)
+    compare_joints(model, peer, flags)
     compare_bodies(model, peer)
     rng = np.random.default_rng(seed)
-    q, qd, qdd = rng.normal(size=(3, STATES, n))
     robot = Robot.from_model(model)
-    if n:
-        M, tau, bias = (
-            value(robot, "mass_matrix", q=q),
-            value(robot, "inverse_dynamics", q=q, qd=qd, qdd=qdd),
-            value(robot, "inverse_dynamics", q=q, qd=qd, qdd=0 * qdd),
-        )
-    viscous = np.array([joint.viscous_friction for joint in model.moving_joints])
-    for k in range(STATES):
-        data.qpos[:], data.qvel[:], data.qacc[:] = q[k], qd[k], qdd[k]
+    viscous = np.concatenate(
+        [[0.0], *([joint.viscous_friction] * joint.dof for joint in model.coordinate_joints)]
+    )[1:]
+    for _ in range(STATES):
+        q = robot.random(rng)
+        qd, qdd = rng.normal(size=(2, model.dof))
+        data.qpos[:], turn, rest = as_mujoco(model, q, qd)
+        data.qvel[:], data.qacc[:] = turn @ qd, turn @ qdd + rest
         mujoco.mj_inverse(peer, data)
-        compare_poses(model, q[k], peer, data)
-        if n:
-            theirs = np.zeros((n, n))
-            mujoco.mj_fullM(peer, data, theirs)
-            near("mass matrix", M[k], theirs)
-            size = float(np.abs(theirs).max() * np.abs(qdd[k]).max() + np.abs(data.qfrc_bias).max())
-            near("bias forces", bias[k], data.qfrc_bias, size)
-            near("inverse dynamics", tau[k] + viscous * qd[k], data.qfrc_inverse, size)
+        compare_poses(model, q, peer, data)
+        if model.dof:
+            M = np.zeros((peer.nv, peer.nv))
+            mujoco.mj_fullM(peer, data, M)
+            near("mass matrix", value(robot, "mass_matrix", q=q), turn.T @ M @ turn)
+            size = float(np.abs(M).max() * np.abs(data.qacc).max() + np.abs(data.qfrc_bias).max())
+            size += float(np.abs(data.qfrc_passive).max())
+            # springs belong to the robot here, and are passive forces there
+            bias = value(robot, "inverse_dynamics", q=q, qd=qd, qdd=0 * qdd)
+            near("bias forces", bias, turn.T @ (data.qfrc_bias - data.qfrc_spring + M @ rest), size)
+            tau = value(robot, "inverse_dynamics", q=q, qd=qd, qdd=qdd)
+            near("inverse dynamics", tau + viscous * qd, turn.T @ data.qfrc_inverse, size)
+
+
+def as_mujoco(model: Model, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(qpos, B, b): MuJoCo's positions, and its velocities B q̇ and accelerations B q̈ + b.
+
+    Quaternions begin with w there; the linear velocity of a free joint comes first, in the axes of the world.
+    """
+    qpos, turn, rest = q.copy(), np.eye(model.dof), np.zeros(model.dof)
+    at = first = 0
+    for joint in model.coordinate_joints:
+        if joint.free:
+            x, y, z, w = q[at + joint.nq - 4 : at + joint.nq]
+            qpos[at + joint.nq - 4 : at + joint.nq] = w, x, y, z
+            if joint.dof == 6:
+                R = Transform.from_quaternion((0, 0, 0), (w, x, y, z)).rotation
+                own = slice(first, first + 6)
+                turn[own, own] = np.block([[np.zeros((3, 3)), R], [np.eye(3), np.zeros((3, 3))]])
+                rest[first : first + 3] = R @ np.cross(qd[first : first + 3], qd[first + 3 : first + 6])
+        at, first = at + joint.nq, first + joint.dof
+    return qpos, turn, rest
 
 
 def gravity_of(peer: mujoco.MjModel) -> np.ndarray:
@@ -489,19 +510,29 @@ def gravity_of(peer: mujoco.MjModel) -> np.ndarray:
     return np.zeros(3) if off else np.array(peer.opt.gravity)
 
 
-def compare_joints(model: Model, peer: mujoco.MjModel) -> None:
-    flags = peer.opt.disableflags
-    for k, joint in enumerate(model.moving_joints):
-        name = f"joint {joint.name!r}: "
-        if joint.revolute != (peer.jnt_type[k] == mujoco.mjtJoint.mjJNT_HINGE):
+def compare_joints(model: Model, peer: mujoco.MjModel, flags: int) -> None:
+    off = mujoco.mjtDisableBit
+    damped = not flags & int(off.mjDSBL_DAMPER)
+    rubs = not flags & (int(off.mjDSBL_FRICTIONLOSS) | int(off.mjDSBL_CONSTRAINT))
+    for k, joint in enumerate(model.coordinate_joints):
+        theirs = mujoco.mj_id2name(peer, mujoco.mjtObj.mjOBJ_JOINT, k)
+        if theirs and joint.name != theirs:
+            raise Disagreement(f"joint {joint.name!r} here, {theirs!r} there")
+        name, dof = f"joint {joint.name!r}: ", peer.jnt_dofadr[k]
+        slides = peer.jnt_type[k] == mujoco.mjtJoint.mjJNT_SLIDE
+        if joint.dof != (1 if peer.jnt_type[k] >= 2 else 3 if peer.jnt_type[k] == 1 else 6):
             raise Disagreement(f"{name}{joint.type} here")
-        ends = peer.jnt_range[k] if peer.jnt_limited[k] else (-np.inf, np.inf)
-        near(name + "range", (joint.limits.lower, joint.limits.upper), ends, 1.0)
-        effort = np.abs(peer.jnt_actfrcrange[k]).max() if peer.jnt_actfrclimited[k] else np.inf
-        near(name + "effort", joint.limits.effort, effort, 1.0)
-        near(name + "armature", joint.rotor_inertia, peer.dof_armature[k], 1.0)
-        if not flags & int(mujoco.mjtDisableBit.mjDSBL_DAMPER):
-            near(name + "damping", joint.viscous_friction, peer.dof_damping[k], 1.0)
+        if joint.dof == 1:
+            if (joint.type == "prismatic") != slides:
+                raise Disagreement(f"{name}{joint.type} here")
+            ends = peer.jnt_range[k] if peer.jnt_limited[k] else (-np.inf, np.inf)
+            near(name + "range", (joint.limits.lower, joint.limits.upper), ends, 1.0)
+            effort = np.abs(peer.jnt_actfrcrange[k]).max() if peer.jnt_actfrclimited[k] else np.inf
+            near(name + "effort", joint.limits.effort, effort, 1.0)
+        near(name + "armature", joint.rotor_inertia, peer.dof_armature[dof], 1.0)
+        near(name + "damping", joint.viscous_friction, peer.dof_damping[dof] if damped else 0.0, 1.0)
+        lost = peer.dof_frictionloss[dof] if rubs else 0.0
+        near(name + "friction loss", joint.coulomb_friction, (lost, lost), 1.0)
 
 
 def compare_bodies(model: Model, peer: mujoco.MjModel) -> None:
@@ -524,9 +555,11 @@ def compare_bodies(model: Model, peer: mujoco.MjModel) -> None:
 
 def compare_poses(model: Model, q: np.ndarray, peer: mujoco.MjModel, data: mujoco.MjData) -> None:
     poses = {model.base: Transform.identity()}
-    coordinates = dict(zip(model.joint_names, q, strict=True))
+    at = np.cumsum([joint.nq for joint in model.coordinate_joints])[:-1]
+    own = dict(zip(model.joint_names, np.split(q, at), strict=True)) if model.nq else {}
     for joint in model.joints:
-        poses[joint.child] = poses[joint.parent] @ joint.motion(float(coordinates.get(joint.name, 0.0)))
+        moved = own[joint.name] if joint.free else float(own[joint.name][0]) if joint.moves else 0.0
+        poses[joint.child] = poses[joint.parent] @ joint.motion(moved)
     for frame in model.frames:
         poses[frame.name] = poses[frame.link] @ frame.pose
     shared = {link.name for link in model.links}  # a site of this name is called NAME_site here

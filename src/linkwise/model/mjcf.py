@@ -40,7 +40,7 @@ from linkwise.model.transform import Transform
 from linkwise.model.xml import Element, parse_xml
 
 SMALLEST = 1e-15  # mass [kg] and principal moments [kg·m²] that a moving body must have, mjMINVAL of MuJoCo
-MOST_JOINTS = 6  # in one body
+MOST_DOF = 6  # degrees of freedom between a body and the one that carries it
 
 
 def read_mjcf(data: bytes, where: str) -> Model:
@@ -143,8 +143,7 @@ class _Reader:
         joints = [inner for inner in items if inner.element.tag in ("joint", "freejoint")]
         if flag(body, "mocap", False) and (joints or parent != WORLD):
             raise body.error("mocap: only a body without joints in the <worldbody> can have it")
-        if len(joints) > MOST_JOINTS:
-            raise body.error(f"it has {len(joints)} joints; a body can have {MOST_JOINTS}")
+        self._check_joints(body, joints)
         moving = moving or bool(joints)
         if moving and body.number("gravcomp", 0.0) != 0:
             raise body.error(f"gravcomp={body.get('gravcomp')!r}: gravity compensation is not supported")
@@ -166,6 +165,20 @@ class _Reader:
                 "add an <inertial> or a <geom>"
             )
         return bool(solid)
+
+    def _check_joints(self, body: Element, joints: list[_Item]) -> None:
+        """Refuse what MuJoCo refuses: more than six degrees of freedom, or a rotation behind a ball."""
+        kinds = [
+            "free"
+            if item.element.tag == "freejoint"
+            else self.defaults.resolve(item.element, item.childclass).get("type", "hinge")
+            for item in joints
+        ]
+        dof = sum({"free": 6, "ball": 3}.get(kind, 1) for kind in kinds)
+        if dof > MOST_DOF:
+            raise body.error(f"its joints have {dof} degrees of freedom; a body can have {MOST_DOF}")
+        if "ball" in kinds and set(kinds[kinds.index("ball") + 1 :]) - {"slide"}:
+            raise body.error("a ball joint is followed by another rotation in the same body")
 
     def _connect(self, body: str, parent: str, pose: Transform, joints: list[_Item]) -> None:
         """From the parent to the body, through as many joints as the body has.

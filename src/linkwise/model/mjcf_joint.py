@@ -44,6 +44,8 @@ def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoin
     own_axis = joint.numbers("axis", 3) if "axis" in joint.attrib else (0.0, 0.0, 1.0)
     pos = joint.numbers("pos", 3) if "pos" in joint.attrib else (0.0, 0.0, 0.0)
     hinge = kind == "hinge"
+    if kind == "ball":
+        _ball_range(joint, settings)
     ref = joint.number("ref", 0.0) if kind in ("hinge", "slide") else 0.0
     x, y, z = (frame.rotation @ unit(joint, "axis", own_axis)).tolist()
     return MjcfJoint(
@@ -108,6 +110,17 @@ def _range(joint: Element, values: str, switch: str, settings: Settings) -> tupl
     if limited == "true" and lower >= upper:
         raise joint.error(f"{values}={joint.get(values)!r}: expected two numbers, the lower one first")
     return (lower, upper) if limited == "true" or (limited == "auto" and lower < upper) else None
+
+
+def _ball_range(joint: Element, settings: Settings) -> None:
+    """The range of a ball joint limits the angle of its rotation, which is not kept."""
+    if "range" not in joint.attrib:
+        return
+    found = _range(joint, "range", "limited", settings)
+    if found is not None and found[0] != 0.0:
+        raise joint.error(f"range={joint.get('range')!r}: the first number is 0 for a ball joint")
+    if found is not None:
+        joint.warn("the range of a ball joint is not kept")
 
 
 def coefficients(element: Element, key: str) -> tuple[float, ...]:
