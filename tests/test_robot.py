@@ -433,3 +433,76 @@ def test_methods_keep_their_documentation(arm):
         for _ in range(2):
             getattr(arm, method)(*[zero] * count)
         assert (getattr(arm, method).__doc__ or "").strip().startswith(doc.strip()[:20])
+
+
+KINDS = {
+    "half": np.ones(2, np.float16),
+    "long double": np.ones(2, np.longdouble),
+    "integers": np.ones(2, np.int8),
+    "booleans": np.ones(2, bool),
+}
+REFUSED = {
+    "masked": np.ma.masked_array([1.0, 2.0], mask=[0, 1]),
+    "masked without a mask": np.ma.masked_array([1.0, 2.0]),
+    "complex": np.ones(2, complex),
+    "objects": np.array([1.0, 2.0], object),
+    "text": np.array(["1", "2"]),
+    "times": np.array(["2020-01-01", "2020-01-02"], "M8[D]"),
+    "bytes of two, as bfloat16 has": np.zeros(2, np.dtype([("bits", "u2")])),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_real_numbers_are_converted(kind):
+    """To float64: what is computed is as exact as the numbers allow."""
+    robot = lw.load("two_link")
+    one = np.ones(2)
+    for _ in range(3):  # calls take a shorter way from the second one on
+        found = robot.inverse_dynamics(KINDS[kind], one, one)
+        assert found.dtype == np.float64
+        assert np.array_equal(found, robot.inverse_dynamics(one, one, one))
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_would_be_computed_wrongly_is_refused_by_name(kind):
+    robot = lw.load("two_link")
+    one, bad = np.ones(2), REFUSED[kind]
+    for _ in range(3):
+        with pytest.raises(lw.DtypeError, match="qd: "):
+            robot.inverse_dynamics(one, bad, one)
+        with pytest.raises(lw.DtypeError, match="tau: "):
+            robot.forward_dynamics(one, one, bad)
+    if kind.startswith("masked"):
+        with pytest.raises(lw.DtypeError, match="out: expected a NumPy array, got MaskedArray"):
+            robot.inverse_dynamics(one, one, one, out=bad)
+
+
+def test_a_robot_without_moving_joints_computes_nothing_or_says_so():
+    robot = lw.load("two_link")
+    still = robot.lock(dict.fromkeys(robot.joint_names, 0.1))
+    none = np.zeros(0)
+    for function in (still.inverse_dynamics, still.forward_dynamics, still.regressor):
+        assert function(none, none, none).size == 0
+    for function in (still.gravity_torques, still.mass_matrix, still.inverse_mass_matrix, still.christoffel):
+        assert function(none).size == 0
+        assert function(np.zeros((5, 0))).shape[0] == 5
+    assert still.pose(none).shape == (4, 4)
+    assert still.jacobian(none).shape == (6, 0)
+    assert still.kinetic_energy(none, none) == 0.0
+    for function in (still.center_of_mass, still.com_jacobian, still.centroidal_matrix):
+        with pytest.raises(lw.ModelError, match="no joint of two_link moves"):
+            function(none)
+
+
+@pytest.mark.parametrize("bad", [10**400, "x", None, 1j])
+def test_numbers_of_a_changed_robot_are_numbers(bad):
+    robot = lw.load("two_link")
+    with pytest.raises(lw.LinkwiseError):
+        robot.with_gravity(bad)
+    with pytest.raises((lw.LinkwiseError, TypeError)):
+        robot.with_parameters(bad)
+
+
+def test_links_that_are_not_there_are_named():
+    with pytest.raises(lw.LinkwiseError, match="two_link has no link 'nowhere'"):
+        lw.load("two_link").carrier("nowhere")

@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwise.algorithms import conjugate_gradient, equation, kalman
 from linkwise.arrays import checked_inputs
-from linkwise.errors import SingularError
+from linkwise.errors import ConvergenceError, SingularError
 from linkwise.functions import mechanism_of
 from linkwise.model import Model
 from linkwise.model.mechanism import flat
@@ -133,6 +133,36 @@ def acceleration_parts(model: Model, q, qd, tau, friction: bool) -> tuple[np.nda
     )
     singular(model, first, arrays)
     return first, second, third
+
+
+def check_stop(tolerance: float | None, limit: int | None) -> None:
+    if tolerance is not None and not (isinstance(tolerance, (int, float, np.number)) and 0 < tolerance < 1):
+        raise ValueError(f"tolerance: expected a positive number below 1, got {tolerance!r}")
+    if limit is not None and not (isinstance(limit, (int, np.integer)) and limit >= 0):
+        raise ValueError(f"limit: expected a whole number of iterations, got {limit!r}")
+
+
+def check_convergence(
+    model: Model, qdd: np.ndarray, error: np.ndarray, tolerance: float | None, given: Mapping[str, Any]
+) -> None:
+    """Raise ConvergenceError where the estimated error of q̈ exceeds the tolerance, SingularError where that is why."""
+    if qdd.dtype == object:  # symbols are not numbers yet
+        return
+    singular(model, qdd, given)
+    wanted = conjugate_gradient.DEFAULT_TOLERANCE[str(qdd.dtype)] if tolerance is None else tolerance
+    failed = error > wanted * (1.0 + 1e-5)  # estimated by a division after the loop: the last bits may differ
+    if not np.any(failed):
+        return
+    worst = np.unravel_index(np.argmax(np.where(failed, error, -1.0)), np.shape(error))
+    state = tuple(int(k) for k in worst)
+    q = np.asarray(given["q"], dtype=float)
+    singular_state(model, np.broadcast_to(q, (*np.shape(error), q.shape[-1]))[state], state)
+    where = f"{state_name(state)} stopped" if state else "it stopped"
+    reached = f"at {error[worst]:.3g}" if error[worst] < np.inf else "before a first estimate"
+    raise ConvergenceError(
+        f"conjugate gradients did not reach an estimated relative error of {wanted:g} in q̈: "
+        f"{where} {reached}; raise limit= or use algorithm='kalman'"
+    )
 
 
 def conjugate_gradient_history(

@@ -16,11 +16,12 @@ import numpy as np
 
 from linkwise.compiler.arrays import check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import ConstraintError, ConvergenceError, ModelError, SingularError, UnknownNameError
+from linkwise.errors import ConstraintError, ModelError, SingularError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
 from linkwise.kernels import chosen_algorithm, evaluate, plain_kernel, shortcut
 from linkwise.kernels import kernel as make_kernel
 from linkwise.model import Model
+from linkwise.model.checks import check_moves
 from linkwise.model.model import suggest
 
 if TYPE_CHECKING:
@@ -126,7 +127,9 @@ class Robot(Model):
             return self._torque_like(
                 "forward_dynamics", given, algorithm, wrench, wrench_frame, friction, out, threads
             )
-        _check_stop(tolerance, limit)
+        from linkwise import diagnose
+
+        diagnose.check_stop(tolerance, limit)
         setting = Setting(
             self,
             friction=friction,
@@ -146,7 +149,7 @@ class Robot(Model):
                 return qdd
             out[...] = qdd
             return out
-        self._check_convergence(qdd, error, tolerance, given)
+        diagnose.check_convergence(self, qdd, error, tolerance, given)
         if out is None:
             return qdd
         check_out("out", out, qdd.shape, qdd.dtype)[...] = qdd
@@ -254,10 +257,12 @@ class Robot(Model):
 
     def center_of_mass(self, q, *, out=None, threads=None) -> np.ndarray:
         """Centre of mass of all moving links in the base frame [m], shape (..., 3)."""
+        check_moves(self)
         return self._plain("center_of_mass", None, {"q": q}, out, threads)
 
     def com_jacobian(self, q, *, out=None, threads=None) -> np.ndarray:
         """Jacobian of the centre of mass, shape (..., 3, n), in base axes."""
+        check_moves(self)
         return self._plain("com_jacobian", None, {"q": q}, out, threads)
 
     def centroidal_momentum(self, q, qd, *, out=None, threads=None) -> np.ndarray:
@@ -266,6 +271,7 @@ class Robot(Model):
 
     def centroidal_matrix(self, q, *, out=None, threads=None) -> np.ndarray:
         """A(q) with A q̇ = centroidal momentum, shape (..., 6, n), in base axes (Orin, Goswami and Lee 2013)."""
+        check_moves(self)
         return self._plain("centroidal_matrix", None, {"q": q}, out, threads)
 
     def centroidal_bias(self, q, qd, *, out=None, threads=None) -> np.ndarray:
@@ -491,9 +497,9 @@ class Robot(Model):
         start: Sequence[float] | None = None,
     ) -> Iterations:
         """One state by conjugate gradients, with its history of residuals (friction included in the torques)."""
-        _check_stop(tolerance, limit)
         from linkwise import diagnose
 
+        diagnose.check_stop(tolerance, limit)
         return diagnose.conjugate_gradient_history(
             self, q, qd, tau, preconditioned=preconditioned, tolerance=tolerance, limit=limit, start=start
         )
@@ -576,33 +582,3 @@ class Robot(Model):
         if algorithm is None and wrench is None and friction:
             self._shorten(name, setting, given)
         return result
-
-    def _check_convergence(self, qdd, error, tolerance, given: Mapping[str, Any]) -> None:
-        if qdd.dtype == object:  # symbols are not numbers yet
-            return
-        self._look_at(qdd, given)
-        from linkwise import diagnose
-        from linkwise.algorithms import conjugate_gradient
-
-        wanted = conjugate_gradient.DEFAULT_TOLERANCE[str(qdd.dtype)] if tolerance is None else tolerance
-        failed = error > wanted * (
-            1.0 + 1e-5
-        )  # estimated by a division after the loop: the last bits may differ
-        if not np.any(failed):
-            return
-        worst = np.unravel_index(np.argmax(np.where(failed, error, -1.0)), np.shape(error))
-        state = tuple(int(k) for k in worst)
-        diagnose.singular_state(self, np.broadcast_to(given["q"], qdd.shape)[state], state)
-        where = f"{diagnose.state_name(state)} stopped" if state else "it stopped"
-        reached = f"at {error[worst]:.3g}" if error[worst] < np.inf else "before a first estimate"
-        raise ConvergenceError(
-            f"conjugate gradients did not reach an estimated relative error of {wanted:g} in q̈: "
-            f"{where} {reached}; raise limit= or use algorithm='kalman'"
-        )
-
-
-def _check_stop(tolerance: float | None, limit: int | None) -> None:
-    if tolerance is not None and not tolerance > 0:
-        raise ValueError(f"tolerance: expected a positive number, got {tolerance!r}")
-    if limit is not None and not (isinstance(limit, (int, np.integer)) and limit >= 0):
-        raise ValueError(f"limit: expected a whole number of iterations, got {limit!r}")

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_programs import everything, interpreted, loop, same_bits, samples, sweep
 
+import linkwise as lw
 from linkwise.compiler import arrays, host
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import LinkwiseError, ShapeError
@@ -296,3 +297,16 @@ def test_a_kernel_without_inputs_or_scalars():
     empty = trace(lambda x: [], {"x": 0}, {"y": (0,)})
     kernel = Kernel("empty", empty.inputs, empty.outputs, "float64", lambda dtype: empty)
     assert kernel(np.zeros((5, 0))).shape == (5, 0)
+
+
+def test_a_formula_too_long_for_sympy_says_so():
+    @lw.kernel(x=2)
+    def long(x):
+        total = x[0]
+        for k in range(1500):
+            total = total * x[1] + float(k)
+        return total
+
+    with pytest.raises(lw.LinkwiseError, match=r"too many for one formula; source\('python'\)"):
+        long.latex()
+    assert long(np.array([1.0, 0.0])) == 1499.0

@@ -75,3 +75,28 @@ def test_vectors():
 def test_refusals(text):
     with pytest.raises(StudyError, match=r"^compute\.x: "):
         value(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " + ".join(["a[0]"] * 30_000),
+        " + ".join(["a[0]"] * 1000),
+        "(" * 30_000 + "a[0]" + ")" * 30_000,
+        "-" * 30_000 + "a[0]",
+        "**".join(["a[0]"] * 30_000),
+        "a[0] + " + "9" * 5000,
+        "a[0]\0",
+    ],
+)
+def test_formulas_that_are_too_long_are_refused_in_one_short_line(text):
+    with pytest.raises(StudyError, match=r"^compute\.x: ") as raised:
+        parse(text, "compute.x")
+    assert len(str(raised.value)) < 350
+    assert "\n" not in str(raised.value)
+
+
+def test_a_formula_of_hundreds_of_terms_is_computed():
+    assert value(" + ".join(["a[0]"] * 390)) == 390.0
+    with pytest.raises(StudyError, match="nested deeper than 400 levels"):
+        parse(" + ".join(["a[0]"] * 410), "compute.x")

@@ -30,7 +30,12 @@ def is_foreign(value: Any) -> bool:
 
 
 def as_reals(name: str, value: Any) -> np.ndarray:
-    """An array of float64 or float32; other real numbers become float64."""
+    """An array of float64 or float32. Integers, booleans and floats of other sizes become float64; complex numbers,
+    text, objects and masked arrays, whose masks would be lost, are refused."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise DtypeError(
+            f"{name}: masked arrays are not supported; fill() the masked entries or select the others"
+        )
     try:
         array = np.asarray(value)
     except ValueError as error:  # rows of different lengths
@@ -107,7 +112,7 @@ def address(array: np.ndarray) -> int:
 
 def check_out(name: str, out: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array to write to, as the caller gave it."""
-    if not isinstance(out, np.ndarray):
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
         raise DtypeError(f"{name}: expected a NumPy array, got {type(out).__name__}")
     if out.shape != shape:
         raise ShapeError(f"{name}: expected shape {shape}, got {out.shape}")

@@ -247,14 +247,14 @@ class Kernel(Portable):
         outputs)."""
         from linkwise.compiler.emit.formulas import to_sympy
 
-        found = to_sympy(self._straight_program(), **options)
+        found = _written_out(self.name, to_sympy, self._straight_program(), **options)
         return next(iter(found.values())) if len(found) == 1 else found
 
     def latex(self, **options: Any) -> str:
         """The outputs as aligned LaTeX equations, with sines and cosines written as in papers."""
         from linkwise.compiler.emit.formulas import to_latex
 
-        return to_latex(self._straight_program(), **options)
+        return _written_out(self.name, to_latex, self._straight_program(), **options)
 
     def _straight_program(self) -> Program:
         """The program as one list of operations, which is what source code and formulas are made from."""
@@ -271,3 +271,14 @@ class Kernel(Portable):
         ins = ", ".join(f"{name} ({size})" for name, size in self.inputs)
         outs = ", ".join(f"{name} {shape}" for name, shape in self.outputs)
         return f"<Kernel {self.name}: {ins} -> {outs}, {self.dtype}>"
+
+
+def _written_out(name: str, write: Callable[..., Any], program: Program, **options: Any) -> Any:
+    """A formula of the program; SymPy walks over formulas by recursion, which long ones exceed."""
+    try:
+        return write(program, **options)
+    except RecursionError:
+        raise LinkwiseError(
+            f"{name} has {program.operations.total} operations, too many for one formula; source('python') has a line "
+            "for each"
+        ) from None

@@ -420,6 +420,10 @@ class Model:
                     body, pose = table[joint.parent]
                     table[joint.child] = (body, pose @ joint.origin)
             self.__dict__["_carriers"] = table
+        if link not in table:
+            raise UnknownNameError(
+                f"link: {self.name} has no link {link!r}; {suggest(link, self.link_names)}"
+            )
         return table[link]
 
     def locate(self, frame: str | None) -> tuple[int, Transform]:
@@ -509,6 +513,8 @@ class Model:
 
     def is_parameter(self, label: str) -> bool:
         """Whether a number may be changed under this label: one of ``parameter_labels``, or any number of a joint."""
+        if not isinstance(label, str):
+            return False
         owner, _, name = label.rpartition(".")
         known = owner in self.joint_names and name in joint_laws.settable()
         return known or label in self.parameter_labels
@@ -542,7 +548,12 @@ class Model:
                         f"with_parameters: no parameter {label!r}; {suggest(label, labels)}"
                     )
         else:
-            flat = np.asarray(parameters, dtype=float)
+            try:
+                flat = np.asarray(parameters, dtype=float)
+            except (TypeError, ValueError, OverflowError):
+                raise ModelError(
+                    f"with_parameters: expected {len(labels)} numbers, got {parameters!r:.80}"
+                ) from None
             if flat.shape != (len(labels),):
                 raise ModelError(f"with_parameters: expected shape ({len(labels)},), got {flat.shape}")
             for label, value in zip(labels, flat.tolist(), strict=True):
@@ -567,8 +578,8 @@ class Model:
         """A new robot under another gravity [m/s²] in the base frame, shape (3,)."""
         try:
             values = np.asarray(gravity, dtype=float)
-        except (TypeError, ValueError):
-            raise ModelError(f"gravity: expected three numbers [m/s²], got {gravity!r}") from None
+        except (TypeError, ValueError, OverflowError):
+            raise ModelError(f"gravity: expected three numbers [m/s²], got {gravity!r:.80}") from None
         if values.shape != (3,):
             raise ModelError(f"gravity: expected three numbers [m/s²], shape (3,), got shape {values.shape}")
         return self._with(gravity=values.tolist())

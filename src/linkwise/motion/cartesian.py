@@ -8,17 +8,18 @@ position found.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 
 from linkwise.errors import LinkwiseError, ShapeError
+from linkwise.motion import arguments
+from linkwise.motion.arguments import positions
 from linkwise.motion.inverse import UnreachableError, inverse_kinematics
-from linkwise.motion.polynomial import PiecewisePolynomial, check_duration, quintic, ramp
+from linkwise.motion.polynomial import PiecewisePolynomial, quintic, ramp
 from linkwise.motion.rotations import rotation_vector, turn_about
-from linkwise.motion.trajectory import Moment, Trajectory, positions
+from linkwise.motion.trajectory import Moment, Trajectory
 from linkwise.robot import Robot
 
 GRID_POINTS = 201
@@ -163,6 +164,7 @@ def line(
     "constant" (constant speed, which jumps at the ends). ``q`` chooses the arm's branch: joint positions near
     the begin.
     """
+    arguments.check_robot(robot)
     path = _Line(_pose("start", start, rotation), _pose("end", end, rotation))
     return CartesianMove(robot, path, _timing(path, speed, duration, profile), frame, q)
 
@@ -188,12 +190,15 @@ def arc(
     The rotation stays as it is or turns evenly (slerp) to ``end_rotation`` (3, 3); other arguments as for
     ``line``.
     """
+    arguments.check_robot(robot)
     first = _pose("start", start, rotation)
     last = first[:3, :3] if end_rotation is None else _rotation("end_rotation", end_rotation)
     direction = positions("axis", axis, 3)
     if not direction.any():
         raise ValueError("axis: expected a direction, got zeros")
-    path = _Arc(positions("centre", centre, 3), first, direction, float(angle), last)
+    path = _Arc(
+        positions("centre", centre, 3), first, direction, arguments.number("angle", angle, unit="rad"), last
+    )
     if path.length == 0:
         raise ValueError("arc: the start lies on the axis, or the angle is zero")
     return CartesianMove(robot, path, _timing(path, speed, duration, profile), frame, q)
@@ -226,12 +231,11 @@ def _timing(path: Path, speed: float | None, duration: float | None, profile: st
     if (speed is None) == (duration is None):
         raise TypeError("give either a speed [m/s] or a duration [s]")
     if duration is None:
-        if not (math.isfinite(speed) and speed > 0):  # type: ignore[arg-type,operator]
-            raise ValueError(f"speed: expected a positive number [m/s], got {speed!r}")
+        speed = arguments.number("speed", speed, positive=True, unit="m/s")
         if path.length == 0:
             raise ValueError("speed: the frame only turns; give a duration [s] instead")
-        duration = path.length / speed  # type: ignore[operator]
-    check_duration(duration)
+        duration = path.length / speed
+    duration = arguments.duration(duration)
     return (quintic if profile == "quintic" else ramp)([0.0], [1.0], duration)
 
 
@@ -242,7 +246,7 @@ def _poses(rotation: np.ndarray, position: np.ndarray) -> np.ndarray:
 
 
 def _pose(name: str, value, rotation) -> np.ndarray:
-    array = np.asarray(value, dtype=float)
+    array = arguments.finite(name, value)
     if array.shape == (4, 4) and rotation is None:
         _rotation(name, array[:3, :3])
         return array
@@ -254,7 +258,7 @@ def _pose(name: str, value, rotation) -> np.ndarray:
 
 
 def _rotation(name: str, value) -> np.ndarray:
-    R = np.asarray(value, dtype=float)
+    R = arguments.finite(name, value)
     if R.shape != (3, 3):
         raise ShapeError(f"{name}: expected a rotation matrix of shape (3, 3), got {R.shape}")
     if not np.allclose(R @ R.T, np.eye(3), atol=1e-9) or np.linalg.det(R) < 0:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.errors import ModelError, ShapeError
-from linkwise.motion.rotations import turn_about
+from linkwise.errors import ModelError
+from linkwise.motion.arguments import check_robot, matrices
+from linkwise.motion.rotations import check_poses, turn_about
 from linkwise.robot import Robot
 
 SAME = 1e-7  # [m, and sines of angles]: what counts as parallel, perpendicular or meeting
@@ -37,10 +38,10 @@ def closed_form_inverse_kinematics(robot: Robot, target, *, frame: str | None = 
     wrist. In a singular pose (wrist straight, or above the waist) one of infinitely many is given. Another
     arm raises ModelError.
     """
+    check_robot(robot)
     arm = _arm(robot, frame)
-    target = np.asarray(target, dtype=float)
-    if target.shape[-2:] != (4, 4):
-        raise ShapeError(f"target: expected shape (..., 4, 4), got {target.shape}")
+    target = matrices("target", target, 4, 4)
+    check_poses("target", target)
     batch = target.shape[:-2]
     T = target.reshape(-1, 4, 4)
     solutions = np.full((len(T), 2, 2, 2, 6), np.nan)

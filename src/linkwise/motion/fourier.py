@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from linkwise.errors import ShapeError
-from linkwise.motion.trajectory import Moment, Trajectory, positions
+from linkwise.motion import arguments
+from linkwise.motion.trajectory import Moment, Trajectory
 
 
 class FourierSeries(Trajectory):
@@ -18,28 +19,39 @@ class FourierSeries(Trajectory):
     """
 
     def __init__(self, centre, sine, cosine, period: float):
-        self.centre = positions("centre", centre)
+        self.centre = arguments.positions("centre", centre)
         self.dof = self.centre.size
-        self.sine, self.cosine = np.asarray(sine, dtype=float), np.asarray(cosine, dtype=float)
+        self.sine, self.cosine = arguments.finite("sine", sine), arguments.finite("cosine", cosine)
         if self.sine.ndim != 2 or self.sine.shape[1] != self.dof or self.cosine.shape != self.sine.shape:
             shapes = f"{self.sine.shape} and {self.cosine.shape}"
             raise ShapeError(
                 f"sine, cosine: expected two arrays of shape (harmonics, {self.dof}), got {shapes}"
             )
-        if not (math.isfinite(period) and period > 0):
-            raise ValueError(f"period: expected a positive time in seconds, got {period!r}")
-        self.period = float(period)
+        self.period = arguments.duration(period, "period")
+        with np.errstate(all="ignore"):
+            size = np.abs(self.sine).sum() + np.abs(self.cosine).sum() + np.abs(self.centre).sum()
+            fastest = size * np.square(2 * math.pi / self.period * max(len(self.sine), 1))
+        if not np.isfinite(fastest):
+            raise ValueError("the motion is beyond the range of numbers: too large, or its period too short")
         self.begin, self.end = -math.inf, math.inf
 
     def _inside(self, t: np.ndarray) -> Moment:
         w = 2 * math.pi / self.period * np.arange(1, len(self.sine) + 1)
         s, c = np.sin(np.multiply.outer(t, w)), np.cos(np.multiply.outer(t, w))
         return Moment(
-            self.centre + s @ self.sine + c @ self.cosine,
-            (c * w) @ self.sine - (s * w) @ self.cosine,
-            -(s * w * w) @ self.sine - (c * w * w) @ self.cosine,
+            self.centre + _weighted(s, self.sine) + _weighted(c, self.cosine),
+            _weighted(c * w, self.sine) - _weighted(s * w, self.cosine),
+            -_weighted(s * w * w, self.sine) - _weighted(c * w * w, self.cosine),
         )
 
     def corners(self) -> np.ndarray:
         """One period."""
         return np.array([0.0, self.period])
+
+
+def _weighted(values: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """Σ_k values[..., k]·coefficients[k], added in this order: a matrix product depends on how many times there are."""
+    total = np.zeros((*values.shape[:-1], coefficients.shape[1]))
+    for k, row in enumerate(coefficients):
+        total = total + values[..., k, np.newaxis] * row
+    return total

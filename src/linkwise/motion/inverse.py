@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.compiler.arrays import as_reals
 from linkwise.errors import LinkwiseError, ModelError, ShapeError
 from linkwise.model.checks import check_moves
+from linkwise.motion import arguments
 from linkwise.motion import starts as starting
 from linkwise.motion.rotations import check_poses, rotation_vector
 from linkwise.robot import Robot
@@ -70,22 +70,17 @@ def inverse_kinematics(
     limits. ``tolerance`` in m and rad. A target that is not reached raises UnreachableError with what is left over;
     ``strict=False`` gives the nearest position found instead.
     """
+    arguments.check_robot(robot)
     check_moves(robot)
     if task not in ("pose", "position"):
         raise ValueError(f"task: expected 'pose' or 'position', got {task!r}")
-    for name, value in (("starts", starts), ("iterations", iterations)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
-    if not 0.0 < tolerance < np.inf:
-        raise ValueError(f"tolerance: expected a positive number, got {tolerance!r}")
+    starts, iterations = arguments.whole("starts", starts, 1), arguments.whole("iterations", iterations, 1)
+    tolerance = arguments.number("tolerance", tolerance, positive=True)
+    seed = arguments.whole("seed", seed, 0)
     if robot.nq != robot.dof:
         raise ModelError(f"{robot.name}: inverse kinematics is for joints with one coordinate each")
     shape = (4, 4) if task == "pose" else (3,)
-    target = as_reals("target", target).astype(float)
-    if target.shape[target.ndim - len(shape) :] != shape:
-        raise ShapeError(f"target: expected shape (..., {', '.join(map(str, shape))}), got {target.shape}")
-    if not np.isfinite(target).all():
-        raise ValueError("target: expected finite numbers")
+    target = arguments.matrices("target", target, *shape)
     if task == "pose":
         check_poses("target", target)
     batch = target.shape[: target.ndim - len(shape)]
@@ -260,11 +255,7 @@ def _first_start(robot: Robot, start, batch: tuple[int, ...], problem: _Problem)
         limited = np.isfinite(problem.lower) & np.isfinite(problem.upper)
         middle = np.where(limited, problem.lower, 0.0) / 2 + np.where(limited, problem.upper, 0.0) / 2
         start = middle + 0.1  # a stretched arm is singular: lean each joint a little
-    array = as_reals("start", start).astype(float)
-    if array.shape[-1:] != (robot.dof,):
-        raise ShapeError(f"start: expected shape (..., {robot.dof}), got {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError("start: expected finite numbers")
+    array = arguments.matrices("start", start, robot.dof)
     try:
         rows = np.broadcast_to(array, (*batch, robot.dof))
     except ValueError:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import LinkwiseError
-from linkwise.motion.trajectory import Trajectory, per_joint
+from linkwise.motion import arguments
+from linkwise.motion.trajectory import Trajectory, check_trajectory
 from linkwise.robot import Robot
 
 POINTS = 2001
@@ -60,8 +61,7 @@ def check(
     given, one number or (n,) [rad/s² or m/s²]). Looked at on ``points`` times; a crossing is then located by
     bisection.
     """
-    if trajectory.dof != robot.dof:
-        raise ValueError(f"trajectory: it has {trajectory.dof} joints, {robot.name} has {robot.dof}")
+    check_same_joints(trajectory, robot)
     t = times(trajectory, points)
     found = []
     for quantity, evaluate, lower, upper in _quantities(trajectory, robot, acceleration, torque):
@@ -84,7 +84,7 @@ def _quantities(trajectory: Trajectory, robot: Robot, acceleration, torque: bool
     yield "position", lambda t: trajectory.at(t).q, lower, upper
     yield "velocity", lambda t: trajectory.at(t).qd, -speed, speed
     if acceleration is not None:
-        most = per_joint("acceleration", acceleration, robot.dof)
+        most = arguments.limits("acceleration", acceleration, robot.dof)
         yield "acceleration", lambda t: trajectory.at(t).qdd, -most, most
     if torque:
         yield "torque", lambda t: robot.inverse_dynamics(*trajectory.at(t)), -effort, effort
@@ -117,8 +117,17 @@ def require(trajectory: Trajectory, robot: Robot, **options) -> None:
         raise LimitError("; ".join(map(str, found)))
 
 
+def check_same_joints(trajectory: Trajectory, robot: Robot) -> None:
+    """Refuse a motion that is not one of this robot's joints."""
+    check_trajectory(trajectory)
+    arguments.check_robot(robot)
+    if trajectory.dof != robot.dof:
+        raise ValueError(f"trajectory: it has {trajectory.dof} joints, {robot.name} has {robot.dof}")
+
+
 def times(trajectory: Trajectory, points: int) -> np.ndarray:
     """Where a motion is looked at: evenly, and on both sides of every corner."""
+    points = arguments.whole("points", points, 2)
     corners = trajectory.corners()
     begin, end = corners[0], corners[-1]
     tiny = 1e-9 * (end - begin)

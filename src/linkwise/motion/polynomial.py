@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from linkwise.errors import ShapeError
-from linkwise.motion.trajectory import Moment, Trajectory, per_joint, positions
+from linkwise.motion import arguments
+from linkwise.motion.arguments import positions
+from linkwise.motion.trajectory import Moment, Trajectory
 
 
 class PiecewisePolynomial(Trajectory):
@@ -19,23 +20,39 @@ class PiecewisePolynomial(Trajectory):
     """
 
     def __init__(self, times, coefficients):
-        self.times = np.asarray(times, dtype=float)
-        self.coefficients = np.asarray(coefficients, dtype=float)
+        self.times = arguments.numbers("times", times)
+        self.coefficients = arguments.numbers("coefficients", coefficients)
+        if self.times.ndim != 1:
+            raise ShapeError(f"times: expected shape (segments + 1,), got {self.times.shape}")
         segments = len(self.times) - 1
         if self.coefficients.ndim != 3 or len(self.coefficients) != segments:
             raise ShapeError(
                 f"coefficients: expected shape ({segments}, order, n), got {self.coefficients.shape}"
             )
-        if segments < 1 or not (np.diff(self.times) > 0).all() or not np.isfinite(self.times).all():
+        if segments < 1 or not np.isfinite(self.times).all() or not (self.times[1:] > self.times[:-1]).all():
             raise ValueError("times: expected at least two finite times, each later than the one before")
         self.begin, self.end = float(self.times[0]), float(self.times[-1])
         self.dof = self.coefficients.shape[2]
         order = self.coefficients.shape[1]
+        if order < 1:
+            raise ShapeError(f"coefficients: expected at least one, got shape {self.coefficients.shape}")
         k = np.arange(order)[:, np.newaxis]
-        self._velocity = (k * self.coefficients)[:, 1:] if order > 1 else np.zeros((segments, 1, self.dof))
-        self._acceleration = (
-            (k * (k - 1) * self.coefficients)[:, 2:] if order > 2 else np.zeros((segments, 1, self.dof))
-        )
+        none = np.zeros((segments, 1, self.dof))
+        with np.errstate(over="ignore"):
+            self._velocity = (k * self.coefficients)[:, 1:] if order > 1 else none
+            self._acceleration = (k * (k - 1) * self.coefficients)[:, 2:] if order > 2 else none
+        if not self._is_finite():
+            raise ValueError(
+                "the motion is beyond the range of numbers: its way is too long or its time too short"
+            )
+
+    def _is_finite(self) -> bool:
+        """Whether position, velocity and acceleration are numbers at both ends of every segment."""
+        segment = np.arange(len(self.times) - 1)
+        parts = (self.coefficients, self._velocity, self._acceleration)
+        with np.errstate(all="ignore"):
+            length = np.diff(self.times)[:, np.newaxis]
+            return all(np.isfinite(c).all() and np.isfinite(_horner(c, segment, length)).all() for c in parts)
 
     def _inside(self, t: np.ndarray) -> Moment:
         segment = np.clip(np.searchsorted(self.times, t, side="right") - 1, 0, len(self.times) - 2)
@@ -49,9 +66,11 @@ class PiecewisePolynomial(Trajectory):
 
     def stretched(self, factor: float) -> PiecewisePolynomial:
         """The same path in ``factor`` times the time, from the same begin."""
-        powers = np.asarray(factor, dtype=float) ** -np.arange(self.coefficients.shape[1])
+        with np.errstate(all="ignore"):
+            powers = np.asarray(factor, dtype=float) ** -np.arange(self.coefficients.shape[1])
+            coefficients = self.coefficients * powers[:, np.newaxis]
         times = self.begin + factor * (self.times - self.begin)
-        return PiecewisePolynomial(times, self.coefficients * powers[:, np.newaxis])
+        return PiecewisePolynomial(times, coefficients)
 
 
 def _horner(coefficients: np.ndarray, segment: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -78,9 +97,9 @@ def quintic(
     first = positions("start", start)
     n = first.size
     last = positions("end", end, n)
-    check_duration(duration)
-    speeds = [per_joint("velocity", v, n) for v in velocity]
-    accelerations = [per_joint("acceleration", a, n) for a in acceleration]
+    duration, begin = arguments.duration(duration), arguments.number("begin", begin)
+    speeds = arguments.pair("velocity", velocity, n)
+    accelerations = arguments.pair("acceleration", acceleration, n)
     coefficients = quintic_coefficients(
         duration, first, speeds[0], accelerations[0], last, speeds[1], accelerations[1]
     )
@@ -90,19 +109,14 @@ def quintic(
 def quintic_coefficients(T, q0, v0, a0, q1, v1, a1) -> np.ndarray:
     """The six coefficients, shape (6, ...), of the quintic with these values after 0 and after T."""
     T = np.asarray(T, dtype=float)
-    gap = q1 - (q0 + T * (v0 + T * a0 / 2))  # what the first three coefficients leave over, at the end
-    speed = (v1 - (v0 + T * a0)) * T
-    bend = (a1 - a0) * T * T
-    return np.stack(
-        np.broadcast_arrays(
-            q0,
-            v0,
-            a0 / 2,
-            (10 * gap - 4 * speed + bend / 2) / T**3,
-            (-15 * gap + 7 * speed - bend) / T**4,
-            (6 * gap - 3 * speed + bend / 2) / T**5,
-        )
-    )
+    with np.errstate(all="ignore"):  # what leaves the range of numbers is refused by PiecewisePolynomial
+        gap = q1 - (q0 + T * (v0 + T * a0 / 2))  # what the first three coefficients leave over, at the end
+        speed = (v1 - (v0 + T * a0)) * T
+        bend = (a1 - a0) * T * T
+        third = (10 * gap - 4 * speed + bend / 2) / T / T / T
+        fourth = (-15 * gap + 7 * speed - bend) / T / T / T / T
+        fifth = (6 * gap - 3 * speed + bend / 2) / T / T / T / T / T
+    return np.stack(np.broadcast_arrays(q0, v0, a0 / 2, third, fourth, fifth))
 
 
 def ramp(
@@ -113,17 +127,13 @@ def ramp(
     """
     first = positions("start", start)
     last = positions("end", end, first.size)
-    check_duration(duration)
-    return PiecewisePolynomial(
-        [begin, begin + duration], np.stack([first, (last - first) / duration])[np.newaxis]
-    )
+    duration, begin = arguments.duration(duration), arguments.number("begin", begin)
+    with np.errstate(all="ignore"):
+        speed = (last - first) / duration
+    return PiecewisePolynomial([begin, begin + duration], np.stack([first, speed])[np.newaxis])
 
 
 def hold(position: Sequence[float], duration: float = 1.0) -> PiecewisePolynomial:
     """Standing still."""
-    return PiecewisePolynomial([0.0, duration], positions("position", position)[np.newaxis, np.newaxis])
-
-
-def check_duration(duration: float) -> None:
-    if not (math.isfinite(duration) and duration > 0):
-        raise ValueError(f"duration: expected a positive time in seconds, got {duration!r}")
+    times = [0.0, arguments.duration(duration)]
+    return PiecewisePolynomial(times, positions("position", position)[np.newaxis, np.newaxis])

@@ -1,7 +1,7 @@
 """The quickest moves under constant limits: trapezoidal speed, and limited jerk.
 
-All joints start and stop together and move in proportion, so a path coordinate from 0 to 1 has the profile;
-the joint that is slowest under its own limits decides.
+All joints start and stop together and move in proportion, so one path coordinate has the profile, which runs
+over the longest way of a joint; the joint that is slowest under its own limits decides.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import math
 
 import numpy as np
 
-from linkwise.motion.polynomial import PiecewisePolynomial, check_duration
-from linkwise.motion.trajectory import per_joint, positions
+from linkwise.motion import arguments
+from linkwise.motion.arguments import per_joint, positions
+from linkwise.motion.polynomial import PiecewisePolynomial
 
+SHORTEST = 1e-290  # [rad or m]: a way that is no way
 Phases = list[tuple[float, float]]  # (duration, the constant highest derivative)
 
 
@@ -22,58 +24,78 @@ def trapezoidal(start, end, *, velocity, acceleration, duration: float | None = 
     ``velocity`` [rad/s or m/s] and ``acceleration`` are limits, one for all joints or one each. ``duration``
     [s], if given, stretches the move to exactly that, never shortens it.
     """
-    first, way, (v, a) = _scaled(start, end, velocity=velocity, acceleration=acceleration)
-    if not way.any():
+    first, way, length, (v, a) = _scaled(start, end, velocity=velocity, acceleration=acceleration)
+    if length < SHORTEST:
         return _standing(first, duration)
-    v = min(v, math.sqrt(a))  # the peak of the triangle over a way of 1
-    rise, cruise = v / a, (1 - v * v / a) / v
+    v = min(v, math.sqrt(a) * math.sqrt(length))  # the peak of the triangle
+    rise = v / a
+    cruise = max(length / v - rise, 0.0)
     phases = [(rise, a), (cruise, 0.0), (rise, -a)]
-    return _along(first, way, phases, derivative=2, duration=duration)
+    return _along(first, way, length, phases, derivative=2, duration=duration)
 
 
 def jerk_limited(
     start, end, *, velocity, acceleration, jerk, duration: float | None = None
 ) -> PiecewisePolynomial:
     """Seven phases of constant jerk; fewer where a limit is not reached. Arguments as for ``trapezoidal``."""
-    first, way, (v, a, j) = _scaled(start, end, velocity=velocity, acceleration=acceleration, jerk=jerk)
-    if not way.any():
+    limits = {"velocity": velocity, "acceleration": acceleration, "jerk": jerk}
+    first, way, length, (v, a, j) = _scaled(start, end, **limits)
+    if length < SHORTEST:
         return _standing(first, duration)
-    a = min(a, math.sqrt(v * j))  # the speed is reached before the acceleration
-    if v * (v / a + a / j) > 1:  # the way is too short for the speed
-        v = a * (math.sqrt((a / j) ** 2 + 4 / a) - a / j) / 2
-        if v / a < a / j:  # and too short for the acceleration
-            a = (j * j / 2) ** (1 / 3)
-            v = a * a / j
+    a = min(a, math.sqrt(v) * math.sqrt(j))  # the speed is reached before the acceleration
+    if v / a + a / j > length / v:  # the way is too short for the speed
+        bend = a / j
+        v = 2 * length / (bend + math.hypot(bend, 2 * math.sqrt(length / a)))
+        if v / a < bend:  # and too short for the acceleration
+            a = math.cbrt(j) ** 2 * math.cbrt(length / 2)
+            v = a / j * a
     bend, steady = a / j, max(v / a - a / j, 0.0)
-    cruise = max(1 / v - (v / a + a / j), 0.0)
+    cruise = max(length / v - (v / a + a / j), 0.0)
     rise: Phases = [(bend, j), (steady, 0.0), (bend, -j)]
     fall: Phases = [(time, -value) for time, value in rise]
-    return _along(first, way, [*rise, (cruise, 0.0), *fall], derivative=3, duration=duration)
+    return _along(first, way, length, [*rise, (cruise, 0.0), *fall], derivative=3, duration=duration)
 
 
-def _scaled(start, end, **limits) -> tuple[np.ndarray, np.ndarray, list[float]]:
-    """(start, way, each limit for a path coordinate from 0 to 1)."""
+def _scaled(start, end, **limits) -> tuple[np.ndarray, np.ndarray, float, list[float]]:
+    """(start, way, the longest way of a joint, each limit for a path coordinate that runs over that)."""
     first = positions("start", start)
-    way = positions("end", end, first.size) - first
+    with np.errstate(over="ignore"):
+        way = positions("end", end, first.size) - first
+    length = float(np.abs(way).max(initial=0.0))
+    if not math.isfinite(length):
+        raise ValueError("start, end: the way between them is beyond the range of numbers")
     scaled = []
     for name, values in limits.items():
         array = per_joint(name, values, first.size)
         if not (array > 0).all():
             raise ValueError(f"{name}: expected positive limits, got {array}")
-        moving = way != 0
-        scaled.append(float(np.min(array[moving] / np.abs(way[moving]))) if moving.any() else math.inf)
-    return first, way, scaled
+        with np.errstate(all="ignore"):
+            allowed = array * (length / np.abs(way))  # a joint that does not move allows everything
+        scaled.append(float(np.min(allowed, where=way != 0, initial=math.inf)))
+    return first, way, length, scaled
 
 
 def _standing(first: np.ndarray, duration: float | None) -> PiecewisePolynomial:
-    return PiecewisePolynomial([0.0, 1.0 if duration is None else duration], first[np.newaxis, np.newaxis])
+    time = 1.0 if duration is None else arguments.duration(duration)
+    return PiecewisePolynomial([0.0, time], first[np.newaxis, np.newaxis])
 
 
 def _along(
-    first: np.ndarray, way: np.ndarray, phases: Phases, *, derivative: int, duration: float | None
+    first: np.ndarray,
+    way: np.ndarray,
+    length: float,
+    phases: Phases,
+    *,
+    derivative: int,
+    duration: float | None,
 ) -> PiecewisePolynomial:
     """The phases of a path coordinate, integrated, as polynomials of the joints."""
-    phases = [phase for phase in phases if phase[0] > 1e-12 * sum(time for time, _ in phases)]
+    total = sum(time for time, _ in phases)
+    if not math.isfinite(total) or any(value and time <= 1e-12 * total for time, value in phases):
+        raise ValueError(
+            f"the limits are too far apart for a way of {length:g}: of {total:g} s, too little is left to speed up"
+        )
+    phases = [phase for phase in phases if phase[0] > 1e-12 * total]
     times, pieces = [0.0], []
     state = np.zeros(derivative)  # the coordinate and its derivatives at the begin of a phase
     factorial = np.array([math.factorial(k) for k in range(derivative + 1)], dtype=float)
@@ -82,12 +104,12 @@ def _along(
         pieces.append(piece)
         times.append(times[-1] + time)
         state = np.array([np.polyval(np.polyder(piece[::-1], k), time) for k in range(derivative)])
-    coefficients = np.array(pieces)[:, :, np.newaxis] * way
+    coefficients = np.array(pieces)[:, :, np.newaxis] * (way / length)
     coefficients[:, 0] += first
     move = PiecewisePolynomial(times, coefficients)
     if duration is None:
         return move
-    check_duration(duration)
+    duration = arguments.duration(duration)
     if duration < move.duration * (1 - 1e-12):
         raise ValueError(f"duration: the limits need at least {move.duration:.6g} s, got {duration:g} s")
     return move.stretched(duration / move.duration)

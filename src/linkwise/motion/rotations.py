@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.errors import ShapeError
+from linkwise.motion.arguments import shaped
 
 POSES = 1e-4  # how far a rotation typed with a few digits may be from orthonormal
 
@@ -23,7 +23,7 @@ def check_poses(name: str, poses: np.ndarray) -> None:
 
 def turn_about(vector) -> np.ndarray:
     """The rotation by the length of a rotation vector [rad] about its direction: (..., 3) -> (..., 3, 3)."""
-    vector = np.asarray(vector, dtype=float)
+    vector = shaped("vector", vector, 3)
     angle = np.linalg.norm(vector, axis=-1)[..., np.newaxis, np.newaxis]
     K = cross_matrix(vector)
     # sin(x)/x and (1 - cos x)/x² without cancellation: np.sinc(y) = sin(πy)/(πy)
@@ -34,7 +34,7 @@ def turn_about(vector) -> np.ndarray:
 
 def rotation_vector(rotation) -> np.ndarray:
     """The rotation vector, at most π long, of a rotation matrix: (..., 3, 3) -> (..., 3)."""
-    R = np.asarray(rotation, dtype=float)
+    R = shaped("rotation", rotation, 3, 3)
     # the quaternion by the largest of its four components, so that nothing is divided by a small number
     trace = np.trace(R, axis1=-2, axis2=-1)
     diagonal = np.diagonal(R, axis1=-2, axis2=-1)
@@ -64,9 +64,7 @@ def rotation_vector(rotation) -> np.ndarray:
 
 def euler_zyz(angles) -> np.ndarray:
     """Rz(α)·Ry(β)·Rz(γ) for angles (α, β, γ) [rad], shape (..., 3)."""
-    angles = np.asarray(angles, dtype=float)
-    if angles.shape[-1:] != (3,):
-        raise ShapeError(f"angles: expected shape (..., 3), got {angles.shape}")
+    angles = shaped("angles", angles, 3)
     z, y = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
     return (
         turn_about(angles[..., :1] * z) @ turn_about(angles[..., 1:2] * y) @ turn_about(angles[..., 2:] * z)
@@ -75,7 +73,7 @@ def euler_zyz(angles) -> np.ndarray:
 
 def zyz_angles(rotation) -> np.ndarray:
     """(α, β, γ) [rad] with β in [0, π] of a rotation matrix; α = 0 where only α + γ or α − γ is defined."""
-    R = np.asarray(rotation, dtype=float)
+    R = shaped("rotation", rotation, 3, 3)
     beta = np.arctan2(np.hypot(R[..., 2, 0], R[..., 2, 1]), R[..., 2, 2])
     turned = np.hypot(R[..., 2, 0], R[..., 2, 1]) > 1e-12
     alpha = np.where(turned, np.arctan2(R[..., 1, 2], R[..., 0, 2]), 0.0)

@@ -7,8 +7,9 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.errors import ShapeError
+from linkwise.motion import arguments
 from linkwise.motion.polynomial import PiecewisePolynomial, quintic_coefficients
-from linkwise.motion.trajectory import Samples, per_joint
+from linkwise.motion.trajectory import Samples
 from linkwise.tables import bounds
 
 
@@ -35,13 +36,12 @@ def cubic_spline(times, points, *, velocity: tuple | None = (0.0, 0.0)) -> Piece
         A[-1, -2:], right[-1] = (1, 2), 3 * slope[-1]
     else:
         A[0, 0] = A[-1, -1] = 1
-        right[0], right[-1] = (per_joint("velocity", v, n) for v in velocity)
-    v = np.linalg.solve(A, right)
+        right[0], right[-1] = arguments.pair("velocity", velocity, n)
+    v = _solved(A, right)
     H = h[:, np.newaxis]
-    coefficients = np.stack(
-        [points[:-1], v[:-1], (3 * slope - 2 * v[:-1] - v[1:]) / H, (v[:-1] + v[1:] - 2 * slope) / H**2],
-        axis=1,
-    )
+    with np.errstate(all="ignore"):  # what leaves the range of numbers is refused by PiecewisePolynomial
+        second, third = (3 * slope - 2 * v[:-1] - v[1:]) / H, (v[:-1] + v[1:] - 2 * slope) / H / H
+    coefficients = np.stack([points[:-1], v[:-1], second, third], axis=1)
     return PiecewisePolynomial(times, coefficients)
 
 
@@ -67,16 +67,37 @@ def quintic_spline(
             A[row, 2 * k - 2 : 2 * k + 4] = va, aa, vb - vc, ab - ac, -vd, -ad
             right[row] = -(qa * points[k - 1] + (qb - qc) * points[k] - qd * points[k + 1])
     A[0, 0] = A[1, 1] = A[-2, -2] = A[-1, -1] = 1
-    right[0], right[-2] = (per_joint("velocity", v, n) for v in velocity)
-    right[1], right[-1] = (per_joint("acceleration", a, n) for a in acceleration)
-    solution = np.linalg.solve(A, right)
+    right[0], right[-2] = arguments.pair("velocity", velocity, n)
+    right[1], right[-1] = arguments.pair("acceleration", acceleration, n)
+    solution = _solved(A, right)
     return _hermite(times, points, solution[0::2], solution[1::2])
 
 
 def through_samples(samples: Samples) -> PiecewisePolynomial:
     """Quintic pieces with exactly the positions, velocities and accelerations of the samples."""
-    _checked(samples.t, samples.q)
-    return _hermite(samples.t, samples.q, samples.qd, samples.qdd)
+    if not isinstance(samples, Samples):
+        raise TypeError(f"samples: expected Samples, got {type(samples).__name__}")
+    times, q = _checked(samples.t, samples.q)
+    return _hermite(times, q, *(_like(name, getattr(samples, name), q) for name in ("qd", "qdd")))
+
+
+def _like(name: str, values, q: np.ndarray) -> np.ndarray:
+    array = arguments.finite(name, values)
+    if array.shape != q.shape:
+        raise ShapeError(f"{name}: expected shape {q.shape} as q, got {array.shape}")
+    return array
+
+
+def _solved(A: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The solution of a spline's equations; none where times are so near or far that they are lost in round-off."""
+    try:
+        with np.errstate(all="ignore"):
+            found = np.linalg.solve(A, right)
+    except np.linalg.LinAlgError:
+        found = np.full_like(right, np.nan)
+    if not np.isfinite(found).all():
+        raise ValueError("times, points: the distances are too different for a spline")
+    return found
 
 
 def _hermite(times, q, qd, qdd) -> PiecewisePolynomial:
@@ -97,15 +118,13 @@ def _derivative_weights(T: float, derivative: int, *, at_end: bool) -> np.ndarra
 
 
 def _checked(times, points) -> tuple[np.ndarray, np.ndarray]:
-    times, points = np.asarray(times, dtype=float), np.asarray(points, dtype=float)
+    times, points = arguments.finite("times", times), arguments.finite("points", points)
     if points.ndim == 1:
         points = points[:, np.newaxis]
     if times.ndim != 1 or points.ndim != 2 or len(times) != len(points) or len(times) < 2:
         raise ShapeError(
             f"times, points: expected shapes (m,) and (m, n), m ≥ 2; got {times.shape} and {points.shape}"
         )
-    if not (np.isfinite(times).all() and np.isfinite(points).all()):
-        raise ValueError("times, points: expected finite numbers")
     late = np.flatnonzero(np.diff(times) <= 0)
     if late.size:
         raise ValueError(

@@ -15,9 +15,10 @@ import numpy as np
 
 from linkwise.algorithms import joint_terms
 from linkwise.functions import mechanism_of
-from linkwise.motion.limits import POINTS, LimitError, times
+from linkwise.motion import arguments
+from linkwise.motion.limits import POINTS, LimitError, check_same_joints, times
 from linkwise.motion.polynomial import PiecewisePolynomial
-from linkwise.motion.trajectory import Moment, Trajectory
+from linkwise.motion.trajectory import Moment, Trajectory, check_trajectory
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar
 
@@ -33,7 +34,7 @@ class SlowedTrajectory(Trajectory):
 
     def _inside(self, t: np.ndarray) -> Moment:
         q, qd, qdd = self.original.at(self.begin + (t - self.begin) / self.factor)
-        return Moment(q, qd / self.factor, qdd / self.factor**2)
+        return Moment(q, qd / self.factor, qdd / self.factor / self.factor)
 
     def corners(self) -> np.ndarray:
         return self.begin + self.factor * (self.original.corners() - self.begin)
@@ -41,8 +42,8 @@ class SlowedTrajectory(Trajectory):
 
 def slowed(trajectory: Trajectory, factor: float) -> Trajectory:
     """The same path in ``factor`` times the time (below 1: faster)."""
-    if not (math.isfinite(factor) and factor > 0):
-        raise ValueError(f"factor: expected a positive number, got {factor!r}")
+    check_trajectory(trajectory)
+    factor = arguments.number("factor", factor, positive=True)
     if not math.isfinite(trajectory.begin):
         raise ValueError("a motion without begin cannot be stretched from there")
     if isinstance(trajectory, PiecewisePolynomial):
@@ -64,9 +65,10 @@ def fastest(
     ``torque`` [N·m or N], one number or (n,), replaces the robot's limits. ``speed_up=False`` never makes it
     faster. A motion that no speed makes possible (its holding torques are too large) raises LimitError.
     """
+    check_same_joints(trajectory, robot)
     t = times(trajectory, points)
     moment = trajectory.at(t)
-    limits = robot.effort_limits if torque is None else np.broadcast_to(torque, robot.dof)
+    limits = robot.effort_limits if torque is None else arguments.limits("torque", torque, robot.dof)
     x = _greatest_speed(robot, moment, t, limits)
     if velocity:
         speed = robot.velocity_limits
@@ -104,7 +106,7 @@ def _rows(columns: Sequence[Scalar], like: np.ndarray) -> np.ndarray:
 
 def _smallest_root(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
     """The smallest x > 0 at which some a·x² + b·x + c, negative at 0, becomes zero; infinity if none does."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         root = np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))
         # c ≤ 0, so with this sign nothing cancels: for a > 0 the positive root, for a < 0 the smaller
         # positive one

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwise.errors import ShapeError
+from linkwise.motion import arguments
 from linkwise.tables import bounds
 
 
@@ -48,7 +48,7 @@ class Trajectory(ABC):
 
     def at(self, t) -> Moment:
         """The motion at the times t [s], shape (...): q, qd, qdd, shape (..., n)."""
-        t = np.asarray(t, dtype=float)
+        t = arguments.numbers("t", t)
         inside = np.clip(t, self.begin, self.end)
         q, qd, qdd = self._inside(inside)
         outside = (t != inside)[..., np.newaxis]
@@ -74,29 +74,20 @@ class Trajectory(ABC):
             raise ValueError(
                 "a motion without end cannot be sampled from begin to end; evaluate it with at(t)"
             )
-        if rate is not None and not 0 < rate < math.inf:
-            raise ValueError(f"rate: expected a positive number of samples per second, got {rate:g}")
-        rows = (points or 2) if rate is None else self.duration * rate + 1
+        if rate is None:
+            rows = min(arguments.whole("points", points, 1), 2**62)
+        else:
+            rate = arguments.number("rate", rate, positive=True, unit="1/s")
+            rows = self.duration * rate + 1
         bounds.check(f"{rows:.6g} samples of {self.dof} joints", rows * (1 + 3 * self.dof))
         if rate is None:
-            t = np.linspace(self.begin, self.end, points or 2)
+            t = np.linspace(self.begin, self.end, int(rows))
         else:
             t = self.begin + np.arange(math.floor(self.duration * rate * (1 + 1e-12)) + 1) / rate
         return Samples(t, *self.at(t))
 
 
-def positions(name: str, values, dof: int | None = None) -> np.ndarray:
-    """A vector of one number per joint."""
-    array = np.atleast_1d(np.asarray(values, dtype=float))
-    if array.ndim != 1 or (dof is not None and array.size != dof):
-        expected = "(n,)" if dof is None else f"({dof},)"
-        raise ShapeError(f"{name}: expected shape {expected}, got {np.shape(values)}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected finite numbers, got {array}")
-    return array
-
-
-def per_joint(name: str, values, dof: int) -> np.ndarray:
-    """One number per joint; a single number stands for all of them."""
-    array = np.asarray(values, dtype=float)
-    return positions(name, np.full(dof, float(array)) if array.ndim == 0 else array, dof)
+def check_trajectory(trajectory: object) -> None:
+    """Refuse what is no motion."""
+    if not isinstance(trajectory, Trajectory):
+        raise TypeError(f"trajectory: expected a motion, got {type(trajectory).__name__}")

@@ -22,6 +22,7 @@ from linkwise.model.model import suggest
 from linkwise.study import special
 from linkwise.study.errors import StudyError
 
+MOST_NESTED = 400  # levels that may be walked over by recursion, far below Python's limit
 Value = Any  # a number, a symbol, or an object array of them
 
 
@@ -45,10 +46,33 @@ def parse(text: str, where: str) -> Expression:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
-        raise StudyError(f"{where}: {text!r} is not a formula ({error.msg})") from None
+        raise StudyError(f"{where}: {_shown(text)} is not a formula ({error.msg})") from None
+    except ValueError as error:  # a null character, a number of thousands of digits
+        raise StudyError(f"{where}: {_shown(text)} is not a formula ({error})") from None
+    except (RecursionError, MemoryError):
+        tree = None
+    if tree is None or _depth(tree) > MOST_NESTED:
+        raise StudyError(
+            f"{where}: {_shown(text)} is nested deeper than {MOST_NESTED} levels (each term of a sum is one); "
+            "compute parts of it under names of their own"
+        )
     names: dict[str, None] = {}
     _collect(tree, names, text, where)
     return Expression(text, where, tuple(names), tree)
+
+
+def _shown(text: str) -> str:
+    """The text as messages quote it."""
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+def _depth(tree: ast.AST) -> int:
+    """How deep the tree is nested, found without recursion."""
+    deepest, level = 0, [tree]
+    while level:
+        deepest += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return deepest
 
 
 def _collect(node: ast.AST, names: dict[str, None], text: str, where: str) -> None:
@@ -67,7 +91,7 @@ def _collect(node: ast.AST, names: dict[str, None], text: str, where: str) -> No
         names[_dotted(node, where)] = None
         return
     if not isinstance(node, _ALLOWED) or (isinstance(node, ast.Constant) and not _is_number(node.value)):
-        raise StudyError(f"{where}: {text!r} has something that is not allowed: {ast.unparse(node)}")
+        raise StudyError(f"{where}: {_shown(text)} has something that is not allowed: {ast.unparse(node)}")
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, (ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)):
             _collect(child, names, text, where)

@@ -1,0 +1,114 @@
+"""Checks of what users give to motions: every number that cannot be right is refused by its name."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from linkwise.compiler.arrays import as_reals
+from linkwise.errors import ShapeError
+from linkwise.robot import Robot
+
+
+def numbers(name: str, value: Any) -> np.ndarray:
+    """Real numbers of any shape, in float64; see ``as_reals`` for what is refused."""
+    return as_reals(name, value).astype(float)
+
+
+def finite(name: str, value: Any) -> np.ndarray:
+    """Finite real numbers of any shape."""
+    array = numbers(name, value)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name}: expected finite numbers, got {_shown(array)}")
+    return array
+
+
+def number(name: str, value: Any, *, positive: bool = False, unit: str = "") -> float:
+    """One finite number."""
+    array = numbers(name, value)
+    kind = "positive " if positive else ""
+    what = f"a {kind}number [{unit}]" if unit else f"a {kind}number"
+    if array.shape != () or not math.isfinite(array) or (positive and not array > 0):
+        raise ValueError(f"{name}: expected {what}, got {value!r}")
+    return float(array)
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """A whole number from ``least`` on."""
+    try:
+        found = operator.index(value)
+    except TypeError:
+        found = least - 1
+    if isinstance(value, (bool, np.bool_)) or found < least:
+        raise ValueError(f"{name}: expected a whole number of at least {least}, got {value!r}")
+    return found
+
+
+def duration(value: Any, name: str = "duration") -> float:
+    """A time in seconds, longer than none and not without end."""
+    array = numbers(name, value)
+    if array.shape != () or not math.isfinite(array) or not array > 0:
+        raise ValueError(f"{name}: expected a positive time in seconds, got {value!r}")
+    return float(array)
+
+
+def positions(name: str, values: Any, dof: int | None = None) -> np.ndarray:
+    """A vector of one finite number per joint."""
+    array = np.atleast_1d(finite(name, values))
+    if array.ndim != 1 or (dof is not None and array.size != dof):
+        expected = "(n,)" if dof is None else f"({dof},)"
+        raise ShapeError(f"{name}: expected shape {expected}, got {np.shape(values)}")
+    return array
+
+
+def per_joint(name: str, values: Any, dof: int) -> np.ndarray:
+    """One finite number per joint; a single number stands for all of them."""
+    array = numbers(name, values)
+    return positions(name, np.full(dof, float(array)) if array.ndim == 0 else array, dof)
+
+
+def limits(name: str, values: Any, dof: int) -> np.ndarray:
+    """One limit per joint, not negative; a single number stands for all of them, infinity for no limit."""
+    array = numbers(name, values)
+    if array.shape not in ((), (dof,)):
+        raise ShapeError(f"{name}: expected one number or shape ({dof},), got {array.shape}")
+    if not (array >= 0).all():
+        raise ValueError(f"{name}: expected limits that are not negative, got {_shown(array)}")
+    return np.array(np.broadcast_to(array, (dof,)))
+
+
+def pair(name: str, values: Any, dof: int) -> tuple[np.ndarray, np.ndarray]:
+    """What joints have at the begin and at the end: two numbers, or two vectors of one number per joint."""
+    try:
+        first, last = values
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}: expected two numbers or two vectors, got {values!r}") from None
+    return per_joint(name, first, dof), per_joint(name, last, dof)
+
+
+def check_robot(robot: Any) -> None:
+    """Refuse what is no robot."""
+    if not isinstance(robot, Robot):
+        raise TypeError(f"robot: expected a Robot, got {type(robot).__name__}")
+
+
+def matrices(name: str, value: Any, *shape: int) -> np.ndarray:
+    """Finite arrays whose last axes have this shape."""
+    return shaped(name, finite(name, value), *shape)
+
+
+def shaped(name: str, value: Any, *shape: int) -> np.ndarray:
+    """Arrays whose last axes have this shape; they may hold NaN, which stays where it is."""
+    array = numbers(name, value)
+    if array.shape[max(array.ndim - len(shape), 0) :] != shape:
+        listed = ", ".join(map(str, shape))
+        raise ShapeError(f"{name}: expected shape (..., {listed}), got {array.shape}")
+    return array
+
+
+def _shown(values: np.ndarray) -> str:
+    text = np.array2string(values, threshold=8, separator=", ")
+    return text if len(text) <= 80 else text[:77] + "…"
