@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from linkwise.compiler.arrays import is_foreign
 from linkwise.once import once
 from linkwise.robot import Robot
-from linkwise.simulate.watch import Divergence, Excursion, excursions, first_lost, lost
+from linkwise.simulate.watch import Divergence, Excursion, beyond_range, excursions, first_lost, lost
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,22 @@ class Result:
     @once
     def left_range(self) -> list[Excursion]:
         """Joints beyond their range in some row or at the end, with time and distance: stops are not simulated."""
-        rows = list(excursions(self.robot, self.t, _on_host(self.q)))
-        known = {(found.robot, found.joint) for found in rows}
-        final = _on_host(self.final_q)[..., np.newaxis, :]
-        late = excursions(self.robot, np.array([self.duration]), final)
-        return rows + [found for found in late if (found.robot, found.joint) not in known]
+        return list(self.excursions())
+
+    def excursions(self) -> Iterator[Excursion]:
+        """Those of ``left_range``, one after the other."""
+        q, final = _on_host(self.q), _on_host(self.final_q)[..., np.newaxis, :]
+        yield from excursions(self.robot, self.t, q)
+        known = beyond_range(self.robot, q)
+        names = self.robot.joint_names
+        for found in excursions(self.robot, np.array([self.duration]), final):
+            if not known[(*found.robot, names.index(found.joint))]:
+                yield found
+
+    def beyond_range(self) -> np.ndarray:
+        """Which joints of which robots have left their range, shape (..., n)."""
+        q, final = _on_host(self.q), _on_host(self.final_q)[..., np.newaxis, :]
+        return beyond_range(self.robot, q) | beyond_range(self.robot, final)
 
     def _with_the_end(self, place: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
         """q and q̇ of one robot, (rows + 1, n): the rows and the final state."""

@@ -357,10 +357,11 @@ def _look_at(
         count = int(found.diverged.sum())
         others = f" ({count} of {found.diverged.size} robots diverged)" if found.diverged.size > 1 else ""
         warnings.warn(f"{found.robot.name}: {lost}{others}", SimulationWarning, stacklevel=3)
-    left = [excursion for excursion in found.left_range if not found.diverged[excursion.robot]]
+    left = int((found.beyond_range() & ~found.diverged[..., np.newaxis]).sum())
     if left:
-        others = f" (and {len(left) - 1} more: see left_range)" if len(left) > 1 else ""
-        warnings.warn(f"{found.robot.name}: {left[0]}{others}", SimulationWarning, stacklevel=3)
+        first = next(each for each in found.excursions() if not found.diverged[each.robot])
+        others = f" (and {left - 1} more: see left_range)" if left > 1 else ""
+        warnings.warn(f"{found.robot.name}: {first}{others}", SimulationWarning, stacklevel=3)
 
 
 def _located(

@@ -77,19 +77,23 @@ def first_lost(robot: Robot, t: np.ndarray, q: np.ndarray, qd: np.ndarray) -> tu
 def excursions(robot: Robot, t: np.ndarray, q: np.ndarray) -> Iterator[Excursion]:
     """Every joint of every robot that is beyond its range in some row of q (..., rows, n); t (rows,)."""
     lower, upper = ranges(robot)
-    if not q.size or not _leaves(q, lower, upper):
-        return
-    with np.errstate(invalid="ignore"):
-        beyond = np.maximum(lower - q, q - upper)
-    beyond = np.where(np.isfinite(beyond), beyond, 0.0)  # a state that is lost is no excursion
-    where = np.argwhere((beyond > 0.0).any(axis=-2))
-    for *place, k in where.tolist():
-        rows = beyond[(*place, slice(None), k)]
+    for *place, k in np.argwhere(beyond_range(robot, q)).tolist():
+        column = q[(*place, slice(None), k)]
+        column = np.where(np.isfinite(column), column, upper[k])  # a state that is lost is no excursion
+        rows = np.maximum(lower[k] - column, column - upper[k])
         first = int(np.argmax(rows > 0.0))
         joint = robot.coordinate_joints[k]
-        passed = joint.limits.upper if q[(*place, first, k)] > upper[k] else joint.limits.lower
+        passed = joint.limits.upper if column[first] > upper[k] else joint.limits.lower
         unit = "rad" if joint.turns else "m"
         yield Excursion(joint.name, tuple(place), float(t[first]), passed, float(rows.max()), unit)
+
+
+def beyond_range(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Which joints of which robots are beyond their range in some row of q (..., rows, n); shape (..., n)."""
+    lower, upper = ranges(robot)
+    if not q.size or not _leaves(q, lower, upper):
+        return np.zeros((*q.shape[:-2], q.shape[-1]), dtype=bool)
+    return np.asarray((((q < lower) | (q > upper)) & np.isfinite(q)).any(axis=-2))
 
 
 def ranges(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
