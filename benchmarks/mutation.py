@@ -164,9 +164,9 @@ def _short(node: ast.AST) -> str:
     return " ".join(ast.unparse(ast.fix_missing_locations(shown)).split())[:100]
 
 
-def mutated(mutant: Mutant) -> str:
+def mutated(mutant: Mutant, text: str) -> str:
     """The text of the file with the change in it."""
-    tree = ast.parse((ROOT / "src/linkwise" / mutant.path).read_text(encoding="utf-8"))
+    tree = ast.parse(text)
     for number, (owner, name, index, node, _) in enumerate(visited(tree)):
         if number == mutant.number:
             new = ast.copy_location(changed(node)[mutant.choice], node)
@@ -223,7 +223,7 @@ class Project:
     """A copy of the project that may be changed."""
 
     def __init__(self, folder: Path):
-        self.root = folder / "project"
+        self.root, self.log = folder / "project", folder / "log"
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=ROOT, capture_output=True, check=True, text=True,
@@ -237,30 +237,31 @@ class Project:
         (self.root / "mutation_plugin.py").write_text(PLUGIN, encoding="utf-8")
 
     def pytest(self, *arguments: str, timeout: float | None = None, **environment: str) -> str:
-        """ "passed", "failed", "timeout", or "broken" where nothing could be run."""
+        """ "passed", "failed" or "timeout"."""
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
         path = os.pathsep.join((str(self.root / "src"), str(self.root)))
         settings = {"PYTHONPATH": path, "LINKWISE_CACHE": "", "PYTHONDONTWRITEBYTECODE": "1", **environment}
-        process = subprocess.Popen(
-            command,
-            cwd=self.root,
-            env={**os.environ, **settings},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen(
+                command,
+                cwd=self.root,
+                env={**os.environ, **settings},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             process.wait()
             return "timeout"
-        return {0: "passed", 1: "failed", 2: "failed"}.get(code, "failed")
+        return "failed" if code else "passed"
 
     def judged(self, mutant: Mutant, tests: list[str], seconds: float) -> str:
         path = self.root / "src/linkwise" / mutant.path
         original = path.read_bytes()
-        path.write_text(mutated(mutant), encoding="utf-8")
+        path.write_text(mutated(mutant, original.decode()), encoding="utf-8")
         try:
             return self.pytest("-x", *tests, timeout=5 * seconds + SPARE_TIME)
         finally:
@@ -273,6 +274,10 @@ def test_map(part: str, project: Project, folder: Path) -> dict[str, dict]:
     if not where.is_file():
         tests = [f"tests/{part}", *FURTHER_TESTS.get(part, ())]
         project.pytest("-p", "mutation_plugin", *tests, MUTATION_MAP=str(where))
+        if not where.is_file():
+            raise SystemExit(
+                f"the tests of {part} did not run:\n{project.log.read_text(errors='replace')[-3000:]}"
+            )
     found = json.loads(where.read_text(encoding="utf-8"))
     return {name: test for name, test in found.items() if test["passed"]}
 
