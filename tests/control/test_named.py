@@ -62,6 +62,9 @@ def test_what_a_frequency_means(robot):
     plain = control.named("tracking", robot, frequency=10.0, damping=0.8).gains
     assert plain["kp"].tolist() == [100.0] * 6
     assert plain["kd"].tolist() == [16.0] * 6
+    assert control.Tracking.gains_for(robot, 10.0).kd == 20.0  # critically damped
+    assert control.IntegralTracking.gains_for(robot, 10.0).kd == 30.0
+    assert control.named("tracking", robot, frequency=10.0).gains["kd"][0] == 20.0
     integral = control.named("integral_tracking", robot, frequency=10.0).gains
     assert integral["ki"].tolist() == [1000.0] * 6
     np.testing.assert_allclose(np.roots([1, *(integral[k][0] for k in ("kd", "kp", "ki"))]), -10.0, rtol=1e-4)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import linkwise as lw
 from linkwise import control
 from linkwise.functions import mechanism_of
+from linkwise.model.dh_toml import read_toml
 from linkwise.simulate import Plant, simulate
 from linkwise.simulate.friction import dry_friction
 
@@ -156,3 +157,51 @@ def test_the_rule_solves_its_minimisation(seed, size):
             assert found.torques[i] == pytest.approx(-forward if new[i] > 0 else backward)
         else:
             assert abs(new[i]) < 1e-12
+
+
+# -- one joint, by hand -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def slider():
+    """2 kg that slide with 3 N of friction forward and 5 N backward."""
+    text = b'name = "s"\nconvention = "mdh"\ngravity = [0.0, 0.0, 0.0]\n[[joint]]\nname = "j"\ntype = "prismatic"\n'
+    model = read_toml(text + b"mass = 2.0\ncoulomb_friction = [3.0, 5.0]\n", "s.toml")
+    return lw.Robot(model.name, model.links, model.joints, gravity=model.gravity)
+
+
+@pytest.mark.parametrize(
+    ("v", "free", "breakaway", "torque", "sliding"),
+    [
+        (1.0, 1.0, 1.0, -3.0, 1.0),  # slides forward
+        (-1.0, -1.0, 1.0, 5.0, 1.0),  # slides backward
+        (0.0, 1e-3, 1.0, -2.0, 0.0),  # held: 2 kg · 1e-3 m/s in 1 ms
+        (0.0, 2e-3, 1.0, -3.0, 1.0),  # 4 N are too much
+        (0.0, 2e-3, 1.5, -4.0, 0.0),  # but not for static friction of 4.5 N
+        (0.0, -2e-3, 1.0, 4.0, 0.0),  # nor backward
+        (0.5, 2e-3, 1.5, -3.0, 1.0),  # static friction is for joints at rest
+        (1e-4, -1e-3, 1.0, 2.0, 0.0),  # stops within the step
+    ],
+)
+def test_the_rule_for_one_joint(slider, v, free, breakaway, torque, sliding):
+    links = mechanism_of(slider, base_parameters=True)
+    found = dry_friction(links, [[2.0]], [v], [free], 1e-3, breakaway)
+    assert found.torques == pytest.approx([torque])
+    assert found.sliding == [sliding]
+
+
+def test_a_joint_slows_down_and_stops_where_it_should(slider):
+    """From 0.3 m/s with 1.5 m/s² of braking: 0.2 s and 0.03 m; backward 2.5 m/s²: 0.12 s and 0.018 m."""
+    for speed, time, way in ((0.3, 0.2, 0.03), (-0.3, 0.12, -0.018)):
+        found = simulate(slider, control.Passive(slider), q=[0.0], qd=[speed], duration=0.3)
+        assert found.final_q[0] == pytest.approx(way, abs=1e-6)
+        assert found.final_qd[0] == 0.0
+        assert found.t[np.argmax(found.qd[:, 0] == 0.0)] == pytest.approx(time, abs=2e-3)
+
+
+def test_nan_is_passed_on(slider):
+    links = mechanism_of(slider, base_parameters=True)
+    found = dry_friction(links, [[2.0]], [np.nan], [np.nan], 1e-3, 1.0)
+    assert np.isnan(found.torques[0] * 0.0 + found.sliding[0] * np.nan)
+    simulated = simulate(slider, control.Passive(slider), q=[0.0], qd=[np.nan], duration=0.01, warn=False)
+    assert np.isnan(simulated.final_q).all()

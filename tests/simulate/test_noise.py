@@ -61,3 +61,32 @@ def test_machine_code_draws_the_same_numbers(drawn):
 def test_streams_do_not_depend_on_how_many_there_are():
     np.testing.assert_array_equal(noise.streams(3, 10), noise.streams(3, 1000)[:10])
     assert (noise.streams(3, 10) != noise.streams(4, 10)).any()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "robot", "step", "channel", "expected"),
+    [
+        ("float64", 0, 0, 0, -1.4229372479173026),
+        ("float64", 0, 0, 5, -1.9853463236171578),
+        ("float64", 0, 2**25 + 3, 0, -1.1658359561687974),
+        ("float64", 2, 1, 5, 0.5962381930351848),
+        ("float64", 2, 2**25 + 3, 5, 1.752348277970075),
+        ("float32", 0, 0, 0, -0.29389044642448425),
+        ("float32", 0, 0, 5, 1.1764075756072998),
+        ("float32", 0, 5000, 0, 0.02283465303480625),
+        ("float32", 2, 1, 5, -0.246529683470726),
+        ("float32", 2, 5000, 5, 1.2394142150878906),
+    ],
+)
+def test_a_seed_gives_the_same_numbers_for_ever(dtype, robot, step, channel, expected):
+    """Recorded simulations with noise can be repeated with later versions."""
+    stream = [np.dtype(dtype).type(word) for word in noise.streams(7, 3, dtype)[robot]]
+    assert float(noise.normal(stream, np.dtype(dtype).type(step), float(channel), dtype)) == expected
+
+
+def test_streams_are_whole_numbers_that_fit_a_word():
+    for dtype, bits in (("float64", 24), ("float32", 12)):
+        found = noise.streams(3, 5000, dtype)
+        assert (found == np.rint(found)).all()
+        assert -(2 ** (bits - 1)) <= found.min() < -0.99 * 2 ** (bits - 1)
+        assert 0.99 * 2 ** (bits - 1) < found.max() < 2 ** (bits - 1)

@@ -294,3 +294,69 @@ def test_a_joint_that_moves_nothing_is_named():
     robot = lw.Robot("loose", links, joints)
     with pytest.raises(lw.SingularError, match="joint 'wrist' moves no inertia"):
         simulate(robot, control.Passive(robot), q=[0.1, 0.2], duration=0.01)
+
+
+# -- one piece at a time ----------------------------------------------------------------------------------------------
+
+
+def test_sensors_on_numbers():
+    sensors = Sensors(position_noise=[0.1, 0.0], velocity_noise=[0.0, 0.2], resolution=[0.5, 0.0])
+    values = sensors.numbers(2, 0.01)
+    q, qd, memory = sensors.measured(values, [1.0, 1.3], [2.0, 3.0], (), 0.01, [2.0, 5.0, 7.0, -1.0])
+    assert q == pytest.approx([1.0, 1.3])  # 1.2 counted in halves; without noise and counts
+    assert qd == pytest.approx([2.0, 2.8])
+    assert memory == []
+    quick = Sensors(velocity="difference")
+    assert quick.numbers(1, 0.01)["filter_gain"].tolist() == [1.0]
+    filtered = Sensors(velocity="difference", cutoff=50.0)
+    gain = 1 - np.exp(-0.5)
+    values = filtered.numbers(1, 0.01)
+    assert values["filter_gain"][0] == pytest.approx(gain)
+    q, qd, memory = filtered.measured(values, [1.02], [99.0], [1.0, 0.5], 0.01, [])
+    assert q == [1.02]
+    assert qd == pytest.approx([0.5 + gain * (2.0 - 0.5)])
+    assert memory == [*q, *qd]
+
+
+def test_the_memory_of_encoders_starts_at_rest_on_a_count():
+    start = np.array([[0.74, 0.74], [-0.2, 0.1]])
+    counted = Sensors(resolution=[0.5, 0.0], velocity="difference").memory(start)
+    np.testing.assert_allclose(counted, [[0.5, 0.74, 0, 0], [0.0, 0.1, 0, 0]])
+    np.testing.assert_array_equal(
+        Sensors(velocity="difference").memory(start), np.c_[start, np.zeros((2, 2))]
+    )
+    assert Sensors(resolution=0.5).memory(start).shape == (2, 0)
+
+
+def test_which_flaws_sensors_have():
+    assert not Sensors().noisy
+    assert Sensors(position_noise=[0.0, 1e-3]).noisy
+    assert Sensors(velocity_noise=1e-3).noisy
+    assert not Sensors(resolution=1e-3).noisy
+    assert Sensors(resolution=[0.0, 1e-3]).counts
+    assert not Sensors(position_noise=1e-3).counts
+
+
+def test_drives_on_numbers():
+    drives = Drives(torque_per_volt=[2.0, 4.0], volts=10.0, bits=3)  # steps of 2.5 V
+    values = drives.numbers(2)
+    assert values["volt_step"].tolist() == [2.5]
+    assert drives.driven(values, [2.0 * 3.6, 4.0 * -100.0]) == [5.0, -40.0]
+    assert drives.driven(values, [2.0 * 100.0, 4.0 * 1.2]) == [15.0, 0.0]  # one step less above
+    smooth = Drives(torque_per_volt=2.0, volts=5.0, bits=None)
+    assert smooth.driven(smooth.numbers(1), [100.0]) == [10.0]
+    assert smooth.driven(smooth.numbers(1), [-100.0]) == [-10.0]
+    assert smooth.driven(smooth.numbers(1), [3.3]) == [3.3]
+    assert Drives().driven({}, [1.0, 2.0]) == [1.0, 2.0]
+    assert Drives().ideal
+    assert not smooth.ideal
+
+
+def test_a_delay_is_a_line(arm, controller):
+    from linkwise.simulate.loop import ClosedLoop
+    from linkwise.simulate.reference import source_of
+
+    loop = ClosedLoop(Plant(arm), controller, source_of(HOME, 3), "rk4", False, False, 2)
+    sent, line = loop._delayed([7.0, 8.0, 9.0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert sent == [1.0, 2.0, 3.0]
+    assert line == [4.0, 5.0, 6.0, 7.0, 8.0, 9.0]

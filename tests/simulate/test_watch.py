@@ -167,7 +167,13 @@ def test_every_robot_and_joint_of_a_batch_is_looked_at(arm):
         ((250,), "joint2", 3.0, 1.0),
     ]
     assert [e.by for e in found] == pytest.approx([0.25, 0.5], abs=1e-8)
-    assert list(watch.excursions(robot, t, np.ones((300, 5, 2)) * (1.0 + 1e-12))) == []
+    for edge in (1.0 + 1e-12, -1.0 - 1e-12, 1.0, -1.0):
+        assert list(watch.excursions(robot, t, np.full((300, 5, 2), edge))) == []
+    for edge in (1.0 + 1e-8, -1.0 - 1e-8):
+        assert len(list(watch.excursions(robot, t, np.full((300, 5, 2), edge)))) == 600
+    far = limited(arm, -1e3, 1e3)  # round-off is relative to limits beyond 1
+    assert list(watch.excursions(far, t, np.full((5, 2), 1e3 + 1e-7))) == []
+    assert len(list(watch.excursions(far, t, np.full((5, 2), 1e3 + 1e-5)))) == 2
     assert list(watch.excursions(robot, t, np.full((5, 2), np.nan))) == []
     assert [e.joint for e in watch.excursions(robot, t, np.array([[0.0, 0.0]] * 4 + [[1.1, -1.1]]))] == [
         "joint1",
