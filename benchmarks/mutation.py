@@ -38,7 +38,7 @@ FURTHER_TESTS = {
     "control": ("tests/simulate/test_tracking.py",),
 }
 """Test files of a part besides those in its own folder."""
-MOST_TESTS = 60  # of those that execute a mutant's function, the quickest
+MOST_TESTS = 200  # of those that execute a mutant's function, the quickest
 SPARE_TIME = 60.0  # [s] that a mutant gets beyond five times what its tests take
 
 

@@ -21,7 +21,7 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.robot import Robot
 from linkwise.simulate import arguments
 from linkwise.simulate.arguments import SimulationError
-from linkwise.simulate.reference import source_of
+from linkwise.simulate.reference import Source, source_of
 from linkwise.simulate.result import Result
 
 
@@ -58,59 +58,72 @@ def simulate_adaptive(
     rows = arguments.whole("rows", rows, 2)
     for name, value in (("rtol", rtol), ("atol", atol), ("smoothing", smoothing)):
         arguments.number(name, value, above=0.0)
-    if controller is not None and not isinstance(controller, Controller):
-        raise SimulationError("controller: expected one of linkwise.control: it runs inside the integrator")
-    n = robot.dof
-    source = source_of(np.zeros(n) if reference is None else reference, n)
-    start = source.moment(np.zeros(1), (), n)
-    q0, qd0 = (
-        arguments.array(name, planned[0] if value is None else value)
-        for name, value, planned in (("q", q, start[0]), ("qd", qd, start[1]))
+    law = _Law(
+        robot, controller, source_of(np.zeros(robot.dof) if reference is None else reference, robot.dof)
     )
-    for name, value in (("q", q0), ("qd", qd0)):
-        if value.shape != (n,):
-            raise ShapeError(f"{name}: expected shape ({n},), got {value.shape}")
-    law = (
-        None if controller is None else controller.kernel(1.0)
-    )  # over one second the memory changes by its rate
-    memory = 0 if controller is None else controller.memory_size
-    links = mechanism_of(robot)
-
-    def torque(t: float, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if law is None:
-            return np.zeros(n), np.zeros(0)
-        moment = [part[0] for part in source.moment(np.array([t]), (), n)]
-        answer = law(state[:n], state[n : 2 * n], *moment, *([state[2 * n :]] if memory else []))
-        return (answer[0], answer[1] - state[2 * n :]) if memory else (answer, np.zeros(0))
+    n, links = robot.dof, mechanism_of(robot)
 
     def rate(t: float, state: np.ndarray) -> np.ndarray:
-        tau, change = torque(t, state)
+        tau, change = law.torques(t, state)
         v = state[n : 2 * n]
         if friction:
             tau = tau - _smoothed_friction(links, state[:n], v, smoothing)
         return np.concatenate([v, robot.forward_dynamics(state[:n], v, tau, friction=False), change])
 
     t = np.linspace(0.0, duration, rows)
-    initial = np.concatenate([q0, qd0, np.zeros(memory)])
+    initial = np.concatenate([law.start(q, qd), np.zeros(law.memory)])
     found = solve_ivp(rate, (0.0, duration), initial, method=method, t_eval=t, rtol=rtol, atol=atol)
     if not found.success or not math.isclose(found.t[-1], duration):
         raise IntegrationError(
             f"{method} stopped at {found.t[-1] if found.t.size else 0.0:.6g} s: {found.message}"
         )
     states = found.y.T
-    torques = np.array([torque(time, state)[0] for time, state in zip(t, states, strict=True)])
-    known = None if reference is None else source.moment(t, (), n)
     return Result(
         robot,
         t,
         states[:, :n],
         states[:, n : 2 * n],
-        torques,
-        known,
+        np.array([law.torques(time, state)[0] for time, state in zip(t, states, strict=True)]),
+        None if reference is None else law.source.moment(t, (), n),
         states[-1, :n],
         states[-1, n : 2 * n],
         duration,
     )
+
+
+class _Law:
+    """A controller as a continuous function of time and state (q, q̇, memory)."""
+
+    def __init__(self, robot: Robot, controller: Controller | None, source: Source):
+        if controller is not None and not isinstance(controller, Controller):
+            raise SimulationError(
+                "controller: expected one of linkwise.control: it runs inside the integrator"
+            )
+        self.dof, self.source = robot.dof, source
+        # over one second the memory changes by its rate
+        self.kernel = None if controller is None else controller.kernel(1.0)
+        self.memory = 0 if controller is None else controller.memory_size
+
+    def start(self, q: Any, qd: Any) -> np.ndarray:
+        """The initial q and q̇: given, or where the reference begins; shape (2n,)."""
+        planned = self.source.moment(np.zeros(1), (), self.dof)
+        found = []
+        for name, value, begin in (("q", q, planned[0]), ("qd", qd, planned[1])):
+            found.append(arguments.array(name, begin[0] if value is None else value))
+            if found[-1].shape != (self.dof,):
+                raise ShapeError(f"{name}: expected shape ({self.dof},), got {found[-1].shape}")
+        return np.concatenate(found)
+
+    def torques(self, t: float, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(torques, rate of the memory)."""
+        n = self.dof
+        if self.kernel is None:
+            return np.zeros(n), np.zeros(0)
+        moment = [part[0] for part in self.source.moment(np.array([t]), (), n)]
+        if not self.memory:
+            return self.kernel(state[:n], state[n : 2 * n], *moment), np.zeros(0)
+        tau, following = self.kernel(state[:n], state[n : 2 * n], *moment, state[2 * n :])
+        return tau, following - state[2 * n :]
 
 
 def _smoothed_friction(links: Mechanism, q: np.ndarray, qd: np.ndarray, smoothing: float) -> np.ndarray:

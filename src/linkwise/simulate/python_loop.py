@@ -47,9 +47,9 @@ def run_from_python(
             stream = [column[..., np.newaxis] for column in columns["stream"]]
             drawn = _columns(normal(stream, np.asarray(s, dtype), np.arange(2 * n, dtype=dtype), dtype))
         seen_q, seen_qd, sensed = sensors.measured(columns, _columns(q), _columns(qd), sensed, period, drawn)
-        moment = [
+        moment = tuple(
             np.asarray(part)[..., 0, :] for part in loop.source.moment(np.array([s * period]), batch, n)
-        ]
+        )
         if isinstance(controller, Controller):
             target = Reference(*(_columns(np.broadcast_to(part, (*batch, n))) for part in moment))
             wanted, following = controller.limited(
@@ -57,20 +57,18 @@ def run_from_python(
             )
             wanted = [np.broadcast_to(np.asarray(t, dtype), batch) for t in wanted]
         else:
-            answer = np.asarray(
-                controller(s * period, _array(seen_q), _array(seen_qd), tuple(moment)), dtype=dtype
-            )
-            wanted, following = loop.controller.saturated(_columns(_checked(answer, batch, n))), []
+            answer = controller(s * period, _array(seen_q), _array(seen_qd), moment)
+            torques = _columns(_checked(np.asarray(answer, dtype=dtype), batch, n))
+            wanted, following = loop.controller.saturated(torques), []
         sent, line = loop._delayed(wanted, list(line))
         tau = _array(drives.driven(columns, sent))
         if s % every == 0:
-            seen = {"q": q, "qd": qd, "tau": tau, "command": _array(wanted), "q_measured": _array(seen_q)}
-            seen |= {
-                "qd_measured": _array(seen_qd),
-                "memory": _array(memory) if len(memory) else np.zeros((*batch, 0)),
+            seen = {"command": wanted, "q_measured": seen_q, "qd_measured": seen_qd, "memory": memory}
+            recorded = {"q": q, "qd": qd, "tau": tau} | {
+                name: _array(parts) if len(parts) else np.zeros((*batch, 0)) for name, parts in seen.items()
             }
             for name in loop.record:
-                rows[name].append(np.array(seen[name]))
+                rows[name].append(np.array(recorded[name]))
         q, qd = advance(q, qd, tau)
         memory = following
     empty = {name: np.zeros((*batch, 0, n), dtype) for name in loop.record}
