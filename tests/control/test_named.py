@@ -8,7 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise import control
 from linkwise.study.errors import StudyError
-from linkwise.study.schema import Table
+from linkwise.study.schema import StudySettings
 from linkwise.study.steps import closed_loop
 from linkwise.study.steps.robot_parameters import RobotParameters
 
@@ -24,7 +24,7 @@ def in_a_study(robot: lw.Robot, name: str, gains: dict) -> control.Controller:
     entry = {"simulate": name, "duration": 1.0, "reference": {"to": 0.1}}
     if control.CONTROLLERS[name].feedback:
         entry["gains"] = gains
-    step = closed_loop.read("run", Table(entry, "run"), robot, RobotParameters(()), 0)
+    step = closed_loop.read("run", StudySettings(entry, "run"), robot, RobotParameters(()), 0)
     return step.controller
 
 
