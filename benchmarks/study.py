@@ -4,6 +4,8 @@
     python benchmarks/study.py raw [--points 1e8]          raw torques kept, beside the store's own bandwidth
     python benchmarks/study.py scheduling                  cost of a chunk: embedded, and on a Dask cluster
     python benchmarks/study.py kill [--trials 20]          kill -9 of workers and drivers at random moments
+    python benchmarks/study.py flips [--trials 1000]       single flipped bits anywhere in a store: how many are found
+    python benchmarks/study.py power                       every state that a loss of power could leave, resumed
 
 Kernel and study run in turns, so that what else the machine does falls on both. Seconds are those on the clock and,
 where that says "processor", those that the process spent computing: on a machine with other work to do the second
@@ -24,6 +26,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,6 +36,7 @@ from typing import TypeVar
 import numpy as np
 
 import linkwise as lw
+from linkwise.study import run as running
 from linkwise.study.store import Store
 
 sys.path[0] = str(
@@ -387,18 +391,90 @@ def kill(trials: int, samples: int) -> None:
             cluster.close()
 
 
+def flips(trials: int) -> None:
+    """In a complete store, in one that was stopped halfway and in one with points that failed."""
+    import faults
+    from stores import SMALL
+
+    from linkwise.study.engines import LocalEngine
+    from linkwise.study.errors import StoppedError
+    from linkwise.study.verify import verify
+
+    class Half(LocalEngine):
+        def run(self, plan, store, chunks):
+            yield from super().run(plan, store, chunks[: len(chunks) // 2])
+            raise StoppedError("halfway")
+
+    def fails(q):
+        if (abs(q[:, 0]) < 0.01).any():
+            raise ValueError("no solution")
+        return q.sum(axis=1)
+
+    bad = {**faults.TINY, "compute": {**faults.TINY["compute"], "s": fails}}
+    bad["keep"] = {**faults.TINY["keep"], "s": ["mean"]}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lw.study(SMALL, samples=4000, chunk=1024).run(folder / "complete", progress=False)
+        lw.study(bad).run(folder / "with points that failed", progress=False)
+        real, running.LocalEngine = running.LocalEngine, Half
+        try:
+            lw.study(faults.TINY).run(folder / "half done", progress=False)
+        except StoppedError:
+            running.LocalEngine = real
+        for number, store in enumerate(sorted(folder.iterdir())):
+            assert not verify(store).damage
+            missed = [where for where in faults.flips(store, trials, number) if not verify(store).damage]
+            print(
+                f"{store.name}: {trials - len(missed)} of {trials} flipped bits found",
+                *missed[:10],
+                sep="\n  ",
+            )
+
+
+def power(every: int) -> None:
+    """After each operation, or every so many of them: each state is resumed, and compared with the store of the undisturbed run."""
+    import faults
+    from stores import contents
+
+    from linkwise.study import files
+    from linkwise.study.verify import verify
+
+    study = lw.study(faults.TINY)
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "first").mkdir()
+        files.disk = recorder = faults.Recorder(folder / "first", every)
+        expected = contents(study.run(folder / "first" / "store", progress=False, threads=1).path)
+        files.disk = faults.Quick()
+        same = early = 0
+        for number, state in enumerate(recorder.states.values()):
+            place = folder / str(number)
+            place.mkdir()
+            faults.laid_out(state, place)
+            store = place / "store"
+            if store.exists():
+                early += any(damage.file != "journal" for damage in verify(store).damage)
+            study.run(store, resume=store.exists(), progress=False, threads=1)
+            same += contents(store) == expected
+            shutil.rmtree(place)
+        files.disk = files.Disk()
+    print(f"{recorder.operations} operations, {len(recorder.states)} states that a loss of power could leave")
+    print(f"resumed to the same bytes: {same}; states whose journal tells of what is not there: {early}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", choices=("throughput", "raw", "scheduling", "kill"))
+    parser.add_argument("what", choices=("throughput", "raw", "scheduling", "kill", "flips", "power"))
     parser.add_argument("--points", type=float)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, help="throughput (5), raw (3): how often, in turns")
     parser.add_argument("--compression", help="raw: zstd, lz4 or none; default: the study's own")
     parser.add_argument("--quantiles", action="store_true", help="throughput: keep quantiles, too")
     parser.add_argument("--folder", help="raw: where to write; default: the temporary folder")
-    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--trials", type=int, help="kill (20), flips (1000): how often")
     parser.add_argument(
-        "--quick", action="store_true", help="scheduling, kill: less of it, to see that it runs"
+        "--quick", action="store_true", help="scheduling, kill, power: less of it, to see that it runs"
     )
     options = parser.parse_args()
     if options.what == "throughput":
@@ -413,8 +489,12 @@ def main() -> None:
         )
     elif options.what == "scheduling":
         scheduling(0.01 if options.quick else 1.0)
+    elif options.what == "flips":
+        flips(options.trials or 1000)
+    elif options.what == "power":
+        power(40 if options.quick else 1)
     else:
-        kill(options.trials, 60_000 if options.quick else 400_000)
+        kill(options.trials or 20, 60_000 if options.quick else 400_000)
 
 
 if __name__ == "__main__":

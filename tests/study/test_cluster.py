@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from processes import Cluster
 from stores import SMALL, contents
@@ -328,3 +329,38 @@ def test_task_sizes():
     assert engine._task_size(10.0) == 1
     assert engine._task_size(0.01) == 50
     assert engine._task_size(1e-9) == engine.MOST_CHUNKS
+
+
+def test_a_point_that_kills_workers_costs_one_point(tmp_path):
+    """Two points of one chunk end the process, one raises: a worker dies once, and all other points are there."""
+    (tmp_path / "cluster").mkdir()
+    own = Cluster(tmp_path / "cluster", workers=2)
+    tables = {
+        "robot": "two_link",
+        "chunk": 8192,
+        "retries": 0,
+        "vary": {"x": {"grid": [float(k) for k in range(10_000)]}},
+        "compute": {"double": {"call": "own_functions:deadly"}},
+        "keep": {"double": {"raw": True, "statistics": ["mean", "count"]}},
+    }
+    try:
+        results = lw.study(tables).run(tmp_path / "store", cluster=own.address, progress=False)
+        alive = [worker.poll() is None for worker in own.workers]
+    finally:
+        own.close()
+    assert sum(alive) == 1
+    bad = {
+        1234: "the process ended with status 3 at this point",
+        4321: "the process died of SIGSEGV at this point",
+    }
+    bad[3000] = "ValueError: three thousand"
+    rows = results.table("errors").to_pylist()
+    assert {row["point"]: row["error"] for row in rows} == bad
+    assert [row["x"] for row in rows] == [float(point) for point in sorted(bad)]
+    data = results.dataset().load()
+    expected = 2.0 * np.arange(10_000)
+    expected[list(bad)] = np.nan
+    assert np.array_equal(data.double, expected, equal_nan=True)
+    assert data.double_count == 9997
+    assert data.double_mean.attrs["points_left_out"] == 3
+    assert not list((tmp_path / "store").rglob(".aside*"))

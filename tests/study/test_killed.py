@@ -1,11 +1,13 @@
 """kill -9 of the process that runs a study, at random moments: resumed, its store has the very same bytes."""
 
 import json
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from stores import SMALL, contents
@@ -113,3 +115,25 @@ def test_terminated_while_the_store_is_being_made(tmp_path):
     ran = subprocess.run(command, stderr=subprocess.PIPE, text=True)
     assert ran.stderr == f"{tmp_path / 'store'}: terminated before anything was computed\n"
     assert [path.name for path in tmp_path.iterdir()] == ["study.json"]
+
+
+def test_the_command_is_terminated(tmp_path):
+    """Its functions take longer than a batch system waits."""
+    (tmp_path / "slow.py").write_text(
+        "import time\ndef f(q):\n    time.sleep(0.2)\n    return q.sum(axis=1)\n"
+    )
+    (tmp_path / "slow.toml").write_text(
+        'robot = "two_link"\nsamples = 100000\nchunk = 100000\n[vary]\nq = { uniform = [-1, 1] }\n'
+        '[compute]\ns = { call = "slow:f" }\n[keep]\ns = { raw = true }\n'
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{Path(lw.__file__).parents[1]}{os.pathsep}{tmp_path}"}
+    command = [sys.executable, "-m", "linkwise", "study", "slow.toml", "--threads", "2"]
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list((tmp_path).glob("slow.study/data.zarr/s/c/.aside*")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    line = "linkwise: terminated; nothing that was done is lost: linkwise study slow.study --resume"
+    assert (process.returncode, said.splitlines()[-1]) == (2, line)
+    assert not list(tmp_path.rglob(".*"))
+    assert verify(tmp_path / "slow.study").damage == ()

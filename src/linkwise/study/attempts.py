@@ -40,8 +40,8 @@ class Attempts:
     """Points that end the process: the step that does, and how."""
     single: Callable[[int], bool] = lambda _: False
     """Whether the points of the block that begins at this one are to be computed one by one."""
-    before: Callable[[str, int, int], None] = lambda *_: None
-    """Called with step, first point and count before a step is."""
+    before: Callable[[str, int, int, int], None] = lambda *_: None
+    """Called before a step is, with its name, the first points of block and call and how many."""
     errors: list[PointError] = field(default_factory=list)
     _failed: dict[str, np.ndarray] = field(default_factory=dict)
     """By the name of a result: at which points of the block it is missing."""
@@ -109,7 +109,7 @@ class Attempts:
         start, stop = part
         # copies: what a function does to its arguments must not change the next attempt
         arguments = {name: array[start:stop].copy() for name, array in given.items()}
-        self.before(step.name, first + start, stop - start)
+        self.before(step.name, first, first + start, stop - start)
         try:
             for name, array in step.computed(arguments, first + start).items():
                 out[name][start:stop] = _shaped(array, out[name][start:stop], name)

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.study.attempts import PointError
+from linkwise.study.attempts import Attempts, PointError
 from linkwise.study.axes import Chunk
 from linkwise.study.digests import Entry
+from linkwise.study.errors import StoppedError
 from linkwise.study.pack import packed
 from linkwise.study.plan import Plan, Workspace
 from linkwise.study.shards import Shard
@@ -28,6 +29,10 @@ class Worker:
 
     def __init__(self, plan: Plan, store: Store):
         self.plan, self.store = plan, store
+        self.attempts: Callable[[], Attempts] = lambda: Attempts(plan.description.retries)
+        """How steps are called, for a thread."""
+        self.stopping = threading.Event()
+        """Set: chunks that are being computed are given up."""
         self._own = threading.local()
         self._writers = ThreadPoolExecutor(WRITERS, "linkwise-study-writer")
 
@@ -69,6 +74,8 @@ class Worker:
         plan, space = self.plan, self._workspace()
         states = {key: reduction.begin(chunk) for key, reduction in plan.reductions.items()}
         for first, count in plan.axes.blocks(chunk, plan.block):
+            if self.stopping.is_set():
+                raise StoppedError("stopped")
             plan.compute(space, first, count, chunk.first + chunk.count)
             for name, shard in shards.items():
                 shard.add(space.values[plan.slots[name].rows, :count])
@@ -90,7 +97,7 @@ class Worker:
 
     def _workspace(self) -> Workspace:
         if not hasattr(self._own, "space"):
-            self._own.space = Workspace(self.plan)
+            self._own.space = Workspace(self.plan, self.attempts())
         return self._own.space
 
 

@@ -22,11 +22,12 @@ from typing import Any
 from linkwise.errors import LinkwiseError
 from linkwise.loading import load
 from linkwise.robot import Robot
-from linkwise.study import devices, identity
+from linkwise.study import devices, files, identity
 from linkwise.study.chunks import Worker
 from linkwise.study.description import Description, describe
 from linkwise.study.engines import Engine, Outcome, outcomes
 from linkwise.study.errors import StoppedError, StudyError, needed
+from linkwise.study.guarded import guarded
 from linkwise.study.identity import Identity
 from linkwise.study.plan import Plan
 from linkwise.study.steps.call import CallStep
@@ -126,7 +127,10 @@ def run_chunks(job: Job, chunks: Sequence[int]) -> tuple[list[Outcome], float]:
     """(what became of each chunk, seconds they took)."""
     worker = _worker(job)
     start = time.perf_counter()
-    found = list(outcomes(worker, chunks))
+    if any(isinstance(step, CallStep) for step in worker.plan.later):
+        found = [_watched(job, worker, chunk) for chunk in chunks]
+    else:
+        found = list(outcomes(worker, chunks))
     return found, time.perf_counter() - start
 
 
@@ -139,10 +143,28 @@ def _worker(job: Job) -> Worker:
             problem = blind(job) or fault(job, read_study(Path(job.path)).get("identity") or {})
             if problem:
                 raise StudyError(f"a worker {problem}")
-            plan = Plan(_description(job))
             _workers.clear()
-            _workers[key] = Worker(plan, Store(job.path, plan))
+            _workers[key] = worker_for(job)
         return _workers[key]
+
+
+def worker_for(job: Job) -> Worker:
+    """What computes the chunks of a job."""
+    plan = Plan(_description(job))
+    return Worker(plan, Store(job.path, plan))
+
+
+def _watched(job: Job, worker: Worker, chunk: int) -> Outcome:
+    """What becomes of a chunk with functions of the user, which may end the process: a mark is left behind while it is
+    computed, and who finds such a mark computes the chunk in processes of its own."""
+    mark = files.mark(worker.store.path, f"chunk-{chunk}")
+    if mark.exists():
+        return guarded(worker_for, job, chunk)
+    mark.touch()
+    try:
+        return next(outcomes(worker, [chunk]))
+    finally:
+        mark.unlink(missing_ok=True)
 
 
 # -- here -------------------------------------------------------------------------------------------------------------
@@ -195,6 +217,7 @@ class ClusterEngine(Engine):
         flying: dict[Any, list[int]] = {}
         landed: queue.SimpleQueue = queue.SimpleQueue()
         size = 1
+        tried: set[int] = set()
 
         def send(part: list[int]) -> None:
             future = self._client.submit(run_chunks, self._job, part, pure=False)
@@ -210,7 +233,7 @@ class ClusterEngine(Engine):
                 if future.status == "finished":
                     found, seconds = future.result()
                     size = _task_size(seconds / len(part))
-                elif len(part) == 1 or future.status != "error":
+                elif future.status != "error" or (len(part) == 1 and not _was_killed(future, part, tried)):
                     found = [self._failed(future, part[0])]
                 else:
                     found = []
@@ -307,6 +330,13 @@ def _reach(address: str) -> None:
 
     with ThreadPoolExecutor(1) as other:  # which has no event loop yet
         other.submit(lambda: asyncio.run(probe())).result()
+
+
+def _was_killed(future: Any, part: list[int], tried: set[int]) -> bool:
+    """Whether workers died of a chunk, for the first time: the next one will be careful."""
+    killed = type(future.exception()).__name__ == "KilledWorker" and not tried & set(part)
+    tried.update(part)
+    return killed
 
 
 def _task_size(seconds: float) -> int:

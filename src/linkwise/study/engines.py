@@ -86,6 +86,8 @@ def _again(worker: Worker, chunk: int, problem: Exception) -> Outcome:
 
 
 def _stop_for(problem: Exception, worker: Worker) -> None:
+    if isinstance(problem, StoppedError):
+        raise problem
     if isinstance(problem, OSError) and problem.errno in NO_SPACE:
         raise StoppedError(f"{worker.store.path}: {problem.strerror}") from None
 
@@ -141,6 +143,7 @@ class LocalEngine(Engine):
                 yield outcome
         finally:
             stop.set()
+            worker.stopping.set()
             for thread in team:
                 if thread.ident is not None:
                     thread.join()

@@ -163,6 +163,11 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{_ASIDE}{path.name}-{os.getpid()}-{os.urandom(6).hex()}")
 
 
+def mark(folder: Path, name: str) -> Path:
+    """A file that tells others something for as long as a run lasts."""
+    return folder / f"{_ASIDE}{name}"
+
+
 def sweep(folder: Path) -> None:
     """Remove what writers left that died before they were done."""
     for here, _, names in os.walk(folder):

@@ -47,13 +47,13 @@ class Slot:
 class Workspace:
     """The columns of one thread."""
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, attempts: Attempts):
         self.inputs = columns(plan.sampler.rows, plan.sampler.width)
         self.values = columns(plan.rows, plan.block)
         self.both = np.array([address(self.inputs), address(self.values)])
         self.tiled = np.zeros(4, np.int64)
         self.device = DeviceBlocks(plan.on_device) if plan.on_device is not None else None
-        self.attempts = Attempts(plan.description.retries)
+        self.attempts = attempts
 
 
 class Plan:

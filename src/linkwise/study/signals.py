@@ -17,12 +17,14 @@ class Terminated(BaseException):
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Raise ``Terminated`` for these signals; not where the caller has a handler of its own or ignores them."""
+    """Raise ``Terminated`` for these signals, the first time; not where the caller has a handler of its own or ignores
+    them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def stop(*_: Any) -> None:
+    def stop(number: int, _: Any) -> None:
+        signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
         raise Terminated
 
     taken = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
