@@ -432,7 +432,7 @@ def flips(trials: int) -> None:
 
 
 def power(every: int) -> None:
-    """After each operation, or every so many of them: each state is resumed, and compared with the store of the undisturbed run."""
+    """The states after each operation (or every so many), resumed and compared with the undisturbed run."""
     import faults
     from stores import contents
 

@@ -39,6 +39,8 @@ SMOKE = {  # script -> command lines
         "raw --points 1e5 --rounds 1 --folder {out}",
         "scheduling --quick",
         "kill --trials 1 --quick",
+        "flips --trials 5",
+        "power --quick",
     ],
 }
 ELSEWHERE = {"mutation.py": "tests/test_mutation.py"}
