@@ -32,7 +32,7 @@ def has_gpu() -> bool:
 )
 def test_python_blocks_print_what_the_page_shows(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names: dict = {}
+    names: dict = {"__name__": "__main__"}  # as where a reader types it
     found = blocks(path)
     for (language, code), (following, shown) in zip(found, [*found[1:], ("", "")], strict=True):
         if language != "python":
