@@ -45,7 +45,7 @@ LISTED = {
     r"transmission|actuator|Element '(motor|general|position|velocity|adhesion)'": NOT_READ,
     r"bodypair|in collision|Element '(pair|exclude)'": NOT_READ,
     r"keyframe|Element 'key'|in light": NOT_READ,
-    r"tendon|'coef'|missing: '(joint|site)'|Element '(fixed|spatial)'": NOT_READ,
+    r"tendon|in wrap|'coef'|missing: '(joint|site)'|Element '(fixed|spatial)'": NOT_READ,
     r"Element '(camera|light|headlight|global|quality|map|scale|rgba|statistic|size|numeric|text)'": NOT_READ,
     "top-level default class 'main' cannot be renamed": "older versions allowed it, and the meaning is clear",
 }

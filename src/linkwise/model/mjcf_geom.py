@@ -39,14 +39,15 @@ def geom_inertia(geom: Element, frame: Transform, settings: Settings) -> Inertia
     volume = _volume(kind, size)
     if mass is None:
         mass = density * volume
-    if mass < 0:
-        raise geom.error(f"its mass {mass:g} is negative")
     return Inertia.from_com(mass, (0, 0, 0), _moments(kind, size, mass)).expressed_in(frame @ pose)
 
 
 def check_geom(geom: Element, settings: Settings, moving: bool) -> None:
     """Refuse a geom (with its defaults) that MuJoCo refuses, also where its inertia does not count."""
     kind = geom.get("type", "sphere")
+    for key in ("mass", "density"):
+        if geom.number(key, 0.0) < 0:
+            raise geom.error(f"{key}={geom.get(key)!r}: it cannot be negative")
     if kind == "plane" and moving:
         raise geom.error("a plane cannot move; only a body that is fixed to the world can have one")
     if kind == "plane" and ("size" not in geom.attrib or (*_sizes(geom), 0.0, 0.0, 0.0)[2] <= 0):
