@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.algorithms import conjugate_gradient, equation, kalman
+from linkwise.algorithms import conjugate_gradient, coupling, equation, kalman
 from linkwise.arrays import checked_inputs
 from linkwise.errors import ConvergenceError, SingularError
 from linkwise.functions import mechanism_of
@@ -43,7 +43,7 @@ def singular(model: Model, result: np.ndarray | np.generic, given: Mapping[str, 
 def singular_state(model: Model, q: np.ndarray, state: tuple[int, ...] = ()) -> None:
     """Raise SingularError, naming the joint, if the mass matrix is singular at q, the given state of a batch."""
     links = mechanism_of(model)
-    link = kalman.singular_joint(links, links.grouped([float(v) for v in q], positions=True))
+    link = kalman.singular_joint(links, coupling.expanded(links, [float(v) for v in q], positions=True))
     if link is not None:
         where = f" in {state_name(state)}" if state else ""
         raise SingularError(

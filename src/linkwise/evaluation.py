@@ -107,6 +107,9 @@ def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
 
 def _free_kalman(setting: Setting, q, qd, tau, wrench=None):
     links, net = setting.links(), _net(setting, q, qd, tau)
+    if links.coupled and may_be_singular(links):
+        # a follower without inertia of its own is moved by its leader: only the coupled mass matrix tells
+        return _free_compound(setting, q, qd, tau, wrench)
     qdd = kalman.forward_dynamics(links, q, qd, net, _wrenches(setting, wrench))
     if not links.coupled:
         return qdd
@@ -121,6 +124,10 @@ def _forward_scan(setting: Setting, q, qd, tau, wrench=None):
 def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
     if setting.model.constraints:
         return _constrained_by_penalty(setting, q, qd, tau, wrench)[0]
+    return _free_compound(setting, q, qd, tau, wrench)
+
+
+def _free_compound(setting: Setting, q, qd, tau, wrench=None):
     links = setting.links()
     M = equation.mass_matrix(links, q)
     bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), _wrenches(setting, wrench))
@@ -281,6 +288,8 @@ def _inverse_mass_compound(setting: Setting, q):
 
 def _inverse_mass_kalman(setting: Setting, q):
     links = setting.links()
+    if links.coupled and may_be_singular(links):
+        return _inverse_mass_compound(setting, q)
     inverse = kalman.inverse_mass_matrix(links, q)
     return coupling.inverse_in_step(links, inverse) if links.coupled else inverse
 

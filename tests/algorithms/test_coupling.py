@@ -9,7 +9,7 @@ import pytest
 from evaluation import assert_near, value
 
 import linkwise as lw
-from linkwise import ModelError, Robot
+from linkwise import Inertia, ModelError, Robot
 from linkwise.model.model import Mimic
 from strategies import body
 
@@ -119,3 +119,42 @@ def test_a_circle_of_followers_is_refused():
     joints = [replace(joint, mimic=relations.get(joint.name)) for joint in robot.joints]
     with pytest.raises(ModelError, match="follows itself"):
         Robot("circle", robot.links, joints)
+
+
+@pytest.mark.parametrize("tip", [Inertia(), Inertia.from_com(1e-12, (0.0, 0.0, 0.1), (0.0, 0.0, 0.0))])
+def test_a_follower_without_inertia_is_moved_by_its_leader(tip):
+    """Alone it could not be accelerated; coupled, the mass matrix is regular."""
+    chain = lw.random_robot(1, 3)
+    names = chain.joint_names
+    links = [
+        replace(link, inertia=tip) if link.name == chain.links[-1].name else link for link in chain.links
+    ]
+    joints = [
+        replace(j, mimic=Mimic(names[0], 0.5, 0.1, True)) if j.name == names[2] else j for j in chain.joints
+    ]
+    robot = Robot("finger", links, joints, gravity=chain.gravity)
+    rng = np.random.default_rng(0)
+    q, qd, qdd = rng.normal(size=(3, 4, 2))
+    tau = robot.inverse_dynamics(q, qd, qdd)
+    for algorithm in ("kalman", "compound_link"):
+        assert_near(robot.forward_dynamics(q, qd, tau, algorithm=algorithm), qdd, 1e-9, 10.0)
+        inverse = robot.inverse_mass_matrix(q, algorithm=algorithm)
+        assert_near(inverse @ robot.mass_matrix(q), np.tile(np.eye(2), (4, 1, 1)), 1e-9, 10.0)
+
+
+def test_a_coupled_robot_that_is_singular_names_the_joint():
+    chain = lw.random_robot(1, 4)
+    names = chain.joint_names
+    empty = {chain.links[-1].name, chain.links[-2].name}
+    links = [replace(link, inertia=Inertia()) if link.name in empty else link for link in chain.links]
+    joints = [
+        replace(j, rotor_inertia=0.0, mimic=Mimic(names[2], 0.5, 0.1, True) if j.name == names[3] else None)
+        if j.moves
+        else j
+        for j in chain.joints
+    ]
+    robot = Robot("finger", links, joints, gravity=chain.gravity)
+    zero = np.zeros(3)
+    for algorithm in ("kalman", "compound_link"):
+        with pytest.raises(lw.SingularError, match=f"joint '{names[3]}' moves no inertia"):
+            robot.forward_dynamics(zero, zero, zero, algorithm=algorithm)
