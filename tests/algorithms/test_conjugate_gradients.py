@@ -12,6 +12,7 @@ from hypothesis import given
 import linkwise as lw
 from linkwise import arrays
 from linkwise.algorithms import conjugate_gradient
+from linkwise.compiler import interpret
 from linkwise.functions import FUNCTIONS, Setting, mechanism_of
 from linkwise.spatial import Vector
 from strategies import robots, seeds, states_of
@@ -356,3 +357,19 @@ def test_the_default_limit_is_ten_iterations_a_joint(method):
             s.q[0], s.qd[0], s.tau[0], preconditioned=method.startswith("pre"), tolerance=1e-30
         )
         assert one.count <= 10 * robot.dof
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("method", METHODS)
+def test_compiled_loops_have_the_bits_of_the_interpreter(method, dtype):
+    """q̈, the estimated error and the number of iterations, of a batch and of single states."""
+    robot = lw.load("ur10e")
+    states = [x.astype(dtype) for x in moving_states(robot, 2)]
+    kernel = robot.kernel("forward_dynamics", algorithm=method, dtype=dtype)
+    batch = kernel(*states)
+    for k in range(2):
+        wanted = interpret.run(kernel.program(), *(x[k].tolist() for x in states))
+        alone = kernel(*(x[k] for x in states))
+        for exact, one, many in zip(wanted, alone, batch, strict=True):
+            assert np.array_equal(np.ravel(exact), np.ravel(one))
+            assert np.array_equal(np.ravel(exact), np.ravel(many[k]))
