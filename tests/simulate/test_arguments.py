@@ -154,3 +154,30 @@ def test_what_is_expected_is_said():
     with pytest.raises(SimulationError) as error:
         arguments.array("x", -np.arange(1.0, 100.0), least=0.0)
     assert len(str(error.value)) < 140
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"sensors": {"position_noise": -1e-3}}, "position_noise: expected finite numbers from 0 on"),
+        ({"sensors": {"resolution": float("nan")}}, "resolution: expected"),
+        ({"drives": {"torque_per_volt": 0.0}}, "torque_per_volt: expected"),
+        ({"gains": {"kp": -1.0}}, "kp: expected finite numbers, none negative"),
+        ({"gains": {"frequency": -5.0}}, "frequency and damping: expected positive"),
+        ({"torque_limits": -2.0}, "torque_limits: expected positive"),
+    ],
+)
+def test_a_study_names_what_cannot_be(arm, entry, message):
+    from linkwise.study.errors import StudyError
+    from linkwise.study.schema import StudySettings
+    from linkwise.study.steps import closed_loop
+    from linkwise.study.steps.robot_parameters import RobotParameters
+
+    settings = {
+        "simulate": "tracking",
+        "duration": 1.0,
+        "reference": {"to": 0.1},
+        "gains": {"frequency": 5.0},
+    }
+    with pytest.raises(StudyError, match=message):
+        closed_loop.read("run", StudySettings({**settings, **entry}, "run"), arm, RobotParameters(()), 0)
