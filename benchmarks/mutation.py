@@ -283,19 +283,22 @@ def test_map(part: str, project: Project, folder: Path) -> dict[str, dict]:
 
 
 def nearest(mutant: Mutant, tests: dict[str, dict]) -> tuple[list[str], float]:
-    """(the quickest tests that execute the mutant's function, the seconds they take)."""
-    start = f"{mutant.path}:"
-    wanted = f"{start}{mutant.function}"
-    reached = [
-        (test["seconds"], name)
-        for name, test in tests.items()
-        if (
-            wanted in test["functions"]
-            if mutant.function
-            else any(f.startswith(start) for f in test["functions"])
-        )
-    ]
-    chosen = sorted(reached)[:MOST_TESTS]
+    """(the quickest tests that reach the mutant, the seconds they take).
+
+    A test reaches a function that it executes; what stands outside of functions, all tests that execute some function
+    of the file, and those of the test file of its name.
+    """
+    file = f"{mutant.path}:"
+    own = f"/test_{Path(mutant.path).stem}.py::"
+
+    def reaches(name: str, functions: list[str]) -> bool:
+        if mutant.function:
+            return f"{file}{mutant.function}" in functions
+        return own in name or any(function.startswith(file) for function in functions)
+
+    chosen = sorted(
+        (test["seconds"], name) for name, test in tests.items() if reaches(name, test["functions"])
+    )[:MOST_TESTS]
     return [name for _, name in chosen], sum(seconds for seconds, _ in chosen)
 
 

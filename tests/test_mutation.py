@@ -64,3 +64,6 @@ def test_tests_are_chosen_by_the_functions_they_execute(mutation):
         "other": {"seconds": 0.1, "functions": ["control/gains.py:12"]},
     }
     assert mutation.nearest(mutant, tests) == (["quick", "slow"], 3.0)
+    outside = mutation.Mutant("control/gains.py", 0, 0, 3, 0, "a  ->  b")
+    own = {"tests/control/test_gains.py::test_table": {"seconds": 0.2, "functions": []}}
+    assert mutation.nearest(outside, {**tests, **own})[0] == ["other", *own, "quick", "slow"]
