@@ -11,7 +11,7 @@ import linkwise as lw
 from linkwise import control, joint_laws, motion
 from linkwise.compiler import interpret
 from linkwise.model.dh_toml import read_toml
-from linkwise.model.model import Joint
+from linkwise.model.joint import Joint
 from linkwise.model.urdf import read_urdf
 from linkwise.realtime.program import TwoRatePrograms
 from linkwise.simulate import simulate, simulate_adaptive

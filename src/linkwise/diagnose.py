@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algorithms import conjugate_gradient, coupling, equation, kalman
+from linkwise.algorithms.constraints import NOTHING
 from linkwise.arrays import checked_inputs
-from linkwise.errors import ConvergenceError, SingularError
+from linkwise.errors import ConstraintError, ConvergenceError, SingularError
 from linkwise.functions import mechanism_of
 from linkwise.model import Model
 from linkwise.model.mechanism import flat
@@ -50,6 +51,19 @@ def singular_state(model: Model, q: np.ndarray, state: tuple[int, ...] = ()) -> 
             f"{model.name}: the mass matrix is singular{where}: joint {link.joint_name!r} moves no inertia; "
             "give the links beyond it mass, give the joint rotor inertia, or lock it"
         )
+
+
+def unmet_constraints(model: Model, residuals: np.ndarray, sizes: np.ndarray, tolerance: float) -> None:
+    """Raise ConstraintError, naming the constraint, where J q̈ + γ does not vanish beside the size of its terms."""
+    bad = np.abs(residuals) > tolerance * (sizes + NOTHING)
+    if not bad.any():
+        return
+    rows = [constraint.label for constraint in model.constraints for _ in range(constraint.rows)]
+    worst = int(np.argmax(np.where(bad, np.abs(residuals), -1.0).reshape(-1, len(rows)).max(axis=0)))
+    raise ConstraintError(
+        f"{model.name}: {rows[worst]} cannot be met together with the others: an acceleration of "
+        f"{np.abs(residuals[..., worst]).max():.3g} is left"
+    )
 
 
 def state_name(state: tuple[int, ...]) -> str:

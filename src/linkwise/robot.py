@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise.compiler.arrays import check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import ConstraintError, ModelError, SingularError, UnknownNameError
+from linkwise.errors import ModelError, SingularError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
 from linkwise.kernels import chosen_algorithm, evaluate, plain_kernel, shortcut
 from linkwise.kernels import kernel as make_kernel
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
 
 ITERATED = "iterated_forward_dynamics"
-NOTHING = 1e-9  # [rad/s² or m/s²]: accelerations under it count as none
 CONSTRAINT_TOLERANCE = {"float64": 1e-6, "float32": 1e-2}  # of J q̈ + γ, relative to what adds up to it
 FRAME_FUNCTIONS = ("pose", "jacobian", "velocity", "jacobian_rate", "task_inertia", "consistent_inverse")
 
@@ -368,20 +367,12 @@ class Robot(Model):
         return self
 
     def _check_constraints_met(self, result: Any, setting: Setting, given: Mapping[str, Any]) -> None:
-        """Raise ConstraintError, naming the constraint, where J q̈ + γ does not vanish."""
-        if not isinstance(result, (np.ndarray, np.generic)) or result.dtype == object:
-            return
-        self._look_at(result, given)
-        residuals, sizes = evaluate("constraint_residuals", setting, None, given)
-        bad = np.abs(residuals) > CONSTRAINT_TOLERANCE[str(result.dtype)] * (sizes + NOTHING)
-        if not bad.any():
-            return
-        rows = [constraint.label for constraint in self.constraints for _ in range(constraint.rows)]
-        worst = int(np.argmax(np.where(bad, np.abs(residuals), -1.0).reshape(-1, len(rows)).max(axis=0)))
-        raise ConstraintError(
-            f"{self.name}: {rows[worst]} cannot be met together with the others: an acceleration of "
-            f"{np.abs(residuals[..., worst]).max():.3g} is left"
-        )
+        if isinstance(result, (np.ndarray, np.generic)) and result.dtype != object:
+            from linkwise import diagnose
+
+            self._look_at(result, given)
+            residuals, sizes = evaluate("constraint_residuals", setting, None, given)
+            diagnose.unmet_constraints(self, residuals, sizes, CONSTRAINT_TOLERANCE[str(result.dtype)])
 
     # -- positions ------------------------------------------------------------------------------------------------
 

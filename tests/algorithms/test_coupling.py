@@ -10,7 +10,7 @@ from evaluation import assert_near, value
 
 import linkwise as lw
 from linkwise import Inertia, ModelError, Robot
-from linkwise.model.model import Mimic
+from linkwise.model.joint import Mimic
 from strategies import body
 
 CLOSE = 1e-11

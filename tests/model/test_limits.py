@@ -9,7 +9,7 @@ import linkwise as lw
 from linkwise import control, motion
 from linkwise.cli.inverse import _broken_limits
 from linkwise.identify.excitation_limits import MotionLimits
-from linkwise.model.model import Limits
+from linkwise.model.joint import Limits
 from linkwise.realtime.limits import joint_limits
 from linkwise.report import sections
 from linkwise.simulate import simulate

@@ -149,7 +149,10 @@ def _total(links: Mechanism, poses: list[Pose], own: list[Spatial]) -> list[Scal
         return Spatial(pose.rotation @ x.angular + pose.position.cross(linear), linear)
 
     parts = links.each(in_base, poses, own)
-    total = _about(_centre(links, poses), sum(parts[1:], start=parts[0]))
+    whole: Spatial = parts[0]
+    for part in parts[1:]:
+        whole = whole + part
+    total = _about(_centre(links, poses), whole)
     return [*total.angular, *total.linear]
 
 

@@ -194,10 +194,10 @@ def updated_inertia(
 
 def _with_row(S: Symmetric, k: int, row: Vector) -> Symmetric:
     """The matrix with another row k, and column k with it."""
-    full = [list(S.matrix())[3 * i : 3 * i + 3] for i in range(3)]
+    full = list(S.matrix())
     for i, value in enumerate(row):
-        full[i][k] = full[k][i] = value
-    return Symmetric(*full[0], *full[1][1:], full[2][2])
+        full[3 * i + k] = full[3 * k + i] = value
+    return Symmetric(full[0], full[1], full[2], full[4], full[5], full[8])
 
 
 def _with_matrix_row(B: Matrix, k: int, row: Vector) -> Matrix:

@@ -17,7 +17,8 @@ from linkwise.model.quantity import LARGEST, in_range
 SHOWN_NAMES = 6  # of a list in a message
 
 if TYPE_CHECKING:
-    from linkwise.model.model import Frame, Joint, Link, Model
+    from linkwise.model.joint import Joint
+    from linkwise.model.model import Frame, Link, Model
     from linkwise.model.transform import Transform
 
 
@@ -39,7 +40,7 @@ def check_tree(links: Sequence[Link], joints: Sequence[Joint], frames: Sequence[
 
 def _check_ends(joint: Joint, names: Container[str]) -> None:
     """A known type, between two links that exist."""
-    from linkwise.model.model import JOINT_TYPES
+    from linkwise.model.joint import JOINT_TYPES
 
     if joint.type not in JOINT_TYPES:
         raise ModelError(

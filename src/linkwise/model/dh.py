@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from linkwise.model.inertia import Inertia
-from linkwise.model.model import STANDARD_GRAVITY, Frame, Joint, Limits, Link, Model
+from linkwise.model.joint import Joint, Limits
+from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
 from linkwise.model.transform import Transform, cosine, sine, turn
 
 CONVENTIONS = ("dh", "mdh")

@@ -12,7 +12,7 @@ from linkwise.errors import ModelError, ModelWarning
 from linkwise.joint_laws import TERMS
 from linkwise.model.dh import radians
 from linkwise.model.inertia import Inertia
-from linkwise.model.model import Limits
+from linkwise.model.joint import Limits
 from linkwise.model.quantity import expected, in_range, limit
 from linkwise.model.transform import Transform
 from linkwise.settings import Settings

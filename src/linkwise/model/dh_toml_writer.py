@@ -9,7 +9,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from linkwise.model.inertia import Inertia
-from linkwise.model.model import Joint, Limits, Model
+from linkwise.model.joint import Joint, Limits
+from linkwise.model.model import Model
 from linkwise.model.transform import Transform
 
 

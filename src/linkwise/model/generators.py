@@ -13,7 +13,8 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model.dh import DhJoint, chain, radians
 from linkwise.model.inertia import LABELS, Inertia
-from linkwise.model.model import STANDARD_GRAVITY, Frame, Joint, Limits, Link, Model, suggest
+from linkwise.model.joint import Joint, Limits
+from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model, suggest
 from linkwise.model.transform import Transform
 
 KINDS = {"R": "revolute", "P": "prismatic"}

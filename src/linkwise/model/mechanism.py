@@ -27,7 +27,8 @@ import numpy as np
 from linkwise import scan_order
 from linkwise.model.axes import SLIDING, TURNING, Axis, joint_value, parts_of
 from linkwise.model.cleaning import RIGHT_ANGLE_TOLERANCE, clean, clean_inertia, clean_rotation, snapped
-from linkwise.model.model import Joint, Model
+from linkwise.model.joint import Joint
+from linkwise.model.model import Model
 from linkwise.model.transform import Transform, cosine, sine
 from linkwise.scalar import Scalar, cos, sin
 from linkwise.spatial import Matrix, RigidInertia, Spatial, Symmetric, Vector, zero_vector

@@ -21,6 +21,7 @@ import numpy as np
 
 from linkwise.errors import ModelError, UnknownNameError
 from linkwise.model.inertia import Inertia, matrix_of
+from linkwise.model.joint import Joint
 from linkwise.model.mjcf_constraints import (
     WORLD,
     check_sections,
@@ -35,7 +36,7 @@ from linkwise.model.mjcf_geom import check_geom, geom_inertia, site_pose
 from linkwise.model.mjcf_joint import MjcfJoint, read_joint
 from linkwise.model.mjcf_schema import check_names, check_unique
 from linkwise.model.mjcf_settings import TURNS, flag, read_settings
-from linkwise.model.model import Frame, Joint, Link, Model, suggest
+from linkwise.model.model import Frame, Link, Model, suggest
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element, parse_xml
 
@@ -118,7 +119,7 @@ class _Reader:
             step = self.drawn.get(name)
             if step is None:
                 ref = self.named[joint.name].ref if joint.name in self.named else 0.0
-                step = joint.motion(joint.neutral if joint.free else ref)
+                step = joint.motion(joint.neutral.tolist() if joint.free else ref)
             pose, name = step @ pose, joint.parent
         return pose
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from linkwise.errors import UnknownNameError
 from linkwise.model.constraints import Constraint, Point, Weld
+from linkwise.model.joint import Mimic
 from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_joint import MjcfJoint, coefficients
 from linkwise.model.mjcf_settings import Settings, flag
-from linkwise.model.model import Mimic, suggest
+from linkwise.model.model import suggest
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 

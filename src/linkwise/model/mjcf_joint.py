@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.model.joint import Limits
 from linkwise.model.mjcf_settings import Settings, unit
-from linkwise.model.model import Limits
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 

@@ -40,7 +40,8 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model import urdf_extension
 from linkwise.model.inertia import Inertia
-from linkwise.model.model import JOINT_TYPES, MOVING, Joint, Limits, Link, Mimic, Model
+from linkwise.model.joint import JOINT_TYPES, MOVING, Joint, Limits, Mimic
+from linkwise.model.model import Link, Model
 from linkwise.model.quantity import limit as no_limit_beyond
 from linkwise.model.transform import Transform
 from linkwise.model.urdf_spelling import look_for_slips

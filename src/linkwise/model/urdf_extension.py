@@ -21,7 +21,8 @@ import numpy as np
 
 from linkwise.joint_laws import TERMS
 from linkwise.model.inertia import Inertia
-from linkwise.model.model import Frame, Joint
+from linkwise.model.joint import Joint
+from linkwise.model.model import Frame
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 

@@ -23,7 +23,8 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.model.inertia import Inertia
-from linkwise.model.model import STANDARD_GRAVITY, Frame, Joint, Link, Model
+from linkwise.model.joint import Joint
+from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
 from linkwise.model.transform import Transform
 from linkwise.model.urdf_extension import NAMESPACE, PREFIX
 

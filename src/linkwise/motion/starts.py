@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from linkwise.errors import ModelError
-from linkwise.model.model import Joint
+from linkwise.model.joint import Joint
 from linkwise.motion.closed_form import closed_form_inverse_kinematics
 from linkwise.robot import Robot
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise.model.model import Joint
+from linkwise.model.joint import Joint
 from linkwise.report.svg import escape
 
 # From idle to overloaded: blue, green, yellow, orange, red.
