@@ -205,3 +205,30 @@ def test_nan_is_passed_on(slider):
     assert np.isnan(found.torques[0] * 0.0 + found.sliding[0] * np.nan)
     simulated = simulate(slider, control.Passive(slider), q=[0.0], qd=[np.nan], duration=0.01, warn=False)
     assert np.isnan(simulated.final_q).all()
+
+
+def wrong_patterns(robot: lw.Robot, size: float, count: int = 1000) -> int:
+    """How many of some random states break the optimality conditions of the rule."""
+    n, h, rng = robot.dof, 1e-3, np.random.default_rng(1)
+    M = robot.mass_matrix(rng.uniform(-2, 2, (count, n)))
+    v, free = rng.normal(size=(2, count, n)) * size * 0.05
+    links = mechanism_of(robot, base_parameters=True)
+    rows = [[M[:, i, j] for j in range(n)] for i in range(n)]
+    found = dry_friction(links, rows, list(v.T), list(free.T), h, 1.0)
+    torques = np.stack(found.torques, axis=-1)
+    slides = np.stack([np.broadcast_to(s, count) for s in found.sliding], axis=-1) > 0.5
+    new = free + h * np.linalg.solve(M, torques[..., np.newaxis])[..., 0]
+    forward, backward = np.array([joint.coulomb_friction for joint in robot.moving_joints]).T
+    sliding = np.isclose(torques, np.where(new > 0, -forward, backward))
+    sticking = (np.abs(new) < 1e-9) & (torques >= -forward * (1 + 1e-9)) & (torques <= backward * (1 + 1e-9))
+    return int((~np.where(slides, sliding, sticking)).any(axis=-1).sum())
+
+
+@pytest.mark.parametrize(("size", "most"), [(0.1, 6), (0.5, 1), (2.0, 0)])
+def test_the_pattern_is_wrong_in_few_states_of_a_light_arm(size, most):
+    """A direct drive without rotor inertias, whose mass matrix is ill conditioned."""
+    panda = lw.load("panda")
+    given = {f"{name}.coulomb_friction": 0.3 for name in panda.joint_names}
+    light = panda.with_parameters(given | {f"{name}.rotor_inertia": 0.0 for name in panda.joint_names})
+    assert wrong_patterns(light, size) <= most
+    assert wrong_patterns(lw.load("puma560"), size) == 0

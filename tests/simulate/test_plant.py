@@ -332,6 +332,7 @@ def test_which_flaws_sensors_have():
     assert not Sensors().noisy
     assert Sensors(position_noise=[0.0, 1e-3]).noisy
     assert Sensors(velocity_noise=1e-3).noisy
+    assert Sensors(velocity_noise=[0.0, 1e-3]).noisy
     assert not Sensors(resolution=1e-3).noisy
     assert Sensors(resolution=[0.0, 1e-3]).counts
     assert not Sensors(position_noise=1e-3).counts
