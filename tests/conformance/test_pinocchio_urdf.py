@@ -33,7 +33,7 @@ def load_here(path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lw.ModelWarning)
         try:
-            return lw.load(path), ""
+            return lw.load(path, mimic="independent"), ""
         except lw.ModelError as error:
             return None, str(error).replace(str(path), path.name)
 
