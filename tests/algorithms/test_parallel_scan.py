@@ -114,8 +114,9 @@ def test_kernel():
     np.testing.assert_allclose(free(q, qd, tau), wanted, rtol=1e-9, atol=1e-9)
     serial = robot.kernel("forward_dynamics")
     assert kernel.operations.multiplications > 3 * serial.operations.multiplications
+    assert "for (" in kernel.source("c")
     with pytest.raises(lw.LinkwiseError, match="too many links"):
-        kernel.source("c")
+        kernel.source("python")
 
 
 def test_foreign_arrays():

@@ -123,7 +123,7 @@ def scaled(factor, also=None):
 
 
 def test_closures():
-    label = "function 'scaled.<locals>.inner' in test_code.py"
+    label = "function 'scaled.<locals>.inner' in test_study_code.py"
     assert told(parts(scaled(1.0)), parts(scaled(1.0))) == []
     assert told(parts(scaled(1.0)), parts(scaled(2.0))) == [f"'factor' in the closure of {label} changed"]
     one, two = (scaled(1.0, scaled(x)) for x in (1.0, 2.0))
@@ -201,10 +201,10 @@ SCRIPT = """
 import sys
 sys.path.insert(0, {folder!r})
 from linkwise.study.code import parts
-import test_code
+import test_study_code
 rate = {{"a", "bc", "d", "e"}}
 def f(q):
-    return test_code.scaled(3.0)(q) if q in {{"x", "y", "z"}} else rate
+    return test_study_code.scaled(3.0)(q) if q in {{"x", "y", "z"}} else rate
 print(sorted(parts(f).items()))
 """
 
