@@ -240,8 +240,8 @@ def inertial_with(
     ("changes", "message"),
     [
         (
-            {"kind": "floating"},
-            r":4: <joint name=\"elbow\">: type 'floating' is not supported, only joints with one degree",
+            {"kind": "planar"},
+            r":4: <joint name=\"elbow\">: type 'planar' is not supported; expected one of revolute",
         ),
         ({"kind": "planar"}, "'planar' is not supported"),
         ({"kind": "spherical"}, "'spherical' is not supported"),

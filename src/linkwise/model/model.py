@@ -534,8 +534,10 @@ class Model:
 
     def lock(self, positions: Mapping[str, float]) -> Self:
         """A new robot in which the named joints are fixed at the given positions [rad or m]."""
+        leaders = dict(zip((joint.name for joint in self.moving_joints), self.followed, strict=True))
         for name in positions:
-            if name not in self.joint_names:
+            relation = leaders.get(name)
+            if name not in self.joint_names and (relation is None or relation.joint not in positions):
                 raise UnknownNameError(
                     f"lock: {self.name} has no moving joint {name!r}; {suggest(name, self.joint_names)}"
                 )
@@ -544,7 +546,13 @@ class Model:
         where: dict[str, Any] = dict(positions)
         for joint, relation in zip(self.moving_joints, self.followed, strict=True):
             if relation is not None and relation.joint in where:
-                where[joint.name] = relation.multiplier * float(positions[relation.joint]) + relation.offset
+                follows = relation.multiplier * float(positions[relation.joint]) + relation.offset
+                if abs(float(where.get(joint.name, follows)) - follows) > 1e-9:
+                    raise ModelError(
+                        f"lock: joint {joint.name!r} follows {relation.joint!r} and is at {follows:g} then; "
+                        "lock its leader only, or load the robot with mimic='independent'"
+                    )
+                where[joint.name] = follows
         joints = [
             replace(joint, type="fixed", origin=joint.motion(where[joint.name]), mimic=None, body="")
             if joint.moves and joint.name in where

@@ -23,7 +23,7 @@ Where the format leaves room, or files break it in ways whose meaning is clear:
 - what is not read but looks like a misspelt element or attribute is a warning (``urdf_spelling``).
 
 Numbers must be plain decimals; unexpanded xacro is an error where a value depends on it. Only joints with one
-degree of freedom are supported: ``floating``, ``planar`` and others are errors.
+degree of freedom and ``floating`` ones are supported: ``planar`` and others are errors.
 
 ``linkwise:`` elements carry what URDF has no words for: see ``urdf_writer``.
 """
@@ -40,13 +40,14 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model import urdf_extension
 from linkwise.model.inertia import Inertia
-from linkwise.model.joint import JOINT_TYPES, MOVING, Joint, Limits, Mimic
+from linkwise.model.joint import MOVING, Joint, Limits, Mimic
 from linkwise.model.model import Link, Model
 from linkwise.model.quantity import limit as no_limit_beyond
 from linkwise.model.transform import Transform
 from linkwise.model.urdf_spelling import look_for_slips
 from linkwise.model.xml import Element, parse_xml
 
+TYPES = ("revolute", "continuous", "prismatic", "floating", "fixed")
 # xacro that only defines something; every other xacro element would put something into the robot
 _HARMLESS_XACRO = ("xacro:property", "xacro:macro", "xacro:arg")
 
@@ -159,11 +160,8 @@ def _read_origin(owner: Element, context: _Context) -> Transform:
 def _read_joint(element: Element, context: _Context) -> Joint:
     name = _name(element, "name")
     kind = element.text_of("type")
-    if kind not in JOINT_TYPES:
-        raise element.error(
-            f"type {kind!r} is not supported, only joints with one degree of freedom or none: "
-            f"{', '.join(JOINT_TYPES)}"
-        )
+    if kind not in TYPES:
+        raise element.error(f"type {kind!r} is not supported; expected one of {', '.join(TYPES)}")
     _refuse_xacro(element)
     ends = []
     for role in ("parent", "child"):
