@@ -23,7 +23,7 @@ endif
 
 .PHONY: demo test lint types format bench docs package clean
 
-demo: $(VENV)/.with-plot
+demo: $(VENV)/.with-simulate
 	@$(BIN)/linkwise demo
 
 test: $(VENV)/.with-test
