@@ -21,7 +21,7 @@ truth = lw.load("puma260")
 prior = truth.with_parameters(truth.parameters * rng.uniform(0.75, 1.33, truth.parameters.size))
 head = ",".join(["t", *(f"q{k}" for k in range(1, 7)), *(f"tau{k}" for k in range(1, 7))])
 for seed, name in enumerate(("train", "test")):
-    motion = excite(prior, duration=8.0, starts=1, iterations=45, seed=seed).trajectory
+    motion = excite(prior, duration=8.0, starts=1, iterations=80, seed=seed).trajectory
     log = Noise(1e-5, 0.03).added(simulated_log(truth, motion, 8.0, rate=500.0), rng)
     table = np.column_stack([log.t, log.q, log.tau])
     np.savetxt(folder / f"{name}.csv", table, delimiter=",", header=head, comments="")
