@@ -29,10 +29,15 @@ def is_foreign(value: Any) -> bool:
     return hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
 
 
+def is_masked(value: Any) -> bool:
+    """Whether a value is a masked array; asks the value, because ``np.ma`` is a slow import that a fork could cut."""
+    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
+
+
 def as_reals(name: str, value: Any) -> np.ndarray:
     """An array of float64 or float32. Integers, booleans and floats of other sizes become float64; complex numbers,
     text, objects and masked arrays, whose masks would be lost, are refused."""
-    if isinstance(value, np.ma.MaskedArray):
+    if is_masked(value):
         raise DtypeError(
             f"{name}: masked arrays are not supported; fill() the masked entries or select the others"
         )
@@ -112,7 +117,7 @@ def address(array: np.ndarray) -> int:
 
 def check_out(name: str, out: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array to write to, as the caller gave it."""
-    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+    if not isinstance(out, np.ndarray) or is_masked(out):
         raise DtypeError(f"{name}: expected a NumPy array, got {type(out).__name__}")
     if out.shape != shape:
         raise ShapeError(f"{name}: expected shape {shape}, got {out.shape}")
