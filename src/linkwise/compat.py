@@ -9,13 +9,16 @@ Joint coordinates are Linkwise's (see ``pinocchio_order`` and ``q_to_pinocchio``
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linkwise.errors import ShapeError
+from linkwise.errors import ModelError, ShapeError
 from linkwise.model import Inertia, Model, Transform
+from linkwise.model.joint import Joint
+from linkwise.model.planar import ENDINGS
 from linkwise.robot import Robot
 
 # -- Pinocchio's names: no friction, rotor inertia ("armature") included ----------------------------------------------
@@ -220,33 +223,96 @@ def rows(states: ArrayLike) -> np.ndarray:
 
 
 def pinocchio_order(robot: Model, model: Any) -> np.ndarray:
-    """Where each of our velocities stands among those of a ``pinocchio.Model``, by name: ours = theirs[order]."""
-    return np.array([model.idx_vs[model.getJointId(name)] for name in robot.joint_names], dtype=int)
+    """Where each of our velocities stands among those of a ``pinocchio.Model``, by name: ours = theirs[order].
+
+    A floating joint has its linear velocities first there. Those of a planar joint are in the axes of its link there,
+    in those of the plane here: their places are given, but ``pinocchio_rates`` is needed for their values.
+    """
+    return np.array([k for place in _pinocchio_places(robot, model) for k in place.velocities], dtype=int)
+
+
+def pinocchio_rates(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
+    """T with v_theirs = T v_ours and τ_ours = Tᵀ τ_theirs at positions q (..., nq), shape (..., model.nv, n).
+
+    It is a permutation, ``pinocchio_order``, where no joint is planar.
+    """
+    q = _last("q", q, robot.nq)
+    order = pinocchio_order(robot, model)
+    found = np.zeros((*q.shape[:-1], model.nv, robot.dof))
+    found[..., order, np.arange(robot.dof)] = 1.0
+    at = k = 0
+    for place in _pinocchio_places(robot, model):
+        if place.planar == 0:
+            angle = q[..., at + 2]
+            x, y = place.velocities[0], place.velocities[0] + 1
+            found[..., x, k], found[..., x, k + 1] = np.cos(angle), np.sin(angle)
+            found[..., y, k], found[..., y, k + 1] = -np.sin(angle), np.cos(angle)
+        at, k = at + place.joint.nq, k + place.joint.dof
+    return found
 
 
 def q_to_pinocchio(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
-    """Positions (..., n) as the configuration (..., nq) of a ``pinocchio.Model``: continuous joints as cos and sin."""
-    q = _last("q", q, robot.dof)
+    """Positions (..., nq) as the configuration (..., model.nq) of a ``pinocchio.Model``: continuous joints as cosine
+    and sine, planar ones as x, y, cosine and sine; quaternions are in the same order."""
+    q = _last("q", q, robot.nq)
     found = np.zeros((*q.shape[:-1], model.nq))
-    for k, name in enumerate(robot.joint_names):
-        joint = model.getJointId(name)
-        place = model.idx_qs[joint]
-        if model.nqs[joint] == 2:
-            found[..., place], found[..., place + 1] = np.cos(q[..., k]), np.sin(q[..., k])
+    at = 0
+    for place in _pinocchio_places(robot, model):
+        own, first = q[..., at : at + place.joint.nq], place.position
+        if place.circle:
+            found[..., first : first + 2] = np.concatenate([np.cos(own), np.sin(own)], axis=-1)
         else:
-            found[..., place] = q[..., k]
+            found[..., first : first + place.joint.nq] = own
+        at += place.joint.nq
     return found
 
 
 def q_from_pinocchio(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
-    """The configuration (..., nq) of a ``pinocchio.Model`` as positions (..., n); continuous joints in (−π, π]."""
+    """The configuration (..., model.nq) of a ``pinocchio.Model`` as positions (..., nq); continuous joints in
+    (−π, π]."""
     q = _last("q", q, model.nq)
-    found = np.zeros((*q.shape[:-1], robot.dof))
-    for k, name in enumerate(robot.joint_names):
-        joint = model.getJointId(name)
-        place = model.idx_qs[joint]
-        two = model.nqs[joint] == 2
-        found[..., k] = np.arctan2(q[..., place + 1], q[..., place]) if two else q[..., place]
+    found = np.zeros((*q.shape[:-1], robot.nq))
+    at = 0
+    for place in _pinocchio_places(robot, model):
+        first, size = place.position, place.joint.nq
+        if place.circle:
+            found[..., at] = np.arctan2(q[..., first + 1], q[..., first])
+        else:
+            found[..., at : at + size] = q[..., first : first + size]
+        at += size
+    return found
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where the coordinates of one of our joints stand in a ``pinocchio.Model``."""
+
+    joint: Joint
+    position: int  # the first of its positions
+    velocities: tuple[int, ...]
+    circle: bool  # whether the position is a cosine and a sine there
+    planar: int | None  # which part of a planar joint it is, if any
+
+
+def _pinocchio_places(robot: Model, model: Any) -> list[_Place]:
+    found = []
+    for joint in robot.coordinate_joints:
+        number, planar = model.getJointId(joint.name), None
+        if number >= model.njoints:  # a planar joint is three joints here
+            for part, ending in enumerate(ENDINGS):
+                whole = model.getJointId(joint.name.removesuffix(f"_{ending}"))
+                if joint.name.endswith(f"_{ending}") and whole < model.njoints and model.nvs[whole] == 3:
+                    number, planar = whole, part
+        if number >= model.njoints:
+            raise ModelError(f"joint {joint.name!r}: the Pinocchio model has no joint of this name")
+        first = model.idx_vs[number]
+        if planar is not None:
+            position = model.idx_qs[number] + planar
+            found.append(_Place(joint, position, (first + planar,), planar == 2, planar))
+            continue
+        order = (3, 4, 5, 0, 1, 2) if joint.type == "floating" else range(joint.dof)
+        circle = joint.dof == 1 and model.nqs[number] == 2
+        found.append(_Place(joint, model.idx_qs[number], tuple(first + k for k in order), circle, None))
     return found
 
 

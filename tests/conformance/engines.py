@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import linkwise as lw
+from linkwise import compat
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 
@@ -41,64 +42,96 @@ def title(path: Path) -> str:
 
 @dataclass
 class Pinocchio:
-    """A URDF file in Pinocchio, its joints in the order of a robot of Linkwise, one coordinate per joint."""
+    """A URDF file in Pinocchio, its coordinates in the order of a robot of Linkwise."""
 
     pin: Any
     model: Any
     data: Any
-    joints: list  # Pinocchio's joint models in our order
-    columns: list[int]  # where our coordinates are among Pinocchio's velocities
+    robot: lw.Robot
 
     @classmethod
     def of(cls, pin, model, robot: lw.Robot) -> "Pinocchio":
-        joints = [model.joints[model.getJointId(name)] for name in robot.joint_names]
-        return cls(pin, model, model.createData(), joints, [joint.idx_v for joint in joints])
+        turn_planar_joints(pin, model, robot)
+        return cls(pin, model, model.createData(), robot)
 
     def configuration(self, q) -> np.ndarray:
-        """Pinocchio has (cos q, sin q) for a continuous joint."""
-        full = self.pin.neutral(self.model)
-        for joint, value in zip(self.joints, q, strict=True):
-            full[joint.idx_q : joint.idx_q + joint.nq] = (
-                value if joint.nq == 1 else (np.cos(value), np.sin(value))
-            )
-        return full
+        return compat.q_to_pinocchio(self.robot, self.model, q)
 
-    def velocity(self, v) -> np.ndarray:
-        full = np.zeros(self.model.nv)
-        full[self.columns] = v
-        return full
+    def rates(self, q) -> np.ndarray:
+        return compat.pinocchio_rates(self.robot, self.model, q)
+
+    def acceleration(self, v) -> np.ndarray:
+        """Ṫ q̇: what Pinocchio's velocities v = T q̇ add to its accelerations; only planar joints have some."""
+        found = np.zeros(self.model.nv)
+        for joint in self.planar():
+            x, y, turn = range(joint.idx_v, joint.idx_v + 3)
+            found[x], found[y] = v[turn] * v[y], -v[turn] * v[x]
+        return found
+
+    def planar(self) -> list:
+        return [joint for joint in self.model.joints if joint.shortname() == "JointModelPlanar"]
 
     def inverse_dynamics(self, q, qd, qdd) -> np.ndarray:
-        parts = self.configuration(q), self.velocity(qd), self.velocity(qdd)
-        return self.pin.rnea(self.model, self.data, *parts)[self.columns]
+        T = self.rates(q)
+        parts = self.configuration(q), T @ qd, T @ qdd + self.acceleration(T @ qd)
+        return T.T @ self.pin.rnea(self.model, self.data, *parts)
 
     def forward_dynamics(self, q, qd, tau) -> np.ndarray:
-        parts = self.configuration(q), self.velocity(qd), self.velocity(tau)
-        return self.pin.aba(self.model, self.data, *parts)[self.columns]
+        T = self.rates(q)
+        inverse = np.linalg.inv(T)
+        parts = self.configuration(q), T @ qd, inverse.T @ tau
+        return inverse @ (self.pin.aba(self.model, self.data, *parts) - self.acceleration(T @ qd))
 
     def mass_matrix(self, q) -> np.ndarray:
-        return self._symmetric(self.pin.crba(self.model, self.data, self.configuration(q)))
+        T = self.rates(q)
+        return T.T @ self._symmetric(self.pin.crba(self.model, self.data, self.configuration(q))) @ T
 
     def inverse_mass_matrix(self, q) -> np.ndarray:
-        return self._symmetric(self.pin.computeMinverse(self.model, self.data, self.configuration(q)))
+        back = np.linalg.inv(self.rates(q))
+        upper = self.pin.computeMinverse(self.model, self.data, self.configuration(q))
+        return back @ self._symmetric(upper) @ back.T
 
     def _symmetric(self, upper) -> np.ndarray:
-        full = np.triu(upper) + np.triu(upper, 1).T
-        return full[np.ix_(self.columns, self.columns)]
+        return np.triu(upper) + np.triu(upper, 1).T
 
     def jacobian(self, q, link: str) -> np.ndarray:
         """Angular rows first, base axes."""
         frame = self.model.getFrameId(link, self.pin.FrameType.BODY)
         axes = self.pin.LOCAL_WORLD_ALIGNED
         J = self.pin.computeFrameJacobian(self.model, self.data, self.configuration(q), frame, axes)
-        return J[[3, 4, 5, 0, 1, 2]][:, self.columns]
+        return J[[3, 4, 5, 0, 1, 2]] @ self.rates(q)
 
     def regressor(self, q, qd, qdd) -> np.ndarray:
-        """Ten columns for every moving link, in our order."""
-        parts = self.configuration(q), self.velocity(qd), self.velocity(qdd)
+        """Ten columns for every moving link, in our order; for robots without planar joints."""
+        T = self.rates(q)
+        parts = self.configuration(q), T @ qd, T @ qdd + self.acceleration(T @ qd)
         Y = self.pin.computeJointTorqueRegressor(self.model, self.data, *parts)
-        wanted = [10 * (joint.id - 1) + k for joint in self.joints for k in PINOCCHIO_PARAMETERS]
-        return Y[np.ix_(self.columns, wanted)]
+        wanted = [
+            10 * (self.model.getJointId(name) - 1) + k
+            for name in self.robot.joint_names
+            for k in PINOCCHIO_PARAMETERS
+        ]
+        return T.T @ Y[:, wanted]
+
+
+def turn_planar_joints(pin, model, robot: lw.Robot) -> None:
+    """Pinocchio (4.1) takes z as the normal of every planar joint, whatever its <axis>: turn its model to the plane of
+    the file."""
+    axes = {joint.name: joint.axis for joint in robot.joints}
+    for number in range(1, model.njoints):
+        name = model.names[number]
+        if f"{name}_theta" not in axes or name in axes:
+            continue
+        R = np.column_stack([axes[f"{name}_{part}"] for part in ("x", "y", "theta")])
+        turn = pin.SE3(R, np.zeros(3))
+        model.jointPlacements[number] = model.jointPlacements[number] * turn
+        for child in range(1, model.njoints):
+            if model.parents[child] == number:
+                model.jointPlacements[child] = turn.inverse() * model.jointPlacements[child]
+        for frame in model.frames:
+            if frame.parentJoint == number:
+                frame.placement = turn.inverse() * frame.placement
+        model.inertias[number] = turn.inverse().act(model.inertias[number])
 
 
 def relative_error(ours, theirs) -> float:

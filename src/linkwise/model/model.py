@@ -16,6 +16,7 @@ from linkwise.model.constraints import Constraint, Coupling, Point, Weld
 from linkwise.model.constraints import content as constraint_content
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.model.joint import Joint, Mimic, followed_joints
+from linkwise.model.planar import planar_joints
 from linkwise.model.quantity import expected, in_range
 from linkwise.model.transform import Transform
 
@@ -522,14 +523,8 @@ class Model:
             joints = [Joint(root, "floating", world, self.base)]
             links = [Link(world)]
         else:
-            moving = [unused(f"{root}_{name}") for name in ("x", "y", "theta")]
-            between = [unused(f"{world}_{name}") for name in ("x", "y")]
+            between, joints = planar_joints(root, world, self.base, world, unused)
             links = [Link(name) for name in (world, *between)]
-            joints = [
-                Joint(moving[0], "prismatic", world, between[0], axis=(1.0, 0.0, 0.0)),
-                Joint(moving[1], "prismatic", between[0], between[1], axis=(0.0, 1.0, 0.0)),
-                Joint(moving[2], "continuous", between[1], self.base, axis=(0.0, 0.0, 1.0)),
-            ]
         return self._with(links=[*links, *self.links], joints=[*joints, *self.joints])
 
     def lock(self, positions: Mapping[str, float]) -> Self:

@@ -22,8 +22,8 @@ Where the format leaves room, or files break it in ways whose meaning is clear:
 - a speed or effort limit below zero means none, with a warning;
 - what is not read but looks like a misspelt element or attribute is a warning (``urdf_spelling``).
 
-Numbers must be plain decimals; unexpanded xacro is an error where a value depends on it. Only joints with one
-degree of freedom and ``floating`` ones are supported: ``planar`` and others are errors.
+Numbers must be plain decimals; unexpanded xacro is an error where a value depends on it. A ``planar`` joint NAME is
+the three joints ``NAME_x``, ``NAME_y`` and ``NAME_theta``: its axis is the normal of the plane (see ``planar``).
 
 ``linkwise:`` elements carry what URDF has no words for: see ``urdf_writer``.
 """
@@ -42,12 +42,14 @@ from linkwise.model import urdf_extension
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import MOVING, Joint, Limits, Mimic
 from linkwise.model.model import Link, Model
+from linkwise.model.planar import planar_joints
 from linkwise.model.quantity import limit as no_limit_beyond
 from linkwise.model.transform import Transform
 from linkwise.model.urdf_spelling import look_for_slips
 from linkwise.model.xml import Element, parse_xml
 
-TYPES = ("revolute", "continuous", "prismatic", "floating", "fixed")
+TYPES = ("revolute", "continuous", "prismatic", "floating", "planar", "fixed")
+WITHOUT_LIMITS = ("continuous", "floating", "planar")  # joints that need no <limit>
 # xacro that only defines something; every other xacro element would put something into the robot
 _HARMLESS_XACRO = ("xacro:property", "xacro:macro", "xacro:arg")
 
@@ -60,9 +62,17 @@ def read_urdf(data: bytes, where: str) -> Model:
     _refuse_xacro(root)
     name = _robot_name(root)
     moving = frozenset(e.get("name") for e in root if e.tag == "joint" and e.get("type") in MOVING)
-    context = _Context(quaternions=_version(root) >= (1, 1), moving_joints=moving)
+    names = {e.get("name") for e in root if e.tag in ("joint", "link", "linkwise:frame")}
+    context = _Context(quaternions=_version(root) >= (1, 1), moving_joints=moving, names=names)
     links = [_read_link(element, context) for element in root if element.tag == "link"]
-    joints = [_read_joint(element, context) for element in root if element.tag == "joint"]
+    joints = []
+    for element in root:
+        if element.tag == "joint" and element.get("type") == "planar":
+            between, three = _read_planar(element, context)
+            links += [Link(link) for link in between]
+            joints += three
+        elif element.tag == "joint":
+            joints.append(_read_joint(element, context))
     extras = urdf_extension.read_robot(root)
     look_for_slips(root)
     try:
@@ -77,6 +87,13 @@ class _Context:
 
     quaternions: bool  # whether quat_xyzw counts
     moving_joints: frozenset[str | None]  # names that a mimic joint may follow
+    names: set[str | None]  # of links, joints and frames, those that were made here too
+
+    def unused(self, name: str) -> str:
+        while name in self.names:
+            name = f"{name}_"
+        self.names.add(name)
+        return name
 
 
 def _version(root: Element) -> tuple[int, int]:
@@ -163,12 +180,7 @@ def _read_joint(element: Element, context: _Context) -> Joint:
     if kind not in TYPES:
         raise element.error(f"type {kind!r} is not supported; expected one of {', '.join(TYPES)}")
     _refuse_xacro(element)
-    ends = []
-    for role in ("parent", "child"):
-        end = element.only(role)
-        if end is None:
-            raise element.error(f"it has no <{role}>")
-        ends.append(_name(end, "link"))
+    ends = _read_ends(element)
     details: dict = {}
     if kind in MOVING:
         details = {
@@ -179,6 +191,33 @@ def _read_joint(element: Element, context: _Context) -> Joint:
         }
     joint = Joint(name, kind, *ends, origin=_read_origin(element, context), **details)
     return urdf_extension.read_joint(element, joint)
+
+
+def _read_ends(element: Element) -> list[str]:
+    ends = []
+    for role in ("parent", "child"):
+        end = element.only(role)
+        if end is None:
+            raise element.error(f"it has no <{role}>")
+        ends.append(_name(end, "link"))
+    return ends
+
+
+def _read_planar(element: Element, context: _Context) -> tuple[list[str], list[Joint]]:
+    """The two links between and the three joints of a planar joint."""
+    name = _name(element, "name")
+    _refuse_xacro(element)
+    if element.only("mimic") is not None:
+        raise element.error("a planar joint cannot mimic another one")
+    parent, child = _read_ends(element)
+    return planar_joints(
+        *(name, parent, child, child),
+        context.unused,
+        origin=_read_origin(element, context),
+        normal=_read_axis(element),
+        limits=_read_limits(element, "planar"),
+        **_read_dynamics(element),
+    )
 
 
 def _read_axis(joint: Element) -> tuple[float, float, float]:
@@ -200,7 +239,7 @@ def _read_axis(joint: Element) -> tuple[float, float, float]:
 def _read_limits(joint: Element, kind: str) -> Limits:
     limit = joint.only("limit")
     if limit is None:
-        if kind != "continuous":
+        if kind not in WITHOUT_LIMITS:
             joint.warn(f"a {kind} joint needs a <limit>; taken as unlimited")
         return Limits()
     velocity, effort = (_magnitude(limit, quantity) for quantity in ("velocity", "effort"))
