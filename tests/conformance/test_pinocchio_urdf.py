@@ -1,8 +1,8 @@
 """Every URDF file that can be found, against Pinocchio: the same numbers, or a refusal for a reason that is
 stated.
 
-Friction off. A file that Pinocchio loads must load here and agree. Where the mass matrix is singular, forward dynamics must say so
-and name the joint.
+Friction off. A file that Pinocchio loads must load here and agree. Where the mass matrix is singular, forward
+dynamics must say so and name the joint.
 """
 
 import warnings

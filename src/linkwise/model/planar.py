@@ -25,7 +25,7 @@ def planar_joints(
     *,
     origin: Transform | None = None,
     normal: Sequence[float] = (0.0, 0.0, 1.0),
-    limits: Limits = Limits(),
+    limits: Limits | None = None,
     **friction,
 ) -> tuple[list[str], list[Joint]]:
     """The names of the two links ``between`` the ends and the joints ``name_x``, ``name_y`` and ``name_theta``.
@@ -39,7 +39,7 @@ def planar_joints(
     ends = [parent, *links, child]
     kinds = ("prismatic", "prismatic", "continuous")
     axes = (x, y, (float(normal[0]), float(normal[1]), float(normal[2])))
-    limits = Limits(velocity=limits.velocity, effort=limits.effort)
+    limits = Limits() if limits is None else Limits(velocity=limits.velocity, effort=limits.effort)
     joints = [
         Joint(
             *(names[k], kinds[k], ends[k], ends[k + 1]),
