@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from sample_programs import loop, same_bits, samples, sweep
 
-from linkwise.compiler import host, threads
+from linkwise.compiler import host, native_threads, python_threads, threads
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import Native
 
@@ -44,17 +46,24 @@ def test_every_state_is_computed_once_in_whole_blocks(count, number):
             starts.append(first)
             workers.add(threading.get_ident())
 
-    threads.run(work, count, 8, number)
+    python_threads.run(work, count, 8, number)
     assert (visited == 1).all()
     assert all(start % 8 == 0 for start in starts)
     assert len(workers) <= number
 
 
-@pytest.mark.parametrize(("size", "repeats", "blocks"), [(1024, 1, 8193), (1024, 32, 257), (16 << 20, 1, 1)])
-def test_a_batch_is_worth_threads_from_eight_mebibytes_of_code_on(size, repeats, blocks):
-    """About a tenth of a millisecond; the batch's size follows from the code that a block of states runs through."""
-    code = SimpleNamespace(size=size)
-    assert Native(code, 8, repeats).states_for_one_thread == 8 * blocks  # type: ignore[arg-type]
+@pytest.mark.parametrize(("size", "repeats", "blocks"), [(1024, 1, 4097), (1024, 32, 129), (16 << 20, 1, 1)])
+def test_a_batch_is_worth_a_second_thread_from_four_mebibytes_of_code_on(size, repeats, blocks):
+    """About fifty microseconds; the batch's size follows from the code that a block of states runs through."""
+    native = Native(SimpleNamespace(size=size), 8, repeats)  # type: ignore[arg-type]
+    assert native.states_for_one_thread == 8 * blocks
+    assert native.useful_threads(8 * (blocks - 1)) == (2 if blocks > 1 else 1)
+
+
+def test_no_more_threads_than_blocks_and_than_the_work_is_worth():
+    native = Native(SimpleNamespace(size=1 << 20), 8, 1)  # type: ignore[arg-type]
+    assert [native.useful_threads(count) for count in (1, 8, 32, 33, 8 * 20)] == [1, 1, 2, 2, 10]
+    assert native.useful_threads(16, repeats=100) == 2
 
 
 def test_threads_work_at_the_same_time():
@@ -64,7 +73,7 @@ def test_threads_work_at_the_same_time():
         if first == 0 or first == 8 or first == 16:
             barrier.wait()
 
-    threads.run(work, 24, 8, 3)
+    python_threads.run(work, 24, 8, 3)
 
 
 def test_the_lock_is_released_while_code_runs():
@@ -159,3 +168,87 @@ def test_calls_from_many_threads_share_the_pool(kernel):
     for caller in callers:
         caller.join()
     assert not wrong
+
+
+def large_batch(kernel) -> list[np.ndarray]:
+    """One that is worth several threads."""
+    native = kernel.native("float64", host.lanes("float64"))
+    return samples(kernel.program(), 6 * native.states_for_one_thread + 5)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no POSIX threads here")
+def test_large_batches_run_on_threads_without_the_interpreter(kernel, monkeypatch):
+    jobs = []
+    run = native_threads.run
+    monkeypatch.setattr(native_threads, "run", lambda *given: jobs.append(given) or run(*given))
+    inputs = large_batch(kernel)
+    wanted = kernel(*inputs, threads=1)
+    assert not jobs
+    for number in (2, 3, 8):
+        assert same_bits(kernel(*inputs, threads=number), wanted)
+        assert jobs[-1][-1] == number
+
+
+def test_a_call_that_finds_the_threads_at_work_computes_alone(kernel):
+    inputs = large_batch(kernel)
+    wanted = kernel(*inputs, threads=3)
+    pool = native_threads._pool()
+    assert pool is not None
+    with pool._busy:
+        assert same_bits(kernel(*inputs, threads=3), wanted)
+
+
+def test_threads_of_python_do_the_same(kernel, monkeypatch):
+    inputs = large_batch(kernel)
+    wanted = kernel(*inputs, threads=1)
+    monkeypatch.setattr(native_threads, "_pool", lambda: None)
+    assert same_bits(kernel(*inputs, threads=3), wanted)
+
+
+def test_helpers_follow_the_affinity_of_the_caller(kernel):
+    if not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one processor, or a system without affinity")
+    inputs = large_batch(kernel)
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(before)})
+        assert threads.wanted(None) == 1
+        kernel(*inputs, threads=3)
+        helpers = native_threads._pool()._helpers  # type: ignore[union-attr]
+        assert all(os.sched_getaffinity(helper.native_id) == {min(before)} for helper in helpers)
+    finally:
+        os.sched_setaffinity(0, before)
+    kernel(*inputs, threads=3)
+    assert all(os.sched_getaffinity(helper.native_id) == before for helper in helpers)
+
+
+EXIT = """
+import threading, numpy as np, linkwise as lw
+robot = lw.load("panda")
+q = np.ones((200_000, 7))
+robot.inverse_dynamics(q, q, q, threads=4)
+threading.Thread(target=lambda: [robot.inverse_dynamics(q, q, q, threads=4) for _ in range(3)], daemon=True).start()
+robot.inverse_dynamics(q, q, q, threads=4)
+"""
+
+
+def test_the_interpreter_ends_while_threads_wait_or_work():
+    for _ in range(3):
+        ran = subprocess.run([sys.executable, "-c", EXIT], capture_output=True, text=True, timeout=60)
+        assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_limits_of_threadpoolctl_are_respected(monkeypatch):
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    monkeypatch.delenv("LINKWISE_THREADS", raising=False)
+    monkeypatch.setattr(threads, "available", lambda: 6)
+    assert threads.wanted(None) == 6
+    with threadpoolctl.threadpool_limits(limits=2):
+        assert threads.wanted(None) == 2
+        assert threads.wanted(5) == 5  # what a call asks for itself
+        with threadpoolctl.threadpool_limits(limits={"linkwise": 1}):
+            assert threads.wanted(None) == 1
+        assert threads.wanted(None) == 2
+    assert threads.wanted(None) == 6
+    shown = [row for row in threadpoolctl.threadpool_info() if row["user_api"] == "linkwise"]
+    assert [row["num_threads"] for row in shown] == [6]

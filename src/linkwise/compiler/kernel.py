@@ -155,16 +155,10 @@ class Kernel(Portable):
         native = self.native(dtype, 1 if count == 1 else host.lanes(dtype))
         words = [*(arrays.address(t) for t in targets), *(r.address for r in rows), *(r.stride for r in rows)]
         arguments = np.array(words, np.int64)
-        where = arrays.address(arguments)
         if wanted is None:
             wanted = threads.wanted(None) if count > native.states_for_one_thread else 1
-        used = (arguments, targets, rows)  # must outlive an interrupted call, whose helpers go on
-
-        def work(first: int, number: int, _used: tuple = used) -> None:
-            scratch = np.empty(native.width * self._row_size + native.room, dtype)
-            native.run(first, number, where, arrays.address(scratch))
-
-        threads.run(work, count, native.width, wanted)
+        scratch = (native.width * self._row_size + native.room) * targets[0].itemsize
+        threads.run(native, count, arguments, scratch, wanted, (targets, rows))
 
     def native(self, dtype: str, width: int) -> Native:
         """The machine code for blocks of ``width`` states."""

@@ -69,7 +69,7 @@ class LoadedObject:
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
         self._engine.finalize_object()
         self.functions = {}
-        for name in ("run", "call", "room"):
+        for name in ("run", "call", "room", "serve", "run_job"):
             address = self._engine.get_function_address(name)
             if address:
                 self.functions[name] = address

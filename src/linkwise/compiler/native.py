@@ -28,7 +28,7 @@ RUN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ct
 """(first, count, arguments, scratch); see ``emit.blocks``. A call releases the interpreter lock."""
 
 
-_WORTH_THREADS = 8 << 20  # bytes of straight-line machine code: about a tenth of a millisecond
+_WORTH_A_THREAD = 2 << 20  # bytes of straight-line machine code for each thread: about 25 microseconds
 _REPEATS = 32  # how often a loop is taken to run: that is not known before
 
 
@@ -52,9 +52,19 @@ class Native:
         return 0 if address is None else ctypes.CFUNCTYPE(ctypes.c_int64)(address)()
 
     @property
+    def address(self) -> int:
+        """Of the function that ``run`` calls."""
+        return self.code.functions["run"]
+
+    @property
     def states_for_one_thread(self) -> int:
         """The largest batch that is not worth a second thread, judged by how much code it runs through."""
-        return self.width * (_WORTH_THREADS // (self.code.size * self.repeats) + 1)
+        return self.width * (2 * _WORTH_A_THREAD // (self.code.size * self.repeats) + 1)
+
+    def useful_threads(self, count: int, repeats: int | None = None) -> int:
+        """How many threads a batch is worth: starting one must cost less than it saves."""
+        blocks = -(-count // self.width)
+        return max(1, min(blocks, blocks * self.code.size * (repeats or self.repeats) // _WORTH_A_THREAD))
 
 
 @contextlib.contextmanager

@@ -217,17 +217,8 @@ class RolloutKernel(Portable):
                 start = done // every * size * array.itemsize
                 words += [arrays.address(array) + start, array.shape[1] * size]
             arguments = np.array(words, np.int64)
-            where = arrays.address(arguments)
-
-            def work(
-                first: int,
-                number: int,
-                where: int = where,
-                _used: tuple = (arguments, carried, parameters, tables, written),
-            ):
-                native.run(first, number, where, 0)
-
-            threads.run(work, count, native.width, wanted or 1)
+            used = (carried, parameters, tables, written)
+            threads.run(native, count, arguments, 0, wanted or 1, used, repeats=now)
 
     def native(self, dtype: str, width: int) -> Native:
         """The machine code for blocks of ``width`` robots."""

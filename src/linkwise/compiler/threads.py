@@ -1,4 +1,4 @@
-"""A batch over several threads: the compiled code runs without the interpreter lock, so they run at once.
+"""How many threads a batch gets, and who runs it on them.
 
 Chunks start at multiples of the vector width, and every state is computed by itself: the number of threads
 changes no bit of the result.
@@ -6,16 +6,18 @@ changes no bit of the result.
 
 from __future__ import annotations
 
-import itertools
 import os
-import threading
-from collections.abc import Callable
-from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
 
-_CHUNKS_PER_THREAD = 4  # so that a thread that was held up does not hold up the rest
+import numpy as np
 
-Work = Callable[[int, int], None]
-"""Computes the states from ``first`` on, ``count`` of them."""
+from linkwise.compiler import arrays, native_threads, python_threads
+
+if TYPE_CHECKING:
+    from linkwise.compiler.native import Native
+
+limit: int | None = None
+"""The most threads that a call without ``threads=`` takes; set by ``threadpoolctl``."""
 
 
 def wanted(threads: int | None, name: str = "threads") -> int:
@@ -24,7 +26,7 @@ def wanted(threads: int | None, name: str = "threads") -> int:
     if threads is None:
         text = os.environ.get("LINKWISE_THREADS", "")
         if not text:
-            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            return available() if limit is None else min(limit, available())
         try:
             return wanted(int(text), "LINKWISE_THREADS")
         except ValueError:
@@ -34,85 +36,38 @@ def wanted(threads: int | None, name: str = "threads") -> int:
     return int(threads)
 
 
-def run(work: Work, count: int, width: int, threads: int) -> None:
-    """Compute ``count`` states in blocks of ``width`` with at most so many threads, this one included."""
-    blocks = -(-count // width)
-    threads = min(threads, blocks)
-    if threads <= 1:
-        work(0, count)
+def available() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run(
+    native: Native,
+    count: int,
+    arguments: np.ndarray,
+    scratch: int,
+    threads: int,
+    used: Any,
+    repeats: int | None = None,
+) -> None:
+    """Compute a batch of ``count`` states by compiled code.
+
+    Args:
+        native: the code.
+        count: the number of states.
+        arguments: what the code reads its addresses and strides from.
+        scratch: bytes of scratch that a thread needs.
+        threads: the most threads to use, this one included; fewer where more would not pay.
+        used: what has to stay alive while the code runs, also after an interrupt in Python's own threads.
+        repeats: how often a block runs through the code; None: as the code says.
+    """
+    where = arrays.address(arguments)
+    threads = min(threads, native.useful_threads(count, repeats))
+    if threads > 1 and native_threads.run(native.address, where, scratch, count, native.width, threads):
         return
-    chunk = width * -(-blocks // (threads * _CHUNKS_PER_THREAD))
-    job = _Job(work, count, chunk)
-    _pool().help_with(job, threads - 1)
-    job.take_part()
-    job.finished.wait()
 
+    def work(first: int, number: int, _used: Any = (arguments, used)) -> None:
+        room = np.empty(scratch, np.uint8)
+        native.run(first, number, where, arrays.address(room))
 
-class _Job:
-    """A batch cut into chunks, which whoever is free takes one after the other."""
-
-    def __init__(self, work: Work, count: int, chunk: int):
-        self._work: Work = work
-        self._count = count
-        self._chunk = chunk
-        self._next = itertools.count()  # its steps cannot be interrupted
-        self._left = -(-count // chunk)
-        self._lock = threading.Lock()
-        self.finished = threading.Event()
-
-    def take_part(self) -> None:
-        while (first := next(self._next) * self._chunk) < self._count:
-            self._work(first, min(self._chunk, self._count - first))
-            with self._lock:
-                self._left -= 1
-                if self._left == 0:
-                    self._work = _nothing  # a helper that comes late must not keep the arrays alive
-                    self.finished.set()
-
-
-def _nothing(first: int, count: int) -> None:
-    pass
-
-
-class _Pool:
-    """Threads that wait for jobs. They end with the process."""
-
-    def __init__(self):
-        self._jobs: SimpleQueue[_Job] = SimpleQueue()
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def help_with(self, job: _Job, helpers: int) -> None:
-        with self._lock:
-            while self._size < helpers:
-                self._size += 1
-                threading.Thread(target=self._serve, name=f"linkwise-{self._size}", daemon=True).start()
-        for _ in range(helpers):
-            self._jobs.put(job)
-
-    def _serve(self) -> None:
-        while True:
-            self._jobs.get().take_part()
-
-
-_shared: _Pool | None = None
-_making = threading.Lock()
-
-
-def _pool() -> _Pool:
-    global _shared
-    with _making:
-        if _shared is None:
-            _shared = _Pool()
-        return _shared
-
-
-def _forget_pool() -> None:
-    """In a forked child the threads are gone; a new pool is made when one is needed."""
-    global _shared, _making
-    _shared = None
-    _making = threading.Lock()  # the old one may have been held while forking
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    python_threads.run(work, count, native.width, threads if native_threads.missing() else 1)

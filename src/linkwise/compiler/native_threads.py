@@ -1,0 +1,154 @@
+"""A batch over threads that never need the interpreter: machine code hands out the chunks.
+
+The helpers are threads of Python that call ``serve`` (see ``emit.pool``) and never come back, so that starting a job
+costs no lock of the interpreter and a chunk costs one atomic addition. They end with the process. There is one pool and
+one job at a time: a call that finds it at work computes alone, which is what a call from inside another batch wants.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import platform
+import threading
+from typing import Any
+
+import numpy as np
+
+from linkwise import forks
+from linkwise.compiler import arrays, cache, machine
+from linkwise.compiler.emit import pool as text
+
+_CHUNKS_PER_THREAD = 4  # so that a thread that was held up does not hold up the rest
+_LINE = 128  # bytes; two cache lines, which some processors fetch together
+_SERVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def run(code: int, arguments: int, scratch: int, count: int, width: int, threads: int) -> bool:
+    """Compute ``count`` states in blocks of ``width`` by the function at address ``code``, with this thread and others.
+
+    Args:
+        code: address of a ``RUN`` function (see ``native``).
+        arguments: address of its arguments.
+        scratch: bytes of scratch that each thread needs.
+        count: number of states.
+        width: states of one block.
+        threads: how many threads take part, this one included; at least 2.
+
+    Returns:
+        Whether it was done: not if the pool is at work for another call, or where there is none.
+    """
+    pool = _pool()
+    return pool is not None and pool.run(code, arguments, scratch, count, width, threads)
+
+
+class _Pool:
+    def __init__(self, code: machine.Code, library: ctypes.CDLL):
+        self._busy = threading.Lock()
+        self._helpers: list[threading.Thread] = []
+        self._mask = _affinity()
+        self._memory = np.zeros(text.SIZE + _LINE, np.uint8)
+        start = arrays.address(self._memory)
+        self._start = start + -start % _LINE
+        self._serve = _SERVE(code.functions["serve"])
+        self._run = _SERVE(code.functions["run_job"])
+        # The helpers use both to the end of the process, also while the interpreter takes its modules apart.
+        for kept in (code, self._memory):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+        for place, function in _FUNCTIONS.items():
+            self._set(place, ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0)
+        library.pthread_mutex_init(ctypes.c_void_p(self._start + text.PLACES["mutex"]), None)
+        for condition in ("work", "done"):
+            library.pthread_cond_init(ctypes.c_void_p(self._start + text.PLACES[condition]), None)
+
+    def run(self, code: int, arguments: int, scratch: int, count: int, width: int, threads: int) -> bool:
+        if not self._busy.acquire(blocking=False):
+            return False
+        try:
+            self._make_helpers(threads - 1)
+            step = scratch + -scratch % _LINE
+            memory = np.empty(step * threads + _LINE, np.uint8)
+            blocks = -(-count // width)
+            self._set("run", code)
+            self._set("arguments", arguments)
+            start = arrays.address(memory)
+            self._set("scratch", start + -start % _LINE)
+            self._set("scratch_step", step)
+            self._set("count", count)
+            self._set("chunk", width * -(-blocks // (threads * _CHUNKS_PER_THREAD)))
+            self._set("helpers", threads - 1)
+            self._run(self._start)
+        finally:
+            self._busy.release()
+        return True
+
+    def _make_helpers(self, number: int) -> None:
+        """So many helpers, on the processors that the calling thread may use now."""
+        while len(self._helpers) < number:
+            name = f"linkwise-{len(self._helpers) + 1}"
+            helper = threading.Thread(target=self._serve, args=(self._start,), name=name, daemon=True)
+            helper.start()
+            self._helpers.append(helper)
+        mask = _affinity()
+        if mask != self._mask:
+            self._mask = mask
+            for helper in self._helpers:
+                with contextlib.suppress(OSError):  # then it stays where it was
+                    os.sched_setaffinity(helper.native_id or 0, mask)
+
+    def _set(self, place: str, value: int) -> None:
+        ctypes.c_int64.from_address(self._start + text.PLACES[place]).value = value
+
+
+_FUNCTIONS = {
+    "lock": "pthread_mutex_lock",
+    "unlock": "pthread_mutex_unlock",
+    "wait": "pthread_cond_wait",
+    "signal": "pthread_cond_signal",
+}
+
+
+def _affinity() -> Any:
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+
+
+@functools.cache
+def _code() -> machine.Code:
+    content = text.module(platform.machine())
+    name = cache.key(b"threads\0" + content.encode())
+    stored = cache.load(name)
+    if stored is None:
+        stored = machine.compile_text(content)
+        cache.store(name, stored)
+    return machine.load(stored)
+
+
+_shared: _Pool | None = None
+_making = forks.lock()
+
+
+def _pool() -> _Pool | None:
+    """The pool; None where the C library has no POSIX threads."""
+    global _shared
+    if _shared is None and os.name == "posix":
+        with forks.unforked, _making:
+            if _shared is None:
+                _shared = _Pool(_code(), ctypes.CDLL(None))
+    return _shared
+
+
+def missing() -> bool:
+    """Whether this system has no such pool."""
+    return _pool() is None
+
+
+def _forget_pool() -> None:
+    """In a forked child the helpers are gone; a new pool is made when one is needed."""
+    global _shared
+    _shared = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
