@@ -585,7 +585,7 @@ def compare_poses(model: Model, q: np.ndarray, peer: mujoco.MjModel, data: mujoc
 def value(robot: Robot, name: str, **given) -> np.ndarray:
     """A function by the reference algorithm on NumPy arrays: nothing is compiled."""
     function = function_named(name)
-    results = arrays.evaluate(function, Setting(robot, friction=False), function.algorithm(None), given)
+    results = arrays.run_on_arrays(function, Setting(robot, friction=False), function.algorithm(None), given)
     return next(iter(results.values()))
 
 

@@ -1,4 +1,4 @@
-"""The dependency arrows of the design, read from the source: who may import whom; and how light the package is."""
+"""Which part of the package may import which, read from the source; and how light the package is to import."""
 
 import ast
 import subprocess
@@ -11,10 +11,21 @@ import linkwise
 
 ROOT = Path(linkwise.__file__).parent
 
-# Each part of the house and the parts it may know. A part always knows itself. The first eight know no robot's
-# dynamics; everything above uses them, never the other way round.
+# All parts of the package, from the lowest to the highest: a part imports only itself and
+# parts named before it.
+# Imports inside functions count too. Imports under TYPE_CHECKING do not: they are gone when the code runs.
+ORDER = (
+    *("errors", "version", "scalar", "spatial", "scan_order", "forks", "identity", "once"),
+    *("outputs", "tables", "settings", "joint_laws", "model", "algorithms", "compiler"),
+    *("parameters", "base_parameters", "functions", "evaluation", "swept", "arrays", "gpu", "kernels"),
+    *("diagnose", "robot", "loading", "user", "compat", "motion", "control", "simulate", "realtime"),
+    *("records", "claims", "report", "identify", "study", "view", "linkwise", "bench", "cli", "__main__"),
+)
+
+# Parts that may import less than the order allows: the lowest are independent of robots, and the compiler of models.
 ALLOWED = {
     "errors": set(),
+    "version": set(),
     "scalar": {"errors"},
     "spatial": {"errors", "scalar"},
     "scan_order": set(),
@@ -28,8 +39,15 @@ ALLOWED = {
     "model": {"errors", "scalar", "spatial", "scan_order", "joint_laws", "outputs", "settings"},
     "algorithms": {"errors", "scalar", "spatial", "joint_laws", "model"},
     "compiler": {"errors", "scalar", "spatial", "scan_order", "once", "outputs", "forks", "identity"},
+    "gpu": {"errors", "scalar", "once", "forks", "compiler"},
+    "report": {"errors", "version", "outputs", "model"},
 }
-TOP = {"cli", "bench"}  # nobody below imports these
+
+# Modules that import each other, by lazy imports: a program and its builders, and the C-like targets of one machine.
+CYCLES = [
+    {f"linkwise.compiler.{name}" for name in ("calculus", "kernel", "native", "rollout", "shapes")},
+    {f"linkwise.compiler.emit.{name}" for name in ("cuda", "cuda_rollout", "cuda_sweeps")},
+]
 
 # Packages that are optional or slow: outside cli and bench never imported while a module is being imported.
 HEAVY = {
@@ -97,33 +115,62 @@ def _named(module: str, name: str) -> str:
     return inner if inner in MODULES else module
 
 
-def known_parts(module: str) -> set[str]:
-    """The other parts of the house that a module imports, wherever in its text."""
-    named = {
+def imported_modules(module: str) -> set[str]:
+    """The other modules of the package that a module imports, wherever in its text."""
+    return {
         name for name in imports(MODULES[module], at_import_only=False) if name.split(".")[0] == "linkwise"
-    }
-    return {part_of(name) for name in named} - {part_of(module)}
+    } - {module}
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) in ALLOWED])
-def test_lower_parts_know_nobody_above(module):
+def imported_parts(module: str) -> set[str]:
+    """The other parts of the package that a module imports, wherever in its text."""
+    return {part_of(name) for name in imported_modules(module)} - {part_of(module)}
+
+
+def test_every_part_has_a_place_in_the_order():
+    assert sorted(ORDER) == sorted({part_of(module) for module in MODULES})
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_parts_import_lower_parts_only(module):
     part = part_of(module)
-    assert known_parts(module) <= ALLOWED[part], (
-        f"{part} may import {sorted(ALLOWED[part]) or 'nothing'} of linkwise"
+    lower = set(ORDER[: ORDER.index(part)])
+    allowed = ALLOWED.get(part, lower)
+    assert allowed <= lower, "the table of exceptions must follow the order"
+    assert imported_parts(module) <= allowed, f"{part} may import {sorted(allowed) or 'nothing'} of linkwise"
+
+
+def cycles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Groups of modules that import each other, directly or through others."""
+
+    def reached(start: str) -> set[str]:
+        found, todo = set(), [start]
+        while todo:
+            new = graph.get(todo.pop(), set()) - found
+            found |= new
+            todo += new
+        return found
+
+    below = {name: reached(name) for name in graph}
+    groups = []
+    for name in graph:
+        if name in below[name] and not any(name in group for group in groups):
+            groups.append({other for other in below[name] if name in below.get(other, set())})
+    return groups
+
+
+def test_modules_do_not_import_each_other():
+    assert sorted(map(sorted, cycles({name: imported_modules(name) for name in MODULES}))) == sorted(
+        map(sorted, CYCLES)
     )
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) not in TOP | {"__main__"}])
-def test_nobody_imports_the_top(module):
-    assert not known_parts(module) & TOP
+def test_cycles_are_found():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a", "f"}, "f": {"e"}}
+    assert cycles(graph) == [{"b", "c"}, {"e", "f"}]
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) == "bench"])
-def test_benchmarks_do_not_know_the_command_line(module):
-    assert "cli" not in known_parts(module)
-
-
-@pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) not in TOP])
+@pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) not in ("cli", "bench")])
 def test_heavy_packages_are_imported_where_they_are_used(module):
     packages = {name.split(".")[0] for name in imports(MODULES[module], at_import_only=True)}
     assert not packages & HEAVY

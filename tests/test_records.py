@@ -138,7 +138,7 @@ def test_what_is_counted_computes_the_right_thing(name):
         return robot.kernel(task, algorithm=counts.best(name, task).algorithm, friction=False).program()
 
     def reference(task: str, algorithm: str, **given):
-        return next(iter(arrays.evaluate(FUNCTIONS[task], plain, algorithm, given).values()))
+        return next(iter(arrays.run_on_arrays(FUNCTIONS[task], plain, algorithm, given).values()))
 
     tau = reference("inverse_dynamics", "boundary_value", q=q, qd=qd, qdd=qdd)
     M = reference("mass_matrix", "newton_euler", q=q)

@@ -40,7 +40,7 @@ def test_against_the_array_path(name, algorithm, joints, tree, options):
     kernel = kernels.kernel(function, Setting(robot), algorithm)
     assert isinstance(kernel.program(), SweptProgram)
     found = kernel(*given.values())
-    (expected,) = arrays.evaluate(function, Setting(robot), algorithm, given).values()
+    (expected,) = arrays.run_on_arrays(function, Setting(robot), algorithm, given).values()
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
     for k in (0, 5, 10):
         one = kernel(*(value[k] for value in given.values()))

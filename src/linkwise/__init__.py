@@ -20,8 +20,7 @@ from linkwise.model.constraints import Coupling, Point, Weld
 from linkwise.robot import Robot
 from linkwise.study import open_study, study
 from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
-
-__version__ = "0.1.0"
+from linkwise.version import __version__
 
 _PARTS = ("compat", "control", "gpu", "identify", "motion", "realtime", "report", "simulate", "view")
 

@@ -26,17 +26,19 @@ def checked_inputs(
     return {name: np.asarray(array, dtype=dtype) for name, array in zip(sizes, arrays, strict=True)}, batch
 
 
-def evaluate(
+def run_on_arrays(
     function: Function, setting: Setting, algorithm: str, given: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
     """The outputs by name, each of shape batch + its shape for one state."""
+    from linkwise.evaluation import outputs_of
+
     sizes = function.input_sizes(setting)
     arrays, batch = checked_inputs(sizes, given)
     dtype = np.result_type(*arrays.values()) if arrays else np.dtype(float)
     shapes = function.shapes(setting.model)
     lanes = {name: [array[..., k] for k in range(sizes[name])] for name, array in arrays.items()}
     with np.errstate(all="ignore"):
-        values = function.evaluate(replace(setting, dtype=str(dtype)), algorithm, **lanes)
+        values = outputs_of(function, replace(setting, dtype=str(dtype)), algorithm, **lanes)
     return {name: _stack(values[name], shape, batch, dtype) for name, shape in shapes.items()}
 
 

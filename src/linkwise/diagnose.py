@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from linkwise.functions import mechanism_of
 from linkwise.model import Model
 from linkwise.model.mechanism import flat
 from linkwise.spatial import ArticulatedInertia, Spatial, zero_vector
-
-if TYPE_CHECKING:
-    from linkwise.robot import Iterations
 
 
 def singular(model: Model, result: np.ndarray | np.generic, given: Mapping[str, Any]) -> None:
@@ -87,6 +84,21 @@ class FilterStates:
     costate: np.ndarray  # λ⁻, shape (k, 6)
     qdd: np.ndarray  # shape (n,)
     smoothed_covariance: np.ndarray  # S = P − P Λ P (9.18), shape (k, 6, 6)
+
+
+@dataclass(frozen=True)
+class Iterations:
+    """A conjugate-gradient solution: q̈, ‖residual‖/‖τ − b‖ after each iteration, the estimated relative error of q̈,
+    whether that is within the tolerance."""
+
+    qdd: np.ndarray
+    residuals: tuple[float, ...]
+    error: float
+    converged: bool
+
+    @property
+    def count(self) -> int:
+        return len(self.residuals) - 1
 
 
 def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
@@ -183,8 +195,6 @@ def conjugate_gradient_history(
     model: Model, q, qd, tau, *, preconditioned, tolerance, limit, start
 ) -> Iterations:
     """See ``Robot.conjugate_gradient``."""
-    from linkwise.robot import Iterations
-
     n = model.dof
     sizes = {**_sizes(model), **({"start": n} if start is not None else {})}
     given = {"q": q, "qd": qd, "tau": tau, **({"start": start} if start is not None else {})}

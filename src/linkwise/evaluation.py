@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 from linkwise import joint_laws
 from linkwise.algorithms import (
@@ -36,8 +38,10 @@ from linkwise.compiler.derivative import jacobian, substituted
 from linkwise.compiler.graph import Node
 from linkwise.compiler.operations import count
 from linkwise.errors import ModelError
-from linkwise.functions import Setting
+from linkwise.functions import COORDINATES, POSITIONS, Function, Setting, mechanism_of
+from linkwise.model import Model
 from linkwise.model.mechanism import Mechanism, flat
+from linkwise.parameters import with_symbols
 from linkwise.scalar import Scalar, maximum, where
 from linkwise.spatial import Spatial, zero_spatial, zero_vector
 
@@ -496,3 +500,40 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
         )
     },
 }
+
+
+def outputs_of(
+    function: Function, setting: Setting, algorithm: str, /, **inputs: Sequence[Scalar]
+) -> dict[str, Any]:
+    """The outputs by name, as nested lists of scalars: floats, arrays or symbols, whatever the inputs are."""
+    if setting.parameters:
+        values = {name: inputs.pop(name) for name in setting.parameters}
+        links = mechanism_of(setting.model, slide=setting.slide)
+        chosen = with_symbols(links, setting.model, setting.frame, values, setting.base_parameters)
+        setting = replace(setting, stand_in=chosen)
+    links = setting.links()
+    grouped = {
+        name: coupling.expanded(links, values, positions=name in POSITIONS, forces=name == "tau")
+        if name in COORDINATES
+        else values
+        for name, values in inputs.items()
+    }
+    result = ALGORITHMS[function.name][algorithm](setting, **grouped)
+    names = list(function.shapes(setting.model))
+    results = result if len(names) > 1 else (result,)
+    return {
+        name: _by_coordinate(function, links, name, value) for name, value in zip(names, results, strict=True)
+    }
+
+
+def _by_coordinate(function: Function, links: Mechanism, output: str, value: Any) -> Any:
+    """An output with one quantity per link as a list of coordinates; torques of followers act on their leaders."""
+    if isinstance(value, list) and value and not isinstance(value[0], list):
+        value = coupling.parts(value)
+    if not (function.reduces and links.coupled):
+        return value
+    # an axis of the result belongs to the coordinates if its size changes with their number
+    few, many = (
+        function.shapes(cast(Model, SimpleNamespace(dof=n, nq=n, parameter_labels=()))) for n in (1, 2)
+    )
+    return coupling.reduced(links, value, [a != b for a, b in zip(few[output], many[output], strict=True)])

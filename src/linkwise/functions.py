@@ -7,15 +7,13 @@ this table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from linkwise.errors import UnknownNameError
 from linkwise.model import Model, Transform
 from linkwise.model.model import suggest
-from linkwise.scalar import Scalar
 
 if TYPE_CHECKING:
     from linkwise.model.mechanism import Mechanism
@@ -131,49 +129,6 @@ class Function:
 
             sizes |= parameter_sizes(setting.model, setting.parameters)
         return sizes
-
-    def evaluate(self, setting: Setting, algorithm: str, **inputs: Sequence[Scalar]) -> dict[str, Any]:
-        """The outputs by name, as nested lists of scalars: floats, arrays or symbols, whatever the inputs are."""
-        from linkwise.evaluation import ALGORITHMS
-
-        if setting.parameters:
-            from linkwise.parameters import with_symbols
-
-            values = {name: inputs.pop(name) for name in setting.parameters}
-            links = mechanism_of(setting.model, slide=setting.slide)
-            chosen = with_symbols(links, setting.model, setting.frame, values, setting.base_parameters)
-            setting = replace(setting, stand_in=chosen)
-        from linkwise.algorithms import coupling
-
-        links = setting.links()
-        grouped = {
-            name: coupling.expanded(links, values, positions=name in POSITIONS, forces=name == "tau")
-            if name in COORDINATES
-            else values
-            for name, values in inputs.items()
-        }
-        result = ALGORITHMS[self.name][algorithm](setting, **grouped)
-        names = list(self.shapes(setting.model))
-        results = result if len(names) > 1 else (result,)
-        return {
-            name: self._by_coordinate(links, name, value) for name, value in zip(names, results, strict=True)
-        }
-
-    def _by_coordinate(self, links: Mechanism, output: str, value: Any) -> Any:
-        """An output with one quantity per link as a list of coordinates; what followers feel goes to their leaders."""
-        from linkwise.algorithms import coupling
-
-        if isinstance(value, list) and value and not isinstance(value[0], list):
-            value = coupling.parts(value)
-        if not (self.reduces and links.coupled):
-            return value
-        # an axis of the result belongs to the coordinates if its size changes with their number
-        few, many = (
-            self.shapes(cast(Model, SimpleNamespace(dof=n, nq=n, parameter_labels=()))) for n in (1, 2)
-        )
-        return coupling.reduced(
-            links, value, [a != b for a, b in zip(few[output], many[output], strict=True)]
-        )
 
 
 def _vector(name: str):

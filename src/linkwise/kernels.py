@@ -43,7 +43,7 @@ def evaluate(
         return found(*(given[key] for key, _ in found.inputs), out=out, threads=threads)
     if any(map(is_foreign, given.values())):
         raise DtypeError(f"{name}: with these options {algorithm} is computed on NumPy arrays only")
-    results = tuple(arrays.evaluate(function, setting, algorithm, given).values())
+    results = tuple(arrays.run_on_arrays(function, setting, algorithm, given).values())
     if out is not None:
         results = _written(out, results)
     results = tuple(result if result.ndim else result[()] for result in results)
@@ -70,6 +70,8 @@ def _is_traced(value: Any) -> bool:
 
 def _traced(function: Function, setting: Setting, algorithm: str, given: Mapping[str, Any]) -> Any:
     """The function inside another function's trace: arrays of symbols in, arrays of symbols out."""
+    from linkwise.evaluation import outputs_of
+
     sizes = function.input_sizes(setting)
     inputs = {}
     for name, size in sizes.items():
@@ -80,7 +82,7 @@ def _traced(function: Function, setting: Setting, algorithm: str, given: Mapping
     results = tuple(
         np.array(value, dtype=object) if shape else value
         for value, shape in zip(
-            function.evaluate(setting, algorithm, **inputs).values(),
+            outputs_of(function, setting, algorithm, **inputs).values(),
             function.shapes(setting.model).values(),
             strict=True,
         )
@@ -181,10 +183,11 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
         if not is_straight(function, setting, algorithm) and has_loops(function, setting, algorithm):
             return _swept_program(function, setting, algorithm, precision)
         from linkwise.compiler.program import trace
+        from linkwise.evaluation import outputs_of
 
         chosen = cheapest(function, replace(setting, dtype=precision), algorithm)
         return trace(
-            lambda **inputs: function.evaluate(chosen, algorithm, **inputs),
+            lambda **inputs: outputs_of(function, chosen, algorithm, **inputs),
             sizes,
             shapes,
             name=function.name,
@@ -213,12 +216,13 @@ def _parameters_of(
     """The labels of the robot's parameters that an output depends on: traced with all of them as symbols."""
     from linkwise.compiler.graph import Graph
     from linkwise.compiler.walks import reachable
+    from linkwise.evaluation import outputs_of
 
     labels = setting.model.parameter_labels
     symbolic = replace(setting, parameters=labels, base_parameters=False)
     graph = Graph()
     inputs = {name: graph.inputs(name, size) for name, size in function.input_sizes(symbolic).items()}
-    entries = _flat(function.evaluate(symbolic, algorithm, **inputs)[output])
+    entries = _flat(outputs_of(function, symbolic, algorithm, **inputs)[output])
     chosen = [graph.lift(x) for x in (entries if index is None else [entries[index]])]
     used = {node.value[0] for node in reachable(chosen) if node.op == "input"}
     return tuple(label for label in labels if label in used)
@@ -228,11 +232,12 @@ def cheapest(function: Function, setting: Setting, algorithm: str) -> Setting:
     """The choice of origins (slid along the joint axes or as in the file) for which the algorithm needs less."""
     from linkwise.compiler.graph import Graph
     from linkwise.compiler.operations import count
+    from linkwise.evaluation import outputs_of
 
     def cost(candidate: Setting) -> int:
         graph = Graph()
         inputs = {name: graph.inputs(name, size) for name, size in function.input_sizes(candidate).items()}
-        outputs = function.evaluate(candidate, algorithm, **inputs)
+        outputs = outputs_of(function, candidate, algorithm, **inputs)
         return count([graph.lift(x) for nested in outputs.values() for x in _flat(nested)]).total
 
     return min((setting, replace(setting, slide=False)), key=cost)

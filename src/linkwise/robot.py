@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,21 +31,6 @@ if TYPE_CHECKING:
 ITERATED = "iterated_forward_dynamics"
 CONSTRAINT_TOLERANCE = {"float64": 1e-6, "float32": 1e-2}  # of J q̈ + γ, relative to what adds up to it
 FRAME_FUNCTIONS = ("pose", "jacobian", "velocity", "jacobian_rate", "task_inertia", "consistent_inverse")
-
-
-@dataclass(frozen=True)
-class Iterations:
-    """A conjugate-gradient solution: q̈, ‖residual‖/‖τ − b‖ after each iteration, the estimated relative error of q̈,
-    whether that is within the tolerance."""
-
-    qdd: np.ndarray
-    residuals: tuple[float, ...]
-    error: float
-    converged: bool
-
-    @property
-    def count(self) -> int:
-        return len(self.residuals) - 1
 
 
 class Robot(Model):
@@ -486,7 +470,7 @@ class Robot(Model):
         tolerance: float = 1e-9,
         limit: int | None = None,
         start: Sequence[float] | None = None,
-    ) -> Iterations:
+    ) -> diagnose.Iterations:
         """One state by conjugate gradients, with its history of residuals (friction included in the torques)."""
         from linkwise import diagnose
 

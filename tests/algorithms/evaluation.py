@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise import arrays
+from linkwise.evaluation import outputs_of
 from linkwise.functions import FUNCTIONS, Setting, function_named
 
 EXACT = 1e-11  # relative, for identities and agreement: round-off of a dozen links stays below, a wrong term does not
@@ -24,7 +25,7 @@ def value(robot, name, algorithm=None, *, friction=True, frame=None, **given):
         wrench=given.get("wrench") is not None,
         start=given.get("start") is not None,
     )
-    results = arrays.evaluate(function, setting, function.algorithm(algorithm), given)
+    results = arrays.run_on_arrays(function, setting, function.algorithm(algorithm), given)
     return next(iter(results.values()))
 
 
@@ -32,7 +33,7 @@ def scalars(robot, name, algorithm=None, *, friction=True, frame=None, **given):
     """The (first) output as nested lists of the scalars that the inputs are lists of."""
     function = function_named(name)
     setting = Setting(robot, friction=friction, frame=frame)
-    return next(iter(function.evaluate(setting, function.algorithm(algorithm), **given).values()))
+    return next(iter(outputs_of(function, setting, function.algorithm(algorithm), **given).values()))
 
 
 def algorithms(name: str) -> tuple[str, ...]:

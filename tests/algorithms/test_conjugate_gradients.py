@@ -125,7 +125,7 @@ def test_iterations_are_counted_lane_by_lane(method):
     start[1] = solution[1]
     start[4] = solution[4] * (1 + 1e-11)
     given = {"q": s.q, "qd": s.qd, "tau": s.tau, "start": start}
-    result = arrays.evaluate(
+    result = arrays.run_on_arrays(
         FUNCTIONS["iterated_forward_dynamics"], Setting(robot, start=True), method, given
     )
     counts = result["iterations"]
@@ -298,7 +298,7 @@ def test_the_estimate_is_no_less_than_the_error(method):
         states = moving_states(robot, 50)
         exact = robot.forward_dynamics(*states)
         for tolerance in (1e-1, 1e-3, 1e-6, 1e-9):
-            qdd, error, _ = arrays.evaluate(
+            qdd, error, _ = arrays.run_on_arrays(
                 FUNCTIONS["iterated_forward_dynamics"],
                 Setting(robot, tolerance=tolerance),
                 method,
@@ -351,7 +351,7 @@ def test_the_default_limit_is_ten_iterations_a_joint(method):
         s = states_of(robot, 1, 4)
         given = {"q": s.q, "qd": s.qd, "tau": s.tau}
         setting = Setting(robot, tolerance=1e-30)
-        found = arrays.evaluate(FUNCTIONS["iterated_forward_dynamics"], setting, method, given)
+        found = arrays.run_on_arrays(FUNCTIONS["iterated_forward_dynamics"], setting, method, given)
         assert found["iterations"].max() == 10 * robot.dof
         one = robot.conjugate_gradient(
             s.q[0], s.qd[0], s.tau[0], preconditioned=method.startswith("pre"), tolerance=1e-30

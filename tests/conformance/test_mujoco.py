@@ -114,7 +114,7 @@ def link_poses(robot: lw.Robot):
 def value(robot: lw.Robot, name: str, *, friction: bool = True, **given) -> np.ndarray:
     """A function by its default algorithm on arrays: nothing is compiled."""
     row = function_named(name)
-    found = arrays.evaluate(row, Setting(robot, friction=friction), row.default, given)
+    found = arrays.run_on_arrays(row, Setting(robot, friction=friction), row.default, given)
     return next(iter(found.values()))
 
 

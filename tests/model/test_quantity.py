@@ -156,7 +156,7 @@ def finite(robot: lw.Robot) -> bool:
     function = function_named("inverse_dynamics")
     setting = Setting(robot, friction=True)
     given = {"q": 0.5 * ones, "qd": ones, "qdd": ones}
-    torques = next(iter(arrays.evaluate(function, setting, function.algorithm(None), given).values()))
+    torques = next(iter(arrays.run_on_arrays(function, setting, function.algorithm(None), given).values()))
     return bool(np.isfinite([*numbers, *np.ravel(torques)]).all())
 
 

@@ -155,14 +155,14 @@ def test_in_a_browser(found, tmp_path, width):
 
 def test_friction_curves_go_through_the_measured_dots(found):
     """The dots are torques without links and rotor: the true friction with noise, and the curve is their middle."""
-    from linkwise.report.identified_parameters import _friction_curve, _measured_friction
+    from linkwise.report.identified_parameters import _measured_friction
 
     speeds, measured, load = _measured_friction(found)
     assert load.shape == (2,)
     for joint, viscous in enumerate((0.4, 0.0)):
         dots = measured[joint]
         assert dots is not None
-        curve = _friction_curve(found, joint, speeds[:, joint], load[joint])
+        curve = found.fit.steady_friction(joint, speeds[:, joint], load[joint])
         moving = np.abs(speeds[:, joint]) > 0.1
         assert np.abs(np.mean((dots - curve)[moving])) < 0.01
         assert np.std((dots - curve)[moving]) < 0.05

@@ -15,6 +15,7 @@ from linkwise.identify.coloured import uncertainty
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.regression import Regression
 from linkwise.identify.solvers import column_lengths, condition, solve
+from linkwise.identify.weights import iterated_weights
 from linkwise.model.model import suggest
 
 Estimator = Callable[[Regression], Estimate]
@@ -32,19 +33,6 @@ def ordinary(regression: Regression, *, solver: str = "qr") -> Estimate:
 def weighted(regression: Regression, *, solver: str = "qr", iterations: int = 20) -> Estimate:
     """Weighted least squares: every joint by the standard deviation of its residuals, until these stay the same."""
     return _finished("weighted", regression, *iterated_weights(regression, solver, iterations))
-
-
-def iterated_weights(
-    regression: Regression, solver: str = "qr", iterations: int = 20
-) -> tuple[np.ndarray, np.ndarray]:
-    """(parameters (p,), weights of the joints (n,)) of weighted least squares, without their uncertainty."""
-    weights = 1.0 / _positive(np.sqrt((regression.tau**2).mean(axis=0)))
-    for _ in range(iterations):
-        x = solve(*regression.compressed(weights), solver)
-        before, weights = weights, 1.0 / _positive(regression.spread(x))
-        if np.allclose(weights, before, rtol=1e-4):
-            break
-    return solve(*regression.compressed(weights), solver), weights
 
 
 def total(regression: Regression, *, column_noise: float = 1e-3) -> Estimate:
@@ -131,11 +119,6 @@ def estimator_named(name: str) -> Estimator:
     if name not in ESTIMATORS:
         raise UnknownNameError(f"estimator: no {name!r}; {suggest(name, ESTIMATORS)}")
     return ESTIMATORS[name]
-
-
-def _positive(size: np.ndarray) -> np.ndarray:
-    """Standard deviations, never zero."""
-    return np.maximum(size, 1e-12 * max(float(size.max()), 1e-300))
 
 
 def _finished(

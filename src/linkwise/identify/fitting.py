@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.identify.friction import Friction
+from linkwise.identify.friction import AxisSignals, Friction, column
 from linkwise.identify.physical import STRENGTH, physical
 from linkwise.identify.regression import Observer, Regression
 
@@ -27,6 +27,19 @@ class Fit:
     def links(self) -> np.ndarray:
         """Inertial parameters, (10 n,)."""
         return self.x[: self.regression.links]
+
+    def steady_friction(self, axis: int, speeds: np.ndarray, load: float) -> np.ndarray:
+        """Torque of all friction terms of an axis at constant speeds (points,), position zero, under a load."""
+        v = speeds[:, None]
+        zero = np.zeros_like(v)
+        total = zero.copy()
+        coefficients = self.x[self.regression.links :]
+        widths = {term.width for _, term in self.regression.terms if term.width}
+        steady = AxisSignals(zero, v, zero, np.full_like(v, load), dict.fromkeys(widths, np.sign(v)))
+        for (a, term), value in zip(self.regression.terms, coefficients, strict=True):
+            if a == axis and term.kind not in ("rotor_inertia", "stiffness"):
+                total += value * column(steady, term)
+        return total[:, 0]
 
 
 def fit(

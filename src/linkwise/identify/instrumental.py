@@ -16,13 +16,13 @@ from linkwise.identify.coloured import uncertainty
 from linkwise.identify.derivatives import central_difference, low_pass
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.estimate import Estimate
-from linkwise.identify.estimators import iterated_weights
 from linkwise.identify.physical import physical_from_gram
 from linkwise.identify.prior import prior_bodies, scale_of
 from linkwise.identify.regression import Observer, Regression
 from linkwise.identify.representable import robot_of
 from linkwise.identify.signals import Signals
 from linkwise.identify.solvers import column_lengths, condition
+from linkwise.identify.weights import iterated_weights
 from linkwise.robot import Robot
 
 SMOOTHER = 6.0  # the reference is cut at the signals' cut-off divided by this: five times the motion band

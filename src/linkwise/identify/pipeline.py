@@ -215,11 +215,7 @@ def _no_better(robot: Robot, judged: Validation) -> str:
 
 def all_estimates(found: Identification, names: Sequence[str] = ()) -> dict[str, Estimate]:
     """The base parameters by several estimators (default: all), for comparison."""
-    from linkwise.identify.estimators import ESTIMATORS
-
-    independent = found.fit.regression.pick(found.base.columns)
-    with one_thread():
-        return {name: estimator_named(name)(independent) for name in names or ESTIMATORS}
+    return found.estimates(names)
 
 
 def base_values(found: Identification) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,12 @@ from linkwise import outputs
 from linkwise.base_parameters import BaseParameters
 from linkwise.identify.base import Excitation
 from linkwise.identify.estimate import Estimate
+from linkwise.identify.estimators import ESTIMATORS, estimator_named
 from linkwise.identify.fitting import Fit
 from linkwise.identify.reduction import Reduction
+from linkwise.identify.regression import axes_of, axis_names
 from linkwise.identify.signals import Signals
+from linkwise.identify.small_blas import one_thread
 from linkwise.identify.validation import Validation
 from linkwise.robot import Robot
 
@@ -61,6 +65,22 @@ class Identification:
     def validation(self) -> Validation:
         """The first of the validations."""
         return self.validations[0]
+
+    @property
+    def axes(self) -> np.ndarray:
+        """All axes with friction terms of their own, shape (axes, n): the joints, then coupled motors."""
+        return axes_of(self.prior.dof, self.signals[0].log.axes)
+
+    @property
+    def axis_names(self) -> list[str]:
+        """Names of ``axes``: joints, and sums of joints for coupled motors."""
+        return axis_names(self.prior, self.axes)
+
+    def estimates(self, names: Sequence[str] = ()) -> dict[str, Estimate]:
+        """The base parameters by several estimators (default: all), for comparison."""
+        independent = self.fit.regression.pick(self.base.columns)
+        with one_thread():
+            return {name: estimator_named(name)(independent) for name in names or ESTIMATORS}
 
     def table(self, level: float = 0.95) -> list[BaseRow]:
         """Base parameters with labels, what they combine, estimates and confidence intervals."""
@@ -128,7 +148,7 @@ class Identification:
             "processing": [list(s.record) for s in self.signals],
             "friction": {
                 name: [term.label for term in terms]
-                for name, terms in zip(self._axis_names(), self.fit.friction, strict=True)
+                for name, terms in zip(self.axis_names, self.fit.friction, strict=True)
             },
             "condition": self.excitation.condition,
             "estimator": {"name": self.estimate.method, "notes": list(self.estimate.notes)},
@@ -160,8 +180,3 @@ class Identification:
             },
             "warnings": list(self.warnings),
         }
-
-    def _axis_names(self) -> list[str]:
-        from linkwise.identify.regression import axes_of, axis_names
-
-        return axis_names(self.prior, axes_of(self.prior.dof, self.signals[0].log.axes))

@@ -19,6 +19,7 @@ from linkwise.compiler.operations import Operations, count
 from linkwise.compiler.program import trace
 from linkwise.compiler.rules import simplify
 from linkwise.compiler.walks import reachable
+from linkwise.evaluation import outputs_of
 from linkwise.functions import FUNCTIONS, Function, Setting
 from linkwise.loading import general_chain, load, planar_chain
 from linkwise.model.generators import RECORD_ROBOTS, record_robot
@@ -209,7 +210,7 @@ def as_written(
 
 def _outputs(function: Function, setting: Setting, algorithm: str, given: dict[str, Any]) -> list[Any]:
     """The results of an algorithm, without what only tells how a loop ended."""
-    outputs = function.evaluate(setting, algorithm, **given)
+    outputs = outputs_of(function, setting, algorithm, **given)
     return next(iter(outputs.values())) if function.name == ITERATED else list(outputs.values())
 
 

@@ -25,14 +25,12 @@ QUICK = (
 
 def estimators(found: Identification) -> Section:
     """Residuals of every estimator, and how many of its values lie outside the intervals of the chosen one."""
-    from linkwise.identify import all_estimates
-
     rows, remarks, disagree = [], [], 0
     for name in dict.fromkeys((found.estimate.method, *QUICK)):
         chosen = name == found.estimate.method
         try:
             with np.errstate(divide="ignore", invalid="ignore"):  # columns that the motion does not excite
-                estimate = found.estimate if chosen else all_estimates(found, [name])[name]
+                estimate = found.estimate if chosen else found.estimates([name])[name]
         except LinkwiseError as error:  # total least squares may have no solution
             remarks.append(f"{name}: {error}")
             continue

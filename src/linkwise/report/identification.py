@@ -19,6 +19,7 @@ from linkwise.report.identified_parameters import (
 from linkwise.report.page import Figure, HtmlTable, Report, Section, Text
 from linkwise.report.plots import Line, legend, line_plot
 from linkwise.report.svg import INK, colour, short
+from linkwise.version import __version__
 
 if TYPE_CHECKING:
     from linkwise.identify.result import Identification
@@ -130,7 +131,7 @@ def what_was_run(found: Identification, command: str | None) -> Section:
     )
     rows["estimator"] = f"{found.estimate.method} least squares; links by semidefinite programming"
     rows["significance"] = f"by {found.reduction.significance.rule}"
-    rows["library"] = f"linkwise {_version()}, NumPy {np.__version__}, Python {platform.python_version()}"
+    rows["library"] = f"linkwise {__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
     return sections.facts(rows)
 
 
@@ -285,9 +286,3 @@ def _every(step: int) -> str:
 
 def _slug(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name)
-
-
-def _version() -> str:
-    from linkwise import __version__
-
-    return __version__

@@ -109,18 +109,15 @@ def correlations(found: Identification) -> Section:
 
 def friction(found: Identification) -> Section:
     """Friction of every axis over speed: identified, as stored in a robot file, and measured."""
-    from linkwise.identify.regression import axes_of, axis_names
-
     signals = found.signals[0]
-    axes = axes_of(found.prior.dof, signals.log.axes)
-    names = axis_names(found.prior, axes)
+    axes, names = found.axes, found.axis_names
     measured, rest, load = _measured_friction(found)
     parts: list = []
     for a, name in enumerate(names):
         speeds = signals.qd @ axes[a]
         top = float(np.abs(speeds).max()) or 1.0
         v = np.linspace(-top, top, SPEEDS)
-        lines = [Line("whole model", _friction_curve(found, a, v, load[a]), colour(a))]
+        lines = [Line("whole model", found.fit.steady_friction(a, v, load[a]), colour(a))]
         turns = found.prior.moving_joints[min(a, found.prior.dof - 1)].revolute
         if a < found.prior.dof:
             joint = found.robot.moving_joints[a]
@@ -156,22 +153,6 @@ def _friction_words(found: Identification, axis: int, name: str) -> str:
     return f"{name}: {', '.join(terms)}" if terms else f"{name}: no friction terms"
 
 
-def _friction_curve(found: Identification, axis: int, v: np.ndarray, load: float) -> np.ndarray:
-    """Torque of all terms of an axis at constant speeds v (points,), position zero."""
-    from linkwise.identify.friction import AxisSignals, column
-
-    v = v[:, None]
-    zero = np.zeros_like(v)
-    total = zero.copy()
-    coefficients = found.fit.x[found.fit.regression.links :]
-    widths = {term.width for _, term in found.fit.regression.terms if term.width}
-    steady = AxisSignals(zero, v, zero, np.full_like(v, load), dict.fromkeys(widths, np.sign(v)))
-    for (a, term), value in zip(found.fit.regression.terms, coefficients, strict=True):
-        if a == axis and term.kind not in ("rotor_inertia", "stiffness"):
-            total += value * column(steady, term)
-    return total[:, 0]
-
-
 def _coulomb_curve(joint, v: np.ndarray) -> np.ndarray:
     forward, backward = joint.coulomb_friction
     return joint.viscous_friction * v + np.where(v > 0, forward, np.where(v < 0, -abs(backward), 0.0))
@@ -184,10 +165,8 @@ def _measured_friction(
 
     The ends of the recording, where filters do not know what was before or after, are left out.
     """
-    from linkwise.identify.regression import axes_of
-
     signals, fit = found.signals[0], found.fit
-    axes = axes_of(found.prior.dof, signals.log.axes)
+    axes = found.axes
     margin = min(int(signals.rate / signals.cutoff), len(signals) // 10)
     pick = slice(margin, len(signals) - margin, max(1, len(signals) // DOTS))
     q, qd, qdd = signals.q[pick], signals.qd[pick], signals.qdd[pick]

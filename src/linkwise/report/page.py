@@ -11,6 +11,7 @@ from pathlib import Path
 
 from linkwise import outputs
 from linkwise.report.svg import escape
+from linkwise.version import __version__
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class Report:
             '<meta name="viewport" content="width=device-width,initial-scale=1">'
             f"<title>{escape(self.title)}</title><style>{style}</style></head><body>"
             f"<header><h1>{escape(self.title)}</h1><p>{escape(self.subtitle)}</p><nav>{links}</nav></header>"
-            f"<main>{body}</main><footer>made by linkwise {_version()}</footer>"
+            f"<main>{body}</main><footer>made by linkwise {__version__}</footer>"
             f"<script>{script}</script></body></html>\n"
         )
 
@@ -147,9 +148,3 @@ def _with_size(drawing: str) -> str:
 
 def _asset(name: str) -> str:
     return resources.files("linkwise.report").joinpath(name).read_text(encoding="utf-8").strip()
-
-
-def _version() -> str:
-    from linkwise import __version__
-
-    return __version__

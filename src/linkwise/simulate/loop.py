@@ -30,6 +30,8 @@ from linkwise.simulate.noise import normal
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Source
 
+FUSED_JOINTS = 16
+"""Up to here a whole step is compiled into one kernel; larger robots are stepped from Python."""
 RECORDABLE = ("q", "qd", "tau", "command", "q_measured", "qd_measured", "memory")
 Values = Mapping[str, Sequence[Scalar]]
 

@@ -16,7 +16,7 @@ import numpy as np
 from linkwise.compiler.kernel import Kernel
 from linkwise.control import Controller, Reference
 from linkwise.errors import ShapeError
-from linkwise.simulate.loop import ClosedLoop
+from linkwise.simulate.loop import FUSED_JOINTS, ClosedLoop
 from linkwise.simulate.noise import normal
 
 
@@ -82,8 +82,6 @@ def _advance(
     loop: ClosedLoop, columns: dict[str, list[np.ndarray]]
 ) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """A function (q, qd, tau) -> (q, qd) one control period later."""
-    from linkwise.simulate.run import FUSED_JOINTS
-
     n = loop.dof
     names = [name for name in ("step", "substeps", "breakaway", *loop.varied) if name in columns]
 

@@ -24,14 +24,12 @@ from linkwise.robot import Robot
 from linkwise.simulate import arguments, noise
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.integrators import INTEGRATORS
-from linkwise.simulate.loop import RECORDABLE, ClosedLoop
+from linkwise.simulate.loop import FUSED_JOINTS, RECORDABLE, ClosedLoop
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
 from linkwise.simulate.watch import Divergence, first_lost
 
-FUSED_JOINTS = 16
-"""Up to here a whole step is compiled into one kernel; larger robots are stepped from Python."""
 MOST_REPEATED = 1_000_000
 """Control periods that are simulated again, with every row recorded, to find out when a motion diverged."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.study import sizes
+from linkwise.study import memory
 from linkwise.study.description import describe, read_file
 from linkwise.study.errors import StudyError
 from linkwise.study.plan import Plan
@@ -42,12 +42,12 @@ class Study:
 
         Reductions over the samples (``over = "sample"``) are held for all combinations of the grids, and counted.
         """
-        return sizes.memory(self.plan, threads)
+        return memory.needed(self.plan, threads)
 
     @property
     def raw_bytes(self) -> int:
         """Bytes of all raw arrays before they are compressed."""
-        return sizes.raw(self.plan)
+        return memory.of_raw_arrays(self.plan)
 
     def at(
         self, points: Sequence[int] | np.ndarray, names: Sequence[str] | None = None

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import linkwise
 from linkwise import identity
 from linkwise.study import code
 from linkwise.study.steps.call import CallStep
+from linkwise.version import __version__
 
 if TYPE_CHECKING:
     from linkwise.study.description import Description
@@ -47,7 +47,7 @@ def of(description: Description) -> Identity:
     source = description.robot_source
     robot = Path(source).name if source is not None else description.robot.name
     found: Identity = {
-        "linkwise": linkwise.__version__,
+        "linkwise": __version__,
         "package": _short(identity.package_files()),
         "robot": {f"robot {robot!r}": description.robot_content[:_LENGTH]},
         "functions": {

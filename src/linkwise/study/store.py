@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-import linkwise
 from linkwise.study import digests, files, identity
 from linkwise.study.axes import SAMPLE, Chunk
 from linkwise.study.digests import Entries
@@ -34,6 +33,7 @@ from linkwise.study.pack import packed
 from linkwise.study.plan import Plan
 from linkwise.study.quantities import JOINT
 from linkwise.study.shards import Shard, ShardLayout
+from linkwise.version import __version__
 
 DATA, TABLES, STUDY, JOURNAL = "data.zarr", "tables", "study.json", "journal"
 FAILURES, ERRORS = "failures", "errors"
@@ -93,7 +93,7 @@ class Store:
         description = self.plan.description
         return study_text(
             {
-                "linkwise": linkwise.__version__,
+                "linkwise": __version__,
                 "digest": description.digest(),
                 "study": json.loads(description.text()),
                 "axes": self.plan.axes.facts(),
@@ -122,7 +122,7 @@ class Store:
         known = read_study(self.path)
         record = identity.accepted(known.get("identity"), changes, done)
         known["accepted_changes"] = [*known.get("accepted_changes", ()), record]
-        known |= {"linkwise": linkwise.__version__, "identity": self.plan.description.identity}
+        known |= {"linkwise": __version__, "identity": self.plan.description.identity}
         self.folder.write(STUDY, study_text(known).encode())
 
     def _difference(self, other: dict[str, Any]) -> str:
@@ -147,7 +147,7 @@ class Store:
         found = ArrayFiles(
             {
                 "title": description.name,
-                "linkwise": linkwise.__version__,
+                "linkwise": __version__,
                 "robot": self.plan.robot.name,
                 "seed": description.seed,
                 "study": description.text(),

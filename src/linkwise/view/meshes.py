@@ -6,26 +6,15 @@ No reader opens a second file: textures and material libraries are not followed.
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 
 import numpy as np
 
 from linkwise.errors import ModelError, needed
-from linkwise.view.solids import Mesh
+from linkwise.view.solids import Colour, Mesh, Part
 
 ENDINGS = (".stl", ".obj", ".ply", ".glb", ".dae")
 MAX_BYTES = 64 * 1024 * 1024
 MAX_TRIANGLES = 2_000_000
-
-Colour = tuple[int, int, int]
-
-
-@dataclass(frozen=True)
-class Part:
-    """A mesh with one colour (red, green, blue from 0 to 255); None: the file states none."""
-
-    mesh: Mesh
-    colour: Colour | None = None
 
 
 def read_mesh(data: bytes, ending: str, where: str) -> list[Part]:

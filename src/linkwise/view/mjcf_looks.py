@@ -19,9 +19,9 @@ from linkwise.model.mjcf_geom import SIZES, geom_place
 from linkwise.model.mjcf_settings import read_settings
 from linkwise.model.xml import Element
 from linkwise.view import solids
+from linkwise.view.looks import MAX_VISUALS, Looks, Visual
 from linkwise.view.mesh_files import MeshFiles
-from linkwise.view.meshes import Colour, Part
-from linkwise.view.visuals import MAX_VISUALS, Looks, Visual
+from linkwise.view.solids import Colour, Part
 
 SHOWN_GROUPS = (0.0, 1.0, 2.0)
 NO_PART_OF_A_ROBOT = ("plane", "hfield", "sdf")

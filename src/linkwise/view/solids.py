@@ -31,6 +31,17 @@ class Mesh:
         return Mesh(self.vertices * np.asarray(factors, dtype=float), faces)
 
 
+Colour = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A mesh with one colour (red, green, blue from 0 to 255); None: the file states none."""
+
+    mesh: Mesh
+    colour: Colour | None = None
+
+
 def joined(meshes: Sequence[Mesh]) -> Mesh:
     """Concatenate meshes."""
     starts = np.cumsum([0, *(len(mesh.vertices) for mesh in meshes)])

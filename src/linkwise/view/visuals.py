@@ -4,36 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from linkwise.errors import ModelError
 from linkwise.model import Transform
 from linkwise.model.xml import Element, parse_xml
 from linkwise.view import solids
+from linkwise.view.looks import MAX_VISUALS, Looks, Visual
 from linkwise.view.mesh_files import MeshFiles, find_mesh, folders_of
-from linkwise.view.meshes import MAX_BYTES, Colour, Part
+from linkwise.view.meshes import MAX_BYTES
+from linkwise.view.mjcf_looks import mjcf_looks
+from linkwise.view.solids import Colour, Part
 
 __all__ = ["Looks", "Visual", "find_mesh", "read_looks"]
-
-MAX_VISUALS = 2000
-
-
-@dataclass(frozen=True)
-class Visual:
-    """Part of a link with its pose in the link's frame."""
-
-    link: str
-    pose: Transform
-    part: Part
-
-
-@dataclass(frozen=True)
-class Looks:
-    """Visual geometry that could be read, and one line for each element that could not."""
-
-    visuals: tuple[Visual, ...] = ()
-    problems: tuple[str, ...] = ()
 
 
 def read_looks(path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[str]] = ()) -> Looks:
@@ -51,8 +34,6 @@ def read_looks(path: str | os.PathLike[str], folders: Iterable[str | os.PathLike
         return Looks()
     root = parse_xml(data, str(file))
     if root.tag == "mujoco":
-        from linkwise.view.mjcf_looks import mjcf_looks
-
         return mjcf_looks(root, MeshFiles(folders_of(file, folders)))
     if root.tag != "robot":
         return Looks()

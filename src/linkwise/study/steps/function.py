@@ -58,13 +58,15 @@ class FunctionStep(Step):
         return quantities.output(robot, name, self._outputs[name], shape, self.function.summary)
 
     def traced(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        from linkwise.evaluation import outputs_of
+
         inputs: dict[str, list[Any]] = {}
         for argument, source in self.sources.items():
             value = known[source] if isinstance(source, str) else np.array(source, dtype=object)
             inputs[argument] = list(np.ravel(np.asarray(value, dtype=object)))
         inputs |= self.parameters.scalars(known)
         chosen = kernels.cheapest(self.function, self.setting, self.algorithm)
-        found = self.function.evaluate(chosen, self.algorithm, **inputs)
+        found = outputs_of(self.function, chosen, self.algorithm, **inputs)
         shapes = self.function.shapes(self.robot)
         return {
             name: np.array(found[kind], dtype=object) if shapes[kind] else found[kind]

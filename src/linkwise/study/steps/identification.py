@@ -18,7 +18,6 @@ from linkwise.robot import Robot
 from linkwise.study import philox
 from linkwise.study.errors import StudyError
 from linkwise.study.quantities import JOINT, Quantity, per_joint
-from linkwise.study.schema import StudySettings, numbers
 from linkwise.study.special import normal_quantile
 from linkwise.study.steps.base import Arrays, Step
 from linkwise.study.steps.robot_parameters import RobotParameters
@@ -184,44 +183,3 @@ def _pseudo_inverse(W: np.ndarray, labels: tuple[str, ...], name: str) -> np.nda
             inverse[k] -= R[k, j] * inverse[j]
         inverse[k] /= R[k, k]
     return inverse
-
-
-def read(
-    name: str, table: StudySettings, robot: Robot, parameters: RobotParameters, seed: int
-) -> IdentificationStep:
-    """The step of an entry with the key ``identify``."""
-    method = table.choice("identify", METHODS)
-    inner = StudySettings(table.get("motion", dict, {}), table.where("motion"))
-    amplitude = numbers(inner.raw("amplitude", 1.0), inner.where("amplitude"))
-    if len(amplitude) not in (1, robot.dof):
-        raise inner.fail("amplitude", f"expected 1 or {robot.dof} numbers, got {len(amplitude)}")
-    motion = Motion(
-        inner.get("period", float, 10.0),
-        inner.whole("harmonics", 1, 5),
-        tuple(amplitude * robot.dof if len(amplitude) == 1 else amplitude),
-        inner.get("seed", int, 0),
-        inner.whole("rows", 2, 200),
-    )
-    inner.finish()
-    if not motion.period > 0:
-        raise inner.fail("period", f"expected a positive time in seconds, got {motion.period:g}")
-    noise = table.raw("torque_noise", 0.0)
-    if not isinstance(noise, str):
-        given = numbers(noise, table.where("torque_noise"))
-        if len(given) not in (1, robot.dof) or min(given) < 0:
-            raise table.fail(
-                "torque_noise", f"expected 1 or {robot.dof} numbers, none negative; got {noise!r}"
-            )
-        noise = tuple(given)
-    if not parameters.takes and not isinstance(noise, str):
-        raise table.fail(
-            "", "nothing varies that it depends on; vary a parameter of the robot, or torque_noise by name"
-        )
-    if method == "least_squares":
-        return IdentificationStep(name, robot, motion, noise, parameters, seed)
-    from linkwise.study.steps.pipeline import PipelineStep, frictions
-
-    shaking, friction = table.get("position_noise", float, 0.0), table.choice("friction", frictions(), "auto")
-    if shaking < 0.0:
-        raise table.fail("position_noise", f"expected a standard deviation of at least 0, got {shaking:g}")
-    return PipelineStep(name, robot, motion, noise, parameters, seed, shaking, friction)

@@ -53,9 +53,9 @@ def _one(name: str, value: Any, robot: Robot, parameters: RobotParameters, seed:
 
             step = closed_loop.read(name, table, robot, parameters, seed)
         case _:
-            from linkwise.study.steps import identification
+            from linkwise.study.steps import identification_settings
 
-            step = identification.read(name, table, robot, parameters, seed)
+            step = identification_settings.read(name, table, robot, parameters, seed)
     table.finish()
     return step
 

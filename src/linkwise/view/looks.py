@@ -1,0 +1,27 @@
+"""Visual geometry that was read from a robot file, whatever its format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwise.model import Transform
+from linkwise.view.solids import Part
+
+MAX_VISUALS = 2000
+
+
+@dataclass(frozen=True)
+class Visual:
+    """Part of a link with its pose in the link's frame."""
+
+    link: str
+    pose: Transform
+    part: Part
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Visual geometry that could be read, and one line for each element that could not."""
+
+    visuals: tuple[Visual, ...] = ()
+    problems: tuple[str, ...] = ()
