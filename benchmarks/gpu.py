@@ -27,7 +27,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise import kernels
-from linkwise.compiler.emit import cuda, cuda_rollout
+from linkwise.compiler.emit import cuda
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import Program
 from linkwise.control import Gains, GravityPD
@@ -203,7 +203,7 @@ def tune(kernel: Kernel, dtype: str, count: int) -> list[dict[str, Any]]:
     compiler = nvrtc.compiler(driver.version()[0])
     options = [*cuda.options(), f"--gpu-architecture={on.architecture}"]
 
-    def build(layout: cuda.Layout):
+    def build(layout: cuda.WarpLayout):
         module = cuda.module(program, layout)
         return layout, module, compiler.compile(module.text, module.name, options)
 
@@ -372,7 +372,7 @@ def check_rollout(loop: ClosedLoop, dtype: str) -> int:
 def tune_rollout(loop: ClosedLoop, dtype: str, count: int, steps: int) -> list[dict[str, Any]]:
     """The same closed loop with more or fewer warps."""
     program = loop.kernel().program(dtype)
-    base = cuda_rollout.candidates(program)[-1]
+    base = cuda.candidates(program)[-1]
     on_sm = base.warps * base.resident
     compiler, on = nvrtc.compiler(driver.version()[0]), driver.device(0)
     options = [*cuda.options(), f"--gpu-architecture={on.architecture}"]
@@ -380,8 +380,8 @@ def tune_rollout(loop: ClosedLoop, dtype: str, count: int, steps: int) -> list[d
         replace(base, warps=w, resident=t // w) for w in (1, 4) for t in (on_sm - 4, on_sm, on_sm + 4) if t
     ]
 
-    def build(layout: cuda.Layout):
-        module = cuda_rollout.module(program, layout)
+    def build(layout: cuda.WarpLayout):
+        module = cuda.module(program, layout)
         return layout, module, compiler.compile(module.text, module.name, options)
 
     with ThreadPoolExecutor(12) as pool:
@@ -396,8 +396,9 @@ def tune_rollout(loop: ClosedLoop, dtype: str, count: int, steps: int) -> list[d
             function = driver.Function(on, cubin, module.name, module.threads, module.shared)
         except lw.LinkwiseError:
             continue
-        words = [arrays[name].data.ptr for name in (*interface.carried, *interface.parameters)]
+        words = [arrays[name].data.ptr for name in interface.carried]
         words += [a.data.ptr for a in written]
+        words += [arrays[name].data.ptr for name in interface.parameters]
         words += [arrays[name].shape[-1] if arrays[name].ndim > 1 else 0 for name in interface.parameters]
         words += [steps, steps, 1, count]
         blocks, stream = DeviceKernel(function).blocks(count), cupy.cuda.get_current_stream().ptr

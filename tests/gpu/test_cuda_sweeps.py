@@ -7,7 +7,7 @@ import pytest
 from on_cpu import COMPILER, OnCpu
 
 import linkwise as lw
-from linkwise.compiler.emit import cuda, cuda_sweeps
+from linkwise.compiler.emit import cuda
 from linkwise.gpu import DeviceError, nvrtc
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
@@ -24,7 +24,7 @@ def same_bits(a, b):
 def run(program, inputs, folder, blocks):
     """The output of the kernel on the CPU, in blocks that must go on to further states."""
     count, rows = inputs[0].shape
-    on_cpu = OnCpu(cuda_sweeps.module(program), folder, len(inputs) + 1, len(inputs) + 1)
+    on_cpu = OnCpu(cuda.module(program), folder, len(inputs) + 1, len(inputs) + 1)
     results = []
     for reverse in (False, True):
         out = np.full((count, rows), np.inf, program.dtype)
@@ -78,7 +78,7 @@ def test_nvrtc_compiles_it(algorithm, dtype):
         -np.inf,
         np.nan,
     )  # such as floors of inertias that never vanish
-    made = cuda_sweeps.module(replace(program, table=table))
+    made = cuda.module(replace(program, table=table))
     options = [*cuda.options(), "--gpu-architecture=sm_90"]
     assert made.name.encode() in compiler.compile(made.text, made.name, options)
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from linkwise.compiler import cache
-from linkwise.compiler.program import Program
 from linkwise.gpu import driver, nvrtc
 from linkwise.gpu.errors import DeviceError
 
@@ -65,11 +64,11 @@ def rollout_kernel(kernel: RolloutKernel, dtype: str, number: int) -> DeviceKern
     with _lock:
         found = kernel.on_device.get(place)
         if found is None:
-            from linkwise.compiler.emit import cuda_rollout
+            from linkwise.compiler.emit import cuda
 
             on = driver.device(number)
             key, options = _target(on, False)
-            modules = lambda: list(cuda_rollout.variants(kernel.program(dtype)))  # noqa: E731
+            modules = lambda: list(cuda.variants(kernel.program(dtype)))  # noqa: E731
             function = loaded(key + kernel.identity(dtype), modules, on, options)
             found = kernel.on_device[place] = DeviceKernel(function)
     return found
@@ -85,16 +84,13 @@ def _target(on: driver.Device, fast: bool) -> tuple[bytes, tuple[str, ...]]:
 
 def _loaded(kernel: Kernel, dtype: str, on: driver.Device, fast: bool) -> driver.Function:
     """From the cache, by the kernel's key or at least by the text; else compiled and stored there."""
-    from linkwise.compiler.emit import cuda, cuda_sweeps
+    from linkwise.compiler.emit import cuda
 
     target, options = _target(on, fast)
 
     @functools.cache
     def modules() -> list[Module]:
-        program = kernel.program(dtype)
-        if isinstance(program, Program):
-            return list(cuda.variants(program, fast=fast))
-        return [cuda_sweeps.module(program)]  # too many links to be written out
+        return list(cuda.variants(kernel.program(dtype), fast=fast))
 
     identity = kernel.identity(dtype)
     if identity is None:

@@ -92,7 +92,8 @@ def _on_device(
         starts = [framework.view(array, stream).address for array in final.values()]
         ends = [framework.view(array, stream).address for array in written.values()]
         found = rollout_kernel(kernel, dtype, device)
-        words = (*starts, *addresses, *ends, *strides, steps, every, samples, count)
+        rows = [samples] if written else []
+        words = (*starts, *ends, *addresses, *strides, steps, every, *rows, count)
         found.function.launch(found.blocks(count), stream, *words)
     done = [{name: framework.finished(made) for name, made in part.items()} for part in (final, written)]
     return done[0], done[1]

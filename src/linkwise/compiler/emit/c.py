@@ -20,16 +20,10 @@ from linkwise.compiler.rollout import RolloutProgram
 from linkwise.compiler.shapes import CONSTANTS, ROOM, SEED, nest
 from linkwise.compiler.sweeps import SweptProgram
 
-# C's and C++'s own words (the header can be included there), and what the generated code uses.
-_WORDS = """
-    auto break case char const continue default do double else enum extern float for goto if inline int long
-    register restrict return short signed sizeof static struct switch typedef union unsigned void volatile
-    while asm bool class complex delete false new true this template typename namespace operator private
-    public protected catch throw try using virtual friend and or not xor export mutable explicit
-    fma fmaf sqrt sqrtf fabs fabsf memcpy printf scanf main uint32_t uint64_t size_t NAN INFINITY NULL EOF
-    linux unix k
-"""
-_RESERVED = frozenset(_WORDS.split())
+_RESERVED = clike.WORDS | {
+    *("memcpy", "printf", "scanf", "uint32_t", "uint64_t", "size_t", "NAN", "INFINITY", "NULL", "EOF"),
+    *("complex", "linux", "unix", "k"),
+}
 
 _CONTRACTION = """\
 /* Every rounding below is meant: the compiler must not fuse, reorder or drop any. */

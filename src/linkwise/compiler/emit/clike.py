@@ -84,6 +84,18 @@ class Dialect:
         return f"{rounded!s}{self.suffix}"
 
 
+_WORDS = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+    alignas alignof and asm bool bitand bitor catch class compl concept const_cast constexpr constinit consteval
+    decltype delete dynamic_cast explicit export false friend mutable namespace new noexcept not nullptr operator or
+    private protected public reinterpret_cast requires static_assert static_cast template this thread_local throw true
+    try typeid typename using virtual wchar_t xor
+    fma fmaf sqrt sqrtf fabs fabsf main
+"""
+WORDS = frozenset(_WORDS.split())
+"""Words of C and C++, and functions that the generated code calls."""
+
 _LOCAL_NAME = re.compile(r"[vcpnrs]\d+(_\d+)?")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SIGNS = {
@@ -248,7 +260,7 @@ class Printer:
             if not (isinstance(place, Element) and self.early(place)) or step.adds:
                 late.append((place, node))
                 continue
-            self._stores.setdefault(node, []).append(self.element(place))
+            self._stores.setdefault(node, []).append(self.target(place))
             if node.op == "result":
                 self._results.setdefault(node.value[0], []).append(node)
         self._body(step.body)
@@ -263,6 +275,10 @@ class Printer:
         for k, (place, node) in enumerate(late):
             sign = "+=" if step.adds else "="
             self._line(f"{self.place(place)} {sign} {aside.get(k) or self.value(node)};")
+
+    def target(self, place: Element) -> str:
+        """How a statement that stores an element begins."""
+        return self.element(place)
 
     def early(self, place: Element) -> bool:
         """Whether an element can be stored while others are still read."""

@@ -18,7 +18,6 @@ _MOST_REGISTERS = 255  # of a thread
 _SHARED_PER_SM = 227 << 10  # bytes that blocks can use on compute capability 9.0
 _SHARED_OF_BLOCK = 1 << 10  # of each block, the system's
 _MOST_WARPS = 12  # per scheduler; more never helped
-_RESCHEDULED = 0.8  # at best a compiler needs so much of what is alive in the order of the schedule
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,8 @@ def pitch(size: int) -> int:
     return size | 1
 
 
-def chosen_layout(program: Program) -> WarpLayout:
-    """The layout of the rule, for when nothing can be tried: the last of ``candidates``."""
-    return candidates(program)[-1]
-
-
 def candidates(program: Program) -> list[WarpLayout]:
-    """Layouts to try, the boldest first: one is taken if the compiler has next to no spills with its registers.
-
-    The last one fits as far as the schedule tells: a value alive costs one register, or two in float64.
-    """
+    """Layouts to try; outputs leave through shared memory as far as that has room for four warps."""
     item = item_size(program.dtype)
     inputs = WARP * item * sum(pitch(size) for _, size in program.inputs)
     staged, used = [], inputs
@@ -66,10 +57,21 @@ def candidates(program: Program) -> list[WarpLayout]:
         need = WARP * item * pitch(size)
         staged.append(size > 1 and used + need <= _SHARED_PER_SM // SCHEDULERS)
         used += need if staged[-1] else 0
-    need = alive(program) * item // 4
+    return bold_and_safe(program, 0.8, used, inputs, tuple(staged))
+
+
+def bold_and_safe(
+    program: Program, rescheduled: float, shared: int, ahead: int = 0, staged: tuple[bool, ...] = ()
+) -> list[WarpLayout]:
+    """Layouts to try, the boldest first; ``shared``, ``ahead`` and ``staged`` as in ``fitted``.
+
+    The last one fits as far as the schedule tells: a value alive costs one register, or two in float64. At best a
+    compiler needs ``rescheduled`` of what is alive in the order of the schedule.
+    """
+    need = alive(program) * item_size(program.dtype) // 4
     safe = warps_per_scheduler(min(need, _MOST_REGISTERS))
-    bold = min(safe + 1, warps_per_scheduler(min(int(_RESCHEDULED * need), _MOST_REGISTERS)))
-    found = [fitted(warps, used, inputs, tuple(staged)) for warps in (bold, safe)]
+    bold = min(safe + 1, warps_per_scheduler(min(int(rescheduled * need), _MOST_REGISTERS)))
+    found = [fitted(warps, shared, ahead, staged) for warps in (bold, safe)]
     return found[1:] if found[0] == found[1] else found
 
 

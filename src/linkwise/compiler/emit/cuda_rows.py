@@ -9,24 +9,7 @@ way before any is waited for, and none passes through a register.
 
 from __future__ import annotations
 
-NAMES = frozenset(
-    {
-        *("real", "word", "quad", "shared_memory"),
-        *("bit_of", "flipped", "infinity", "not_a_number"),
-        *(
-            "opaque",
-            "thread_index",
-            "copy_scalar",
-            "copy_quad",
-            "fetch_rows",
-            "close_group",
-            "wait_for_rows",
-            "wait_for_older_rows",
-        ),
-        *("rows_left", "store_rows", "spread_rows"),
-    }
-)
-"""What the helpers define."""
+import re
 
 
 def helpers(dtype: str) -> str:
@@ -178,3 +161,6 @@ static __device__ __forceinline__ void spread_rows(
         rows[k / size * stride + k % size] = room[k / size * pitch + k % size];
 }}
 """
+
+NAMES = frozenset(re.findall(r"(\w+)\(", _HELPERS))
+"""Functions of the helpers, and those that they call."""

@@ -14,103 +14,43 @@ states.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from linkwise.compiler.emit import clike, cuda_rows
 from linkwise.compiler.emit.clike import Printer
-from linkwise.compiler.emit.cuda import KEYWORDS, Module, dialect
+from linkwise.compiler.emit.cuda_frame import Frame
 from linkwise.compiler.emit.cuda_layout import item_size
 from linkwise.compiler.loops import Array, Element, For, Step, Whole, changed
 from linkwise.compiler.shapes import nest
 from linkwise.compiler.sweeps import SweptProgram
 from linkwise.errors import TraceError
 
-SERIAL_THREADS = 32  # one warp: few long chains spread over many multiprocessors
-SCAN_THREADS = 256  # with all registers that a thread may have
-RESIDENT = 16  # blocks for each multiprocessor
 
-
-def module(program: SweptProgram, *, function_name: str | None = None, description: str = "") -> Module:
-    """The kernel with its launch parameters."""
-    name = clike.function_name(function_name, program.name, KEYWORDS)
-    printer = (_Scanned if program.scanned else _Serial)(program, name)
-    kernel = printer.kernel()
-    return Module(
-        "\n".join([printer.comment(description), cuda_rows.helpers(program.dtype), printer.tables(), kernel]),
-        name,
-        printer.threads,
-        0,
-        RESIDENT,
-        states=printer.states,
-        scratch=program.scratch_scalars(printer.states) * item_size(program.dtype),
-    )
-
-
-class _Serial(Printer):
+class SerialFrame(Frame):
     """A thread for each state."""
 
-    threads = states = SERIAL_THREADS
+    threads = states = 32  # one warp: few long chains spread over many multiprocessors
+    resident = 16
     form = "A thread takes a state through all sweeps."
 
     def __init__(self, program: SweptProgram, name: str):
-        spelled = dialect(program.dtype, name)
-        own = {"state", "memory", "room"}
-        super().__init__(
-            nest(program),
-            replace(
-                spelled,
-                reserved=spelled.reserved | own,
-                whole="int",
-                table="static __device__ const",
-            ),
-        )
-        self.program, self.name = program, name
+        super().__init__(nest(program), name, f"{program.operations}")
+        self.bounds = (self.threads,)
+        self.block = max(1, program.scratch_scalars(self.states))
+        self.scratch = self.block * item_size(program.dtype)
+
+    def body(self) -> list[str]:
         self.indent = 2
+        for array in (*self.ins, *self.outs):
+            given, stride = self.spelled[array.name], str(array.columns)
+            const, stride = ("const ", f"{given}_stride") if array.kind == "input" else ("", stride)
+            self._line(f"{const}real *const {given} = {given}_rows + state * {stride};")
+        return [*("    " + line for line in self.head()), *self.statements(), "    }"]
 
-    def comment(self, description: str) -> str:
-        return clike.comment(
-            [
-                f"{self.name}: {description}" if description else self.name,
-                f"Cost of a state: {self.program.operations}.",
-                f"{self.form} Launch: blocks of {self.threads} threads, {self.states} states at a time each.",
-                "Parameters: the outputs, the inputs, for each input the distance of its rows in scalars (0: one row "
-                "for all states), the number of states, room for every block.",
-            ],
-            105,
-        )
-
-    def kernel(self) -> str:
-        ins = self.arguments[: len(self.program.inputs)]
-        outs = self.arguments[len(self.program.inputs) :]
-        parameters = [f"real *__restrict__ {out}_rows" for out in outs]
-        parameters += [f"const real *__restrict__ {given}_rows" for given in ins]
-        parameters += [f"const long long {given}_stride" for given in ins]
-        parameters += ["const long long count", "real *__restrict__ memory"]
-        for given in ins:
-            self._line(f"const real *const {given} = {given}_rows + state * {given}_stride;")
-        sizes = [array.columns for array in self.nest.arrays if array.kind == "output"]
-        for out, size in zip(outs, sizes, strict=True):
-            self._line(f"real *const {out} = {out}_rows + state * {size};")
-        return "\n".join(
-            [
-                f'extern "C" __global__ void __launch_bounds__({self.threads})',
-                f"{self.name}(",
-                ",\n".join("    " + parameter for parameter in parameters) + ")",
-                "{",
-                *("    " + line for line in self.head(self.program.scratch_scalars(self.states))),
-                *self.statements(),
-                "    }",
-                "}",
-                "",
-            ]
-        )
-
-    def head(self, block: int) -> list[str]:
-        """The room of this thread, and the loop over states; ``block`` are scalars for each block."""
+    def head(self) -> list[str]:
+        """The room of this thread, and the loop over states."""
         return [
-            f"real *const room = memory + blockIdx.x * {block}ll + threadIdx.x;",
+            f"real *const room = memory + blockIdx.x * {self.block}ll + threadIdx.x;",
             f"for (long long state = blockIdx.x * {self.threads}ll + threadIdx.x; state < count; "
             f"state += gridDim.x * {self.threads}ll) {{",
         ]
@@ -123,16 +63,16 @@ class _Serial(Printer):
         return f"{array.name}[({self.whole(self.offset(array, place))}) * {self.threads}ll]"
 
 
-class _Scanned(_Serial):
+class ScannedFrame(SerialFrame):
     """A block for each state."""
 
-    threads, states = SCAN_THREADS, 1
+    threads, states = 256, 1  # with all registers that a thread may have
     form = "A block takes a state; its threads share the rows of each loop and the pairs of each level of a scan."
     _shared_out = False  # whether the threads are at different turns of a loop
 
-    def head(self, block: int) -> list[str]:
+    def head(self) -> list[str]:
         return [
-            f"real *const room = memory + blockIdx.x * {block}ll;",
+            f"real *const room = memory + blockIdx.x * {self.block}ll;",
             "for (long long state = blockIdx.x; state < count; state += gridDim.x) {",
         ]
 
