@@ -186,7 +186,7 @@ REFUSED = [
     ),
     (
         '<body name="a"><joint/><geom type="mesh" mesh="m"/></body>',
-        '<geom> of <body name="a">: the body has no <inertial>',
+        "<geom> of <body name=\"a\">: no mesh 'm'; the file has none",
     ),
     ('<body name="a"><joint/><geom type="box" size="1 1"/></body>', "a box needs 3 numbers, got 2"),
     ('<body name="a"><joint/><geom size="-1"/></body>', "expected positive numbers"),

@@ -34,6 +34,7 @@ from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_files import expanded
 from linkwise.model.mjcf_geom import check_geom, geom_inertia, site_pose
 from linkwise.model.mjcf_joint import MjcfJoint, read_joint
+from linkwise.model.mjcf_mesh import Meshes
 from linkwise.model.mjcf_schema import check_names, check_unique
 from linkwise.model.mjcf_settings import TURNS, flag, read_settings
 from linkwise.model.model import Frame, Link, Model, suggest
@@ -70,6 +71,7 @@ class _Reader:
         self.root, self.where = root, where
         self.settings = read_settings(root)
         self.defaults = Defaults(root)
+        self.meshes = Meshes(root, self.defaults, self.settings, where)
         self.links = [Link(WORLD)]
         self.joints: list[Joint] = []
         self.frames: list[Frame] = []
@@ -247,7 +249,7 @@ class _Reader:
             return stated[0] if stated else Inertia()
         mode = self.settings.inertiafromgeom
         if mode == "true" or (mode == "auto" and not stated):
-            solids = [geom_inertia(geom, frame, self.settings) for geom, frame in geoms]
+            solids = [geom_inertia(geom, frame, self.settings, self.meshes) for geom, frame in geoms]
             counted = [solid for solid in solids if solid is not None]
             stated = [sum(counted[1:], start=counted[0])] if counted else stated
         return self._checked(body, stated[0] if stated else Inertia())

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwise.model.inertia import Inertia
+from linkwise.model.mjcf_mesh import Meshes
 from linkwise.model.mjcf_settings import Settings, flag, from_z_to, unit
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
@@ -17,7 +18,7 @@ SITE_SIZE = "0.005"  # where none is given [m]
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}  # numbers that a solid needs
 
 
-def geom_inertia(geom: Element, frame: Transform, settings: Settings) -> Inertia | None:
+def geom_inertia(geom: Element, frame: Transform, settings: Settings, meshes: Meshes) -> Inertia | None:
     """The inertia of one <geom> (with its defaults) in the body's frame; None if it counts as no mass."""
     low, high = settings.inertiagrouprange
     if not low <= geom.integer("group", 0) <= high:
@@ -27,8 +28,10 @@ def geom_inertia(geom: Element, frame: Transform, settings: Settings) -> Inertia
     density = geom.number("density", WATER)
     if mass == 0 or (mass is None and density == 0):
         return None
+    if kind == "mesh" and "mesh" in geom.attrib:
+        return _mesh_inertia(geom, mass, density, meshes).expressed_in(frame @ settings.pose(geom))
     if kind not in SIZES or "mesh" in geom.attrib:
-        what = "a mesh" if "mesh" in geom.attrib or kind == "mesh" else f"type {kind!r}"
+        what = f"a {kind} that is fitted to a mesh" if "mesh" in geom.attrib else f"type {kind!r}"
         raise geom.error(
             f"the body has no <inertial>, and the inertia of {what} is not computed here; "
             "add an <inertial>, or give the geom mass='0'"
@@ -40,6 +43,16 @@ def geom_inertia(geom: Element, frame: Transform, settings: Settings) -> Inertia
     if mass is None:
         mass = density * volume
     return Inertia.from_com(mass, (0, 0, 0), _moments(kind, size, mass)).expressed_in(frame @ pose)
+
+
+def _mesh_inertia(geom: Element, mass: float | None, density: float, meshes: Meshes) -> Inertia:
+    """In the frame of the geom; the density of a shell is that of its surface [kg/m²]."""
+    if "shellinertia" in geom.attrib:
+        raise geom.error("shellinertia: for a mesh, give the <mesh> inertia='shell' instead")
+    solid = meshes.solid(geom)
+    if mass is None:
+        mass = density * solid.size
+    return Inertia.from_com(mass, solid.com, mass / solid.size * solid.inertia)
 
 
 def check_geom(geom: Element, settings: Settings, moving: bool) -> None:

@@ -34,6 +34,8 @@ class Settings:
     boundmass: float = 0.0
     boundinertia: float = 0.0
     settotalmass: float = -1.0
+    meshdir: str = ""  # where mesh files are, from the folder of the model
+    strippath: bool = False
     acceleration: Sequence[float] = STANDARD_GRAVITY  # gravity, before the flag that switches it off
     density: float = 0.0
     viscosity: float = 0.0
@@ -123,6 +125,8 @@ def _compiler(element: Element, settings: Settings) -> None:
     settings.eulerseq = element.get("eulerseq", settings.eulerseq)
     if len(settings.eulerseq) != 3 or set(settings.eulerseq.lower()) - set("xyz"):
         raise element.error(f"eulerseq={settings.eulerseq!r}: expected three of the letters x, y, z, X, Y, Z")
+    settings.meshdir = element.get("meshdir", element.get("assetdir", settings.meshdir))
+    settings.strippath = flag(element, "strippath", settings.strippath)
     settings.autolimits = flag(element, "autolimits", settings.autolimits)
     settings.balanceinertia = flag(element, "balanceinertia", settings.balanceinertia)
     settings.inertiafromgeom = _choice(

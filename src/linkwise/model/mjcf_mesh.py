@@ -1,0 +1,125 @@
+"""The meshes of an MJCF file, opened where a body's inertia comes from them.
+
+A file is looked for in ``meshdir`` (or ``assetdir``) of the <compiler>, beside the model. It must lie in that folder or
+in the model's own, also behind symbolic links; other files are never opened.
+"""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import numpy as np
+
+from linkwise.model.mesh import MOST_BYTES, RULES, Mesh, MeshError, Solid, checked, read_mesh, solid_of
+from linkwise.model.mjcf_defaults import Defaults
+from linkwise.model.mjcf_settings import Settings, unit
+from linkwise.model.model import suggest
+from linkwise.model.transform import Transform
+from linkwise.model.xml import Element
+
+MOST_MESHES = 1000  # files that are opened for one robot
+
+
+class Meshes:
+    """The <mesh> elements of a file by name; each is read once, when it is asked for."""
+
+    def __init__(self, root: Element, defaults: Defaults, settings: Settings, where: str):
+        self.settings, self.folder = settings, Path(where).parent
+        self.elements: dict[str, Element] = {}
+        for section in root:
+            for element in section:
+                if section.tag == "asset" and element.tag == "mesh":
+                    name = element.get("name") or PurePosixPath(element.get("file", "")).stem
+                    self.elements[name] = defaults.resolve(element)
+        self.known: dict[str, Solid] = {}
+
+    def solid(self, geom: Element) -> Solid:
+        """What the mesh of a geom encloses, for unit density, in the frame of the geom."""
+        name = geom.text_of("mesh")
+        if name not in self.elements:
+            raise geom.error(
+                f"no mesh {name!r}; {suggest(name, self.elements) if self.elements else 'the file has none'}"
+            )
+        if name not in self.known:
+            if len(self.known) >= MOST_MESHES:
+                raise geom.error(f"more than {MOST_MESHES} meshes are needed")
+            self.known[name] = self._read(self.elements[name], geom)
+        return self.known[name]
+
+    def _read(self, element: Element, geom: Element) -> Solid:
+        if "builtin" in element.attrib and element.get("builtin") != "none":
+            raise element.error(
+                f"builtin={element.get('builtin')!r}: the inertia of a mesh that MuJoCo makes is not computed; "
+                f"add an <inertial> to the body of line {geom.line}"
+            )
+        rule = element.get("inertia", "legacy")
+        if rule not in RULES:
+            raise element.error(f"inertia={rule!r}: expected one of {', '.join(RULES)}")
+        try:
+            mesh = self._inline(element) if "vertex" in element.attrib else self._file(element, geom)
+            return solid_of(self._placed(element, mesh), rule, element.integer("maxhullvert", -1))
+        except MeshError as error:
+            name = element.get("file") or element.get("name")
+            raise element.error(f"mesh {name!r}: {error}") from None
+
+    def _placed(self, element: Element, mesh: Mesh) -> Mesh:
+        """The mesh as MuJoCo moves it: seen from the reference frame, then scaled along its axes."""
+        vertices = mesh.vertices
+        if "refpos" in element.attrib:
+            vertices = vertices - np.array(element.numbers("refpos", 3))
+        if "refquat" in element.attrib:
+            w, x, y, z = unit(element, "refquat", element.numbers("refquat", 4)).tolist()
+            vertices = vertices @ Transform.from_quaternion((0, 0, 0), (w, x, y, z)).rotation
+        scale = element.numbers("scale", 3) if "scale" in element.attrib else (1.0, 1.0, 1.0)
+        if 0.0 in scale:
+            raise element.error(f"scale={element.get('scale')!r}: expected numbers that are not zero")
+        return Mesh(vertices, mesh.faces).scaled(np.array(scale))
+
+    def _inline(self, element: Element) -> Mesh:
+        vertices = element.numbers("vertex", len(element.text_of("vertex").split()))
+        faces = (
+            element.integers("face", len(element.text_of("face").split())) if "face" in element.attrib else ()
+        )
+        if len(vertices) % 3 or len(faces) % 3:
+            raise element.error("vertex and face need three numbers each for every vertex and triangle")
+        return checked(np.array(vertices).reshape(-1, 3), np.array(faces, dtype=int).reshape(-1, 3))
+
+    def _file(self, element: Element, geom: Element) -> Mesh:
+        path = self._path(element)
+        try:
+            info = path.stat()
+        except FileNotFoundError:
+            raise element.error(
+                f"the mesh file {str(path)!r} is missing; the inertia of the body of line {geom.line} comes from it"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise element.error(f"the mesh file {str(path)!r} cannot be read: {error}") from None
+        if not stat.S_ISREG(info.st_mode):
+            raise element.error(f"the mesh file {str(path)!r} is not a regular file")
+        if info.st_size > MOST_BYTES:
+            raise MeshError(f"it has {info.st_size} bytes; at most {MOST_BYTES} are read")
+        try:
+            with path.open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
+        except OSError as error:
+            raise element.error(f"the mesh file {str(path)!r} cannot be read: {error.strerror}") from None
+        return read_mesh(data, path.suffix.lower())
+
+    def _path(self, element: Element) -> Path:
+        name = element.text_of("file")
+        if self.settings.strippath:
+            name = PureWindowsPath(name).name
+        if PurePosixPath(name).is_absolute() or PureWindowsPath(name).is_absolute() or "\0" in name:
+            raise element.error(f"file {name!r}: expected a path relative to the folder of the meshes")
+        try:
+            home = self.folder.resolve()
+            folder = (home / self.settings.meshdir).resolve()
+            path = (folder / name).resolve()
+        except (OSError, RuntimeError, ValueError) as error:
+            raise element.error(f"file {name!r} cannot be read: {error}") from None
+        if not (path.is_relative_to(folder) or path.is_relative_to(home)):
+            raise element.error(
+                f"file {name!r} lies neither in the folder of the meshes nor in that of the model; copy it there"
+            )
+        return path
