@@ -34,7 +34,7 @@ from linkwise.algorithms import (
     velocity_torques,
 )
 from linkwise.algorithms.singularity import may_be_singular
-from linkwise.compiler.derivative import jacobian, substituted
+from linkwise.compiler.derivative import forward, reverse, substituted
 from linkwise.compiler.graph import Node
 from linkwise.compiler.operations import count
 from linkwise.errors import ModelError
@@ -356,17 +356,20 @@ def _torque_derivatives(links: Mechanism, method, q, qd, qdd):
     fixed = links.grouped(still)
     tau = [graph.lift(t) for t in flat(method(links, q, qd, fixed))]
 
-    def differentiated(*by: Sequence[Scalar]) -> list[list[list[Scalar]]]:
-        rows = jacobian(tau, [symbol for group in by for symbol in group])
+    def differentiated(
+        mode: Callable[..., list[list[Node]]], *by: Sequence[Scalar]
+    ) -> list[list[list[Scalar]]]:
+        rows = mode(tau, [symbol for group in by for symbol in group])
         starts = [sum(map(len, by[:k])) for k in range(len(by))]
         parts = [[row[at : at + len(group)] for row in rows] for at, group in zip(starts, by, strict=True)]
         return [manifold.by_velocities(links, q, parts[0]), *parts[1:]]
 
     candidates = [[*analytic(links, q, qd, fixed), M]]
     if not links.coupled:  # else positions are no symbols of their own
+        # Reverse mode gets M along the way; forward mode would go through the whole program for it.
         candidates = [
-            [*differentiated(positions, rates), M],
-            differentiated(positions, rates, still),
+            [*differentiated(forward, positions, rates), M],
+            differentiated(reverse, positions, rates, still),
             *candidates,
         ]
     entries = [[graph.lift(x) for matrix in each for row in matrix for x in row] for each in candidates]

@@ -182,17 +182,10 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
     def build(precision: str):
         if not is_straight(function, setting, algorithm) and has_loops(function, setting, algorithm):
             return _swept_program(function, setting, algorithm, precision)
-        from linkwise.compiler.program import trace
-        from linkwise.evaluation import outputs_of
+        from linkwise.compiler.program import lower
 
-        chosen = cheapest(function, replace(setting, dtype=precision), algorithm)
-        return trace(
-            lambda **inputs: outputs_of(function, chosen, algorithm, **inputs),
-            sizes,
-            shapes,
-            name=function.name,
-            dtype=precision,  # type: ignore[arg-type]
-        )
+        _, nodes = _cheapest(function, replace(setting, dtype=precision), algorithm)
+        return lower(nodes, sizes, name=function.name, dtype=precision)  # type: ignore[arg-type]
 
     if setting.parameters:
         from linkwise.compiler.parametric import ParametricKernel
@@ -230,17 +223,27 @@ def _parameters_of(
 
 def cheapest(function: Function, setting: Setting, algorithm: str) -> Setting:
     """The choice of origins (slid along the joint axes or as in the file) for which the algorithm needs less."""
-    from linkwise.compiler.graph import Graph
+    return _cheapest(function, setting, algorithm)[0]
+
+
+def _cheapest(function: Function, setting: Setting, algorithm: str):
+    """The same with what was recorded for it, which took as long as all the rest."""
     from linkwise.compiler.operations import count
+    from linkwise.compiler.program import record
     from linkwise.evaluation import outputs_of
 
-    def cost(candidate: Setting) -> int:
-        graph = Graph()
-        inputs = {name: graph.inputs(name, size) for name, size in function.input_sizes(candidate).items()}
-        outputs = outputs_of(function, candidate, algorithm, **inputs)
-        return count([graph.lift(x) for nested in outputs.values() for x in _flat(nested)]).total
+    def recorded(candidate: Setting):
+        return candidate, record(
+            lambda **inputs: outputs_of(function, candidate, algorithm, **inputs),
+            function.input_sizes(candidate),
+            function.shapes(candidate.model),
+            name=function.name,
+        )
 
-    return min((setting, replace(setting, slide=False)), key=cost)
+    def cost(pair: tuple[Setting, Any]) -> int:
+        return count([node for _, nodes in pair[1].values() for node in nodes]).total
+
+    return min((recorded(each) for each in (setting, replace(setting, slide=False))), key=cost)
 
 
 def _flat(nested: Any) -> list[Any]:

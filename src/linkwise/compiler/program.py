@@ -98,6 +98,14 @@ def trace(
     nested list of scalars per output: as a dictionary by name, or as a tuple in the order of ``outputs`` (a
     single output may come as itself).
     """
+    nodes = record(function, inputs, outputs, name=name)
+    return lower(nodes, inputs, name=name, dtype=dtype, fused=fused)
+
+
+def record(
+    function: Callable[..., Any], inputs: Mapping[str, int], outputs: Mapping[str, Shape], *, name: str
+) -> dict[str, tuple[Shape, list[Node]]]:
+    """What ``function`` computes, as nodes of a new graph: for each output its shape and its nodes row by row."""
     graph = Graph()
     returned = function(**{key: graph.inputs(key, size) for key, size in inputs.items()})
     if not isinstance(returned, Mapping):
@@ -112,7 +120,7 @@ def trace(
     nodes = {}
     for key, shape in outputs.items():
         nodes[key] = (tuple(shape), [graph.lift(x) for x in _flatten(returned[key], tuple(shape), key)])
-    return lower(nodes, inputs, name=name, dtype=dtype, fused=fused)
+    return nodes
 
 
 def lower(
