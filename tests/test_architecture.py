@@ -17,7 +17,17 @@ ROOT = Path(linkwise.__file__).parent
 ORDER = (
     *("errors", "version", "scalar", "spatial", "scan_order", "forks", "identity", "once"),
     *("outputs", "tables", "settings", "joint_laws", "model", "algorithms", "compiler"),
-    *("parameters", "base_parameters", "functions", "evaluation", "swept", "arrays", "gpu", "kernels"),
+    *(
+        "parameters",
+        "base_parameters",
+        "functions",
+        "evaluation",
+        "swept",
+        "arrays",
+        "gpu",
+        "kernels",
+        "combined",
+    ),
     *("diagnose", "robot", "loading", "user", "compat", "motion", "control", "simulate", "realtime"),
     *("records", "claims", "report", "identify", "study", "view", "linkwise", "bench", "cli", "__main__"),
 )

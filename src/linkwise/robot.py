@@ -380,7 +380,7 @@ class Robot(Model):
 
     def kernel(
         self,
-        function: str,
+        function: str | Sequence[str],
         *,
         algorithm: str | None = None,
         dtype: str = "float64",
@@ -392,10 +392,15 @@ class Robot(Model):
     ) -> Kernel | ParametricKernel:
         """A function of this robot as a compiled object: call it with arrays, count it, derive it, print it.
 
+        A list of names gives one kernel for all of them, which computes what they have in common once; it takes
+        ``dtype``, ``friction`` and ``frame``, and gives a tuple of all results in the order of the names.
+
         ``inputs`` names parameters that stay inputs at run time, after the state: "payload" (ten numbers m hx hy hz
         Ixx Ixy Ixz Iyy Iyz Izz about the origin and along the axes of ``frame``) or labels of ``parameter_labels``.
         ``base_parameters`` regroups inertial parameters first (default: where results are the same).
         """
+        if not isinstance(function, str):
+            return self._combined(function, dtype, friction, frame, algorithm or inputs or wrench)
         inputs = (inputs,) if isinstance(inputs, str) else tuple(dict.fromkeys(inputs))
         name = function
         if name == "forward_dynamics" and algorithm in FUNCTIONS[ITERATED].algorithms:
@@ -416,6 +421,17 @@ class Robot(Model):
             parameters=inputs,
         )
         return make_kernel(row, setting, chosen_algorithm(row, setting, algorithm), dtype)
+
+    def _combined(
+        self, names: Sequence[str], dtype: str, friction: bool, frame: str | None, others: object
+    ) -> Kernel:
+        from linkwise.combined import combined_kernel
+
+        if others:
+            raise ValueError("kernel: several functions in one kernel take dtype, friction and frame only")
+        needs_frame = any(name in FRAME_FUNCTIONS for name in names)
+        setting = Setting(self, friction=friction, frame=self._frame(frame) if needs_frame else None)
+        return combined_kernel(tuple(names), setting, dtype)
 
     def base_parameters(self, *, first: Sequence[str] = (), links_only: bool = False) -> BaseParameters:
         """The smallest set of parameters that leaves every torque unchanged: labels, values, combinations.
