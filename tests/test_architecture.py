@@ -53,10 +53,9 @@ ALLOWED = {
     "report": {"errors", "version", "outputs", "model"},
 }
 
-# Modules that import each other, by lazy imports: a program and its builders, and the C-like targets of one machine.
+# Modules that import each other, by lazy imports: a program and its builders.
 CYCLES = [
     {f"linkwise.compiler.{name}" for name in ("calculus", "kernel", "native", "rollout", "shapes")},
-    {f"linkwise.compiler.emit.{name}" for name in ("cuda", "cuda_rollout", "cuda_sweeps")},
 ]
 
 # Packages that are optional or slow: outside cli and bench never imported while a module is being imported.
