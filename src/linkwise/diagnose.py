@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algorithms import conjugate_gradient, coupling, equation, kalman
+from linkwise.algorithms import conjugate_gradient, coupling, dense, equation, kalman
 from linkwise.algorithms.constraints import NOTHING
 from linkwise.arrays import checked_inputs
 from linkwise.errors import ConstraintError, ConvergenceError, SingularError
@@ -41,11 +41,18 @@ def singular(model: Model, result: np.ndarray | np.generic, given: Mapping[str, 
 def singular_state(model: Model, q: np.ndarray, state: tuple[int, ...] = ()) -> None:
     """Raise SingularError, naming the joint, if the mass matrix is singular at q, the given state of a batch."""
     links = mechanism_of(model)
-    link = kalman.singular_joint(links, coupling.expanded(links, [float(v) for v in q], positions=True))
-    if link is not None:
+    positions = coupling.expanded(links, [float(v) for v in q], positions=True)
+    if links.coupled:  # a follower without inertia of its own is moved by its leader
+        pivots = dense.factorised(coupling.reduced(links, equation.mass_matrix(links, positions), (True, True)))[1]
+        owners = [joint.name for joint in model.coordinate_joints for _ in range(joint.dof)]
+        name = next((name for name, pivot in zip(owners, pivots, strict=True) if not pivot > 0.0), None)
+    else:
+        link = kalman.singular_joint(links, positions)
+        name = None if link is None else link.joint_name
+    if name is not None:
         where = f" in {state_name(state)}" if state else ""
         raise SingularError(
-            f"{model.name}: the mass matrix is singular{where}: joint {link.joint_name!r} moves no inertia; "
+            f"{model.name}: the mass matrix is singular{where}: joint {name!r} moves no inertia; "
             "give the links beyond it mass, give the joint rotor inertia, or lock it"
         )
 
@@ -205,7 +212,7 @@ def conjugate_gradient_history(
         )
     links = mechanism_of(model)
     values = {
-        name: links.grouped([float(v) for v in array], positions=name == "q")
+        name: coupling.expanded(links, [float(v) for v in array], positions=name == "q", forces=name == "tau")
         for name, array in arrays.items()
     }
     if np.isfinite(arrays["q"]).all():
@@ -219,7 +226,7 @@ def conjugate_gradient_history(
         preconditioned=preconditioned,
         tolerance=tolerance,
         limit=limit,
-        start=values.get("start"),
+        start=None if start is None else arrays["start"].tolist(),
     )
     singular(model, np.array(qdd), arrays)
     return Iterations(np.array(qdd), tuple(residuals), error, error <= tolerance)

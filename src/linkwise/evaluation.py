@@ -42,7 +42,7 @@ from linkwise.functions import COORDINATES, POSITIONS, Function, Setting, mechan
 from linkwise.model import Model
 from linkwise.model.mechanism import Mechanism, flat
 from linkwise.parameters import with_symbols
-from linkwise.scalar import Scalar, maximum, where
+from linkwise.scalar import Scalar, all_of, maximum, where
 from linkwise.spatial import Spatial, zero_spatial, zero_vector
 
 # -- torques ----------------------------------------------------------------------------------------------------------
@@ -237,9 +237,9 @@ def _under_constraints(method: Callable[..., list[Scalar]]):
 
 def _forward_gradient(preconditioned: bool):
     def run(setting: Setting, q, qd, tau, wrench=None, start=None):
-        if setting.links().coupled or setting.model.constraints:
+        if setting.model.constraints:
             raise ModelError(
-                f"{setting.model.name}: conjugate gradients know neither followers nor constraints; "
+                f"{setting.model.name}: conjugate gradients do not know constraints; "
                 "use algorithm='kalman' or 'compound_link'"
             )
         links = setting.links()
@@ -252,12 +252,16 @@ def _forward_gradient(preconditioned: bool):
             preconditioned=preconditioned,
             tolerance=setting.tolerance,
             limit=setting.limit,
-            start=start,
+            start=None if start is None else coupling.leaders(links, start),
             dtype=setting.dtype,
         )
         if may_be_singular(links):
             # where there are many solutions the iteration finds one: as undefined as the results of other methods
-            regular = kalman.is_regular(links, q)
+            if links.coupled:
+                solved = flat(_free_compound(setting, q, qd, tau, wrench))
+                regular = functools.reduce(all_of, (x <= math.inf for x in solved))
+            else:
+                regular = kalman.is_regular(links, q)
             return [where(regular, x, math.nan) for x in qdd], where(regular, error, math.nan), iterations
         return qdd, error, iterations
 

@@ -93,6 +93,9 @@ def test_every_algorithm_agrees_with_pinocchio(seed):
         assert_near(M @ found, M @ qdd, 1e-9, size + np.linalg.norm(M) * np.linalg.norm(qdd), name)
         inverse = value(robot, "inverse_mass_matrix", name, q=q)
         assert_near(inverse @ M, np.eye(robot.dof), 1e-9, np.linalg.cond(M), f"inverse, {name}")
+    for name in robot.algorithms("iterated_forward_dynamics"):
+        found = value(robot, "iterated_forward_dynamics", name, q=q, qd=qd, tau=tau)
+        assert_near(M @ found, M @ qdd, 1e-8, size + np.linalg.norm(M) * np.linalg.norm(qdd), name)
     gravity = pin.computeGeneralizedGravity(model, data, q)[order]
     for name in robot.algorithms("gravity_torques"):
         assert_near(value(robot, "gravity_torques", name, q=q), gravity, CLOSE, size, f"gravity, {name}")

@@ -12,6 +12,9 @@ the error of q̈ is within the tolerance. Rounding of the bias b is common to al
 
 Slips corrected: the residual starts at τ − b, not at 0; (33) runs from n down to 1; (67) reads a_ii = z_i·K_i z_i; k is
 the second and h the first moment; (66) ends in the capital K. For a prismatic joint a_ii is the composite mass.
+
+A joint may have several axes, each a column of the link's rotation (34). Where joints follow others (see ``coupling``)
+the iteration runs over the leaders' coordinates: A = SᵀMS, preconditioned by Sᵀ diag(M) S.
 """
 
 from __future__ import annotations
@@ -19,9 +22,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
+from linkwise.algorithms import coupling
 from linkwise.algorithms.singularity import largest_inertias, own_pivots
-from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.model.axes import Axis, joint_value, parts_of
+from linkwise.model.mechanism import Mechanism, MovingLink, flat
 from linkwise.scalar import Scalar, all_of, stage, where, while_loop
 from linkwise.spatial import Matrix, RigidInertia, Spatial, Vector, zero_rigid, zero_spatial, zero_vector
 
@@ -37,9 +43,9 @@ SMALLEST = {"float64": 1e-200, "float32": 1e-26}
 
 @dataclass(slots=True, eq=False)
 class Projected:
-    """A link in the fixed frame: axis z, lever P from the parent's origin, and the moments m, h, k."""
+    """A link in the fixed frame: its joint's axes, lever P from the parent's origin, and the moments m, h, k."""
 
-    axis: Vector
+    axes: list[Vector]
     lever: Vector
     inertia: RigidInertia
 
@@ -127,11 +133,10 @@ def forward_dynamics(
     Stops when the estimated error max|δq̈|/max|q̈| is within the tolerance or after ``limit`` iterations (10 n); the
     caller judges the error. Where that is not a number (a NaN given, a singular matrix met) so is q̈.
     """
-    n = len(links)
-    if n == 0:
+    if len(links) == 0:
         return [], 0.0, 0.0
-    limit = default_limit(n) if limit is None else limit
     system = assemble(links, q, qd, tau, wrenches, preconditioned)
+    limit = default_limit(len(system.right_side)) if limit is None else limit
     inverse = _inverse(system.diagonal)
     stop = Stop.of(links, dtype, tolerance)
     begin = _begin(system, inverse, stop, start)
@@ -151,7 +156,7 @@ def forward_dynamics(
 
 
 def default_limit(n: int) -> int:
-    """Iterations after which a robot of n joints counts as not converged."""
+    """Iterations after which a robot of n coordinates counts as not converged."""
     return 10 * n
 
 
@@ -227,11 +232,11 @@ def history(
     start=None,
 ) -> tuple[list[float], list[float], float]:
     """(q̈, ‖r‖ relative to ‖τ − b‖ after every iteration, the start first; estimated error), for one state of floats."""
-    n = len(links)
-    if n == 0:
+    if len(links) == 0:
         return [], [0.0], 0.0
-    limit = default_limit(n) if limit is None else limit
     system = assemble(links, q, qd, tau, wrenches, preconditioned)
+    n = len(system.right_side)
+    limit = default_limit(n) if limit is None else limit
     inverse = _inverse(system.diagonal)
     stop = Stop.of(links, "float64", tolerance)
     now = _begin(system, inverse, stop, start)
@@ -245,7 +250,10 @@ def history(
 
 
 def assemble(links: Mechanism, q, qd, tau, wrenches, preconditioned: bool) -> System:
-    """Project the robot on the fixed frame (33)–(37), take the bias off the torques (38)–(47)."""
+    """Project the robot on the fixed frame (33)–(37), take the bias off the torques (38)–(47).
+
+    Everything that is iterated is a flat list over the coordinates of the joints that lead.
+    """
     with stage("joint turns"):
         turned = links.each(lambda link, q: link.turned(q), q)
     with stage("projection"):
@@ -255,12 +263,32 @@ def assemble(links: Mechanism, q, qd, tau, wrenches, preconditioned: bool) -> Sy
         )
     with stage("bias"):
         b = _bias(links, projected, rotations, qd, gravity, wrenches)
-        right = [t - b_i for t, b_i in zip(tau, b, strict=True)]
+        right = _reduced(links, [t - b_i for t, b_i in zip(tau, b, strict=True)])
     diagonal = None
     if preconditioned:
         with stage("diagonal"):
-            diagonal = _diagonal(links, projected)
-    return System(lambda p: _product(links, projected, p), right, diagonal)
+            diagonal = _reduced_diagonal(links, _diagonal(links, projected))
+
+    def product(p: Sequence[Scalar]) -> list[Scalar]:
+        return _reduced(links, _product(links, projected, coupling.expanded(links, p)))
+
+    return System(product, right, diagonal)
+
+
+def _reduced(links: Mechanism, torques: list[Any]) -> list[Scalar]:
+    """Sᵀτ of one quantity per link, as a flat list."""
+    return coupling.reduced(links, flat(torques), (True,))
+
+
+def _reduced_diagonal(links: Mechanism, diagonal: list[Any]) -> list[Scalar]:
+    """The diagonal of Sᵀ diag(M) S."""
+    full = flat(diagonal)
+    if not links.coupled:
+        return full
+    return [
+        sum((ratio * ratio * full[j] for j, ratio in followers), start=full[own])
+        for own, followers in coupling.leading(links)
+    ]
 
 
 # -- projection -------------------------------------------------------------------------------------------------------
@@ -299,20 +327,27 @@ def _project(link: MovingLink, turned, R: Matrix, parent: Matrix) -> Projected:
     m, h, I = link.inertia
     k = R.times(I.matrix()).times(R.transposed())
     moments = RigidInertia(m, R @ h, type(I)(k.xx, k.xy, k.xz, k.yy, k.yz, k.zz))
-    return Projected(Vector(R.xz, R.yz, R.zz), parent @ link.placed(turned).lever, moments)
+    columns = R.transposed()
+    axes = [Vector(*list(columns)[3 * axis.k : 3 * axis.k + 3]) for axis in link.axes]
+    return Projected(axes, parent @ link.placed(turned).lever, moments)
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
 
 
-def _product(links: Mechanism, projected: Sequence[Projected], p: Sequence[Scalar]) -> list[Scalar]:
+def _product(links: Mechanism, projected: Sequence[Projected], p: Sequence[Any]) -> list[Any]:
     """(28)–(32): A·p, that is Newton–Euler with the accelerations p and nothing else."""
 
-    def accelerate(link: MovingLink, parent: Spatial, body: Projected, p: Scalar) -> Spatial:
-        linear = parent.linear + parent.angular.cross(body.lever)
-        if link.turns:
-            return Spatial(parent.angular + p * body.axis, linear)
-        return Spatial(parent.angular, linear + p * body.axis)
+    def accelerate(link: MovingLink, parent: Spatial, body: Projected, p: Any) -> Spatial:
+        angular, linear = parent.angular, parent.linear + parent.angular.cross(body.lever)
+        for axis, e, p_k in zip(link.axes, body.axes, parts_of(p), strict=True):
+            if axis.turns:
+                angular = angular + p_k * e
+            if axis.screws:
+                linear = linear + (axis.pitch * p_k) * e
+            elif not axis.turns:
+                linear = linear + p_k * e
+        return Spatial(angular, linear)
 
     accelerations = links.outward(accelerate, zero_spatial(), projected, p)
     loads = links.each(lambda link, body, a: body.inertia @ a, projected, accelerations)
@@ -320,27 +355,43 @@ def _product(links: Mechanism, projected: Sequence[Projected], p: Sequence[Scala
     return links.each(lambda link, t, p: t + link.rotor_inertia * p, torques, p)
 
 
-def _gather(links: Mechanism, projected, loads) -> list[Scalar]:
+def _gather(links: Mechanism, projected, loads) -> list[Any]:
     """(30)–(32): forces inward; the lever takes them to the parent's origin."""
 
     def step(link: MovingLink, received: Spatial, body: Projected, load: Spatial):
         x = received + load
-        felt = body.axis.dot(x.moment if link.turns else x.force)
-        return felt, Spatial(x.moment + body.lever.cross(x.force), x.force)
+        felt = [_felt(axis, e, x) for axis, e in zip(link.axes, body.axes, strict=True)]
+        return joint_value(felt), Spatial(x.moment + body.lever.cross(x.force), x.force)
 
     return links.inward(step, zero_spatial(), projected, loads)
 
 
-def _bias(links: Mechanism, projected, rotations, qd, gravity: Vector, wrenches) -> list[Scalar]:
+def _felt(axis: Axis, e: Vector, x: Spatial) -> Scalar:
+    """What an axis along e feels of a force about a point of it."""
+    if not axis.turns:
+        return e.dot(x.force)
+    return e.dot(x.moment) + axis.pitch * e.dot(x.force) if axis.screws else e.dot(x.moment)
+
+
+def _bias(links: Mechanism, projected, rotations, qd, gravity: Vector, wrenches) -> list[Any]:
     """(38)–(46): the torques at zero joint acceleration."""
 
-    def move(link: MovingLink, parent, body: Projected, qd: Scalar):
+    def move(link: MovingLink, parent, body: Projected, qd: Any):
         w, wd, vd = parent
         vd = vd + wd.cross(body.lever) + w.cross(w.cross(body.lever))
-        rate = qd * body.axis
+        turning, sliding = zero_vector(), zero_vector()  # ω_J and v_J, see ``MovingLink.bias``
+        for axis, e, rate in zip(link.axes, body.axes, parts_of(qd), strict=True):
+            if axis.turns:
+                turning = turning + rate * e
+            if axis.screws:
+                sliding = sliding + (axis.pitch * rate) * e
+            elif not axis.turns:
+                sliding = sliding + rate * e
+        if link.slides:
+            vd = vd + ((w + (w + turning)).cross(sliding) if link.free else 2.0 * w.cross(sliding))
         if link.turns:
-            return w + rate, wd + w.cross(rate), vd
-        return w, wd, vd + 2.0 * w.cross(rate)
+            return w + turning, wd + w.cross(turning), vd
+        return w, wd, vd
 
     moving = links.outward(move, (zero_vector(), zero_vector(), -gravity), projected, qd)
 
@@ -359,16 +410,25 @@ def _bias(links: Mechanism, projected, rotations, qd, gravity: Vector, wrenches)
     return _gather(links, projected, loads)
 
 
-def _diagonal(links: Mechanism, projected) -> list[Scalar]:
+def _diagonal(links: Mechanism, projected) -> list[Any]:
     """(64)–(67): a_ii of the composite body beyond joint i, with its rotor inertia."""
 
     def step(link: MovingLink, received: RigidInertia, body: Projected):
         composite = received + body.inertia
-        z = body.axis
-        own = z.dot(composite.second_moment @ z) if link.turns else composite.mass
-        return own + link.rotor_inertia, composite.shifted(body.lever)
+        own = [
+            _axis_inertia(axis, e, composite) + link.rotor_inertia
+            for axis, e in zip(link.axes, body.axes, strict=True)
+        ]
+        return joint_value(own), composite.shifted(body.lever)
 
     return links.inward(step, zero_rigid(), projected)
+
+
+def _axis_inertia(axis: Axis, e: Vector, composite: RigidInertia) -> Scalar:
+    if not axis.turns:
+        return composite.mass
+    turning = e.dot(composite.second_moment @ e)
+    return turning + axis.pitch * axis.pitch * composite.mass if axis.screws else turning
 
 
 def _numbers(link: MovingLink) -> tuple[Scalar, ...]:
