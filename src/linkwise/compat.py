@@ -3,22 +3,21 @@
 ``from linkwise import compat as pin`` runs most of what one writes with Pinocchio; the functions of
 robotics-toolbox-python are here as functions of a robot. Everything takes batches, (..., n).
 
-Joint coordinates are Linkwise's (see ``pinocchio_order`` and ``q_to_pinocchio`` where they differ).
+Joint coordinates are Linkwise's; ``to_pinocchio``, ``to_mujoco``, ``to_frax`` and their inverses convert states, and
+``coordinates(robot, engine, model)`` torques and mass matrices too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linkwise.errors import ModelError, ShapeError
+from linkwise.engine_coordinates import Coordinates, coordinates
+from linkwise.errors import ShapeError
 from linkwise.model import Inertia, Model, Transform
-from linkwise.model.joint import Joint
-from linkwise.model.planar import ENDINGS
 from linkwise.robot import Robot
 
 # -- Pinocchio's names: no friction, rotor inertia ("armature") included ----------------------------------------------
@@ -228,7 +227,7 @@ def pinocchio_order(robot: Model, model: Any) -> np.ndarray:
     A floating joint has its linear velocities first there. Those of a planar joint are in the axes of its link there,
     in those of the plane here: their places are given, but ``pinocchio_rates`` is needed for their values.
     """
-    return np.array([k for place in _pinocchio_places(robot, model) for k in place.velocities], dtype=int)
+    return np.argmax(pinocchio_rates(robot, model, robot.neutral), axis=-2)
 
 
 def pinocchio_rates(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
@@ -236,84 +235,76 @@ def pinocchio_rates(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
 
     It is a permutation, ``pinocchio_order``, where no joint is planar.
     """
-    q = _last("q", q, robot.nq)
-    order = pinocchio_order(robot, model)
-    found = np.zeros((*q.shape[:-1], model.nv, robot.dof))
-    found[..., order, np.arange(robot.dof)] = 1.0
-    at = k = 0
-    for place in _pinocchio_places(robot, model):
-        if place.planar == 0:
-            angle = q[..., at + 2]
-            x, y = place.velocities[0], place.velocities[0] + 1
-            found[..., x, k], found[..., x, k + 1] = np.cos(angle), np.sin(angle)
-            found[..., y, k], found[..., y, k + 1] = -np.sin(angle), np.cos(angle)
-        at, k = at + place.joint.nq, k + place.joint.dof
-    return found
+    return coordinates(robot, "pinocchio", model).velocity_matrix(q)
 
 
 def q_to_pinocchio(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
-    """Positions (..., nq) as the configuration (..., model.nq) of a ``pinocchio.Model``: continuous joints as cosine
-    and sine, planar ones as x, y, cosine and sine; quaternions are in the same order."""
-    q = _last("q", q, robot.nq)
-    found = np.zeros((*q.shape[:-1], model.nq))
-    at = 0
-    for place in _pinocchio_places(robot, model):
-        own, first = q[..., at : at + place.joint.nq], place.position
-        if place.circle:
-            found[..., first : first + 2] = np.concatenate([np.cos(own), np.sin(own)], axis=-1)
-        else:
-            found[..., first : first + place.joint.nq] = own
-        at += place.joint.nq
-    return found
+    """Positions (..., nq) as the configuration of a ``pinocchio.Model``: continuous joints as cos and sin."""
+    return coordinates(robot, "pinocchio", model).positions(q)
 
 
 def q_from_pinocchio(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
-    """The configuration (..., model.nq) of a ``pinocchio.Model`` as positions (..., nq); continuous joints in
-    (−π, π]."""
-    q = _last("q", q, model.nq)
-    found = np.zeros((*q.shape[:-1], robot.nq))
-    at = 0
-    for place in _pinocchio_places(robot, model):
-        first, size = place.position, place.joint.nq
-        if place.circle:
-            found[..., at] = np.arctan2(q[..., first + 1], q[..., first])
-        else:
-            found[..., at : at + size] = q[..., first : first + size]
-        at += size
-    return found
+    """The configuration of a ``pinocchio.Model`` as positions (..., nq); continuous joints in (−π, π]."""
+    return coordinates(robot, "pinocchio", model).own_positions(q)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where the coordinates of one of our joints stand in a ``pinocchio.Model``."""
-
-    joint: Joint
-    position: int  # the first of its positions
-    velocities: tuple[int, ...]
-    circle: bool  # whether the position is a cosine and a sine there
-    planar: int | None  # which part of a planar joint it is, if any
+# -- moving bases and ball joints: see ``linkwise.engine_coordinates`` -------------------------------------------------
 
 
-def _pinocchio_places(robot: Model, model: Any) -> list[_Place]:
-    found = []
-    for joint in robot.coordinate_joints:
-        number, planar = model.getJointId(joint.name), None
-        if number >= model.njoints:  # a planar joint is three joints here
-            for part, ending in enumerate(ENDINGS):
-                whole = model.getJointId(joint.name.removesuffix(f"_{ending}"))
-                if joint.name.endswith(f"_{ending}") and whole < model.njoints and model.nvs[whole] == 3:
-                    number, planar = whole, part
-        if number >= model.njoints:
-            raise ModelError(f"joint {joint.name!r}: the Pinocchio model has no joint of this name")
-        first = model.idx_vs[number]
-        if planar is not None:
-            position = model.idx_qs[number] + planar
-            found.append(_Place(joint, position, (first + planar,), planar == 2, planar))
-            continue
-        order = (3, 4, 5, 0, 1, 2) if joint.type == "floating" else range(joint.dof)
-        circle = joint.dof == 1 and model.nqs[number] == 2
-        found.append(_Place(joint, model.idx_qs[number], tuple(first + k for k in order), circle, None))
-    return found
+def to_pinocchio(
+    robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, model=None
+):
+    """q, (q, v) or (q, v, a) as Pinocchio has them: quaternions x y z w, base velocities linear before angular, both in
+    the base's axes. ``model``: the ``pinocchio.Model``, where its joints are in another order."""
+    return _to(coordinates(robot, "pinocchio", model), q, v, a)
+
+
+def from_pinocchio(
+    robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, model=None
+):
+    """q, (q, v) or (q, v, a) from Pinocchio's: the inverse of ``to_pinocchio``."""
+    return _from(coordinates(robot, "pinocchio", model), q, v, a)
+
+
+def to_mujoco(
+    robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, model=None
+):
+    """qpos, (qpos, qvel) or (qpos, qvel, qacc) of MuJoCo: quaternions w x y z, base velocities linear in the axes of
+    the world, then angular in the base's own. ``model``: the ``mujoco.MjModel``, where its joints are in another
+    order."""
+    return _to(coordinates(robot, "mujoco", model), q, v, a)
+
+
+def from_mujoco(
+    robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, model=None
+):
+    """q, (q, v) or (q, v, a) from MuJoCo's qpos, qvel and qacc: the inverse of ``to_mujoco``."""
+    return _from(coordinates(robot, "mujoco", model), q, v, a)
+
+
+def to_frax(robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None):
+    """q, (q, v) or (q, v, a) of frax with ``floating_base="quaternion"``, its joints in the order of ours."""
+    return _to(coordinates(robot, "frax"), q, v, a)
+
+
+def from_frax(robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None):
+    """q, (q, v) or (q, v, a) from frax's: the inverse of ``to_frax``."""
+    return _from(coordinates(robot, "frax"), q, v, a)
+
+
+def _to(them: Coordinates, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None) -> Any:
+    if v is None:
+        return them.positions(q)
+    moved = (them.positions(q), them.velocities(q, v))
+    return moved if a is None else (*moved, them.accelerations(q, v, a))
+
+
+def _from(them: Coordinates, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None) -> Any:
+    own = them.own_positions(q)
+    if v is None:
+        return own
+    rates = them.own_velocities(own, v)
+    return (own, rates) if a is None else (own, rates, them.own_accelerations(own, rates, a))
 
 
 # -- shared -----------------------------------------------------------------------------------------------------------

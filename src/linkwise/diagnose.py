@@ -43,7 +43,9 @@ def singular_state(model: Model, q: np.ndarray, state: tuple[int, ...] = ()) -> 
     links = mechanism_of(model)
     positions = coupling.expanded(links, [float(v) for v in q], positions=True)
     if links.coupled:  # a follower without inertia of its own is moved by its leader
-        pivots = dense.factorised(coupling.reduced(links, equation.mass_matrix(links, positions), (True, True)))[1]
+        pivots = dense.factorised(
+            coupling.reduced(links, equation.mass_matrix(links, positions), (True, True))
+        )[1]
         owners = [joint.name for joint in model.coordinate_joints for _ in range(joint.dof)]
         name = next((name for name, pivot in zip(owners, pivots, strict=True) if not pivot > 0.0), None)
     else:

@@ -22,14 +22,28 @@ class Subject:
     urdf: Path | None
     mjcf: Path | None = None
     refusal: str = ""  # why there is no URDF
+    base: str = "fixed"  # how its base moves, which a URDF does not say
+
+    @property
+    def general(self) -> bool:
+        """Whether coordinates are more than numbers in another order: ball or floating joints, bases, followers."""
+        joints = self.robot.moving_joints
+        special = any(joint.free or joint.type == "helical" for joint in joints)
+        return special or self.base != "fixed" or any(each is not None for each in self.robot.followed)
 
     @classmethod
-    def of(cls, robot: Robot, folder: Path, source: Path | None = None) -> Subject:
-        """The files of a robot: its own where it came from one unchanged (``source``), else a URDF in ``folder``."""
+    def of(cls, robot: Robot, folder: Path, source: Path | None = None, base: str = "fixed") -> Subject:
+        """The files of a robot: its own where it came from one unchanged (``source``), else a URDF in ``folder``.
+
+        A robot whose coordinates are not plain numbers gets no file of its own making.
+        """
         start = source.read_bytes()[:100_000] if source is not None and source.is_file() else b""
         if b"<robot" in start:
-            return cls(robot, source)
-        mjcf = source if b"<mujoco" in start else None
+            return cls(robot, source, base=base)
+        mjcf = source if b"<mujoco" in start and base == "fixed" else None
+        own = cls(robot, None, mjcf, base=base)
+        if own.general:
+            return own
         urdf = folder / "robot.urdf"
         try:
             save(robot, urdf)
@@ -57,8 +71,12 @@ def _plain(urdf: str) -> str:
 
 
 def random_states(robot: Robot, count: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Random states: q within the joint limits, qd, qdd and tau of ordinary size; shape (count, n)."""
+    """Random states: q within the joint limits, qd, qdd and tau of ordinary size; shape (count, nq) and (count, n)."""
     rng = np.random.default_rng(seed)
+    if any(joint.free for joint in robot.coordinate_joints):
+        q = robot.random(rng, count)
+        qd, qdd = rng.normal(size=(2, count, robot.dof))
+        return {"q": q, "qd": qd, "qdd": qdd, "tau": robot.inverse_dynamics(q, qd, qdd, friction=False)}
     reach = np.array([np.pi if joint.revolute else 0.5 for joint in robot.coordinate_joints])
     lower = np.maximum([joint.limits.lower for joint in robot.coordinate_joints], -reach)
     upper = np.minimum([joint.limits.upper for joint in robot.coordinate_joints], reach)

@@ -21,10 +21,11 @@ ENGINES = ("pinocchio", "mujoco")
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the random states.")
 @json_option
-def command(robot: str, gravity, lock, states: int, seed: int, as_json: bool) -> int:
+def command(robot: str, gravity, lock, base, mimic, states: int, seed: int, as_json: bool) -> int:
     """Compare every algorithm, and every installed engine, on one robot at random states.
 
-    Engines: Pinocchio (it reads the same URDF, or one written for it) and MuJoCo (MJCF files). Friction is left out.
+    Engines: Pinocchio (it reads the same URDF, or one written for it) and MuJoCo (MJCF files). With a moving base, ball
+    joints or joints that follow others both get the robot joint by joint. Friction is left out.
     The exit status is 0 when all agree (or refuse, with a reason), 1 when one disagrees or nothing could be compared,
     2 for bad input.
 
@@ -32,16 +33,17 @@ def command(robot: str, gravity, lock, states: int, seed: int, as_json: bool) ->
     Example:
       linkwise check arm.urdf
       linkwise check panda --states 100 --json
+      linkwise check quadruped.urdf --base floating
     """
     from linkwise.bench import agreement
     from linkwise.bench.peers import find
     from linkwise.bench.subject import Subject, random_states
 
-    loaded = load_robot(robot, gravity, lock, moving=True)
+    loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     unchanged = Path(robot) if gravity is None and not lock else None
     with tempfile.TemporaryDirectory() as folder:
-        subject = Subject.of(loaded, Path(folder), unchanged)
-        engines = ENGINES if subject.mjcf is not None else ENGINES[:1]
+        subject = Subject.of(loaded, Path(folder), unchanged, base)
+        engines = ENGINES if subject.mjcf is not None or subject.general else ENGINES[:1]
         peers, missing = find(subject, engines)
         given = random_states(loaded, states, seed)
         findings = []

@@ -98,7 +98,22 @@ CRITERIA = ("condition", "log_det")
 @report_option
 @figures_option
 @json_option
-def command(robot, gravity, lock, box, acceleration, rate, periods, out, report, figures, as_json, **options):
+def command(
+    robot,
+    gravity,
+    lock,
+    base,
+    mimic,
+    box,
+    acceleration,
+    rate,
+    periods,
+    out,
+    report,
+    figures,
+    as_json,
+    **options,
+):
     """Find a motion that shows every base parameter of a robot, within its limits.
 
     Run it on the robot, record positions and torques, and give the recording to linkwise identify. The motion begins
@@ -112,7 +127,7 @@ def command(robot, gravity, lock, box, acceleration, rate, periods, out, report,
     """
     from linkwise.identify import Box, MotionLimits, excite
 
-    loaded = load_robot(robot, gravity, lock, moving=True)
+    loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     check_targets(out, report)
     rows = options["duration"] * rate * periods + 1
     if out is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from linkwise.cli.options import json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.written import check_targets, write_table
+from linkwise.model.coordinates import coordinate_names, velocity_coordinates
 from linkwise.tables import numbered, read_states
 
 
@@ -26,7 +27,7 @@ from linkwise.tables import numbered, read_states
     "--out", metavar="FILE", help="Write the table here and print a summary; default: standard output."
 )
 @json_option
-def command(robot, gravity, lock, torques, algorithm, no_friction, out, as_json):
+def command(robot, gravity, lock, base, mimic, torques, algorithm, no_friction, out, as_json):
     """Compute the joint accelerations that torques cause.
 
     The file has a line per state and columns t (optional), q1 … qn, qd1 … qdn, tau1 … taun, with a header (then in any
@@ -37,9 +38,9 @@ def command(robot, gravity, lock, torques, algorithm, no_friction, out, as_json)
       linkwise forward puma560 --torques states.csv --out accelerations.csv
       linkwise inverse panda --trajectory motion.csv --states | linkwise forward panda --torques -
     """
-    loaded = load_robot(robot, gravity, lock, moving=True)
+    loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     check_targets(out)
-    t, found = read_states(torques, ("q", "qd", "tau"), loaded.joint_names)
+    t, found = read_states(torques, ("q", "qd", "tau"), *coordinate_names(loaded))
     qdd = loaded.forward_dynamics(
         found["q"], found["qd"], found["tau"], algorithm=algorithm, friction=not no_friction
     )
@@ -53,7 +54,7 @@ def command(robot, gravity, lock, torques, algorithm, no_friction, out, as_json)
     else:
         rows = [
             [joint.name, number(float(np.abs(values).max())), "rad/s²" if joint.revolute else "m/s²"]
-            for joint, values in zip(loaded.coordinate_joints, qdd.T, strict=True)
+            for joint, values in zip(velocity_coordinates(loaded), qdd.T, strict=True)
         ]
         show(Table(f"Accelerations of {loaded.name}", ["joint", ">largest", "unit"], rows))
         say(f"{len(qdd)} states written to {out}")

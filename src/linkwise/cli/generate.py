@@ -45,7 +45,16 @@ from linkwise.compiler.emit import TARGETS
 )
 @json_option
 def command(
-    robot: str, gravity, lock, function: str, target: str, out: str | None, as_json: bool, **options
+    robot: str,
+    gravity,
+    lock,
+    base,
+    mimic,
+    function: str,
+    target: str,
+    out: str | None,
+    as_json: bool,
+    **options,
 ) -> None:
     """Write the source code of one FUNCTION of one robot.
 
@@ -63,7 +72,7 @@ def command(
     _check(function, target, out, options)
     header = str(Path(out).with_suffix(".h")) if out is not None and options["header"] else None
     written.check_targets(out, header)
-    loaded = load_robot(robot, gravity, lock)
+    loaded = load_robot(robot, gravity, lock, base, mimic)
     kernel, what = _kernel(loaded, function, options)
     style = {"function_name": options["name"] or spelt(f"{loaded.name}_{function}"), "description": what}
     if target == "c":

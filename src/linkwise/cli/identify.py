@@ -107,7 +107,7 @@ if TYPE_CHECKING:
 @report_option
 @figures_option
 @json_option
-def command(robot, gravity, lock, logs, **options: Any) -> None:
+def command(robot, gravity, lock, base, mimic, logs, **options: Any) -> None:
     """Identify a robot from recordings of its motion.
 
     ROBOT gives the kinematics, and its inertias are where the search starts. LOG is a table (CSV, NPZ, Parquet) of
@@ -121,7 +121,7 @@ def command(robot, gravity, lock, logs, **options: Any) -> None:
     """
     from linkwise import identify as library
 
-    loaded = load_robot(robot, gravity, lock, moving=True)
+    loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     _check_targets(options)
     with status(f"reading {logs[0]}") as now:
         train, tests = _recordings(loaded, logs, options)

@@ -10,12 +10,13 @@ import click
 
 from linkwise.cli.options import json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, number, say, say_json, show
+from linkwise.model.joint import FREE
 
 
 @click.command("info")
 @robot_argument
 @json_option
-def command(robot: str, gravity, lock, as_json: bool) -> None:
+def command(robot: str, gravity, lock, base, mimic, as_json: bool) -> None:
     """Show what is in a robot: joints, links, frames, parameters, and what is odd about it.
 
     \b
@@ -25,7 +26,7 @@ def command(robot: str, gravity, lock, as_json: bool) -> None:
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        loaded = load_robot(robot, gravity, lock)
+        loaded = load_robot(robot, gravity, lock, base, mimic)
     facts = describe(loaded, list(dict.fromkeys(str(warning.message) for warning in caught)))
     if as_json:
         say_json(facts)
@@ -38,6 +39,8 @@ def describe(robot, warned: list[str]) -> dict[str, Any]:
     return {
         "name": robot.name,
         "dof": robot.dof,
+        "nq": robot.nq,
+        "moving_joints": len(robot.moving_joints),
         "mass": sum(link.inertia.mass for link in robot.links),
         "gravity": robot.gravity,
         "base": robot.base,
@@ -59,6 +62,7 @@ def _joint(joint) -> dict[str, Any]:
         "type": joint.type,
         "parent": joint.parent,
         "child": joint.child,
+        "pitch": joint.pitch,
         "limits": {
             "lower": limits.lower,
             "upper": limits.upper,
@@ -71,7 +75,12 @@ def _joint(joint) -> dict[str, Any]:
         "terms": dict(joint.terms),
         "mimic": None
         if joint.mimic is None
-        else {"joint": joint.mimic.joint, "multiplier": joint.mimic.multiplier, "offset": joint.mimic.offset},
+        else {
+            "joint": joint.mimic.joint,
+            "multiplier": joint.mimic.multiplier,
+            "offset": joint.mimic.offset,
+            "coupled": joint.mimic.coupled,
+        },
     }
 
 
@@ -81,7 +90,9 @@ def _link(link) -> dict[str, Any]:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    say(f"{facts['name']}: {facts['dof']} joints that move, {number(facts['mass'])} kg")
+    say(f"{facts['name']}: {facts['moving_joints']} moving joints, {number(facts['mass'])} kg")
+    if not facts["dof"] == facts["nq"] == facts["moving_joints"]:
+        say(f"  coordinates {facts['nq']} positions, {facts['dof']} velocities")
     say(f"  gravity     {_vector(facts['gravity'])} m/s²")
     say(f"  base        {facts['base']}")
     say(f"  leaves      {', '.join(facts['leaves'])}")
@@ -128,6 +139,8 @@ def _joint_table(joints: list[dict[str, Any]]) -> Table:
         limits = joint["limits"]
         unit = 1.0 if joint["type"] == "prismatic" else math.degrees(1.0)
         range_ = [number(limits[key] * unit) + (" m" if unit == 1.0 else "°") for key in ("lower", "upper")]
+        if joint["type"] in FREE:
+            range_ = ["", ""]
         forward, backward = joint["coulomb_friction"]
         coulomb = number(forward) if forward == backward else f"{number(forward)} / {number(backward)}"
         rows.append(
@@ -139,8 +152,17 @@ def _joint_table(joints: list[dict[str, Any]]) -> Table:
         for joint in joints
         if joint["terms"]
     ]
-    notes += [f"{j['name']} follows {j['mimic']['joint']}, kept as data" for j in joints if j["mimic"]]
+    notes += [f"{j['name']}: {number(j['pitch'])} m per rad" for j in joints if j["type"] == "helical"]
+    notes += [_relation(joint["name"], **joint["mimic"]) for joint in joints if joint["mimic"]]
     return Table("Joints (SI units; ranges in degrees or metres)", columns, rows, notes)
+
+
+def _relation(name: str, joint: str, multiplier: float, offset: float, coupled: bool) -> str:
+    shift = "" if offset == 0.0 else f" {'+' if offset > 0 else '−'} {number(abs(offset))}"
+    formula = f"{name} = {number(multiplier)}·{joint}{shift}"
+    if coupled:
+        return f"{formula}: no coordinate of its own (--mimic independent gives it one)"
+    return f"{formula} in the file; its coordinate is independent"
 
 
 def _vector(values) -> str:

@@ -20,6 +20,12 @@ from linkwise.cli.options import (
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.trajectories import Motion, quintic
 from linkwise.cli.written import check_targets, write_table
+from linkwise.model.coordinates import (
+    check_one_axis,
+    coordinate_names,
+    position_coordinates,
+    velocity_coordinates,
+)
 from linkwise.tables import bounds, numbered, read_states
 
 
@@ -53,6 +59,8 @@ def command(
     robot,
     gravity,
     lock,
+    base,
+    mimic,
     trajectory,
     start,
     end,
@@ -78,14 +86,14 @@ def command(
       linkwise inverse puma560 --trajectory quintic --to 90,-45,45,0,30,0 --degrees --out torques.csv
       linkwise inverse arm.urdf --trajectory motion.csv --algorithm gibbs_appell > torques.csv
     """
-    loaded = load_robot(robot, gravity, lock, moving=True)
+    loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     check_targets(out, report)
     if trajectory == "quintic":
         motion = _quintic(loaded, start, end, degrees, duration, points)
     elif start is not None or end is not None:
         raise click.UsageError("--from and --to belong to --trajectory quintic")
     else:
-        t, found = read_states(trajectory, ("q", "qd", "qdd"), loaded.joint_names)
+        t, found = read_states(trajectory, ("q", "qd", "qdd"), *coordinate_names(loaded))
         motion = Motion(t, **found)
     tau = loaded.inverse_dynamics(
         motion.q, motion.qd, motion.qdd, algorithm=algorithm, friction=not no_friction
@@ -131,6 +139,7 @@ def _write_report(
 def _quintic(robot, start, end, degrees: bool, duration: float, points: int) -> Motion:
     if end is None:
         raise click.UsageError("a quintic needs --to")
+    check_one_axis(robot, "--trajectory quintic")
     bounds.check(f"--points: {points} points of {robot.dof} joints", points * (1 + 4 * robot.dof))
     first = _position(robot, "--from", start if start is not None else (0.0,) * robot.dof, degrees)
     return quintic(first, _position(robot, "--to", end, degrees), duration, points)
@@ -141,36 +150,40 @@ def _position(robot, option: str, values: Sequence[float], degrees: bool) -> np.
         raise click.UsageError(
             f"{option}: expected {robot.dof} numbers for {', '.join(robot.joint_names)}; got {len(values)}"
         )
-    turns = np.array([joint.revolute for joint in robot.coordinate_joints])
+    turns = np.array([each.revolute for each in position_coordinates(robot)])
     return np.where(turns & degrees, np.radians(values), values)
 
 
 def _broken_limits(robot, motion: Motion, tau: np.ndarray) -> list[str]:
     """Which joint is beyond which of its limits, and from which point on: a line each."""
     found = []
-    for k, joint in enumerate(robot.coordinate_joints):
-        limits = joint.limits
-        for what, values, lower, upper in (
-            ("position", motion.q, limits.lower, limits.upper),
-            ("velocity", motion.qd, -limits.largest_velocity, limits.largest_velocity),
-            ("torque" if joint.revolute else "force", tau, -limits.largest_effort, limits.largest_effort),
-        ):
-            beyond = np.maximum(lower - values[:, k], values[:, k] - upper)
-            beyond[~(beyond > 1e-9 * np.maximum(1.0, np.abs(values[:, k])))] = -np.inf  # round-off, and NaN
-            if not (beyond > 0).any():
-                continue
-            first, worst = int(np.argmax(beyond > 0)), int(np.argmax(beyond))
-            where = f"point {first + 1}" if motion.t is None else f"t = {motion.t[first]:g} s"
-            found.append(
-                f"{joint.name}: {what} beyond its limits {lower:g} … {upper:g}, first at {where}; "
-                f"worst {values[worst, k]:.4g}"
-            )
+    checked = [
+        (each, k, "position", motion.q, each.limits.lower, each.limits.upper)
+        for k, each in enumerate(position_coordinates(robot))
+    ]
+    for k, each in enumerate(velocity_coordinates(robot)):
+        speed, effort = each.limits.largest_velocity, each.limits.largest_effort
+        checked.append((each, k, "velocity", motion.qd, -speed, speed))
+        checked.append((each, k, "torque" if each.revolute else "force", tau, -effort, effort))
+    places = {joint.name: number for number, joint in enumerate(robot.coordinate_joints)}
+    checked.sort(key=lambda row: places[row[0].joint.name])  # joint by joint
+    for joint, k, what, values, lower, upper in checked:
+        beyond = np.maximum(lower - values[:, k], values[:, k] - upper)
+        beyond[~(beyond > 1e-9 * np.maximum(1.0, np.abs(values[:, k])))] = -np.inf  # round-off, and NaN
+        if not (beyond > 0).any():
+            continue
+        first, worst = int(np.argmax(beyond > 0)), int(np.argmax(beyond))
+        where = f"point {first + 1}" if motion.t is None else f"t = {motion.t[first]:g} s"
+        found.append(
+            f"{joint.name}: {what} beyond its limits {lower:g} … {upper:g}, first at {where}; "
+            f"worst {values[worst, k]:.4g}"
+        )
     return found
 
 
 def _summary(robot, tau: np.ndarray) -> None:
     rows = []
-    for joint, torque in zip(robot.coordinate_joints, tau.T, strict=True):
+    for joint, torque in zip(velocity_coordinates(robot), tau.T, strict=True):
         unit = "N·m" if joint.revolute else "N"
         peak, rms = float(np.abs(torque).max()), float(np.sqrt(np.mean(torque**2)))
         rows.append([joint.name, number(peak), number(rms), number(joint.limits.largest_effort), unit])

@@ -27,6 +27,8 @@ def command(
     robot: str | None,
     gravity,
     lock,
+    base,
+    mimic,
     names,
     stages: bool,
     no_friction: bool,
@@ -50,7 +52,7 @@ def command(
         return
     if robot is None:
         raise click.UsageError("Missing argument 'ROBOT'")
-    loaded = load_robot(robot, gravity, lock)
+    loaded = load_robot(robot, gravity, lock, base, mimic)
     counted = []
     with progress("counting", 20) as advance:
         for row in rows(loaded, names or None, not no_friction):

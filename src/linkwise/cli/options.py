@@ -186,6 +186,18 @@ def robot_options(*, required: bool = True) -> Callable[[Callable], Callable]:
         click.option(
             "--lock", type=Locked(), multiple=True, metavar="JOINT=POSITION", help="Fix a joint [rad or m]."
         ),
+        click.option(
+            "--base",
+            type=OneOf(("fixed", "floating", "planar"), "base"),
+            default="fixed",
+            help="How the base link moves: fixed (default), floating or planar.",
+        ),
+        click.option(
+            "--mimic",
+            type=OneOf(("coupled", "independent"), "mimic"),
+            default="coupled",
+            help="Joints that mimic another one: coupled to it (default) or independent.",
+        ),
     ]
 
     def decorated(command: Callable) -> Callable:
@@ -208,6 +220,8 @@ def load_robot(
     source: str,
     gravity: Sequence[float] | None = None,
     lock: Sequence[tuple[str, float]] = (),
+    base: str = "fixed",
+    mimic: str = "coupled",
     *,
     moving: bool = False,
 ) -> Robot:
@@ -215,7 +229,7 @@ def load_robot(
     import linkwise as lw
     from linkwise.cli.descriptions import locate
 
-    robot = lw.load(locate(source).path, gravity=gravity, lock=dict(lock))
+    robot = lw.load(locate(source).path, gravity=gravity, lock=dict(lock), base=base, mimic=mimic)
     if moving and robot.dof == 0:
         raise lw.ModelError(f"{source}: no joint of {robot.name} moves, so there is nothing to compute")
     return robot

@@ -116,6 +116,8 @@ def command(
     robot,
     gravity,
     lock,
+    base,
+    mimic,
     controller,
     start,
     end,
@@ -141,7 +143,7 @@ def command(
     """
     from linkwise import motion
 
-    loaded = load_robot(robot, gravity, lock, moving=True)
+    loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     check_targets(out, report)
     first = _position(loaded, "--from", (0.0,) * loaded.dof if start is None else start, degrees)
     if trajectory is not None:

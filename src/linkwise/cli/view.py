@@ -45,7 +45,20 @@ from linkwise.cli.warned import show_warnings
 @click.option("--open", "open_browser", is_flag=True, help="Open it in the browser.")
 @json_option
 def command(
-    robot: str, gravity, lock, port, host, meshes, trajectory, frame, dark, no_shadows, open_browser, as_json
+    robot: str,
+    gravity,
+    lock,
+    base,
+    mimic,
+    port,
+    host,
+    meshes,
+    trajectory,
+    frame,
+    dark,
+    no_shadows,
+    open_browser,
+    as_json,
 ) -> None:
     """Show a robot in the browser: joints to move, the torques that hold them, motions, controllers, generated code.
 
@@ -66,7 +79,7 @@ def command(
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        loaded = load_robot(robot, gravity, lock)
+        loaded = load_robot(robot, gravity, lock, base, mimic)
     show_warnings(caught)  # now, as the command goes on until it is stopped
     played = None if trajectory is None else motion.read_csv(trajectory, loaded.joint_names)
     if played is not None and played.dof != loaded.dof:

@@ -21,6 +21,7 @@ from linkwise.identify.excitation_criteria import Criterion, check_criterion
 from linkwise.identify.excitation_limits import Bounds, Box, MotionLimits
 from linkwise.identify.small_blas import one_thread
 from linkwise.model.checks import check_moves
+from linkwise.model.coordinates import check_one_axis
 from linkwise.motion import Samples, Trajectory
 from linkwise.robot import Robot
 from linkwise.tables import bounds
@@ -105,6 +106,7 @@ def excite(
     steps each, and the best is taken. The same seed gives the same motion.
     """
     check_moves(robot)
+    check_one_axis(robot, "identification")
     begun = time.monotonic()
     if starts < 1:
         raise ValueError(f"starts: expected at least 1, got {starts}")

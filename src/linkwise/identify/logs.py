@@ -14,6 +14,7 @@ from linkwise.identify.errors import LogError
 from linkwise.identify.layout import QUANTITIES, Layout
 from linkwise.identify.log import Log
 from linkwise.identify.transmission import Transmission
+from linkwise.model.coordinates import check_one_axis
 from linkwise.robot import Robot
 from linkwise.tables import NumberTable, TableError, read
 from linkwise.tables.columns import find_columns, in_si_units
@@ -43,6 +44,7 @@ def read_log(
     ``drop_bad_rows=True`` leaves such rows out (except incomplete ones) and says so in the notes. Numbers that can
     only be degrees, millimetres or milliseconds are an error, unless the layout names their unit.
     """
+    check_one_axis(robot, "identification")
     try:
         return _read(source, robot, _layout(layout), rows, drop_bad_rows, name)
     except LogError:

@@ -28,6 +28,7 @@ from linkwise.identify.signals import Signals, condition
 from linkwise.identify.significance import Rule, rule_named
 from linkwise.identify.small_blas import one_thread
 from linkwise.identify.validation import Validation, validate, validate_robot
+from linkwise.model.coordinates import check_one_axis
 from linkwise.robot import Robot
 
 DRIVEN = 0.05  # share of a joint's power from which friction that drives it is no matter of noise
@@ -78,6 +79,7 @@ def identify(
     Warns (``IdentificationWarning``) where the recording cannot tell parameters apart, or is not explained by this
     robot.
     """
+    check_one_axis(robot, "identification")
     given = stages or Stages()
     options = {"derivatives": derivatives} if derivatives != "butterworth" else {}
     options |= {"decimation": decimation} if decimation is not None else {}

@@ -178,7 +178,9 @@ class Model:
         self.__setattr__(name, None)
 
     def __repr__(self):
-        return f"<{type(self).__name__} {self.name!r}: {self.dof} joints>"
+        count = len(self.joint_names)
+        rates = "" if self.dof == count else f", {self.dof} velocities"
+        return f"<{type(self).__name__} {self.name!r}: {count} joint{'s' * (count != 1)}{rates}>"
 
     def __reduce__(self):
         return _rebuild, (type(self), self._parts())

@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwise.compiler.arrays import as_reals
 from linkwise.errors import ShapeError
+from linkwise.model.coordinates import check_one_axis
 from linkwise.robot import Robot
 
 
@@ -93,6 +94,7 @@ def check_robot(robot: Any) -> None:
     """Refuse what is no robot."""
     if not isinstance(robot, Robot):
         raise TypeError(f"robot: expected a Robot, got {type(robot).__name__}")
+    check_one_axis(robot, "motions")
 
 
 def matrices(name: str, value: Any, *shape: int) -> np.ndarray:

@@ -18,6 +18,7 @@ import numpy as np
 
 from linkwise.model import Model
 from linkwise.model.checks import masslessness
+from linkwise.model.coordinates import Coordinate, position_coordinates, velocity_coordinates
 from linkwise.report.page import Figure, HtmlTable, Raw, Section, Text
 from linkwise.report.picture import robot_picture
 from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
@@ -41,14 +42,14 @@ def robot(
     picture = Figure("robot", robot_picture(model, q, ghosts=ghosts, trace=trace), caption)
     rows = []
     for joint in model.coordinate_joints:
-        scale = 180.0 / np.pi if joint.revolute else 1000.0
+        scale = 180.0 / np.pi if joint.turns else 1000.0
         low, high = (short(scale * limit, 4) for limit in (joint.limits.lower, joint.limits.upper))
-        unit = "°" if joint.revolute else " mm"
+        unit = "°" if joint.turns else " mm"
         rows.append(
             [
                 joint.name,
                 joint.type,
-                f"{low} … {high}{unit}",
+                "" if joint.free else f"{low} … {high}{unit}",
                 short(joint.limits.largest_effort),
                 short(joint.rotor_inertia, 3),
                 short(joint.viscous_friction, 3),
@@ -78,19 +79,13 @@ def motion(
     model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray | None = None, *, title: str = "Motion"
 ) -> Section:
     """Positions and, where given, velocities over t (points,) with their limits; arrays (points, n)."""
-    joints = model.coordinate_joints
-    parts = _by_unit(
-        "positions",
-        model,
-        t,
-        q,
-        ("position [°]", "position [mm]"),
-        [(j.limits.lower, j.limits.upper) for j in joints],
-        True,
-    )
+    positions = position_coordinates(model)
+    limits = [(each.limits.lower, each.limits.upper) for each in positions]
+    parts = _by_unit("positions", positions, t, q, ("position [°]", "position [mm]"), limits, True)
     if qd is not None:
-        limits = [(-j.limits.largest_velocity, j.limits.largest_velocity) for j in joints]
-        parts += _by_unit("velocities", model, t, qd, ("velocity [°/s]", "velocity [mm/s]"), limits, True)
+        rates = velocity_coordinates(model)
+        limits = [(-each.limits.largest_velocity, each.limits.largest_velocity) for each in rates]
+        parts += _by_unit("velocities", rates, t, qd, ("velocity [°/s]", "velocity [mm/s]"), limits, True)
     return Section(title, parts)
 
 
@@ -98,10 +93,10 @@ def torques(
     model: Model, t: np.ndarray, tau: np.ndarray, *, title: str = "Torques", words: str = ""
 ) -> Section:
     """Torques (points, n) over time with the effort limits, and a table of the largest ones."""
-    joints = model.coordinate_joints
+    joints = velocity_coordinates(model)
     limits = [(-j.limits.largest_effort, j.limits.largest_effort) for j in joints]
     parts: list = [Text(words)] if words else []
-    parts += _by_unit("torques", model, t, tau, ("torque [N·m]", "force [N]"), limits, False)
+    parts += _by_unit("torques", joints, t, tau, ("torque [N·m]", "force [N]"), limits, False)
     rows = []
     for k, joint in enumerate(joints):
         peak, rms = float(np.abs(tau[:, k]).max()), float(np.sqrt(np.mean(tau[:, k] ** 2)))
@@ -191,14 +186,13 @@ def tracking(model: Model, t: np.ndarray, errors: Mapping[str, np.ndarray]) -> S
     """Errors q − q_d (points, n) of one or several controllers by name: a plot of each, and a table of their sizes."""
     parts: list = []
     rows = []
-    turns = np.array([joint.revolute for joint in model.coordinate_joints])
+    names = [each.name for each in velocity_coordinates(model)]
+    turns = np.array([each.revolute for each in velocity_coordinates(model)])
     for name, error in errors.items():
         shown = np.where(turns, np.degrees(error), 1000.0 * error)
-        lines = [Line(joint, shown[:, k]) for k, joint in enumerate(model.joint_names)]
+        lines = [Line(each, shown[:, k]) for k, each in enumerate(names)]
         label = "error [°]" if turns.all() else "error [° or mm]"
-        figure = Figure(
-            f"tracking_{_slug(name)}", line_plot(t, lines, y_label=label), name, legend(model.joint_names)
-        )
+        figure = Figure(f"tracking_{_slug(name)}", line_plot(t, lines, y_label=label), name, legend(names))
         parts.append(figure)
         rows.append([name, short(float(np.abs(shown).max()), 3), short(float(np.sqrt(np.mean(shown**2))), 3)])
     unit = "°" if turns.all() else "° or mm"
@@ -253,20 +247,32 @@ def identification(
 
 
 def _by_unit(
-    name: str, model: Model, t, values, labels: tuple[str, str], limits: Sequence, angles: bool
+    name: str,
+    coordinates: Sequence[Coordinate],
+    t,
+    values,
+    labels: tuple[str, str],
+    limits: Sequence,
+    angles: bool,
 ) -> list[Figure]:
-    """Separate plots for revolute and prismatic joints; with ``angles`` in degrees and millimetres."""
-    turns = np.array([joint.revolute for joint in model.coordinate_joints])
+    """Separate plots for angles, lengths and quaternions; with ``angles`` in degrees and millimetres."""
+    turns = np.array([each.revolute for each in coordinates], dtype=bool)
+    turned = np.array([each.quaternion for each in coordinates], dtype=bool)
+    names = [each.name for each in coordinates]
     figures = []
-    for kind, label, suffix in ((turns, labels[0], ""), (~turns, labels[1], "_sliding")):
+    for kind, label, suffix, scale in (
+        (turns, labels[0], "", 180.0 / np.pi),
+        (~turns & ~turned, labels[1], "_sliding", 1000.0),
+        (turned, "quaternion", "_orientation", 1.0),
+    ):
         chosen = np.flatnonzero(kind).tolist()
         if not chosen:
             continue
-        scale = (180.0 / np.pi if suffix == "" else 1000.0) if angles else 1.0
-        lines = [Line(model.joint_names[k], scale * np.asarray(values)[:, k], colour(k)) for k in chosen]
+        scale = scale if angles else 1.0
+        lines = [Line(names[k], scale * np.asarray(values)[:, k], colour(k)) for k in chosen]
         scaled = [(scale * limits[k][0], scale * limits[k][1]) for k in chosen]
         picture = line_plot(t, lines, y_label=label, limits=scaled)
-        key = legend([model.joint_names[k] for k in chosen], [colour(k) for k in chosen])
+        key = legend([names[k] for k in chosen], [colour(k) for k in chosen])
         figures.append(Figure(name + suffix, picture, "", key))
     return figures
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.model import Model, Transform
+from linkwise.model.coordinates import joint_positions
 
 BASE = -1
 THICKNESS = 0.045  # radius of the first link, as a fraction of the reach
@@ -38,6 +39,7 @@ class Hub:
     radius: float
     length: float
     revolute: bool
+    ball: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,30 +66,34 @@ def skeleton(model: Model) -> Skeleton:
         rods = [_rod(model, body, point, radius(body), NEGLIGIBLE * reach) for point in points]
         capsules += [piece for rod in rods for piece in rod]
         if (
-            body != BASE and not any(rods) and _is_last(model, body)
+            body != BASE
+            and not any(rods)
+            and _is_last(model, body)
+            and model.moving_joints[body].type != "floating"
         ):  # wrist with intersecting axes: show its direction
             axis = np.array(model.moving_joints[body].axis)
             capsules.append(Capsule(body, np.zeros(3), STUB * reach * axis, 0.8 * radius(body)))
     hubs = tuple(
-        Hub(k, np.array(joint.axis), 1.3 * radius(k), 3.0 * radius(k), joint.revolute)
+        Hub(k, np.array(joint.axis), 1.3 * radius(k), 3.0 * radius(k), joint.turns, joint.type == "ball")
         for k, joint in enumerate(model.moving_joints)
     )
     return Skeleton(tuple(capsules), hubs, reach)
 
 
 def body_poses(model: Model, q: np.ndarray) -> list[Transform]:
-    """Poses of the frames of all moving links in the base frame, for one q (n,)."""
+    """Poses of the frames of all moving links in the base frame, for one q (nq,)."""
     placed = {model.base: Transform.identity()}
-    number = {joint.name: k for k, joint in enumerate(model.moving_joints)}
+    own = {joint.name: at for joint, at in zip(model.moving_joints, joint_positions(model, q), strict=True)}
     for joint in model.joints:
-        position = float(q[number[joint.name]]) if joint.moves else 0.0
-        placed[joint.child] = placed[joint.parent] @ joint.motion(position)
+        placed[joint.child] = placed[joint.parent] @ joint.motion(
+            own[joint.name].tolist() if joint.moves else 0.0
+        )
     return [placed[joint.child] for joint in model.moving_joints]
 
 
 def _ends(model: Model) -> dict[int, list[np.ndarray]]:
     """End points of each body: its child joints and its tips."""
-    ends: dict[int, list[np.ndarray]] = {BASE: []} | {k: [] for k in range(model.dof)}
+    ends: dict[int, list[np.ndarray]] = {BASE: []} | {k: [] for k in range(len(model.moving_joints))}
     for joint in model.moving_joints:
         body, pose = model.carrier(joint.parent)
         ends[body].append((pose @ joint.origin).translation)
@@ -108,9 +114,10 @@ def _rod(model: Model, body: int, point: np.ndarray, radius: float, negligible: 
         length = float(np.linalg.norm(point))
         origin = corner = point * min(1.0, radius / length) if length > 0 else origin
     else:
-        axis = np.array(model.moving_joints[body].axis)
+        joint = model.moving_joints[body]
+        axis = np.array(joint.axis)
         along = (point @ axis) * axis
-        if min(np.linalg.norm(along), np.linalg.norm(point - along)) > negligible:
+        if not joint.free and min(np.linalg.norm(along), np.linalg.norm(point - along)) > negligible:
             corner = along
     pieces = [(origin, corner), (corner, point)]
     return [Capsule(body, a, b, radius) for a, b in pieces if np.linalg.norm(b - a) > negligible]

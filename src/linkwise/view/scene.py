@@ -128,7 +128,9 @@ class RobotScene:
             self._add_plate()
         for hub in self.bones.hubs:
             pose = solids.from_z_to(hub.axis)
-            if hub.revolute:
+            if hub.ball:
+                mesh = solids.sphere(1.4 * hub.radius)
+            elif hub.revolute:
                 mesh = solids.cylinder(hub.radius, hub.length, bevel=0.12 * hub.radius)
             else:
                 mesh = solids.box((2 * hub.radius, 2 * hub.radius, hub.length))

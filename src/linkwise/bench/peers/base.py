@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.engine_coordinates import Coordinates
+
 States = Mapping[
     str, np.ndarray
 ]  # "q", "qd", "qdd", "tau", each of shape (states, n), in the order of Linkwise
@@ -21,6 +23,7 @@ INPUTS = {
     "inverse_mass_matrix": ("q",),
 }
 MATRICES = ("mass_matrix", "inverse_mass_matrix")
+INVERSES = ("forward_dynamics", "inverse_mass_matrix")  # not reduced by adding up what followers feel
 
 
 class Refusal(Exception):
@@ -45,9 +48,12 @@ class Peer:
     order: np.ndarray  # where each coordinate of Linkwise stands among the peer's
     precisions: tuple[str, ...] = ("float64",)
     slow = False  # milliseconds per state: not worth a large batch
+    engine: Coordinates | None = None  # where coordinates are more than numbers in another order
 
     def has(self, function: str) -> bool:
         """Whether the library has this function."""
+        if self.engine is not None and not self.engine.square and function in INVERSES:
+            return False
         return self.call(function) is not None
 
     def call(self, function: str) -> tuple[str, Callable[..., Any]] | None:
@@ -103,11 +109,41 @@ class Peer:
 
     def evaluate(self, function: str, states: States) -> np.ndarray | None:
         """The results for all states; None if there is no such function."""
+        if self.engine is not None:
+            return self._converted(function, states, self.engine)
         task = self.batch(function, states)
         if task is None:
             return None
         task.run()
         return task.result()
+
+    def _converted(self, function: str, states: States, engine: Coordinates) -> np.ndarray | None:
+        """The results for all states, one by one, by the conversions of an engine."""
+        found = self.call(function)
+        if found is None:
+            return None
+        q, qd = states["q"], states["qd"]
+        theirs = {"q": engine.positions(q), "qd": engine.velocities(q, qd)}
+        theirs["qdd"] = engine.accelerations(q, qd, states["qdd"])
+        if engine.square:
+            theirs["tau"] = engine.torques(q, states["tau"])
+        rows = zip(*(np.ascontiguousarray(theirs[name]) for name in INPUTS[function]), strict=True)
+        results = np.array([np.array(found[1](*row)) for row in rows])
+        if function == "mass_matrix":
+            return engine.own_matrix(q, results)
+        if function == "inverse_mass_matrix":
+            return engine.own_inverse(q, results)
+        if function == "forward_dynamics":
+            return engine.own_accelerations(q, qd, results)
+        if function == "bias_torques":
+            # theirs are at zero acceleration of their velocities, ours at that of ours
+            mass = self.call("mass_matrix")
+            assert mass is not None
+            left = engine.accelerations(q, qd, np.zeros_like(qd))
+            results += np.array(
+                [np.array(mass[1](row)) @ a for row, a in zip(theirs["q"], left, strict=True)]
+            )
+        return engine.own_torques(q, results)
 
 
 def _bound(call: Callable[..., Any], state: list[Any]) -> Callable[[], Any]:

@@ -14,14 +14,19 @@ from typing import Any
 import numpy as np
 
 from linkwise.bench.peers.base import Peer, Refusal
+from linkwise.bench.peers.built import mujoco_model
 from linkwise.bench.subject import Subject
+from linkwise.engine_coordinates import coordinates
+from linkwise.errors import ModelError
 
 
 def make(subject: Subject) -> Peer:
     """MuJoCo with this robot."""
     mujoco: Any = importlib.import_module("mujoco")
 
-    path = subject.mjcf or subject.urdf
+    path = subject.mjcf or (None if subject.general else subject.urdf)
+    if path is None and subject.general:
+        return MuJoCo(mujoco, mujoco_model(mujoco, subject.robot), subject)
     if path is None:
         raise Refusal(subject.refusal)
     text = path.read_text(encoding="utf-8-sig")
@@ -52,9 +57,16 @@ class MuJoCo(Peer):
         self.version = mujoco.__version__
         robot = subject.robot
         names = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, k) for k in range(model.njnt)]
-        if model.nv != robot.dof or model.nq != robot.dof:
+        if subject.general:
+            try:
+                self.engine = coordinates(robot, "mujoco", model)
+            except ModelError as error:
+                raise Refusal(str(error)) from None
+        elif model.nv != robot.dof or model.nq != robot.dof:
             raise Refusal(f"finds other joints in the file: {model.nv} degrees of freedom, not {robot.dof}")
-        if set(robot.joint_names) <= set(names):
+        if self.engine is not None:
+            self.order = np.arange(robot.dof)
+        elif set(robot.joint_names) <= set(names):
             self.order = np.array([names.index(name) for name in robot.joint_names], dtype=int)
         else:  # joints without names, read in the order of the file
             self.order = np.arange(robot.dof)
@@ -63,7 +75,7 @@ class MuJoCo(Peer):
         model.opt.gravity[:] = robot.gravity
         model.dof_damping[:] = 0.0
         model.jnt_stiffness[:] = 0.0
-        if subject.mjcf is None:  # URDF has no word for it
+        if subject.mjcf is None and self.engine is None:  # URDF has no word for it
             model.dof_armature[self.order] = [joint.rotor_inertia for joint in robot.moving_joints]
         self.data = mujoco.MjData(model)
 

@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from linkwise.bench.peers.base import Peer, Refusal, States, Task
+from linkwise.bench.peers.built import pinocchio_model
 from linkwise.bench.subject import Subject
+from linkwise.engine_coordinates import coordinates
+from linkwise.errors import ModelError
+from linkwise.robot import Robot
 
 CALLS = {
     "inverse_dynamics": "rnea",
@@ -27,13 +31,28 @@ def make(subject: Subject) -> Peer:
     """Pinocchio with this robot."""
     pinocchio: Any = importlib.import_module("pinocchio")
 
-    if subject.urdf is None:
+    if subject.urdf is None and not subject.general:
         raise Refusal(subject.refusal)
+    roots = {"floating": "JointModelFreeFlyer", "planar": "JointModelPlanar"}
     try:
-        model = pinocchio.buildModelFromUrdf(str(subject.urdf))
+        if subject.urdf is None:
+            model = pinocchio_model(pinocchio, subject.robot)
+        elif subject.base in roots:
+            model = pinocchio.buildModelFromUrdf(str(subject.urdf), getattr(pinocchio, roots[subject.base])())
+        else:
+            model = pinocchio.buildModelFromUrdf(str(subject.urdf))
     except (RuntimeError, ValueError) as error:
         raise Refusal(f"does not read the file: {error}") from None
     return Pinocchio(pinocchio, model, subject)
+
+
+def _armature(model: Any, robot: Robot) -> np.ndarray:
+    armature = np.zeros(model.nv)
+    for joint in robot.moving_joints:
+        k = model.getJointId(joint.name)
+        if k < model.njoints:
+            armature[model.idx_vs[k] : model.idx_vs[k] + model.nvs[k]] = joint.rotor_inertia
+    return armature
 
 
 class Pinocchio(Peer):
@@ -45,6 +64,15 @@ class Pinocchio(Peer):
         self.pinocchio, self.model = pinocchio, model
         self.version = pinocchio.__version__
         robot = subject.robot
+        if subject.general:
+            try:
+                self.engine = coordinates(robot, "pinocchio", model)
+            except ModelError as error:
+                raise Refusal(str(error)) from None
+            model.gravity.linear = np.array(robot.gravity)
+            model.armature = _armature(model, robot)
+            self.data = model.createData()
+            return
         number = {name: k for k, name in enumerate(model.names)}
         if model.nv != robot.dof or not set(robot.joint_names) <= set(number):
             raise Refusal(f"finds other joints in the file: {model.nv} degrees of freedom, not {robot.dof}")

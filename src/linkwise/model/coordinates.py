@@ -1,0 +1,94 @@
+"""The numbers of q and of q̇, one by one: their names, units and limits; and what each joint takes of them.
+
+A joint with one axis has one number, named after it. A floating joint ``root`` has the positions ``root.x root.y root.z
+root.qx root.qy root.qz root.qw`` and the velocities ``root.wx root.wy root.wz root.vx root.vy root.vz``, a ball joint
+those of the orientation alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.errors import ModelError
+from linkwise.model.joint import Joint, Limits
+from linkwise.model.model import Model
+
+_QUATERNION = ("qx", "qy", "qz", "qw")
+_POSITIONS = {"ball": _QUATERNION, "floating": ("x", "y", "z", *_QUATERNION)}
+_VELOCITIES = {"ball": ("wx", "wy", "wz"), "floating": ("wx", "wy", "wz", "vx", "vy", "vz")}
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One number of q or q̇: ``revolute`` where it is an angle, ``quaternion`` where it is part of an orientation."""
+
+    name: str
+    joint: Joint
+    revolute: bool
+    quaternion: bool = False
+
+    @property
+    def limits(self) -> Limits:
+        """Those of the joint; the position of a ball or floating joint has none."""
+        limits = self.joint.limits
+        return Limits(velocity=limits.velocity, effort=limits.effort) if self.joint.free else limits
+
+
+def position_coordinates(model: Model) -> list[Coordinate]:
+    """What the numbers of q are, in their order; nq of them."""
+    return [
+        coordinate
+        for joint in model.coordinate_joints
+        for coordinate in (
+            [
+                Coordinate(f"{joint.name}.{part}", joint, False, part in _QUATERNION)
+                for part in _POSITIONS[joint.type]
+            ]
+            if joint.free
+            else [Coordinate(joint.name, joint, joint.turns)]
+        )
+    ]
+
+
+def velocity_coordinates(model: Model) -> list[Coordinate]:
+    """What the numbers of q̇, q̈ and τ are, in their order; dof of them."""
+    return [
+        coordinate
+        for joint in model.coordinate_joints
+        for coordinate in (
+            [Coordinate(f"{joint.name}.{part}", joint, part[0] == "w") for part in _VELOCITIES[joint.type]]
+            if joint.free
+            else [Coordinate(joint.name, joint, joint.turns)]
+        )
+    ]
+
+
+def coordinate_names(model: Model) -> tuple[list[str], list[str]]:
+    """Names of the numbers of q̇ and of those of q."""
+    return [each.name for each in velocity_coordinates(model)], [
+        each.name for each in position_coordinates(model)
+    ]
+
+
+def joint_positions(model: Model, q: np.ndarray) -> list[np.ndarray]:
+    """The position numbers of every moving joint, those that follow others too, from one q (nq,)."""
+    own, at = {}, 0
+    for joint in model.coordinate_joints:
+        own[joint.name] = np.asarray(q[at : at + joint.nq], dtype=float)
+        at += joint.nq
+    return [
+        own[joint.name] if relation is None else relation.multiplier * own[relation.joint] + relation.offset
+        for joint, relation in zip(model.moving_joints, model.followed, strict=True)
+    ]
+
+
+def check_one_axis(model: Model, what: str) -> None:
+    """Refuse a robot with ball or floating joints: ``what`` adds up positions as numbers."""
+    free = next((joint for joint in model.coordinate_joints if joint.free), None)
+    if free is not None:
+        raise ModelError(
+            f"{what}: for robots whose joints have one coordinate each; {model.name} has the {free.type} joint "
+            f"{free.name!r}"
+        )
