@@ -28,7 +28,18 @@ ORDER = (
         "kernels",
         "combined",
     ),
-    *("diagnose", "robot", "loading", "user", "compat", "motion", "control", "simulate", "realtime"),
+    *(
+        "diagnose",
+        "robot",
+        "loading",
+        "user",
+        "engine_coordinates",
+        "compat",
+        "motion",
+        "control",
+        "simulate",
+        "realtime",
+    ),
     *("records", "claims", "report", "identify", "study", "view", "linkwise", "bench", "cli", "__main__"),
 )
 
