@@ -15,6 +15,7 @@ import numpy as np
 
 from linkwise.compiler.arrays import check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
+from linkwise.constrained import Constrained
 from linkwise.errors import ModelError, SingularError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
 from linkwise.kernels import chosen_algorithm, evaluate, plain_kernel, shortcut
@@ -29,11 +30,10 @@ if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
 
 ITERATED = "iterated_forward_dynamics"
-CONSTRAINT_TOLERANCE = {"float64": 1e-6, "float32": 1e-2}  # of J q̈ + γ, relative to what adds up to it
 FRAME_FUNCTIONS = ("pose", "jacobian", "velocity", "jacobian_rate", "task_inertia", "consistent_inverse")
 
 
-class Robot(Model):
+class Robot(Constrained):
     """A robot and its dynamics. Make one with ``linkwise.load``."""
 
     @classmethod
@@ -285,79 +285,6 @@ class Robot(Model):
                     "so its task inertia is infinite; look at the rank of robot.jacobian(q)"
                 )
 
-    # -- constraints ----------------------------------------------------------------------------------------------
-
-    def constraint_forces(
-        self, q, qd, tau, *, algorithm=None, friction=True, stabilization=None, out=None, threads=None
-    ):
-        """Forces along the directions that constraints hold, shape (..., constraint_rows), in base axes.
-
-        For each constraint in turn: moment [N·m] (welds only) and force [N] on its first frame. Redundant constraints
-        share them so that they are smallest. Raises ConstraintError where a constraint cannot be met.
-        """
-        given = {"q": q, "qd": qd, "tau": tau}
-        setting = Setting(self._held(), friction=bool(friction), stabilization=stabilization)
-        result = evaluate("constraint_forces", setting, algorithm, given, out, threads)
-        self._check_constraints_met(result, setting, given)
-        return result
-
-    def constraint_jacobian(self, q, *, out=None, threads=None) -> np.ndarray:
-        """J of all constraints, shape (..., constraint_rows, n), in base axes."""
-        return evaluate("constraint_jacobian", Setting(self._held()), None, {"q": q}, out, threads)
-
-    def constraint_errors(self, q, *, out=None, threads=None) -> np.ndarray:
-        """How far constraints are from being met, shape (..., constraint_rows): sine of the angle, gap [m]."""
-        return evaluate("constraint_errors", Setting(self._held()), None, {"q": q}, out, threads)
-
-    def delassus_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
-        """J M⁻¹ Jᵀ of the constraints, shape (..., constraint_rows, constraint_rows)."""
-        return evaluate("delassus_matrix", Setting(self._held()), algorithm, {"q": q}, out, threads)
-
-    def impact(self, q, qd, *, restitution=0.0, out=None, threads=None) -> np.ndarray:
-        """Velocities, shape (..., n), after an impact at velocities qd that the constraints take.
-
-        ``restitution``: the part of the approach velocity with which the held points part again.
-        """
-        given = {"q": q, "qd": qd, "restitution": np.atleast_1d(np.asarray(restitution, dtype=float))}
-        return evaluate("impact", Setting(self._held()), None, given, out, threads)
-
-    def _constrained_forward_dynamics(
-        self, given, algorithm, wrench, wrench_frame, friction, stabilization, out, threads
-    ) -> np.ndarray:
-        if wrench is not None:
-            given = {**given, "wrench": wrench}
-            wrench_frame = self._frame(wrench_frame)
-        setting = Setting(
-            self,
-            friction=bool(friction),
-            frame=wrench_frame,
-            wrench=wrench is not None,
-            stabilization=stabilization,
-        )
-        written = None if out is None else (out, None)
-        qdd, unmet = evaluate("constrained_forward_dynamics", setting, algorithm, given, written, threads)
-        if isinstance(qdd, np.ndarray) and qdd.dtype != object:
-            if np.isnan(qdd).any():
-                self._look_at(qdd, given)
-            if np.any(unmet > CONSTRAINT_TOLERANCE[str(qdd.dtype)]):
-                self._check_constraints_met(qdd, setting, given)
-        return qdd
-
-    def _held(self) -> Robot:
-        if not self.constraints:
-            raise ModelError(
-                f"{self.name} has no constraints; give it some with robot.with_constraints([...])"
-            )
-        return self
-
-    def _check_constraints_met(self, result: Any, setting: Setting, given: Mapping[str, Any]) -> None:
-        if isinstance(result, (np.ndarray, np.generic)) and result.dtype != object:
-            from linkwise import diagnose
-
-            self._look_at(result, given)
-            residuals, sizes = evaluate("constraint_residuals", setting, None, given)
-            diagnose.unmet_constraints(self, residuals, sizes, CONSTRAINT_TOLERANCE[str(result.dtype)])
-
     # -- positions ------------------------------------------------------------------------------------------------
 
     def integrate(self, q, v, *, out=None, threads=None) -> np.ndarray:
@@ -496,16 +423,6 @@ class Robot(Model):
         )
 
     # -- shared ---------------------------------------------------------------------------------------------------
-
-    def _frame(self, frame: str | None) -> str:
-        return self.default_frame() if frame is None else frame
-
-    def _look_at(self, result: Any, given: Mapping[str, Any]) -> None:
-        """A NaN that the inputs do not explain comes from a singular mass matrix: say so, and name the joint."""
-        if isinstance(result, (np.ndarray, np.generic)) and result.dtype != object and np.isnan(result).any():
-            from linkwise import diagnose
-
-            diagnose.singular(self, result, given)
 
     def _plain(
         self, name: str, algorithm: str | None, given: Mapping[str, Any], out: Any, threads: int | None

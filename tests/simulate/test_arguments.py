@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import control
+from linkwise import ShapeError, control, motion
 from linkwise.simulate import (
     Drives,
     Moves,
@@ -119,10 +119,16 @@ def test_seeds(arm, options, name):
         simulate(noisy, control.Passive(arm), duration=0.01, **options)
 
 
-def test_joints_with_several_coordinates_are_refused():
-    robot = lw.load("two_link", base="floating")
-    with pytest.raises(SimulationError, match="simulations take joints with one coordinate"):
-        simulate(robot, lambda t, q, qd, r: qd, duration=0.01)
+def test_parts_for_arms_say_so_of_robots_with_floating_joints():
+    robot = lw.load("two_link", base="floating").with_payload(1.0, inertia=(1.0, 1.0, 1.0), frame="base")
+    move = motion.quintic(np.zeros(robot.dof), np.ones(robot.dof), 1.0)
+    with pytest.raises(SimulationError, match=r"trajectories and moves are for arms.*\(\.\.\., 9\)"):
+        simulate(robot, control.Passive(robot), move, duration=0.01)
+    noisy = Plant(robot, sensors=Sensors(position_noise=1e-3))
+    with pytest.raises(SimulationError, match="for arms; joint 'root_joint' is floating"):
+        simulate(noisy, control.Passive(robot), duration=0.01)
+    with pytest.raises(ShapeError, match=r"q: expected shape \(\.\.\., 9\), got \(8,\)"):
+        simulate(robot, control.Passive(robot), duration=0.01, q=np.zeros(8))
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from linkwise.algorithms import compound_link, energy, factorised, joint_terms, newton_euler
+from linkwise.algorithms import compound_link, energy, joint_terms, newton_euler
 from linkwise.algorithms.joint_terms import added, subtracted
-from linkwise.model.mechanism import Mechanism, flat
+from linkwise.model.mechanism import Mechanism
 from linkwise.scalar import Scalar
 from linkwise.spatial import zero_vector
 
@@ -73,13 +73,15 @@ def torques_on_bodies(links: Mechanism, q, qd, tau, *, friction: bool = True) ->
     return joint_terms.subtract_springs(links, tau, q)
 
 
-def accelerations(links: Mechanism, q, qd, tau, *, friction: bool = True) -> tuple[list[Scalar], Matrix]:
-    """(q̈, M) under torques and, of friction, the part that is continuous at rest [rad/s² or m/s²]."""
+def matrix_and_net_torques(
+    links: Mechanism, q, qd, tau, *, friction: bool = True
+) -> tuple[Matrix, list[Scalar]]:
+    """(M, M q̈) under torques and, of friction, the part that is continuous at rest."""
     M = mass_matrix(links, q)
     net = subtracted(links, tau, bias_torques(links, q, qd))
     if friction:
         net = subtracted(links, net, joint_terms.smooth_friction(links, q, qd))
-    return links.grouped(factorised.solve(links, M, flat(net))), M
+    return M, net
 
 
 def potential_energy(links: Mechanism, q) -> Scalar:

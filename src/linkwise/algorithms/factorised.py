@@ -6,6 +6,8 @@ The mass matrix of a tree has no entries between branches, and its factorisation
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from linkwise.algorithms.singularity import axis_inertia_floors, checked
 from linkwise.model.mechanism import Mechanism, flat
 from linkwise.scalar import Scalar, stage
@@ -32,9 +34,18 @@ def factorise(links: Mechanism, M: list[list[Scalar]]) -> tuple[list[list[Scalar
 
 def solve(links: Mechanism, M: list[list[Scalar]], right: list[Scalar]) -> list[Scalar]:
     """x with M x = right."""
+    return solver(links, M)(right)
+
+
+def solver(links: Mechanism, M: list[list[Scalar]]) -> Callable[[Sequence[Scalar]], list[Scalar]]:
+    """A function that gives x with M x = right; M is factorised once."""
     L, inverse = factorise(links, M)
-    with stage("solution"):
-        return _solve(links, L, inverse, right)
+
+    def solved(right: Sequence[Scalar]) -> list[Scalar]:
+        with stage("solution"):
+            return _solve(links, L, inverse, right)
+
+    return solved
 
 
 def _solve(links: Mechanism, L, inverse, right) -> list[Scalar]:

@@ -94,6 +94,31 @@ def integrated(link: MovingLink, q: Any, step: Any) -> Any:
     return joint_value([*place, *turned])
 
 
+def step_rate(link: MovingLink, step: Any, rates: Any) -> Any:
+    """The rate of a step, while the joint moves with ``rates`` at the position where the step has led.
+
+    ξ̇ = V + ½ [ξ, V] + 1/12 [ξ, [ξ, V]] + O(ξ⁴): enough for methods of order 4 (H. Munthe-Kaas, "Runge–Kutta methods on
+    Lie groups", 1998).
+    """
+    if not link.free:
+        return rates
+    turn, velocity = _motion(link, step), _motion(link, rates)
+    first = _bracket(turn, velocity)
+    second = _bracket(turn, first)
+    found = [v + 0.5 * a + (1.0 / 12.0) * b for v, a, b in zip(velocity, first, second, strict=True)]
+    return joint_value([x for part in found[: 2 if link.floating else 1] for x in part])
+
+
+def _motion(link: MovingLink, value: Any) -> tuple[Vector, Vector]:
+    numbers = parts_of(value)
+    return Vector(*numbers[:3]), Vector(*numbers[3:]) if link.floating else Vector(0.0, 0.0, 0.0)
+
+
+def _bracket(a: tuple[Vector, Vector], b: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
+    """(ω_a × ω_b, ω_a × v_b + v_a × ω_b)."""
+    return a[0].cross(b[0]), a[0].cross(b[1]) + a[1].cross(b[0])
+
+
 def difference(link: MovingLink, start: Any, end: Any) -> Any:
     """The step that leads from one position to another, on the shorter way round: the inverse of ``integrated``."""
     if not link.free:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from linkwise.algorithms import coordinates
 from linkwise.compiler.kernel import Kernel
 from linkwise.control.gains import Gains
 from linkwise.functions import mechanism_of
@@ -26,7 +27,7 @@ from linkwise.scalar import Scalar, where
 
 @dataclass(frozen=True)
 class Reference:
-    """Where the joints should be: q_d, q̇_d, q̈_d, n scalars each."""
+    """Where the joints should be: q_d (nq scalars), q̇_d and q̈_d (n each)."""
 
     q: Sequence[Scalar]
     qd: Sequence[Scalar]
@@ -88,11 +89,15 @@ class Controller(ABC):
         return mechanism_of(self.robot, base_parameters=True)
 
     def saturated(self, tau: Sequence[Scalar]) -> list[Scalar]:
-        """The torques within the limits; NaN stays NaN."""
+        """The torques within the limits, none at joints without a motor; NaN stays NaN."""
+        joints = self.robot.coordinate_joints
+        motors = [joint.name not in self.robot.passive for joint in joints for _ in range(joint.dof)]
         return [
-            t if np.isinf(limit) else where(t > limit, float(limit), where(t < -limit, -float(limit), t))
-            for t, limit in zip(tau, self.torque_limits, strict=True)
-        ]
+            0.0 if not motor
+            else t if np.isinf(limit)
+            else where(t > limit, float(limit), where(t < -limit, -float(limit), t))
+            for t, limit, motor in zip(tau, self.torque_limits, motors, strict=True)
+        ]  # fmt: skip
 
     @property
     def known(self) -> bool:
@@ -112,7 +117,8 @@ class Controller(ABC):
         Its C source is what a digital controller with this sample period [s] runs.
         """
         n, m = self.robot.dof, self.memory_size
-        sizes = {"q": n, "qd": n, "q_d": n, "qd_d": n, "qdd_d": n, "memory": m}
+        nq = self.robot.nq
+        sizes = {"q": nq, "qd": n, "q_d": nq, "qd_d": n, "qdd_d": n, "memory": m}
         shapes = {"tau": (n,), "next_memory": (m,)}
         if not m:
             del sizes["memory"], shapes["next_memory"]
@@ -162,8 +168,8 @@ def limits_of_torque(robot: Robot, torque_limits=None) -> np.ndarray:
 
 
 def errors(
-    q: Sequence[Scalar], qd: Sequence[Scalar], reference: Reference
+    links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar], reference: Reference
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """(e, ė) with e = q − q_d."""
-    e = [a - b for a, b in zip(q, reference.q, strict=True)]
+    """(e, ė) with e = q − q_d; for ball and floating joints e is the step from q_d to q."""
+    e = coordinates.difference(links, reference.q, q)
     return e, [a - b for a, b in zip(qd, reference.qd, strict=True)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.algorithms import equation
+from linkwise.algorithms import coordinates
 from linkwise.control.controller import Controller
 from linkwise.robot import Robot
 
@@ -26,8 +26,8 @@ class FeedForward(Controller):
         return (self.gravity,)
 
     def control(self, links, gains, q, qd, reference, memory, period):
-        tau = equation.inverse_dynamics(links, reference.q, reference.qd, reference.qdd)
+        tau = coordinates.inverse_dynamics(links, reference.q, reference.qd, reference.qdd)
         if self.gravity == "online":
-            planned, weight = (equation.gravity_torques(links, at) for at in (reference.q, q))
+            planned, weight = (coordinates.gravity_torques(links, at) for at in (reference.q, q))
             tau = [t - p + w for t, p, w in zip(tau, planned, weight, strict=True)]
         return self.saturated(tau), []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.algorithms import equation
+from linkwise.algorithms import coordinates
 from linkwise.control.controller import Controller, errors
 from linkwise.control.gains import Gains
 from linkwise.robot import Robot
@@ -25,12 +25,12 @@ class GravityPD(Controller):
         """Gains as torques: those of accelerations times the inertia that each joint feels at ``q``, by
         default at zero."""
         gains = Gains.from_frequency(frequency, damping)
-        inertia = np.diag(robot.mass_matrix(np.zeros(robot.dof) if q is None else q))
+        inertia = np.diag(robot.mass_matrix(robot.neutral if q is None else q))
         return Gains(inertia * gains.kp, inertia * gains.kd)
 
     def control(self, links, gains, q, qd, reference, memory, period):
-        e, ed = errors(q, qd, reference)
-        gravity = equation.gravity_torques(links, q)
+        e, ed = errors(links, q, qd, reference)
+        gravity = coordinates.gravity_torques(links, q)
         tau = [
             g - kp * x - kd * y
             for g, kp, x, kd, y in zip(gravity, gains["kp"], e, gains["kd"], ed, strict=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from linkwise.algorithms import equation, joint_terms
+from linkwise.algorithms import coordinates
 from linkwise.control.controller import Controller, Reference, errors
 from linkwise.control.gains import Gains
 from linkwise.model.mechanism import Mechanism
@@ -18,7 +18,7 @@ from linkwise.scalar import Scalar, where
 
 def torques_for(links: Mechanism, q, qd, v) -> list[Scalar]:
     """(29): the torques that give the accelerations v, without friction."""
-    return equation.inverse_dynamics(links, q, qd, v, friction=False)
+    return coordinates.inverse_dynamics(links, q, qd, v, friction=False)
 
 
 class PointToPoint(Controller):
@@ -29,7 +29,7 @@ class PointToPoint(Controller):
         super().__init__(robot, {"kp": vectors["kp"], "kd": vectors["kd"]}, torque_limits)
 
     def control(self, links, gains, q, qd, reference, memory, period):
-        e, _ = errors(q, qd, reference)
+        e, _ = errors(links, q, qd, reference)
         v = [
             -(kd * speed) - kp * error
             for kp, kd, speed, error in zip(gains["kp"], gains["kd"], qd, e, strict=True)
@@ -45,7 +45,7 @@ class Tracking(Controller):
         super().__init__(robot, {"kp": vectors["kp"], "kd": vectors["kd"]}, torque_limits)
 
     def control(self, links, gains, q, qd, reference, memory, period):
-        v = tracking_acceleration(gains, q, qd, reference)
+        v = tracking_acceleration(links, gains, q, qd, reference)
         return self.saturated(torques_for(links, q, qd, v)), []
 
 
@@ -57,10 +57,10 @@ class ComputedTorque(Tracking):
     """
 
     def control(self, links, gains, q, qd, reference, memory, period):
-        v = tracking_acceleration(gains, q, qd, reference)
+        v = tracking_acceleration(links, gains, q, qd, reference)
         tau = torques_for(links, q, qd, v)
-        tau = joint_terms.added(links, tau, compensation(links, q, qd, reference))
-        return self.saturated(tau), []
+        friction = compensation(links, q, qd, reference)
+        return self.saturated([a + b for a, b in zip(tau, friction, strict=True)]), []
 
 
 class IntegralTracking(Controller):
@@ -86,8 +86,8 @@ class IntegralTracking(Controller):
         return Gains.from_frequency(frequency, damping, integral=True)
 
     def control(self, links, gains, q, qd, reference, memory, period):
-        e, _ = errors(q, qd, reference)
-        v = tracking_acceleration(gains, q, qd, reference)
+        e, _ = errors(links, q, qd, reference)
+        v = tracking_acceleration(links, gains, q, qd, reference)
         v = [a - ki * integral for a, ki, integral in zip(v, gains["ki"], memory, strict=True)]
         wanted = torques_for(links, q, qd, v)
         tau = self.saturated(wanted)
@@ -99,10 +99,14 @@ class IntegralTracking(Controller):
 
 
 def tracking_acceleration(
-    gains: Mapping[str, Sequence[Scalar]], q: Sequence[Scalar], qd: Sequence[Scalar], reference: Reference
+    links: Mechanism,
+    gains: Mapping[str, Sequence[Scalar]],
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    reference: Reference,
 ) -> list[Scalar]:
     """q̈_d − K_d ė − K_p e."""
-    e, ed = errors(q, qd, reference)
+    e, ed = errors(links, q, qd, reference)
     return [
         a - kd * y - kp * x
         for a, kd, y, kp, x in zip(reference.qdd, gains["kd"], ed, gains["kp"], e, strict=True)
@@ -113,5 +117,6 @@ def compensation(
     links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar], reference: Reference
 ) -> list[Scalar]:
     """The friction of the model: at the measured state, and the part that jumps with its sign at the planned one."""
-    smooth = joint_terms.smooth_friction(links, q, qd)
-    return joint_terms.added(links, smooth, joint_terms.dry_friction(links, reference.q, reference.qd))
+    smooth = coordinates.smooth_friction(links, q, qd)
+    dry = coordinates.dry_friction(links, reference.q, reference.qd)
+    return [a + b for a, b in zip(smooth, dry, strict=True)]

@@ -17,7 +17,7 @@ class Passive(Controller):
         super().__init__(robot, {}, torque_limits=False)
 
     def control(self, links, gains, q, qd, reference, memory, period):
-        return [0.0] * len(links), []
+        return [0.0] * self.robot.dof, []
 
 
 class ConstantTorque(Controller):

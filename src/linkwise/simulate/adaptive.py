@@ -12,17 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algorithms import joint_terms
+from linkwise.algorithms import coupling, joint_terms
+from linkwise.algorithms.coordinates import position_rates
 from linkwise.control import Controller
 from linkwise.errors import LinkwiseError, ShapeError, needed
 from linkwise.functions import mechanism_of
 from linkwise.model.checks import check_moves
-from linkwise.model.mechanism import Mechanism
+from linkwise.model.mechanism import Mechanism, flat
 from linkwise.robot import Robot
 from linkwise.simulate import arguments
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.reference import Source, source_of
 from linkwise.simulate.result import Result
+
+DECAY = 20.0  # [1/s] of errors of constraints, where no rate is given
 
 
 class IntegrationError(LinkwiseError, ArithmeticError):
@@ -43,32 +46,33 @@ def simulate_adaptive(
     atol: float = 1e-12,
     friction: bool = True,
     smoothing: float = 1e-3,
+    stabilization: float | None = None,
 ) -> Result:
     """One robot for ``duration`` [s]; the state at ``rows`` evenly spaced times.
 
     ``controller`` (None: no torques) is evaluated as a continuous law; its memory counts as further states
     whose rate is what one second would add. ``method``, ``rtol``, ``atol``: see
     ``scipy.integrate.solve_ivp``. ``smoothing`` [rad/s or m/s] is the speed over which Coulomb friction
-    changes its sign.
+    changes its sign. ``stabilization`` [1/s]: the rate at which errors of constraints decay (default 20).
     """
     solve_ivp = needed("scipy.integrate", "simulate").solve_ivp
     check_moves(robot)
-    arguments.check_single_coordinates(robot)
     duration = arguments.number("duration", duration, above=0.0)
     rows = arguments.whole("rows", rows, 2)
     for name, value in (("rtol", rtol), ("atol", atol), ("smoothing", smoothing)):
         arguments.number(name, value, above=0.0)
-    law = _Law(
-        robot, controller, source_of(np.zeros(robot.dof) if reference is None else reference, robot.dof)
-    )
-    n, links = robot.dof, mechanism_of(robot)
+    source = source_of(robot.neutral if reference is None else reference, robot.dof, robot.nq)
+    law = _Law(robot, controller, source)
+    n, nq, links = robot.dof, robot.nq, mechanism_of(robot)
+    decay = _rate_of_decay(robot, stabilization)
 
     def rate(t: float, state: np.ndarray) -> np.ndarray:
         tau, change = law.torques(t, state)
-        v = state[n : 2 * n]
+        q, v = state[:nq], state[nq : nq + n]
         if friction:
-            tau = tau - _smoothed_friction(links, state[:n], v, smoothing)
-        return np.concatenate([v, robot.forward_dynamics(state[:n], v, tau, friction=False), change])
+            tau = tau - _smoothed_friction(links, q, v, smoothing)
+        qdd = robot.forward_dynamics(q, v, tau, friction=False, stabilization=decay)
+        return np.concatenate([position_rates(links, list(q), list(v)), qdd, change])
 
     t = np.linspace(0.0, duration, rows)
     initial = np.concatenate([law.start(q, qd), np.zeros(law.memory)])
@@ -78,15 +82,16 @@ def simulate_adaptive(
             f"{method} stopped at {found.t[-1] if found.t.size else 0.0:.6g} s: {found.message}"
         )
     states = found.y.T
+    q, qd = robot.normalize(states[:, :nq]) if nq != n else states[:, :nq], states[:, nq : nq + n]
     return Result(
         robot,
         t,
-        states[:, :n],
-        states[:, n : 2 * n],
+        q,
+        qd,
         np.array([law.torques(time, state)[0] for time, state in zip(t, states, strict=True)]),
         None if reference is None else law.source.moment(t, (), n),
-        states[-1, :n],
-        states[-1, n : 2 * n],
+        q[-1],
+        qd[-1],
         duration,
     )
 
@@ -99,36 +104,51 @@ class _Law:
             raise SimulationError(
                 "controller: expected one of linkwise.control: it runs inside the integrator"
             )
-        self.dof, self.source = robot.dof, source
+        self.dof, self.nq, self.source = robot.dof, robot.nq, source
         # over one second the memory changes by its rate
         self.kernel = None if controller is None else controller.kernel(1.0)
         self.memory = 0 if controller is None else controller.memory_size
 
     def start(self, q: Any, qd: Any) -> np.ndarray:
-        """The initial q and q̇: given, or where the reference begins; shape (2n,)."""
+        """The initial q and q̇: given, or where the reference begins; shape (nq + n,)."""
         planned = self.source.moment(np.zeros(1), (), self.dof)
         found = []
-        for name, value, begin in (("q", q, planned[0]), ("qd", qd, planned[1])):
+        for name, value, begin, size in (("q", q, planned[0], self.nq), ("qd", qd, planned[1], self.dof)):
             found.append(arguments.array(name, begin[0] if value is None else value))
-            if found[-1].shape != (self.dof,):
-                raise ShapeError(f"{name}: expected shape ({self.dof},), got {found[-1].shape}")
+            if found[-1].shape != (size,):
+                raise ShapeError(f"{name}: expected shape ({size},), got {found[-1].shape}")
         return np.concatenate(found)
 
     def torques(self, t: float, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(torques, rate of the memory)."""
-        n = self.dof
+        n, end = self.dof, self.nq + self.dof
         if self.kernel is None:
             return np.zeros(n), np.zeros(0)
         moment = [part[0] for part in self.source.moment(np.array([t]), (), n)]
+        q, qd, memory = state[: self.nq], state[self.nq : end], state[end:]
         if not self.memory:
-            return self.kernel(state[:n], state[n : 2 * n], *moment), np.zeros(0)
-        tau, following = self.kernel(state[:n], state[n : 2 * n], *moment, state[2 * n :])
-        return tau, following - state[2 * n :]
+            return self.kernel(q, qd, *moment), np.zeros(0)
+        tau, following = self.kernel(q, qd, *moment, memory)
+        return tau, following - memory
+
+
+def _rate_of_decay(robot: Robot, stabilization: Any) -> float | None:
+    """The rate of Baumgarte's stabilization [1/s] for a robot with constraints."""
+    if not robot.constraints:
+        return None
+    rate = DECAY if stabilization is None else arguments.number("stabilization", stabilization, least=0.0)
+    return rate or None
 
 
 def _smoothed_friction(links: Mechanism, q: np.ndarray, qd: np.ndarray, smoothing: float) -> np.ndarray:
-    """Friction with F·tanh(q̇/``smoothing``) in the place of the jump F·sgn q̇."""
-    smooth = np.array(joint_terms.smooth_friction(links, q, qd), dtype=float)
-    pairs = [joint_terms.dry_friction_limits(link, v) for link, v in zip(links, qd, strict=True)]
+    """Friction with F·tanh(q̇/``smoothing``) in the place of the jump F·sgn q̇, shape (n,)."""
+    at, rates = coupling.expanded(links, list(q), positions=True), coupling.expanded(links, list(qd))
+    smooth = np.array(flat(joint_terms.smooth_friction(links, at, rates)), dtype=float)
+    speeds = np.array(flat(rates), dtype=float)
+    pairs = [
+        joint_terms.dry_friction_limits(links[k], v)
+        for (k, _), v in zip(links.coordinates(), speeds, strict=True)
+    ]
     forward, backward = np.array(pairs, dtype=float).reshape(-1, 2).T
-    return smooth + np.where(qd > 0, forward, backward) * np.tanh(qd / smoothing)
+    all_axes = smooth + np.where(speeds > 0, forward, backward) * np.tanh(speeds / smoothing)
+    return np.array(coupling.reduced(links, list(all_axes), (True,)))

@@ -68,7 +68,7 @@ def multiple(name: str, time: Any, unit: float, what: str, least: int) -> int:
 
 
 def state(name: str, value: Any, dof: int) -> Any:
-    """Positions or velocities, shape (..., n). NaN is allowed: it stays with its robot, which counts as diverged."""
+    """Positions (..., nq) or velocities (..., n). NaN is allowed: it stays with its robot, which counts as diverged."""
     found = value
     if not is_foreign(value):
         try:
@@ -80,13 +80,27 @@ def state(name: str, value: Any, dof: int) -> Any:
     return found
 
 
-def check_single_coordinates(robot: Robot) -> None:
-    """Refuse a robot with ball or floating joints, whose positions are not added up as numbers are."""
+def check_sensors(robot: Robot, sensors: Any) -> None:
+    """Refuse noisy or coarse positions of ball and floating joints, which are not added up as numbers are."""
+    if not (sensors.noisy or sensors.counts or sensors.differs):
+        return
     for joint in robot.coordinate_joints:
         if joint.free:
             raise SimulationError(
-                f"{robot.name}: joint {joint.name!r} is {joint.type}; simulations take joints with one coordinate"
+                f"sensors: noise, resolution and differences are for arms; joint {joint.name!r} is {joint.type}"
             )
+
+
+def stabilization(robot: Robot, value: Any) -> float | str:
+    """What keeps constraints from drifting: a rate from 0 on [1/s], or "projection", the default."""
+    if value is None:
+        return "projection" if robot.constraints else 0.0
+    if isinstance(value, str):
+        if value != "projection":
+            raise SimulationError(f"stabilization: expected 'projection' or a rate [1/s], got {value!r}")
+        return value if robot.constraints else 0.0
+    rate = number("stabilization", value, least=0.0)
+    return rate if robot.constraints else 0.0
 
 
 def _shown(values: np.ndarray) -> str:

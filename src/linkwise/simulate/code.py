@@ -26,14 +26,15 @@ def source(
     delay: int = 0,
     vary: Sequence[str] = (),
     record: Sequence[str] = (),
+    stabilization: float | str | None = None,
     dtype: str = "float64",
     **options: Any,
 ) -> str:
     """The loop that ``simulate`` runs with these arguments, as source code of a target ("c" or "cuda").
 
     Args:
-        plant, controller, reference, step, control_period, continuous, integrator, delay, record, dtype: as in
-            ``simulate``; step and control period in seconds.
+        plant, controller, reference, step, control_period, continuous, integrator, delay, record, stabilization, dtype:
+            as in ``simulate``; step and control period in seconds.
         target: the language.
         vary: names of the robot's parameters that stay arguments of the function: "payload" or labels.
         options: those of the target, such as ``main=True`` for C.
@@ -59,6 +60,7 @@ def source(
         delay=delay,
         varied=vary,
         record=record,
+        stabilization=stabilization,
     )
     numbers = loop.numbers(times.step, times.substeps)
     values = "; ".join(f"{name} = {np.asarray(value).tolist()}" for name, value in numbers.items())

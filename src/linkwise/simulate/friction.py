@@ -14,6 +14,9 @@ others slide; given that, the rest is a linear system, solved exactly. Two more 
 by its own friction or held by more than there is (a primal-dual active set). In arms with rotor inertias the
 pattern is then right; in light direct drives, whose mass matrices are ill conditioned, it is in all but a few
 of a thousand arbitrary states, and a joint that is still driven by its own friction is stopped instead.
+
+In robots with followers or constraints the impulses themselves are found, by sweeps of projected Gauss-Seidel over the
+axes with friction.
 """
 
 from __future__ import annotations
@@ -22,13 +25,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.algorithms import factorised, joint_terms
+from linkwise.algorithms import coupling, dense, factorised, joint_terms
+from linkwise.algorithms.coordinates import Reactions, Solve, axes_of_coordinates
 from linkwise.joint_laws import is_zero
-from linkwise.model.mechanism import Mechanism
+from linkwise.model.mechanism import Mechanism, flat
 from linkwise.scalar import Scalar, where
 
 SWEEPS = 8
 CORRECTIONS = 2
+IMPULSE_SWEEPS = 30
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ def dry_friction(
     """
     limits = [
         _limits(joint_terms.dry_friction_limits(link, speed), speed, h, breakaway)
-        for link, speed in zip(links, v, strict=True)
+        for link, speed in zip(axes_of_coordinates(links), v, strict=True)
     ]
     direction = _first_guess(M, free, limits)
     found = _given_directions(links, M, free, limits, direction)
@@ -75,6 +80,42 @@ def dry_friction(
         # what is still driven by its own friction is stopped
         sliding.append(slides if limit is None else where(direction[k] * found.v[k] < 0.0, 0.0, slides))
     return Friction(torques, sliding)
+
+
+def dry_friction_impulses(
+    links: Mechanism,
+    solve: Solve,
+    held: Reactions | None,
+    v: Sequence[Scalar],
+    free: Sequence[Scalar],
+    h: Scalar,
+    breakaway: Scalar,
+) -> list[Scalar]:
+    """The torques of dry friction where followers or constraints move joints along: (v, p) with v = v* + W p over the
+    axes with friction, p between its limits, and against v where it is at one. W is the inverse mass matrix under the
+    constraints."""
+    speeds = flat(coupling.expanded(links, v))
+    rows, bounds = [], []
+    for j, (k, _) in enumerate(links.coordinates()):
+        limit = _limits(joint_terms.dry_friction_limits(links[k], speeds[j]), speeds[j], h, breakaway)
+        if limit is not None:
+            unit = [1.0 if i == j else 0.0 for i in range(len(speeds))]
+            rows.append(coupling.reduced(links, unit, (True,)))
+            bounds.append(limit)
+    moved = [solve(row) for row in rows]
+    if held is not None:
+        moved = [held.corrected(column, [0.0] * len(held.jacobian)) for column in moved]
+    K = dense.symmetric_product(moved, rows)
+    speed = [dense.dot(row, free) for row in rows]
+    # an axis that the constraints hold still has no mobility of its own
+    stiff = [where(K[i][i] > 0.0, 1.0 / where(K[i][i] > 0.0, K[i][i], 1.0), 0.0) for i in range(len(K))]
+    impulses: list[Scalar] = [0.0] * len(rows)
+    for _ in range(IMPULSE_SWEEPS):
+        for i, (forward, backward) in enumerate(bounds):
+            wanted = impulses[i] - stiff[i] * (speed[i] + dense.dot(K[i], impulses))
+            impulses[i] = where(wanted > backward, backward, where(wanted < -forward, -forward, wanted))
+    rate = 1.0 / h
+    return [rate * dense.dot(column, impulses) for column in dense.transposed(rows)]
 
 
 @dataclass(frozen=True)
@@ -100,7 +141,7 @@ def _first_guess(M: list[list[Scalar]], free: Sequence[Scalar], limits: Sequence
 
 
 def _given_directions(links: Mechanism, M, free, limits, direction) -> _Solution:
-    n = len(links)
+    n = len(M)
     sliding = [
         1.0 if limit is None else where(d * d <= 0.0, 0.0, 1.0)
         for limit, d in zip(limits, direction, strict=True)
@@ -139,7 +180,7 @@ def _given_who_slides(links: Mechanism, M, free, sliding, drag) -> list[Scalar]:
     """v − v* where the sticking joints have v = 0 and the others feel their drag: M x = −drag in the rows
     that slide.
     """
-    n = len(links)
+    n = len(M)
     held = [where(s > 0.5, 0.0, f) for s, f in zip(sliding, free, strict=True)]  # −x of the joints that stick
     A = [
         [

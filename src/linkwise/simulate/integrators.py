@@ -1,46 +1,89 @@
 """Fixed-step integrators over any scalar.
 
 Each takes ``acceleration(place, q, qd)`` and gives (q, q̇) one step later; ``place`` is where in the step the
-acceleration is asked for: 0 at its begin, 0.5 in the middle, 1 at its end.
+acceleration is asked for: 0 at its begin, 0.5 in the middle, 1 at its end. ``Space`` says how positions move:
+orientations by rotation vectors, q ⊗ exp(φ), so that quaternions keep their length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from linkwise.algorithms import coordinates
+from linkwise.model.mechanism import Mechanism
 from linkwise.scalar import Scalar
 
 Acceleration = Callable[[float, list[Scalar], list[Scalar]], list[Scalar]]
-Integrator = Callable[
-    [Acceleration, Sequence[Scalar], Sequence[Scalar], Scalar], tuple[list[Scalar], list[Scalar]]
-]
 
 
-def semi_implicit_euler(acceleration: Acceleration, q, qd, h: Scalar) -> tuple[list[Scalar], list[Scalar]]:
+class Space:
+    """Positions that are added like numbers."""
+
+    def moved(self, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Scalar]:
+        """The positions after a step along the velocity coordinates."""
+        return [a + b for a, b in zip(q, step, strict=True)]
+
+    def step_rates(self, step: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+        """How fast a step grows at the velocities ``qd`` where it has led."""
+        return list(qd)
+
+
+class Manifold(Space):
+    """Positions of ball and floating joints among them."""
+
+    def __init__(self, links: Mechanism):
+        self.links = links
+
+    def moved(self, q, step):
+        return coordinates.moved(self.links, q, step)
+
+    def step_rates(self, step, qd):
+        return coordinates.step_rates(self.links, step, qd)
+
+
+def space_of(links: Mechanism) -> Space:
+    """The positions of a robot."""
+    return Manifold(links) if any(link.free for link in links) else Space()
+
+
+Integrator = Callable[..., tuple[list[Scalar], list[Scalar]]]
+
+
+def semi_implicit_euler(
+    acceleration: Acceleration, q, qd, h: Scalar, space: Space | None = None
+) -> tuple[list[Scalar], list[Scalar]]:
     """Order 1; the new velocity moves the position: where the inertia is constant, energy does not drift."""
-    new = _moved(qd, h, acceleration(0.0, list(q), list(qd)))
-    return _moved(q, h, new), new
+    new = _added(qd, _scaled(h, acceleration(0.0, list(q), list(qd))))
+    return (space or Space()).moved(q, _scaled(h, new)), new
 
 
-def rk4(acceleration: Acceleration, q, qd, h: Scalar) -> tuple[list[Scalar], list[Scalar]]:
-    """Order 4: the classical Runge–Kutta method."""
+def rk4(
+    acceleration: Acceleration, q, qd, h: Scalar, space: Space | None = None
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Order 4: the classical Runge–Kutta method; on manifolds that of Munthe-Kaas, which integrates the step."""
+    space = space or Space()
     q, v1 = list(q), list(qd)
     half, sixth = 0.5 * h, (1.0 / 6.0) * h
     a1 = acceleration(0.0, q, v1)
-    v2 = _moved(qd, half, a1)
-    a2 = acceleration(0.5, _moved(q, half, v1), v2)
-    v3 = _moved(qd, half, a2)
-    a3 = acceleration(0.5, _moved(q, half, v2), v3)
-    v4 = _moved(qd, h, a3)
-    a4 = acceleration(1.0, _moved(q, h, v3), v4)
-    return _moved(q, sixth, _weighted(v1, v2, v3, v4)), _moved(qd, sixth, _weighted(a1, a2, a3, a4))
+    v2, step2 = _added(qd, _scaled(half, a1)), _scaled(half, v1)
+    a2, rate2 = acceleration(0.5, space.moved(q, step2), v2), space.step_rates(step2, v2)
+    v3, step3 = _added(qd, _scaled(half, a2)), _scaled(half, rate2)
+    a3, rate3 = acceleration(0.5, space.moved(q, step3), v3), space.step_rates(step3, v3)
+    v4, step4 = _added(qd, _scaled(h, a3)), _scaled(h, rate3)
+    a4, rate4 = acceleration(1.0, space.moved(q, step4), v4), space.step_rates(step4, v4)
+    step = _scaled(sixth, _weighted(v1, rate2, rate3, rate4))
+    return space.moved(q, step), _added(qd, _scaled(sixth, _weighted(a1, a2, a3, a4)))
 
 
 INTEGRATORS: dict[str, Integrator] = {"rk4": rk4, "semi_implicit_euler": semi_implicit_euler}
 
 
-def _moved(x: Sequence[Scalar], h: Scalar, rate: Sequence[Scalar]) -> list[Scalar]:
-    return [a + h * b for a, b in zip(x, rate, strict=True)]
+def _added(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _scaled(h: Scalar, rate: Sequence[Scalar]) -> list[Scalar]:
+    return [h * x for x in rate]
 
 
 def _weighted(first, second, third, fourth) -> list[Scalar]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.algorithms import equation, joint_terms
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import trace
 from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutProgram, trace_rollout
@@ -23,9 +22,8 @@ from linkwise.model.mechanism import Mechanism
 from linkwise.once import once
 from linkwise.parameters import parameter_sizes, with_symbols
 from linkwise.robot import Robot
-from linkwise.scalar import Scalar, where, while_loop
-from linkwise.simulate.friction import dry_friction
-from linkwise.simulate.integrators import INTEGRATORS
+from linkwise.scalar import Scalar, while_loop
+from linkwise.simulate.moving import Motion
 from linkwise.simulate.noise import normal
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Source
@@ -53,6 +51,8 @@ class ClosedLoop:
     varied: tuple[str, ...] = ()
     """Parameters of the plant's robot that are inputs: "payload" or labels."""
     record: tuple[str, ...] = ("q", "qd", "tau")
+    stabilization: float | str = 0.0
+    """Of constraints: a rate [1/s] or "projection", see ``Motion``."""
 
     # -- what goes in and out
     # ---------------------------------------------------------------------------------------
@@ -85,7 +85,8 @@ class ClosedLoop:
     @once
     def interface(self) -> Interface:
         n = self.dof
-        carried = {"q": n, "qd": n}
+        nq = self.plant.robot.nq
+        carried = {"q": nq, "qd": n}
         if self.controller.memory_size:
             carried["memory"] = self.controller.memory_size
         if self.delay:
@@ -99,6 +100,7 @@ class ClosedLoop:
             parameters["stream"] = 2
         parameters |= parameter_sizes(self.plant.robot, self.varied)
         sizes = dict.fromkeys(RECORDABLE, (n,)) | {"memory": (self.controller.memory_size,)}
+        sizes |= {"q": (nq,), "q_measured": (nq,)}
         written = {_written(name): sizes[name] for name in self.record}
         return Interface(carried, parameters, self.source.feeds(n, self.places), written)
 
@@ -116,7 +118,7 @@ class ClosedLoop:
 
     def step(self, dtype: str, **values: Sequence[Scalar]) -> dict[str, list[Scalar]]:
         """One control period: the outputs of the rollout's step by name."""
-        links, (h,) = self.links(values), values["step"]
+        (h,) = values["step"]
         q, qd = list(values["q"]), list(values["qd"])
         memory = list(values.get("memory", ()))
         period = h * values["substeps"][0] if self.substeps else h
@@ -148,7 +150,7 @@ class ClosedLoop:
             torque = lambda at, q, qd: wanted if at == 0.0 else command(at, q, qd)[0]  # noqa: E731
         else:
             torque = lambda at, q, qd: tau  # noqa: E731
-        new_q, new_qd = self._advanced(links, values, torque, q, qd, h)
+        new_q, new_qd = self.advanced(values, torque, q, qd, h)
 
         found = {NEXT + "q": new_q, NEXT + "qd": new_qd, NEXT + "memory": following, NEXT + "line": line}
         found |= {NEXT + "sensed": sensed, NEXT + "number": [number + 1.0]}
@@ -170,16 +172,15 @@ class ClosedLoop:
             return tau, []
         return line[: self.dof], [*line[self.dof :], *tau]
 
-    def _advanced(self, links: Mechanism, values: Values, torque, q, qd, h: Scalar):
+    def advanced(self, values: Values, torque, q, qd, h: Scalar):
         """(q, q̇) one control period later: one integration step, or several in a loop."""
+        motion = Motion.of(self.plant.robot, self.links(values), self.plant.friction, self.stabilization)
         if not self.substeps:
-            return advanced(links, self.plant.friction, values, self.integrator, torque, q, qd, h)
-        n, (count,) = self.dof, values["substeps"]
+            return motion.advanced(values, self.integrator, torque, q, qd, h)
+        n, (count,) = len(q), values["substeps"]
 
         def body(k, *state):
-            new = advanced(
-                links, self.plant.friction, values, self.integrator, torque, state[:n], state[n:], h
-            )
+            new = motion.advanced(values, self.integrator, torque, state[:n], state[n:], h)
             return (k + 1.0, *new[0], *new[1])
 
         _, *state = while_loop(lambda k, *_: k < count, body, (0.0 * count, *q, *qd))
@@ -195,7 +196,8 @@ class ClosedLoop:
         parts = (
             robot.content(), self.plant.friction, (sensors.noisy, sensors.counts, sensors.differs),
             (drives.ideal, drives.bits is None), self.controller.key(), type(self.source).__name__, self.integrator,
-            self.continuous, self.substeps, self.delay, self.varied, self.record, repr(self.interface),
+            self.continuous, self.substeps, self.delay, self.varied, self.record, self.stabilization,
+            repr(self.interface),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).digest()
 
@@ -236,29 +238,6 @@ def _elsewhere(kernel: RolloutKernel, *args):
 RolloutKernel.elsewhere = _elsewhere  # the compiler knows nobody above it
 
 
-def advanced(links: Mechanism, friction: bool, values: Values, integrator: str, torque, q, qd, h: Scalar):
-    """(q, q̇) one integration step later under ``torque(place, q, qd)`` and friction."""
-    move = INTEGRATORS[integrator]
-
-    def accelerated(q, qd, tau):
-        return equation.accelerations(links, q, qd, tau, friction=friction)
-
-    if not (friction and joint_terms.has_dry_friction(links)):
-        return move(lambda at, q, qd: accelerated(q, qd, torque(at, q, qd))[0], q, qd, h)
-    (breakaway,) = values["breakaway"]
-    free, M = accelerated(q, qd, torque(0.0, q, qd))
-    v_free = [v + h * a for v, a in zip(qd, free, strict=True)]
-    dry = dry_friction(links, M, qd, v_free, h, breakaway)
-
-    def resisted(at, q, qd):
-        return [a + b for a, b in zip(torque(at, q, qd), dry.torques, strict=True)]
-
-    new_q, new_qd = move(lambda at, q, qd: accelerated(q, qd, resisted(at, q, qd))[0], q, qd, h)
-    # a joint that sticks ends the step at rest; one that was at rest has not moved at all
-    new_q = [_if(s, x, old + (0.5 * h) * v) for s, x, old, v in zip(dry.sliding, new_q, q, qd, strict=True)]
-    return new_q, [_if(s, v, 0.0) for s, v in zip(dry.sliding, new_qd, strict=True)]
-
-
 def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel:
     """One integration step of a robot with its friction: (q, qd, tau, step [s]) -> (q, qd), any leading
     axes.
@@ -268,7 +247,8 @@ def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel
 
     def one_step(q, qd, tau, step):
         links = mechanism_of(robot, base_parameters=True)
-        return advanced(links, True, {"breakaway": [1.0]}, integrator, lambda at, q, qd: tau, q, qd, step[0])
+        motion = Motion(links, True)
+        return motion.advanced({"breakaway": [1.0]}, integrator, lambda at, q, qd: tau, q, qd, step[0])
 
     def build(dtype: str):
         return trace(one_step, sizes, shapes, name="step", dtype=dtype)  # type: ignore[arg-type]
@@ -277,10 +257,6 @@ def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel
     made = Kernel("step", sizes.items(), shapes.items(), "float64", build, key)
     made.origin = (step_kernel, (robot, integrator))
     return made
-
-
-def _if(sliding: Scalar, moved: Scalar, held: Scalar) -> Scalar:
-    return where(sliding > 0.5, moved, held)
 
 
 def _written(name: str) -> str:

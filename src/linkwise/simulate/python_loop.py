@@ -51,7 +51,9 @@ def run_from_python(
             np.asarray(part)[..., 0, :] for part in loop.source.moment(np.array([s * period]), batch, n)
         )
         if isinstance(controller, Controller):
-            target = Reference(*(_columns(np.broadcast_to(part, (*batch, n))) for part in moment))
+            target = Reference(
+                *(_columns(np.broadcast_to(part, (*batch, part.shape[-1]))) for part in moment)
+            )
             wanted, following = controller.limited(
                 controller.links(), columns, seen_q, seen_qd, target, memory, period
             )
@@ -71,7 +73,9 @@ def run_from_python(
                 rows[name].append(np.array(recorded[name]))
         q, qd = advance(q, qd, tau)
         memory = following
-    empty = {name: np.zeros((*batch, 0, n), dtype) for name in loop.record}
+    empty = {
+        name: np.zeros((*batch, 0, *loop.interface.written[f"record_{name}"]), dtype) for name in loop.record
+    }
     written = {
         f"record_{name}": np.stack(found, axis=-2) if found else empty[name] for name, found in rows.items()
     }
@@ -87,7 +91,7 @@ def _advance(
 
     def period(q, qd, tau, **values):
         h = values["step"][0]
-        return loop._advanced(loop.links(values), values, lambda at, q, qd: tau, list(q), list(qd), h)
+        return loop.advanced(values, lambda at, q, qd: tau, list(q), list(qd), h)
 
     if n > FUSED_JOINTS:
 
@@ -96,15 +100,18 @@ def _advance(
             return _array(new[0]), _array(new[1])
 
         return on_arrays
-    sizes = {"q": n, "qd": n, "tau": n} | {name: len(columns[name]) for name in names}
-    shapes = {"next_q": (n,), "next_qd": (n,)}
+    nq = loop.plant.robot.nq
+    sizes = {"q": nq, "qd": n, "tau": n} | {name: len(columns[name]) for name in names}
+    shapes = {"next_q": (nq,), "next_qd": (n,)}
 
     def build(dtype: str):
         from linkwise.compiler.program import trace
 
         return trace(period, sizes, shapes, name="advance", dtype=dtype)  # type: ignore[arg-type]
 
-    content = (loop.plant.robot.content(), loop.plant.friction, loop.integrator, loop.substeps, loop.varied)
+    plant = loop.plant
+    content = (plant.robot.content(), plant.friction, loop.integrator, loop.substeps, loop.varied)
+    content = (*content, loop.stabilization)
     kernel = Kernel(
         "advance",
         sizes.items(),

@@ -19,6 +19,7 @@ from linkwise.errors import ShapeError
 from linkwise.motion import Moment, Trajectory
 from linkwise.scalar import Scalar, where
 from linkwise.simulate import arguments
+from linkwise.simulate.arguments import SimulationError
 
 Values = Mapping[str, Sequence[Scalar]]
 
@@ -85,7 +86,7 @@ class Along(Source):
 
 @dataclass(frozen=True, eq=False)
 class Point(Source):
-    """Standing still at a position (..., n)."""
+    """Standing still at a position (..., nq)."""
 
     position: np.ndarray
 
@@ -96,9 +97,10 @@ class Point(Source):
         return Reference(values["target"], [0.0] * dof, [0.0] * dof)
 
     def moment(self, t, batch, dof):
-        q = np.broadcast_to(self.position, (*batch, dof))[..., np.newaxis, :]
-        q = np.broadcast_to(q, (*batch, len(t), dof))
-        return Moment(q, np.zeros_like(q), np.zeros_like(q))
+        size = self.position.shape[-1]
+        q = np.broadcast_to(self.position, (*batch, size))[..., np.newaxis, :]
+        rest = np.zeros((*batch, len(t), dof))
+        return Moment(np.broadcast_to(q, (*batch, len(t), size)), rest, np.zeros_like(rest))
 
     def batch(self):
         return self.position.shape[:-1]
@@ -155,8 +157,17 @@ class Moves(Source):
         )
 
 
-def source_of(reference, dof: int) -> Source:
-    """What a user may give: a trajectory, a list of them, positions (..., n), or ``Moves``."""
+def source_of(reference, dof: int, nq: int | None = None) -> Source:
+    """What a user may give: a trajectory, a list of them, positions (..., nq), or ``Moves``.
+
+    ``nq`` is the number of position coordinates (default: ``dof``). Where they differ, only positions are taken.
+    """
+    nq = dof if nq is None else nq
+    if nq != dof and not (isinstance(reference, Point) or _is_array(reference)):
+        raise SimulationError(
+            "reference: trajectories and moves are for arms; a robot with ball or floating joints takes a position "
+            f"(..., {nq})"
+        )
     if isinstance(reference, Moves):
         for name in ("start", "end"):
             arguments.state(f"Moves: {name}", getattr(reference, name), dof)
@@ -168,12 +179,19 @@ def source_of(reference, dof: int) -> Source:
         reference, shared = tuple(reference), False
     else:
         position = arguments.array("reference", reference)
-        if position.shape[-1:] != (dof,):
+        if position.shape[-1:] != (nq,):
             raise ShapeError(
-                f"reference: expected a trajectory or positions (..., {dof}), got shape {position.shape}"
+                f"reference: expected a trajectory or positions (..., {nq}), got shape {position.shape}"
             )
         return Point(position)
     for trajectory in reference:
         if trajectory.dof != dof:
             raise ShapeError(f"reference: expected a trajectory of {dof} joints, got one of {trajectory.dof}")
     return Along(reference, shared)
+
+
+def _is_array(reference: object) -> bool:
+    """Whether a reference is numbers: neither a trajectory nor a list of them nor a kind of reference."""
+    if isinstance(reference, (list, tuple)):
+        return not any(isinstance(entry, Trajectory) for entry in reference)
+    return not isinstance(reference, (Trajectory, Source))

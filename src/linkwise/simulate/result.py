@@ -11,7 +11,16 @@ import numpy as np
 from linkwise.compiler.arrays import is_foreign
 from linkwise.once import once
 from linkwise.robot import Robot
-from linkwise.simulate.watch import Divergence, Excursion, beyond_range, excursions, first_lost, lost
+from linkwise.simulate.watch import (
+    Divergence,
+    Excursion,
+    Unmet,
+    beyond_range,
+    excursions,
+    first_lost,
+    lost,
+    unmet,
+)
 
 
 @dataclass(frozen=True)
@@ -27,14 +36,14 @@ class Result:
     t: np.ndarray
     """[s], shape (rows,)."""
     q: np.ndarray
-    """[rad or m], shape (..., rows, n)."""
+    """[rad or m], shape (..., rows, nq)."""
     qd: np.ndarray
     tau: np.ndarray
     """Torques that acted, without friction [N·m or N], shape (..., rows, n)."""
     reference: tuple[np.ndarray, np.ndarray, np.ndarray] | None
     """q_d, q̇_d, q̈_d, each broadcastable to q."""
     final_q: np.ndarray
-    """The state at the end, which is one step after the last row at the latest: shape (..., n)."""
+    """The state at the end, which is one step after the last row at the latest: shapes (..., nq) and (..., n)."""
     final_qd: np.ndarray
     duration: float
     """[s]"""
@@ -43,7 +52,7 @@ class Result:
 
     @property
     def error(self) -> np.ndarray:
-        """q − q_d [rad or m], shape (..., rows, n)."""
+        """q − q_d [rad or m], shape (..., rows, n): for ball and floating joints the step from q_d to q."""
         if self.reference is None:
             raise ValueError("this simulation had no reference")
         reference = self.reference[0]
@@ -51,23 +60,29 @@ class Result:
             from linkwise.gpu.rollout import placed_like
 
             reference = placed_like(reference, self.q)
+        if self.robot.nq != self.robot.dof:
+            return self.robot.difference(reference, self.q)
         return self.q - reference
 
     def energy(self) -> np.ndarray:
         """Kinetic and potential energy together [J], shape (..., rows)."""
         return self.robot.kinetic_energy(self.q, self.qd) + self.robot.potential_energy(self.q)
 
+    def constraint_errors(self) -> np.ndarray:
+        """How far constraints are from being met, shape (..., rows, constraint_rows): sine of the angle, gap [m]."""
+        return self.robot.constraint_errors(self.q)
+
     # -- what cannot be right ---------------------------------------------------------------------------------
 
     @once
     def diverged(self) -> np.ndarray:
         """Which robots end in a state that is not finite or faster than any joint (1e6 rad/s or m/s), shape (...,)."""
-        return np.asarray(lost(_on_host(self.final_q), _on_host(self.final_qd)).any(axis=-1))
+        return np.asarray(lost(self.robot, _on_host(self.final_q), _on_host(self.final_qd)).any(axis=-1))
 
     @once
     def diverged_at(self) -> np.ndarray:
         """[s], shape (...,): the first row that is lost, the end where only the final state is; else infinity."""
-        rows = lost(_on_host(self.q), _on_host(self.qd)).any(axis=-1)
+        rows = lost(self.robot, _on_host(self.q), _on_host(self.qd)).any(axis=-1)
         times = np.append(self.t, self.duration)
         ends = np.concatenate([rows, self.diverged[..., np.newaxis]], axis=-1)
         return np.where(ends.any(axis=-1), times[np.argmax(ends, axis=-1)], np.inf)
@@ -88,6 +103,12 @@ class Result:
         """Joints beyond their range in some row or at the end, with time and distance: stops are not simulated."""
         return list(self.excursions())
 
+    @once
+    def unmet(self) -> list[Unmet]:
+        """Constraints that were not kept to 1e-4 rad or m in some row or at the end."""
+        q, final = _on_host(self.q), _on_host(self.final_q)[..., np.newaxis, :]
+        return unmet(self.robot, np.append(self.t, self.duration), np.concatenate([q, final], axis=-2))
+
     def excursions(self) -> Iterator[Excursion]:
         """Those of ``left_range``, one after the other."""
         q, final = _on_host(self.q), _on_host(self.final_q)[..., np.newaxis, :]
@@ -99,12 +120,12 @@ class Result:
                 yield found
 
     def beyond_range(self) -> np.ndarray:
-        """Which joints of which robots have left their range, shape (..., n)."""
+        """Which joints of which robots have left their range, shape (..., joints)."""
         q, final = _on_host(self.q), _on_host(self.final_q)[..., np.newaxis, :]
         return beyond_range(self.robot, q) | beyond_range(self.robot, final)
 
     def _with_the_end(self, place: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """q and q̇ of one robot, (rows + 1, n): the rows and the final state."""
+        """q and q̇ of one robot, (rows + 1, nq) and (rows + 1, n): the rows and the final state."""
         q, qd, last_q, last_qd = (_on_host(x)[place] for x in (self.q, self.qd, self.final_q, self.final_qd))
         return np.vstack([q, last_q]), np.vstack([qd, last_qd])
 

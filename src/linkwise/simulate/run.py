@@ -28,7 +28,7 @@ from linkwise.simulate.loop import FUSED_JOINTS, RECORDABLE, ClosedLoop
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import source_of
 from linkwise.simulate.result import Result
-from linkwise.simulate.watch import Divergence, first_lost
+from linkwise.simulate.watch import Divergence, check_start, first_lost
 
 MOST_REPEATED = 1_000_000
 """Control periods that are simulated again, with every row recorded, to find out when a motion diverged."""
@@ -58,6 +58,7 @@ def simulate(
     threads: int | None = None,
     fused: bool | None = None,
     torque_limits: Any = None,
+    stabilization: float | str | None = None,
     warn: bool = True,
 ) -> Result:
     """Simulate a controlled robot, or a batch of them, for ``duration`` [s].
@@ -72,7 +73,7 @@ def simulate(
     with ``continuous=True`` it runs inside the integrator instead. ``delay``: control periods from
     measurement to torque.
 
-    ``q`` and ``qd`` (..., n) are the initial state (default: where the reference begins); their leading axes
+    ``q`` (..., nq) and ``qd`` (..., n) are the initial state (default: where the reference begins); their leading axes
     are the batch. ``vary`` gives other values for every robot, (..., size): gains (kp, kd, ki), "payload"
     (ten numbers, see ``Robot.kernel``), labels of ``robot.parameter_labels``, or numbers of sensors and
     drives. With arrays of CuPy, PyTorch or JAX among ``q``, ``qd`` and ``vary`` all robots are simulated
@@ -83,15 +84,19 @@ def simulate(
     whatever the batch, the number of threads or the speed of the machine; ``first`` is the number of the
     batch's first robot. ``fused=False`` steps from Python (the definition; slow).
 
+    Constraints of the robot are kept: ``stabilization`` is "projection" (the default: positions and velocities are put
+    back after every step) or a rate [1/s] at which errors decay (Baumgarte); 0.0 lets them drift.
+
     Torques of a Python function are bounded by ``torque_limits`` [N·m or N], one number or (n,): None for the
     effort limits of the plant's robot, False for none. A controller of ``linkwise.control`` has its own. A
-    motion that diverges, and a joint that leaves its range (stops are not simulated), are a
-    ``SimulationWarning`` and stand in the result: ``divergence``, ``diverged_at``, ``left_range``.
-    ``warn=False`` leaves the warnings out.
+    motion that diverges, a joint that leaves its range (stops are not simulated) and a constraint that is not
+    kept are a ``SimulationWarning`` and stand in the result: ``divergence``, ``diverged_at``, ``left_range``,
+    ``unmet``. ``warn=False`` leaves the warnings out.
 
     Raises:
         SimulationError: an argument cannot be right; the message names it.
         SingularError: a joint moves no inertia in the initial state.
+        ConstraintError: the initial state does not meet a constraint, which is named.
     """
     plant = Plant(plant) if isinstance(plant, Robot) else plant
     times = Times.of(duration, step, control_period, every)
@@ -106,14 +111,17 @@ def simulate(
         varied=tuple(vary or ()),
         record=record,
         torque_limits=torque_limits,
+        stabilization=stabilization,
     )
     given = _given(loop, times, dict(vary or {}), q, qd)
     batch = np.broadcast_shapes(loop.source.batch(), *(tuple(value.shape[:-1]) for value in given.values()))
     on_device = any(map(is_foreign, given.values()))
     if not is_foreign(given["q"]):
-        given["q"] = np.broadcast_to(given["q"], (*batch, loop.dof))
+        given["q"] = np.broadcast_to(given["q"], (*batch, plant.robot.nq))
         if not loop.varied:
             _refuse_singular(plant.robot, given["q"])
+        if plant.robot.constraints and not is_foreign(given["qd"]):
+            check_start(plant.robot, given["q"], given["qd"], loop.stabilization)
     if plant.sensors.noisy:
         given["stream"] = _streams(seed, first, batch, dtype)
     traced = isinstance(controller, Controller)
@@ -181,11 +189,12 @@ def closed_loop(
     varied: Sequence[str],
     record: Sequence[str],
     torque_limits: Any = None,
+    stabilization: Any = None,
 ) -> ClosedLoop:
     """The loop that these arguments of ``simulate`` describe, with all that does not fit refused."""
     robot = plant.robot
     check_moves(robot)
-    arguments.check_single_coordinates(robot)
+    arguments.check_sensors(robot, plant.sensors)
     if integrator not in INTEGRATORS:
         raise UnknownNameError(f"integrator: no {integrator!r}; {suggest(str(integrator), INTEGRATORS)}")
     for name in record:
@@ -194,13 +203,14 @@ def closed_loop(
     loop = ClosedLoop(
         plant,
         _law(controller, robot, torque_limits),
-        source_of(np.zeros(robot.dof) if reference is None else reference, robot.dof),
+        source_of(robot.neutral if reference is None else reference, robot.dof, robot.nq),
         integrator,
         continuous,
         times.substeps > 1,
         arguments.whole("delay", delay, 0),
         tuple(name for name in varied if name == "payload" or robot.is_parameter(name)),
         tuple(dict.fromkeys(("q", "qd", "tau", *record))),
+        arguments.stabilization(robot, stabilization),
     )
     if continuous:
         _check_continuous(loop, controller)
@@ -227,11 +237,17 @@ def _law(controller: Controller | Callable[..., Any], robot: Robot, torque_limit
         raise SimulationError(
             "torque_limits: those of a controller of linkwise.control are its own; give them there"
         )
-    if controller.robot.dof != robot.dof:
+    if (controller.robot.nq, controller.robot.dof) != (robot.nq, robot.dof):
         raise ShapeError(
-            f"controller: its model has {controller.robot.dof} joints, the plant has {robot.dof}"
+            f"controller: its model has {_sizes(controller.robot)}, the plant has {_sizes(robot)}"
         )
     return controller
+
+
+def _sizes(robot: Robot) -> str:
+    if robot.nq == robot.dof:
+        return f"{robot.dof} joints"
+    return f"{robot.nq} position and {robot.dof} velocity coordinates"
 
 
 def _check_continuous(loop: ClosedLoop, controller: Any) -> None:
@@ -300,13 +316,14 @@ def _least_of(label: str) -> float:
 
 
 def _start(loop: ClosedLoop, q: Any, qd: Any) -> tuple[Any, Any]:
-    """The initial state, (..., n) each: given, or where the reference begins."""
+    """The initial state, (..., nq) and (..., n): given, or where the reference begins."""
     start = loop.source.moment(np.zeros(1), loop.source.batch(), loop.dof)
     found = []
-    for name, value, planned in (("q", q, start[0]), ("qd", qd, start[1])):
+    sizes = (loop.plant.robot.nq, loop.dof)
+    for name, value, planned, size in zip(("q", "qd"), (q, qd), start[:2], sizes, strict=True):
         if value is None:
             value = planned[..., 0, :]
-        found.append(arguments.state(name, value, loop.dof))
+        found.append(arguments.state(name, value, size))
     return found[0], found[1]
 
 
@@ -355,6 +372,8 @@ def _look_at(
         count = int(found.diverged.sum())
         others = f" ({count} of {found.diverged.size} robots diverged)" if found.diverged.size > 1 else ""
         warnings.warn(f"{found.robot.name}: {lost}{others}", SimulationWarning, stacklevel=3)
+    for broken in found.unmet:
+        warnings.warn(f"{found.robot.name}: {broken}", SimulationWarning, stacklevel=3)
     left = int((found.beyond_range() & ~found.diverged[..., np.newaxis]).sum())
     if left:
         first = next(each for each in found.excursions() if not found.diverged[each.robot])

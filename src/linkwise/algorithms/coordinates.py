@@ -1,0 +1,184 @@
+"""The equation of motion over the robot's own coordinates: flat lists of positions, velocities and torques.
+
+``equation`` works with one quantity per link. Controllers, simulations and motions have flat lists instead: nq numbers
+of position and n of velocity, those of joints that lead others only. For an arm both are the same lists; robots with
+ball and floating joints, followers and constraints differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from linkwise.algorithms import constraints, coupling, dense, equation, factorised, joint_terms, manifold
+from linkwise.algorithms.constraints import Held
+from linkwise.model.axes import joint_value, parts_of
+from linkwise.model.mechanism import Mechanism, MovingLink, flat
+from linkwise.scalar import Scalar
+
+Rows = list[list[Scalar]]
+Solve = Callable[[Sequence[Scalar]], list[Scalar]]
+
+
+# -- positions --------------------------------------------------------------------------------------------------------
+
+
+def moved(links: Mechanism, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Scalar]:
+    """The positions after a step along the velocity coordinates."""
+    return _of_leaders(links, manifold.integrated, (q, True), (step, False))
+
+
+def step_rates(links: Mechanism, step: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+    """The rate of a step while the robot moves at ``qd`` where the step has led, see ``manifold.step_rate``."""
+    return _of_leaders(links, manifold.step_rate, (step, False), (qd, False))
+
+
+def difference(links: Mechanism, start: Sequence[Scalar], end: Sequence[Scalar]) -> list[Scalar]:
+    """The step from one position to another."""
+    return _of_leaders(links, manifold.difference, (start, True), (end, True))
+
+
+def position_rates(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+    """The time derivatives of all position numbers."""
+    return _of_leaders(links, manifold.position_rates, (q, True), (qd, False))
+
+
+def _of_leaders(links: Mechanism, method: Callable, *values: tuple[Sequence[Scalar], bool]) -> list[Scalar]:
+    """``method(link, …)`` of every joint with coordinates of its own; each list comes with whether it is positions."""
+    found: list[Scalar] = []
+    places = [0] * len(values)
+    for link in links:
+        if link.follows is not None:
+            continue
+        own = []
+        for k, (numbers, positions) in enumerate(values):
+            size = len(link.axes) + (positions and link.free)
+            own.append(joint_value(list(numbers[places[k] : places[k] + size])))
+            places[k] += size
+        found += parts_of(method(link, *own))
+    return found
+
+
+def axes_of_coordinates(links: Mechanism) -> list[MovingLink]:
+    """For every velocity coordinate the link that it moves."""
+    return [link for link in links if link.follows is None for _ in link.axes]
+
+
+# -- torques ----------------------------------------------------------------------------------------------------------
+
+
+def inverse_dynamics(links: Mechanism, q, qd, qdd, *, friction: bool = True) -> list[Scalar]:
+    """τ = M q̈ + c + g + friction [N·m or N], of the robot without constraints."""
+    q, qd, qdd = _positions(links, q), coupling.expanded(links, qd), coupling.expanded(links, qdd)
+    return _reduced(links, equation.inverse_dynamics(links, q, qd, qdd, friction=friction))
+
+
+def gravity_torques(links: Mechanism, q) -> list[Scalar]:
+    """g [N·m or N]."""
+    return _reduced(links, equation.gravity_torques(links, _positions(links, q)))
+
+
+def smooth_friction(links: Mechanism, q, qd) -> list[Scalar]:
+    """The part of friction that is continuous at rest [N·m or N]."""
+    return _reduced(
+        links, joint_terms.smooth_friction(links, _positions(links, q), coupling.expanded(links, qd))
+    )
+
+
+def dry_friction(links: Mechanism, q, qd) -> list[Scalar]:
+    """The part of friction that jumps where a speed changes its sign [N·m or N]."""
+    return _reduced(
+        links, joint_terms.dry_friction(links, _positions(links, q), coupling.expanded(links, qd))
+    )
+
+
+# -- motion -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Accelerated:
+    """Accelerations of one state, and what they were computed with."""
+
+    qdd: list[Scalar]
+    mass_matrix: Rows
+    solve: Solve
+    """M⁻¹ times a list, constraints not counted."""
+    held: Reactions | None
+
+
+@dataclass(frozen=True, eq=False)
+class Reactions:
+    """How constraints react in one state: J, M⁻¹Jᵀ (as rows) and the Delassus matrix."""
+
+    jacobian: Rows
+    mobility: Rows
+    delassus: Rows
+
+    @classmethod
+    def of(cls, J: Rows, solve: Solve) -> Reactions:
+        mobility = [solve(row) for row in J]
+        return cls(J, mobility, dense.symmetric_product(mobility, J))
+
+    def corrected(self, values: Sequence[Scalar], wanted: Sequence[Scalar]) -> list[Scalar]:
+        """The accelerations or velocities nearest to ``values``, as inertia measures it, with J·values = wanted."""
+        missing = [w - dense.dot(row, values) for w, row in zip(wanted, self.jacobian, strict=True)]
+        forces = constraints.least_forces(self.delassus, missing)
+        return [
+            value + dense.dot(column, forces)
+            for value, column in zip(values, dense.transposed(self.mobility), strict=True)
+        ]
+
+
+def accelerations(
+    links: Mechanism,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *,
+    friction: bool = True,
+    held: Sequence[Held] = (),
+    rate: Scalar | None = None,
+) -> Accelerated:
+    """q̈ under torques, constraints and, of friction, the part that is continuous at rest [rad/s² or m/s²]."""
+    at, rates = _positions(links, q), coupling.expanded(links, qd)
+    M, net = equation.matrix_and_net_torques(
+        links, at, rates, coupling.expanded(links, tau, forces=True), friction=friction
+    )
+    solve, M = solver(links, M)
+    free = solve(_reduced(links, net))
+    if not held:
+        return Accelerated(free, M, solve, None)
+    J = constraints.jacobian(links, at, held)
+    reactions = Reactions.of(J, solve)
+    wanted = constraints.required(links, at, rates, held, J, rate)
+    return Accelerated(reactions.corrected(free, wanted), M, solve, reactions)
+
+
+def solver(links: Mechanism, M: Rows) -> tuple[Solve, Rows]:
+    """(M⁻¹ times a list, M) over the coordinates of those that lead, from the matrix over all axes."""
+    if not links.coupled:
+        return factorised.solver(links, M), M
+    reduced = coupling.reduced(links, M, (True, True))
+    L, inverse = dense.factorised(reduced)
+    return lambda right: dense.solved(L, inverse, right), reduced
+
+
+def projected(
+    links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar], held: Sequence[Held]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(q, q̇) nearby that meet the constraints: one Newton step in the positions, an impact for the velocities."""
+    at = _positions(links, q)
+    solve, _ = solver(links, equation.mass_matrix(links, at))
+    reactions = Reactions.of(constraints.jacobian(links, at, held), solve)
+    back = [-error for error in constraints.errors(links, at, held)]
+    nothing: list[Scalar] = [0.0] * len(qd)
+    new_q = moved(links, q, reactions.corrected(nothing, back))
+    return new_q, reactions.corrected(list(qd), [0.0] * len(back))
+
+
+def _positions(links: Mechanism, q: Sequence[Scalar]) -> list:
+    return coupling.expanded(links, q, positions=True)
+
+
+def _reduced(links: Mechanism, values) -> list[Scalar]:
+    return coupling.reduced(links, flat(values), (True,))

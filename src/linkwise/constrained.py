@@ -1,0 +1,164 @@
+"""What a robot under constraints can be asked: forces, errors, impacts, and states that meet the constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.errors import ConstraintError, ModelError, ShapeError
+from linkwise.functions import Setting
+from linkwise.kernels import evaluate
+from linkwise.model import Model
+
+if TYPE_CHECKING:
+    from linkwise.robot import Robot
+
+CONSTRAINT_TOLERANCE = {"float64": 1e-6, "float32": 1e-2}  # of J q̈ + γ, relative to what adds up to it
+MET = 1e-11  # [rad or m] of constraints that are met
+NEWTON_STEPS = 200
+LONGEST_STEP = 0.5  # [rad or m] of one joint in a Newton step
+
+
+class Constrained(Model):
+    """The methods of ``Robot`` that are about constraints."""
+
+    def constraint_forces(
+        self, q, qd, tau, *, algorithm=None, friction=True, stabilization=None, out=None, threads=None
+    ):
+        """Forces along the directions that constraints hold, shape (..., constraint_rows), in base axes.
+
+        For each constraint in turn: moment [N·m] (welds only) and force [N] on its first frame. Redundant constraints
+        share them so that they are smallest. Raises ConstraintError where a constraint cannot be met.
+        """
+        given = {"q": q, "qd": qd, "tau": tau}
+        setting = Setting(self._held(), friction=bool(friction), stabilization=stabilization)
+        result = evaluate("constraint_forces", setting, algorithm, given, out, threads)
+        self._check_constraints_met(result, setting, given)
+        return result
+
+    def constraint_jacobian(self, q, *, out=None, threads=None) -> np.ndarray:
+        """J of all constraints, shape (..., constraint_rows, n), in base axes."""
+        return evaluate("constraint_jacobian", Setting(self._held()), None, {"q": q}, out, threads)
+
+    def constraint_errors(self, q, *, out=None, threads=None) -> np.ndarray:
+        """How far constraints are from being met, shape (..., constraint_rows): sine of the angle, gap [m]."""
+        return evaluate("constraint_errors", Setting(self._held()), None, {"q": q}, out, threads)
+
+    def delassus_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
+        """J M⁻¹ Jᵀ of the constraints, shape (..., constraint_rows, constraint_rows)."""
+        return evaluate("delassus_matrix", Setting(self._held()), algorithm, {"q": q}, out, threads)
+
+    def impact(self, q, qd, *, restitution=0.0, out=None, threads=None) -> np.ndarray:
+        """Velocities, shape (..., n), after an impact at velocities qd that the constraints take.
+
+        ``restitution``: the part of the approach velocity with which the held points part again.
+        """
+        given = {"q": q, "qd": qd, "restitution": np.atleast_1d(np.asarray(restitution, dtype=float))}
+        return evaluate("impact", Setting(self._held()), None, given, out, threads)
+
+    def _constrained_forward_dynamics(
+        self, given, algorithm, wrench, wrench_frame, friction, stabilization, out, threads
+    ) -> np.ndarray:
+        if wrench is not None:
+            given = {**given, "wrench": wrench}
+            wrench_frame = self._frame(wrench_frame)
+        setting = Setting(
+            self,
+            friction=bool(friction),
+            frame=wrench_frame,
+            wrench=wrench is not None,
+            stabilization=stabilization,
+        )
+        written = None if out is None else (out, None)
+        qdd, unmet = evaluate("constrained_forward_dynamics", setting, algorithm, given, written, threads)
+        if isinstance(qdd, np.ndarray) and qdd.dtype != object:
+            if np.isnan(qdd).any():
+                self._look_at(qdd, given)
+            if np.any(unmet > CONSTRAINT_TOLERANCE[str(qdd.dtype)]):
+                self._check_constraints_met(qdd, setting, given)
+        return qdd
+
+    def meet_constraints(self, q) -> np.ndarray:
+        """The position near q (..., nq) that meets all constraints, by Newton steps: loops are closed.
+
+        Raises ConstraintError, naming the constraint that is furthest off, where it finds none.
+        """
+        robot: Robot = self._held()  # type: ignore[assignment]
+        start = np.asarray(q, dtype=float)
+        if start.shape[-1:] != (self.nq,):
+            raise ShapeError(f"q: expected shape (..., {self.nq}), got {start.shape}")
+        found = np.array(start, dtype=float)
+        for place in np.ndindex(start.shape[:-1]):
+            found[place] = _met(robot, start[place])
+        return found
+
+    def _held(self) -> Constrained:
+        if not self.constraints:
+            raise ModelError(
+                f"{self.name} has no constraints; give it some with robot.with_constraints([...])"
+            )
+        return self
+
+    def _check_constraints_met(self, result: Any, setting: Setting, given: Mapping[str, Any]) -> None:
+        if isinstance(result, (np.ndarray, np.generic)) and result.dtype != object:
+            from linkwise import diagnose
+
+            self._look_at(result, given)
+            residuals, sizes = evaluate("constraint_residuals", setting, None, given)
+            diagnose.unmet_constraints(self, residuals, sizes, CONSTRAINT_TOLERANCE[str(result.dtype)])
+
+    def _frame(self, frame: str | None) -> str:
+        return self.default_frame() if frame is None else frame
+
+    def _look_at(self, result: Any, given: Mapping[str, Any]) -> None:
+        """A NaN that the inputs do not explain comes from a singular mass matrix: say so, and name the joint."""
+        if isinstance(result, (np.ndarray, np.generic)) and result.dtype != object and np.isnan(result).any():
+            from linkwise import diagnose
+
+            diagnose.singular(self, result, given)
+
+
+def _met(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """One position that meets the constraints; steps are halved until the errors shrink."""
+    errors = turns_and_gaps(robot, q)
+    for _ in range(NEWTON_STEPS):
+        size = np.abs(errors).max()
+        if size < MET:
+            return q
+        step = -np.linalg.lstsq(robot.constraint_jacobian(q), errors, rcond=1e-9)[0]
+        step *= min(1.0, LONGEST_STEP / max(np.abs(step).max(), 1e-300))
+        for _ in range(12):
+            new = robot.integrate(q, step)
+            after = turns_and_gaps(robot, new)
+            if np.linalg.norm(after) < np.linalg.norm(errors):
+                break
+            step *= 0.5
+        else:
+            break
+        q, errors = new, after
+    if np.abs(errors).max() < 100 * MET:
+        return q
+    rows = [constraint.label for constraint in robot.constraints for _ in range(constraint.rows)]
+    worst = int(np.argmax(np.abs(errors)))
+    raise ConstraintError(
+        f"{robot.name}: no position near the given one meets {rows[worst]}: {abs(errors[worst]):.3g} is left; "
+        "start from another position"
+    )
+
+
+def turns_and_gaps(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Errors of the constraints with rotation vectors [rad] in place of sines, which vanish at half turns."""
+    from linkwise.motion.rotations import rotation_vector
+
+    errors = np.array(robot.constraint_errors(q))
+    at = 0
+    for constraint in robot.constraints:
+        if constraint.rows == 6:
+            (first, _), (second, pose) = constraint.ends()
+            other = pose.matrix if second is None else robot.pose(q, second) @ pose.matrix
+            turn = robot.pose(q, first)[..., :3, :3] @ np.swapaxes(other[..., :3, :3], -1, -2)
+            errors[..., at : at + 3] = rotation_vector(turn)
+        at += constraint.rows
+    return errors

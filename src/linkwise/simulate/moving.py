@@ -1,0 +1,95 @@
+"""How a plant moves in one integration step: friction, constraints, and positions on their manifold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from linkwise.algorithms import constraints, coordinates, joint_terms
+from linkwise.algorithms.constraints import Held
+from linkwise.model.mechanism import Mechanism
+from linkwise.robot import Robot
+from linkwise.scalar import Scalar, where
+from linkwise.simulate.friction import dry_friction, dry_friction_impulses
+from linkwise.simulate.integrators import INTEGRATORS, space_of
+
+PROJECTION = "projection"
+Values = Mapping[str, Sequence[Scalar]]
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """How a plant moves: its links, whether they rub, its constraints, and what keeps these from drifting."""
+
+    links: Mechanism
+    friction: bool
+    held: Sequence[Held] = ()
+    stabilization: float | str = 0.0
+    """A rate [1/s] at which errors of constraints decay (Baumgarte), or "projection" after every step."""
+
+    @classmethod
+    def of(cls, robot: Robot, links: Mechanism, friction: bool, stabilization: float | str) -> Motion:
+        return cls(links, friction, constraints.prepared(robot), stabilization)
+
+    def accelerated(self, q, qd, tau) -> coordinates.Accelerated:
+        rate = None if self.stabilization in (PROJECTION, 0.0) else self.stabilization
+        return coordinates.accelerations(
+            self.links, q, qd, tau, friction=self.friction, held=self.held, rate=rate
+        )
+
+    def advanced(self, values: Values, integrator: str, torque, q, qd, h: Scalar):
+        """(q, q̇) one integration step later under ``torque(place, q, qd)`` and friction."""
+        new = self._integrated(values, integrator, torque, q, qd, h)
+        if not self.held or self.stabilization != PROJECTION:
+            return new
+        return coordinates.projected(self.links, *new, self.held)
+
+    def _integrated(self, values: Values, integrator: str, torque, q, qd, h: Scalar):
+        space, links = space_of(self.links), self.links
+
+        def move(torque):
+            return INTEGRATORS[integrator](
+                lambda at, q, qd: self.accelerated(q, qd, torque(at, q, qd)).qdd, q, qd, h, space
+            )
+
+        if not (self.friction and joint_terms.has_dry_friction(links)):
+            return move(torque)
+        (breakaway,) = values["breakaway"]
+        start = self.accelerated(q, qd, torque(0.0, q, qd))
+        v_free = [v + h * a for v, a in zip(qd, start.qdd, strict=True)]
+        if links.coupled or self.held:
+            rubbing = dry_friction_impulses(links, start.solve, start.held, qd, v_free, h, breakaway)
+            return move(_with(torque, rubbing))
+        dry = dry_friction(links, start.mass_matrix, qd, v_free, h, breakaway)
+        new_q, new_qd = move(_with(torque, dry.torques))
+        # a joint that sticks ends the step at rest; one that was at rest has not moved at all
+        stopped = space.moved(q, [(0.5 * h) * v for v in qd])
+        sliding = [
+            s
+            for link, s in zip(coordinates.axes_of_coordinates(links), dry.sliding, strict=True)
+            if not link.free
+        ]
+        new_q = _where_sliding(links, sliding, new_q, stopped)
+        return new_q, [_if(s, v, 0.0) for s, v in zip(dry.sliding, new_qd, strict=True)]
+
+
+def _with(torque, more: Sequence[Scalar]):
+    return lambda at, q, qd: [a + b for a, b in zip(torque(at, q, qd), more, strict=True)]
+
+
+def _where_sliding(links: Mechanism, sliding: Sequence[Scalar], moved, stopped) -> list[Scalar]:
+    """Positions of joints that slide, or else of those that stop; ball and floating joints only lose their speed."""
+    found, at, slides = [], 0, iter(sliding)
+    for link in links:
+        if link.free:
+            size = len(link.axes) + 1
+            found += moved[at : at + size]
+        else:
+            size = 1
+            found.append(_if(next(slides), moved[at], stopped[at]))
+        at += size
+    return found
+
+
+def _if(sliding: Scalar, moved: Scalar, held: Scalar) -> Scalar:
+    return where(sliding > 0.5, moved, held)
