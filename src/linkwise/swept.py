@@ -7,11 +7,14 @@ revolute and once for all prismatic links, with the constants that differ betwee
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
+from linkwise.algorithms import gravity_compensation
 from linkwise.compiler.sweeps import Array, Sweeper, SweptProgram
 from linkwise.model.axes import SLIDING, TURNING
 from linkwise.model.mechanism import Mechanism, MovingLink, Turn
+from linkwise.model.transform import Transform
 from linkwise.spatial import RigidInertia, Symmetric, Vector
 
 _KINDS = {"revolute": TURNING[2:], "prismatic": SLIDING[2:]}
@@ -22,6 +25,16 @@ def _kind(link: MovingLink) -> str:
         if link.axes == axes:
             return kind
     raise NotImplementedError(f"loops over links have no kind for joint {link.joint_name!r}")
+
+
+def _with_prepared_terms(link: MovingLink) -> MovingLink:
+    """The link with numbers that the file gives in its own frame turned into the prepared frame."""
+    law = gravity_compensation.LAW
+    if law.absent(link):
+        return link
+    m, h = gravity_compensation.compensated(link)
+    names = [parameter.name for parameter in law.parameters]
+    return replace(link, terms={**link.terms, **dict(zip(names, (m, *h), strict=True))})
 
 
 class SweptLinks(Mechanism):
@@ -53,7 +66,7 @@ class SweptLinks(Mechanism):
         self, kind: str, members: Sequence[int], constant: Callable[[Sequence[float]], Any]
     ) -> MovingLink:
         """One link that stands for all of its kind."""
-        links = [self.links[k] for k in members]
+        links = [_with_prepared_terms(self.links[k]) for k in members]
 
         def field(get: Callable[[MovingLink], float]) -> Any:
             return constant([get(link) for link in links])
@@ -97,8 +110,8 @@ class SweptLinks(Mechanism):
                 field(lambda link: link.coulomb_friction[0]),
                 field(lambda link: link.coulomb_friction[1]),
             ),
-            file_frame=self.base,  # sweeps use neither frame
-            parameter_frame=self.base,
+            file_frame=Transform.identity(),  # see _with_prepared_terms
+            parameter_frame=Transform.identity(),  # not used by sweeps
             terms={
                 name: field(lambda link, name=name: link.terms.get(name, 0.0))
                 for name in dict.fromkeys(name for link in links for name in link.terms)

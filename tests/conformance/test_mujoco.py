@@ -238,6 +238,23 @@ FEATURES = {
         f'<body name="b" pos=".3 0 0" euler="0 40 0"><joint name="k" type="ball" stiffness="5"/>{SOLID}{TIP}</body>'
         "</body>"
     ),
+    "gravcomp": arm(
+        '<body name="a" gravcomp=".7"><joint name="j" axis="1 0 0" pos=".1 .2 0"/>'
+        f'<joint name="j2" axis="0 1 0"/>{SOLID}'
+        f'<body name="fixed" pos=".1 .2 .3" euler="10 20 30" gravcomp="1.5">{SOLID}</body>{TIP}</body>'
+        f'<body name="c" pos="0 1 0" gravcomp="1"><freejoint name="l"/>{SOLID}</body>'
+    ),
+    "gravcomp_by_motors": arm(
+        f'<body name="a" gravcomp=".7"><joint name="j" axis="1 0 0" actuatorgravcomp="true"/>{SOLID}{TIP}</body>'
+    ),
+    "gravcomp_without_passive_forces": arm(
+        f'<body name="a" gravcomp=".7"><joint name="j" axis="1 0 0"/>{SOLID}{TIP}</body>',
+        '<option><flag spring="disable" damper="disable"/></option>',
+    ),
+    "gravcomp_without_springs": arm(
+        f'<body name="a" gravcomp=".7"><joint name="j" axis="1 0 0"/>{SOLID}{TIP}</body>',
+        '<option><flag spring="disable"/></option>',
+    ),
     "replicate": arm(
         f'<body name="a"><joint name="j"/>{SOLID}<replicate count="3" offset=".1 .2 0" euler="0 10 20" sep="-">'
         f'<body name="leg" pos=".3 0 0"><joint name="hip" axis="0 1 0"/>{SOLID}</body></replicate></body>'

@@ -170,7 +170,10 @@ REFUSED = [
     (joint('class="nowhere"'), "no default class 'nowhere'"),
     (joint('armature="-1"'), "rotor inertia -1 is negative"),
     (joint('armature="nan"'), "is not a finite number"),
-    (f'<body name="a" gravcomp="1"><joint/>{SOLID}</body>', '<body name="a">: gravcomp'),
+    (
+        f'<body name="a" gravcomp="1"><joint actuatorgravcomp="true"/><joint axis="1 0 0"/>{SOLID}</body>',
+        '<body name="a">: gravcomp=',
+    ),
     (
         f'<body name="a" quat="1 0 0 0" euler="0 0 0"><joint/>{SOLID}</body>',
         "'quat' and 'euler' exclude each other",

@@ -2,14 +2,15 @@
 
     M(q) q̈ + c(q, q̇) + g(q) + friction(q, q̇) = τ + Jᵀ w
 
-M includes the rotor inertias, g the torques of springs, which are as little friction as gravity is.
+M includes the rotor inertias, g the torques of springs and of weight that is carried from outside, which are as little
+friction as gravity is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from linkwise.algorithms import manifold
+from linkwise.algorithms import gravity_compensation, manifold
 from linkwise.joint_laws import LAWS, Law
 from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
@@ -57,28 +58,36 @@ def has_dry_friction(links: Mechanism) -> bool:
 
 
 def add_springs(links: Mechanism, tau: list[Scalar], q) -> list[Scalar]:
-    """Torques with those of the springs at q."""
+    """Torques with those of springs and carried weight at q."""
     springs = _springs(links, q)
     return tau if springs is None else added(links, tau, springs)
 
 
 def subtract_springs(links: Mechanism, tau: list[Scalar], q) -> list[Scalar]:
-    """Torques without those of the springs at q."""
+    """Torques without those of springs and carried weight at q."""
     springs = _springs(links, q)
     return tau if springs is None else subtracted(links, tau, springs)
 
 
 def _springs(links: Mechanism, q) -> list[Scalar] | None:
-    """Torques of the springs; None where no joint has one."""
+    """Torques of springs and carried weight; None where no joint has any."""
+    carried = gravity_compensation.torques(links, q) if gravity_compensation.present(links) else None
     laws = _present(links, SPRINGS)
     if not laws:
-        return None
+        return carried
     with stage("springs"):
-        return links.each(lambda link, q: _total(laws, link, q, None), q)
+        springs = links.each(lambda link, q: _total(laws, link, q, None), q)
+    return springs if carried is None else added(links, springs, carried)
 
 
 def spring_energy(links: Mechanism, q) -> Scalar:
-    """The potential energy of all springs [J]."""
+    """The potential energy of all springs and of carried weight [J]."""
+    if gravity_compensation.present(links):
+        return gravity_compensation.energy(links, q) + _energy_of_springs(links, q)
+    return _energy_of_springs(links, q)
+
+
+def _energy_of_springs(links: Mechanism, q) -> Scalar:
     with stage("springs"):
         parts = [
             law.energy(link, x)
@@ -120,6 +129,9 @@ def add_derivatives_by_q(links: Mechanism, matrix: list[list[Scalar]], q, qd, *,
                 for j, entry in enumerate(row):
                     more = slopes[first + i] * (entry - 1.0 if i == j else entry)
                     matrix[first + i][first + j] = matrix[first + i][first + j] + more
+    if gravity_compensation.present(links):
+        more = gravity_compensation.derivatives_by_q(links, q)
+        matrix = [[a + b for a, b in zip(*rows, strict=True)] for rows in zip(matrix, more, strict=True)]
     return matrix
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise.algorithms import joint_terms
+from linkwise.algorithms import gravity_compensation, joint_terms
 from linkwise.algorithms.newton_euler import body_force, motion
 from linkwise.joint_laws import Law
 from linkwise.model.axes import parts_of
@@ -37,10 +37,25 @@ def regressor(links: Mechanism, q, qd, qdd, coefficients: Sequence[tuple[Law, st
                     rows[i].append(column.get(i, 0.0))
         coordinates = [k for k, _ in links.coordinates()]
         for law, name in coefficients:
+            if law.on_body:
+                _add_body_columns(links, turned, rows, name)
+                continue
             for i, k in enumerate(coordinates):
                 entry = joint_terms.column(law, name, links, i, q, qd, qdd)
                 rows[i].extend(entry if k == j else 0.0 for j in range(len(links)))
     return rows
+
+
+def _add_body_columns(links: Mechanism, turned, rows: list[list[Scalar]], name: str) -> None:
+    """One column per link: the carried weight of a unit mass or first moment."""
+    names = [parameter.name for parameter in gravity_compensation.LAW.parameters]
+    gravity = gravity_compensation.gravity_in_links(links, turned)
+    m, *h = (1.0 if name == each else 0.0 for each in names)
+    for link, g in zip(links, gravity, strict=True):
+        unit = gravity_compensation.in_prepared_frame(link, m, Vector(*h))
+        column = _column(links, turned, link, gravity_compensation.force(g, *unit))
+        for i, row in enumerate(rows):
+            row.append(column.get(i, 0.0))
 
 
 def _unit_bodies(link: MovingLink) -> list[RigidInertia]:

@@ -1,4 +1,4 @@
-"""What a joint adds to the equation of motion by itself: rotor inertia, friction, springs.
+"""What a joint adds to the equation of motion by itself: rotor inertia, friction, springs, carried weight.
 
 One law is one file and one row of ``LAWS``; readers, writers, labels, the regressor, dynamics, derivatives, energies
 and simulations take what they need from the table. The order of the rows is that of labels and of sums.
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from linkwise.joint_laws.coulomb import CoulombFriction
+from linkwise.joint_laws.gravity_compensation import GravityCompensation
 from linkwise.joint_laws.law import Law, Parameter, is_zero
 from linkwise.joint_laws.rotor import RotorInertia
 from linkwise.joint_laws.spring import Spring
@@ -21,6 +22,7 @@ LAWS: tuple[Law, ...] = (
     ViscousFriction(),
     CoulombFriction(),
     Spring(),
+    GravityCompensation(),
 )
 FIELDS = ("rotor_inertia", "viscous_friction", "coulomb_friction")
 """Laws with a field of their own in ``Joint`` and a syntax of their own in files; the others are in ``terms``."""

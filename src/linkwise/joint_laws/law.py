@@ -52,6 +52,8 @@ class Law:
     """Whether it is discontinuous at rest: simulations then ask for ``limits`` and let the joint stick."""
     uses_position: ClassVar[bool] = False
     """Whether the torque depends on q."""
+    on_body: ClassVar[bool] = False
+    """Whether it is a force on the link behind the joint, which all joints before it feel."""
     always_labelled: ClassVar[bool] = False
     """Whether every robot has its labels, not only one with a joint that has this law."""
 

@@ -4,11 +4,11 @@ Read: bodies and <frame>s with every way to write an orientation, several joints
 and ``ref``, <inertial>, inertia from geoms that are simple solids, default classes, ``armature`` (rotor
 inertia), ``damping`` (viscous friction), ``frictionloss`` (Coulomb friction), linear springs
 (``stiffness``, ``springref``), ranges, gravity, sites (as frames), linear joint equalities (as couplings),
-connect and weld equalities (as constraints), <include> and <replicate>.
+connect and weld equalities (as constraints), ``gravcomp``, <include> and <replicate>.
 Actuators, contacts, sensors, keyframes and the like do not belong to the arm's equation of motion and are
 left out. What would change it and cannot be represented
-(springs that are not linear, gravity compensation, tendons with stiffness, meshes without <inertial>) is
-refused by name. Only files that are included, in the folder of the main file, are ever opened.
+(springs that are not linear, tendons with stiffness, fluid forces) is refused by name. Only files that are
+included, in the folder of the main file, and meshes from which an inertia comes are ever opened.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import PurePath
 import numpy as np
 
 from linkwise.errors import ModelError, UnknownNameError
+from linkwise.model import compensation
 from linkwise.model.inertia import Inertia, matrix_of
 from linkwise.model.joint import Joint
 from linkwise.model.mjcf_constraints import (
@@ -76,6 +77,7 @@ class _Reader:
         self.joints: list[Joint] = []
         self.frames: list[Frame] = []
         self.named: dict[str, MjcfJoint] = {}
+        self.carried: dict[str, Element] = {}  # bodies with gravcomp
         self.drawn: dict[str, Transform] = {}  # poses of free bodies as the file draws them
         self.taken = {WORLD, *(element.get("name", "") for element in root.iter())}
 
@@ -104,11 +106,27 @@ class _Reader:
                 gravity=self.settings.gravity,
                 frames=self._unique_frames(),
             )
+            drawn = drawn._with(joints=compensation.of_shares(drawn, self._shares(drawn)))
             constraints = read_constraints(held, lambda name: self._drawn(drawn, name))
             return drawn.with_constraints(constraints) if constraints else drawn
         except ModelError as error:
             text = str(error)
             raise ModelError(text if text.startswith(self.where) else f"{self.where}: {text}") from None
+
+    def _shares(self, model: Model) -> dict[str, float]:
+        """The share of each body's weight that is carried from outside. Joints with ``actuatorgravcomp`` carry it by
+        their motors, whose torques are inputs: for them it is weight like any other."""
+        shares = {}
+        for name, body in self.carried.items():
+            by_motor = [self.named[joint].carries for joint in _joints_to(model, name) if joint in self.named]
+            if any(by_motor) and not all(by_motor):
+                raise body.error(
+                    f"gravcomp={body.get('gravcomp')!r}: some joints between it and the world have "
+                    "actuatorgravcomp='true', others not, which is not supported"
+                )
+            if not any(by_motor):
+                shares[name] = body.number("gravcomp")
+        return shares
 
     def _drawn(self, model: Model, link: str) -> Transform:
         """Where the file draws a link: joints at their ``ref``, free bodies at their pose."""
@@ -148,8 +166,8 @@ class _Reader:
             raise body.error("mocap: only a body without joints in the <worldbody> can have it")
         self._check_joints(body, joints)
         moving = moving or bool(joints)
-        if moving and body.number("gravcomp", 0.0) != 0:
-            raise body.error(f"gravcomp={body.get('gravcomp')!r}: gravity compensation is not supported")
+        if moving and body.number("gravcomp", 0.0) != 0 and self.settings.gravity_compensation:
+            self.carried[name] = body
         self._connect(name, parent, item.frame @ self.settings.pose(body), joints)
         inertia = self._inertia(body, items, moving)
         self.links.append(Link(name, inertia))
@@ -321,6 +339,15 @@ class _Reader:
             name = f"{stem}{number}"
         self.taken.add(name)
         return name
+
+
+def _joints_to(model: Model, link: str) -> Iterator[str]:
+    """The moving joints between a link and the base."""
+    above = {joint.child: joint for joint in model.joints}
+    while link in above:
+        if above[link].moves:
+            yield above[link].name
+        link = above[link].parent
 
 
 def _through_frames(body: Element) -> Iterator[Element]:

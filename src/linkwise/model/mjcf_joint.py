@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.model.joint import Limits
-from linkwise.model.mjcf_settings import Settings, unit
+from linkwise.model.mjcf_settings import Settings, flag, unit
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 
@@ -28,6 +28,7 @@ class MjcfJoint:
     viscous_friction: float
     coulomb_friction: float
     terms: dict[str, float]
+    carries: bool  # whether its motor carries what gravcomp of bodies would
 
 
 def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoint:
@@ -58,6 +59,7 @@ def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoin
         viscous_friction=_damping(joint) if settings.dampers else 0.0,
         coulomb_friction=joint.number("frictionloss", 0.0) if settings.frictionloss else 0.0,
         terms=_spring(joint, hinge, settings) if settings.springs else {},
+        carries=flag(joint, "actuatorgravcomp", False),
     )
 
 

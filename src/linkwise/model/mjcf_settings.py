@@ -58,6 +58,11 @@ class Settings:
         return self.on("passive", "damper")
 
     @property
+    def gravity_compensation(self) -> bool:
+        """MuJoCo leaves it out where no passive force is left."""
+        return self.springs or self.dampers
+
+    @property
     def frictionloss(self) -> bool:
         return self.on("constraint", "frictionloss")
 

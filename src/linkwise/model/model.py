@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwise import joint_laws
 from linkwise.errors import ModelError, ModelWarning, UnknownNameError, suggest
+from linkwise.model import compensation
 from linkwise.model.checks import check_numbers, check_tree
 from linkwise.model.constraints import Constraint, Coupling, Point, Weld
 from linkwise.model.constraints import content as constraint_content
@@ -556,7 +557,7 @@ class Model:
             else joint
             for joint in self.joints
         ]
-        return self._with(joints=joints)
+        return self._with(joints=compensation.carried_over(self, joints))
 
 
 def _finite(what: str, value: object) -> float:

@@ -1,0 +1,24 @@
+"""Weight that something outside the equation of motion carries: ``gravcomp`` of MuJoCo, a counterweight, a balancer."""
+
+from __future__ import annotations
+
+from linkwise.joint_laws.law import Law, Parameter
+
+
+class GravityCompensation(Law):
+    """A force against gravity on the link behind the joint, as large as the weight of a mass with a first moment, both
+    in the frame of the joint's child link. All joints before it feel it: see ``algorithms.gravity_compensation``."""
+
+    name = "gravity_compensation"
+    parameters = (
+        Parameter("compensated_mass", "compensated mass", ("kg", "kg")),
+        *(
+            Parameter(f"compensated_h{axis}", f"compensated first moment along {axis}", ("kg·m", "kg·m"))
+            for axis in "xyz"
+        ),
+    )
+    on_body = True
+
+    def torque(self, holder, q, qd):
+        """Nothing along the joint alone."""
+        return 0.0
