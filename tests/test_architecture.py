@@ -30,6 +30,7 @@ ORDER = (
     ),
     *(
         "diagnose",
+        "constrained",
         "robot",
         "loading",
         "user",

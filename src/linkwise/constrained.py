@@ -150,8 +150,6 @@ def _met(robot: Robot, q: np.ndarray) -> np.ndarray:
 
 def turns_and_gaps(robot: Robot, q: np.ndarray) -> np.ndarray:
     """Errors of the constraints with rotation vectors [rad] in place of sines, which vanish at half turns."""
-    from linkwise.motion.rotations import rotation_vector
-
     errors = np.array(robot.constraint_errors(q))
     at = 0
     for constraint in robot.constraints:
@@ -159,6 +157,21 @@ def turns_and_gaps(robot: Robot, q: np.ndarray) -> np.ndarray:
             (first, _), (second, pose) = constraint.ends()
             other = pose.matrix if second is None else robot.pose(q, second) @ pose.matrix
             turn = robot.pose(q, first)[..., :3, :3] @ np.swapaxes(other[..., :3, :3], -1, -2)
-            errors[..., at : at + 3] = rotation_vector(turn)
+            errors[..., at : at + 3] = _rotation_vector(turn, errors[..., at : at + 3])
         at += constraint.rows
     return errors
+
+
+def _rotation_vector(R: np.ndarray, sines: np.ndarray) -> np.ndarray:
+    """The rotation vector (..., 3) [rad] of R from the sine of its angle along its axis."""
+    sine = np.linalg.norm(sines, axis=-1, keepdims=True)
+    cosine = 0.5 * (np.trace(R, axis1=-2, axis2=-1)[..., np.newaxis] - 1.0)
+    # at a half turn the axis is the longest column of R + 1
+    columns = R + np.eye(3)
+    longest = np.argmax(np.linalg.norm(columns, axis=-2), axis=-1)[..., np.newaxis, np.newaxis]
+    axis = np.take_along_axis(columns, longest, axis=-1)[..., 0]
+    axis = axis / np.linalg.norm(axis, axis=-1, keepdims=True)
+    angle = np.arctan2(sine, cosine)
+    known = sine > 1e-9
+    scaled = np.where(known, angle / np.where(known, sine, 1.0), 1.0) * sines
+    return np.where(~known & (cosine < 0.0), angle * axis, scaled)
