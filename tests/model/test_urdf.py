@@ -240,8 +240,8 @@ def inertial_with(
     ("changes", "message"),
     [
         (
-            {"kind": "spherical"},
-            r":4: <joint name=\"elbow\">: type 'spherical' is not supported; expected one of revolute",
+            {"kind": "universal"},
+            r":4: <joint name=\"elbow\">: type 'universal' is not supported; expected one of revolute",
         ),
         ({"kind": "Revolute"}, "'Revolute' is not supported"),
         ({"kind": ""}, "attribute 'type' is empty"),
@@ -340,7 +340,6 @@ REFUSED = {
     "malformed/ros_urdf/fail_pr2_desc_no_joint2.urdf": r":10:\d+: not well-formed XML",
     "malformed/ros_urdf/fail_pr2_desc_two_trees.urdf": r"its parent link 'base_link' does not exist",
     "malformed/ros_urdf/fail_three_links_one_joint.urdf": r":24:\d+: .*<joint> of line 21 is still open",
-    "pybullet_data/spherical_joint_limit.urdf": r"<joint name=\"neck\">: type 'spherical'",
 }
 TOLERATED = {
     "malformed/manipulator_parameter_identification/KrangBlocks.urdf": r"taken as a point mass",

@@ -35,11 +35,12 @@ def of_shares(model: Model, shares: Mapping[str, float]) -> list[Joint]:
 
 
 def carried_over(model: Model, joints: Sequence[Joint]) -> list[Joint]:
-    """The joints of ``model`` after some of them were fixed: what those carried, the joints before them carry."""
+    """The joints of ``model`` after some of them were fixed: what those carried, the joints before them carry. Further
+    terms of fixed joints have no effect and go."""
     fixed = [joint for joint in joints if not joint.moves and any(map(joint.terms.get, NAMES))]
+    plain = [joint if joint.moves or not joint.terms else replace(joint, terms={}) for joint in joints]
     if not fixed:
-        return list(joints)
-    plain = [joint if joint.moves else replace(joint, terms=_without(joint)) for joint in joints]
+        return plain
     after = model._with(joints=plain)
     loads = []
     for joint in fixed:
@@ -67,7 +68,3 @@ def _with_loads(
             joint = replace(joint, terms={**joint.terms, **terms})
         changed.append(joint)
     return changed
-
-
-def _without(joint: Joint) -> dict[str, float]:
-    return {name: value for name, value in joint.terms.items() if name not in NAMES}

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from linkwise.errors import ModelError
+from linkwise.model.constraint_parts import KINDS, Parts, constraint_of
+from linkwise.model.constraints import Constraint
 from linkwise.model.dh import CONVENTIONS, DhJoint, chain
 from linkwise.model.dh_toml_table import DRIVE_KEYS, INERTIAL_KEYS, LIMIT_KEYS, POSE_KEYS, RobotSettings
 from linkwise.model.dh_toml_writer import write_toml
@@ -18,7 +20,7 @@ __all__ = ["read_citation", "read_toml", "write_toml"]
 
 HEADER_KEYS = ("name", "source", "notes", "convention", "gravity", "reduced")
 CHAIN_KEYS = (*HEADER_KEYS, "base", "joint", "frame")
-TREE_KEYS = (*HEADER_KEYS, "link", "joint", "frame")
+TREE_KEYS = (*HEADER_KEYS, "passive", "link", "joint", "frame", "constraint")
 DH_KEYS = ("alpha", "alpha_deg", "a", "d", "theta", "theta_deg")
 CHAIN_JOINT_KEYS = ("name", "link", "type", *DH_KEYS, *LIMIT_KEYS, *INERTIAL_KEYS, *DRIVE_KEYS)
 TREE_JOINT_KEYS = (
@@ -29,6 +31,7 @@ TREE_JOINT_KEYS = (
     "body",
     *POSE_KEYS,
     "axis",
+    "pitch",
     *LIMIT_KEYS,
     *DRIVE_KEYS,
     "mimic",
@@ -143,7 +146,33 @@ def _tree(top: RobotSettings, where: str) -> Model:
         table.allow(("name", *INERTIAL_KEYS))
         links.append(Link(table.get("name", str), table.inertia()))
     joints = [_tree_joint(table) for table in _tables(top, "joint")]
-    return Model(top.get("name", str), links, joints, frames=_frames(top), **_header(top))
+    return Model(
+        top.get("name", str),
+        links,
+        joints,
+        frames=_frames(top),
+        constraints=[_constraint(table) for table in _tables(top, "constraint")],
+        passive=_passive(top),
+        **_header(top),
+    )
+
+
+def _constraint(table: RobotSettings) -> Constraint:
+    kind = table.choice("type", KINDS)
+    table.allow(("type", "frame", "to", "name", *(("offset",) if kind == "point" else ()), *POSE_KEYS))
+    if kind == "point" and table.has("rpy", "rpy_deg", "rotation"):
+        raise table.fail("", "a point has no orientation: give xyz and offset only")
+    pose = table.pose()
+    offset = table.vector("offset")
+    to = table.get("to", str) if table.has("to") else None
+    return constraint_of(Parts(kind, table.get("frame", str), to, pose, offset, table.get("name", str, "")))
+
+
+def _passive(top: RobotSettings) -> list[str]:
+    names = top.get("passive", list, [])
+    if not all(isinstance(name, str) for name in names):
+        raise top.fail("passive", f"expected names of joints, got {names!r:.80}")
+    return names
 
 
 def _tree_joint(table: RobotSettings) -> Joint:
@@ -159,6 +188,7 @@ def _tree_joint(table: RobotSettings) -> Joint:
         axis=_axis(table),
         limits=table.limits(kind),
         mimic=_mimic(table),
+        pitch=_pitch(table, kind),
         **table.drive(),
     )
 
@@ -183,7 +213,16 @@ def _mimic(table: RobotSettings) -> Mimic | None:
     if not isinstance(value, dict):
         raise table.fail("mimic", f"expected a table with joint, multiplier and offset, got {value!r}")
     relation = RobotSettings(value, table.where("mimic"))
-    relation.allow(("joint", "multiplier", "offset"))
+    relation.allow(("joint", "multiplier", "offset", "coupled"))
     return Mimic(
-        relation.get("joint", str), relation.number("multiplier", 1.0), relation.number("offset", 0.0)
+        relation.get("joint", str),
+        relation.number("multiplier", 1.0),
+        relation.number("offset", 0.0),
+        relation.get("coupled", bool) if relation.has("coupled") else None,
     )
+
+
+def _pitch(table: RobotSettings, kind: str) -> float:
+    if table.has("pitch") and kind != "helical":
+        raise table.fail("pitch", f"a {kind} joint has none; it is for type 'helical'")
+    return table.number("pitch", 0.0)

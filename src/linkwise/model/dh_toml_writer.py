@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from linkwise.model.constraint_parts import Parts, parts_of
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Joint, Limits
 from linkwise.model.model import Model
@@ -22,6 +23,8 @@ def write_toml(model: Model, *, source: str = "") -> str:
     lines += ['convention = "tree"', f"gravity = {_list(model.gravity)}"]
     if model.reduced:
         lines.append("reduced = true")
+    if model.passive:
+        lines.append(f"passive = [{', '.join(map(_text, model.passive))}]")
     for link in model.links:
         lines += ["", "[[link]]", f"name = {_text(link.name)}", *_inertia(link.inertia)]
     for joint in model.joints:
@@ -34,7 +37,19 @@ def write_toml(model: Model, *, source: str = "") -> str:
             f"link = {_text(frame.link)}",
             *_pose(frame.pose),
         ]
+    for constraint in model.constraints:
+        lines += ["", "[[constraint]]", *_constraint(parts_of(constraint))]
     return "\n".join(lines) + "\n"
+
+
+def _constraint(parts: Parts) -> list[str]:
+    lines = [f"type = {_text(parts.kind)}", f"frame = {_text(parts.frame)}"]
+    for key, value in (("to", parts.to), ("name", parts.name)):
+        if value:
+            lines.append(f"{key} = {_text(value)}")
+    if not _same(parts.offset, np.zeros(3)):
+        lines.append(f"offset = {_list(parts.offset)}")
+    return [*lines, *_pose(parts.pose)]
 
 
 def _inertia(inertia: Inertia) -> list[str]:
@@ -66,7 +81,7 @@ def _joint(joint: Joint) -> list[str]:
     if joint.moves or not _same(joint.axis, (0.0, 0.0, 1.0)):
         lines.append(f"axis = {_list(joint.axis)}")
     lines += _limits(joint.limits)
-    for key in ("rotor_inertia", "viscous_friction"):
+    for key in ("pitch", "rotor_inertia", "viscous_friction"):
         value = getattr(joint, key)
         if not _same([value], [0.0]):
             lines.append(f"{key} = {_number(value)}")
@@ -76,6 +91,8 @@ def _joint(joint: Joint) -> list[str]:
     if joint.mimic is not None:
         m = joint.mimic
         values = f"multiplier = {_number(m.multiplier)}, offset = {_number(m.offset)}"
+        if m.coupled is not None:
+            values += f", coupled = {'true' if m.coupled else 'false'}"
         lines.append(f"mimic = {{ joint = {_text(m.joint)}, {values} }}")
     return lines
 

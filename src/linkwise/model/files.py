@@ -47,7 +47,8 @@ def read(
 
     ``gravity`` [m/s²] in the base frame, shape (3,), replaces the file's; ``lock`` fixes joints at positions
     [rad or m]; ``strict`` makes physically impossible inertias an error instead of a warning; joints that
-    ``mimic`` another one have no coordinate of their own ("coupled") or keep it ("independent"). A bundled name
+    ``mimic`` another one have no coordinate of their own ("coupled", unless the file says that they keep it) or
+    keep it ("independent"). A bundled name
     goes before a file of the same name: write ``./panda`` for the file.
     """
     data, where, ending = _fetch(source)
@@ -55,8 +56,7 @@ def read(
         raise ModelError(f"mimic: expected coupled or independent, got {mimic!r}")
     with _numbers_of(where):
         model = _reader(data, where, ending)(data, where)
-        if mimic == "coupled":
-            model = _coupled(model, where)
+        model = _with_mimics(model, where, mimic == "coupled")
         if gravity is not None:
             model = model.with_gravity(gravity)
         if lock is not None:
@@ -170,9 +170,10 @@ def _path(path: str | os.PathLike[str]) -> Path:
     return Path(name)
 
 
-def _coupled(model: Model, where: str) -> Model:
+def _with_mimics(model: Model, where: str, coupled: bool) -> Model:
+    """A robot that was saved with independent coordinates keeps them; "independent" frees those of any file."""
     try:
-        return model.with_coupled_mimics()
+        return model.with_mimics(coupled, undecided_only=coupled)
     except ModelError as error:  # a joint that follows itself, say
         raise ModelError(f"{where}: {error}") from None
 

@@ -47,13 +47,14 @@ class Mimic:
     """q = multiplier·q(joint) + offset.
 
     ``coupled``: the joint has no coordinate of its own and follows the other one exactly. Else the relation is data and
-    the coordinate stays independent (as in Pinocchio).
+    the coordinate stays independent (as in Pinocchio). None, where a file does not say, counts as independent until
+    ``load`` decides.
     """
 
     joint: str
     multiplier: float = 1.0
     offset: float = 0.0
-    coupled: bool = False
+    coupled: bool | None = None
 
 
 @dataclass(frozen=True)

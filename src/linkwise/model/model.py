@@ -4,41 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeVar
+from dataclasses import replace
+from typing import Self, TypeVar
 
 import numpy as np
 
 from linkwise import joint_laws
 from linkwise.errors import ModelError, ModelWarning, UnknownNameError, suggest
-from linkwise.model import compensation
+from linkwise.model import variants
 from linkwise.model.checks import check_numbers, check_tree
 from linkwise.model.constraints import Constraint, Coupling, Point, Weld
 from linkwise.model.constraints import content as constraint_content
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.model.joint import Joint, Mimic, followed_joints
-from linkwise.model.planar import planar_joints
-from linkwise.model.quantity import expected, in_range
+from linkwise.model.link import Frame, Link
+from linkwise.model.quantity import finite
 from linkwise.model.transform import Transform
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
-
-
-@dataclass(frozen=True)
-class Link:
-    """A link with its inertia about the origin of its frame."""
-
-    name: str
-    inertia: Inertia = field(default_factory=Inertia)
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A named frame fixed to a link."""
-
-    name: str
-    link: str
-    pose: Transform
 
 
 class Model:
@@ -384,9 +367,7 @@ class Model:
         labels = self.parameter_labels
         values = dict(zip(labels, self.parameters.tolist(), strict=True))
         if isinstance(parameters, Mapping):
-            given = {
-                label: _finite(f"with_parameters: {label}", value) for label, value in parameters.items()
-            }
+            given = {label: finite(f"with_parameters: {label}", value) for label, value in parameters.items()}
             for label in given:
                 if not self.is_parameter(label):
                     raise UnknownNameError(
@@ -402,7 +383,7 @@ class Model:
             if flat.shape != (len(labels),):
                 raise ModelError(f"with_parameters: expected shape ({len(labels)},), got {flat.shape}")
             for label, value in zip(labels, flat.tolist(), strict=True):
-                _finite(f"with_parameters: {label}", value)
+                finite(f"with_parameters: {label}", value)
             given = dict(zip(labels, flat.tolist(), strict=True))
         touched = {label.rsplit(".", 1)[0] for label, value in given.items() if values.get(label) != value}
         values.update(given)
@@ -439,11 +420,11 @@ class Model:
         """A new robot carrying a load fixed to a frame: mass [kg], com [m] in that frame, inertia [kg·m²] about the
         load's centre of mass in that frame's axes: (3, 3), (Ixx, Ixy, Ixz, Iyy, Iyz, Izz) or a diagonal."""
         body, pose = self.locate(frame)
-        if _finite("payload: mass", mass) < 0:
+        if finite("payload: mass", mass) < 0:
             raise ModelError(f"payload: mass: expected a number of at least 0 [kg], got {mass!r}")
         for what, numbers in (("com", com), ("inertia", inertia)):
             for value in np.ravel(np.asarray(numbers, dtype=object)):
-                _finite(f"payload: {what}", value)
+                finite(f"payload: {what}", value)
         if body < 0:
             return self
         load = Inertia.from_com(mass, com, inertia)
@@ -494,15 +475,17 @@ class Model:
             if name not in self.joint_names:
                 raise UnknownNameError(f"passive: no joint {name!r}; {suggest(name, self.joint_names)}")
 
+    def with_mimics(self, coupled: bool, *, undecided_only: bool = False) -> Self:
+        """A new robot in which joints that mimic another one have no coordinate of their own (or keep it).
+
+        ``undecided_only`` leaves relations as they are that a file has called coupled or independent.
+        """
+        joints = variants.with_mimics(self, coupled, undecided_only)
+        return self if joints is None else self._with(joints=joints)
+
     def with_coupled_mimics(self) -> Self:
         """A new robot in which joints that mimic another one have no coordinate of their own."""
-        if not any(joint.mimic and not joint.mimic.coupled for joint in self.moving_joints):
-            return self
-        joints = [
-            replace(joint, mimic=replace(joint.mimic, coupled=True)) if joint.moves and joint.mimic else joint
-            for joint in self.joints
-        ]
-        return self._with(joints=joints)
+        return self.with_mimics(True)
 
     def with_base(self, base: str) -> Self:
         """A new robot whose base link is "fixed" (as it is), "floating" or "planar".
@@ -510,65 +493,12 @@ class Model:
         A floating base gets the joint ``root_joint``; a planar one the joints ``root_joint_x``, ``root_joint_y`` and
         ``root_joint_theta``, which move it in the plane z = 0 of the world.
         """
-        if base == "fixed":
-            return self
-        if base not in ("floating", "planar"):
-            raise UnknownNameError(f"base: expected fixed, floating or planar, got {base!r}")
-        taken = {*self.frame_names, *(joint.name for joint in self.joints)}
-
-        def unused(name: str) -> str:
-            while name in taken:
-                name = f"{name}_"
-            return name
-
-        world, root = unused("world"), unused("root_joint")
-        if base == "floating":
-            joints = [Joint(root, "floating", world, self.base)]
-            links = [Link(world)]
-        else:
-            between, joints = planar_joints(root, world, self.base, world, unused)
-            links = [Link(name) for name in (world, *between)]
-        return self._with(links=[*links, *self.links], joints=[*joints, *self.joints])
+        return self if base == "fixed" else self._with(**variants.with_base(self, base))
 
     def lock(self, positions: Mapping[str, float]) -> Self:
         """A new robot in which the named joints are fixed at the given positions [rad or m]."""
-        leaders = dict(zip((joint.name for joint in self.moving_joints), self.followed, strict=True))
-        for name in positions:
-            relation = leaders.get(name)
-            if name not in self.joint_names and (relation is None or relation.joint not in positions):
-                raise UnknownNameError(
-                    f"lock: {self.name} has no moving joint {name!r}; {suggest(name, self.joint_names)}"
-                )
-            for value in np.ravel(np.asarray(positions[name], dtype=object)):
-                _finite(f"lock: position of joint {name!r}", value)
-        where: dict[str, Any] = dict(positions)
-        for joint, relation in zip(self.moving_joints, self.followed, strict=True):
-            if relation is not None and relation.joint in where:
-                follows = relation.multiplier * float(positions[relation.joint]) + relation.offset
-                if abs(float(where.get(joint.name, follows)) - follows) > 1e-9:
-                    raise ModelError(
-                        f"lock: joint {joint.name!r} follows {relation.joint!r} and is at {follows:g} then; "
-                        "lock its leader only, or load the robot with mimic='independent'"
-                    )
-                where[joint.name] = follows
-        joints = [
-            replace(joint, type="fixed", origin=joint.motion(where[joint.name]), mimic=None, body="")
-            if joint.moves and joint.name in where
-            else joint
-            for joint in self.joints
-        ]
-        return self._with(joints=compensation.carried_over(self, joints))
-
-
-def _finite(what: str, value: object) -> float:
-    """A number of a robot, or an error that names the argument."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"{what}: expected a number, got {value!r}") from None
-    if not in_range(number):
-        raise ModelError(f"{what}: {expected(number)}")
-    return number
+        passive = [name for name in self.passive if name not in positions]
+        return self._with(joints=variants.locked(self, positions), passive=passive)
 
 
 _IDENTITY = Transform.identity()

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+from linkwise.errors import ModelError
+
 LARGEST = 1e30  # magnitude of any number of a robot, in SI units
 
 
@@ -27,3 +29,14 @@ def expected(value: float) -> str:
 def limit(value: float) -> float:
     """A limit (of position, speed or effort): beyond the range it is none."""
     return value if in_range(value) or math.isnan(value) else math.copysign(math.inf, value)
+
+
+def finite(what: str, value: object) -> float:
+    """A number of a robot, or an error that names the argument."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(f"{what}: expected a number, got {value!r}") from None
+    if not in_range(number):
+        raise ModelError(f"{what}: {expected(number)}")
+    return number

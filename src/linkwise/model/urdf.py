@@ -40,7 +40,7 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model import urdf_extension
 from linkwise.model.inertia import Inertia
-from linkwise.model.joint import MOVING, Joint, Limits, Mimic
+from linkwise.model.joint import Joint, Limits, Mimic
 from linkwise.model.model import Link, Model
 from linkwise.model.planar import planar_joints
 from linkwise.model.quantity import limit as no_limit_beyond
@@ -48,8 +48,10 @@ from linkwise.model.transform import Transform
 from linkwise.model.urdf_spelling import look_for_slips
 from linkwise.model.xml import Element, parse_xml
 
-TYPES = ("revolute", "continuous", "prismatic", "floating", "planar", "fixed")
-WITHOUT_LIMITS = ("continuous", "floating", "planar")  # joints that need no <limit>
+# in URDF; the last two are no standard: PyBullet has spherical joints, Linkwise writes screws as helical ones
+TYPES = ("revolute", "continuous", "prismatic", "floating", "planar", "fixed", "spherical", "helical")
+NAMES = {"spherical": "ball"}  # where a type has another name here
+WITHOUT_LIMITS = ("continuous", "floating", "planar", "spherical")  # joints that need no <limit>
 # xacro that only defines something; every other xacro element would put something into the robot
 _HARMLESS_XACRO = ("xacro:property", "xacro:macro", "xacro:arg")
 
@@ -61,7 +63,11 @@ def read_urdf(data: bytes, where: str) -> Model:
         raise root.error("the root element of a URDF file is <robot>")
     _refuse_xacro(root)
     name = _robot_name(root)
-    moving = frozenset(e.get("name") for e in root if e.tag == "joint" and e.get("type") in MOVING)
+    moving = frozenset(
+        e.get("name")
+        for e in root
+        if e.tag == "joint" and e.get("type") not in (None, "fixed", "planar", *NAMES)
+    )
     names = {e.get("name") for e in root if e.tag in ("joint", "link", "linkwise:frame")}
     context = _Context(quaternions=_version(root) >= (1, 1), moving_joints=moving, names=names)
     links = [_read_link(element, context) for element in root if element.tag == "link"]
@@ -182,14 +188,14 @@ def _read_joint(element: Element, context: _Context) -> Joint:
     _refuse_xacro(element)
     ends = _read_ends(element)
     details: dict = {}
-    if kind in MOVING:
+    if kind != "fixed":
         details = {
             "axis": _read_axis(element),
             "limits": _read_limits(element, kind),
             "mimic": _read_mimic(element, context),
             **_read_dynamics(element),
         }
-    joint = Joint(name, kind, *ends, origin=_read_origin(element, context), **details)
+    joint = Joint(name, NAMES.get(kind, kind), *ends, origin=_read_origin(element, context), **details)
     return urdf_extension.read_joint(element, joint)
 
 

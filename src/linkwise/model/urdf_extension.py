@@ -2,10 +2,14 @@
 
 - In ``<robot>``: ``<linkwise:robot>`` with ``gravity`` (3 numbers [m/s²]) and ``reduced`` (``true``: a set
   of base parameters), and any number of ``<linkwise:frame>`` with ``name``, ``link``, ``xyz`` [m] and
-  ``rotation`` (9 numbers, row by row).
+  ``rotation`` (9 numbers, row by row); of ``<linkwise:constraint>`` with ``type`` (weld or point), ``frame``, ``to``
+  (another frame; the world if left out), ``name``, ``xyz`` and, for a weld, ``rotation``, for a point, ``offset``; of
+  ``<linkwise:passive>`` with ``joint``, a joint without a motor.
 - In ``<joint>``: ``<linkwise:joint>`` with ``rotor_inertia``, ``coulomb_forward``, ``coulomb_backward``,
-  ``axis``, ``rotation``, ``body`` (the link whose frame parameters are labelled in) and the parameters of
-  further laws by their names (``stiffness``, ``spring_reference``).
+  ``axis``, ``rotation``, ``pitch`` of a helical joint [m/rad], ``lower`` and ``upper`` of a continuous one,
+  ``coupled`` (``true`` or ``false``: whether a mimic joint has no coordinate of its own), ``body`` (the link whose
+  frame parameters are labelled in) and the parameters of further laws by their names (``stiffness``,
+  ``spring_reference``, ``compensated_mass`` …).
 - In ``<link>``: ``<linkwise:inertia>`` with ``parameters``: the ten of the link, in the order of ``LABELS``.
 
 ``axis``, ``rotation`` and ``parameters`` only repeat, to the last bit, what standard elements say with
@@ -20,6 +24,8 @@ from dataclasses import replace
 import numpy as np
 
 from linkwise.joint_laws import TERMS
+from linkwise.model.constraint_parts import KINDS, Parts, constraint_of
+from linkwise.model.constraints import Constraint
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Joint
 from linkwise.model.model import Frame
@@ -33,28 +39,54 @@ AGREEMENT = 1e-9  # relative; far above round-off, far below what anyone edits
 
 def read_robot(root: Element) -> dict:
     """gravity, reduced and frames, as far as the file states them."""
-    found: dict = {"frames": [_read_frame(e) for e in root if e.tag == PREFIX + "frame"]}
+    found: dict = {
+        "frames": [_read_frame(e) for e in root if e.tag == PREFIX + "frame"],
+        "constraints": [_read_constraint(e) for e in root if e.tag == PREFIX + "constraint"],
+        "passive": [e.text_of("joint") for e in root if e.tag == PREFIX + "passive"],
+    }
     robot = root.only(PREFIX + "robot")
     if robot is None:
         return found
     if robot.get("gravity") is not None:
         found["gravity"] = robot.numbers("gravity", 3)
     if robot.get("reduced") is not None:
-        if robot.get("reduced") not in ("true", "false"):
-            raise robot.error(f'reduced="{robot.get("reduced")}": expected true or false')
-        found["reduced"] = robot.get("reduced") == "true"
+        found["reduced"] = _flag(robot, "reduced")
     return found
 
 
+def _flag(element: Element, attribute: str) -> bool:
+    text = element.get(attribute)
+    if text not in ("true", "false"):
+        raise element.error(f'{attribute}="{text}": expected true or false')
+    return text == "true"
+
+
 def _read_frame(element: Element) -> Frame:
+    return Frame(element.text_of("name"), element.text_of("link"), _pose(element))
+
+
+def _pose(element: Element) -> Transform:
     rotation = _rotation(element)
     if (
         not np.allclose(rotation @ rotation.T, np.eye(3), rtol=0, atol=AGREEMENT)
         or np.linalg.det(rotation) < 0
     ):
         raise element.error(f'rotation="{element.get("rotation")}" is no rotation matrix')
-    pose = Transform(rotation, np.array(element.numbers("xyz", 3)))
-    return Frame(element.text_of("name"), element.text_of("link"), pose)
+    return Transform(rotation, np.array(element.numbers("xyz", 3)))
+
+
+def _read_constraint(element: Element) -> Constraint:
+    kind = element.text_of("type")
+    if kind not in KINDS:
+        raise element.error(f"type {kind!r}: expected one of {', '.join(KINDS)}")
+    to = element.text_of("to") if element.get("to") is not None else None
+    offset = np.zeros(3)
+    if kind == "weld":
+        pose = _pose(element)
+    else:
+        pose = Transform(np.eye(3), np.array(element.numbers("xyz", 3)))
+        offset = np.array(element.numbers("offset", 3)) if element.get("offset") is not None else offset
+    return constraint_of(Parts(kind, element.text_of("frame"), to, pose, offset, element.get("name") or ""))
 
 
 def read_joint(element: Element, joint: Joint) -> Joint:
@@ -72,11 +104,19 @@ def read_joint(element: Element, joint: Joint) -> Joint:
         x, y, z = extra.numbers("axis", 3)
         if _agrees(extra, "axis", np.array((x, y, z)), np.array(joint.axis), 1.0):
             joint = replace(joint, axis=(x, y, z))
+    if extra.get("pitch") is not None and joint.type != "helical":
+        raise extra.error(f"pitch: a joint of type {joint.type!r} has none")
+    if extra.get("coupled") is not None and joint.mimic is not None:
+        joint = replace(joint, mimic=replace(joint.mimic, coupled=_flag(extra, "coupled")))
+    if extra.get("lower") is not None or extra.get("upper") is not None:
+        ends = {key: extra.number(key) for key in ("lower", "upper") if extra.get(key) is not None}
+        joint = replace(joint, limits=replace(joint.limits, **ends))
     forward, backward = joint.coulomb_friction
     return replace(
         joint,
         rotor_inertia=extra.number("rotor_inertia", 0.0),
         body=extra.get("body") or "",
+        pitch=extra.number("pitch", 0.0),
         coulomb_friction=(
             extra.number("coulomb_forward", forward),
             extra.number("coulomb_backward", backward),

@@ -2,13 +2,16 @@
 
 Numbers are written with as many digits as a double needs. Standard elements say everything they can, so that
 any reader gets the robot to round-off; what URDF has no words for (rotor inertia, friction that differs by
-direction, gravity, named frames) and the last bits that its words cannot hold go into ``linkwise:`` elements,
-which other readers pass over: see ``urdf_extension``. "No limit" is written as the largest double, as
+direction, gravity, named frames, constraints) and the last bits that its words cannot hold go into ``linkwise:``
+elements, which other readers pass over: see ``urdf_extension``. "No limit" is written as the largest double, as
 Pinocchio does.
 
-Not kept, as it has no effect: position limits of a continuous joint; axis, limits and friction of a fixed
-joint; a mimic relation to a joint that does not move. Not possible: a link with a first moment but no mass,
-found in sets of base parameters, which URDF cannot express; such a robot must be saved as TOML.
+Not kept, as it has no effect: axis, limits and friction of a fixed joint; a mimic relation to a joint that does not
+move. Not possible: a link with a first moment but no mass, found in sets of base parameters, which URDF cannot
+express; such a robot must be saved as TOML.
+
+Ball joints are written as ``spherical`` (a type that PyBullet reads) and screws as ``helical``, which no other program
+reads: a program that does not know them says so instead of taking them for something else.
 """
 
 from __future__ import annotations
@@ -22,12 +25,16 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from linkwise.errors import ModelError
+from linkwise.model.constraint_parts import parts_of
+from linkwise.model.constraints import Constraint
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Joint
 from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
 from linkwise.model.transform import Transform
+from linkwise.model.urdf import NAMES
 from linkwise.model.urdf_extension import NAMESPACE, PREFIX
 
+_TYPES = {known: name for name, known in NAMES.items()}
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -50,6 +57,8 @@ def write_urdf(model: Model) -> str:
     for joint in model.joints:
         lines += _joint_lines(joint, model)
     lines += [_frame_line(frame) for frame in model.frames]
+    lines += [_constraint_line(constraint) for constraint in model.constraints]
+    lines += [_element(PREFIX + "passive", {"joint": name}, indent=1) for name in model.passive]
     lines.append("</robot>")
     return "\n".join(lines) + "\n"
 
@@ -104,7 +113,7 @@ def _joint_lines(joint: Joint, model: Model) -> list[str]:
     if _bits(Transform.from_rpy(rpy=rpy).rotation.flat) != _bits(joint.origin.rotation.flat):
         extras["rotation"] = _numbers(joint.origin.rotation.flat)
     lines = [
-        f"  <joint name={_quoted(joint.name)} type={_quoted(joint.type)}>",
+        f"  <joint name={_quoted(joint.name)} type={_quoted(_TYPES.get(joint.type, joint.type))}>",
         _element("parent", {"link": joint.parent}),
         _element("child", {"link": joint.child}),
         _element("origin", {"xyz": _numbers(joint.origin.translation), "rpy": _numbers(rpy)}),
@@ -122,7 +131,13 @@ def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterabl
         extras["axis"] = _numbers(joint.axis)
     yield _element("axis", {"xyz": _numbers(joint.axis)})
     limits = {"effort": _limit(joint.limits.effort), "velocity": _limit(joint.limits.velocity)}
-    if joint.type != "continuous":
+    if joint.pitch:
+        extras["pitch"] = repr(joint.pitch)
+    if joint.type == "continuous":  # others do not expect them there
+        for key in ("lower", "upper"):
+            if math.isfinite(getattr(joint.limits, key)):
+                extras[key] = repr(float(getattr(joint.limits, key)))
+    else:
         limits |= {"lower": _limit(joint.limits.lower), "upper": _limit(joint.limits.upper)}
     yield _element("limit", limits)
     forward, backward = joint.coulomb_friction
@@ -137,15 +152,30 @@ def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterabl
     if joint.rotor_inertia:
         extras["rotor_inertia"] = repr(joint.rotor_inertia)
     extras |= {name: repr(float(value)) for name, value in joint.terms.items()}
-    if joint.mimic is not None and joint.mimic.joint in model.joint_names and joint.mimic.joint != joint.name:
+    moving = [other.name for other in model.moving_joints if other is not joint]
+    if joint.mimic is not None and joint.mimic.joint in moving:
         relation = joint.mimic
         numbers = {"multiplier": repr(relation.multiplier), "offset": repr(relation.offset)}
+        if relation.coupled is not None:
+            extras["coupled"] = "true" if relation.coupled else "false"
         yield _element("mimic", {"joint": relation.joint, **numbers})
 
 
 def _frame_line(frame: Frame) -> str:
     place = {"xyz": _numbers(frame.pose.translation), "rotation": _numbers(frame.pose.rotation.flat)}
     return _element(PREFIX + "frame", {"name": frame.name, "link": frame.link, **place}, indent=1)
+
+
+def _constraint_line(constraint: Constraint) -> str:
+    parts = parts_of(constraint)
+    given = {"type": parts.kind, "frame": parts.frame}
+    given |= {key: text for key, text in (("to", parts.to), ("name", parts.name)) if text}
+    given["xyz"] = _numbers(parts.pose.translation)
+    if parts.kind == "weld":
+        given["rotation"] = _numbers(parts.pose.rotation.flat)
+    else:
+        given["offset"] = _numbers(parts.offset)
+    return _element(PREFIX + "constraint", given, indent=1)
 
 
 # -- text ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,90 @@
+"""The links and joints of robots made from others: on another base, with joints locked, with mimic joints coupled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.errors import ModelError, UnknownNameError, suggest
+from linkwise.model import compensation
+from linkwise.model.joint import Joint
+from linkwise.model.link import Link
+from linkwise.model.planar import planar_joints
+from linkwise.model.quantity import finite
+
+if TYPE_CHECKING:
+    from linkwise.model.model import Model
+
+
+def with_base(model: Model, base: str) -> dict[str, list]:
+    """See ``Model.with_base``."""
+    if base not in ("floating", "planar"):
+        raise UnknownNameError(f"base: expected fixed, floating or planar, got {base!r}")
+    taken = {*model.frame_names, *(joint.name for joint in model.joints)}
+
+    def unused(name: str) -> str:
+        while name in taken:
+            name = f"{name}_"
+        return name
+
+    world, root = unused("world"), unused("root_joint")
+    if base == "floating":
+        joints, between = [Joint(root, "floating", world, model.base)], []
+    else:
+        between, joints = planar_joints(root, world, model.base, world, unused)
+    links = [Link(name) for name in (world, *between)]
+    return {"links": [*links, *model.links], "joints": [*joints, *model.joints]}
+
+
+def locked(model: Model, positions: Mapping[str, float]) -> list[Joint]:
+    """See ``Model.lock``. A fixed joint keeps nothing but its pose."""
+    leaders = dict(zip((joint.name for joint in model.moving_joints), model.followed, strict=True))
+    for name in positions:
+        relation = leaders.get(name)
+        if name not in model.joint_names and (relation is None or relation.joint not in positions):
+            raise UnknownNameError(
+                f"lock: {model.name} has no moving joint {name!r}; {suggest(name, model.joint_names)}"
+            )
+        for value in np.ravel(np.asarray(positions[name], dtype=object)):
+            finite(f"lock: position of joint {name!r}", value)
+    where: dict[str, Any] = dict(positions)
+    for joint, relation in zip(model.moving_joints, model.followed, strict=True):
+        if relation is not None and relation.joint in where:
+            follows = relation.multiplier * float(positions[relation.joint]) + relation.offset
+            if abs(float(where.get(joint.name, follows)) - follows) > 1e-9:
+                raise ModelError(
+                    f"lock: joint {joint.name!r} follows {relation.joint!r} and is at {follows:g} then; "
+                    "lock its leader only, or load the robot with mimic='independent'"
+                )
+            where[joint.name] = follows
+    joints = [
+        Joint(
+            *(joint.name, "fixed", joint.parent, joint.child),
+            origin=joint.motion(where[joint.name]),
+            terms=joint.terms,
+        )
+        if joint.moves and joint.name in where
+        else replace(joint, mimic=None)
+        if joint.mimic is not None and joint.mimic.joint in where
+        else joint
+        for joint in model.joints
+    ]
+    return compensation.carried_over(model, joints)
+
+
+def with_mimics(model: Model, coupled: bool, undecided_only: bool) -> list[Joint] | None:
+    """See ``Model.with_mimics``; None where nothing changes."""
+
+    def changed(joint: Joint) -> Joint:
+        relation = joint.mimic
+        if not joint.moves or relation is None or relation.coupled == coupled:
+            return joint
+        if undecided_only and relation.coupled is not None:
+            return joint
+        return replace(joint, mimic=replace(relation, coupled=coupled))
+
+    joints = [changed(joint) for joint in model.joints]
+    return None if all(a is b for a, b in zip(joints, model.joints, strict=True)) else joints

@@ -1,0 +1,147 @@
+"""Robots with everything a model can have: what is saved is what is loaded, to the last bit, in every format."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
+
+RNG = np.random.default_rng(8)
+
+
+def pose() -> Transform:
+    return Transform.from_rpy(RNG.normal(size=3).tolist(), RNG.normal(size=3).tolist())
+
+
+def body() -> Inertia:
+    A = RNG.normal(size=(3, 3))
+    P = A @ A.T
+    return Inertia.from_com(RNG.uniform(1, 2), RNG.normal(size=3), np.trace(P) * np.eye(3) - P)
+
+
+def everything() -> Model:
+    """All joint types, couplings of both kinds, springs, carried weight, limits, frames, constraints."""
+    kinds = [
+        "floating",
+        "revolute",
+        "continuous",
+        "prismatic",
+        "helical",
+        "ball",
+        "revolute",
+        "prismatic",
+        "fixed",
+    ]
+    links = [Link("base"), *(Link(f"link {k}", body()) for k in range(len(kinds)))]
+    joints = []
+    for k, kind in enumerate(kinds):
+        axis = RNG.normal(size=3)
+        x, y, z = (axis / np.linalg.norm(axis)).tolist()
+        more = {
+            "axis": (x, y, z),
+            "limits": Limits(-1.1, 2.2, 3.3, 4.4)
+            if kind in ("revolute", "continuous")
+            else Limits(effort=5.5),
+            "rotor_inertia": 0.1 * k,
+            "viscous_friction": 0.3,
+            "coulomb_friction": (0.1, 0.2),
+            "terms": {
+                "stiffness": 1.5,
+                "spring_reference": 0.1 / 3,
+                "compensated_mass": 0.7,
+                "compensated_hy": -0.3,
+            }
+            if kind != "floating"
+            else {"compensated_hz": 0.1 / 7},
+        }
+        if kind == "helical":
+            more["pitch"] = 0.01 / 3
+        if k == 6:
+            more["mimic"] = Mimic("joint 1", 1 / 3, 0.1, True)
+        if k == 7:
+            more["mimic"] = Mimic("joint 3", -2.0, 0.0, False)
+        if kind == "fixed":
+            more = {}
+        joints.append(
+            Joint(
+                f"joint {k}",
+                kind,
+                "base" if k == 0 else f"link {(k - 1) // 2 * 2}",
+                f"link {k}",
+                pose(),
+                **more,
+            )
+        )
+    frames = [Frame("tool", "link 8", pose()), Frame("foot", "link 4", pose())]
+    held = [
+        lw.Weld("tool", pose(), name="welded"),
+        lw.Weld("foot", "link 2", pose()),
+        lw.Point("link 5", (0.1, 0.2, 0.3), offset=(0.3, 0.2, 1 / 3)),
+        lw.Point("tool", "foot", (0.1, -0.0, 0.3), (1.0, 2.0, 3.0), "pinned"),
+    ]
+    return Model(
+        "everything",
+        links,
+        joints,
+        gravity=(0.1, 0.2, -3.0),
+        frames=frames,
+        constraints=held,
+        passive=("joint 4",),
+    )
+
+
+ENDINGS = ("toml", "urdf")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_nothing_is_lost(ending, tmp_path):
+    model = everything()
+    lw.save(model, tmp_path / f"robot.{ending}")
+    again = lw.load(tmp_path / f"robot.{ending}")
+    assert again.content() == model.content()
+    lw.save(again, tmp_path / f"again.{ending}")
+    assert (tmp_path / f"again.{ending}").read_bytes() == (tmp_path / f"robot.{ending}").read_bytes()
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_variants_of_robots(ending, tmp_path):
+    panda = lw.load("panda")
+    for robot in (
+        panda.with_base("planar"),
+        panda.with_base("floating"),
+        panda.lock({panda.joint_names[3]: 0.3}),
+        panda.with_constraints([lw.Coupling(panda.joint_names[2], panda.joint_names[1], 0.5, 0.1)]),
+        lw.load("panda", mimic="independent"),
+    ):
+        lw.save(robot, tmp_path / f"robot.{ending}")
+        assert lw.load(tmp_path / f"robot.{ending}").content() == robot.content()
+
+
+def test_mimic_joints_as_the_file_says_unless_told_otherwise(tmp_path):
+    model = everything()
+    lw.save(model, tmp_path / "robot.toml")
+    free = lw.load(tmp_path / "robot.toml", mimic="independent")
+    assert free.dof == lw.load(tmp_path / "robot.toml").dof + 1
+    assert all(not joint.mimic.coupled for joint in free.joints if joint.mimic)
+    assert lw.load(tmp_path / "robot.toml").with_coupled_mimics().dof == free.dof - 2
+
+
+def test_the_parts_of_a_robot_that_writers_know():
+    """A new field must be written, read and added to ``everything``, or be refused."""
+
+    def names(cls):
+        return {field.name for field in dataclasses.fields(cls)}
+
+    known = "name type parent child origin axis limits mimic body pitch terms"
+    assert names(Joint) == {*known.split(), "rotor_inertia", "viscous_friction", "coulomb_friction"}
+    assert names(Mimic) == {"joint", "multiplier", "offset", "coupled"}
+    assert names(Limits) == {"lower", "upper", "velocity", "effort"}
+    assert (names(Link), names(Frame)) == ({"name", "inertia"}, {"name", "link", "pose"})
+    assert names(lw.Weld) == {"frame", "to", "pose", "name"}
+    assert names(lw.Point) == {"frame", "to", "position", "offset", "name"}
+    parts = {"name", "links", "joints", "gravity", "frames", "reduced", "constraints", "passive"}
+    assert set(everything()._parts()) == parts
+    assert math.isinf(Limits().lower)
