@@ -51,7 +51,7 @@ class Runner:
         states = max(16, SCALARS // n)
         self.given = [rng.uniform(-np.pi, np.pi, (states, n)), *(0.1 * rng.normal(size=(2, states, n)))]
         usual = kernels.STRAIGHT_LINE_LIMIT
-        chosen = "straight" if FUNCTIONS[task].size(n) <= usual else "swept"
+        chosen = "straight" if FUNCTIONS[task].size(robot) <= usual else "swept"
         kernels.STRAIGHT_LINE_LIMIT = FORMS[form]
         try:
             start = time.process_time()

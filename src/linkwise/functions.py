@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from linkwise.errors import UnknownNameError
 from linkwise.model import Model, Transform
@@ -79,6 +79,45 @@ def mechanism_of(model: Model, *, slide: bool = True, base_parameters: bool = Fa
     return known[key]
 
 
+class Cost(NamedTuple):
+    """About how many operations a function takes, measured on chains and trees."""
+
+    link: int = 0  # for every link
+    pair: int = 0  # for every two links of which one carries the other, counted twice, and for every link
+    dense: int = 0  # for every two coordinates of one tree: where an inverse fills all of a matrix
+    triple: int = 0  # for every link and pair
+
+
+ONE_PASS = Cost(link=400)
+
+
+def _extent(model: Model) -> tuple[int, int, int]:
+    """What the fields of ``Cost`` are multiplied by: n, n² and n² for a chain of n links, less for trees.
+
+    A floating joint counts as two links, because its link is seen along six axes.
+    """
+    known = model.__dict__.get("_extent")
+    if known is None:
+        above = {joint.child: joint for joint in model.joints}
+        depths: dict[str, int] = {}  # of the link behind a joint, by the joint's name
+        trees: dict[str, str] = {}  # the first moving joint below, by the joint's name
+        coordinates: dict[str, int] = {}
+        links = pairs = 0
+        for joint in model.moving_joints:
+            below = above.get(joint.parent)
+            while below is not None and not below.moves:
+                below = above.get(below.parent)
+            weight = -(-joint.dof // 3)
+            carried = depths[below.name] if below else 0
+            depths[joint.name] = carried + weight
+            links += weight
+            pairs += weight * (2 * carried + weight)
+            tree = trees[joint.name] = trees[below.name] if below else joint.name
+            coordinates[tree] = coordinates.get(tree, 0) + joint.dof
+        known = model.__dict__["_extent"] = (links, pairs, sum(n * n for n in coordinates.values()))
+    return known
+
+
 @dataclass(frozen=True)
 class Function:
     """One function of the public surface."""
@@ -88,17 +127,18 @@ class Function:
     shapes: Callable[[Model], Shapes]
     algorithms: tuple[str, ...]  # the default first
     summary: str = ""
-    cost: tuple[int, int] = (400, 1)  # about a·nᵏ operations
+    cost: Cost = ONE_PASS
     swept: tuple[str, ...] = ()  # algorithms that only go outward and inward over the links
     scanned: tuple[str, ...] = ()  # further algorithms, for some robots, that scan the links; always loops
     reduces: bool = True  # whether results of coupled robots are Sᵀ times those of all axes, see ``coupling``
     regroups: bool = False  # whether regrouped inertial parameters give the same result
     derivative_of: str | None = None  # outputs are the derivatives of this function by each of its inputs
 
-    def size(self, n: int) -> int:
-        """A rough estimate of the operations for n joints, to decide what is compiled as straight-line code."""
-        factor, power = self.cost
-        return factor * n**power
+    def size(self, model: Model) -> int:
+        """A rough estimate of the operations, to decide what is compiled as straight-line code."""
+        links, pairs, dense = _extent(model)
+        a, b, c, d = self.cost
+        return a * links + b * pairs + c * dense + d * links * pairs
 
     @property
     def default(self) -> str:
@@ -157,7 +197,7 @@ FUNCTIONS: dict[str, Function] = {
             _vector("qdd"),
             ("kalman", "compound_link"),
             "joint accelerations for torques",
-            (500, 1),
+            Cost(500),
             ("kalman",),
             ("parallel_scan",),
             regroups=True,
@@ -178,7 +218,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: dict.fromkeys(("dtau_dq", "dtau_dqd", "dtau_dqdd"), (model.dof, model.dof)),
             ("newton_euler", "boundary_value", "gibbs_appell", "compound_link", "recursion"),
             "derivatives of the torques by q, q̇ and q̈",
-            (110, 2),
+            Cost(pair=110),
             regroups=True,
             derivative_of="inverse_dynamics",
         ),
@@ -188,7 +228,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: dict.fromkeys(("dqdd_dq", "dqdd_dqd", "dqdd_dtau"), (model.dof, model.dof)),
             ("compound_link", "kalman", "conjugate_gradient", "preconditioned_conjugate_gradient"),
             "derivatives of the accelerations by q, q̇ and τ",
-            (200, 2),
+            Cost(pair=110, dense=70),
             regroups=True,
             derivative_of="forward_dynamics",
             reduces=False,
@@ -199,7 +239,7 @@ FUNCTIONS: dict[str, Function] = {
             _square("mass_matrix"),
             ("compound_link", "covariance", "newton_euler"),
             "mass matrix, rotor inertias included",
-            (30, 2),
+            Cost(pair=17),
             regroups=True,
         ),
         Function(
@@ -208,7 +248,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"mass_matrix": (model.dof, model.dof), "gravity_torques": (model.dof,)},
             ("compound_link",),
             "inertia and gravity coefficients D_ij + I_a and D_i together: Izaguirre's background task",
-            (40, 2),
+            Cost(pair=25),
             regroups=True,
         ),
         Function(
@@ -217,7 +257,7 @@ FUNCTIONS: dict[str, Function] = {
             _square("inverse_mass_matrix"),
             ("kalman", "compound_link"),
             "inverse of the mass matrix",
-            (60, 2),
+            Cost(pair=45, dense=12),
             regroups=True,
             reduces=False,
         ),
@@ -254,7 +294,7 @@ FUNCTIONS: dict[str, Function] = {
             _square("coriolis_matrix"),
             ("christoffel",),
             "Coriolis matrix C with Ṁ − 2C skew",
-            (100, 2),
+            Cost(pair=80),
             regroups=True,
         ),
         Function(
@@ -263,7 +303,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"christoffel": (model.dof, model.dof, model.dof)},
             ("christoffel",),
             "Christoffel's symbols D_ijk",
-            (30, 3),
+            Cost(triple=30),
             regroups=True,
         ),
         Function(
@@ -349,7 +389,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"task_inertia": (6, 6)},
             ("kalman",),
             "inertia that a wrench at a frame feels, (J M⁻¹ Jᵀ)⁻¹",
-            (600, 1),
+            Cost(600),
             reduces=False,
         ),
         Function(
@@ -358,7 +398,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"consistent_inverse": (model.dof, 6)},
             ("kalman",),
             "dynamically consistent inverse of the Jacobian",
-            (80, 2),
+            Cost(pair=40, dense=40),
             reduces=False,
         ),
         Function(
@@ -367,7 +407,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"q": (model.nq,)},
             ("exponential",),
             "position after a step along velocity coordinates",
-            (40, 1),
+            Cost(40),
             reduces=False,
         ),
         Function(
@@ -376,7 +416,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"step": (model.dof,)},
             ("logarithm",),
             "step along velocity coordinates from one position to another",
-            (40, 1),
+            Cost(40),
             reduces=False,
         ),
         Function(
@@ -385,7 +425,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"q": (model.nq,)},
             ("length",),
             "the same position with quaternions of length one",
-            (10, 1),
+            Cost(10),
             reduces=False,
         ),
         Function(
@@ -394,7 +434,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"forces": (model.constraint_rows,)},
             ("kalman", "compound_link"),
             "forces along the directions that constraints hold",
-            (900, 1),
+            Cost(900),
             reduces=False,
             regroups=True,
         ),
@@ -404,7 +444,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"qdd": (model.dof,), "unmet": ()},
             ("kalman", "compound_link"),
             "joint accelerations under constraints, and the largest part of a constraint that is not met",
-            (900, 1),
+            Cost(900),
             reduces=False,
             regroups=True,
         ),
@@ -414,7 +454,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"residuals": (model.constraint_rows,), "scales": (model.constraint_rows,)},
             ("kalman",),
             "what is left of J q̈ + γ, beside the size of what adds up to it",
-            (900, 1),
+            Cost(900),
             reduces=False,
             regroups=True,
         ),
@@ -440,7 +480,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"delassus_matrix": (model.constraint_rows, model.constraint_rows)},
             ("kalman", "compound_link"),
             "J M⁻¹ Jᵀ of the constraints",
-            (80, 2),
+            Cost(pair=40, dense=40),
             reduces=False,
             regroups=True,
         ),
@@ -450,7 +490,7 @@ FUNCTIONS: dict[str, Function] = {
             _vector("qd"),
             ("kalman",),
             "velocities after an impact that the constraints take",
-            (80, 2),
+            Cost(pair=40, dense=40),
             reduces=False,
             regroups=True,
         ),
@@ -460,7 +500,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"regressor": (model.dof, len(model.parameter_labels))},
             ("newton_euler",),
             "torques per parameter",
-            (200, 2),
+            Cost(pair=90),
         ),
     )
 }

@@ -22,10 +22,14 @@ from linkwise.functions import Function, Setting, function_named
 
 if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
+    from linkwise.model import Model
 
 # Estimated operations of straight-line code. Up to here it is faster than loops; beyond, it leaves the instruction
 # cache and takes seconds to compile (see benchmarks/long_chains.py).
 STRAIGHT_LINE_LIMIT = 20_000
+# The same for functions that are not one pass over the links: their loops go over the links once for every direction,
+# or there are none, and compiling for some seconds is worth it.
+FACTOR_WITHOUT_SWEEPS = 1.75
 
 
 def evaluate(
@@ -33,7 +37,7 @@ def evaluate(
 ) -> Any:
     """The outputs of a function for these inputs: one array, or a tuple where there are several outputs."""
     function = function_named(name)
-    algorithm = function.algorithm(algorithm)
+    algorithm = chosen_algorithm(function, setting, algorithm)
     if regroups(function, algorithm):
         setting = replace(setting, base_parameters=True)
     if any(_is_traced(value) for value in given.values()):
@@ -123,7 +127,7 @@ def compiles(function: Function, setting: Setting, algorithm: str) -> bool:
     """Whether the function of this robot becomes a kernel."""
     if setting.model.dof == 0:
         return False
-    return is_straight(function, setting, algorithm) or sweeps(function, setting, algorithm)
+    return is_straight(function, setting, algorithm) or has_loops(function, setting, algorithm)
 
 
 def regroups(function: Function, algorithm: str) -> bool:
@@ -133,12 +137,23 @@ def regroups(function: Function, algorithm: str) -> bool:
 
 def is_straight(function: Function, setting: Setting, algorithm: str | None = None) -> bool:
     """Whether the function of this robot is small enough to be written out."""
-    return algorithm not in function.scanned and function.size(setting.model.dof) <= STRAIGHT_LINE_LIMIT
+    limit = STRAIGHT_LINE_LIMIT * (1.0 if function.swept else FACTOR_WITHOUT_SWEEPS)
+    return algorithm not in function.scanned and function.size(setting.model) <= limit
 
 
 def sweeps(function: Function, setting: Setting, algorithm: str) -> bool:
     """Whether the algorithm only goes outward and inward over the links, so that it can be loops."""
-    return algorithm in (*function.swept, *function.scanned) and not setting.wrench
+    return (
+        algorithm in (*function.swept, *function.scanned)
+        and not setting.wrench
+        and _loops_know(setting.model)
+    )
+
+
+def _loops_know(model: Model) -> bool:
+    """Whether loops over links have code for every joint of the robot, see ``swept``."""
+    own = len(model.coordinate_joints) == len(model.moving_joints)
+    return own and all(joint.type in ("revolute", "continuous", "prismatic") for joint in model.moving_joints)
 
 
 def has_loops(function: Function, setting: Setting, algorithm: str) -> bool:
