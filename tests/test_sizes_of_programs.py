@@ -13,7 +13,14 @@ ROBOTS = {
     "tree": lambda: lw.random_robot(3, 9, tree=True),  # with many short branches, where much vanishes
 }
 NAMES = (
-    *("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "coriolis_matrix", "regressor"),
+    *(
+        "inverse_dynamics",
+        "forward_dynamics",
+        "mass_matrix",
+        "inverse_mass_matrix",
+        "coriolis_matrix",
+        "regressor",
+    ),
     *("inverse_dynamics_derivatives", "forward_dynamics_derivatives"),
 )
 
