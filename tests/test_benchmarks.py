@@ -31,6 +31,7 @@ SMOKE = {  # script -> command lines
     "kernel_speed.py": ["--joints 2 --states 64"],
     "long_chains.py": ["--links 3 --repeats 1 --longest-straight 3"],
     "mjcf_fuzz.py": ["--files 20 --reasons", "--files 1 --seed 1 --show"],
+    "moving_bases.py": ["--quick", "--quick --gpu --json {out}/gpu.json"],
     "payload.py": ["--quick"],
     "realtime.py": ["--seconds 0.3"],
     "simulation.py": ["--robots 8 --steps 5 --repeats 1"],
@@ -48,6 +49,7 @@ ELSEWHERE = {"mutation.py": "tests/test_mutation.py"}
 PACKAGES = {  # what a script needs beyond the package itself
     "crossovers.py": ["matplotlib"],
     "mjcf_fuzz.py": ["mujoco"],
+    "moving_bases.py": ["pinocchio"],
     "simulation.py": ["mujoco"],
 }
 MEASURED = ("identification.py", "payload.py")  # these read recordings that are not part of the repository
@@ -80,7 +82,7 @@ def test_smoke(script, line, tmp_path):
     arguments = line.format(out=tmp_path).split()
     if script in MEASURED:
         arguments += ["--data", str(DATA)]
-    runner = [PRETENDED] if script.startswith("gpu") else []
+    runner = [PRETENDED] if script.startswith("gpu") or "--gpu" in arguments else []
     ran = subprocess.run(
         [sys.executable, *runner, str(FOLDER / script), *arguments],
         cwd=tmp_path,
