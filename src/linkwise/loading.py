@@ -39,7 +39,7 @@ def load(
 
 
 def save(robot: Model, path: str | os.PathLike[str]) -> None:
-    """Write a robot as .urdf or .toml; the file appears whole or not at all."""
+    """Write a robot as .urdf, .toml or .xml (MJCF); the file appears whole or not at all."""
     from linkwise.model import files
 
     files.save(robot, path)

@@ -307,3 +307,100 @@ def test_inertia_from_geoms_only_where_there_are_some():
     inner = f'<body name="b"><joint name="k" axis="1 0 0"/>{SOLID}</body>'
     body = f'<body name="a"><joint name="j"/>{SOLID}<geom type="box" size=".1 .2 .3"/>{inner}</body>'
     agree(arm(body, '<compiler inertiafromgeom="true"/>'))
+
+
+def rich_tree(seed: int) -> lw.Robot:
+    """A floating tree with ball, hinge and slide joints, springs, rotors, carried weight, a massless link and loops."""
+    rng = np.random.default_rng(seed)
+
+    def pose():
+        return lw.Transform.from_rpy(rng.normal(size=3).tolist(), rng.normal(size=3).tolist())
+
+    def body():
+        A = rng.normal(size=(3, 3))
+        return lw.Inertia.from_com(
+            rng.uniform(1, 2), rng.normal(size=3), np.trace(A @ A.T) * np.eye(3) - A @ A.T
+        )
+
+    kinds = ["floating", "revolute", "ball", "prismatic", "revolute", "fixed", "continuous"]
+    links = [
+        lw.Link("world"),
+        *(lw.Link(f"l{k}", body() if k != 3 else lw.Inertia()) for k in range(len(kinds))),
+    ]
+    joints = []
+    for k, kind in enumerate(kinds):
+        x, y, z = np.array([(1, 0, 0), (0.6, 0, 0.8), (0, 1, 0)][k % 3]).tolist()
+        more = (
+            {"axis": (x, y, z), "rotor_inertia": 0.1 * k, "viscous_friction": 0.2} if kind != "fixed" else {}
+        )
+        if kind in ("revolute", "prismatic"):
+            more["terms"] = {"stiffness": 3.0, "spring_reference": 0.3}
+        origin = lw.Transform.identity() if k == 0 else pose()
+        joints.append(
+            lw.Joint(
+                f"j{k}",
+                kind,
+                "world" if k == 0 else f"l{k - 1 if k < 5 else k // 2}",
+                f"l{k}",
+                origin,
+                **more,
+            )
+        )
+    robot = lw.Robot("rich", links, joints, frames=[lw.Frame("tool", "l6", pose())])
+    weight = dict(
+        zip(
+            ("compensated_mass", "compensated_hx", "compensated_hy", "compensated_hz"),
+            robot.bodies()[1].parameters[:4],
+            strict=True,
+        )
+    )
+    return robot.with_parameters({f"j1.{name}": 0.4 * x for name, x in weight.items()})
+
+
+@pytest.mark.parametrize(
+    "robot",
+    [
+        rich_tree(0),
+        lw.load("panda"),
+        lw.load("panda").with_base("planar"),
+        lw.load("panda")
+        .with_base("floating")
+        .with_payload(3.0, inertia=(0.1, 0.1, 0.1), frame=lw.load("panda").base),
+    ],
+    ids=["rich", "panda", "planar", "floating"],
+)
+def test_files_written_here_are_the_same_robot_there(robot, tmp_path):
+    lw.save(robot, tmp_path / "robot.xml")
+    assert lw.load(tmp_path / "robot.xml").content() == robot.content()
+    peer = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+    compare(robot, peer, states=2)
+    # the elements themselves, without the copy
+    text = (tmp_path / "robot.xml").read_text()
+    plain = lw.Robot.from_model(
+        read_mjcf(re.sub(r"  <custom>.*</custom>\n", "", text, flags=re.DOTALL).encode(), "r.xml")
+    )
+    compare(plain, peer, states=1)
+
+
+def test_constraints_written_here_hold_there(tmp_path):
+    """The residual of each equality at a position is what ``constraint_errors`` gives."""
+    arm = lw.load("panda")
+    robot = arm.with_constraints(
+        [
+            lw.Weld(arm.leaf_names[0], lw.Transform.from_rpy((0.3, 0.1, 0.4), (0.1, 0.2, 0.3))),
+            lw.Point(arm.link_names[5], arm.link_names[2], (0.1, 0.2, 0.3), (0.3, 0.1, 0.0)),
+        ]
+    )
+    lw.save(robot, tmp_path / "robot.xml")
+    assert lw.load(tmp_path / "robot.xml").content() == robot.content()
+    peer = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+    data = mujoco.MjData(peer)
+    data.qpos[:] = q = robot.random(0)
+    mujoco.mj_forward(peer, data)
+    assert data.nefc >= 9
+    errors = np.abs(np.sort(np.abs(data.efc_pos[:9])))
+    mine = value(robot, "constraint_errors", q=q)
+    linear = np.sort([np.linalg.norm(mine[3:6]), np.linalg.norm(mine[6:9])])
+    theirs = np.sort([np.linalg.norm(data.efc_pos[:3]), np.linalg.norm(data.efc_pos[6:9])])
+    np.testing.assert_allclose(linear, theirs, rtol=1e-9)
+    assert errors.max() > 0.1

@@ -227,8 +227,8 @@ def test_a_failed_save_leaves_the_old_file(put, tmp_path, monkeypatch):
 
 
 def test_places_that_cannot_be_written(tmp_path):
-    for path in ("arm.xml", "arm", "arm.spec"):
-        with pytest.raises(ModelError, match=r"unknown ending .*; a robot is saved as \.urdf or \.toml"):
+    for path in ("arm.mjcf", "arm", "arm.spec"):
+        with pytest.raises(ModelError, match=r"unknown ending .*; a robot is saved as \.urdf, \.toml, \.xml"):
             files.save(arm(), tmp_path / path)
     with pytest.raises(ModelError, match="cannot be written: no such folder as"):
         files.save(arm(), tmp_path / "no" / "arm.urdf")

@@ -93,12 +93,27 @@ def everything() -> Model:
     )
 
 
-ENDINGS = ("toml", "urdf")
+def for_mujoco() -> Model:
+    """The same without what MuJoCo cannot compute."""
+    model = everything()
+    joints = []
+    for joint in model.joints:
+        terms = {name: x for name, x in joint.terms.items() if not name.startswith("compensated")}
+        changes: dict = {"terms": terms}
+        if joint.type == "helical":
+            changes |= {"type": "revolute", "pitch": 0.0}
+        if joint.type == "floating":
+            changes |= {"origin": Transform.identity(), "coulomb_friction": (0.0, 0.0)}
+        joints.append(dataclasses.replace(joint, **changes))
+    return model._with(joints=joints)
+
+
+ENDINGS = ("toml", "urdf", "xml")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_nothing_is_lost(ending, tmp_path):
-    model = everything()
+    model = everything() if ending != "xml" else for_mujoco()
     lw.save(model, tmp_path / f"robot.{ending}")
     again = lw.load(tmp_path / f"robot.{ending}")
     assert again.content() == model.content()
@@ -118,6 +133,64 @@ def test_variants_of_robots(ending, tmp_path):
     ):
         lw.save(robot, tmp_path / f"robot.{ending}")
         assert lw.load(tmp_path / f"robot.{ending}").content() == robot.content()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda model: model._with(joints=[dataclasses.replace(j, terms={}) for j in model.joints]),
+            "joint 'joint 0': a free joint of MuJoCo starts at the origin",
+        ),
+        (
+            lambda model: for_mujoco()._with(
+                joints=[dataclasses.replace(j, coulomb_friction=(1.0, 1.0)) for j in for_mujoco().joints]
+            ),
+            "no Coulomb friction",
+        ),
+        (
+            lambda model: lw.load("two_link").with_parameters({"joint1.compensated_hx": 0.3}),
+            "'joint1': its carried weight",
+        ),
+        (
+            lambda model: model._with(
+                joints=[
+                    dataclasses.replace(j, origin=Transform.identity(), coulomb_friction=(0.0, 0.0), terms={})
+                    for j in model.joints
+                ]
+            ),
+            "'joint 4': MuJoCo has no helical",
+        ),
+        (
+            lambda model: Model(
+                "m",
+                [Link("a"), Link("b", Inertia(1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 1.0, 0.0, 9.0)))],
+                [Joint("j", "revolute", "a", "b")],
+            ),
+            "link 'b': no body has this inertia",
+        ),
+        (
+            lambda model: Model(
+                "m", [Link("a"), Link("world", body())], [Joint("j", "revolute", "a", "world")]
+            ),
+            "keeps this name",
+        ),
+    ],
+)
+def test_what_mujoco_cannot_hold_is_refused_by_name(change, message, tmp_path):
+    with pytest.raises(lw.ModelError, match=message):
+        lw.save(change(everything()), tmp_path / "robot.xml")
+    assert not (tmp_path / "robot.xml").exists()
+
+
+def test_an_edited_mjcf_file_counts_as_it_stands(tmp_path):
+    path = tmp_path / "robot.xml"
+    lw.save(lw.load("two_link"), path)
+    path.write_text(path.read_text().replace('gravity="0.0 0.0 -9.81"', 'gravity="0 0 -1"'))
+    with pytest.warns(lw.ModelWarning, match="was edited after Linkwise wrote it"):
+        robot = lw.load(path)
+    assert robot.gravity == (0.0, 0.0, -1.0)
+    assert robot.dof == 2
 
 
 def test_mimic_joints_as_the_file_says_unless_told_otherwise(tmp_path):

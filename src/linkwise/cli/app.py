@@ -25,6 +25,7 @@ COMMANDS = {
     "demo": "The PUMA 560 experiment of 1990, end to end.",
     "robots": "The bundled robots.",
     "info": "What is in a robot: joints, links, frames, parameters.",
+    "convert": "A robot as another file: TOML, URDF or MJCF.",
     "check": "Every algorithm and every installed engine on one robot.",
     "inverse": "Joint torques along a motion.",
     "forward": "Joint accelerations for torques.",

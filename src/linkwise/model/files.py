@@ -18,7 +18,7 @@ from linkwise.model.model import Model, suggest
 from linkwise.model.xml import MAX_BYTES
 
 READ_ENDINGS = (".urdf", ".xml", ".toml", ".spec")
-WRITE_ENDINGS = (".urdf", ".toml")
+WRITE_ENDINGS = (".urdf", ".toml", ".xml")
 
 _ROBOTS = "linkwise.model.robots"  # the package that holds one TOML file for each bundled robot
 
@@ -66,16 +66,18 @@ def read(
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a robot as .urdf or .toml; the file appears whole or not at all."""
+    """Write a robot as .urdf, .toml or .xml (MJCF); the file appears whole or not at all."""
     target = _path(path)
     ending = target.suffix.lower()
     if ending == ".urdf":
         from linkwise.model.urdf_writer import write_urdf as write
     elif ending == ".toml":
         from linkwise.model.dh_toml import write_toml as write
+    elif ending == ".xml":
+        from linkwise.model.mjcf_writer import write_mjcf as write
     else:
         raise ModelError(
-            f"{target}: unknown ending {ending!r}; a robot is saved as {' or '.join(WRITE_ENDINGS)}"
+            f"{target}: unknown ending {ending!r}; a robot is saved as {', '.join(WRITE_ENDINGS)}"
         )
     try:
         text = write(model)

@@ -31,6 +31,7 @@ from linkwise.model.mjcf_constraints import (
     read_mimics,
     refuse_generators,
 )
+from linkwise.model.mjcf_copy import copy_in
 from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_files import expanded
 from linkwise.model.mjcf_geom import check_geom, geom_inertia, site_pose
@@ -51,6 +52,9 @@ def read_mjcf(data: bytes, where: str) -> Model:
     root = parse_xml(data, where)
     if root.tag != "mujoco":
         raise root.error("the root element of an MJCF file is <mujoco>")
+    copy = copy_in(root, data, where)
+    if copy is not None:
+        return copy
     root = expanded(root, where)
     refuse_generators(root)
     check_names(root)

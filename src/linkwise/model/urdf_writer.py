@@ -17,10 +17,8 @@ reads: a program that does not know them says so instead of taking them for some
 from __future__ import annotations
 
 import math
-import re
 import sys
-from collections.abc import Iterable, Mapping
-from xml.sax.saxutils import quoteattr
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -33,32 +31,32 @@ from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
 from linkwise.model.transform import Transform
 from linkwise.model.urdf import NAMES
 from linkwise.model.urdf_extension import NAMESPACE, PREFIX
+from linkwise.model.xml_text import element, numbers, quoted
 
 _TYPES = {known: name for name, known in NAMES.items()}
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_urdf(model: Model) -> str:
     """The robot as the text of a URDF file."""
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
-        f"<robot name={_quoted(model.name)} xmlns:{PREFIX[:-1]}={_quoted(NAMESPACE)}>",
+        f"<robot name={quoted(model.name)} xmlns:{PREFIX[:-1]}={quoted(NAMESPACE)}>",
     ]
     extras = {}
     if model.gravity != STANDARD_GRAVITY:
-        extras["gravity"] = _numbers(model.gravity)
+        extras["gravity"] = numbers(model.gravity)
     if model.reduced:
         extras["reduced"] = "true"
     if extras:
-        lines.append(_element(PREFIX + "robot", extras, indent=1))
+        lines.append(element(PREFIX + "robot", extras, indent=1))
     for link in model.links:
         lines += _link_lines(link)
     for joint in model.joints:
         lines += _joint_lines(joint, model)
     lines += [_frame_line(frame) for frame in model.frames]
     lines += [_constraint_line(constraint) for constraint in model.constraints]
-    lines += [_element(PREFIX + "passive", {"joint": name}, indent=1) for name in model.passive]
+    lines += [element(PREFIX + "passive", {"joint": name}, indent=1) for name in model.passive]
     lines.append("</robot>")
     return "\n".join(lines) + "\n"
 
@@ -68,18 +66,18 @@ def write_urdf(model: Model) -> str:
 
 def _link_lines(link: Link) -> list[str]:
     if _is_exactly_zero(link.inertia):
-        return [_element("link", {"name": link.name}, indent=1)]
+        return [element("link", {"name": link.name}, indent=1)]
     mass, com, moments = _about_com(link)
     lines = [
-        f"  <link name={_quoted(link.name)}>",
+        f"  <link name={quoted(link.name)}>",
         "    <inertial>",
-        _element("origin", {"xyz": _numbers(com), "rpy": "0 0 0"}, indent=3),
-        _element("mass", {"value": repr(mass)}, indent=3),
-        _element("inertia", dict(zip(_MOMENTS, map(repr, moments), strict=True)), indent=3),
+        element("origin", {"xyz": numbers(com), "rpy": "0 0 0"}, indent=3),
+        element("mass", {"value": repr(mass)}, indent=3),
+        element("inertia", dict(zip(_MOMENTS, map(repr, moments), strict=True)), indent=3),
         "    </inertial>",
     ]
     if _bits(Inertia.from_com(mass, com, moments).parameters) != _bits(link.inertia.parameters):
-        lines.append(_element(PREFIX + "inertia", {"parameters": _numbers(link.inertia.parameters)}))
+        lines.append(element(PREFIX + "inertia", {"parameters": numbers(link.inertia.parameters)}))
     return [*lines, "  </link>"]
 
 
@@ -111,25 +109,25 @@ def _joint_lines(joint: Joint, model: Model) -> list[str]:
     extras: dict[str, str] = {}
     rpy = joint.origin.rpy
     if _bits(Transform.from_rpy(rpy=rpy).rotation.flat) != _bits(joint.origin.rotation.flat):
-        extras["rotation"] = _numbers(joint.origin.rotation.flat)
+        extras["rotation"] = numbers(joint.origin.rotation.flat)
     lines = [
-        f"  <joint name={_quoted(joint.name)} type={_quoted(_TYPES.get(joint.type, joint.type))}>",
-        _element("parent", {"link": joint.parent}),
-        _element("child", {"link": joint.child}),
-        _element("origin", {"xyz": _numbers(joint.origin.translation), "rpy": _numbers(rpy)}),
+        f"  <joint name={quoted(joint.name)} type={quoted(_TYPES.get(joint.type, joint.type))}>",
+        element("parent", {"link": joint.parent}),
+        element("child", {"link": joint.child}),
+        element("origin", {"xyz": numbers(joint.origin.translation), "rpy": numbers(rpy)}),
     ]
     if joint.moves:
         lines += _moving_lines(joint, model, extras)
     if extras:
-        lines.append(_element(PREFIX + "joint", extras))
+        lines.append(element(PREFIX + "joint", extras))
     return [*lines, "  </joint>"]
 
 
 def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterable[str]:
     """The lines of a joint that moves; what has no line of its own is added to the extras."""
     if abs(math.hypot(*joint.axis) - 1.0) > 1e-15:  # the reader would normalise it
-        extras["axis"] = _numbers(joint.axis)
-    yield _element("axis", {"xyz": _numbers(joint.axis)})
+        extras["axis"] = numbers(joint.axis)
+    yield element("axis", {"xyz": numbers(joint.axis)})
     limits = {"effort": _limit(joint.limits.effort), "velocity": _limit(joint.limits.velocity)}
     if joint.pitch:
         extras["pitch"] = repr(joint.pitch)
@@ -139,12 +137,12 @@ def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterabl
                 extras[key] = repr(float(getattr(joint.limits, key)))
     else:
         limits |= {"lower": _limit(joint.limits.lower), "upper": _limit(joint.limits.upper)}
-    yield _element("limit", limits)
+    yield element("limit", limits)
     forward, backward = joint.coulomb_friction
     if joint.viscous_friction or forward or backward:
         # others know one Coulomb friction only: the mean of the two is right on average
         friction = forward if forward == backward else 0.5 * forward + 0.5 * backward
-        yield _element("dynamics", {"damping": repr(joint.viscous_friction), "friction": repr(friction)})
+        yield element("dynamics", {"damping": repr(joint.viscous_friction), "friction": repr(friction)})
     if forward != backward:
         extras |= {"coulomb_forward": repr(forward), "coulomb_backward": repr(backward)}
     if joint.body:
@@ -155,45 +153,30 @@ def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterabl
     moving = [other.name for other in model.moving_joints if other is not joint]
     if joint.mimic is not None and joint.mimic.joint in moving:
         relation = joint.mimic
-        numbers = {"multiplier": repr(relation.multiplier), "offset": repr(relation.offset)}
+        factors = {"multiplier": repr(relation.multiplier), "offset": repr(relation.offset)}
         if relation.coupled is not None:
             extras["coupled"] = "true" if relation.coupled else "false"
-        yield _element("mimic", {"joint": relation.joint, **numbers})
+        yield element("mimic", {"joint": relation.joint, **factors})
 
 
 def _frame_line(frame: Frame) -> str:
-    place = {"xyz": _numbers(frame.pose.translation), "rotation": _numbers(frame.pose.rotation.flat)}
-    return _element(PREFIX + "frame", {"name": frame.name, "link": frame.link, **place}, indent=1)
+    place = {"xyz": numbers(frame.pose.translation), "rotation": numbers(frame.pose.rotation.flat)}
+    return element(PREFIX + "frame", {"name": frame.name, "link": frame.link, **place}, indent=1)
 
 
 def _constraint_line(constraint: Constraint) -> str:
     parts = parts_of(constraint)
     given = {"type": parts.kind, "frame": parts.frame}
     given |= {key: text for key, text in (("to", parts.to), ("name", parts.name)) if text}
-    given["xyz"] = _numbers(parts.pose.translation)
+    given["xyz"] = numbers(parts.pose.translation)
     if parts.kind == "weld":
-        given["rotation"] = _numbers(parts.pose.rotation.flat)
+        given["rotation"] = numbers(parts.pose.rotation.flat)
     else:
-        given["offset"] = _numbers(parts.offset)
-    return _element(PREFIX + "constraint", given, indent=1)
+        given["offset"] = numbers(parts.offset)
+    return element(PREFIX + "constraint", given, indent=1)
 
 
 # -- text ---------------------------------------------------------------------------------------------------
-
-
-def _element(tag: str, attributes: Mapping[str, str], *, indent: int = 2) -> str:
-    written = "".join(f" {key}={_quoted(text)}" for key, text in attributes.items())
-    return f"{'  ' * indent}<{tag}{written}/>"
-
-
-def _quoted(text: str) -> str:
-    if _NOT_XML.search(text):
-        raise ModelError(f"name {text!r}: it has a character that XML cannot hold")
-    return quoteattr(text)
-
-
-def _numbers(values: Iterable[float]) -> str:
-    return " ".join(repr(float(value)) for value in values)
 
 
 def _limit(value: float) -> str:
