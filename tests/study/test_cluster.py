@@ -110,8 +110,8 @@ def test_a_worker_says_what_it_lacks():
     for other, message in (
         ({**identity, "linkwise": "0.0.1"}, f"linkwise 0.0.1 is not {lw.__version__}"),
         (
-            changed(identity, package={"study/moments.py": "x"}),
-            "linkwise's own source differs: study/moments.py",
+            changed(identity, package={"study/native.py": "x"}),
+            "linkwise's own source differs: study/native.py",
         ),
         (changed(identity, robot={"robot 'two_link'": "x"}), "robot 'two_link' differs"),
     ):
@@ -125,10 +125,10 @@ def test_a_worker_that_joins_later_is_asked_too(tmp_path):
         engine.run_chunks(replace(job, path=str(tmp_path)), [0])
     store = lw.study({**SMALL, "retries": 5}).run(tmp_path / "store").path
     known = read_study(store)
-    known["identity"] = other = changed(identity, package={"study/moments.py": "x"})
+    known["identity"] = other = changed(identity, package={"study/native.py": "x"})
     (store / "study.json").write_text(study_text(known))
     job = replace(job, path=str(store), identity=engine.identity.digest(other))
-    with pytest.raises(StudyError, match=r"a worker has other code .* differs: study/moments\.py"):
+    with pytest.raises(StudyError, match=r"a worker has other code .* differs: study/native\.py"):
         engine.run_chunks(job, [0])
 
 

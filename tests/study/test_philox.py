@@ -1,13 +1,20 @@
 """Random numbers: the published answers, the same bits in machine code, and nothing counts but the counter."""
 
+import ctypes
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linkwise.compiler import host
+from linkwise.compiler.columns import Ticks, block, draws
+from linkwise.compiler.emit import blocks
+from linkwise.compiler.emit.cuda import elementwise
+from linkwise.compiler.interpret import run_nest
 from linkwise.study import philox
-from linkwise.study.draws import Ticks, module
 from linkwise.study.native import columns, compiled
 
 # Random123, kat_vectors: philox4x32, 10 rounds
@@ -36,11 +43,40 @@ def test_machine_code_has_the_same_bits(width, high):
     variables = [Ticks(keys[0], 0, 7, 32), Ticks(keys[1], 7, 5, 52), Ticks(keys[2], 12, 1, 32)]
     table = columns(13, 512)
     first = (high << 32) + 4096
-    compiled(module(variables, table.shape[1], width, high))(first, 500, np.array([table.ctypes.data]))
+    text = blocks.module(draws(variables, high), width, (0, table.shape[1]))
+    compiled(text)(first, 500, np.array([table.ctypes.data]))
     index = np.arange(first, first + 500, dtype=np.uint64)
     for v in variables:
         for k in range(v.size):
             assert np.array_equal(table[v.row + k, :500], philox.ticks(index, v.key, k, v.bits))
+    one = np.empty(13)
+    run_nest(draws(variables, high), {"ticks": one}, index=first + 3)
+    assert np.array_equal(one, table[:, 3])
+
+
+@pytest.mark.parametrize("bits", [32, 52])
+def test_cuda_has_the_same_bits(tmp_path, bits):
+    """The statements of the GPU's kernel, compiled as C++."""
+    if (compiler := shutil.which("g++")) is None:
+        pytest.skip("g++ is not installed")
+    text = f"""#include <cstring>
+static double __longlong_as_double(long long bits) {{ double x; std::memcpy(&x, &bits, 8); return x; }}
+extern "C" void run(unsigned long long index, unsigned long long block, unsigned long long key0,
+                    unsigned long long key1, double *out)
+{{
+    double &x0 = out[0], &x1 = out[1], &x2 = out[2], &x3 = out[3];
+{elementwise(block(bits))}
+}}
+"""
+    (tmp_path / "draws.cpp").write_text(text)
+    subprocess.run([compiler, "-shared", "-fPIC", "draws.cpp", "-o", "draws.so"], cwd=tmp_path, check=True)
+    run = ctypes.CDLL(str(tmp_path / "draws.so")).run
+    run.argtypes = [ctypes.c_uint64] * 4 + [ctypes.c_void_p]
+    key, index, out = philox.key_of(1, "a"), (5 << 32) + 77, np.zeros(4)
+    run(index, 3, *key, out.ctypes.data)
+    per_block = 4 if bits == 32 else 2
+    for k in range(per_block):
+        assert out[k] == philox.ticks(np.array([index], np.uint64), key, 3 * per_block + k, bits)[0]
 
 
 @given(

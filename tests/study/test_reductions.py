@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkwise.study import exact, moments, sketch
-from linkwise.study.native import columns
-from linkwise.study.reductions import folded_leaves, merged_extremes, merged_leaves
+from linkwise.compiler.columns import classes, moments
+from linkwise.compiler.interpret import run_nest
+from linkwise.study import exact, sketch
+from linkwise.study.native import columns, counter, reducer
+from linkwise.study.reductions import folded_leaves, merged_extremes, merged_leaves, no_extremes
 from linkwise.study.tree import Tree
 
 
@@ -18,10 +20,16 @@ def reduced(values: np.ndarray, first: int = 0):
     rows, count = values.shape
     table = columns(rows, max(count, 1))
     table[:, :count] = values
-    leaf, extremes = np.empty((rows, 3)), moments.no_extremes(rows)
-    addresses = np.array([table.ctypes.data, leaf.ctypes.data, extremes.ctypes.data])
-    moments.reducer(rows, table.shape[1])(first, count, addresses)
+    leaf, extremes = np.empty((rows, 3)), no_extremes(rows)
+    reducer(rows, table.shape[1])(first, count, *(a.ctypes.data for a in (table, leaf, extremes)))
+    assert np.array_equal(table[:, :count], values, equal_nan=True)
     return leaf, extremes
+
+
+def counted(x: np.ndarray) -> np.ndarray:
+    tables = np.zeros((1, sketch.CLASSES), np.uint32)
+    counter(1, len(x), sketch.BITS)(len(x), x.ctypes.data, tables.ctypes.data)
+    return tables
 
 
 @pytest.mark.parametrize("count", [1, 5, 16, 17, 1000, 4096])
@@ -40,6 +48,30 @@ def test_moments(count, holes):
     assert np.array_equal(extremes[:, 1] - 100, np.nanargmin(x, axis=1))
     assert np.array_equal(extremes[:, 2], np.nanmax(x, axis=1))
     assert np.array_equal(extremes[:, 3] - 100, np.nanargmax(x, axis=1))
+
+
+@pytest.mark.parametrize("count", [3, 32, 50])
+@pytest.mark.parametrize("kind", ["numbers", "holes", "infinite", "zeros"])
+def test_machine_code_has_the_bits_of_the_interpreter(count, kind):
+    x = np.random.default_rng(count).normal(size=count)
+    if kind == "holes":
+        x[::3] = np.nan
+    elif kind == "infinite":
+        x[1], x[2] = np.inf, -np.inf
+    elif kind == "zeros":
+        x = np.copysign(0.0, x)
+    leaf, extremes = reduced(x[np.newaxis], first=7)
+    rows = -(-count // 16)
+    data = np.full(16 * rows, 1e9)  # what lies behind the end counts for nothing
+    data[:count] = x
+    arrays = {"data": data, "leaf": np.empty(3), "extremes": no_extremes(1)[0]}
+    run_nest(moments(), arrays, first=7, count=count, rows=rows)
+    assert arrays["leaf"].tobytes() == leaf.tobytes() or np.isnan(leaf).any()
+    assert np.array_equal(arrays["leaf"], leaf[0], equal_nan=True)
+    assert arrays["extremes"].tobytes() == extremes.tobytes()
+    table = np.zeros(sketch.CLASSES, np.uint32)
+    run_nest(classes(sketch.BITS), {"data": x, "table": table}, count=count)
+    assert np.array_equal(table, counted(x)[0])
 
 
 def test_nothing_but_nan():
@@ -78,7 +110,7 @@ def test_merged_moments():
 def test_of_equal_extremes_the_earlier_counts():
     a, b = np.array([[1.0, 5.0, 2.0, 6.0]]), np.array([[1.0, 9.0, 2.0, 8.0]])
     assert merged_extremes(a, b).tolist() == a.tolist()
-    assert merged_extremes(moments.no_extremes(1), b).tolist() == b.tolist()
+    assert merged_extremes(no_extremes(1), b).tolist() == b.tolist()
 
 
 @given(st.integers(1, 40), st.integers(0, 10**6), st.sets(st.integers(0, 39)))
@@ -107,8 +139,7 @@ VALUES = st.floats(allow_nan=False, allow_infinity=False, width=64)
 @given(st.lists(VALUES, min_size=1, max_size=60), st.sampled_from([0.0, 0.1, 0.5, 0.99, 1.0]))
 def test_quantiles_lie_in_their_class(values, level):
     x = np.array(values)
-    tables = np.zeros((1, sketch.CLASSES), np.uint32)
-    sketch.counter(1, len(x))(0, len(x), np.array([x.ctypes.data, tables.ctypes.data]))
+    tables = counted(x)
     keys, counts = sketch.harvested(tables)
     assert not tables.any()
     found = sketch.located(keys, counts, 0, level)
@@ -129,10 +160,7 @@ def test_counts_add_up_in_any_order():
     rng = np.random.default_rng(0)
     parts = []
     for n in (100, 50, 70):
-        x = rng.normal(size=n)
-        tables = np.zeros((1, sketch.CLASSES), np.uint32)
-        sketch.counter(1, n)(0, n, np.array([x.ctypes.data, tables.ctypes.data]))
-        parts.append(sketch.harvested(tables))
+        parts.append(sketch.harvested(counted(rng.normal(size=n))))
     one = sketch.merged(sketch.merged(parts[0], parts[1]), parts[2])
     other = sketch.merged(parts[2], sketch.merged(parts[1], parts[0]))
     assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))

@@ -231,10 +231,10 @@ def test_the_words(small):
     now = lw.study(small).plan.description.identity
     assert identity.changes(now, now) == []
     other = json.loads(json.dumps(now))
-    other["package"]["robot.py"] = other["package"]["study/moments.py"] = "x"
+    other["package"]["robot.py"] = other["package"]["study/native.py"] = "x"
     other["package"]["gone.py"] = "x"
     assert identity.changes(other, now) == [
-        "linkwise's own source changed: gone.py, robot.py, study/moments.py"
+        "linkwise's own source changed: gone.py, robot.py, study/native.py"
     ]
     assert identity.changes({**now, "linkwise": "0.0.1"}, now)[0].startswith("linkwise 0.0.1 became ")
     old = {**now, "python": "3.0", "functions": {"x": {"function 'f' in a.py": "1"}}}

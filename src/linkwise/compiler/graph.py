@@ -24,6 +24,13 @@ select                  args (condition, a, b): a where the condition holds, els
 bit        k            condition: bit k of the representation of the argument is set
 phi        (loop, k)    inside a loop: the k-th carried value
 result     (loop, k)    after a loop: the k-th carried value's last state
+word       int          a constant of 64 bits; ``words`` has the operations on such words:
+word_and word_or        bit by bit, also word_xor
+word_shl word_shr       shifted to the left, to the right by as many bits as the second argument says
+word_add word_mul       the lower 64 bits of a sum, of a product
+word_of                 1 where a condition holds, else 0
+bits_of                 the representation of a number; real_from_bits: the number of a representation
+real_of                 the number that a word below 2^53 counts
 =========  ===========  ================================================================================
 """
 
@@ -45,6 +52,22 @@ from linkwise.spatial import Tensor
 
 _LARGEST_POWER = 64  # larger exponents are a mistake rather than a wish
 CONDITIONS = frozenset({"lt", "le", "eq", "and", "or", "not", "bit"})
+WORDS = frozenset(
+    {
+        *(
+            "word",
+            "word_and",
+            "word_or",
+            "word_xor",
+            "word_shl",
+            "word_shr",
+            "word_add",
+            "word_mul",
+            "word_of",
+        ),
+        "bits_of",
+    }
+)
 
 
 class Node:

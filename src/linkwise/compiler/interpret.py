@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.compiler import loops
+from linkwise.compiler import loops, words
 from linkwise.compiler.graph import Node
 from linkwise.compiler.program import Program
 from linkwise.compiler.schedule import Body, LoopRegion
@@ -30,12 +30,22 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "eq": lambda a, b: bool(a == b),
     "and": lambda a, b: a and b,
     "or": lambda a, b: a or b,
+    **words.FOLDED,
+}
+_JOINED: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b,
+    "least": lambda a, b: b if b < a else a,
+    "most": lambda a, b: b if a < b else a,
 }
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": lambda a: -a,
     "abs": abs,
     "sqrt": np.sqrt,
     "not": lambda a: not a,
+    "word_of": int,
+    "bits_of": lambda a: bits(a),
+    "real_from_bits": lambda a: np.uint64(a).view(np.float64),
+    "real_of": np.float64,
 }
 
 
@@ -67,6 +77,8 @@ class _Machine:
     def value(self, node: Node) -> Any:
         if node.op == "const":
             return self.scalar(node.value)
+        if node.op == "word":
+            return node.value
         if node.op == "input":
             return self.read(node)
         if node.op == "result":  # a loop leaves the last state in its carried values
@@ -113,7 +125,8 @@ def run_nest(nest: loops.Nest, arrays: Mapping[str, np.ndarray], **numbers: int)
     """Do what the statements say with one state.
 
     ``arrays`` has every input, and every array that is written, which changes: flat, of the program's precision.
-    ``numbers`` are those that a call gives. Parallel turns are taken in order here; no result may depend on it.
+    ``numbers`` are those that a call gives, and ``index``, the number of the state, for nests that read it. Parallel
+    turns are taken in order here; no result may depend on it.
     """
     scalar = np.float64 if nest.dtype == "float64" else np.float32
     memory = dict(arrays)
@@ -122,64 +135,87 @@ def run_nest(nest: loops.Nest, arrays: Mapping[str, np.ndarray], **numbers: int)
             memory[array.name] = np.asarray(nest.constants[array.name], scalar).ravel()
         elif array.kind == "scratch":
             memory[array.name] = np.full(int(array.rows) * array.columns, np.nan, scalar)
+    names = dict(numbers)
     with np.errstate(all="ignore"):
-        _NestMachine(nest, scalar, memory, numbers).run(nest.body)
+        _run([_Lane(nest, scalar, memory, names, lane) for lane in range(nest.lanes)], nest.body)
 
 
-class _NestMachine(_Machine):
-    def __init__(self, nest: loops.Nest, scalar, memory: dict[str, np.ndarray], numbers: Mapping[str, int]):
+def _run(lanes: Sequence[_Lane], body: Sequence[loops.Statement]) -> None:
+    """Every lane does a statement before any does the next; whole numbers are the same for all."""
+    first = lanes[0]
+    for statement in body:
+        match statement:
+            case loops.Step():
+                written = [lane.step(statement) for lane in lanes]
+                for lane, values in zip(lanes, written, strict=True):
+                    lane.write(statement, values)
+            case loops.For():
+                bounds = (statement.first, statement.stop, statement.step)
+                for k in range(*map(first.whole, bounds)):
+                    first.names[statement.name] = k
+                    _run(lanes, statement.body)
+            case loops.If():
+                _run(lanes, statement.then if first.whole(statement.test) else statement.otherwise)
+            case loops.Declare():
+                for lane in lanes:
+                    lane.declare(statement)
+            case loops.Let() | loops.Change():
+                first.names[statement.name] = first.whole(statement.value)
+            case loops.Join():
+                held = [lane.registers[statement.register] for lane in lanes]
+                while half := len(held) // 2:
+                    held = [_JOINED[statement.how](held[k], held[k + half]) for k in range(half)]
+                for lane in lanes:
+                    lane.registers[statement.register] = held[0]
+
+
+class _Lane(_Machine):
+    """What one lane knows; memory and the values of names belong to all of them."""
+
+    def __init__(self, nest: loops.Nest, scalar, memory, names: dict[str, int], number: int):
         super().__init__(scalar, memory)
-        self.nest = nest
-        self.pitch = {array.name: array.pitch for array in nest.arrays}
-        self.names = dict(numbers)
-        self.registers: dict[loops.Register, Any] = {}
+        self.nest, self.names, self.number = nest, names, number
+        self.arrays = {array.name: array for array in nest.arrays}
+        self.registers: dict[loops.Register, Any] = {loops.INDEX: names.get("index", number)}
         self.reads: Mapping[Any, loops.Place] = {}
 
     def whole(self, value: loops.Whole) -> int:
         return value.value(self.names, self.nest.tables)
 
     def at(self, element: loops.Element) -> int:
-        row = 0 if element.row is None else self.whole(element.row)
-        return row * self.pitch[element.array] + self.whole(element.column)
+        array, row = self.arrays[element.array], 0 if element.row is None else self.whole(element.row)
+        place = row * array.pitch + self.whole(element.column)
+        return place * self.nest.lanes + self.number if array.lanewise else place
 
     def held(self, place: loops.Place) -> Any:
         if isinstance(place, loops.Register):
             return self.registers[place]
+        if isinstance(place, loops.Whole):
+            return self.whole(place)
         return self.inputs[place.array][self.at(place)]
 
     def read(self, node: Node) -> Any:
         return self.held(self.reads[node.value])
 
-    def run(self, body: Sequence[loops.Statement]) -> None:
-        for statement in body:
-            match statement:
-                case loops.Step():
-                    self.step(statement)
-                case loops.For():
-                    bounds = (statement.first, statement.stop, statement.step)
-                    for k in range(*map(self.whole, bounds)):
-                        self.names[statement.name] = k
-                        self.run(statement.body)
-                case loops.If():
-                    self.run(statement.then if self.whole(statement.test) else statement.otherwise)
-                case loops.Declare():
-                    for register, start in statement.registers.items():
-                        held = isinstance(start, loops.Element)
-                        self.registers[register] = self.held(start) if held else self.scalar(start)
-                case loops.Let() | loops.Change():
-                    self.names[statement.name] = self.whole(statement.value)
-                case loops.Barrier():
-                    pass
+    def declare(self, statement: loops.Declare) -> None:
+        for register, start in statement.registers.items():
+            held = isinstance(start, loops.Element)
+            self.registers[register] = self.held(start) if held else self.scalar(start)
 
-    def step(self, step: loops.Step) -> None:
+    def step(self, step: loops.Step) -> list[Any]:
+        """Compute, and give what is to be written."""
         self.reads = step.reads
         self.execute(step.body)
-        written = [(place, self.value(node)) for place, node in step.writes]
-        for place, value in written:
+        return [self.value(node) for _, node in step.writes]
+
+    def write(self, step: loops.Step, values: Sequence[Any]) -> None:
+        for (place, _), value in zip(step.writes, values, strict=True):
             if step.adds:
                 value = self.held(place) + value
             if isinstance(place, loops.Register):
                 self.registers[place] = value
+            elif isinstance(place, loops.Whole):
+                self.names[place.args[0]] = value
             else:
                 self.inputs[place.array][self.at(place)] = value
 

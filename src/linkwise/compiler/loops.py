@@ -9,6 +9,7 @@ Arithmetic is a graph (``graph``); a ``Nest`` is a list of statements around pie
 ``If``         a choice by a whole-number condition
 ``Declare``    registers with their first values: what loops carry
 ``Let``        a whole number with a name; ``Change`` gives it another value
+``Join``       where lanes work on one state: what they hold in a register, combined in a fixed order
 ``Barrier``    where a block of threads works on one state: what was written before can be read after
 =============  =====================================================================================================
 
@@ -134,6 +135,8 @@ class Array:
     stride: int | None = None  # from row to row; None: ``columns``
     shared: bool = False  # the same for all states
     label: str = ""  # what people call it, where an input and an output have the same name
+    lanewise: bool = False  # an element for each lane of the nest, side by side
+    words: bool = False  # of 32 bits instead of numbers
 
     @property
     def title(self) -> str:
@@ -160,7 +163,11 @@ class Register:
     name: str
 
 
-Place = Element | Register
+INDEX = Register("index")
+"""A word that is there from the start: the number of the state; where lanes work on one state, that of the lane."""
+
+Place = Element | Register | Whole
+"""A whole number is read as a word. Only one with a name can be written, the same by all lanes."""
 
 
 # -- statements -------------------------------------------------------------------------------------------------------
@@ -229,11 +236,22 @@ class Change:
 
 
 @dataclass(eq=False)
+class Join:
+    """Lanes 0 and n/2, 1 and n/2 + 1, … are combined, then 0 and n/4, …; in the end all hold the result.
+
+    ``how``: "add" a + b; "least" b if b < a, else a; "most" b if a < b, else a.
+    """
+
+    register: Register
+    how: Literal["add", "least", "most"]
+
+
+@dataclass(eq=False)
 class Barrier:
     """All threads of a state arrive before any goes on."""
 
 
-Statement = Step | For | If | Declare | Let | Change | Barrier
+Statement = Step | For | If | Declare | Let | Change | Join | Barrier
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +265,7 @@ class Nest:
     numbers: tuple[str, ...] = ()  # whole numbers that a call gives, such as the number of time steps
     constants: Mapping[str, Any] = field(default_factory=dict)  # arrays of kind "constant": their values
     tables: Mapping[str, Sequence[int]] = field(default_factory=dict)  # of whole numbers
+    lanes: int = 1  # that work on one state together
 
     def array(self, name: str) -> Array:
         return next(array for array in self.arrays if array.name == name)
@@ -268,6 +287,11 @@ def changed(body: Sequence[Statement]) -> list[Register | str]:
     for statement in statements(body):
         if isinstance(statement, Step):
             found.update((place, None) for place, _ in statement.writes if isinstance(place, Register))
+            found.update((place.args[0], None) for place, _ in statement.writes if isinstance(place, Whole))
         elif isinstance(statement, Change):
             found[statement.name] = None
+        elif isinstance(statement, Join):
+            found[statement.register] = None
+        elif isinstance(statement, Declare):
+            found.update(dict.fromkeys(statement.registers))
     return list(found)

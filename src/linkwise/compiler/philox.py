@@ -1,7 +1,7 @@
 """Philox4x32-10, random words as a function of a key and a counter: the definition, on arrays.
 
-J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. ``emit.draws`` has the same arithmetic as machine
-code and as CUDA.
+J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. ``columns.draws`` runs it on words of
+a graph: the same arithmetic as machine code and as CUDA.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ MASK = 0xFFFFFFFF
 Key = tuple[int, int]
 
 
-def philox(counter: Sequence[Any], key: Key, rounds: int = ROUNDS) -> list[Any]:
-    """Four words of 32 bits, as arrays of uint64, for a counter of four such words."""
+def weyl(key: Sequence[Any], turn: int) -> tuple[Any, Any]:
+    """The key of a round."""
+    return (key[0] + WEYL[0] * turn) & MASK, (key[1] + WEYL[1] * turn) & MASK
+
+
+def philox(counter: Sequence[Any], key: Sequence[Any], rounds: int = ROUNDS) -> list[Any]:
+    """Four words of 32 bits for a counter of four such words: arrays of uint64, or words of a graph."""
     a, b, c, d = counter
-    k0, k1 = key
-    for _ in range(rounds):
+    for turn in range(rounds):
+        k0, k1 = weyl(key, turn)
         first, second = MULTIPLIERS[0] * a, MULTIPLIERS[1] * c
         a, b, c, d = (second >> 32) ^ b ^ k0, second & MASK, (first >> 32) ^ d ^ k1, first & MASK
-        k0, k1 = (k0 + WEYL[0]) & MASK, (k1 + WEYL[1]) & MASK
     return [a, b, c, d]

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from linkwise.compiler.graph import Loop, Node
 from linkwise.compiler.walks import loop_numbers, reachable
 
-_NOT_SCHEDULED = frozenset({"const", "input", "phi", "result"})
+_NOT_SCHEDULED = frozenset({"const", "word", "input", "phi", "result"})
 
 
 @dataclass(eq=False)

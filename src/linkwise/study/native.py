@@ -1,4 +1,4 @@
-"""Machine code for the columns of a study: LLVM text in, a function that can be called out.
+"""Machine code for the columns of a study: what ``compiler.columns`` builds, as functions that can be called.
 
 Every function has the signature ``run(first, count, arguments, scratch)`` of the compiler's kernels, releases the
 interpreter lock, and is found again in the cache of compiled code.
@@ -7,15 +7,17 @@ interpreter lock, and is found again in the cache of compiled code.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from linkwise.compiler import cache, host, machine
+from linkwise.compiler import columns as shapes
 from linkwise.compiler.arrays import address
-from linkwise.compiler.emit import columns as emit
-from linkwise.compiler.emit.reductions import LANES
+from linkwise.compiler.emit import blocks
+from linkwise.compiler.emit import tiles as emit
+from linkwise.compiler.loops import Nest
 from linkwise.compiler.native import RUN
 from linkwise.compiler.program import Program
 from linkwise.compiler.shapes import nest
@@ -51,14 +53,37 @@ def compiled(text: str) -> Native:
     return Native(code, RUN(code.functions["run"]))
 
 
-def over_columns(program: Program, strides: tuple[int, int]) -> Native:
-    """A program with a column for every input and output; see ``compiler.emit.columns``."""
-    return compiled(emit.module(nest(program), strides, host.lanes("float64")))
+def over_columns(program: Program | Nest, strides: tuple[int, int]) -> Native:
+    """A program with a column for every input and output, so many numbers apart; see ``compiler.emit.blocks``."""
+    made = program if isinstance(program, Nest) else nest(program)
+    return compiled(blocks.module(made, host.lanes("float64"), strides))
+
+
+def generator(variables: Sequence[shapes.Ticks], stride: int, high: int = 0) -> Native:
+    """Fills columns with random numbers: ``run(first, count, [address])`` for the samples from ``first`` on."""
+    return over_columns(shapes.draws(variables, high), (0, stride))
 
 
 def tiles() -> Native:
     """Random numbers and program taken in turns; the same function for all studies."""
     return compiled(emit.tiles(TILE))
+
+
+def reducer(columns: int, stride: int) -> Callable[[int, int, int, int, int], None]:
+    """Moments of so many columns, ``stride`` numbers apart: ``(first, count, data, leaves, extremes)``, addresses."""
+    run = compiled(blocks.module(shapes.moments(), 1))
+
+    def reduce(first: int, count: int, data: int, leaves: int, extremes: int) -> None:
+        rows = -(-count // shapes.LANES)
+        run(0, columns, np.array([first, count, rows, data, stride, leaves, 3, extremes, 4]))
+
+    return reduce
+
+
+def counter(columns: int, stride: int, bits: int) -> Callable[[int, int, int], None]:
+    """Counts of classes of so many columns: ``(count, data, tables)``, addresses; a table of uint32 for each column."""
+    run = compiled(blocks.module(shapes.classes(bits), 1))
+    return lambda count, data, tables: run(0, columns, np.array([count, data, stride, tables, 1 << bits]))
 
 
 def columns(count: int, block: int) -> np.ndarray:
@@ -68,4 +93,4 @@ def columns(count: int, block: int) -> np.ndarray:
 
 def stride_padding(block: int) -> int:
     """Entries between the end of a column and the next one."""
-    return LANES + 8 - block % 8
+    return shapes.LANES + 8 - block % 8

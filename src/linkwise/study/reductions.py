@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from linkwise.compiler.arrays import address
-from linkwise.study import moments, sketch
+from linkwise.study import sketch
 from linkwise.study.axes import Axes, Chunk
+from linkwise.study.native import counter, reducer
 
 Partial = Mapping[str, np.ndarray]
 
@@ -75,6 +76,11 @@ def merged_extremes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(better, b, a)
 
 
+def no_extremes(columns: int) -> np.ndarray:
+    """What the extremes are before the first block, shape (columns, 4)."""
+    return np.tile([np.inf, -1.0, -np.inf, -1.0], (columns, 1))
+
+
 class Moments(Reduction):
     """Count, mean, variance and extremes over all points."""
 
@@ -82,21 +88,18 @@ class Moments(Reduction):
 
     def __init__(self, start: int, rows: int, stride: int):
         super().__init__(start, rows, stride)
-        self._run = moments.reducer(rows, stride)
+        self._run = reducer(rows, stride)
 
     def begin(self, chunk: Chunk) -> dict[str, Any]:
-        return {"leaves": [], "extremes": moments.no_extremes(self.rows), "arguments": np.zeros(3, np.int64)}
+        return {"leaves": [], "extremes": no_extremes(self.rows)}
 
     def add(self, state: dict[str, Any], first: int, count: int, values: np.ndarray) -> None:
         place = address(values) + 8 * self.start * self.stride
-        state["leaves"].append(self._leaf(first, count, place, state["extremes"], state["arguments"]))
+        state["leaves"].append(self._leaf(first, count, place, state["extremes"]))
 
-    def _leaf(
-        self, first: int, count: int, place: int, extremes: np.ndarray, arguments: np.ndarray
-    ) -> np.ndarray:
-        leaf = np.empty((self.rows, len(moments.LEAF)))
-        arguments[:] = place, address(leaf), address(extremes)
-        self._run(first, count, arguments)
+    def _leaf(self, first: int, count: int, place: int, extremes: np.ndarray) -> np.ndarray:
+        leaf = np.empty((self.rows, 3))
+        self._run(first, count, place, address(leaf), address(extremes))
         return leaf
 
     def finish(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -125,21 +128,15 @@ class CellMoments(Moments):
         return {
             "first": first,
             "leaves": [[] for _ in range(cells)],
-            "extremes": np.tile(moments.no_extremes(self.rows), (cells, 1, 1)),
-            "room": np.empty((self.rows, self.stride)),
-            "arguments": np.zeros(3, np.int64),
+            "extremes": np.tile(no_extremes(self.rows), (cells, 1, 1)),
         }
 
     def add(self, state: dict[str, Any], first: int, count: int, values: np.ndarray) -> None:
-        room, arguments = state["room"], state["arguments"]
+        place = address(values) + 8 * self.start * self.stride
         for cell, offset, length in self._axes.segments(first, count):
-            # copied, because the end of a segment is filled up
-            room[:, :length] = values[self.start : self.start + self.rows, offset : offset + length]
             own = cell - state["first"]
             extremes = state["extremes"][own]
-            state["leaves"][own].append(
-                self._leaf(first + offset, length, address(room), extremes, arguments)
-            )
+            state["leaves"][own].append(self._leaf(first + offset, length, place + 8 * offset, extremes))
 
     def finish(self, state: dict[str, Any]) -> dict[str, np.ndarray]:
         leaves = np.stack([folded_leaves(np.stack(leaves)) for leaves in state["leaves"]])
@@ -153,14 +150,14 @@ class Classes(Reduction):
 
     def __init__(self, start: int, rows: int, stride: int):
         super().__init__(start, rows, stride)
-        self._count = sketch.counter(rows, stride)
+        self._count = counter(rows, stride, sketch.BITS)
 
     def begin(self, chunk: Chunk) -> np.ndarray:
         return np.zeros((self.rows, sketch.CLASSES), np.uint32)
 
     def add(self, state: np.ndarray, first: int, count: int, values: np.ndarray) -> None:
         place = address(values) + 8 * self.start * self.stride
-        self._count(0, count, np.array([place, address(state)]))
+        self._count(count, place, address(state))
 
     def finish(self, state: np.ndarray) -> dict[str, np.ndarray]:
         keys, counts = sketch.harvested(state)

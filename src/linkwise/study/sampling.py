@@ -15,12 +15,12 @@ import numpy as np
 
 from linkwise import forks
 from linkwise.compiler.arrays import address
+from linkwise.compiler.columns import Ticks
 from linkwise.compiler.philox import Key
 from linkwise.once import once
 from linkwise.study import philox
 from linkwise.study.axes import Axes
-from linkwise.study.draws import Ticks, generator
-from linkwise.study.native import TILE, Native, stride_padding
+from linkwise.study.native import TILE, Native, generator, stride_padding
 from linkwise.study.permutation import permuted
 from linkwise.study.sobol import sobol
 from linkwise.study.variables import Variable

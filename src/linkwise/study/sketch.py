@@ -9,18 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.compiler.emit import reductions
-from linkwise.study.native import Native, compiled
-
 BITS = 19
 CLASSES = 1 << BITS
 ERROR = 2.0**-8
 """The largest relative error of a quantile."""
-
-
-def counter(columns: int, stride: int) -> Native:
-    """``run(0, count, [columns, tables])``: counts the classes of every column in a table of its own (uint32)."""
-    return compiled(reductions.classes(columns, stride, BITS))
 
 
 def harvested(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """A program as an LLVM module: the loop over blocks of W states around its statements.
 
 The module has one function, ``void run(i64 first, i64 count, ptr arguments, ptr scratch)``: it computes the states from
-``first`` on, ``count`` of them. ``arguments`` is an array of 64-bit words. There are two layouts of a batch:
+``first`` on, ``count`` of them. ``arguments`` is an array of 64-bit words. There are three layouts of a batch:
 
 * ``dense`` for functions of a state: the addresses of the outputs, the addresses of the inputs, then the stride of each
   input in scalars from one state to the next (0: one state for the whole batch). Outputs are dense and overlap no
@@ -10,7 +10,11 @@ The module has one function, ``void run(i64 first, i64 count, ptr arguments, ptr
   gaps between their rows; and, once per call, an input that is the same for all states.
 * ``spread`` for loops over time, whose arrays may be long: the whole numbers of the call, then for every array its
   address and its stride in scalars from one state to the next. Every lane has its own address. Lanes beyond the last
-  state repeat it: they read the same numbers and write the same results to the same places.
+  state repeat it: they read the same numbers and write the same results to the same places. Where lanes work on one
+  state together, a block is one state.
+* ``columns`` for studies: every scalar of an input or output has a column of its own, with an entry for each state. The
+  addresses of the first columns of the inputs and of the outputs (of what there is); so many scalars further is the
+  next. Whole vectors are computed: what lies behind the last state is read, and overwritten in the outputs.
 """
 
 from __future__ import annotations
@@ -22,8 +26,8 @@ import numpy as np
 
 from linkwise.compiler.emit.lanes import Lanes, Writer
 from linkwise.compiler.emit.llvm import Renderer, intrinsics, literal
-from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same
-from linkwise.compiler.loops import Array, Nest
+from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same, Words, spread
+from linkwise.compiler.loops import INDEX, Array, Element, Nest
 
 # Row r of the copy is row min(r, last) of the source.
 _MINIMUM = "declare i64 @llvm.smin.i64(i64, i64)\n"
@@ -86,24 +90,30 @@ copy:
 """
 
 
-def module(nest: Nest, width: int) -> str:
-    """The text of the module for blocks of ``width`` states."""
-    lanes = Lanes(width, nest.dtype)
-    dense = all(array.kind not in ("input", "output", "both") or array.rows == 1 for array in nest.arrays)
-    dense = dense and not nest.numbers
+def module(nest: Nest, width: int, strides: tuple[int, int] | None = None) -> str:
+    """The text of the module for blocks of ``width`` states; ``strides`` lead from column to column of inputs and
+    outputs where these have columns."""
+    lanes = Lanes(width if nest.lanes == 1 else nest.lanes, nest.dtype)
     parts = [_tables(nest, lanes), intrinsics(lanes), _MINIMUM]
-    if width > 1 and dense:
-        parts.append(_COPY_ROWS.format(scalar=lanes.scalar, bytes=lanes.bytes, width=width))
+    if strides is not None:
+        frame: _Frame = _Columns(nest, lanes, strides)
+    elif nest.numbers or any(a.rows != 1 for a in nest.arrays if a.kind in ("input", "output", "both")):
+        frame = _Spread(nest, lanes)
+    else:
+        frame = _Dense(nest, lanes)
+        if width > 1:
+            parts.append(_COPY_ROWS.format(scalar=lanes.scalar, bytes=lanes.bytes, width=width))
     # for vectors kept on the stack
-    aligned = f"alignstack({min(64, width * lanes.bytes)}) " if width > 1 and dense else ""
+    aligned = lanes.width > 1 and not (isinstance(frame, _Spread) and nest.lanes == 1)
+    attributes = f"alignstack({min(64, lanes.width * lanes.bytes)}) " if aligned else ""
     parts.append(
-        f"define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {aligned}{{\nentry:"
+        f"define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {attributes}{{\nentry:"
     )
-    parts.extend((_Dense if dense else _Spread)(nest, lanes).lines())
+    parts.extend(frame.lines())
     parts.append("}\n")
     room = sum(map(_scalars, nest.arrays))
     if room:
-        parts.append(f"define i64 @room() nounwind {{\n  ret i64 {room * width}\n}}\n")
+        parts.append(f"define i64 @room() nounwind {{\n  ret i64 {room * lanes.width}\n}}\n")
     return "\n".join(parts)
 
 
@@ -138,6 +148,7 @@ class _Frame(ABC):
 
     def __init__(self, nest: Nest, lanes: Lanes):
         self.nest, self.lanes = nest, lanes
+        self.states = lanes.width if nest.lanes == 1 else 1  # of a block
         self.writer = Writer()
 
     def lines(self) -> list[str]:
@@ -155,7 +166,7 @@ class _Frame(ABC):
         self.block(left)
 
         writer.start_block("next")
-        writer.value(f"add i64 %state, {self.lanes.width}", "%following")
+        writer.value(f"add i64 %state, {self.states}", "%following")
         writer.effect("br label %blocks")
         writer.start_block("done")
         writer.effect("ret void")
@@ -180,8 +191,8 @@ class _Frame(ABC):
                 used += _scalars(array) * self.lanes.width
         return Renderer(self.nest, self.lanes, self.writer, memory)
 
-    def at(self, base: str, offset: str) -> str:
-        return self.writer.value(f"getelementptr {self.lanes.scalar}, ptr {base}, i64 {offset}")
+    def at(self, base: str, offset: str, kind: str | None = None) -> str:
+        return self.writer.value(f"getelementptr {kind or self.lanes.scalar}, ptr {base}, i64 {offset}")
 
 
 class _Spread(_Frame):
@@ -203,7 +214,7 @@ class _Spread(_Frame):
         writer = self.writer
         last = writer.value(f"sub i64 {left}, 1")
         states = []
-        for lane in range(self.lanes.width):
+        for lane in range(self.states):
             offset = writer.value(f"call i64 @llvm.smin.i64(i64 {lane}, i64 {last})")
             states.append(writer.value(f"add i64 %state, {offset}"))
         renderer = self.renderer()
@@ -213,11 +224,57 @@ class _Spread(_Frame):
                 memory[array.name] = Same(array, base)
                 continue
             offsets = [writer.value(f"mul i64 {state}, {stride}") for state in states]
-            memory[array.name] = Pointers(array, [self.at(base, offset) for offset in offsets])
+            kind = "i32" if array.words else None
+            pointers = [self.at(base, offset, kind) for offset in offsets]
+            memory[array.name] = self.layout(array, pointers)
         renderer.memory = memory
+        if self.nest.lanes > 1:
+            renderer.now[INDEX] = f"<{', '.join(f'i64 {lane}' for lane in range(self.lanes.width))}>"
         renderer.now.update(self.numbers)
         renderer.write()
         writer.effect("br label %next")
+
+    def layout(self, array: Array, pointers: list[str]) -> Memory:
+        if array.words:
+            return Words(array, pointers[0])
+        if array.lanewise:
+            return Lanewise(array, pointers[0])
+        return Same(array, pointers[0]) if self.nest.lanes > 1 else Pointers(array, pointers)
+
+
+class _Columns(_Frame):
+    """The entries of neighbouring states lie side by side: nothing is transposed."""
+
+    def __init__(self, nest: Nest, lanes: Lanes, strides: tuple[int, int]):
+        super().__init__(nest, lanes)
+        self.strides: dict[str, int] = dict(zip(("input", "output"), strides, strict=True))
+
+    def prepare(self) -> None:
+        kinds = sorted({array.kind for array in self.nest.arrays})
+        self.bases = {kind: self.writer.argument("ptr", k) for k, kind in enumerate(kinds)}
+
+    def block(self, left: str) -> None:
+        place = self.writer.value("sub i64 %state, %first")
+        taken = dict.fromkeys(self.bases, 0)  # columns so far
+        memory: dict[str, Memory] = {}
+        for array in self.nest.arrays:
+            stride, start = self.strides[array.kind], taken[array.kind]
+
+            def place_of(to: Renderer, element: Element, start: int = start, stride: int = stride) -> str:
+                return to.writer.value(f"add i64 {place}, {(start + (element.column.number or 0)) * stride}")
+
+            memory[array.name] = Lanewise(array, self.bases[array.kind], place_of)
+            taken[array.kind] += array.columns
+        renderer = Renderer(self.nest, self.lanes, self.writer, memory)
+        index, lanes = (
+            spread(renderer, "i64", "%state"),
+            ", ".join(f"i64 {k}" for k in range(self.lanes.width)),
+        )
+        if self.lanes.width > 1:
+            index = self.writer.value(f"add {self.lanes.vector('i64')} {index}, <{lanes}>")
+        renderer.now[INDEX] = index
+        renderer.write()
+        self.writer.effect("br label %next")
 
 
 class _Dense(_Frame):

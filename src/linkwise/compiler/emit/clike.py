@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkwise.compiler.graph import CONDITIONS, Node
+from linkwise.compiler.graph import WORDS as WORD_OPERATIONS
 from linkwise.compiler.loops import (
     Array,
     Barrier,
@@ -22,6 +23,7 @@ from linkwise.compiler.loops import (
     Element,
     For,
     If,
+    Join,
     Let,
     Nest,
     Place,
@@ -32,7 +34,7 @@ from linkwise.compiler.loops import (
     statements,
 )
 from linkwise.compiler.schedule import Body, LoopRegion, scheduled
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, TraceError
 
 
 class SpellingError(LinkwiseError, ValueError):
@@ -64,12 +66,21 @@ class Dialect:
             "or": "{0} || {1}",
             "not": "!{0}",
             "select": "{0} ? {1} : {2}",
+            "word_and": "{0} & {1}",
+            "word_or": "{0} | {1}",
+            "word_xor": "{0} ^ {1}",
+            "word_shl": "{0} << {1}",
+            "word_shr": "{0} >> {1}",
+            "word_add": "{0} + {1}",
+            "word_mul": "{0} * {1}",
         }
     )
     reserved: frozenset[str] = frozenset()
     """Names that an argument must not have."""
     whole: str = "long"
     """The type of a whole number."""
+    word: str = "unsigned long long"
+    """The type of 64 bits."""
     table: str = "static const"
     """How a table at the head of the file is declared."""
 
@@ -196,6 +207,8 @@ class Printer:
                     self._line(f"{statement.name} = {self.whole(statement.value)};")
                 case Barrier():
                     self.barrier()
+                case Join():
+                    raise TraceError("lanes that work on one state are written for LLVM alone")
 
     def barrier(self) -> None:
         """One thread works on a state: nothing to wait for."""
@@ -224,6 +237,8 @@ class Printer:
         return place.column if place.row is None else place.row * array.pitch + place.column
 
     def place(self, place: Place) -> str:
+        if isinstance(place, Whole):
+            return self.whole(place)
         return self._registers[place] if isinstance(place, Register) else self.element(place)
 
     # -- statements -----------------------------------------------------------------------------------------
@@ -286,7 +301,7 @@ class Printer:
 
     def inline(self, place: Place) -> bool:
         """Whether a place is read where it is used, not once before."""
-        return isinstance(place, Register) or (
+        return not isinstance(place, Element) or (
             place.column.number is not None and self.arrays[place.array].kind in ("input", "both")
         )
 
@@ -294,6 +309,8 @@ class Printer:
         """How an operand is written."""
         if node.op == "const":
             return self.dialect.number(node.value)
+        if node.op == "word":
+            return f"{node.value}ull"
         if node.op == "input":
             place = self._step.reads[node.value]
             return self._held.get(place) or self.place(place)
@@ -343,6 +360,7 @@ class Printer:
                 for node in item.args:
                     self._read(node)
                 kind = self.dialect.condition if item.op in CONDITIONS else self.dialect.real
+                kind = self.dialect.word if item.op in WORD_OPERATIONS else kind
                 self._line(f"const {kind} {self.value(item)} = {self._expression(item)};")
             self._store(item)
             if item is leave_after:

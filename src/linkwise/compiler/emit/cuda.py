@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from linkwise.compiler import rounding, sincos
+from linkwise.compiler import loops, rounding, sincos
 from linkwise.compiler.emit import clike, cuda_layout
-from linkwise.compiler.emit.cuda_frame import IEEE, KEYWORDS, Frame, Module, WarpFrame
+from linkwise.compiler.emit.clike import Printer
+from linkwise.compiler.emit.cuda_frame import IEEE, KEYWORDS, Frame, Module, WarpFrame, dialect
 from linkwise.compiler.emit.cuda_layout import WarpLayout
 from linkwise.compiler.emit.cuda_rollout import RolloutFrame
 from linkwise.compiler.emit.cuda_sweeps import ScannedFrame, SerialFrame
 from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node
+from linkwise.compiler.loops import Nest, Place, Register
 from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import RolloutProgram
 from linkwise.compiler.rules import simplify
@@ -90,6 +92,21 @@ def variants(program: AnyProgram, *, fast: bool = False) -> Iterator[Module]:
     """Kernels to try in this order: the first with next to no spills is the best, else the last."""
     for layout in (None,) if isinstance(program, SweptProgram) else candidates(program):
         yield module(program, layout, fast=fast)
+
+
+def elementwise(made: Nest) -> str:
+    """The statements for one element of arrays, as an elementwise kernel of CuPy takes them: its inputs have the names
+    of registers, output k of ``x`` is ``xk``."""
+
+    class Element(Printer):
+        def place(self, place: Place) -> str:
+            return place.name if isinstance(place, Register) else super().place(place)
+
+        def element(self, place: loops.Element) -> str:
+            return f"{place.array}{self.whole(place.column)}"
+
+    spelled = replace(dialect(made.dtype, made.name, "int"), real="double")
+    return "\n".join(Element(made, spelled).statements())
 
 
 class BatchFrame(WarpFrame):

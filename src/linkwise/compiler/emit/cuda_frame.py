@@ -65,6 +65,7 @@ def dialect(dtype: str, name: str, whole: str) -> Dialect:
         bit="bit_of({0}, {bit})",
         pick="bit_of({0}, {bit}) ? {1} : {2}",
         flip="flipped({0}, {1}, {bit})",
+        real_from_bits="__longlong_as_double({0})",
         hardware_sin="__sinf({0})",
         hardware_cos="__cosf({0})",
     )

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from linkwise.compiler.emit.lanes import Lanes, Writer
-from linkwise.compiler.emit.memory import Memory, Output
+from linkwise.compiler.emit.memory import Memory, Output, spread
 from linkwise.compiler.graph import CONDITIONS, Node
 from linkwise.compiler.loops import (
     Change,
@@ -21,6 +21,7 @@ from linkwise.compiler.loops import (
     Element,
     For,
     If,
+    Join,
     Let,
     Nest,
     Place,
@@ -33,7 +34,7 @@ from linkwise.compiler.loops import (
 )
 from linkwise.compiler.schedule import LoopRegion
 
-# {R}: vector of reals, {C}: of conditions, {S}: suffix of intrinsics, {TRUE}: condition that always holds.
+# {R}: vector of reals, {C}: of conditions, {I}: of words, {S}: suffix of intrinsics, {TRUE}: always holds.
 SPELLING = {
     "add": "fadd {R} {0}, {1}",
     "sub": "fsub {R} {0}, {1}",
@@ -50,6 +51,17 @@ SPELLING = {
     "or": "or {C} {0}, {1}",
     "not": "xor {C} {0}, {TRUE}",
     "select": "select {C} {0}, {R} {1}, {R} {2}",
+    "word_and": "and {I} {0}, {1}",
+    "word_or": "or {I} {0}, {1}",
+    "word_xor": "xor {I} {0}, {1}",
+    "word_shl": "shl {I} {0}, {1}",
+    "word_shr": "lshr {I} {0}, {1}",
+    "word_add": "add {I} {0}, {1}",
+    "word_mul": "mul {I} {0}, {1}",
+    "word_of": "zext {C} {0} to {I}",
+    "bits_of": "bitcast {R} {0} to {I}",
+    "real_from_bits": "bitcast {I} {0} to {R}",
+    "real_of": "sitofp {I} {0} to {R}",
 }
 
 
@@ -61,6 +73,7 @@ class Arithmetic:
         self.writer = writer
         self.condition = lanes.vector("i1")
         words = {"R": lanes.real, "S": lanes.suffix, "C": self.condition, "TRUE": lanes.splat("i1", "true")}
+        words["I"] = lanes.vector("i64")
         self.spelling = {op: text.format("{0}", "{1}", "{2}", **words) for op, text in SPELLING.items()}
         self.names: dict[Node, str] = {}  # what the nodes written so far are called
         self.is_condition: dict[Node, bool] = {}  # for values that loops carry
@@ -77,6 +90,8 @@ class Arithmetic:
         """How a node is spelled as an operand."""
         if node.op == "const":
             return self.constant(node.value)
+        if node.op == "word":
+            return self.lanes.splat("i64", str(_signed(node.value, 64)))
         if node.op == "input":
             return self.input(node)
         return self.names[holder(node)]
@@ -192,6 +207,8 @@ class Renderer(Arithmetic):
                 case Let() | Change():
                     self.now[statement.name] = self.whole(statement.value)
                     self.wholes = {}
+                case Join():
+                    self.join(statement)
 
     # -- whole numbers ---------------------------------------------------------------------------------------
 
@@ -226,6 +243,7 @@ class Renderer(Arithmetic):
         self._load_before(loop)
         name, turns = f"for{number}", loop.turns
         first, stop, step = (self.whole(x) for x in (loop.first, loop.stop, loop.step))
+        known = list(self.now)
         carried = [key for key in changed(loop.body) if key in self.now]
         before, initial = writer.block, [self.now[key] for key in carried]
         relation = "sgt" if loop.step.number is not None and loop.step.number < 0 else "slt"
@@ -241,7 +259,7 @@ class Renderer(Arithmetic):
             writer.start_block(f"{name}.body")
         held = self._enter()
         self.write(loop.body)
-        self.held, self.wholes = held, {}
+        self._leave(held, known)
         following = writer.value(f"add i64 %{name}.turn, {step}")
         last, after = writer.block, [self.now[key] for key in carried]
         if turns:
@@ -265,6 +283,11 @@ class Renderer(Arithmetic):
         """A block that does not always run begins; what to go back to when it ends."""
         held, self.held, self.wholes = self.held, dict(self.held), {}
         return held
+
+    def _leave(self, held: dict[Element, str], known: Iterable[Register | str]) -> None:
+        """Such a block ends: only what was known before it has a value on every way here."""
+        self.held, self.wholes = held, {}
+        self.now = {key: self.now[key] for key in known}
 
     def _load_before(self, loop: For) -> None:
         """What a loop reads again and again and nothing writes is loaded once."""
@@ -290,14 +313,14 @@ class Renderer(Arithmetic):
         ]
         writer.effect(f"br i1 {test}, label %{targets[0]}, label %{targets[1]}")
         carried = [key for key in changed([choice]) if key in self.now]
-        initial = [self.now[key] for key in carried]
+        known, initial = list(self.now), [self.now[key] for key in carried]
         ends = [] if len(sides) == 2 else [(before, initial)]
         for label, body in sides.items():
             writer.start_block(label)
             held = self._enter()
             self.now.update(zip(carried, initial, strict=True))
             self.write(body)
-            self.held, self.wholes = held, {}
+            self._leave(held, known)
             writer.effect(f"br label %join{number}")
             ends.append((writer.block, [self.now[key] for key in carried]))
         writer.start_block(f"join{number}")
@@ -322,15 +345,48 @@ class Renderer(Arithmetic):
             if isinstance(place, Register):
                 self.now[place] = value
                 continue
+            if isinstance(place, Whole):
+                self.now[place.args[0]] = self.first_lane("i64", value)
+                self.wholes = {}
+                continue
             memory = self.memory[place.array]
             if step.adds:
-                value = self.writer.value(
-                    f"fadd {self.lanes.real} {memory.load(self, place)[place]}, {value}"
-                )
+                held = memory.load(self, place)[place]
+                value = self.writer.value(f"{memory.sum.format(R=self.lanes.real)} {held}, {value}")
             memory.store(self, place, value)
+
+    def first_lane(self, kind: str, value: str) -> str:
+        """What lane 0 holds."""
+        if self.lanes.width == 1:
+            return value
+        return self.writer.value(f"extractelement {self.lanes.vector(kind)} {value}, i64 0")
+
+    def join(self, join: Join) -> None:
+        """Halves of vectors, then of the halves; the result goes to all lanes."""
+        writer, scalar, vector = self.writer, self.lanes.scalar, self.now[join.register]
+        width = self.lanes.width
+        while width > 1:
+            whole, half = self.lanes.vector(scalar, width), f"<{width // 2} x {scalar}>"
+            parts = []
+            for start in (0, width // 2):
+                chosen = ", ".join(f"i32 {start + k}" for k in range(width // 2))
+                mask = f"<{width // 2} x i32> <{chosen}>"
+                parts.append(writer.value(f"shufflevector {whole} {vector}, {whole} poison, {mask}"))
+            width //= 2
+            if join.how == "add":
+                vector = writer.value(f"fadd {half} {parts[0]}, {parts[1]}")
+                continue
+            relation = "olt" if join.how == "least" else "ogt"
+            better = writer.value(f"fcmp {relation} {half} {parts[1]}, {parts[0]}")
+            vector = writer.value(f"select <{width} x i1> {better}, {half} {parts[1]}, {half} {parts[0]}")
+        if self.lanes.width > 1:
+            vector = spread(self, scalar, writer.value(f"extractelement <1 x {scalar}> {vector}, i32 0"))
+        self.now[join.register] = vector
 
     def input(self, node: Node) -> str:
         place = self._step.reads[node.value]
+        if isinstance(place, Whole):
+            return spread(self, "i64", self.whole(place))
         return self.now[place] if isinstance(place, Register) else self.loaded(place)
 
     def loaded(self, place: Element) -> str:
@@ -352,7 +408,7 @@ class Renderer(Arithmetic):
         late: list[tuple[Place, Node]] = []
         early: dict[str, list[tuple[Element, Node]]] = defaultdict(list)
         for place, node in step.writes:
-            if step.adds or isinstance(place, Register) or not self._stored_early(place):
+            if step.adds or not isinstance(place, Element) or not self._stored_early(place):
                 late.append((place, node))
             else:
                 early[place.array].append((place, node))

@@ -5,6 +5,7 @@
 ``Pointers``   a row of each state, anywhere; a lane has its own address
 ``Same``       one scalar for all lanes
 ``Lanewise``   W lanes side by side for every scalar
+``Words``      words of 32 bits, one at a time
 =============  =====================================================================================================
 
 Rows are transposed in registers, tile by tile (``transpose``).
@@ -36,6 +37,8 @@ class Output:
 
 class Memory(ABC):
     """One array."""
+
+    sum = "fadd {R}"  # how values are added
 
     def __init__(self, array: Array):
         self.array = array
@@ -141,7 +144,7 @@ class Rows(Pointers):
 
 
 class Same(Memory):
-    """One array for all states, which only is read."""
+    """One array for all lanes; what is written is the same in all of them."""
 
     def __init__(self, array: Array, base: str):
         super().__init__(array)
@@ -149,10 +152,29 @@ class Same(Memory):
 
     def load(self, to: Renderer, place: Element) -> dict[Element, str]:
         address = _at(to, self.base, self.offset(to, place))
-        return {place: spread(to, to.writer.value(f"load {to.lanes.scalar}, ptr {address}"))}
+        scalar = to.lanes.scalar
+        return {place: spread(to, scalar, to.writer.value(f"load {scalar}, ptr {address}"))}
 
     def store(self, to: Renderer, place: Element, value: str) -> None:
-        raise TypeError(f"{self.array.name} is the same for all states and cannot be written")
+        scalar, address = to.lanes.scalar, _at(to, self.base, self.offset(to, place))
+        to.writer.effect(f"store {scalar} {to.first_lane(scalar, value)}, ptr {address}")
+
+
+class Words(Same):
+    """Words of 32 bits, for one lane."""
+
+    sum = "add i64"
+
+    def load(self, to: Renderer, place: Element) -> dict[Element, str]:
+        half = to.writer.value(f"load i32, ptr {self._address(to, place)}")
+        return {place: to.writer.value(f"zext i32 {half} to i64")}
+
+    def store(self, to: Renderer, place: Element, value: str) -> None:
+        half = to.writer.value(f"trunc i64 {value} to i32")
+        to.writer.effect(f"store i32 {half}, ptr {self._address(to, place)}")
+
+    def _address(self, to: Renderer, place: Element) -> str:
+        return to.writer.value(f"getelementptr i32, ptr {self.base}, i64 {self.offset(to, place)}")
 
 
 class Lanewise(Memory):
@@ -180,14 +202,15 @@ class Lanewise(Memory):
         to.writer.effect(f"store {lanes.real} {value}, ptr {self.at(to, place)}, align {lanes.bytes}")
 
 
-def spread(to: Renderer, scalar: str) -> str:
-    """A scalar in every lane."""
+def spread(to: Renderer, kind: str, scalar: str) -> str:
+    """A scalar of this type in every lane."""
     lanes, writer = to.lanes, to.writer
     if lanes.width == 1:
         return scalar
-    one = writer.value(f"insertelement {lanes.real} poison, {lanes.scalar} {scalar}, i64 0")
+    vector = lanes.vector(kind)
+    one = writer.value(f"insertelement {vector} poison, {kind} {scalar}, i64 0")
     return writer.value(
-        f"shufflevector {lanes.real} {one}, {lanes.real} poison, {lanes.vector('i32')} zeroinitializer"
+        f"shufflevector {vector} {one}, {vector} poison, {lanes.vector('i32')} zeroinitializer"
     )
 
 

@@ -243,6 +243,7 @@ class _Code:
             if isinstance(place, Register):
                 moves.append((value, self.registers[place]))
                 continue
+            assert isinstance(place, Element)
             if step.adds:
                 value = self.load(place) + value + bytes([self.ops["add"]])
             address, where = self.address(place)
