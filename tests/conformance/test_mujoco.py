@@ -275,6 +275,42 @@ FEATURES = {
 }
 
 
+LIGHT = '<inertial pos=".1 .02 -.05" mass=".001" diaginertia=".00003 .00004 .00005" quat="1 .2 .3 .4"/>'
+ODD = '<inertial pos=".1 .02 -.05" mass="1" diaginertia=".1 .1 .5" quat="1 .2 .3 .4"/>'
+WITH_STATIC = (
+    f'<geom type="plane" size="1 1 1"/><body name="base">{SOLID}<geom size=".1" mass="9"/><body name="a">'
+    f'<joint name="j" axis="1 1 0"/>{LIGHT}{TIP}</body></body><body name="s"><geom size=".1" pos="1 1 1"/></body>'
+)
+COMPILED = {
+    "boundmass": arm(WITH_STATIC, '<compiler boundmass=".5"/>'),
+    "boundinertia": arm(WITH_STATIC, '<compiler boundinertia=".01"/>'),
+    "settotalmass": arm(WITH_STATIC, '<compiler settotalmass="7" boundmass=".5"/>'),
+    "balanceinertia": arm(
+        f'<body name="a"><joint name="j"/>{ODD}{TIP}</body>', '<compiler balanceinertia="true"/>'
+    ),
+    "balance_after_bounds": arm(
+        f'<body name="a"><joint name="j"/>{ODD}{TIP}</body>',
+        '<compiler balanceinertia="true" boundinertia=".2"/>',
+    ),
+    "fusestatic": arm(WITH_STATIC, '<compiler fusestatic="true"/>'),
+    "discardvisual": arm(
+        '<body name="a"><joint name="j" axis="1 0 0"/><geom size=".1" contype="0" conaffinity="0" group="1"/>'
+        f'<geom size=".1 .2 .1" type="box" pos=".1 0 0"/>{TIP}</body>',
+        '<compiler discardvisual="true"/>',
+    ),
+    "inertiagrouprange": arm(
+        '<body name="a"><joint name="j" axis="1 0 0"/><geom size=".1" group="1" pos="1 0 0"/>'
+        f'<geom size=".1 .2 .1" type="box" pos=".1 0 0" group="3"/>{TIP}</body>',
+        '<compiler inertiagrouprange="2 4"/>',
+    ),
+    "settings_add_up": arm(
+        f'<body name="a" euler=".1 .2 .3"><joint name="j" axis="1 0 0" ref=".3"/>{SOLID}{TIP}</body>',
+        '<compiler angle="radian"/><option gravity="1 2 3"/><compiler eulerseq="ZYX"/><option timestep=".001"/>',
+    ),
+}
+FEATURES |= COMPILED
+
+
 @pytest.mark.parametrize("feature", FEATURES)
 def test_feature(feature):
     xml = FEATURES[feature]

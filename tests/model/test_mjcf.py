@@ -238,9 +238,6 @@ def test_refused_in_a_body(body, expected):
         ('<compiler coordinate="global"/>', "", "global coordinates"),
         ('<compiler angle="degrees"/>', "", "angle='degrees': expected one of degree, radian"),
         ('<compiler eulerseq="xy"/>', "", "expected three of the letters"),
-        ('<compiler settotalmass="3"/>', "", "settotalmass"),
-        ('<compiler boundmass="3"/>', "", '<body name="a">: boundmass'),
-        ('<compiler boundinertia="3"/>', "", "boundinertia"),
         ('<option density="1000"/>', "", "fluid"),
         ('<option><flag gravity="off"/></option>', "", "expected one of enable, disable"),
         ("<optin/>", "", "<optin>: unknown element in <mujoco>; did you mean 'option'?"),
@@ -293,10 +290,20 @@ def test_refused_elsewhere(head, tail, expected):
     assert expected in str(error.value)
 
 
-def test_balanceinertia_would_change_a_body():
-    body = '<body name="a"><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 3"/></body>'
-    with pytest.raises(lw.ModelError, match="balanceinertia"):
-        read(body, '<compiler balanceinertia="true"/>')
+def test_a_free_body_whose_frame_mujoco_would_move_is_refused():
+    for head, joint in (
+        ('<compiler alignfree="true"/>', "<freejoint/>"),
+        ('<compiler alignfree="true"/>', '<joint type="free"/>'),
+        ("", '<freejoint align="true"/>'),
+    ):
+        with pytest.raises(lw.ModelError, match=r"<(free)?joint> of .*align: MuJoCo would move"):
+            read(f'<body name="a">{joint}<inertial pos="1 0 0" mass="1" diaginertia="1 1 1"/></body>', head)
+        inner = f'<body name="b"><joint/>{SOLID}</body>'
+        assert read(f'<body name="a">{joint}{SOLID}{inner}</body>', head).dof == 7
+    assert (
+        read(f'<body name="a"><freejoint align="false"/>{SOLID}</body>', '<compiler alignfree="true"/>').dof
+        == 6
+    )
 
 
 def test_not_mjcf():

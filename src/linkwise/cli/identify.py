@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     metavar="GAMMA",
     help="How much the given inertias count; 1: like one sample of each link.",
 )
-@click.option("--out", metavar="ROBOT2", help="Write the identified robot: .urdf, .toml or .xml (MJCF).")
+@click.option("--out", metavar="ROBOT2", help="Write the identified robot: .urdf or .toml.")
 @click.option("--code", metavar="FILE.c", help="Write C code of the reduced model's inverse dynamics.")
 @click.option("--whole-code", is_flag=True, help="--code is of the whole identified robot instead.")
 @report_option

@@ -123,7 +123,7 @@ class Identification:
         return kernel.source("c", function_name=function_name, description=words)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the identified robot as .urdf, .toml or .xml (MJCF)."""
+        """Write the identified robot as .urdf or .toml."""
         from linkwise.loading import save
 
         save(self.robot, path)

@@ -105,7 +105,7 @@ class _Reader:
         try:
             drawn = Model(
                 self.root.get("model") or PurePath(self.where).stem,
-                self.links,
+                self._scaled_links(),
                 joints,
                 gravity=self.settings.gravity,
                 frames=self._unique_frames(),
@@ -174,6 +174,7 @@ class _Reader:
             self.carried[name] = body
         self._connect(name, parent, item.frame @ self.settings.pose(body), joints)
         inertia = self._inertia(body, items, moving)
+        self._check_alignment(joints, items, inertia)
         self.links.append(Link(name, inertia))
         solid = inertia.mass >= SMALLEST and np.linalg.eigvalsh(inertia.matrix_about_com)[0] >= SMALLEST
         for inner in items:
@@ -190,6 +191,22 @@ class _Reader:
                 "add an <inertial> or a <geom>"
             )
         return bool(solid)
+
+    def _check_alignment(self, joints: list[_Item], items: list[_Item], inertia: Inertia) -> None:
+        """Refuse where MuJoCo would move the frame of a free body to its centre of mass and principal axes."""
+        if not joints or any(item.element.tag == "body" for item in items):
+            return
+        joint = joints[0].element
+        kind = "free" if joint.tag == "freejoint" else self._joint(joints[0]).get("type", "hinge")
+        asked = joint.get("align", "auto")
+        if kind != "free" or not (asked == "true" or (asked == "auto" and self.settings.alignfree)):
+            return
+        moments = inertia.matrix_about_com
+        if np.any(inertia.com) or np.any(moments != np.diag(np.diag(moments))):
+            raise joint.error(
+                "align: MuJoCo would move the frame of the body to its centre of mass and principal axes, which is not "
+                "supported; give the <freejoint> align='false'"
+            )
 
     def _check_joints(self, body: Element, joints: list[_Item]) -> None:
         """Refuse what MuJoCo refuses: more than six degrees of freedom, or a rotation behind a ball."""
@@ -267,14 +284,14 @@ class _Reader:
         if len(stated) > 1:
             raise body.error("it has more than one <inertial>")
         geoms = [(self._geom(item, moving), item.frame) for item in items if item.element.tag == "geom"]
-        if not moving:
+        if not moving and self.settings.settotalmass <= 0:
             return stated[0] if stated else Inertia()
         mode = self.settings.inertiafromgeom
         if mode == "true" or (mode == "auto" and not stated):
             solids = [geom_inertia(geom, frame, self.settings, self.meshes) for geom, frame in geoms]
             counted = [solid for solid in solids if solid is not None]
             stated = [sum(counted[1:], start=counted[0])] if counted else stated
-        return self._checked(body, stated[0] if stated else Inertia())
+        return self._bounded(stated[0] if stated else Inertia())
 
     def _geom(self, item: _Item, moving: bool) -> Element:
         """A geom with its defaults, checked, whether or not its inertia counts."""
@@ -306,18 +323,28 @@ class _Reader:
             )
         return Inertia.from_com(mass, pose.translation.tolist(), moments, pose.rotation)
 
-    def _checked(self, body: Element, inertia: Inertia) -> Inertia:
-        """Refuse where the <compiler> would have changed this inertia."""
+    def _bounded(self, inertia: Inertia) -> Inertia:
+        """What ``boundmass``, ``boundinertia`` and ``balanceinertia`` of the <compiler> make of an inertia."""
         settings = self.settings
-        moments = np.linalg.eigvalsh(inertia.matrix_about_com)
-        too_light = settings.boundmass > 0 and inertia.mass < settings.boundmass
-        if too_light or (settings.boundinertia > 0 and moments[0] < settings.boundinertia):
-            raise body.error(
-                "boundmass or boundinertia of the <compiler> would change its inertia: not supported"
-            )
-        if settings.balanceinertia and moments[0] + moments[1] < moments[2] * (1 - 1e-9):
-            raise body.error("balanceinertia of the <compiler> would change its inertia: not supported")
-        return inertia
+        moments, axes = np.linalg.eigh(inertia.matrix_about_com)
+        mass = max(inertia.mass, settings.boundmass)
+        bounded = np.maximum(moments, settings.boundinertia)
+        if settings.balanceinertia and bounded[0] + bounded[1] < bounded[2]:
+            bounded = np.full(3, bounded.mean())
+        if mass == inertia.mass and np.array_equal(bounded, moments):
+            return inertia
+        return Inertia.from_com(mass, inertia.com, np.diag(bounded), axes)
+
+    def _scaled_links(self) -> list[Link]:
+        """The links with ``settotalmass`` applied."""
+        wanted, total = self.settings.settotalmass, sum(link.inertia.mass for link in self.links)
+        if wanted <= 0 or total <= 0:
+            return self.links
+        factor = wanted / total
+        return [
+            Link(link.name, Inertia.from_parameters([factor * x for x in link.inertia.parameters]))
+            for link in self.links
+        ]
 
     # -- names -----------------------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ from linkwise.model.xml import Element
 TURNS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")  # ways to write an orientation, one for an element
 SHORTEST = 1e-6  # a vector below this length has no direction, as in MuJoCo
 UNSUPPORTED = {
-    "settotalmass": "it rescales all masses, which is not supported",
     "density": "forces of a surrounding fluid are not supported",
     "viscosity": "forces of a surrounding fluid are not supported",
 }
@@ -36,6 +35,7 @@ class Settings:
     settotalmass: float = -1.0
     meshdir: str = ""  # where mesh files are, from the folder of the model
     strippath: bool = False
+    alignfree: bool = False
     acceleration: Sequence[float] = STANDARD_GRAVITY  # gravity, before the flag that switches it off
     density: float = 0.0
     viscosity: float = 0.0
@@ -115,9 +115,8 @@ def read_settings(root: Element) -> Settings:
         elif section.tag == "option":
             _option(section, settings)
     for section in root:  # what a later section may have set to something harmless again
-        for key in ("settotalmass", "density", "viscosity"):
-            value = getattr(settings, key)
-            if (value > 0 or (value and key != "settotalmass")) and key in section.attrib:
+        for key in UNSUPPORTED:
+            if getattr(settings, key) and key in section.attrib:
                 raise section.error(f"{key}={section.get(key)!r}: {UNSUPPORTED[key]}")
     return settings
 
@@ -132,6 +131,7 @@ def _compiler(element: Element, settings: Settings) -> None:
         raise element.error(f"eulerseq={settings.eulerseq!r}: expected three of the letters x, y, z, X, Y, Z")
     settings.meshdir = element.get("meshdir", element.get("assetdir", settings.meshdir))
     settings.strippath = flag(element, "strippath", settings.strippath)
+    settings.alignfree = flag(element, "alignfree", settings.alignfree)
     settings.autolimits = flag(element, "autolimits", settings.autolimits)
     settings.balanceinertia = flag(element, "balanceinertia", settings.balanceinertia)
     settings.inertiafromgeom = _choice(
