@@ -16,8 +16,10 @@ from linkwise import kernels
 from linkwise.compiler.emit import cuda
 from linkwise.compiler.emit.clike import SpellingError
 from linkwise.compiler.emit.cuda_layout import alive
+from linkwise.compiler.program import trace
 from linkwise.functions import FUNCTIONS, Setting
 from linkwise.gpu import DeviceError, nvrtc
+from linkwise.scalar import atan2, sin
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
 COUNT = 331  # three rounds of two blocks of two warps, the last one not full
@@ -109,6 +111,8 @@ def test_fast_variant_uses_the_hardwares_sine():
     assert "__cosf(" in text
     assert "__sinf(" not in cuda.source(sweep(3, "float32"))
     assert "__sinf(" not in cuda.source(sweep(3, "float64"), fast=True)
+    turned = trace(lambda q: [atan2(sin(q[0]), q[1])], {"q": 2}, {"t": (1,)}, name="turned", dtype="float32")
+    assert "__sinf(" in cuda.source(turned, fast=True)
     module = cuda.module(sweep(3, "float32"), fast=True)
     nvrtc_compiler().compile(module.text, module.name, [*cuda.options(fast=True), "--gpu-architecture=sm_90"])
 

@@ -130,11 +130,12 @@ def lower(
     name: str,
     dtype: Dtype = "float64",
     fused: bool = True,
+    hardware: bool = False,
 ) -> Program:
     """The program for these outputs, each given as (shape, nodes row by row).
 
     ``fused=False`` does without fused multiply-adds, for processors that have none: other bits, about as
-    accurate.
+    accurate. ``hardware=True`` leaves sine and cosine to the machine.
     """
     sizes = [len(nodes) for _, nodes in outputs.values()]
     source = [node for _, nodes in outputs.values() for node in nodes]
@@ -142,7 +143,7 @@ def lower(
     simplified = simplify(source)
     rounded = rounding.expand(simplified, dtype, fused=fused)
     lowered = arctangent.expand(rounded, dtype, fused=fused)
-    lowered = sincos.expand(lowered, dtype, fused=fused)
+    lowered = sincos.expand(lowered, dtype, fused=fused, hardware=hardware)
     if fused:
         lowered = fuse(lowered)
     program = Program(
@@ -169,11 +170,16 @@ def _check_loops(name: str, outputs: Sequence[Node]) -> None:
 
 def unfused(program: Program) -> Program:
     """The same function without fused multiply-adds."""
+    return relowered(program, fused=False)
+
+
+def relowered(program: Program, **options: bool) -> Program:
+    """The same function with other options of ``lower``."""
     outputs = {
         name: (shape, nodes)
         for (name, shape), nodes in zip(program.outputs, program.source_values, strict=True)
     }
-    return lower(outputs, dict(program.inputs), name=program.name, dtype=program.dtype, fused=False)
+    return lower(outputs, dict(program.inputs), name=program.name, dtype=program.dtype, **options)
 
 
 def _split(nodes: Sequence[Node], sizes: Sequence[int]) -> tuple[tuple[Node, ...], ...]:

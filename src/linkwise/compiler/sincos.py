@@ -98,11 +98,16 @@ CONSTANTS = {
 }
 
 
-def expand(outputs: Iterable[Node], dtype: str, *, fused: bool = True) -> list[Node]:
-    """The outputs with every sine and cosine written out, with or without fused multiply-adds."""
+def expand(outputs: Iterable[Node], dtype: str, *, fused: bool = True, hardware: bool = False) -> list[Node]:
+    """The outputs with every sine and cosine written out, with or without fused multiply-adds.
+
+    ``hardware=True`` makes them operations of the machine instead.
+    """
     constants = CONSTANTS[dtype]
 
     def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+        if hardware and node.op in ("sin", "cos"):
+            return graph.make(f"hardware_{node.op}", args)
         if node.op == "sin":
             return _Expansion(graph, constants, fused).sine(args[0])
         if node.op == "cos":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SIGNATURES = {
     "add": "nn", "sub": "nn", "mul": "nn", "div": "nn", "neg": "n", "fma": "nnn", "sqrt": "n", "abs": "n",
     "lt": "nn", "le": "nn", "eq": "nn", "and": "cc", "or": "cc", "not": "c", "select": "cnn", "bit": "n",
+    "hardware_sin": "n", "hardware_cos": "n",
 }  # fmt: skip
 
 

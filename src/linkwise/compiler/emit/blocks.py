@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -277,102 +278,94 @@ class _Columns(_Frame):
         self.writer.effect("br label %next")
 
 
+@dataclass
+class _RowsOf:
+    """The rows of an argument of the call."""
+
+    array: Array
+    base: str
+    stride: str  # from block to block
+    gap: str = ""  # from row to row inside a block
+    room: str = ""  # scratch for the rows of a block
+
+
 class _Dense(_Frame):
     """W rows one after the other, where they lie or copied."""
 
     def prepare(self) -> None:
-        self.ins = [array for array in self.nest.arrays if array.kind == "input"]
-        self.outs = [array for array in self.nest.arrays if array.kind == "output"]
-        self.in_sizes, self.out_sizes = ([a.columns for a in arrays] for arrays in (self.ins, self.outs))
-        count_in, count_out = len(self.ins), len(self.outs)
-        self.outputs = [self.writer.argument("ptr", k) for k in range(count_out)]
-        self.inputs = [self.writer.argument("ptr", count_out + k) for k in range(count_in)]
-        self.strides = [self.writer.argument("i64", count_out + count_in + k) for k in range(count_in)]
-        self.gaps = self.strides  # from row to row inside a block, while strides lead from block to block
+        writer = self.writer
+        outs, ins = ([a for a in self.nest.arrays if a.kind == kind] for kind in ("output", "input"))
+        bases = [writer.argument("ptr", k) for k in range(len(outs) + len(ins))]
+        strides = [writer.argument("i64", len(bases) + k) for k in range(len(ins))]
+        self.outs = [_RowsOf(a, base, str(a.columns)) for a, base in zip(outs, bases, strict=False)]
+        self.ins = [_RowsOf(*each) for each in zip(ins, bases[len(outs) :], strides, strict=True)]
+        self.scratch = scratch_scalars([a.columns for a in ins], [a.columns for a in outs], self.lanes.width)
         if self.lanes.width > 1:
             self._repeat_single_states()
 
     def block(self, left: str) -> None:
-        ins = [self._at_state(base, stride) for base, stride in zip(self.inputs, self.strides, strict=True)]
-        outs = [
-            self._at_state(base, str(size)) for base, size in zip(self.outputs, self.out_sizes, strict=True)
+        here = [
+            self.at(rows.base, self.writer.value(f"mul i64 %state, {rows.stride}"))
+            for rows in (*self.ins, *self.outs)
         ]
         if self.lanes.width == 1:
-            self._statements(ins, outs)
+            self._statements(here)
             self.writer.effect("br label %next")
         else:
-            self._wide_block(left, ins, outs)
+            self._wide_block(left, here)
 
-    def _statements(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        renderer = self.renderer(scratch_scalars(self.in_sizes, self.out_sizes, self.lanes.width))
-        bases = zip((*self.ins, *self.outs), (*inputs, *outputs), strict=True)
-        rows: dict[str, Memory] = {array.name: Rows(renderer, array, base) for array, base in bases}
-        renderer.memory = {**renderer.memory, **rows}
+    def _statements(self, bases: Sequence[str]) -> None:
+        renderer = self.renderer(self.scratch)
+        memory: dict[str, Memory] = {
+            rows.array.name: Rows(renderer, rows.array, base)
+            for rows, base in zip((*self.ins, *self.outs), bases, strict=True)
+        }
+        renderer.memory = {**renderer.memory, **memory}
         renderer.write()
 
     def _repeat_single_states(self) -> None:
-        """Replace an input of stride 0 by W copies of its state in the scratch room; also the resulting
-        gaps."""
-        writer, width = self.writer, self.lanes.width
-        self.rooms = self._rooms()
-        bases, gaps = [], []
-        for base, stride, room, size in zip(
-            self.inputs, self.strides, self.rooms, self.in_sizes, strict=False
-        ):
-            single = writer.value(f"icmp eq i64 {stride}, 0")
-            rows = writer.value(f"select i1 {single}, i64 {width}, i64 0")
-            writer.effect(
-                f"call void @copy_rows(ptr {room}, ptr {base}, i64 0, i64 {size}, i64 {rows}, i64 0)"
-            )
-            bases.append(writer.value(f"select i1 {single}, ptr {room}, ptr {base}"))
-            gaps.append(writer.value(f"select i1 {single}, i64 {size}, i64 {stride}"))
-        self.inputs, self.gaps = bases, gaps
+        """Replace an input of stride 0 by W copies of its state in the scratch room."""
+        writer, width, offset = self.writer, self.lanes.width, 0
+        for rows in (*self.ins, *self.outs):
+            rows.room = self.at("%scratch", str(offset))
+            offset += rows.array.columns * width
+        for rows in self.ins:
+            size = rows.array.columns
+            single = writer.value(f"icmp eq i64 {rows.stride}, 0")
+            number = writer.value(f"select i1 {single}, i64 {width}, i64 0")
+            source = f"ptr {rows.room}, ptr {rows.base}"
+            writer.effect(f"call void @copy_rows({source}, i64 0, i64 {size}, i64 {number}, i64 0)")
+            rows.base = writer.value(f"select i1 {single}, {source}")
+            rows.gap = writer.value(f"select i1 {single}, i64 {size}, i64 {rows.stride}")
 
-    def _wide_block(self, left: str, inputs: list[str], outputs: list[str]) -> None:
+    def _wide_block(self, left: str, here: list[str]) -> None:
         """A block where it lies if it can be, else by way of the scratch room."""
-        writer, width, gaps = self.writer, self.lanes.width, self.gaps
-        in_rooms, out_rooms = self.rooms[: len(inputs)], self.rooms[len(inputs) :]
-        full = writer.value(f"icmp sge i64 {left}, {width}")
-        usable = full
-        for gap, size in zip(gaps, self.in_sizes, strict=True):
-            dense = writer.value(f"icmp eq i64 {gap}, {size}")
+        writer, split = self.writer, len(self.ins)
+        full = usable = writer.value(f"icmp sge i64 {left}, {self.lanes.width}")
+        for rows in self.ins:
+            dense = writer.value(f"icmp eq i64 {rows.gap}, {rows.array.columns}")
             usable = writer.value(f"and i1 {usable}, {dense}")
         writer.effect(f"br i1 {usable}, label %block, label %copy")
 
         writer.start_block("copy")
-        # Lanes beyond the end repeat the last state, so that they leave a loop when it does.
-        copied_in = [
-            writer.value(f"call ptr @dense_rows(ptr {room}, ptr {base}, i64 {gap}, i64 {size}, i64 {left})")
-            for room, base, gap, size in zip(in_rooms, inputs, gaps, self.in_sizes, strict=True)
-        ]
-        copied_out = [
-            writer.value(f"select i1 {full}, ptr {base}, ptr {room}")
-            for base, room in zip(outputs, out_rooms, strict=True)
-        ]
+        copied = []
+        for rows, base in zip(self.ins, here[:split], strict=True):
+            # Lanes beyond the end repeat the last state, so that they leave a loop when it does.
+            given = f"ptr {rows.room}, ptr {base}, i64 {rows.gap}, i64 {rows.array.columns}, i64 {left}"
+            copied.append(writer.value(f"call ptr @dense_rows({given})"))
+        for rows, base in zip(self.outs, here[split:], strict=True):
+            copied.append(writer.value(f"select i1 {full}, ptr {base}, ptr {rows.room}"))
         writer.effect("br label %block")
 
         writer.start_block("block")
-        chosen = [
-            writer.value(f"phi ptr [ {base}, %place ], [ {copied}, %copy ]")
-            for base, copied in zip((*inputs, *outputs), (*copied_in, *copied_out), strict=True)
-        ]
-        self._statements(chosen[: len(inputs)], chosen[len(inputs) :])
+        ways = zip(here, copied, strict=True)
+        self._statements([writer.value(f"phi ptr [ {a}, %place ], [ {b}, %copy ]") for a, b in ways])
         writer.effect(f"br i1 {full}, label %next, label %copy_back")
 
         writer.start_block("copy_back")
         last = writer.value(f"sub i64 {left}, 1")
-        for base, room, size in zip(outputs, out_rooms, self.out_sizes, strict=True):
-            arguments = f"ptr {base}, ptr {room}, i64 {size}, i64 {size}, i64 {left}, i64 {last}"
+        for rows, base in zip(self.outs, here[split:], strict=True):
+            size = rows.array.columns
+            arguments = f"ptr {base}, ptr {rows.room}, i64 {size}, i64 {size}, i64 {left}, i64 {last}"
             writer.effect(f"call void @copy_rows({arguments})")
         writer.effect("br label %next")
-
-    def _rooms(self) -> list[str]:
-        """Room for W rows of each input, then of each output."""
-        rooms, offset = [], 0
-        for size in (*self.in_sizes, *self.out_sizes):
-            rooms.append(self.at("%scratch", str(offset)))
-            offset += size * self.lanes.width
-        return rooms
-
-    def _at_state(self, base: str, stride: str) -> str:
-        return self.at(base, self.writer.value(f"mul i64 %state, {stride}"))

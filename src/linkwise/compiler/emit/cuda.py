@@ -11,23 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from linkwise.compiler import loops, rounding, sincos
+from linkwise.compiler import loops
 from linkwise.compiler.emit import clike, cuda_layout
 from linkwise.compiler.emit.clike import Printer
 from linkwise.compiler.emit.cuda_frame import IEEE, KEYWORDS, Frame, Module, WarpFrame, dialect
 from linkwise.compiler.emit.cuda_layout import WarpLayout
 from linkwise.compiler.emit.cuda_rollout import RolloutFrame
 from linkwise.compiler.emit.cuda_sweeps import ScannedFrame, SerialFrame
-from linkwise.compiler.fuse import fuse
-from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.loops import Nest, Place, Register
-from linkwise.compiler.program import Program
+from linkwise.compiler.program import Program, relowered
 from linkwise.compiler.rollout import RolloutProgram
-from linkwise.compiler.rules import simplify
-from linkwise.compiler.schedule import schedule
 from linkwise.compiler.shapes import nest
 from linkwise.compiler.sweeps import SweptProgram
-from linkwise.compiler.walks import copy, rebuild
 
 __all__ = ["Module", "WarpLayout", "candidates", "chosen_layout", "module", "options", "source", "variants"]
 
@@ -60,8 +55,8 @@ def module(
 ) -> Module:
     """The kernel with its launch parameters; ``layout=None`` follows the rule of ``chosen_layout``."""
     name = clike.function_name(function_name, program.name, KEYWORDS)
-    if fast and isinstance(program, Program):
-        program = _approximate(program)
+    if fast and isinstance(program, Program) and program.dtype == "float32":
+        program = relowered(program, hardware=True)  # there is no such sine of float64
     return _frame(program, name, layout).module(description)
 
 
@@ -204,21 +199,3 @@ class BatchFrame(WarpFrame):
 
 def _indented(lines: list[str]) -> list[str]:
     return ["    " + line for line in lines]
-
-
-def _approximate(program: Program) -> Program:
-    """The same function with sine and cosine left to the hardware; float64 has none there and stays as it is."""
-    if program.dtype == "float64":
-        return program
-
-    def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-        return (
-            graph.make(f"hardware_{node.op}", args) if node.op in ("sin", "cos") else copy(graph, node, args)
-        )
-
-    sources = [node for nodes in program.source_values for node in nodes]
-    marked = rebuild(rounding.expand(simplify(sources), program.dtype), make)
-    lowered = fuse(sincos.expand(marked, program.dtype))
-    supply = iter(lowered)
-    values = tuple(tuple(next(supply) for _ in nodes) for nodes in program.values)
-    return replace(program, values=values, body=schedule(lowered))

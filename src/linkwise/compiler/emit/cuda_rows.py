@@ -63,21 +63,16 @@ static __device__ __forceinline__ int thread_index()
 #endif
 }}
 
-static __device__ __forceinline__ void copy_scalar(real *to, const real *from)
+/* Starts to copy a scalar or 16 bytes into shared memory. */
+template <class T>
+static __device__ __forceinline__ void copy(T *to, const T *from)
 {{
 #if __CUDA_ARCH__ >= 800
     const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], {bytes};" :: "r"(place), "l"(from) : "memory");
-#else
-    *to = *from;
-#endif
-}}
-
-static __device__ __forceinline__ void copy_quad(quad *to, const quad *from)
-{{
-#if __CUDA_ARCH__ >= 800
-    const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(place), "l"(from) : "memory");
+    if (sizeof(T) == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(place), "l"(from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], {bytes};" :: "r"(place), "l"(from) : "memory");
 #else
     *to = *from;
 #endif
@@ -99,11 +94,11 @@ static __device__ __forceinline__ void fetch_rows(
 #pragma unroll
         for (int k = 0; k < (whole + 31) / 32; ++k)
             if (k * 32 + lane < whole)
-                copy_quad((quad *)room + k * 32 + lane, (const quad *)rows + k * 32 + lane);
+                copy((quad *)room + k * 32 + lane, (const quad *)rows + k * 32 + lane);
     }} else {{
 #pragma unroll 4
         for (int k = opaque(lane); k < states * size; k += 32)
-            copy_scalar(room + k / size * pitch + k % size, rows + k / size * stride + k % size);
+            copy(room + k / size * pitch + k % size, rows + k / size * stride + k % size);
     }}
 }}
 
