@@ -440,3 +440,77 @@ def test_constraints_written_here_hold_there(tmp_path):
     theirs = np.sort([np.linalg.norm(data.efc_pos[:3]), np.linalg.norm(data.efc_pos[6:9])])
     np.testing.assert_allclose(linear, theirs, rtol=1e-9)
     assert errors.max() > 0.1
+
+
+CHILD = f"""<mujoco model="kid"><compiler angle="radian"/><option gravity="0 0 5" density="3"/>
+<default><joint damping="3"/><default class="c"><joint damping="2" axis="0 1 0" ref=".2"/></default></default>
+<asset><model name="inner" file="inner.xml"/></asset>
+<worldbody><site name="s" pos="1 1 1"/><frame euler="0 0 1" childclass="c">
+<body name="x" pos="1 0 0" euler="0 1 0"><joint name="j"/>{SOLID}
+<frame pos="0 0 .3"><body name="y" gravcomp=".5"><joint name="k" pos=".1 0 0"/>{SOLID}<site name="e" pos="0 0 1"/>
+<attach model="inner" body="deep" prefix="in_"/></body></frame></body></frame>
+<body name="z"><joint name="l"/>{SOLID}</body></worldbody>
+<equality><joint joint1="j" joint2="k" polycoef=".1 2"/><joint joint1="k" joint2="l"/></equality></mujoco>"""
+INNER = f"""<mujoco><worldbody><body name="outer"><joint/>{SOLID}
+<body name="deep" pos=".1 .2 .3" euler="10 20 30"><geom type="box" size=".1 .2 .3"/></body></body>
+</worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize(
+    "attach",
+    [
+        '<attach model="m" body="x" prefix="p_"/>',
+        '<attach model="m" body="y" prefix="p_"/>',
+        '<attach model="m" prefix="q_"/>',
+        '<frame pos="1 2 3" euler="40 50 60"><attach model="m" body="x" prefix="p_"/></frame>'
+        '<attach model="m" body="z" prefix="r_"/>',
+    ],
+)
+@pytest.mark.parametrize("inside", [True, False])
+def test_attached_models(attach, inside, tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "kid.xml").write_text(CHILD)
+    (tmp_path / "parts" / "inner.xml").write_text(INNER)
+    body = f'<body name="r"><joint name="base" axis="1 0 0"/>{SOLID}{attach if inside else ""}{TIP}</body>'
+    text = arm(f"{body}{'' if inside else attach}", '<asset><model name="m" file="parts/kid.xml"/></asset>')
+    (tmp_path / "main.xml").write_text(text)
+    peer = mujoco.MjModel.from_xml_path(str(tmp_path / "main.xml"))
+    robot = lw.load(tmp_path / "main.xml", mimic="independent").with_constraints([])
+    compare(robot, peer, states=2)
+    assert sum(joint.mimic is not None for joint in robot.joints) == peer.neq
+
+
+@pytest.mark.parametrize(
+    "equality",
+    [
+        '<tendon tendon1="pair"/>',
+        '<tendon tendon1="pair" polycoef=".2"/>',
+        '<tendon tendon1="one" tendon2="other" polycoef=".1 -3"/>',
+        '<joint joint1="j" joint2="k" polycoef=".3 -2"/>',
+    ],
+)
+def test_couplings_meet_the_equalities(equality, tmp_path):
+    """Positions of the coupled robot leave nothing of MuJoCo's constraint."""
+    text = (
+        '<mujoco><compiler angle="radian"/><worldbody>'
+        f'<body name="a"><joint name="j" axis="1 0 0" ref=".3"/>{SOLID}'
+        f'<body name="b"><joint name="k" ref="-.2"/>{SOLID}<body name="c"><joint name="l" axis="0 1 0"/>{SOLID}</body></body></body></worldbody><tendon>'
+        '<fixed name="pair"><joint joint="j" coef="2"/><joint joint="k" coef="-.5"/></fixed>'
+        '<fixed name="one"><joint joint="k" coef="3"/></fixed><fixed name="other"><joint joint="j" coef=".7"/></fixed>'
+        f"</tendon><equality>{equality}</equality></mujoco>"
+    )
+    path = tmp_path / "model.xml"
+    path.write_text(text)
+    robot = lw.load(path)
+    assert robot.dof == 2
+    peer = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(peer)
+    (relation,) = [(joint.name, joint.mimic) for joint in robot.joints if joint.mimic]
+    at = {"j": 0.4, "k": 0.7, "l": 0.1}
+    at[relation[0]] = relation[1].multiplier * at[relation[1].joint] + relation[1].offset
+    data.qpos[:] = [at[name] for name in ("j", "k", "l")]
+    mujoco.mj_forward(peer, data)
+    assert abs(data.efc_pos[0]) < 1e-12
+    data.qpos[:2] += 0.1
+    mujoco.mj_forward(peer, data)
+    assert abs(data.efc_pos[0]) > 1e-3

@@ -339,3 +339,26 @@ def test_a_damaged_file_is_read_or_refused_in_words(data):
         warnings.simplefilter("ignore", lw.ModelWarning)
         with contextlib.suppress(lw.ModelError):
             read_mjcf(whole[:start] + filling + whole[end:], "arm")
+
+
+def test_what_is_wrong_with_an_attached_model_is_named(tmp_path):
+    text = (
+        '<mujoco><asset><model name="m" file="{file}"/></asset><worldbody><body name="a"><joint/>'
+        '<attach model="{model}" body="{body}" prefix="p"/></body></worldbody></mujoco>'
+    )
+    (tmp_path / "robot").mkdir()
+    inner = "<mujoco><worldbody><body name='b'><joint/><geom size='.1'/></body></worldbody></mujoco>"
+    for place in ("kid.xml", "robot/kid.xml"):
+        (tmp_path / place).write_text(inner)
+    main = tmp_path / "robot" / "main.xml"
+    for names, message in (
+        ({"file": "kid.xml", "model": "n", "body": "b"}, "no <model> 'n'"),
+        ({"file": "kid.xml", "model": "m", "body": "c"}, "no body 'c' in .*kid.xml"),
+        ({"file": "none.xml", "model": "m", "body": "b"}, "file 'none.xml' cannot be read"),
+        ({"file": "../kid.xml", "model": "m", "body": "b"}, "outside the folder"),
+        ({"file": "main.xml", "model": "m", "body": "a"}, "more than 10 times"),
+        ({"file": "kid.xml", "model": "m", "body": "b"}, "it moves and has no mass"),
+    ):
+        main.write_text(text.format(**names))
+        with pytest.raises(lw.ModelError, match=message):
+            lw.load(main)

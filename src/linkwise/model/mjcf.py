@@ -4,7 +4,8 @@ Read: bodies and <frame>s with every way to write an orientation, several joints
 and ``ref``, <inertial>, inertia from geoms that are simple solids, default classes, ``armature`` (rotor
 inertia), ``damping`` (viscous friction), ``frictionloss`` (Coulomb friction), linear springs
 (``stiffness``, ``springref``), ranges, gravity, sites (as frames), linear joint equalities (as couplings),
-connect and weld equalities (as constraints), ``gravcomp``, <include> and <replicate>.
+connect and weld equalities (as constraints), ``gravcomp``, <include>, <replicate> and
+<attach>.
 Actuators, contacts, sensors, keyframes and the like do not belong to the arm's equation of motion and are
 left out. What would change it and cannot be represented
 (springs that are not linear, tendons with stiffness, fluid forces) is refused by name. Only files that are
@@ -23,6 +24,7 @@ from linkwise.errors import ModelError, UnknownNameError
 from linkwise.model import compensation
 from linkwise.model.inertia import Inertia, matrix_of
 from linkwise.model.joint import Joint
+from linkwise.model.mjcf_attach import DEEPEST, graft, submodel
 from linkwise.model.mjcf_constraints import (
     WORLD,
     check_sections,
@@ -44,6 +46,7 @@ from linkwise.model.transform import Transform
 from linkwise.model.xml import Element, parse_xml
 
 SMALLEST = 1e-15  # mass [kg] and principal moments [kg·m²] that a moving body must have, mjMINVAL of MuJoCo
+ATTACHED = ""  # stands for the body that a model is attached to; no link has this name
 MOST_DOF = 6  # degrees of freedom between a body and the one that carries it
 
 
@@ -55,10 +58,6 @@ def read_mjcf(data: bytes, where: str) -> Model:
     copy = copy_in(root, data, where)
     if copy is not None:
         return copy
-    root = expanded(root, where)
-    refuse_generators(root)
-    check_names(root)
-    check_unique(root)
     return _Reader(root, where).model()
 
 
@@ -72,8 +71,12 @@ class _Item:
 
 
 class _Reader:
-    def __init__(self, root: Element, where: str):
-        self.root, self.where = root, where
+    def __init__(self, root: Element, where: str, depth: int = 0):
+        root = expanded(root, where)
+        refuse_generators(root)
+        check_names(root)
+        check_unique(root)
+        self.root, self.where, self.depth = root, where, depth
         self.settings = read_settings(root)
         self.defaults = Defaults(root)
         self.meshes = Meshes(root, self.defaults, self.settings, where)
@@ -84,23 +87,38 @@ class _Reader:
         self.carried: dict[str, Element] = {}  # bodies with gravcomp
         self.drawn: dict[str, Transform] = {}  # poses of free bodies as the file draws them
         self.taken = {WORLD, *(element.get("name", "") for element in root.iter())}
+        self.held: list[Element] = []  # equalities that came with attached models
+        self.attached_tendons: dict[str, Element] = {}
 
-    def model(self) -> Model:
+    def check(self) -> None:
         self.defaults.check(self.root)
         check_sections(self.root, self.defaults, self.settings)
-        for section in self.root:
-            if section.tag == "worldbody":
-                for item in self._items(section, Transform.identity(), section.get("childclass")):
-                    if item.element.tag == "body":
-                        self._body(item, WORLD, moving=False)
-                    elif item.element.tag in ("joint", "freejoint", "inertial"):
-                        raise item.element.error("the world has no joints and no inertia")
-                    elif item.element.tag == "site":
-                        self._site(item, WORLD)
-                    elif item.element.tag == "geom":
-                        self._geom(item, moving=False)
-        held = list(equalities(self.root, self.defaults, self.settings))
-        mimics = read_mimics(held, self.named)
+
+    def tendons(self) -> dict[str, Element]:
+        """The tendons by name, those of attached models under their prefix."""
+        own = {
+            each.get("name", ""): each for section in self.root if section.tag == "tendon" for each in section
+        }
+        return {**own, **self.attached_tendons}
+
+    def equalities(self) -> list[Element]:
+        return [*equalities(self.root, self.defaults, self.settings), *self.held]
+
+    def model(self) -> Model:
+        self.check()
+        for item in self._world():
+            if item.element.tag == "body":
+                self._body(item, WORLD, moving=False)
+            elif item.element.tag in ("joint", "freejoint", "inertial"):
+                raise item.element.error("the world has no joints and no inertia")
+            elif item.element.tag == "site":
+                self._site(item, WORLD)
+            elif item.element.tag == "geom":
+                self._geom(item, moving=False)
+            elif item.element.tag == "attach":
+                self._attach(item, WORLD, moving=False)
+        held = self.equalities()
+        mimics = read_mimics(held, self.named, self.tendons())
         joints = [replace(joint, mimic=mimics.get(joint.name)) for joint in self.joints]
         try:
             drawn = Model(
@@ -185,12 +203,60 @@ class _Reader:
                     child.tag in ("joint", "freejoint") for child in _through_frames(inner.element)
                 )
                 solid = (self._body(inner, name, moving) and fixed) or solid
+            elif inner.element.tag == "attach":
+                solid = self._attach(inner, name, moving) or solid
         if joints and not solid:
             raise body.error(
                 f"it moves and has no mass or no inertia (at least {SMALLEST:g} kg and kg·m², as in MuJoCo); "
                 "add an <inertial> or a <geom>"
             )
         return bool(solid)
+
+    def _attach(self, item: _Item, parent: str, moving: bool) -> bool:
+        """Read a body of another model (or all of its world); says whether it adds mass that is fixed to the parent."""
+        attach = item.element
+        if self.depth >= DEEPEST:
+            raise attach.error(f"models are attached to models more than {DEEPEST} times")
+        root, where = submodel(attach, self.root, self.where)
+        child = _Reader(root, where, self.depth + 1)
+        child.settings.flags, child.settings.acceleration = self.settings.flags, self.settings.acceleration
+        child.check()
+        anchor = WORLD if parent == WORLD else ATTACHED
+        name = attach.get("body")
+        solid = False
+        for inner in [child._find(attach, name)] if name else child._world():
+            tag = inner.element.tag
+            if tag == "body":
+                fixed = not any(each.tag in ("joint", "freejoint") for each in _through_frames(inner.element))
+                solid = (child._body(inner, anchor, moving) and fixed) or solid
+            elif tag == "site":
+                child._site(inner, anchor)
+            elif tag == "attach":
+                solid = child._attach(inner, anchor, moving) or solid
+            elif tag == "geom" and moving and child.settings.inertiafromgeom != "false":
+                raise attach.error(
+                    "the geoms of the world of another model cannot be attached; name a body of it"
+                )
+        graft(self, child, anchor, parent, item.frame, attach.get("prefix", ""))
+        return solid
+
+    def _world(self) -> Iterator[_Item]:
+        for section in self.root:
+            if section.tag == "worldbody":
+                yield from self._items(section, Transform.identity(), section.get("childclass"))
+
+    def _find(self, attach: Element, name: str) -> _Item:
+        """A body of this model by its name, with the class around it. As in MuJoCo, <frame>s around it do not count."""
+        todo = list(self._world())
+        while todo:
+            item = todo.pop()
+            if item.element.tag == "body":
+                if item.element.get("name") == name:
+                    return replace(item, frame=Transform.identity())
+                childclass = item.element.get("childclass", item.childclass)
+                todo += self._items(item.element, Transform.identity(), childclass)
+        names = [each.get("name", "") for each in self.root.iter("body")]
+        raise attach.error(f"no body {name!r} in {self.where}; {suggest(name, names)}")
 
     def _check_alignment(self, joints: list[_Item], items: list[_Item], inertia: Inertia) -> None:
         """Refuse where MuJoCo would move the frame of a free body to its centre of mass and principal axes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -35,7 +36,7 @@ ACTUATORS += ("muscle", "adhesion", "dcmotor")
 def refuse_generators(root: Element) -> None:
     """Elements that MuJoCo's compiler writes out by rules of its own."""
     for element in root.iter():
-        if element.tag in ("attach", "composite", "flexcomp"):
+        if element.tag in ("composite", "flexcomp"):
             assert isinstance(element, Element)
             raise element.error("not supported; load the model in MuJoCo and save it as one plain file")
 
@@ -89,16 +90,73 @@ def equalities(root: Element, defaults: Defaults, settings: Settings) -> Iterato
                     yield resolved
 
 
-def read_mimics(found: Iterable[Element], joints: Mapping[str, MjcfJoint]) -> dict[str, Mimic]:
+def read_mimics(
+    found: Iterable[Element], joints: Mapping[str, MjcfJoint], tendons: Mapping[str, Element]
+) -> dict[str, Mimic]:
     """Linear relations between joints, by the name of the one that follows."""
-    return dict(_mimic(equality, joints) for equality in found if equality.tag == "joint")
+    relations: dict[str, Mimic] = {}
+    for equality in found:
+        if equality.tag in ("joint", "tendon"):
+            mimic = _mimic if equality.tag == "joint" else partial(_tendon_mimic, tendons=tendons)
+            follower, relation = mimic(equality, joints)
+            if follower in relations:
+                raise equality.error(f"joint {follower!r} follows {relations[follower].joint!r} already")
+            relations[follower] = relation
+    return relations
+
+
+def _tendon_mimic(
+    equality: Element, joints: Mapping[str, MjcfJoint], tendons: Mapping[str, Element]
+) -> tuple[str, Mimic]:
+    """A fixed tendon is a weighted sum of joints; one over two joints, held at a length, makes one follow the other.
+
+    MuJoCo relates the lengths' differences from those at ``ref``: Σ c (q − ref) = a₀ + a₁ Σ d (q − ref)."""
+    given = coefficients(equality, "polycoef")
+    constant, slope, *higher = (*given, *(0.0, 1.0, 0.0, 0.0, 0.0)[len(given) :])
+    weights: dict[str, float] = {}
+    for key, factor in (("tendon1", 1.0), ("tendon2", -slope)):
+        if key == "tendon2" and key not in equality.attrib:
+            continue
+        for joint, weight in _weights(equality, key, joints, tendons):
+            weights[joint] = weights.get(joint, 0.0) + factor * weight
+    if "tendon2" in equality.attrib and any(higher):
+        raise equality.error(f"polycoef={equality.get('polycoef')!r}: only linear relations are supported")
+    moved = [name for name, weight in weights.items() if weight]
+    if len(moved) != 2:
+        raise equality.error(
+            f"it relates {len(moved)} joints ({', '.join(moved)}); fixed tendons are supported between two"
+        )
+    follower, leader = moved
+    ratio = -weights[leader] / weights[follower]
+    offset = constant / weights[follower] + joints[follower].ref - ratio * joints[leader].ref
+    return follower, Mimic(leader, ratio, offset)
+
+
+def _weights(
+    equality: Element, key: str, joints: Mapping[str, MjcfJoint], tendons: Mapping[str, Element]
+) -> Iterator[tuple[str, float]]:
+    name = equality.text_of(key)
+    if name not in tendons:
+        raise equality.error(
+            f"no tendon {name!r}; {suggest(name, tendons) if tendons else 'the file has none'}"
+        )
+    tendon = tendons[name]
+    if tendon.tag != "fixed":
+        raise equality.error(f"{key}={name!r}: equalities of {tendon.tag} tendons are not supported")
+    for part in tendon:
+        joint = part.text_of("joint")
+        if joint not in joints:
+            raise part.error(f"no joint {joint!r}; {suggest(joint, joints)}")
+        if joints[joint].type not in ("revolute", "prismatic"):
+            raise part.error(f"joint {joint!r}: a fixed tendon is over hinge and slide joints")
+        yield joint, part.number("coef", 1.0)
 
 
 def read_constraints(found: Iterable[Element], locate: Callable[[str], Transform]) -> list[Constraint]:
     """<connect> and <weld> of bodies or sites; ``locate`` gives a body's pose in the world as the file draws it."""
     constraints: list[Constraint] = []
     for equality in found:
-        if equality.tag == "joint":
+        if equality.tag in ("joint", "tendon"):
             continue
         if equality.tag not in ("connect", "weld"):
             raise equality.error(f"equality constraints of type {equality.tag!r} are not supported")
@@ -126,11 +184,7 @@ def _loop(equality: Element, locate: Callable[[str], Transform]) -> Constraint:
         x, y, z, *quaternion = equality.numbers("relpose", 7)
         if any(quaternion):
             relative = Transform.from_quaternion((x, y, z), quaternion)
-    anchor = np.array(equality.numbers("anchor", 3)) if "anchor" in equality.attrib else np.zeros(3)
-    if anchor.any():
-        raise equality.error(
-            "anchor: a weld about another point than the origin is the same constraint; leave it out"
-        )
+    # an anchor only chooses the point at which MuJoCo measures the error of the position
     return Weld(second, first, relative, name)
 
 

@@ -53,29 +53,33 @@ def _include(element: Element, main: Path, seen: list[str], depth: int) -> None:
 def _included(include: Element, main: Path, seen: list[str], depth: int) -> list[Element]:
     """The elements of another file, its own <include>s expanded."""
     name = include.text_of("file")
-    path = _inside(include, main.parent, name)
+    path = inside(include, main.parent, name)
     if str(path) in seen:
         raise include.error(f"file {name!r} is included a second time")
     if len(seen) >= MOST_FILES:
         raise include.error(f"more than {MOST_FILES} files are included")
     seen.append(str(path))
-    try:
-        info = path.stat()
-        if not stat.S_ISREG(info.st_mode):
-            raise include.error(f"file {name!r} is not a regular file")
-        if info.st_size > MAX_BYTES:
-            raise include.error(f"file {name!r} has {info.st_size} bytes; at most {MAX_BYTES} are read")
-        data = path.read_bytes()
-    except OSError as error:
-        raise include.error(f"file {name!r} cannot be read: {error.strerror}") from None
-    inner = parse_xml(data, str(path))
+    inner = parse_xml(read_bounded(include, path, name), str(path))
     if inner.tag not in ROOTS:
         raise inner.error("the root element of an included file is <mujoco> or <mujocoinclude>")
     _include(inner, main, seen, depth + 1)
     return list(inner)
 
 
-def _inside(include: Element, folder: Path, name: str) -> Path:
+def read_bounded(element: Element, path: Path, name: str) -> bytes:
+    """The bytes of a regular file of bounded size; ``name`` is what the element calls it."""
+    try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):
+            raise element.error(f"file {name!r} is not a regular file")
+        if info.st_size > MAX_BYTES:
+            raise element.error(f"file {name!r} has {info.st_size} bytes; at most {MAX_BYTES} are read")
+        return path.read_bytes()
+    except OSError as error:
+        raise element.error(f"file {name!r} cannot be read: {error.strerror}") from None
+
+
+def inside(include: Element, folder: Path, name: str) -> Path:
     """The path of a file that lies in the folder or below it, also behind symbolic links."""
     if PurePosixPath(name).is_absolute() or PureWindowsPath(name).is_absolute() or "\0" in name:
         raise include.error(f"file {name!r}: expected a path relative to the folder of the main file")
