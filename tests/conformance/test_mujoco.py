@@ -494,7 +494,8 @@ def test_couplings_meet_the_equalities(equality, tmp_path):
     text = (
         '<mujoco><compiler angle="radian"/><worldbody>'
         f'<body name="a"><joint name="j" axis="1 0 0" ref=".3"/>{SOLID}'
-        f'<body name="b"><joint name="k" ref="-.2"/>{SOLID}<body name="c"><joint name="l" axis="0 1 0"/>{SOLID}</body></body></body></worldbody><tendon>'
+        f'<body name="b"><joint name="k" ref="-.2"/>{SOLID}<body name="c"><joint name="l" axis="0 1 0"/>{SOLID}'
+        "</body></body></body></worldbody><tendon>"
         '<fixed name="pair"><joint joint="j" coef="2"/><joint joint="k" coef="-.5"/></fixed>'
         '<fixed name="one"><joint joint="k" coef="3"/></fixed><fixed name="other"><joint joint="j" coef=".7"/></fixed>'
         f"</tendon><equality>{equality}</equality></mujoco>"
