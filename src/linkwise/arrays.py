@@ -36,7 +36,9 @@ def run_on_arrays(
     arrays, batch = checked_inputs(sizes, given)
     dtype = np.result_type(*arrays.values()) if arrays else np.dtype(float)
     shapes = function.shapes(setting.model)
-    lanes = {name: [array[..., k] for k in range(sizes[name])] for name, array in arrays.items()}
+    lanes: dict[str, list[Any]] = {
+        name: [array[..., k] for k in range(sizes[name])] for name, array in arrays.items()
+    }
     with np.errstate(all="ignore"):
         values = outputs_of(function, replace(setting, dtype=str(dtype)), algorithm, **lanes)
     return {name: _stack(values[name], shape, batch, dtype) for name, shape in shapes.items()}

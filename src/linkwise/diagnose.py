@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -123,7 +123,7 @@ def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
         links.grouped([float(v) for v in arrays[name]], positions=name == "q") for name in ("q", "qd", "tau")
     )
     tau = equation.torques_on_bodies(links, q, qd, tau, friction=friction)
-    turned = links.each(lambda link, q: link.turned(q), q)
+    turned = links.turned(q)
     biases = kalman.bias_accelerations(links, turned, qd)
     forces = links.each(lambda link, bias: kalman.bias_force(link, bias[0]), biases)
     bias = [b for _, b in biases]
@@ -154,14 +154,14 @@ def acceleration_parts(model: Model, q, qd, tau, friction: bool) -> tuple[np.nda
     n, sizes = model.dof, _sizes(model)
     arrays, batch = checked_inputs(sizes, {"q": q, "qd": qd, "tau": tau})
     links = mechanism_of(model)
-    lanes = {
-        name: links.grouped([array[..., k] for k in range(sizes[name])], positions=name == "q")
+    lanes: dict[str, Any] = {
+        name: links.grouped([cast(Any, array[..., k]) for k in range(sizes[name])], positions=name == "q")
         for name, array in arrays.items()
     }
     torque = equation.torques_on_bodies(links, lanes["q"], lanes["qd"], lanes["tau"], friction=friction)
     parts = kalman.acceleration_parts(links, lanes["q"], lanes["qd"], torque)
     first, second, third = (
-        np.stack([np.broadcast_to(value, batch) for value in flat(part)], axis=-1)
+        np.stack([np.broadcast_to(cast(Any, value), batch) for value in flat(part)], axis=-1)
         if n
         else np.zeros((*batch, 0))
         for part in parts
@@ -239,7 +239,7 @@ def _sizes(model: Model) -> dict[str, int]:
 
 
 def _flat(x: Spatial) -> list[float]:
-    return [float(v) for v in (*x.angular, *x.linear)]
+    return [float(cast(Any, v)) for v in (*x.angular, *x.linear)]
 
 
 def _full(P: ArticulatedInertia) -> np.ndarray:

@@ -40,6 +40,7 @@ from linkwise.compiler.operations import count
 from linkwise.errors import ModelError
 from linkwise.functions import COORDINATES, POSITIONS, Function, Setting, mechanism_of
 from linkwise.model import Model
+from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism, flat
 from linkwise.parameters import with_symbols
 from linkwise.scalar import Scalar, all_of, maximum, where
@@ -60,7 +61,7 @@ def _wrenches(setting: Setting, wrench) -> list[Spatial] | None:
     return loads
 
 
-def _inverse(method: Callable[..., list[Scalar]]):
+def _inverse(method: equation.Torques):
     def run(setting: Setting, q, qd, qdd, wrench=None):
         loads = _wrenches(setting, wrench)
         return equation.inverse_dynamics(
@@ -70,7 +71,7 @@ def _inverse(method: Callable[..., list[Scalar]]):
     return run
 
 
-def _zeros(links: Mechanism) -> list[Scalar]:
+def _zeros(links: Mechanism) -> list[JointValue]:
     return links.grouped([0.0] * links.dof)
 
 
@@ -213,7 +214,7 @@ def _impact(setting: Setting, q, qd, restitution):
     return constraints.after_impact(J, _inverse_mass_kalman(setting, q), rates, restitution[0])
 
 
-def _under_constraints(method: Callable[..., list[Scalar]]):
+def _under_constraints(method: equation.Torques):
     """Inverse dynamics of a robot that is held: the smallest torques, see ``constraints.least_torques``."""
 
     def run(setting: Setting, q, qd, qdd, wrench=None):
@@ -334,7 +335,7 @@ def _coupled_mobility(setting: Setting, q):
 # -- derivatives ------------------------------------------------------------------------------------------------------
 
 
-def _inverse_derivatives(method: Callable[..., list[Scalar]] | None):
+def _inverse_derivatives(method: equation.Torques | None):
     """∂τ/∂q, ∂τ/∂q̇, ∂τ/∂q̈ of an algorithm; None takes the analytic recursions alone."""
 
     def run(setting: Setting, q, qd, qdd):
@@ -347,7 +348,7 @@ def _inverse_derivatives(method: Callable[..., list[Scalar]] | None):
     return run
 
 
-def _torque_derivatives(links: Mechanism, method, q, qd, qdd):
+def _torque_derivatives(links: Mechanism, method, q, qd, qdd) -> tuple[Any, Any, Any]:
     """(∂τ/∂q, ∂τ/∂q̇, M) of the rigid bodies alone: of several ways the one that takes the fewest operations."""
     analytic = derivatives.inverse_dynamics_derivatives
     M = compound_link.mass_matrix(links, q)
@@ -365,7 +366,9 @@ def _torque_derivatives(links: Mechanism, method, q, qd, qdd):
     ) -> list[list[list[Scalar]]]:
         rows = mode(tau, [symbol for group in by for symbol in group])
         starts = [sum(map(len, by[:k])) for k in range(len(by))]
-        parts = [[row[at : at + len(group)] for row in rows] for at, group in zip(starts, by, strict=True)]
+        parts: list[Any] = [
+            [row[at : at + len(group)] for row in rows] for at, group in zip(starts, by, strict=True)
+        ]
         return [manifold.by_velocities(links, q, parts[0]), *parts[1:]]
 
     candidates = [[*analytic(links, q, qd, fixed), M]]

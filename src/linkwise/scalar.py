@@ -8,20 +8,54 @@ having methods of these names (``x.sin()``, ``x.where(...)``), so this module kn
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-Scalar = Any  # float, numpy.ndarray or a symbol: anything with arithmetic
+
+class Symbol(Protocol):
+    """A scalar that is not a float: arithmetic with floats and with its own kind, as a symbol of the compiler has it.
+
+    NumPy arrays behave alike (one lane per state), but their type does not say so: code that runs an algorithm on
+    arrays passes them as ``Any``.
+    """
+
+    def __add__(self, other: Scalar, /) -> Symbol: ...
+    def __radd__(self, other: float, /) -> Symbol: ...
+    def __sub__(self, other: Scalar, /) -> Symbol: ...
+    def __rsub__(self, other: float, /) -> Symbol: ...
+    def __mul__(self, other: Scalar, /) -> Symbol: ...
+    def __rmul__(self, other: float, /) -> Symbol: ...
+    def __truediv__(self, other: Scalar, /) -> Symbol: ...
+    def __rtruediv__(self, other: float, /) -> Symbol: ...
+    def __neg__(self) -> Symbol: ...
+    def __abs__(self) -> Symbol: ...
+    def __lt__(self, other: Scalar, /) -> Symbol: ...
+    def __le__(self, other: Scalar, /) -> Symbol: ...
+    def __gt__(self, other: Scalar, /) -> Symbol: ...
+    def __ge__(self, other: Scalar, /) -> Symbol: ...
+    def __and__(self, other: Condition, /) -> Symbol: ...
+    def __rand__(self, other: bool, /) -> Symbol: ...
+    def __or__(self, other: Condition, /) -> Symbol: ...
+    def __ror__(self, other: bool, /) -> Symbol: ...
+    def __invert__(self) -> Symbol: ...
+
+
+Scalar: TypeAlias = "float | Symbol"
+"""What an algorithm computes with: a float, or anything else with arithmetic."""
+Condition: TypeAlias = "bool | Symbol"
+"""What a comparison of scalars gives."""
+
+State = TypeVar("State", bound=tuple[Any, ...])
 
 current_stage: ContextVar[str] = ContextVar("stage", default="")
 
 
 @contextmanager
-def stage(name: str) -> Iterator[None]:
+def stage(name: str) -> Generator[None, None, None]:
     """Name the pass of an algorithm, so that operation counts can be split as the papers' tables are."""
     token = current_stage.set(name)
     try:
@@ -34,47 +68,50 @@ def sin(x: Scalar) -> Scalar:
     """sin x, x in radians."""
     if isinstance(x, (float, int)):
         return math.sin(x) if math.isfinite(x) else math.nan
-    return x.sin() if hasattr(x, "sin") else np.sin(x)
+    return _by_method("sin", x)
 
 
 def cos(x: Scalar) -> Scalar:
     """cos x, x in radians."""
     if isinstance(x, (float, int)):
         return math.cos(x) if math.isfinite(x) else math.nan
-    return x.cos() if hasattr(x, "cos") else np.cos(x)
+    return _by_method("cos", x)
 
 
 def sqrt(x: Scalar) -> Scalar:
     """Square root of x; NaN for a negative x."""
     if isinstance(x, (float, int)):
         return math.sqrt(x) if x >= 0 else math.nan
-    return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
+    return _by_method("sqrt", x)
 
 
 def rint(x: Scalar) -> Scalar:
     """The nearest whole number, ties to even."""
     if isinstance(x, (float, int)):
         return float(round(x)) if math.isfinite(x) else x
-    return x.rint() if hasattr(x, "rint") else np.rint(x)
+    return _by_method("rint", x)
 
 
-def where(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:
+def where(condition: Condition, if_true: Scalar, if_false: Scalar) -> Scalar:
     """``if_true`` where the condition holds, else ``if_false``, lane by lane."""
     if isinstance(condition, (bool, np.bool_)):
         return if_true if condition else if_false
-    if hasattr(condition, "where"):
-        return condition.where(if_true, if_false)
-    return np.where(condition, if_true, if_false)
+    lanes: Any = condition
+    if hasattr(lanes, "where"):
+        return lanes.where(if_true, if_false)
+    return _any(np).where(lanes, if_true, if_false)
 
 
 def atan2(y: Scalar, x: Scalar) -> Scalar:
     """The angle of the point (x, y) [rad], in [-π, π]."""
-    for value, other, first in ((y, x, True), (x, y, False)):
-        if hasattr(value, "arctan2"):
-            return value.arctan2(other) if first else value.arctan2_of(other)
     if isinstance(y, (float, int)) and isinstance(x, (float, int)):
         return math.atan2(y, x)
-    return np.arctan2(y, x)
+    above, beside = _any(y), _any(x)
+    if hasattr(above, "arctan2"):
+        return above.arctan2(beside)
+    if hasattr(beside, "arctan2"):
+        return beside.arctan2_of(above)
+    return np.arctan2(above, beside)
 
 
 def minimum(a: Scalar, b: Scalar) -> Scalar:
@@ -87,19 +124,20 @@ def maximum(a: Scalar, b: Scalar) -> Scalar:
     return where(a > b, a, where(b >= a, b, a + b))
 
 
-def all_of(first: Scalar, second: Scalar) -> Scalar:
+def all_of(first: Condition, second: Condition) -> Condition:
     """Both conditions hold (``and`` for scalars of any kind)."""
     return first & second
 
 
 def sign(x: Scalar) -> Scalar:
     """-1, 0 or 1; sign(0) = 0 and sign(NaN) = NaN. Its derivative is 0."""
-    if hasattr(x, "sign"):
-        return x.sign()
+    value = _any(x)
+    if hasattr(value, "sign"):
+        return value.sign()
     return where(x > 0, 1.0, where(x < 0, -1.0, x))
 
 
-def while_loop(active: Callable[..., Scalar], body: Callable[..., tuple], state: tuple) -> tuple:
+def while_loop(active: Callable[..., Condition], body: Callable[..., State], state: State) -> State:
     """Repeat ``state = body(*state)`` as long as ``active(*state)``, lane by lane.
 
     A lane that is no longer active keeps its state while the others go on, so that no lane depends on its neighbours.
@@ -107,8 +145,20 @@ def while_loop(active: Callable[..., Scalar], body: Callable[..., tuple], state:
     for value in state:
         if hasattr(value, "while_loop"):
             return value.while_loop(active, body, state)
-    going = active(*state)
-    while np.any(going):
-        state = tuple(where(going, new, old) for new, old in zip(body(*state), state, strict=True))
-        going = active(*state)
-    return state
+    values: Any = state
+    going = active(*values)
+    while np.any(_any(going)):
+        values = tuple(where(going, new, old) for new, old in zip(body(*values), values, strict=True))
+        going = active(*values)
+    return values
+
+
+def _any(value: object) -> Any:
+    """A scalar without its type, for what symbols and arrays have and floats do not."""
+    return value
+
+
+def _by_method(name: str, x: Scalar) -> Any:
+    """The function of a symbol by its own method, of an array by NumPy."""
+    value = _any(x)
+    return getattr(value, name)() if hasattr(value, name) else getattr(np, name)(value)

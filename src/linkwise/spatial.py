@@ -42,7 +42,7 @@ class Vector(Tensor):
     def __rmul__(self, scale: Scalar) -> Vector:
         return Vector(scale * self.x, scale * self.y, scale * self.z)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Scalar]:
         return iter((self.x, self.y, self.z))
 
     def dot(self, other: Vector) -> Scalar:
@@ -92,7 +92,7 @@ class Symmetric(Tensor):
     def __rmul__(self, scale: Scalar) -> Symmetric:
         return Symmetric(*(scale * a for a in self))
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Scalar]:
         return iter((self.xx, self.xy, self.xz, self.yy, self.yz, self.zz))
 
     def __matmul__(self, v: Vector) -> Vector:
@@ -169,7 +169,7 @@ class Matrix(Tensor):
     zy: Scalar
     zz: Scalar
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Scalar]:
         return iter((self.xx, self.xy, self.xz, self.yx, self.yy, self.yz, self.zx, self.zy, self.zz))
 
     def __add__(self, other: Matrix) -> Matrix:
@@ -281,7 +281,7 @@ class Spatial(Tensor):
     def force(self) -> Vector:
         return self.linear
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Vector]:
         return iter((self.angular, self.linear))
 
     def __add__(self, other: Spatial) -> Spatial:

@@ -68,7 +68,7 @@ class SweptLinks(Mechanism):
         """One link that stands for all of its kind."""
         links = [_with_prepared_terms(self.links[k]) for k in members]
 
-        def field(get: Callable[[MovingLink], float]) -> Any:
+        def field(get: Callable[[MovingLink], Any]) -> Any:
             return constant([get(link) for link in links])
 
         def turn(get: Callable[[MovingLink], Turn]) -> Turn:

@@ -8,15 +8,24 @@ link's own frame, so ω × v appears in the bias force (3.14), whose term m ω×
 
 from __future__ import annotations
 
-from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, stage
+from collections.abc import Sequence
+
+from linkwise.model.axes import JointValue
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned
+from linkwise.scalar import stage
 from linkwise.spatial import RigidInertia, Spatial, zero_spatial, zero_vector
 
 
-def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar]:
+def inverse_dynamics(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    qdd: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None = None,
+) -> list[JointValue]:
     """Joint torques without friction and rotor inertia [N·m or N]; ``wrenches`` as in ``newton_euler``."""
     with stage("joint turns"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
     with stage("biases"):
         velocities = spatial_velocities(links, turned, qd)
         bias_accelerations = links.each(bias_acceleration, velocities, qd)
@@ -30,16 +39,16 @@ def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar
     return links.inward(_state, zero_spatial(), turned, loads)
 
 
-def spatial_velocities(links: Mechanism, turned, qd) -> list[Spatial]:
+def spatial_velocities(links: Mechanism, turned: Sequence[Turned], qd: Sequence[JointValue]) -> list[Spatial]:
     """(3.1)–(3.3): V⁻ of every link."""
 
-    def step(link: MovingLink, parent: Spatial, turned, qd: Scalar) -> Spatial:
+    def step(link: MovingLink, parent: Spatial, turned: Turned, qd: JointValue) -> Spatial:
         return link.placed(turned).motion_from_parent(parent) + link.moved(qd)
 
     return links.outward(step, zero_spatial(), turned, qd)
 
 
-def bias_acceleration(link: MovingLink, V: Spatial, qd: Scalar) -> Spatial:
+def bias_acceleration(link: MovingLink, V: Spatial, qd: JointValue) -> Spatial:
     """n of (3.7), (3.7'): V × Hᵀq̇. V⁻ may stand for V⁺: they differ by Hᵀq̇ itself, which the product removes."""
     return link.carried(V, qd)
 
@@ -52,7 +61,7 @@ def bias_force(inertia: RigidInertia, V: Spatial) -> Spatial:
     return Spatial(w.cross(I @ w) + h.cross(carried), m * carried + w.cross(w.cross(h)))
 
 
-def _costate(link: MovingLink, parent: Spatial, turned, bias: Spatial, qdd: Scalar) -> Spatial:
+def _costate(link: MovingLink, parent: Spatial, turned: Turned, bias: Spatial, qdd: JointValue) -> Spatial:
     """(3.10) at the link's origin, (3.11) in its axes."""
     with stage("costate propagation"):
         joint = link.placed(turned)
@@ -61,7 +70,7 @@ def _costate(link: MovingLink, parent: Spatial, turned, bias: Spatial, qdd: Scal
         return joint.outward(λ) + bias + link.moved(qdd)
 
 
-def _state(link: MovingLink, received: Spatial, turned, load: Spatial):
+def _state(link: MovingLink, received: Spatial, turned: Turned, load: Spatial):
     """(3.8), (3.12); (3.9) in the parent's axes."""
     with stage("state propagation"):
         joint = link.placed(turned)

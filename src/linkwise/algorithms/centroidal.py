@@ -11,24 +11,27 @@ matrix of the joints is formed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from linkwise.algorithms import kalman
 from linkwise.algorithms.coriolis import inertia_in_base
 from linkwise.algorithms.kinematics import Pose, axis_in_base, frame_pose, jacobian, link_poses
 from linkwise.algorithms.newton_euler import body_force, motion
-from linkwise.model.mechanism import Mechanism
+from linkwise.model.axes import JointValue
+from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.model.transform import Transform
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import ArticulatedInertia, RigidInertia, Spatial, Vector, zero_vector
 
 
-def center_of_mass(links: Mechanism, q) -> list[Scalar]:
+def center_of_mass(links: Mechanism, q: Sequence[JointValue]) -> list[Scalar]:
     """Position of the centre of mass of all moving links in the base frame [m]."""
     poses = link_poses(links, q)
     with stage("centre of mass"):
         return [*_centre(links, poses)]
 
 
-def com_jacobian(links: Mechanism, q) -> list[list[Scalar]]:
+def com_jacobian(links: Mechanism, q: Sequence[JointValue]) -> list[list[Scalar]]:
     """3×n: velocity of the centre of mass per joint velocity, in base axes."""
     poses = link_poses(links, q)
     with stage("momenta of the axes"):
@@ -37,7 +40,7 @@ def com_jacobian(links: Mechanism, q) -> list[list[Scalar]]:
         return [list(row) for row in zip(*columns, strict=True)]
 
 
-def centroidal_matrix(links: Mechanism, q) -> list[list[Scalar]]:
+def centroidal_matrix(links: Mechanism, q: Sequence[JointValue]) -> list[list[Scalar]]:
     """A(q), 6×n: angular momentum about the centre of mass, then linear momentum, per joint velocity."""
     poses = link_poses(links, q)
     with stage("momenta of the axes"):
@@ -46,11 +49,11 @@ def centroidal_matrix(links: Mechanism, q) -> list[list[Scalar]]:
         return [list(row) for row in zip(*([*c.angular, *c.linear] for c in columns), strict=True)]
 
 
-def centroidal_momentum(links: Mechanism, q, qd) -> list[Scalar]:
+def centroidal_momentum(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[Scalar]:
     """Angular momentum about the centre of mass [kg·m²/s], then linear momentum [kg·m/s], in base axes."""
     from linkwise.algorithms.boundary_value import spatial_velocities
 
-    turned = links.each(lambda link, q: link.turned(q), q)
+    turned = links.turned(q)
     poses = link_poses(links, q)
     velocities = spatial_velocities(links, turned, qd)
     with stage("momentum"):
@@ -58,9 +61,9 @@ def centroidal_momentum(links: Mechanism, q, qd) -> list[Scalar]:
         return _total(links, poses, own)
 
 
-def centroidal_bias(links: Mechanism, q, qd) -> list[Scalar]:
+def centroidal_bias(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[Scalar]:
     """Ȧ q̇: the rate of the centroidal momentum at zero joint acceleration, in base axes."""
-    turned = links.each(lambda link, q: link.turned(q), q)
+    turned = links.turned(q)
     poses = link_poses(links, q)
     rest = links.grouped([0.0] * links.dof)
     moving = motion(links, turned, qd, rest, zero_vector())
@@ -69,11 +72,13 @@ def centroidal_bias(links: Mechanism, q, qd) -> list[Scalar]:
         return _total(links, poses, own)
 
 
-def jacobian_rate(links: Mechanism, q, qd, body: int, pose: Transform) -> list[Scalar]:
+def jacobian_rate(
+    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue], body: int, pose: Transform
+) -> list[Scalar]:
     """J̇ q̇: angular and linear acceleration of a frame's origin at zero joint acceleration, in base axes."""
     if body < 0:
         return [0.0] * 6
-    turned = links.each(lambda link, q: link.turned(q), q)
+    turned = links.turned(q)
     poses = link_poses(links, q)
     rest = links.grouped([0.0] * links.dof)
     moving = motion(links, turned, qd, rest, zero_vector())[body]
@@ -83,11 +88,13 @@ def jacobian_rate(links: Mechanism, q, qd, body: int, pose: Transform) -> list[S
         return [*(R @ moving.wd), *(R @ linear)]
 
 
-def task_mobility(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scalar]]:
+def task_mobility(
+    links: Mechanism, q: Sequence[JointValue], body: int, pose: Transform
+) -> list[list[Scalar]]:
     """J M⁻¹ Jᵀ, 6×6: accelerations of a frame per force on it, in base axes."""
     if body < 0:
         return [[0.0] * 6 for _ in range(6)]
-    turned = links.each(lambda link, q: link.turned(q), q)
+    turned = links.turned(q)
     poses = link_poses(links, q)
     filtered, _ = kalman.filter_inertias(links, turned)
     with stage("costate covariance"):
@@ -100,7 +107,7 @@ def task_mobility(links: Mechanism, q, body: int, pose: Transform) -> list[list[
         return rows + [[*B.column(k), *C.row(k)] for k in range(3)]
 
 
-def task_inertia(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scalar]]:
+def task_inertia(links: Mechanism, q: Sequence[JointValue], body: int, pose: Transform) -> list[list[Scalar]]:
     """(J M⁻¹ Jᵀ)⁻¹, 6×6; not a number where the frame cannot be moved in all six directions."""
     from linkwise.algorithms.dense import inverted
 
@@ -109,7 +116,9 @@ def task_inertia(links: Mechanism, q, body: int, pose: Transform) -> list[list[S
         return inverted(mobility)
 
 
-def consistent_inverse(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scalar]]:
+def consistent_inverse(
+    links: Mechanism, q: Sequence[JointValue], body: int, pose: Transform
+) -> list[list[Scalar]]:
     """Khatib's dynamically consistent inverse of the Jacobian, n×6: M⁻¹ Jᵀ (J M⁻¹ Jᵀ)⁻¹."""
     from linkwise.algorithms.dense import product, transposed
 
@@ -144,7 +153,7 @@ def _axis_momenta(links: Mechanism, poses: list[Pose]) -> list[Spatial]:
 def _total(links: Mechanism, poses: list[Pose], own: list[Spatial]) -> list[Scalar]:
     """The sum of momenta (or forces) of the links, each about its origin and in its axes, about the centre of mass."""
 
-    def in_base(link, pose: Pose, x: Spatial) -> Spatial:
+    def in_base(link: MovingLink, pose: Pose, x: Spatial) -> Spatial:
         linear = pose.rotation @ x.linear
         return Spatial(pose.rotation @ x.angular + pose.position.cross(linear), linear)
 

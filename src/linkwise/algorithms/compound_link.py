@@ -10,13 +10,22 @@ The frames here are those of modified DH, in which the moments of a link are con
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from linkwise.algorithms.velocity_torques import velocity_torques
-from linkwise.model.mechanism import Mechanism, MovingLink, flat
+from linkwise.model.axes import JointValue
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned, flat
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import RigidInertia, Spatial, Vector, zero_rigid
 
 
-def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar]:
+def inverse_dynamics(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    qdd: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None = None,
+) -> list[JointValue]:
     """Σ_j D_ij q̈_j + velocity torques + D_i: torques without friction and rotor inertia [N·m or N]."""
     turned, compound = compound_links(links, q)
     D = inertia_coefficients(links, turned, compound)
@@ -32,24 +41,24 @@ def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar
         return links.grouped(torques)
 
 
-def mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
+def mass_matrix(links: Mechanism, q: Sequence[JointValue]) -> list[list[Scalar]]:
     """D_ij without rotor inertia."""
     turned, compound = compound_links(links, q)
     return inertia_coefficients(links, turned, compound)
 
 
-def gravity_torques(links: Mechanism, q) -> list[Scalar]:
+def gravity_torques(links: Mechanism, q: Sequence[JointValue]) -> list[JointValue]:
     """D_i: the torques that hold the arm against gravity [N·m or N]."""
     turned, compound = compound_links(links, q)
     return gravity_coefficients(links, turned, compound)
 
 
-def compound_links(links: Mechanism, q) -> tuple[list, list[RigidInertia]]:
+def compound_links(links: Mechanism, q: Sequence[JointValue]) -> tuple[list[Turned], list[RigidInertia]]:
     """(15), (17): mass, first and second moments of each compound link, about its frame's origin."""
     with stage("joint turns"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
 
-    def step(link: MovingLink, received: RigidInertia, turned):
+    def step(link: MovingLink, received: RigidInertia, turned: Turned):
         compound = received + link.inertia
         joint = link.placed(turned)
         return compound, joint.inward(compound).shifted(joint.lever)
@@ -58,7 +67,9 @@ def compound_links(links: Mechanism, q) -> tuple[list, list[RigidInertia]]:
         return turned, links.inward(step, zero_rigid(), turned)
 
 
-def inertia_coefficients(links: Mechanism, turned, compound) -> list[list[Scalar]]:
+def inertia_coefficients(
+    links: Mechanism, turned: Sequence[Turned], compound: Sequence[RigidInertia]
+) -> list[list[Scalar]]:
     """(3), (9), (11): D_ij = (z_i × p)·(z_j × L_j) + z_i·I_j z_j and its prismatic kin.
 
     The force and moment that compound link j needs for a unit acceleration of joint j are carried inward, link by
@@ -69,12 +80,18 @@ def inertia_coefficients(links: Mechanism, turned, compound) -> list[list[Scalar
         return links.pairings(turned, lambda k, axis: axis.rigid_column(compound[k]))
 
 
-def gravity_coefficients(links: Mechanism, turned, compound) -> list[Scalar]:
+def gravity_coefficients(
+    links: Mechanism, turned: Sequence[Turned], compound: Sequence[RigidInertia]
+) -> list[JointValue]:
     """(5), (13): −(z × L)·g for a revolute joint, −M z·g for a prismatic one, with g in the link's axes."""
     with stage("gravity coefficients"):
-        gravity = links.outward(lambda link, g, turned: link.placed(turned).outward(g), links.gravity, turned)
 
-        def coefficient(link: MovingLink, body: RigidInertia, g: Vector) -> Scalar:
+        def in_link(link: MovingLink, g: Vector, turned: Turned) -> Vector:
+            return link.placed(turned).outward(g)
+
+        gravity = links.outward(in_link, links.gravity, turned)
+
+        def coefficient(link: MovingLink, body: RigidInertia, g: Vector) -> JointValue:
             return link.felt(Spatial(g.cross(body.first_moment), -body.mass * g))
 
         return links.each(coefficient, compound, gravity)

@@ -25,10 +25,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from linkwise.algorithms import coupling
+from linkwise.algorithms.joint_terms import subtracted
 from linkwise.algorithms.singularity import largest_inertias, own_pivots
-from linkwise.model.axes import Axis, joint_value, parts_of
-from linkwise.model.mechanism import Mechanism, MovingLink, flat
-from linkwise.scalar import Scalar, all_of, stage, where, while_loop
+from linkwise.model.axes import Axis, JointValue, joint_value, parts_of
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned, flat
+from linkwise.scalar import Condition, Scalar, all_of, stage, where, while_loop
 from linkwise.spatial import Matrix, RigidInertia, Spatial, Vector, zero_rigid, zero_spatial, zero_vector
 
 DEFAULT_TOLERANCE = {"float64": 1e-9, "float32": 1e-3}  # of the error of q̈, relative to its largest component
@@ -71,7 +72,7 @@ class Stop:
     @classmethod
     def of(cls, links: Mechanism, dtype: str, tolerance: float | None) -> Stop:
         """For a robot: heavy links dominate the norm of A, so light ones set how small it must be."""
-        links, known = links.original, []
+        links, known = links.original, list[float]()
         if all(isinstance(number, float) for link in links for number in _numbers(link)):
             known = [pivot for link in links for pivot in own_pivots(link) if pivot > 0.0]
         flexibility = 1.0 / min(known) if known else 0.0
@@ -112,15 +113,16 @@ class Progress:
     @classmethod
     def of(cls, state: Sequence[Scalar]) -> Progress:
         n = (len(state) - 7) // 3
-        return cls(*(list(state[k * n : (k + 1) * n]) for k in range(3)), *state[3 * n :])
+        x, r, p = (list(state[k * n : (k + 1) * n]) for k in range(3))
+        return cls(x, r, p, *state[3 * n :])
 
 
 def forward_dynamics(
     links: Mechanism,
-    q,
-    qd,
-    tau,
-    wrenches=None,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    tau: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None = None,
     *,
     preconditioned: bool = False,
     tolerance: float | None = None,
@@ -141,11 +143,11 @@ def forward_dynamics(
     stop = Stop.of(links, dtype, tolerance)
     begin = _begin(system, inverse, stop, start)
 
-    def active(*state):
+    def active(*state: Scalar) -> Condition:
         progress = Progress.of(state)
         return all_of(progress.pending > 0.0, progress.count < limit)
 
-    def body(*state):
+    def body(*state: Scalar) -> tuple[Scalar, ...]:
         return tuple(advance(system, inverse, stop, Progress.of(state)))
 
     with stage("iteration"):
@@ -160,7 +162,7 @@ def default_limit(n: int) -> int:
     return 10 * n
 
 
-def advance(system: System, inverse, stop: Stop, now: Progress) -> Progress:
+def advance(system: System, inverse: list[Scalar] | None, stop: Stop, now: Progress) -> Progress:
     """One product A·p and what it is for: an iteration, or at the end of a cycle a refresh.
 
     A refresh takes the product with x in place of p: the true residual Γ − A x, from which the next cycle computes a
@@ -221,15 +223,15 @@ def estimated_error(stop: Stop, end: Progress) -> Scalar:
 
 def history(
     links: Mechanism,
-    q,
-    qd,
-    tau,
-    wrenches=None,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    tau: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None = None,
     *,
-    preconditioned=False,
-    tolerance=None,
-    limit=None,
-    start=None,
+    preconditioned: bool = False,
+    tolerance: float | None = None,
+    limit: int | None = None,
+    start: Sequence[Scalar] | None = None,
 ) -> tuple[list[float], list[float], float]:
     """(q̈, ‖r‖ relative to ‖τ − b‖ after every iteration, the start first; estimated error), for one state of floats."""
     if len(links) == 0:
@@ -240,22 +242,30 @@ def history(
     inverse = _inverse(system.diagonal)
     stop = Stop.of(links, "float64", tolerance)
     now = _begin(system, inverse, stop, start)
-    scale = _dot(system.right_side, system.right_side) or 1.0
-    residuals = [(_dot(now.r, now.r) / scale) ** 0.5]
+    scale = _squared(system.right_side) or 1.0
+    residuals = [(_squared(now.r) / scale) ** 0.5]
     while now.pending > 0.0 and now.count < limit:
         now = advance(system, inverse, stop, now)
-        residuals.append((_dot(now.r, now.r) / scale) ** 0.5)
-    error = estimated_error(stop, now)
-    return list(now.x) if error <= math.inf and now.rz < math.inf else [math.nan] * n, residuals, error
+        residuals.append((_squared(now.r) / scale) ** 0.5)
+    error: Any = estimated_error(stop, now)
+    x: list[Any] = list(now.x) if error <= math.inf and now.rz < math.inf else [math.nan] * n
+    return x, residuals, error
 
 
-def assemble(links: Mechanism, q, qd, tau, wrenches, preconditioned: bool) -> System:
+def assemble(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    tau: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None,
+    preconditioned: bool,
+) -> System:
     """Project the robot on the fixed frame (33)–(37), take the bias off the torques (38)–(47).
 
     Everything that is iterated is a flat list over the coordinates of the joints that lead.
     """
     with stage("joint turns"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
     with stage("projection"):
         rotations, gravity = _rotations(links, turned)
         projected = links.each(
@@ -263,7 +273,7 @@ def assemble(links: Mechanism, q, qd, tau, wrenches, preconditioned: bool) -> Sy
         )
     with stage("bias"):
         b = _bias(links, projected, rotations, qd, gravity, wrenches)
-        right = _reduced(links, [t - b_i for t, b_i in zip(tau, b, strict=True)])
+        right = _reduced(links, subtracted(links, tau, b))
     diagonal = None
     if preconditioned:
         with stage("diagonal"):
@@ -275,12 +285,12 @@ def assemble(links: Mechanism, q, qd, tau, wrenches, preconditioned: bool) -> Sy
     return System(product, right, diagonal)
 
 
-def _reduced(links: Mechanism, torques: list[Any]) -> list[Scalar]:
+def _reduced(links: Mechanism, torques: Sequence[JointValue]) -> list[Scalar]:
     """Sᵀτ of one quantity per link, as a flat list."""
     return coupling.reduced(links, flat(torques), (True,))
 
 
-def _reduced_diagonal(links: Mechanism, diagonal: list[Any]) -> list[Scalar]:
+def _reduced_diagonal(links: Mechanism, diagonal: Sequence[JointValue]) -> list[Scalar]:
     """The diagonal of Sᵀ diag(M) S."""
     full = flat(diagonal)
     if not links.coupled:
@@ -294,24 +304,24 @@ def _reduced_diagonal(links: Mechanism, diagonal: list[Any]) -> list[Scalar]:
 # -- projection -------------------------------------------------------------------------------------------------------
 
 
-def _rotations(links: Mechanism, turned) -> tuple[list[Matrix], Vector]:
+def _rotations(links: Mechanism, turned: Sequence[Turned]) -> tuple[list[Matrix], Vector]:
     """(33): the rotation of every link's axes into the fixed frame's (the base's last), and gravity there."""
     identity = Matrix(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
     if any(link.parent != link.index - 1 for link in links):  # a tree: the base's axes
-        rotations = links.outward(lambda link, R, turned: _rotate_columns(link, R, turned), identity, turned)
+        rotations = links.outward(_rotate_columns, identity, turned)
         return [*rotations, identity], links.gravity
-    rotations, R = [identity], identity
+    rotations, into_fixed = [identity], identity
     for link in reversed(links):
         # ᶠR of the parent = ᶠR of the link · (link's axes from the parent's)
         joint = link.placed(turned[link.index])
         columns = [joint.outward(Vector(*e)) for e in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))]
-        R = R.times(_from_columns(columns))
-        rotations.insert(0, R)
+        into_fixed = into_fixed.times(_from_columns(columns))
+        rotations.insert(0, into_fixed)
     base = rotations.pop(0)
     return [*rotations, base], base @ links.gravity
 
 
-def _rotate_columns(link: MovingLink, R: Matrix, turned) -> Matrix:
+def _rotate_columns(link: MovingLink, R: Matrix, turned: Turned) -> Matrix:
     """ᶠR of the link = ᶠR of the parent · (parent's axes from the link's)."""
     joint = link.placed(turned)
     columns = [joint.inward(Vector(*e)) for e in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))]
@@ -322,7 +332,7 @@ def _from_columns(columns: Sequence[Vector]) -> Matrix:
     return Matrix(*(scalar for row in zip(*columns, strict=True) for scalar in row))
 
 
-def _project(link: MovingLink, turned, R: Matrix, parent: Matrix) -> Projected:
+def _project(link: MovingLink, turned: Turned, R: Matrix, parent: Matrix) -> Projected:
     """(34)–(37), with the moments k and h of (28)–(31)."""
     m, h, I = link.inertia
     k = R.times(I.matrix()).times(R.transposed())
@@ -335,10 +345,10 @@ def _project(link: MovingLink, turned, R: Matrix, parent: Matrix) -> Projected:
 # -- products ---------------------------------------------------------------------------------------------------------
 
 
-def _product(links: Mechanism, projected: Sequence[Projected], p: Sequence[Any]) -> list[Any]:
+def _product(links: Mechanism, projected: Sequence[Projected], p: Sequence[JointValue]) -> list[JointValue]:
     """(28)–(32): A·p, that is Newton–Euler with the accelerations p and nothing else."""
 
-    def accelerate(link: MovingLink, parent: Spatial, body: Projected, p: Any) -> Spatial:
+    def accelerate(link: MovingLink, parent: Spatial, body: Projected, p: JointValue) -> Spatial:
         angular, linear = parent.angular, parent.linear + parent.angular.cross(body.lever)
         for axis, e, p_k in zip(link.axes, body.axes, parts_of(p), strict=True):
             if axis.turns:
@@ -352,10 +362,14 @@ def _product(links: Mechanism, projected: Sequence[Projected], p: Sequence[Any])
     accelerations = links.outward(accelerate, zero_spatial(), projected, p)
     loads = links.each(lambda link, body, a: body.inertia @ a, projected, accelerations)
     torques = _gather(links, projected, loads)
-    return links.each(lambda link, t, p: t + link.rotor_inertia * p, torques, p)
+    return links.each(_with_rotor, torques, p)
 
 
-def _gather(links: Mechanism, projected, loads) -> list[Any]:
+def _with_rotor(link: MovingLink, torque: Any, p: Any) -> JointValue:
+    return torque + link.rotor_inertia * p
+
+
+def _gather(links: Mechanism, projected: Sequence[Projected], loads: Sequence[Spatial]) -> list[JointValue]:
     """(30)–(32): forces inward; the lever takes them to the parent's origin."""
 
     def step(link: MovingLink, received: Spatial, body: Projected, load: Spatial):
@@ -373,10 +387,21 @@ def _felt(axis: Axis, e: Vector, x: Spatial) -> Scalar:
     return e.dot(x.moment) + axis.pitch * e.dot(x.force) if axis.screws else e.dot(x.moment)
 
 
-def _bias(links: Mechanism, projected, rotations, qd, gravity: Vector, wrenches) -> list[Any]:
+Motion = tuple[Vector, Vector, Vector]
+"""Angular velocity, angular acceleration and linear acceleration of a link."""
+
+
+def _bias(
+    links: Mechanism,
+    projected: Sequence[Projected],
+    rotations: Sequence[Matrix],
+    qd: Sequence[JointValue],
+    gravity: Vector,
+    wrenches: Sequence[Spatial] | None,
+) -> list[JointValue]:
     """(38)–(46): the torques at zero joint acceleration."""
 
-    def move(link: MovingLink, parent, body: Projected, qd: Any):
+    def move(link: MovingLink, parent: Motion, body: Projected, qd: JointValue) -> Motion:
         w, wd, vd = parent
         vd = vd + wd.cross(body.lever) + w.cross(w.cross(body.lever))
         turning, sliding = zero_vector(), zero_vector()  # ω_J and v_J, see ``MovingLink.bias``
@@ -395,7 +420,7 @@ def _bias(links: Mechanism, projected, rotations, qd, gravity: Vector, wrenches)
 
     moving = links.outward(move, (zero_vector(), zero_vector(), -gravity), projected, qd)
 
-    def load(link: MovingLink, body: Projected, moving) -> Spatial:
+    def load(link: MovingLink, body: Projected, moving: Motion) -> Spatial:
         w, wd, vd = moving
         m, h, k = body.inertia
         force = m * vd + wd.cross(h) + w.cross(w.cross(h))
@@ -410,7 +435,7 @@ def _bias(links: Mechanism, projected, rotations, qd, gravity: Vector, wrenches)
     return _gather(links, projected, loads)
 
 
-def _diagonal(links: Mechanism, projected) -> list[Any]:
+def _diagonal(links: Mechanism, projected: Sequence[Projected]) -> list[JointValue]:
     """(64)–(67): a_ii of the composite body beyond joint i, with its rotor inertia."""
 
     def step(link: MovingLink, received: RigidInertia, body: Projected):
@@ -439,7 +464,9 @@ def _numbers(link: MovingLink) -> tuple[Scalar, ...]:
 # -- vectors of n -----------------------------------------------------------------------------------------------------
 
 
-def _begin(system: System, inverse, stop: Stop, start: Sequence[Scalar] | None) -> Progress:
+def _begin(
+    system: System, inverse: list[Scalar] | None, stop: Stop, start: Sequence[Scalar] | None
+) -> Progress:
     """x₀ = 0 and r₀ = Γ, or a warm start with r₀ = Γ − A x₀, returned as it is if its residual shows no error."""
     right = system.right_side
     x, r, z = [0.0 * value for value in right], list(right), _scaled(right, inverse)
@@ -469,6 +496,12 @@ def _largest(values: Sequence[Scalar]) -> Scalar:
     for size in sizes[1:]:
         largest = where(size > largest, size, largest)
     return largest
+
+
+def _squared(a: Sequence[Any]) -> float:
+    """The squared length of a vector of floats."""
+    square: Any = _dot(a, a)
+    return square
 
 
 def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:

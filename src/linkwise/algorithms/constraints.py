@@ -21,6 +21,7 @@ from typing import Any
 
 from linkwise.algorithms import centroidal, coupling, dense, kinematics
 from linkwise.algorithms.kinematics import frame_pose, link_poses
+from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.transform import Transform
 from linkwise.scalar import Scalar, stage
@@ -47,7 +48,7 @@ class Held:
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def jacobian(links: Mechanism, q, held: Sequence[Held]) -> Rows:
+def jacobian(links: Mechanism, q: Sequence[JointValue], held: Sequence[Held]) -> Rows:
     """J, one row for every direction that is held, in base axes; angular before linear."""
     rows: Rows = []
     for each in held:
@@ -60,7 +61,9 @@ def jacobian(links: Mechanism, q, held: Sequence[Held]) -> Rows:
     return [coupling.reduced(links, row, (True,)) for row in rows]
 
 
-def bias(links: Mechanism, q, qd, held: Sequence[Held]) -> list[Scalar]:
+def bias(
+    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue], held: Sequence[Held]
+) -> list[Scalar]:
     """J̇ q̇ of all rows."""
     values: list[Scalar] = []
     for each in held:
@@ -70,7 +73,7 @@ def bias(links: Mechanism, q, qd, held: Sequence[Held]) -> list[Scalar]:
     return values
 
 
-def errors(links: Mechanism, q, held: Sequence[Held]) -> list[Scalar]:
+def errors(links: Mechanism, q: Sequence[JointValue], held: Sequence[Held]) -> list[Scalar]:
     """How far each row is from being met: sine of the angle about each base axis [rad], gap [m]."""
     poses = link_poses(links, q)
     values: list[Scalar] = []
@@ -90,7 +93,14 @@ def _turn_between(a: Matrix, b: Matrix) -> Vector:
     )
 
 
-def required(links: Mechanism, q, qd, held: Sequence[Held], J: Rows, rate: float | None) -> list[Scalar]:
+def required(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    held: Sequence[Held],
+    J: Rows,
+    rate: float | None,
+) -> list[Scalar]:
     """−γ: what J q̈ must be."""
     with stage("constraints"):
         values = [-value for value in bias(links, q, qd, held)]
@@ -211,9 +221,9 @@ def _trace(M: Rows) -> Scalar:
 
 def prepared(model: Any) -> list[Held]:
     """The constraints of a model on its moving links."""
-    held = []
+    held: list[Held] = []
     for constraint in model.constraints:
-        ends = []
+        ends: list[tuple[int, Transform]] = []
         for frame, pose in constraint.ends():
             body, place = (-1, Transform.identity()) if frame is None else model.locate(frame)
             ends.append((body, place @ pose))

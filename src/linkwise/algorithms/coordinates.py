@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from linkwise.algorithms import constraints, coupling, dense, equation, factorised, joint_terms, manifold
 from linkwise.algorithms.constraints import Held
-from linkwise.model.axes import joint_value, parts_of
+from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink, flat
 from linkwise.scalar import Scalar
 
@@ -43,14 +43,16 @@ def position_rates(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]) 
     return _of_leaders(links, manifold.position_rates, (q, True), (qd, False))
 
 
-def _of_leaders(links: Mechanism, method: Callable, *values: tuple[Sequence[Scalar], bool]) -> list[Scalar]:
+def _of_leaders(
+    links: Mechanism, method: Callable[..., JointValue], *values: tuple[Sequence[Scalar], bool]
+) -> list[Scalar]:
     """``method(link, …)`` of every joint with coordinates of its own; each list comes with whether it is positions."""
     found: list[Scalar] = []
     places = [0] * len(values)
     for link in links:
         if link.follows is not None:
             continue
-        own = []
+        own: list[JointValue] = []
         for k, (numbers, positions) in enumerate(values):
             size = len(link.axes) + (positions and link.free)
             own.append(joint_value(list(numbers[places[k] : places[k] + size])))
@@ -67,25 +69,32 @@ def axes_of_coordinates(links: Mechanism) -> list[MovingLink]:
 # -- torques ----------------------------------------------------------------------------------------------------------
 
 
-def inverse_dynamics(links: Mechanism, q, qd, qdd, *, friction: bool = True) -> list[Scalar]:
+def inverse_dynamics(
+    links: Mechanism,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+    *,
+    friction: bool = True,
+) -> list[Scalar]:
     """τ = M q̈ + c + g + friction [N·m or N], of the robot without constraints."""
-    q, qd, qdd = _positions(links, q), coupling.expanded(links, qd), coupling.expanded(links, qdd)
-    return _reduced(links, equation.inverse_dynamics(links, q, qd, qdd, friction=friction))
+    at, rates, faster = _positions(links, q), coupling.expanded(links, qd), coupling.expanded(links, qdd)
+    return _reduced(links, equation.inverse_dynamics(links, at, rates, faster, friction=friction))
 
 
-def gravity_torques(links: Mechanism, q) -> list[Scalar]:
+def gravity_torques(links: Mechanism, q: Sequence[Scalar]) -> list[Scalar]:
     """g [N·m or N]."""
     return _reduced(links, equation.gravity_torques(links, _positions(links, q)))
 
 
-def smooth_friction(links: Mechanism, q, qd) -> list[Scalar]:
+def smooth_friction(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
     """The part of friction that is continuous at rest [N·m or N]."""
     return _reduced(
         links, joint_terms.smooth_friction(links, _positions(links, q), coupling.expanded(links, qd))
     )
 
 
-def dry_friction(links: Mechanism, q, qd) -> list[Scalar]:
+def dry_friction(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
     """The part of friction that jumps where a speed changes its sign [N·m or N]."""
     return _reduced(
         links, joint_terms.dry_friction(links, _positions(links, q), coupling.expanded(links, qd))
@@ -137,14 +146,14 @@ def accelerations(
     *,
     friction: bool = True,
     held: Sequence[Held] = (),
-    rate: Scalar | None = None,
+    rate: float | None = None,
 ) -> Accelerated:
     """q̈ under torques, constraints and, of friction, the part that is continuous at rest [rad/s² or m/s²]."""
     at, rates = _positions(links, q), coupling.expanded(links, qd)
-    M, net = equation.matrix_and_net_torques(
+    full, net = equation.matrix_and_net_torques(
         links, at, rates, coupling.expanded(links, tau, forces=True), friction=friction
     )
-    solve, M = solver(links, M)
+    solve, M = solver(links, full)
     free = solve(_reduced(links, net))
     if not held:
         return Accelerated(free, M, solve, None)
@@ -176,9 +185,9 @@ def projected(
     return new_q, reactions.corrected(list(qd), [0.0] * len(back))
 
 
-def _positions(links: Mechanism, q: Sequence[Scalar]) -> list:
+def _positions(links: Mechanism, q: Sequence[Scalar]) -> list[JointValue]:
     return coupling.expanded(links, q, positions=True)
 
 
-def _reduced(links: Mechanism, values) -> list[Scalar]:
+def _reduced(links: Mechanism, values: Sequence[JointValue]) -> list[Scalar]:
     return coupling.reduced(links, flat(values), (True,))

@@ -8,8 +8,10 @@ Izaguirre's (1) are the entries of C for unit velocities, because C is linear in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from linkwise.algorithms.kinematics import Pose, axis_in_base, link_poses
-from linkwise.model.axes import parts_of
+from linkwise.model.axes import JointValue, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import Matrix, RigidInertia, Spatial, Symmetric, Vector, skew, zero_spatial
@@ -17,12 +19,14 @@ from linkwise.spatial import Matrix, RigidInertia, Spatial, Symmetric, Vector, s
 Block = list[list[Scalar]]
 
 
-def coriolis_matrix(links: Mechanism, q, qd) -> list[list[Scalar]]:
+def coriolis_matrix(
+    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]
+) -> list[list[Scalar]]:
     """C(q, q̇), n×n: C q̇ are the velocity torques, and C + Cᵀ = Ṁ."""
     return _coriolis(links, link_poses(links, q), qd)
 
 
-def christoffel(links: Mechanism, q) -> list[list[list[Scalar]]]:
+def christoffel(links: Mechanism, q: Sequence[JointValue]) -> list[list[list[Scalar]]]:
     """D_ijk, n×n×n, symmetric in j and k: the velocity torques are Σ_jk D_ijk q̇_j q̇_k."""
     n = links.dof
     poses = link_poses(links, q)
@@ -31,18 +35,23 @@ def christoffel(links: Mechanism, q) -> list[list[list[Scalar]]]:
     return [[[slices[k][i][j] for k in range(n)] for j in range(n)] for i in range(n)]
 
 
-def _coriolis(links: Mechanism, poses: list[Pose], qd) -> list[list[Scalar]]:
+Moving = tuple[Spatial, list[Spatial]]
+"""Velocity of a link, and the rates of its axes."""
+
+
+def _coriolis(links: Mechanism, poses: list[Pose], qd: Sequence[JointValue]) -> list[list[Scalar]]:
     n = len(links)
     with stage("axes and velocities"):
         S = [axis for axes in links.each(joint_axes, poses) for axis in axes]
 
-        def step(link: MovingLink, parent, pose: Pose, qd):
-            V, axes = parent[0], joint_axes(link, pose)
+        def step(link: MovingLink, parent: Moving, pose: Pose, qd: JointValue) -> Moving:
+            velocity, axes = parent[0], joint_axes(link, pose)
             for axis, rate in zip(axes, parts_of(qd), strict=True):
-                V = V + rate * axis
-            return V, [motion_cross(V, axis) for axis in axes]
+                velocity = velocity + rate * axis
+            return velocity, [motion_cross(velocity, axis) for axis in axes]
 
-        moving = links.outward(step, (zero_spatial(), []), poses, qd)
+        still: Moving = (zero_spatial(), [])
+        moving = links.outward(step, still, poses, qd)
         rates = [rate for _, own in moving for rate in own]
     with stage("composite inertias"):
         inertias = links.each(inertia_in_base, poses)
@@ -52,9 +61,9 @@ def _coriolis(links: Mechanism, poses: list[Pose], qd) -> list[list[Scalar]]:
         total: list[tuple[RigidInertia, Block] | None] = [None] * n
         for link in reversed(links):
             k = link.index
-            body, B = own[k]
+            body, block = own[k]
             known = total[k]
-            total[k] = (body, B) if known is None else (known[0] + body, add_blocks(known[1], B))
+            total[k] = (body, block) if known is None else (known[0] + body, add_blocks(known[1], block))
             if link.parent >= 0:
                 above = total[link.parent]
                 mine = total[k]
@@ -129,7 +138,7 @@ def _scaled(M: Matrix, factor: float) -> Matrix:
 
 
 def _assemble(aa: Matrix, ab: Matrix, ba: Matrix, bb: Matrix) -> Block:
-    rows = []
+    rows: Block = []
     for left, right in ((aa, ab), (ba, bb)):
         l, r = list(left), list(right)
         rows += [l[3 * i : 3 * i + 3] + r[3 * i : 3 * i + 3] for i in range(3)]

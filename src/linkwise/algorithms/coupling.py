@@ -12,7 +12,7 @@ follower).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from linkwise.algorithms import dense
 from linkwise.model.axes import parts_of
@@ -49,7 +49,9 @@ def expanded(
 def leading(links: Mechanism) -> list[tuple[int, list[tuple[int, float]]]]:
     """S by columns: for every coordinate of a leader its axis, and (axis, ratio) of the followers."""
     first = links.first_coordinates()
-    columns = {j: (j, []) for j, (k, _) in enumerate(links.coordinates()) if links[k].follows is None}
+    columns: dict[int, tuple[int, list[tuple[int, float]]]] = {
+        j: (j, []) for j, (k, _) in enumerate(links.coordinates()) if links[k].follows is None
+    }
     for link in links:
         if link.follows is not None:
             columns[first[link.follows.link]][1].append((first[link.index], link.follows.ratio))
@@ -80,7 +82,9 @@ def reduced(links: Mechanism, value: Any, axes: Sequence[bool]) -> Any:
 
 
 def _scaled(ratio: float, value: Any) -> Any:
-    return [_scaled(ratio, v) for v in value] if isinstance(value, list) else ratio * value
+    if isinstance(value, list):
+        return [_scaled(ratio, v) for v in cast("list[Any]", value)]
+    return ratio * value
 
 
 def _sum(values: list[Any]) -> Any:

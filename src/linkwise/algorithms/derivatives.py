@@ -13,6 +13,8 @@ All quantities are taken in the base frame about its origin.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from linkwise.algorithms.coriolis import (
     Block,
     add_blocks,
@@ -25,14 +27,17 @@ from linkwise.algorithms.coriolis import (
     transposed_times,
 )
 from linkwise.algorithms.kinematics import link_poses
-from linkwise.model.axes import parts_of
+from linkwise.model.axes import JointValue, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import RigidInertia, Spatial, Vector, zero_vector
 
+Moving = tuple[Spatial, Spatial, list[tuple[Spatial, Spatial, Spatial, Spatial]]]
+"""Velocity and acceleration of a link, and (S, Ψ̇, Ψ̈, Ψ̇ + Ṡ) of its axes."""
+
 
 def inverse_dynamics_derivatives(
-    links: Mechanism, q, qd, qdd
+    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue], qdd: Sequence[JointValue]
 ) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
     """(∂τ/∂q, ∂τ/∂q̇), n×n each, without friction."""
     poses = link_poses(links, q)
@@ -40,9 +45,11 @@ def inverse_dynamics_derivatives(
         axes = links.each(joint_axes, poses)
         gravity = Vector(*(links.base.rotation @ [*links.gravity]).tolist())
         still = Spatial(zero_vector(), zero_vector())
-        root = (still, Spatial(zero_vector(), -gravity), [])
+        root: Moving = (still, Spatial(zero_vector(), -gravity), [])
 
-        def step(link: MovingLink, parent, axes: list[Spatial], qd, qdd):
+        def step(
+            link: MovingLink, parent: Moving, axes: list[Spatial], qd: JointValue, qdd: JointValue
+        ) -> Moving:
             v, a, _ = parent
             psi_d = [motion_cross(v, S) for S in axes]  # Ψ̇
             psi_dd = [

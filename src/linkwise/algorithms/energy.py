@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from linkwise.algorithms.boundary_value import spatial_velocities
 from linkwise.algorithms.kinematics import Pose, link_poses
-from linkwise.model.axes import parts_of
+from linkwise.model.axes import JointValue, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import Vector
 
 
-def kinetic_energy(links: Mechanism, q, qd) -> Scalar:
+def kinetic_energy(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> Scalar:
     """½ Σ Vᵀ M V + ½ Σ I_a q̇² [J] (Rodriguez 3.2)."""
-    turned = links.each(lambda link, q: link.turned(q), q)
+    turned = links.turned(q)
     velocities = spatial_velocities(links, turned, qd)
     with stage("kinetic energy"):
         twice = links.each(
@@ -25,7 +27,7 @@ def kinetic_energy(links: Mechanism, q, qd) -> Scalar:
         return 0.5 * sum(twice[1:], start=twice[0]) if twice else 0.0
 
 
-def potential_energy(links: Mechanism, q) -> Scalar:
+def potential_energy(links: Mechanism, q: Sequence[JointValue]) -> Scalar:
     """−Σ m g·c [J], zero for masses in the origin of the base frame."""
     poses = link_poses(links, q)
     base = links.base.rotation

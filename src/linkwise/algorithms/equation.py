@@ -8,28 +8,29 @@ or accelerations of an arm (the table of functions, controllers, simulations, th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from linkwise.algorithms import compound_link, energy, joint_terms, newton_euler
 from linkwise.algorithms.joint_terms import added, subtracted
+from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism
 from linkwise.scalar import Scalar
-from linkwise.spatial import zero_vector
+from linkwise.spatial import Spatial, zero_vector
 
-Torques = Callable[..., list[Scalar]]
+Torques = Callable[..., Sequence[JointValue]]
 Matrix = list[list[Scalar]]
 
 
 def inverse_dynamics(
     links: Mechanism,
-    q,
-    qd,
-    qdd,
-    wrenches=None,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    qdd: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None = None,
     *,
     friction: bool = True,
     method: Torques = newton_euler.inverse_dynamics,
-) -> list[Scalar]:
+) -> Sequence[JointValue]:
     """τ = M q̈ + c + g + friction − Jᵀ w [N·m or N]."""
     tau = method(links, q, qd, qdd, wrenches)
     tau = added(links, tau, joint_terms.rotor_torques(links, qdd))
@@ -37,17 +38,21 @@ def inverse_dynamics(
     return added(links, tau, joint_terms.friction(links, q, qd)) if friction else tau
 
 
-def mass_matrix(links: Mechanism, q, method: Callable[..., Matrix] = compound_link.mass_matrix) -> Matrix:
+def mass_matrix(
+    links: Mechanism, q: Sequence[JointValue], method: Callable[..., Matrix] = compound_link.mass_matrix
+) -> Matrix:
     """M, rotor inertias included."""
     return joint_terms.add_rotor_inertia(links, method(links, q))
 
 
-def gravity_torques(links: Mechanism, q, method: Torques = compound_link.gravity_torques) -> list[Scalar]:
+def gravity_torques(
+    links: Mechanism, q: Sequence[JointValue], method: Torques = compound_link.gravity_torques
+) -> Sequence[JointValue]:
     """g: the torques that hold the arm at rest against gravity and springs [N·m or N]."""
     return joint_terms.add_springs(links, method(links, q), q)
 
 
-def coefficients(links: Mechanism, q) -> tuple[Matrix, list[Scalar]]:
+def coefficients(links: Mechanism, q: Sequence[JointValue]) -> tuple[Matrix, Sequence[JointValue]]:
     """(M, g) from the same compound links: Izaguirre's D_ij and D_i."""
     turned, compound = compound_link.compound_links(links, q)
     M = joint_terms.add_rotor_inertia(links, compound_link.inertia_coefficients(links, turned, compound))
@@ -55,18 +60,30 @@ def coefficients(links: Mechanism, q) -> tuple[Matrix, list[Scalar]]:
     return M, joint_terms.add_springs(links, gravity, q)
 
 
-def velocity_torques(links: Mechanism, q, qd) -> list[Scalar]:
+def velocity_torques(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
     """c: Coriolis and centrifugal torques [N·m or N]."""
     return newton_euler.inverse_dynamics(links, q, qd, _zeros(links), gravity=zero_vector())
 
 
-def bias_torques(links: Mechanism, q, qd, wrenches=None) -> list[Scalar]:
+def bias_torques(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None = None,
+) -> Sequence[JointValue]:
     """c + g − Jᵀ w [N·m or N]."""
     tau = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), wrenches)
     return joint_terms.add_springs(links, tau, q)
 
 
-def torques_on_bodies(links: Mechanism, q, qd, tau, *, friction: bool = True) -> list[Scalar]:
+def torques_on_bodies(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    tau: Sequence[JointValue],
+    *,
+    friction: bool = True,
+) -> Sequence[JointValue]:
     """What is left of applied torques for the rigid bodies: less friction, less springs."""
     if friction:
         tau = subtracted(links, tau, joint_terms.friction(links, q, qd))
@@ -74,8 +91,13 @@ def torques_on_bodies(links: Mechanism, q, qd, tau, *, friction: bool = True) ->
 
 
 def matrix_and_net_torques(
-    links: Mechanism, q, qd, tau, *, friction: bool = True
-) -> tuple[Matrix, list[Scalar]]:
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    tau: Sequence[JointValue],
+    *,
+    friction: bool = True,
+) -> tuple[Matrix, list[JointValue]]:
     """(M, M q̈) under torques and, of friction, the part that is continuous at rest."""
     M = mass_matrix(links, q)
     net = subtracted(links, tau, bias_torques(links, q, qd))
@@ -84,10 +106,10 @@ def matrix_and_net_torques(
     return M, net
 
 
-def potential_energy(links: Mechanism, q) -> Scalar:
+def potential_energy(links: Mechanism, q: Sequence[JointValue]) -> Scalar:
     """Of gravity and springs [J]; its gradient is g."""
     return energy.potential_energy(links, q) + joint_terms.spring_energy(links, q)
 
 
-def _zeros(links: Mechanism) -> list[Scalar]:
+def _zeros(links: Mechanism) -> list[JointValue]:
     return links.grouped([0.0] * links.dof)

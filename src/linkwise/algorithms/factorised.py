@@ -48,7 +48,9 @@ def solver(links: Mechanism, M: list[list[Scalar]]) -> Callable[[Sequence[Scalar
     return solved
 
 
-def _solve(links: Mechanism, L, inverse, right) -> list[Scalar]:
+def _solve(
+    links: Mechanism, L: list[list[Scalar]], inverse: Sequence[Scalar], right: Sequence[Scalar]
+) -> list[Scalar]:
     x, inner = list(right), inner_coordinates(links)
     for k in reversed(range(len(x))):
         for i in inner[k]:

@@ -11,12 +11,13 @@ point G is then the frame's origin and its first moment about G does not vanish 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, stage
+from linkwise.model.axes import JointValue
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned
+from linkwise.scalar import stage
 from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector, zero_spatial, zero_vector
 
 
@@ -41,10 +42,16 @@ class Centred:
     inertia: Symmetric
 
 
-def inverse_dynamics(links: Mechanism, q, qd, qdd, wrenches=None) -> list[Scalar]:
+def inverse_dynamics(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    qdd: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None = None,
+) -> list[JointValue]:
     """Joint torques without friction and rotor inertia [N·m or N]; ``wrenches`` as in ``newton_euler``."""
     with stage("step 1: rotations"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
     with stage("step 2: velocities and accelerations"):
         still = Moving(zero_vector(), zero_vector(), -links.gravity)
         moving = links.outward(_moved, still, turned, qd, qdd)
@@ -87,7 +94,7 @@ def centred(inertia: RigidInertia) -> Centred:
     return Centred(c, zero_vector(), about)
 
 
-def _moved(link: MovingLink, parent: Moving, turned, qd: Scalar, qdd: Scalar) -> Moving:
+def _moved(link: MovingLink, parent: Moving, turned: Turned, qd: JointValue, qdd: JointValue) -> Moving:
     """(9)–(11)."""
     joint = link.placed(turned)
     w = joint.outward(parent.w)
@@ -117,13 +124,13 @@ def _inertial_force(inertia: RigidInertia, moving: Moving, rdd: Vector) -> Vecto
     return inertia.mass * rdd + moving.w.cross(moving.w.cross(h)) + moving.wd.cross(h)
 
 
-def _gather_alpha(link: MovingLink, received: Vector, turned, own: Vector):
+def _gather_alpha(link: MovingLink, received: Vector, turned: Turned, own: Vector):
     """(17): α_j = own part + R α_{j+1}."""
     alpha = own + received
     return alpha, link.placed(turned).inward(alpha)
 
 
-def _gather_beta(link: MovingLink, received: Spatial, turned, own: Spatial):
+def _gather_beta(link: MovingLink, received: Spatial, turned: Turned, own: Spatial):
     """(25), (26): β_j and φ_j + m r̈_G, about the link's origin."""
     total = own + received
     joint = link.placed(turned)

@@ -6,12 +6,14 @@ negative mass that has weight but no inertia, so their torques and their energy 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from linkwise.algorithms import derivatives
 from linkwise.algorithms.kinematics import Pose, link_poses
 from linkwise.joint_laws.gravity_compensation import GravityCompensation
-from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.model.axes import JointValue
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import Matrix, RigidInertia, Spatial, Vector, zero_spatial, zero_symmetric
 
@@ -36,23 +38,27 @@ def in_prepared_frame(link: MovingLink, m: Scalar, h: Vector) -> tuple[Scalar, V
     return m, R @ h + m * Vector(*pose.translation.tolist())
 
 
-def torques(links: Mechanism, q) -> list[Scalar]:
+def torques(links: Mechanism, q: Sequence[JointValue]) -> list[JointValue]:
     """What is added to the torques that hold the arm [N·m or N]."""
     with stage("gravity compensation"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
         gravity = gravity_in_links(links, turned)
         own = links.each(lambda link, g: force(g, *compensated(link)), gravity)
 
-        def step(link: MovingLink, received: Spatial, turned, own: Spatial):
+        def step(link: MovingLink, received: Spatial, turned: Turned, own: Spatial):
             total = received + own
             return link.felt(total), link.placed(turned).force_to_parent(total)
 
         return links.inward(step, zero_spatial(), turned, own)
 
 
-def gravity_in_links(links: Mechanism, turned) -> list[Vector]:
+def gravity_in_links(links: Mechanism, turned: Sequence[Turned]) -> list[Vector]:
     """Gravity in the axes of every link."""
-    return links.outward(lambda link, g, turned: link.placed(turned).outward(g), links.gravity, turned)
+
+    def in_link(link: MovingLink, g: Vector, turned: Turned) -> Vector:
+        return link.placed(turned).outward(g)
+
+    return links.outward(in_link, links.gravity, turned)
 
 
 def force(g: Vector, m: Scalar, h: Vector) -> Spatial:
@@ -60,7 +66,7 @@ def force(g: Vector, m: Scalar, h: Vector) -> Spatial:
     return Spatial(h.cross(g), m * g)
 
 
-def energy(links: Mechanism, q) -> Scalar:
+def energy(links: Mechanism, q: Sequence[JointValue]) -> Scalar:
     """+Σ m g·c of the compensated masses [J]; its gradient is ``torques``."""
     poses = link_poses(links, q)
     gravity = Vector(*(links.base.rotation @ [*links.gravity]).tolist())
@@ -74,7 +80,7 @@ def energy(links: Mechanism, q) -> Scalar:
         return sum(parts[1:], start=parts[0])
 
 
-def derivatives_by_q(links: Mechanism, q) -> list[list[Scalar]]:
+def derivatives_by_q(links: Mechanism, q: Sequence[JointValue]) -> list[list[Scalar]]:
     """The derivative of ``torques`` along the velocity coordinates: those of negative bodies at rest."""
 
     def negative(link: MovingLink) -> RigidInertia:

@@ -9,10 +9,11 @@ friction as gravity is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from linkwise.algorithms import gravity_compensation, manifold
 from linkwise.joint_laws import LAWS, Law
-from linkwise.model.axes import joint_value, parts_of
+from linkwise.model.axes import JointValue, joint_value, parts_of, single, times
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
 
@@ -25,24 +26,24 @@ SPRINGS = tuple(law for law in LAWS if not law.dissipates and law.uses_position)
 # -- friction ---------------------------------------------------------------------------------------------------------
 
 
-def friction(links: Mechanism, q, qd) -> list[Scalar]:
+def friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
     """Friction of every joint [N·m or N]; at rest it is zero."""
     return _summed("friction", links, FRICTION, q, qd)
 
 
-def smooth_friction(links: Mechanism, q, qd) -> list[Scalar]:
+def smooth_friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
     """The part of friction that is continuous at rest."""
     return _summed("friction", links, SMOOTH_FRICTION, q, qd)
 
 
-def dry_friction(links: Mechanism, q, qd) -> list[Scalar]:
+def dry_friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
     """The part of friction that jumps where the speed changes its sign."""
     return _summed("friction", links, DRY_FRICTION, q, qd)
 
 
-def dry_friction_limits(link: MovingLink, qd: Scalar) -> tuple[Scalar, Scalar]:
+def dry_friction_limits(link: MovingLink, qd: JointValue) -> tuple[Scalar, Scalar]:
     """Magnitudes of the dry friction of one joint in motion forward and backward [N·m or N]."""
-    parts = [law.limits(link, qd) for law in DRY_FRICTION if not law.absent(link)]
+    parts = [law.limits(link, single(qd)) for law in DRY_FRICTION if not law.absent(link)]
     if not parts:
         return 0.0, 0.0
     forward, backward = zip(*parts, strict=True)
@@ -57,19 +58,21 @@ def has_dry_friction(links: Mechanism) -> bool:
 # -- springs ----------------------------------------------------------------------------------------------------------
 
 
-def add_springs(links: Mechanism, tau: list[Scalar], q) -> list[Scalar]:
+def add_springs(links: Mechanism, tau: Sequence[JointValue], q: Sequence[JointValue]) -> Sequence[JointValue]:
     """Torques with those of springs and carried weight at q."""
     springs = _springs(links, q)
     return tau if springs is None else added(links, tau, springs)
 
 
-def subtract_springs(links: Mechanism, tau: list[Scalar], q) -> list[Scalar]:
+def subtract_springs(
+    links: Mechanism, tau: Sequence[JointValue], q: Sequence[JointValue]
+) -> Sequence[JointValue]:
     """Torques without those of springs and carried weight at q."""
     springs = _springs(links, q)
     return tau if springs is None else subtracted(links, tau, springs)
 
 
-def _springs(links: Mechanism, q) -> list[Scalar] | None:
+def _springs(links: Mechanism, q: Sequence[JointValue]) -> list[JointValue] | None:
     """Torques of springs and carried weight; None where no joint has any."""
     carried = gravity_compensation.torques(links, q) if gravity_compensation.present(links) else None
     laws = _present(links, SPRINGS)
@@ -80,14 +83,14 @@ def _springs(links: Mechanism, q) -> list[Scalar] | None:
     return springs if carried is None else added(links, springs, carried)
 
 
-def spring_energy(links: Mechanism, q) -> Scalar:
+def spring_energy(links: Mechanism, q: Sequence[JointValue]) -> Scalar:
     """The potential energy of all springs and of carried weight [J]."""
     if gravity_compensation.present(links):
         return gravity_compensation.energy(links, q) + _energy_of_springs(links, q)
     return _energy_of_springs(links, q)
 
 
-def _energy_of_springs(links: Mechanism, q) -> Scalar:
+def _energy_of_springs(links: Mechanism, q: Sequence[JointValue]) -> Scalar:
     with stage("springs"):
         parts = [
             law.energy(link, x)
@@ -102,10 +105,10 @@ def _energy_of_springs(links: Mechanism, q) -> Scalar:
 # -- rotors -----------------------------------------------------------------------------------------------------------
 
 
-def rotor_torques(links: Mechanism, qdd) -> list[Scalar]:
+def rotor_torques(links: Mechanism, qdd: Sequence[JointValue]) -> list[JointValue]:
     """I_a q̈ of every joint."""
     with stage("rotor inertia"):
-        return links.each(lambda link, qdd: link.rotor_inertia * qdd, qdd)
+        return links.each(lambda link, qdd: times(link.rotor_inertia, qdd), qdd)
 
 
 def add_rotor_inertia(links: Mechanism, M: list[list[Scalar]]) -> list[list[Scalar]]:
@@ -116,10 +119,17 @@ def add_rotor_inertia(links: Mechanism, M: list[list[Scalar]]) -> list[list[Scal
 # -- derivatives ------------------------------------------------------------------------------------------------------
 
 
-def add_derivatives_by_q(links: Mechanism, matrix: list[list[Scalar]], q, qd, *, friction: bool):
+def add_derivatives_by_q(
+    links: Mechanism,
+    matrix: list[list[Scalar]],
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    *,
+    friction: bool,
+) -> list[list[Scalar]]:
     """∂τ/∂q of the rigid bodies with what springs, and friction where it depends on q, add to its diagonal."""
     laws = [law for law in LAWS if law.uses_position and (friction or not law.dissipates)]
-    slopes = _slopes(links, laws, lambda law, *at: law.by_q(*at), q, qd)
+    slopes = _slopes(links, laws, lambda law, link, x, v: law.by_q(link, x, v), q, qd)
     matrix = _on_diagonal(matrix, slopes)
     for link, first, own in zip(links, links.first_coordinates(), q, strict=True):
         if link.free and any(not law.absent(link) for law in laws):
@@ -135,30 +145,45 @@ def add_derivatives_by_q(links: Mechanism, matrix: list[list[Scalar]], q, qd, *,
     return matrix
 
 
-def column(law: Law, name: str, links: Mechanism, i: int, q, qd, qdd) -> Scalar:
+def column(
+    law: Law,
+    name: str,
+    links: Mechanism,
+    i: int,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    qdd: Sequence[JointValue],
+) -> Scalar:
     """Torque along velocity coordinate i for a coefficient of 1 of this law at its joint."""
     k, axis = links.coordinates()[i]
     link = links[k]
     at = link.axes.index(axis)
-    position = _along_axes(link, q[k])[at] if law.uses_position else None
+    position: Any = _along_axes(link, q[k])[at] if law.uses_position else None
     return law.column(name, link, position, parts_of(qd[k])[at], parts_of(qdd[k])[at])
 
 
-def add_derivatives_by_qd(links: Mechanism, matrix: list[list[Scalar]], q, qd, *, friction: bool):
+def add_derivatives_by_qd(
+    links: Mechanism,
+    matrix: list[list[Scalar]],
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    *,
+    friction: bool,
+) -> list[list[Scalar]]:
     """∂τ/∂q̇ of the rigid bodies with the slopes of friction on its diagonal."""
     laws = [law for law in LAWS if friction or not law.dissipates]
-    return _on_diagonal(matrix, _slopes(links, laws, lambda law, *at: law.by_qd(*at), q, qd))
+    return _on_diagonal(matrix, _slopes(links, laws, lambda law, link, x, v: law.by_qd(link, x, v), q, qd))
 
 
 # -- shared -----------------------------------------------------------------------------------------------------------
 
 
-def added(links: Mechanism, a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+def added(links: Mechanism, a: Sequence[Any], b: Sequence[Any]) -> list[JointValue]:
     """a + b, joint by joint."""
     return links.each(lambda link, x, y: x + y, a, b)
 
 
-def subtracted(links: Mechanism, a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+def subtracted(links: Mechanism, a: Sequence[Any], b: Sequence[Any]) -> list[JointValue]:
     """a − b, joint by joint."""
     return links.each(lambda link, x, y: x - y, a, b)
 
@@ -167,7 +192,9 @@ def _present(links: Mechanism, laws: Sequence[Law]) -> list[Law]:
     return [law for law in laws if any(not law.absent(link) for link in links)]
 
 
-def _summed(name: str, links: Mechanism, laws: Sequence[Law], q, qd) -> list[Scalar]:
+def _summed(
+    name: str, links: Mechanism, laws: Sequence[Law], q: Sequence[JointValue], qd: Sequence[JointValue]
+) -> list[JointValue]:
     """The torques of some laws; positions are passed on only where a law needs them."""
     laws = _present(links, laws)
     with stage(name):
@@ -176,11 +203,12 @@ def _summed(name: str, links: Mechanism, laws: Sequence[Law], q, qd) -> list[Sca
         return links.each(lambda link, qd: _total(laws, link, None, qd), qd)
 
 
-def _total(laws: Sequence[Law], link: MovingLink, q: Scalar, qd: Scalar) -> Scalar:
+def _total(laws: Sequence[Law], link: MovingLink, q: Any, qd: Any) -> JointValue:
+    """The torque of some laws at one joint; None for a position or a rate that no law uses."""
     own = [law for law in laws if not law.absent(link)]
     if not link.free:
         return _sum([law.torque(link, q, qd) for law in own])
-    nothing = [None] * len(link.axes)
+    nothing: list[Any] = [None] * len(link.axes)
     positions = _along_axes(link, q) if any(law.uses_position for law in own) else nothing
     rates = nothing if qd is None else parts_of(qd)
     return joint_value(
@@ -188,19 +216,25 @@ def _total(laws: Sequence[Law], link: MovingLink, q: Scalar, qd: Scalar) -> Scal
     )
 
 
-def _along_axes(link: MovingLink, q) -> tuple[Scalar, ...]:
+def _along_axes(link: MovingLink, q: JointValue) -> tuple[Scalar, ...]:
     """The joint's position along each of its axes: for a ball joint its rotation vector, as in MuJoCo."""
     if not link.free:
-        return (q,)
+        return (single(q),)
     neutral = [0.0] * (len(parts_of(q)) - 1) + [1.0]
     return parts_of(manifold.difference(link, joint_value(neutral), q))
 
 
-def _slopes(links: Mechanism, laws: Sequence[Law], slope: Callable[..., Scalar], q, qd) -> list[Scalar]:
-    slopes = []
+def _slopes(
+    links: Mechanism,
+    laws: Sequence[Law],
+    slope: Callable[[Law, MovingLink, Any, Scalar], Scalar],
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+) -> list[Scalar]:
+    slopes: list[Scalar] = []
     for link, own, rates in zip(links, q, qd, strict=True):
         present = [law for law in laws if not law.absent(link)]
-        positions = (
+        positions: Sequence[Any] = (
             _along_axes(link, own) if any(law.uses_position for law in present) else [None] * len(link.axes)
         )
         for x, v in zip(positions, parts_of(rates), strict=True):

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkwise.algorithms.singularity import axis_inertia_floors, checked
-from linkwise.model.axes import Axis, joint_value, parts_of
-from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, stage
+from linkwise.model.axes import Axis, JointValue, joint_value, parts_of
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned
+from linkwise.scalar import Condition, Scalar, stage
 from linkwise.spatial import (
     ArticulatedInertia,
     Matrix,
@@ -52,10 +52,16 @@ class Estimate:
     residual: tuple[Scalar, ...]
 
 
-def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Scalar]:
+def forward_dynamics(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    tau: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None = None,
+) -> list[JointValue]:
     """Joint accelerations for torques from which friction has been taken [rad/s² or m/s²]."""
     with stage("joint turns"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
     with stage("biases"):
         biases = bias_accelerations(links, turned, qd)
         forces = links.each(lambda link, bias: bias_force(link, bias[0]), biases)
@@ -71,16 +77,22 @@ def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Scalar
 # -- biases -----------------------------------------------------------------------------------------------------------
 
 
-def bias_accelerations(links: Mechanism, turned, qd) -> list[tuple[Vector, Spatial]]:
+def bias_accelerations(
+    links: Mechanism, turned: Sequence[Turned], qd: Sequence[JointValue]
+) -> list[tuple[Vector, Spatial]]:
     """(ω, n̄) of every link."""
 
-    def step(link: MovingLink, parent, turned, qd: Scalar):
+    def step(
+        link: MovingLink, parent: tuple[Vector, Spatial], turned: Turned, qd: JointValue
+    ) -> tuple[Vector, Spatial]:
         return bias_acceleration(link, parent[0], turned, qd)
 
     return links.outward(step, (zero_vector(), zero_spatial()), turned, qd)
 
 
-def bias_acceleration(link: MovingLink, above: Vector, turned, qd: Scalar) -> tuple[Vector, Spatial]:
+def bias_acceleration(
+    link: MovingLink, above: Vector, turned: Turned, qd: JointValue
+) -> tuple[Vector, Spatial]:
     """(ω, n̄) of a link whose parent turns with ``above``: (3.25), (3.31), (3.32), in the link's axes."""
     joint = link.placed(turned)
     w = joint.outward(above)
@@ -115,18 +127,21 @@ def bias_force(link: MovingLink, w: Vector) -> Spatial:
 # -- filtering --------------------------------------------------------------------------------------------------------
 
 
-def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[ArticulatedInertia]]:
+def filter_inertias(
+    links: Mechanism, turned: Sequence[Turned]
+) -> tuple[list[Filtered], list[ArticulatedInertia]]:
     """(3.48)–(3.50), (3.54): P⁻, D, G of every joint, and P⁺ in the link's own axes.
 
     Where D vanishes (a massless tip) it becomes NaN, so that nothing wrong is returned silently.
     """
     floors = axis_inertia_floors(links)
 
-    def step(link: MovingLink, received: ArticulatedInertia, turned, floor: float):
+    def step(link: MovingLink, received: ArticulatedInertia, turned: Turned, floor: float):
         with stage("inertia propagation"):
             joint = link.placed(turned)
             P = received + articulated(link.inertia)
-        updated, each = P, []
+        updated = P
+        each: list[tuple[Scalar, Scalar, Spatial]] = []
         for axis, least in zip(link.axes, parts_of(floor), strict=True):
             # several axes are several measurements, taken one after the other
             with stage("gain"):
@@ -141,7 +156,8 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
             in_parent = joint.inward(updated)
         with stage("inertia propagation"):
             carried = in_parent.shifted(joint.lever)
-        return (Filtered(P, *map(tuple, zip(*each, strict=True))), updated), carried
+        inertias, inverses, gains = zip(*each, strict=True)
+        return (Filtered(P, inertias, inverses, gains), updated), carried
 
     both = links.inward(step, zero_articulated(), turned, floors)
     filtered = links.each(lambda link, pair: pair[0], both)
@@ -150,18 +166,19 @@ def filter_inertias(links: Mechanism, turned) -> tuple[list[Filtered], list[Arti
 
 def singular_joint(links: Mechanism, q: Sequence[float]) -> MovingLink | None:
     """The joint that moves no inertia at this state of floats: the outermost one whose D vanishes, if any."""
-    turned = links.each(lambda link, q: link.turned(q), q)
+    turned = links.turned(q)
     filtered, _ = filter_inertias(links, turned)
     for link in reversed(links):  # from the tips: the first to fail is the cause
-        if any(map(math.isnan, filtered[link.index].axis_inertia)):
+        inertias: Any = filtered[link.index].axis_inertia  # floats
+        if any(map(math.isnan, inertias)):
             return link
     return None
 
 
-def is_regular(links: Mechanism, q) -> Scalar:
+def is_regular(links: Mechanism, q: Sequence[JointValue]) -> Condition:
     """Whether no axis inertia vanishes (and none is NaN)."""
     with stage("regularity"):
-        filtered, _ = filter_inertias(links, links.each(lambda link, q: link.turned(q), q))
+        filtered, _ = filter_inertias(links, links.turned(q))
         first, *others = (D for known in filtered for D in known.axis_inertia)
         return sum(others, start=first) < math.inf
 
@@ -225,15 +242,31 @@ def _minus_outer(S: Symmetric, a: Vector, b: Vector) -> Symmetric:
 
 
 def filter_states(
-    links: Mechanism, turned, filtered, updated, forces, n, tau: Sequence[Scalar]
+    links: Mechanism,
+    turned: Sequence[Turned],
+    filtered: Sequence[Filtered],
+    updated: Sequence[ArticulatedInertia],
+    forces: Sequence[Spatial],
+    n: Sequence[Spatial],
+    tau: Sequence[JointValue],
 ) -> list[Estimate]:
     """(3.47), (3.51)–(3.53): z⁻, e⁻ and e⁺ of every joint."""
 
-    def step(link: MovingLink, received: Spatial, turned, known: Filtered, P: ArticulatedInertia, b, n, tau):
+    def step(
+        link: MovingLink,
+        received: Spatial,
+        turned: Turned,
+        known: Filtered,
+        P: ArticulatedInertia,
+        b: Spatial,
+        n: Spatial,
+        tau: JointValue,
+    ):
         with stage("state propagation"):
             joint = link.placed(turned)
             z = received + b
-        updated, innovations = z, []
+        updated = z
+        innovations: list[Scalar] = []
         for axis, gain, torque in zip(link.axes, known.gains, parts_of(tau), strict=True):
             with stage("innovations"):
                 e = torque - axis.felt(updated)
@@ -254,16 +287,37 @@ def filter_states(
 # -- smoothing --------------------------------------------------------------------------------------------------------
 
 
-def smooth(links: Mechanism, turned, filtered, estimates, n, root: Spatial) -> list[Scalar]:
+def smooth(
+    links: Mechanism,
+    turned: Sequence[Turned],
+    filtered: Sequence[Filtered],
+    estimates: Sequence[Estimate],
+    n: Sequence[Spatial],
+    root: Spatial,
+) -> list[JointValue]:
     """(3.55)–(3.58): joint accelerations, from the base to the tips."""
     pairs = smoothed(links, turned, filtered, estimates, n, root)
     return links.each(lambda link, pair: pair[0], pairs)
 
 
-def smoothed(links: Mechanism, turned, filtered, estimates, n, root: Spatial) -> list[tuple[Scalar, Spatial]]:
+def smoothed(
+    links: Mechanism,
+    turned: Sequence[Turned],
+    filtered: Sequence[Filtered],
+    estimates: Sequence[Estimate],
+    n: Sequence[Spatial],
+    root: Spatial,
+) -> list[tuple[JointValue, Spatial]]:
     """(q̈, λ⁻) of every joint."""
 
-    def step(link: MovingLink, parent, turned, known: Filtered, estimate: Estimate, n: Spatial):
+    def step(
+        link: MovingLink,
+        parent: tuple[JointValue, Spatial],
+        turned: Turned,
+        known: Filtered,
+        estimate: Estimate,
+        n: Spatial,
+    ) -> tuple[JointValue, Spatial]:
         with stage("costate propagation"):
             joint = link.placed(turned)
             above, linear = parent[1]
@@ -285,11 +339,15 @@ def smoothed(links: Mechanism, turned, filtered, estimates, n, root: Spatial) ->
 
 
 def acceleration_parts(
-    links: Mechanism, q, qd, tau, wrenches=None
-) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    tau: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None = None,
+) -> tuple[list[JointValue], list[JointValue], list[JointValue]]:
     """(10.1), (10.2): the parts of q̈ that torques, bias forces (with wrenches) and bias accelerations (with gravity)
     cause; their sum is q̈."""
-    turned = links.each(lambda link, q: link.turned(q), q)
+    turned = links.turned(q)
     biases = bias_accelerations(links, turned, qd)
     forces = links.each(lambda link, bias: bias_force(link, bias[0]), biases)
     if wrenches is not None:
@@ -299,7 +357,9 @@ def acceleration_parts(
     rest = links.grouped([0.0] * links.dof)
     filtered, updated = filter_inertias(links, turned)
 
-    def part(forces, n, tau, root):
+    def part(
+        forces: Sequence[Spatial], n: Sequence[Spatial], tau: Sequence[JointValue], root: Spatial
+    ) -> list[JointValue]:
         estimates = filter_states(links, turned, filtered, updated, forces, n, tau)
         return smooth(links, turned, filtered, estimates, n, root)
 
@@ -313,12 +373,12 @@ def acceleration_parts(
 # -- matrices ---------------------------------------------------------------------------------------------------------
 
 
-def mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
+def mass_matrix(links: Mechanism, q: Sequence[JointValue]) -> list[list[Scalar]]:
     """(7.7)–(7.11): M_ki = H_k φ(k,i) r_ii H_iᵀ with the covariance r_kk = φ r φᵀ + M_k; without rotor inertia."""
     with stage("joint turns"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
 
-    def step(link: MovingLink, received: ArticulatedInertia, turned):
+    def step(link: MovingLink, received: ArticulatedInertia, turned: Turned):
         r = received + articulated(link.inertia)
         joint = link.placed(turned)
         return r, joint.inward(r).shifted(joint.lever)
@@ -329,7 +389,7 @@ def mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
         return links.pairings(turned, lambda k, axis: axis.column(covariances[k]))
 
 
-def inverse_mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
+def inverse_mass_matrix(links: Mechanism, q: Sequence[JointValue]) -> list[list[Scalar]]:
     """(10.2)–(10.6), (10.30): the closed form of M⁻¹ (with rotor inertia).
 
     For i beyond k: M⁻¹_ki = d_k s with s = ψ(k⁻, i⁺) G_i, d_k = G_kᵀΛ⁺ − c_k H_k, c_k = 1/D_k + G_kᵀΛ⁺G_k. The paper
@@ -337,7 +397,7 @@ def inverse_mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
     joint count as joints with nothing between them, the one that is filtered first outermost.
     """
     with stage("joint turns"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
     filtered, _ = filter_inertias(links, turned)
     with stage("costate covariance"):
         covariances = costate_covariances(links, turned, filtered)
@@ -345,7 +405,16 @@ def inverse_mass_matrix(links: Mechanism, q) -> list[list[Scalar]]:
         return _inverse_entries(links, turned, filtered, covariances)
 
 
-def _inverse_entries(links: Mechanism, turned, filtered, covariances) -> list[list[Scalar]]:
+Covariances = tuple[list[ArticulatedInertia], ArticulatedInertia]
+"""Λ⁺ of every axis of a link, and Λ⁻ of the link."""
+
+
+def _inverse_entries(
+    links: Mechanism,
+    turned: Sequence[Turned],
+    filtered: Sequence[Filtered],
+    covariances: Sequence[Covariances],
+) -> list[list[Scalar]]:
     n, first = links.dof, links.first_coordinates()
     W: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     rows: list[Spatial] = []  # Λ⁺G
@@ -377,14 +446,14 @@ def _inverse_entries(links: Mechanism, turned, filtered, covariances) -> list[li
 
 
 def costate_covariances(
-    links: Mechanism, turned, filtered
-) -> list[tuple[list[ArticulatedInertia], ArticulatedInertia]]:
+    links: Mechanism, turned: Sequence[Turned], filtered: Sequence[Filtered]
+) -> list[Covariances]:
     """(10.30), (9.20), (9.21): Λ⁺ of every axis and Λ⁻ of every link; Λ maps forces to accelerations."""
 
-    def step(link: MovingLink, parent, turned, known: Filtered):
+    def step(link: MovingLink, parent: Covariances, turned: Turned, known: Filtered) -> Covariances:
         joint = link.placed(turned)
         plus = joint.outward(_swapped(_swapped(parent[1]).shifted(-joint.lever)))
-        before = []
+        before: list[ArticulatedInertia] = []
         for axis, inverse, gain in reversed(
             list(zip(link.axes, known.inverse_axis_inertia, known.gains, strict=True))
         ):
@@ -392,8 +461,7 @@ def costate_covariances(
             plus = _covariance_update(axis, plus, inverse, gain)
         return before, plus
 
-    nothing = zero_articulated()
-    return links.outward(step, ([], nothing), turned, filtered)
+    return links.outward(step, ([], zero_articulated()), turned, filtered)
 
 
 def _swapped(P: ArticulatedInertia) -> ArticulatedInertia:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.model.axes import Axis, parts_of
-from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.model.axes import Axis, JointValue, parts_of
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned
 from linkwise.model.transform import Transform
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import Matrix, Spatial, Vector, zero_spatial, zero_vector
@@ -33,12 +34,12 @@ def base_pose(links: Mechanism) -> Pose:
     return constant_pose(links.base)
 
 
-def link_poses(links: Mechanism, q) -> list[Pose]:
+def link_poses(links: Mechanism, q: Sequence[JointValue]) -> list[Pose]:
     """The pose of every prepared link frame in the file's base frame."""
     with stage("joint turns"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
 
-    def step(link: MovingLink, parent: Pose, turned) -> Pose:
+    def step(link: MovingLink, parent: Pose, turned: Turned) -> Pose:
         joint = link.placed(turned)
         columns = [joint.inward(Vector(*e)) for e in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))]
         turn = Matrix(*(scalar for row in zip(*columns, strict=True) for scalar in row))
@@ -55,7 +56,7 @@ def frame_pose(links: Mechanism, poses: list[Pose], body: int, pose: Transform) 
     return poses[body].times(constant_pose(links[body].file_frame @ pose))
 
 
-def pose(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scalar]]:
+def pose(links: Mechanism, q: Sequence[JointValue], body: int, pose: Transform) -> list[list[Scalar]]:
     """The homogeneous 4×4 matrix of a frame in the base frame."""
     found = frame_pose(links, link_poses(links, q), body, pose)
     R, p = found.rotation, found.position
@@ -76,12 +77,12 @@ def axis_in_base(axis: Axis, pose: Pose, point: Vector | None = None) -> Spatial
     return Spatial(e, linear + axis.pitch * e if axis.screws else linear)
 
 
-def jacobian(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scalar]]:
+def jacobian(links: Mechanism, q: Sequence[JointValue], body: int, pose: Transform) -> list[list[Scalar]]:
     """6×n: angular then linear velocity of a frame's origin, in base axes, per joint velocity."""
     poses = link_poses(links, q)
     with stage("jacobian"):
         target = frame_pose(links, poses, body, pose).position
-        moving = {body, *links.ancestors(body)} if body >= 0 else set()
+        moving = {body, *links.ancestors(body)} if body >= 0 else set[int]()
         columns: list[list[Scalar]] = []
         for k, axis in links.coordinates():
             column = axis_in_base(axis, poses[k], target) if k in moving else zero_spatial()
@@ -89,12 +90,14 @@ def jacobian(links: Mechanism, q, body: int, pose: Transform) -> list[list[Scala
         return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in range(6)]
 
 
-def velocity(links: Mechanism, q, qd, body: int, pose: Transform) -> list[Scalar]:
+def velocity(
+    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue], body: int, pose: Transform
+) -> list[Scalar]:
     """Angular and linear velocity of a frame's origin [rad/s, m/s], in base axes, 6 values."""
     poses = link_poses(links, q)
     with stage("velocities outward"):
 
-        def step(link: MovingLink, parent: Spatial, own: Pose, qd: Scalar) -> Spatial:
+        def step(link: MovingLink, parent: Spatial, own: Pose, qd: JointValue) -> Spatial:
             # velocities are taken at the base's origin, so they pass from link to link unchanged
             for axis, rate in zip(link.axes, parts_of(qd), strict=True):
                 parent = parent + rate * axis_in_base(axis, own)
@@ -108,7 +111,7 @@ def velocity(links: Mechanism, q, qd, body: int, pose: Transform) -> list[Scalar
         return [*w, *(v + w.cross(target))]
 
 
-def wrench_on_link(links: Mechanism, wrench, body: int, pose: Transform) -> Spatial:
+def wrench_on_link(links: Mechanism, wrench: Sequence[Scalar], body: int, pose: Transform) -> Spatial:
     """A wrench given at a frame's origin in its axes, about the prepared link frame's origin, in that frame's axes."""
     at = links[body].file_frame @ pose
     rotation = Matrix(*np.where(np.abs(at.rotation) < 1e-15, 0.0, at.rotation).ravel().tolist())

@@ -157,7 +157,7 @@ def rotation_vector_slopes(link: MovingLink, q: Any) -> list[list[Scalar]]:
     c = where(
         small, _series(square, _COTANGENT), (1.0 - half * cos(half) / sin(half)) / where(small, 1.0, square)
     )
-    columns = []
+    columns: list[list[Scalar]] = []
     for k in range(3):
         e = Vector(*(1.0 if i == k else 0.0 for i in range(3)))
         across = w.cross(e)

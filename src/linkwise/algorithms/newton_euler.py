@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, stage
+from linkwise.model.axes import JointValue
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned
+from linkwise.scalar import stage
 from linkwise.spatial import Matrix, RigidInertia, Spatial, Vector, zero_spatial, zero_vector
 
 
@@ -35,20 +36,20 @@ class Moving:
 
 def inverse_dynamics(
     links: Mechanism,
-    q: Sequence[Scalar],
-    qd: Sequence[Scalar],
-    qdd: Sequence[Scalar],
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    qdd: Sequence[JointValue],
     wrenches: Sequence[Spatial] | None = None,
     *,
     gravity: Vector | None = None,
-) -> list[Scalar]:
+) -> list[JointValue]:
     """Joint torques without friction and rotor inertia [N·m or N].
 
     q, qd, qdd and the torques hold one quantity per link (see ``model.axes``). ``wrenches``: the external (moment,
     force) on each link, about its origin, in its axes. ``gravity`` replaces the robot's own.
     """
     with stage("joint turns"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
     with stage("motion outward"):
         moving = motion(links, turned, qd, qdd, gravity)
     with stage("forces of the links"):
@@ -57,14 +58,20 @@ def inverse_dynamics(
         return joint_torques(links, turned, loads, wrenches)
 
 
-def motion(links: Mechanism, turned, qd, qdd, gravity: Vector | None = None) -> list[Moving]:
+def motion(
+    links: Mechanism,
+    turned: Sequence[Turned],
+    qd: Sequence[JointValue],
+    qdd: Sequence[JointValue],
+    gravity: Vector | None = None,
+) -> list[Moving]:
     """(3.24)–(3.27), (3.31), (3.32): velocities and accelerations, from the base to the tips."""
     g = links.gravity if gravity is None else gravity
     still = Moving(zero_vector(), zero_vector(), -g, Matrix(*[0.0] * 9))
     return links.outward(_moved, still, turned, qd, qdd)
 
 
-def _moved(link: MovingLink, parent: Moving, turned, qd: Scalar, qdd: Scalar) -> Moving:
+def _moved(link: MovingLink, parent: Moving, turned: Turned, qd: JointValue, qdd: JointValue) -> Moving:
     joint = link.placed(turned)
     w = joint.outward(parent.w)
     wd = joint.outward(parent.wd)
@@ -101,12 +108,17 @@ def turning_moment(inertia: RigidInertia, moving: Moving) -> Vector:
     )
 
 
-def joint_torques(links: Mechanism, turned, loads: Sequence[Spatial], wrenches=None) -> list[Scalar]:
+def joint_torques(
+    links: Mechanism,
+    turned: Sequence[Turned],
+    loads: Sequence[Spatial],
+    wrenches: Sequence[Spatial] | None = None,
+) -> list[JointValue]:
     """(3.28)–(3.30): forces from the tips to the base, and what each joint feels of them."""
     if wrenches is not None:
         loads = links.each(lambda link, load, wrench: load - wrench, loads, wrenches)
 
-    def step(link: MovingLink, received: Spatial, turned, load: Spatial):
+    def step(link: MovingLink, received: Spatial, turned: Turned, load: Spatial):
         x = received + load
         return link.felt(x), link.placed(turned).force_to_parent(x)
 

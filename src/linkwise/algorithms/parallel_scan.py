@@ -30,7 +30,8 @@ from dataclasses import dataclass
 
 from linkwise.algorithms import kalman
 from linkwise.errors import ModelError
-from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.model.axes import JointValue, single
+from linkwise.model.mechanism import Mechanism, MovingLink, Placement, Turned
 from linkwise.scalar import Scalar, sqrt, stage, where
 from linkwise.spatial import (
     ArticulatedInertia,
@@ -75,11 +76,17 @@ class Felt:
     force: Spatial
 
 
-def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Scalar]:
+def forward_dynamics(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    tau: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None = None,
+) -> list[Scalar]:
     """Joint accelerations for torques from which friction has been taken [rad/s² or m/s²]."""
     _check(links)
     with stage("joint turns"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
     with stage("velocities"):
         above = links.scan(then, applied, [0.0] * 3, links.each(turning, turned, qd))
     with stage("biases"):
@@ -107,7 +114,7 @@ def forward_dynamics(links: Mechanism, q, qd, tau, wrenches=None) -> list[Scalar
 # -- affine maps ------------------------------------------------------------------------------------------------------
 
 
-def turning(link: MovingLink, turned, qd: Scalar) -> Map:
+def turning(link: MovingLink, turned: Turned, qd: JointValue) -> Map:
     """(3.25): the link's angular velocity from its parent's."""
     joint = link.placed(turned)
     columns = [joint.outward(Vector(*unit)) for unit in _unit(3)]
@@ -126,12 +133,12 @@ def applied(x: Sequence[Scalar], given: Map) -> list[Scalar]:
 # -- the filter -------------------------------------------------------------------------------------------------------
 
 
-def run_of(link: MovingLink, turned, n: Spatial, force: Spatial, tau: Scalar) -> Run:
+def run_of(link: MovingLink, turned: Turned, n: Spatial, force: Spatial, tau: JointValue) -> Run:
     """One link."""
     joint = link.placed(turned)
     own = articulated(link.inertia)
     column, inverse, gain = _gains(link, own)
-    innovation = tau - link.felt(force)
+    innovation = single(tau) - single(link.felt(force))
     axis = link.axes[0]
     updated = kalman.updated_inertia(link, axis, own, column, gain)
     compliance = zero_articulated()
@@ -199,34 +206,42 @@ def _felt(inner: Run, force: Spatial, E: Rows, Hy: list[Scalar]) -> Felt:
 # -- the smoother -----------------------------------------------------------------------------------------------------
 
 
-def acceleration_map(link: MovingLink, turned, n: Spatial, force: Spatial, tau: Scalar, felt: Felt) -> Map:
+def acceleration_map(
+    link: MovingLink, turned: Turned, n: Spatial, force: Spatial, tau: JointValue, felt: Felt
+) -> Map:
     """The link's acceleration from its parent's, with all that hangs on the link."""
     gain, residual = _innovation(link, force, tau, felt)
     return Map(_transmission(link, link.placed(turned), gain), _list(_moved(link, n, residual - gain.dot(n))))
 
 
 def joint_acceleration(
-    link: MovingLink, turned, n: Spatial, force: Spatial, tau: Scalar, felt: Felt, inside: Sequence[Scalar]
+    link: MovingLink,
+    turned: Turned,
+    n: Spatial,
+    force: Spatial,
+    tau: JointValue,
+    felt: Felt,
+    inside: Sequence[Scalar],
 ) -> Scalar:
     """(3.57)."""
     gain, residual = _innovation(link, force, tau, felt)
     return residual - gain.dot(link.placed(turned).motion_from_parent(_spatial(inside)) + n)
 
 
-def _innovation(link: MovingLink, force: Spatial, tau: Scalar, felt: Felt) -> tuple[Spatial, Scalar]:
+def _innovation(link: MovingLink, force: Spatial, tau: JointValue, felt: Felt) -> tuple[Spatial, Scalar]:
     """The gain and e⁺ = e⁻/D."""
     _, inverse, gain = _gains(link, articulated(link.inertia) + felt.inertia)
-    return gain, (tau - link.felt(force + felt.force)) * inverse
+    return gain, (single(tau) - single(link.felt(force + felt.force))) * inverse
 
 
 def _gains(link: MovingLink, P: ArticulatedInertia) -> tuple[Spatial, Scalar, Spatial]:
     """P Hᵀ, 1/D and the gain."""
     column = link.axes[0].column(P)
-    inverse = 1.0 / (link.felt(column) + link.rotor_inertia)
+    inverse = 1.0 / (single(link.felt(column)) + link.rotor_inertia)
     return column, inverse, inverse * column
 
 
-def _transmission(link: MovingLink, joint, gain: Spatial) -> Rows:
+def _transmission(link: MovingLink, joint: Placement, gain: Spatial) -> Rows:
     """(I − Hᵀ gainᵀ) A⁻¹φᵀ."""
     columns = [joint.motion_from_parent(_spatial(unit)) for unit in _unit(6)]
     return _transposed([_list(_moved(link, x, -gain.dot(x))) for x in columns])
@@ -322,7 +337,7 @@ def _forward(L: Rows, B: Rows) -> Rows:
     X: Rows = []
     for i, row in enumerate(B):
         inverse = 1.0 / L[i][i]
-        columns = _transposed(X) if X else [[] for _ in row]
+        columns: Rows = _transposed(X) if X else [[] for _ in row]
         X.append(
             [
                 (b - _dot(L[i][:i], column) if i else b) * inverse

@@ -14,18 +14,24 @@ import numpy as np
 from linkwise.algorithms import gravity_compensation, joint_terms
 from linkwise.algorithms.newton_euler import body_force, motion
 from linkwise.joint_laws import Law
-from linkwise.model.axes import parts_of
+from linkwise.model.axes import JointValue, parts_of
 from linkwise.model.inertia import LABELS, Inertia
-from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector
 
 
-def regressor(links: Mechanism, q, qd, qdd, coefficients: Sequence[tuple[Law, str]]) -> list[list[Scalar]]:
+def regressor(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    qdd: Sequence[JointValue],
+    coefficients: Sequence[tuple[Law, str]],
+) -> list[list[Scalar]]:
     """n rows, one column per parameter; ``coefficients`` are those of the joints, see ``joint_laws.coefficients``."""
     n = links.dof
     with stage("joint turns"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
     with stage("motion outward"):
         moving = motion(links, turned, qd, qdd)
     rows: list[list[Scalar]] = [[] for _ in range(n)]
@@ -46,7 +52,9 @@ def regressor(links: Mechanism, q, qd, qdd, coefficients: Sequence[tuple[Law, st
     return rows
 
 
-def _add_body_columns(links: Mechanism, turned, rows: list[list[Scalar]], name: str) -> None:
+def _add_body_columns(
+    links: Mechanism, turned: Sequence[Turned], rows: list[list[Scalar]], name: str
+) -> None:
     """One column per link: the carried weight of a unit mass or first moment."""
     names = [parameter.name for parameter in gravity_compensation.LAW.parameters]
     gravity = gravity_compensation.gravity_in_links(links, turned)
@@ -60,7 +68,7 @@ def _add_body_columns(links: Mechanism, turned, rows: list[list[Scalar]], name: 
 
 def _unit_bodies(link: MovingLink) -> list[RigidInertia]:
     """One body per parameter: that parameter is 1 in the file's frame, the others 0; in the prepared frame."""
-    units = []
+    units: list[RigidInertia] = []
     for k in range(len(LABELS)):
         body = Inertia.from_parameters(np.eye(len(LABELS))[k]).expressed_in(link.parameter_frame)
         values = np.where(np.abs(body.parameters) < 1e-15, 0.0, body.parameters).tolist()
@@ -68,7 +76,7 @@ def _unit_bodies(link: MovingLink) -> list[RigidInertia]:
     return units
 
 
-def _column(links: Mechanism, turned, link: MovingLink, x: Spatial) -> dict[int, Scalar]:
+def _column(links: Mechanism, turned: Sequence[Turned], link: MovingLink, x: Spatial) -> dict[int, Scalar]:
     first = links.first_coordinates()
     felt = dict(enumerate(parts_of(link.felt(x)), start=first[link.index]))
     for i in links.ancestors(link.index):

@@ -13,11 +13,12 @@ inertia is negative in any direction. So there are three cases:
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import numpy as np
 
-from linkwise.model.axes import joint_value
+from linkwise.model.axes import JointValue, joint_value
 from linkwise.model.mechanism import Mechanism, MovingLink, flat
 from linkwise.scalar import Scalar, where
 from linkwise.spatial import ArticulatedInertia, Matrix, Spatial, articulated, outer
@@ -50,9 +51,9 @@ def axis_inertia_floors(links: Mechanism) -> list[Any]:
 
 def _floors(links: Mechanism) -> list[Any]:
     bounded = all(_is_nonnegative(link) for link in links)
-    found = []
+    found: list[JointValue] = []
     for link, sizes in zip(links, largest_inertias(links), strict=True):
-        floors = []
+        floors: list[Scalar] = []
         for axis, own in zip(link.axes, own_pivots(link), strict=True):
             size = sizes[0] if axis.turns else sizes[1]
             if not bounded:
@@ -67,13 +68,13 @@ def _floors(links: Mechanism) -> list[Any]:
 
 def own_pivots(link: MovingLink) -> list[float]:
     """The axis inertias that the link alone would show: a lower bound for those with more links beyond it."""
-    P, pivots = articulated(link.inertia), []
+    left, pivots = articulated(link.inertia), list[float]()
     for axis in link.axes:
-        column = axis.column(P)
-        D = axis.felt(column) + link.rotor_inertia
+        column = axis.column(left)
+        D: Any = axis.felt(column) + link.rotor_inertia  # a float
         pivots.append(D)
         if len(link.axes) > 1 and D > 0.0:
-            P = _less(P, column, D)
+            left = _less(left, column, D)
     return pivots
 
 
@@ -102,17 +103,18 @@ def largest_inertias(links: Mechanism) -> list[tuple[float, float]]:
         if p < 0:
             continue
         fixed = link.orientation is None  # the joint's axis has a fixed direction in the parent
-        reach = math.hypot(*link.lever) + _stroke(link)
+        x, y, z = cast("Iterable[float]", link.lever)
+        reach = math.hypot(x, y, z) + _stroke(link)
         slide = abs(link.twist.s) * _stroke(link)
-        across = math.hypot(link.lever.x, link.lever.y) + slide if fixed else reach
+        across = math.hypot(x, y) + slide if fixed else reach
         parallel = fixed and link.twist.s == 0.0
         mass[p] += mass[k]
         moment[p] += moment[k] + reach * mass[k]
         second[p] += second[k] + 2.0 * reach * (2.0 * moment[k] + reach * mass[k])
         about[p] += (about[k] if parallel else second[k]) + across * (2.0 * moment[k] + across * mass[k])
-    found = []
+    found: list[tuple[float, float]] = []
     for link, own, all_, m, h in zip(links, about, second, mass, moment, strict=True):
-        pitch = abs(link.axes[0].pitch)
+        pitch: Any = abs(link.axes[0].pitch)
         found.append((all_ if link.free else own + pitch * (2.0 * h + pitch * m), m))
     return found
 

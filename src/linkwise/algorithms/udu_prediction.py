@@ -66,9 +66,9 @@ def updated(factors: Factors, weight: Scalar, a: list[Scalar]) -> Factors:
     return Factors(U, D)
 
 
-def factorised(P: list[list[Scalar]]) -> Factors:
+def factorised(matrix: list[list[Scalar]]) -> Factors:
     """U and D of a symmetric positive matrix, from its last row upwards."""
-    P = [list(row) for row in P]
+    P = [list(row) for row in matrix]
     U: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(SIZE)] for i in range(SIZE)]
     D: list[Scalar] = [0.0] * SIZE
     for j in reversed(range(SIZE)):

@@ -6,12 +6,13 @@ inward. No gravity and no joint accelerations take part, so the background task 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, stage
+from linkwise.model.axes import JointValue
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned
+from linkwise.scalar import stage
 from linkwise.spatial import Matrix, Spatial, Vector, skew, zero_spatial, zero_vector
 
 
@@ -28,10 +29,15 @@ class Coasting:
         return iter((self.w, self.wd, self.vd, self.U))
 
 
-def velocity_torques(links: Mechanism, q, qd, wrenches=None) -> list[Scalar]:
+def velocity_torques(
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    wrenches: Sequence[Spatial] | None = None,
+) -> list[JointValue]:
     """c(q, q̇) [N·m or N], less what external wrenches contribute."""
     with stage("joint turns"):
-        turned = links.each(lambda link, q: link.turned(q), q)
+        turned = links.turned(q)
     with stage("velocity outward"):
         still = Coasting(zero_vector(), zero_vector(), zero_vector(), Matrix(*[0.0] * 9))
         coasting = links.outward(_coasted, still, turned, qd)
@@ -42,7 +48,7 @@ def velocity_torques(links: Mechanism, q, qd, wrenches=None) -> list[Scalar]:
         return links.inward(_gather, zero_spatial(), turned, loads)
 
 
-def _coasted(link: MovingLink, parent: Coasting, turned, qd: Scalar) -> Coasting:
+def _coasted(link: MovingLink, parent: Coasting, turned: Turned, qd: JointValue) -> Coasting:
     """(18)–(20)."""
     joint = link.placed(turned)
     w, wd = joint.outward(parent.w), joint.outward(parent.wd)
@@ -66,7 +72,7 @@ def _load(link: MovingLink, moving: Coasting) -> Spatial:
     return Spatial(I @ moving.wd + moving.w.cross(I @ moving.w) + L.cross(moving.vd), force)
 
 
-def _gather(link: MovingLink, received: Spatial, turned, load: Spatial):
+def _gather(link: MovingLink, received: Spatial, turned: Turned, load: Spatial):
     """(23), (24)."""
     x = received + load
     return link.felt(x), link.placed(turned).force_to_parent(x)

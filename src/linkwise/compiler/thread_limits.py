@@ -20,7 +20,7 @@ def _register() -> None:
         internal_api = "linkwise"
         filename_prefixes = ("_multiarray_umath",)
 
-        def get_num_threads(self) -> int:
+        def get_num_threads(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
             return threads.wanted(None)
 
         def set_num_threads(self, num_threads: Any) -> None:

@@ -16,7 +16,9 @@ from linkwise.robot import Robot
 from linkwise.scalar import Scalar, where
 
 
-def torques_for(links: Mechanism, q, qd, v) -> list[Scalar]:
+def torques_for(
+    links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar], v: Sequence[Scalar]
+) -> list[Scalar]:
     """(29): the torques that give the accelerations v, without friction."""
     return coordinates.inverse_dynamics(links, q, qd, v, friction=False)
 

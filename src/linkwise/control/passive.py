@@ -6,6 +6,7 @@ import numpy as np
 
 from linkwise.control.controller import Controller
 from linkwise.robot import Robot
+from linkwise.scalar import Scalar
 
 
 class Passive(Controller):
@@ -16,7 +17,7 @@ class Passive(Controller):
     def __init__(self, robot: Robot, *, torque_limits=None):
         super().__init__(robot, {}, torque_limits=False)
 
-    def control(self, links, gains, q, qd, reference, memory, period):
+    def control(self, links, gains, q, qd, reference, memory, period) -> tuple[list[Scalar], list[Scalar]]:
         return [0.0] * self.robot.dof, []
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from linkwise.scalar import Scalar
 from linkwise.spatial import ArticulatedInertia, RigidInertia, Spatial, Tensor, Vector, zero_vector
@@ -97,7 +97,7 @@ class Several(Tensor):
     def __init__(self, parts: Sequence[Scalar]):
         self.parts = tuple(parts)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Scalar]:
         return iter(self.parts)
 
     def __len__(self) -> int:
@@ -113,11 +113,26 @@ class Several(Tensor):
         return Several([scale * a for a in self.parts])
 
 
-def parts_of(value: Any) -> tuple[Scalar, ...]:
+JointValue: TypeAlias = "Scalar | Several"
+"""A quantity of one joint: a rate, an acceleration, a torque."""
+
+
+def parts_of(value: JointValue) -> tuple[Scalar, ...]:
     """The scalars of a joint quantity: itself, or those of ``Several``."""
     return value.parts if isinstance(value, Several) else (value,)
 
 
-def joint_value(parts: Sequence[Scalar]) -> Any:
+def joint_value(parts: Sequence[Scalar]) -> JointValue:
     """The inverse of ``parts_of``."""
     return parts[0] if len(parts) == 1 else Several(parts)
+
+
+def single(value: JointValue) -> Scalar:
+    """The scalar of a joint with one axis."""
+    return value  # type: ignore[return-value]  # only joints with several axes have another type
+
+
+def times(scale: Scalar, value: JointValue) -> JointValue:
+    """A multiple of a joint quantity."""
+    product: Any = scale * single(value)  # ``Several`` multiplies its parts
+    return product

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -189,7 +189,7 @@ def masslessness(model: Model) -> str | None:
     )
 
 
-def _law_numbers(joint: Joint) -> list[tuple[Parameter, float]]:
+def _law_numbers(joint: Joint) -> list[tuple[Parameter, Any]]:
     """Every number of the joint's laws."""
     return [pair for law in LAWS for pair in zip(law.parameters, law.numbers(joint), strict=True)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from linkwise.model.inertia import Inertia
 
@@ -33,7 +34,7 @@ def clean_inertia(inertia: Inertia, rotation: np.ndarray) -> list[float]:
     return cleaned
 
 
-def clean(values, scale: float | None = None) -> list[float]:
+def clean(values: ArrayLike, scale: float | None = None) -> list[float]:
     array = np.asarray(values, dtype=float)
     size = np.max(np.abs(array)) if scale is None else max(float(np.max(np.abs(array))), float(scale))
     return np.where(np.abs(array) <= ROUND_OFF * size, 0.0, array).tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -99,7 +100,8 @@ class Joint:
 
     def number(self, name: str) -> float:
         """A number of the joint by the end of its label: ``viscous_friction``, ``stiffness`` …"""
-        return joint_laws.number(self, name)
+        found: Any = joint_laws.number(self, name)  # a joint of a model has floats
+        return found
 
     @property
     def free(self) -> bool:

@@ -20,23 +20,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
-from linkwise import scan_order
-from linkwise.model.axes import SLIDING, TURNING, Axis, joint_value, parts_of
+from linkwise.model.axes import SLIDING, TURNING, Axis, JointValue, joint_value, parts_of, single
 from linkwise.model.cleaning import RIGHT_ANGLE_TOLERANCE, clean, clean_inertia, clean_rotation, snapped
 from linkwise.model.joint import Joint
 from linkwise.model.model import Model
 from linkwise.model.transform import Transform, cosine, sine
+from linkwise.model.traversal import Traversal
 from linkwise.scalar import Scalar, cos, sin
-from linkwise.spatial import Matrix, RigidInertia, Spatial, Symmetric, Vector, zero_vector
+from linkwise.spatial import ArticulatedInertia, Matrix, RigidInertia, Spatial, Symmetric, Vector, zero_vector
 
 PARALLEL_TOLERANCE = RIGHT_ANGLE_TOLERANCE  # sine of the angle under which two axes count as parallel
 SLIDE_SINE = (
     0.1  # sine of the twist under which an origin would slide too far to the common normal, and lose digits
 )
+
+
+Turned: TypeAlias = "tuple[Scalar, Scalar, Scalar] | tuple[Matrix, Vector]"
+"""Where a joint is, see ``MovingLink.turned``."""
+Turnable = TypeVar("Turnable", Vector, Matrix, Symmetric, Spatial, RigidInertia, ArticulatedInertia)
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,9 @@ class MovingLink:
     coulomb_friction: tuple[float, float]
     file_frame: Transform  # the pose of the file's link frame in this frame
     parameter_frame: Transform  # the pose of the frame in which the file gives the inertial parameters
-    terms: Mapping[str, float] = field(default_factory=dict)  # numbers of further laws, see ``joint_laws``
+    terms: Mapping[str, float] = field(
+        default_factory=dict[str, float]
+    )  # numbers of further laws, see ``joint_laws``
     follows: Follow | None = None  # the link whose coordinate moves this one as well
     orientation: Matrix | None = None  # of the joint in the parent, for ball and floating joints
 
@@ -111,14 +118,14 @@ class MovingLink:
         """Whether the joint moves the origin of its link."""
         return any(not axis.turns or axis.screws for axis in self.axes)
 
-    def turned(self, q: Any) -> Any:
+    def turned(self, q: JointValue) -> Turned:
         """Where the joint is at the coordinate q: (c, s, d) for one axis, the cosine and sine of its turn about z and
         its slide along z; (rotation, position) for a ball or floating joint."""
         if self.free:
             numbers = parts_of(q)
             position = Vector(*numbers[:3]) if self.floating else zero_vector()
             return quaternion_rotation(numbers[-4:]), position
-        axis = self.axes[0]
+        axis, q = self.axes[0], single(q)
         if not axis.turns:
             return self.offset.c, self.offset.s, q
         d = axis.pitch * q if axis.screws else 0.0
@@ -128,25 +135,25 @@ class MovingLink:
         angle = q + self.offset.angle
         return cos(angle), sin(angle), d
 
-    def placed(self, turned: Sequence[Any]) -> Placement | FreePlacement:
+    def placed(self, turned: Turned) -> Placement:
         """Where the link lies in its parent; ``turned`` is what the method of that name gave."""
         if self.orientation is not None:
-            rotation, position = turned
+            rotation, position = cast("tuple[Matrix, Vector]", turned)
             lever = self.lever + self.orientation @ position if self.floating else self.lever
             return FreePlacement(self, self.orientation.times(rotation), lever)
-        c, s, d = turned
+        c, s, d = cast("tuple[Scalar, Scalar, Scalar]", turned)
         if not self.slides:
             return Placement(self, c, s, self.lever)
         axis = Vector(0.0, 0.0, 1.0).turn_x(self.twist.c, self.twist.s).turn_z(self.branch.c, self.branch.s)
         return Placement(self, c, s, self.lever + d * axis)
 
-    def at_rest(self) -> Placement | FreePlacement:
+    def at_rest(self) -> Placement:
         """Where the link lies in its parent at q = 0."""
         if self.orientation is not None:
             return FreePlacement(self, self.orientation, self.lever)
         return self.placed((self.offset.c, self.offset.s, 0.0))
 
-    def moved(self, rates: Any) -> Spatial:
+    def moved(self, rates: JointValue) -> Spatial:
         """Hᵀ q̇ = Σ axis·rate, in the link's axes."""
         first, *others = self.axes
         rate, *rest = parts_of(rates)
@@ -155,16 +162,16 @@ class MovingLink:
             motion = motion + axis.motion(rate)
         return motion
 
-    def felt(self, x: Spatial) -> Any:
+    def felt(self, x: Spatial) -> JointValue:
         """H x: the components of a spatial force that the joint feels."""
         return joint_value([axis.felt(x) for axis in self.axes])
 
-    def carried(self, V: Spatial, rates: Any) -> Spatial:
+    def carried(self, V: Spatial, rates: JointValue) -> Spatial:
         """V × Hᵀq̇: how the joint's motion changes because the link, which moves with V, carries its axes along."""
         if self.free:
             w, v = self.moved(rates)
             return Spatial(V.angular.cross(w), V.linear.cross(w) + V.angular.cross(v))
-        axis = self.axes[0]
+        axis, rates = self.axes[0], single(rates)
         if not axis.turns:
             return Spatial(zero_vector(), axis.crossed(V.angular, rates))
         turning = Spatial(axis.crossed(V.angular, rates), axis.crossed(V.linear, rates))
@@ -172,14 +179,14 @@ class MovingLink:
             return turning
         return turning + Spatial(zero_vector(), axis.crossed(V.angular, axis.pitch * rates))
 
-    def bias(self, above: Vector, rates: Any) -> Spatial:
+    def bias(self, above: Vector, rates: JointValue) -> Spatial:
         """What the link's acceleration gains by the joint's rates: (ω × ω_J, (ω_p + ω) × v_J).
 
         ω_p (``above``) and ω are the angular velocities of the parent and the link, (ω_J, v_J) is the motion of the
         joint, all in the link's axes; the acceleration is that of the link's origin.
         """
         if not self.free:
-            axis = self.axes[0]
+            axis, rates = self.axes[0], single(rates)
             turning = axis.crossed(above, rates) if axis.turns else zero_vector()
             if not self.slides:
                 return Spatial(turning, zero_vector())
@@ -215,12 +222,12 @@ class Placement:
     s: Scalar
     lever: Vector
 
-    def outward(self, x):
+    def outward(self, x: Turnable) -> Turnable:
         """A vector (or matrix, or inertia) of the parent's axes, in the link's axes."""
         branch, twist = self.link.branch, self.link.twist
         return x.turn_z(branch.c, -branch.s).turn_x(twist.c, -twist.s).turn_z(self.c, -self.s)
 
-    def inward(self, x):
+    def inward(self, x: Turnable) -> Turnable:
         """A vector (or matrix, or inertia) of the link's axes, in the parent's axes."""
         branch, twist = self.link.branch, self.link.twist
         return x.turn_z(self.c, self.s).turn_x(twist.c, twist.s).turn_z(branch.c, branch.s)
@@ -244,14 +251,14 @@ class FreePlacement(Placement):
         super().__init__(link, 0.0, 0.0, lever)
         self.rotation = rotation
 
-    def outward(self, x):
+    def outward(self, x: Turnable) -> Turnable:
         return x.rotated(self.rotation.transposed())
 
-    def inward(self, x):
+    def inward(self, x: Turnable) -> Turnable:
         return x.rotated(self.rotation)
 
 
-class Mechanism(Sequence):
+class Mechanism(Traversal, Sequence[MovingLink]):
     """The moving links of a robot, parents before children, and the two ways to go over them."""
 
     def __init__(
@@ -270,71 +277,29 @@ class Mechanism(Sequence):
         self.gravity = gravity  # in the prepared base frame
         self.base = base  # pose of the prepared base frame in the file's base frame
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.links)
 
-    def __getitem__(self, k):
+    @overload
+    def __getitem__(self, k: int) -> MovingLink: ...
+    @overload
+    def __getitem__(self, k: slice) -> tuple[MovingLink, ...]: ...
+    def __getitem__(self, k: int | slice) -> MovingLink | tuple[MovingLink, ...]:
         return self.links[k]
-
-    def outward(self, step: Callable[..., Any], root: Any, *per_link: Sequence[Any]) -> list[Any]:
-        """From the base to the tips: value[k] = step(link k, value of its parent (or root), *per_link of k)."""
-        values: list[Any] = []
-        for link, *own in zip(self.links, *per_link, strict=True):
-            values.append(step(link, root if link.parent < 0 else values[link.parent], *own))
-        return values
-
-    def inward(self, step: Callable[..., tuple[Any, Any]], zero: Any, *per_link: Sequence[Any]) -> list[Any]:
-        """From tips to base: value[k], carried = step(link k, sum of its children's carried, *per_link of k)."""
-        received: list[Any] = [None] * len(self.links)
-        values: list[Any] = [None] * len(self.links)
-        for link, *own in reversed(list(zip(self.links, *per_link, strict=True))):
-            k = link.index
-            values[k], carried = step(link, zero if received[k] is None else received[k], *own)
-            if link.parent >= 0:
-                known = received[link.parent]
-                received[link.parent] = carried if known is None else known + carried
-        return values
-
-    def each(self, step: Callable[..., Any], *per_link: Sequence[Any]) -> list[Any]:
-        """value[k] = step(link k, *per_link of k): no order needed."""
-        return [step(link, *own) for link, *own in zip(self.links, *per_link, strict=True)]
-
-    def scan(
-        self,
-        join: Callable[[Any, Any], Any],
-        apply: Callable[[Any, Any], Any],
-        start: Any,
-        elements: Sequence[Any],
-        inward: bool = False,
-    ) -> list[Any]:
-        """What the elements of all links before each link do to the start, in logarithmic depth; for chains.
-
-        Links are taken from the base, or ``inward`` from the tip. ``join(first, second)`` is an element that does what
-        both do, one after the other; ``apply(known, element)`` does it.
-        """
-        row = (lambda i: len(self) - 1 - i) if inward else (lambda i: i)
-        runs = list(elements)
-        for level in scan_order.joins(len(self)):
-            for left, right in level:
-                runs[row(right)] = join(runs[row(left)], runs[row(right)])
-        known = {scan_order.START: start}
-        for level in scan_order.applications(len(self)):
-            for left, right in level:
-                known[right] = apply(known[left], runs[row(right)])
-        return [known[row(k) - 1] for k in range(len(self))]
 
     @property
     def dof(self) -> int:
         """Number of velocity coordinates."""
         return sum(len(link.axes) for link in self.links)
 
-    def grouped(self, values: Sequence[Scalar], *, positions: bool = False) -> list[Any]:
+    def grouped(self, values: Sequence[Scalar], *, positions: bool = False) -> list[JointValue]:
         """A flat list of numbers, those of each link after those of the links before, as one quantity per link
         (see ``axes.Several``)."""
         sizes = [len(link.axes) + (positions and link.free) for link in self.links]
         if all(size == 1 for size in sizes):
             return list(values)
-        groups, at = [], 0
+        groups: list[JointValue] = []
+        at = 0
         for size in sizes:
             groups.append(joint_value(list(values[at : at + size])))
             at += size
@@ -345,7 +310,7 @@ class Mechanism(Sequence):
         """Whether some links follow others, so that there are fewer coordinates than axes."""
         return any(link.follows is not None for link in self.links)
 
-    def pairings(self, turned: Sequence[Any], force: Callable[[int, Axis], Spatial]) -> list[list[Scalar]]:
+    def pairings(self, turned: Sequence[Turned], force: Callable[[int, Axis], Spatial]) -> list[list[Scalar]]:
         """A symmetric matrix over the velocity coordinates: what axis i feels of a force that belongs to axis j of the
         same link or of one beyond it. ``force(k, axis)`` is given on link k; zero between branches."""
         first = self.first_coordinates()
@@ -364,7 +329,8 @@ class Mechanism(Sequence):
 
     def first_coordinates(self) -> list[int]:
         """For every link the number of its first velocity coordinate."""
-        starts, at = [], 0
+        starts: list[int] = []
+        at = 0
         for link in self.links:
             starts.append(at)
             at += len(link.axes)
@@ -376,7 +342,7 @@ class Mechanism(Sequence):
 
     def ancestors(self, k: int) -> list[int]:
         """The links between link k and the base, nearest first, without k."""
-        found = []
+        found: list[int] = []
         k = self.links[k].parent
         while k >= 0:
             found.append(k)
@@ -384,7 +350,7 @@ class Mechanism(Sequence):
         return found
 
 
-def flat(values: Sequence[Any]) -> list[Scalar]:
+def flat(values: Sequence[JointValue]) -> list[Scalar]:
     """One quantity per link as a flat list of joint coordinates: the inverse of ``Mechanism.grouped``."""
     return [part for value in values for part in parts_of(value)]
 
@@ -393,7 +359,8 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
     """Choose the frames described above. ``slide=False`` leaves origins where the file has them on the axis."""
     joints = model.moving_joints
     n = len(joints)
-    parents, poses = [], []
+    parents: list[int] = []
+    poses: list[Transform] = []
     for joint in joints:
         body, pose = model.carrier(joint.parent)
         parents.append(body)

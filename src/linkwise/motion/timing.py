@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from linkwise.motion.limits import POINTS, LimitError, check_same_joints, times
 from linkwise.motion.polynomial import PiecewisePolynomial
 from linkwise.motion.trajectory import Moment, Trajectory, check_trajectory
 from linkwise.robot import Robot
-from linkwise.scalar import Scalar
 
 
 class SlowedTrajectory(Trajectory):
@@ -86,7 +86,8 @@ def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndar
     joints = robot.coordinate_joints
     gravity = robot.gravity_torques(q)
     a = robot.inverse_dynamics(q, qd, qdd, friction=False) - gravity
-    links, columns = mechanism_of(robot), (list(q.T), list(qd.T))
+    links = mechanism_of(robot)
+    columns: tuple[list[Any], list[Any]] = (list(q.T), list(qd.T))
     b = _rows(joint_terms.smooth_friction(links, *columns), qd)
     c = gravity + _rows(joint_terms.dry_friction(links, *columns), qd)
     beyond = np.abs(c) > limits
@@ -99,7 +100,7 @@ def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndar
     return min(_smallest_root(a, b, c - limits), _smallest_root(-a, -b, -c - limits))
 
 
-def _rows(columns: Sequence[Scalar], like: np.ndarray) -> np.ndarray:
+def _rows(columns: Sequence[Any], like: np.ndarray) -> np.ndarray:
     """Torques of each joint, numbers or arrays over time, as (times, n)."""
     return np.stack([np.broadcast_to(column, like.shape[:1]) for column in columns], axis=-1)
 

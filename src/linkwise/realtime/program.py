@@ -14,7 +14,7 @@ from linkwise.functions import mechanism_of
 from linkwise.once import once
 from linkwise.realtime.limits import SettingsError
 from linkwise.robot import Robot
-from linkwise.simulate.loop import advanced
+from linkwise.simulate.moving import Motion
 
 C_FILES = ("base.c", "checks.c", "stop.c", "harness.c", "simulated.c")
 
@@ -96,9 +96,8 @@ class TwoRatePrograms:
 
         def function(q, qd, tau):
             values: Mapping = {"breakaway": [1.0]}
-            new = advanced(
-                links, True, values, "semi_implicit_euler", lambda at, q, qd: tau, q, qd, self.period
-            )
+            motion = Motion(links, friction=True)
+            new = motion.advanced(values, "semi_implicit_euler", lambda at, q, qd: tau, q, qd, self.period)
             return {"next_q": new[0], "next_qd": new[1]}
 
         n = self.dof

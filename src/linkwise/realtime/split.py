@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from linkwise.algorithms import joint_terms
@@ -27,8 +29,9 @@ def split_torques(
     D = robot.mass_matrix(old_q)
     bias = robot.bias_torques(old_q, old_qd)
     links = mechanism_of(robot)
-    columns = (list(np.moveaxis(x, -1, 0)) for x in (q, qd))
-    friction = np.stack(np.broadcast_arrays(*joint_terms.friction(links, *columns)), axis=-1)
+    columns = [list[Any](np.moveaxis(x, -1, 0)) for x in (q, qd)]
+    torques: list[Any] = list(joint_terms.friction(links, *columns))
+    friction = np.stack(np.broadcast_arrays(*torques), axis=-1)
     return np.einsum("...ij,...j->...i", D, qdd) + bias + friction
 
 

@@ -72,7 +72,8 @@ def simulate_adaptive(
         if friction:
             tau = tau - _smoothed_friction(links, q, v, smoothing)
         qdd = robot.forward_dynamics(q, v, tau, friction=False, stabilization=decay)
-        return np.concatenate([position_rates(links, list(q), list(v)), qdd, change])
+        rates: Any = position_rates(links, q.tolist(), v.tolist())
+        return np.concatenate([rates, qdd, change])
 
     t = np.linspace(0.0, duration, rows)
     initial = np.concatenate([law.start(q, qd), np.zeros(law.memory)])

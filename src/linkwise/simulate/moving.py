@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.algorithms import constraints, coordinates, joint_terms
 from linkwise.algorithms.constraints import Held
@@ -32,7 +33,7 @@ class Motion:
         return cls(links, friction, constraints.prepared(robot), stabilization)
 
     def accelerated(self, q, qd, tau) -> coordinates.Accelerated:
-        rate = None if self.stabilization in (PROJECTION, 0.0) else self.stabilization
+        rate: Any = None if self.stabilization in (PROJECTION, 0.0) else self.stabilization
         return coordinates.accelerations(
             self.links, q, qd, tau, friction=self.friction, held=self.held, rate=rate
         )

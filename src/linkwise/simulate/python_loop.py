@@ -42,10 +42,12 @@ def run_from_python(
     sensors, drives = loop.plant.sensors, loop.plant.drives
     rows: dict[str, list[np.ndarray]] = {name: [] for name in loop.record}
     for s in range(steps):
-        drawn: list[np.ndarray] = []
+        drawn: list[Any] = []
         if sensors.noisy:
             stream = [column[..., np.newaxis] for column in columns["stream"]]
-            drawn = _columns(normal(stream, np.asarray(s, dtype), np.arange(2 * n, dtype=dtype), dtype))
+            step: Any = np.asarray(s, dtype)
+            channel: Any = np.arange(2 * n, dtype=dtype)
+            drawn = _columns(normal(stream, step, channel, dtype))
         seen_q, seen_qd, sensed = sensors.measured(columns, _columns(q), _columns(qd), sensed, period, drawn)
         moment = tuple(
             np.asarray(part)[..., 0, :] for part in loop.source.moment(np.array([s * period]), batch, n)
@@ -54,10 +56,10 @@ def run_from_python(
             target = Reference(
                 *(_columns(np.broadcast_to(part, (*batch, part.shape[-1]))) for part in moment)
             )
-            wanted, following = controller.limited(
+            limited, following = controller.limited(
                 controller.links(), columns, seen_q, seen_qd, target, memory, period
             )
-            wanted = [np.broadcast_to(np.asarray(t, dtype), batch) for t in wanted]
+            wanted: list[Any] = [np.broadcast_to(np.asarray(t, dtype), batch) for t in limited]
         else:
             answer = controller(s * period, _array(seen_q), _array(seen_qd), moment)
             torques = _columns(_checked(np.asarray(answer, dtype=dtype), batch, n))
@@ -131,7 +133,7 @@ def _checked(torques: np.ndarray, batch: tuple[int, ...], n: int) -> np.ndarray:
     return np.broadcast_to(torques, (*batch, n))
 
 
-def _columns(array: np.ndarray) -> list[np.ndarray]:
+def _columns(array: Any) -> list[Any]:
     """One array per joint."""
     return list(np.moveaxis(array, -1, 0))
 

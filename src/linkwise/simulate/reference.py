@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +147,8 @@ class Moves(Source):
             name: list(np.moveaxis(np.asarray(value)[..., np.newaxis, :], -1, 0))
             for name, value in self.parameters(dof).items()
         }
-        found = self.at(values, 0, t, dof)
+        time: Any = t
+        found: Any = self.at(values, 0, time, dof)
         shape = (*batch, len(t))
         parts = ([np.broadcast_to(x, shape) for x in part] for part in (found.q, found.qd, found.qdd))
         return Moment(*(np.stack(part, axis=-1) for part in parts))

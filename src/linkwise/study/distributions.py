@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.scalar import Scalar, sqrt, where
 from linkwise.study.special import exp, log, normal_quantile
@@ -32,7 +33,8 @@ def _uniform(u: Scalar, low: float, high: float) -> Scalar:
 
 
 def _log_uniform(u: Scalar, low: float, high: float) -> Scalar:
-    a, b = float(log(low)), float(log(high))
+    numbers: tuple[Any, Any] = (log(low), log(high))
+    a, b = float(numbers[0]), float(numbers[1])
     return exp(a + (b - a) * u)
 
 

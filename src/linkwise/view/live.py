@@ -76,8 +76,8 @@ class Live:
         if not self.robot.dof:
             return efforts
         some = np.random.default_rng(0).uniform(self.lower, self.upper, (SAMPLES, self.robot.dof))
-        unit_speed = np.ones(self.robot.dof)
-        friction = np.array(joint_terms.friction(mechanism_of(self.robot), home(self.robot), unit_speed))
+        links, unit_speed = mechanism_of(self.robot), [1.0] * self.robot.dof
+        friction = np.array(joint_terms.friction(links, home(self.robot).tolist(), unit_speed), dtype=float)
         most = np.abs(self.gravity(some)).max(axis=0) + friction
         floor = 1e-3 * max(float(most.max()), 1e-9)
         return np.where(np.isfinite(efforts), efforts, np.maximum(most, floor))

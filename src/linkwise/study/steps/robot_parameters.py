@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -44,9 +44,11 @@ class RobotParameters:
 
     def arrays(self, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The array (count, size) of every input, for arrays by the variables' names."""
-        columns = {v.name: list(given[v.name].reshape(len(given[v.name]), -1).T) for v in self.variables}
+        columns: dict[str, list[Any]] = {
+            v.name: list(given[v.name].reshape(len(given[v.name]), -1).T) for v in self.variables
+        }
         return {
-            name: np.stack(np.broadcast_arrays(*parts), axis=-1)
+            name: np.stack(np.broadcast_arrays(*cast("list[Any]", parts)), axis=-1)
             for name, parts in self._from(columns).items()
         }
 
