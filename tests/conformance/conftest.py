@@ -1,6 +1,8 @@
 """A table at the end of the run: which robots were compared with which engine, which were refused and why."""
 
-PROPERTY = "compared"  # a test records (robot, outcome) under this name
+from collections import Counter
+
+PROPERTY = "compared"  # a test records (comparison, robot, outcome) under this name
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -12,14 +14,13 @@ def pytest_terminal_summary(terminalreporter):
         for name, value in getattr(report, "user_properties", ())
         if name == PROPERTY and getattr(report, "when", "") == "call"
     ]
-    if not rows:
-        return
-    terminalreporter.section("robots compared with Pinocchio (largest relative differences)")
-    width = max(len(robot) for robot, _ in rows)
-    for robot, outcome in sorted(map(tuple, rows)):
-        terminalreporter.write_line(f"{robot:{width}}  {outcome}")
-    counts = {}
-    for _, outcome in rows:
-        kind = outcome.split(":")[0]
-        counts[kind] = counts.get(kind, 0) + 1
-    terminalreporter.write_line(", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
+    # (comparison, robot, outcome): the first words of an outcome, up to a colon, are what is counted
+    for comparison in dict.fromkeys(row[0] for row in rows):
+        own = sorted(tuple(row[1:]) for row in rows if row[0] == comparison)
+        terminalreporter.section(comparison)
+        width = max(len(robot) for robot, _ in own)
+        for robot, outcome in own:
+            terminalreporter.write_line(f"{robot:{width}}  {outcome}")
+        counts = Counter(outcome.split(":")[0] for _, outcome in own)
+        shown = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+        terminalreporter.write_line(f"of {len(own)} robots: {shown}")

@@ -5,6 +5,7 @@ Friction off. A file that Pinocchio loads must load here and agree. Where the ma
 dynamics must say so and name the joint.
 """
 
+import os
 import warnings
 import zlib
 
@@ -13,13 +14,19 @@ import pytest
 from engines import Pinocchio, example_robots, nearly_singular, relative_error, shared_robots, title
 
 import linkwise as lw
-from linkwise import compat
+from linkwise import arrays, compat
+from linkwise.functions import Setting, function_named
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio (the wheel 'pin') is not installed")
 
 # relative, norm-wise; mostly round-off is seen, 1e-16 to 1e-13, more where π/2 is written with eleven digits
 TOLERANCE = 1e-9
 STATES = 3
+FIXED = "robots compared with Pinocchio (largest relative differences)"
+FLOATING = "robots on a floating base compared with Pinocchio (largest relative differences)"
+ALL = bool(
+    os.environ.get("LINKWISE_ALL_ROBOTS")
+)  # else every fifth robot on a floating base, for the time it takes
 FILES = example_robots() + shared_robots()
 ROBOTS = [pytest.param(path, id=title(path)) for path in FILES] or [
     pytest.param(
@@ -28,20 +35,20 @@ ROBOTS = [pytest.param(path, id=title(path)) for path in FILES] or [
 ]
 
 
-def load_here(path):
+def load_here(path, base="fixed"):
     """Our robot, or the reason why there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", lw.ModelWarning)
         try:
-            return lw.load(path, mimic="independent"), ""
+            return lw.load(path, mimic="independent", base=base), ""
         except lw.ModelError as error:
             return None, str(error).replace(str(path), path.name)
 
 
-def load_there(path):
+def load_there(path, *base):
     """Pinocchio's model, or the reason why there is none."""
     try:
-        return pin.buildModelFromUrdf(str(path)), ""
+        return pin.buildModelFromUrdf(str(path), *base), ""
     except ValueError as error:
         return None, str(error).replace(str(path), path.name).splitlines()[0]
 
@@ -53,9 +60,9 @@ def test_agreement(path, record_property):
     try:
         outcome = compare(robot, refusal, peer, peer_refusal, seed=zlib.crc32(title(path).encode()))
     except Exception as error:
-        record_property("compared", (title(path), f"FAILED: {error}".splitlines()[0]))
+        record_property("compared", (FIXED, title(path), f"FAILED: {error}".splitlines()[0]))
         raise
-    record_property("compared", (title(path), outcome))
+    record_property("compared", (FIXED, title(path), outcome))
 
 
 def compare(robot, refusal, peer, peer_refusal, seed) -> str:
@@ -118,6 +125,50 @@ def differences(robot: lw.Robot, peer: Pinocchio, rng) -> tuple[dict[str, float]
     )
     errors["1/M"] = relative_error(robot.inverse_mass_matrix(q), each(peer.inverse_mass_matrix, q))
     return errors, float(np.linalg.cond(there).max()), ""
+
+
+@pytest.mark.parametrize("path", ROBOTS if ALL else ROBOTS[::5])
+def test_agreement_on_a_floating_base(path, record_property):
+    """JointModelFreeFlyer; here on arrays, so that nothing is compiled."""
+    peer, _ = load_there(path, pin.JointModelFreeFlyer())
+    if peer is None:
+        pytest.skip("Pinocchio refuses it")
+    robot, refusal = load_here(path, base="floating")
+    assert robot is not None, refusal
+    assert robot.dof == peer.nv
+    other = Pinocchio.of(pin, peer, robot)
+    rng = np.random.default_rng(zlib.crc32(title(path).encode()))
+    q = robot.integrate(robot.neutral, rng.normal(size=(STATES, robot.dof)))
+    qd, qdd, tau = rng.normal(size=(3, STATES, robot.dof))
+
+    def there(function, *arguments):
+        return np.array([function(*row) for row in zip(*arguments, strict=True)])
+
+    M = there(other.mass_matrix, q)
+    errors = {
+        "tau": relative_error(
+            on_arrays(robot, "inverse_dynamics", q=q, qd=qd, qdd=qdd),
+            there(other.inverse_dynamics, q, qd, qdd),
+        ),
+        "M": relative_error(on_arrays(robot, "mass_matrix", q=q), M),
+    }
+    if not nearly_singular(M):
+        errors["qdd"] = relative_error(
+            on_arrays(robot, "forward_dynamics", q=q, qd=qd, tau=tau),
+            there(other.forward_dynamics, q, qd, tau),
+        )
+    condition = float(np.linalg.cond(M).max())
+    shown = " ".join(f"{name} {error:.0e}" for name, error in errors.items())
+    record_property("compared", (FLOATING, title(path), f"compared: {robot.dof} velocities, {shown}"))
+    wrong = {name: error for name, error in errors.items() if not error <= allowed(name, condition)}
+    assert not wrong
+
+
+def on_arrays(robot: lw.Robot, name: str, **given) -> np.ndarray:
+    """A function by its default algorithm, without friction."""
+    row = function_named(name)
+    found = arrays.run_on_arrays(row, Setting(robot, friction=False), row.default, given)
+    return next(iter(found.values()))
 
 
 BODY = (
