@@ -151,9 +151,8 @@ def sweeps(function: Function, setting: Setting, algorithm: str) -> bool:
 
 
 def _loops_know(model: Model) -> bool:
-    """Whether loops over links have code for every joint of the robot, see ``swept``."""
-    own = len(model.coordinate_joints) == len(model.moving_joints)
-    return own and all(joint.type in ("revolute", "continuous", "prismatic") for joint in model.moving_joints)
+    """Whether loops over links have code for the robot, see ``swept``: not for followers and constraints."""
+    return len(model.coordinate_joints) == len(model.moving_joints) and not model.constraints
 
 
 def has_loops(function: Function, setting: Setting, algorithm: str) -> bool:

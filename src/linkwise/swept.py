@@ -1,7 +1,8 @@
 """A robot whose links are swept in loops: what an algorithm sees instead of the list of links.
 
 For the algorithm nothing changes: it goes outward and inward over ``links``. Here each step is traced once for all
-revolute and once for all prismatic links, with the constants that differ between links read from a table.
+links of a kind (revolute, prismatic, helical, ball, floating), with the constants that differ between links read from
+a table. A ball or floating joint has several scalars of every input.
 """
 
 from __future__ import annotations
@@ -11,20 +12,27 @@ from dataclasses import replace
 from typing import Any
 
 from linkwise.algorithms import gravity_compensation
+from linkwise.algorithms.manifold import position_rates
+from linkwise.compiler.structures import Rows
 from linkwise.compiler.sweeps import Array, Sweeper, SweptProgram
-from linkwise.model.axes import SLIDING, TURNING
+from linkwise.functions import POSITIONS
+from linkwise.model.axes import SLIDING, TURNING, Axis, joint_value
 from linkwise.model.mechanism import Mechanism, MovingLink, Turn
 from linkwise.model.transform import Transform
-from linkwise.spatial import RigidInertia, Symmetric, Vector
+from linkwise.spatial import Matrix, RigidInertia, Symmetric, Vector
 
-_KINDS = {"revolute": TURNING[2:], "prismatic": SLIDING[2:]}
+_KINDS = {
+    "revolute": TURNING[2:],
+    "prismatic": SLIDING[2:],
+    "ball": TURNING,
+    "floating": TURNING + SLIDING,
+}
 
 
 def _kind(link: MovingLink) -> str:
-    for kind, axes in _KINDS.items():
-        if link.axes == axes:
-            return kind
-    raise NotImplementedError(f"loops over links have no kind for joint {link.joint_name!r}")
+    if link.axes[0].screws:
+        return "helical"
+    return next(kind for kind, axes in _KINDS.items() if link.axes == axes)
 
 
 def _with_prepared_terms(link: MovingLink) -> MovingLink:
@@ -48,7 +56,11 @@ class SweptLinks(Mechanism):
             [link.parent for link in mechanism],
             [_kind(link) for link in mechanism],
             self._row,
+            joint_value,
+            {_kind(link): len(link.axes) for link in mechanism},
         )
+        self._velocities = {_kind(link): len(link.axes) for link in mechanism}
+        self._positions = {_kind(link): len(link.axes) + link.free for link in mechanism}
 
     def outward(self, step: Callable[..., Any], root: Any, *per_link: Any) -> Any:
         return self._sweeper.outward(step, root, *per_link)
@@ -91,12 +103,19 @@ class SweptLinks(Mechanism):
                 for name in ("xx", "xy", "xz", "yy", "yz", "zz")
             )
         )
+        orientation = None
+        if links[0].orientation is not None:
+            orientation = Matrix(
+                *(field(lambda link, k=k: list(link.orientation or ())[k]) for k in range(9))
+            )
         return MovingLink(
             index=-1,
             parent=-1,
             children=(),
             joint_name=f"any {kind} joint",
-            axes=_KINDS[kind],
+            axes=_KINDS[kind]
+            if kind != "helical"
+            else (Axis(True, 2, field(lambda link: link.axes[0].pitch)),),
             branch=turn(lambda link: link.branch),
             twist=turn(lambda link: link.twist),
             offset=turn(lambda link: link.offset),
@@ -112,6 +131,7 @@ class SweptLinks(Mechanism):
             ),
             file_frame=Transform.identity(),  # see _with_prepared_terms
             parameter_frame=Transform.identity(),  # not used by sweeps
+            orientation=orientation,
             terms={
                 name: field(lambda link, name=name: link.terms.get(name, 0.0))
                 for name in dict.fromkeys(name for link in links for name in link.terms)
@@ -131,9 +151,22 @@ class SweptLinks(Mechanism):
 
         With ``derivatives`` the outputs are the derivatives by each of the inputs, matrices; else there is one output.
         """
-        sizes = dict.fromkeys(inputs, len(self))
-        result = function(self, **{key: Array(0.0, given=key) for key in inputs})
-        found = self._sweeper.differentiated(result, inputs) if derivatives else [result]
+        kinds = [_kind(link) for link in self.links]
+        sizes = {key: self._positions if key in POSITIONS else self._velocities for key in inputs}
+        layouts = {key: Rows.of([sizes[key][kind] for kind in kinds]) for key in inputs}
+        result = function(self, **{key: Array(0.0, given=key, sizes=sizes[key]) for key in inputs})
+        found = self._sweeper.differentiated(result, inputs, _along) if derivatives else [result]
         return self._sweeper.program(
-            name, sizes, dict(zip(outputs, found, strict=True)), dtype, directions=derivatives
+            name,
+            {key: layout.total for key, layout in layouts.items()},
+            dict(zip(outputs, found, strict=True)),
+            dtype,
+            layouts,
+            Rows.of([self._velocities[kind] for kind in kinds]),
+            directions=derivatives,
         )
+
+
+def _along(link: MovingLink, name: str, value: Any, direction: Any) -> Any:
+    """How an input of a joint changes along its velocity coordinates."""
+    return position_rates(link, value, direction) if name in POSITIONS else direction

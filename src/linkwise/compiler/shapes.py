@@ -32,6 +32,7 @@ from linkwise.compiler.loops import (
 from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import NEXT, RolloutProgram
 from linkwise.compiler.schedule import Body, LoopRegion
+from linkwise.compiler.structures import Rows
 from linkwise.compiler.sweeps import Kind, Pairs, Scan, Sweep, SweptProgram
 
 ROOM = "room"  # the memory of the rows of a swept program
@@ -83,9 +84,10 @@ def swept(program: SweptProgram) -> Nest:
     ]
     body, constants = sweeps(program), {CONSTANTS: program.table}
     if program.directions:
-        body = [For("direction", whole(0), whole(rows), body)]
-        arrays.append(Array(SEED, "constant", 2 * rows - 1))
-        constants[SEED] = np.eye(1, 2 * rows - 1, rows - 1)
+        size = program.result_rows.total
+        body = [For("direction", whole(0), whole(size), body)]
+        arrays.append(Array(SEED, "constant", 2 * size - 1))
+        constants[SEED] = np.eye(1, 2 * size - 1, size - 1)
     return Nest(
         program.name,
         program.dtype,
@@ -95,8 +97,15 @@ def swept(program: SweptProgram) -> Nest:
         tables={
             "parents": [parent if parent >= 0 else rows for parent in program.parents],
             "kinds": program.kind_of,
+            **{table: layout.starts for layout, table in _tables(program).items()},
         },
     )
+
+
+def _tables(program: SweptProgram) -> dict[Rows, str]:
+    """Tables of where the scalars of each row begin, for layouts with several in some rows."""
+    layouts = [layout for layout in (*program.layouts.values(), program.result_rows) if not layout.plain]
+    return {layout: f"starts{k}" for k, layout in enumerate(dict.fromkeys(layouts))}
 
 
 def sweeps(program: SweptProgram) -> list[Statement]:
@@ -150,22 +159,27 @@ def _sweep(program: SweptProgram, number: int, sweep: Sweep) -> list[Statement]:
 
 def _row(program: SweptProgram, kind: Kind, passed: dict[int, Register]) -> list[Statement]:
     """The step of a row of this kind."""
-    row, outputs = (
-        name("row"),
-        {
-            field: _output(program, key, 0).name
-            for field, (key, _) in zip(program.results, program.outputs, strict=True)
-        },
-    )
+    row, tables = name("row"), _tables(program)
+    outputs = {
+        field: (_output(program, key, 0).name, k)
+        for fields, (key, _) in zip(program.results, program.outputs, strict=True)
+        for k, field in enumerate(fields)
+    }
+
+    def scalar(layout: Rows, k: int) -> Whole:
+        return (row if layout.plain else entry(tables[layout], row)) + k
+
     before = choose(row.equals(0), program.rows, row - 1)
 
     def place(source: str, which) -> Place:
         if source == "given":
-            return Element(which, row)
+            key, k = which
+            return Element(key, scalar(program.layouts[key], k))
         if source == "table":
             return Element(CONSTANTS, whole(which), row)
         if source == "seed":
-            return Element(SEED, row - name("direction") + (program.rows - 1))
+            size = program.result_rows.total
+            return Element(SEED, scalar(program.result_rows, which) - name("direction") + (size - 1))
         if source in ("above", "received") and program.chain:
             return passed[which]
         at = {"above": name("parent"), "inner": before, "outer": row + 1}.get(source, row)
@@ -176,8 +190,11 @@ def _row(program: SweptProgram, kind: Kind, passed: dict[int, Register]) -> list
         if field in program.places:
             writes.append((_kept(program, field, row), node))
         if field in outputs:
-            entry_of = row * program.rows + name("direction") if program.directions else row
-            writes.append((Element(outputs[field], entry_of), node))
+            array, k = outputs[field]
+            place_of = scalar(program.result_rows, k)
+            if program.directions:
+                place_of = place_of * program.result_rows.total + name("direction")
+            writes.append((Element(array, place_of), node))
     carried = [(field, node) for field, node in kind.stored.items() if field in passed]
     carried += kind.carried.items()
     if program.chain:

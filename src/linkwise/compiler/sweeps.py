@@ -10,7 +10,7 @@ A scan (see ``scan_order``) is two more loops, over pairs of rows: ``Pairs``. Th
 Rows refer to memory by ``input`` nodes, so the passes of the compiler need not know any of this:
 
 =====================  ================================================================
-("given", name)        this row's element of an input
+("given", (name, k))   this row's element of an input, or the k-th where a row has several
 ("table", column)      a constant of this row
 ("at", field)          a value that an earlier sweep stored for this row
 ("above", field)       the parent row's value, or the root's
@@ -19,14 +19,13 @@ Rows refer to memory by ``input`` nodes, so the passes of the compiler need not 
 ("outer", field)       what a scan from the tip knows before this row
 ("left", field)        in a scan: of the pair's first row, or the root's
 ("right", field)       in a scan: of the pair's second row, where the result goes
-("seed", name)         in derivatives: 1 in the row by whose element of an input is differentiated, else 0
+("seed", k)            in derivatives: 1 where the direction is this row's k-th element, else 0
 =====================  ================================================================
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -40,31 +39,9 @@ from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.schedule import schedule
+from linkwise.compiler.structures import Rows, aligned, leaves, rebuilt
 from linkwise.compiler.walks import reachable
 from linkwise.errors import TraceError
-
-
-def leaves(value: Any) -> list[Any]:
-    """The scalars of nested tuples, lists and dataclasses."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = [getattr(value, f.name) for f in dataclasses.fields(value)]
-    if isinstance(value, (tuple, list)):
-        return [leaf for part in value for leaf in leaves(part)]
-    return [value]
-
-
-def rebuilt(template: Any, scalars: Sequence[Any]) -> Any:
-    """The same structure as the template with other scalars."""
-    supply = iter(scalars)
-
-    def build(part: Any) -> Any:
-        if dataclasses.is_dataclass(part) and not isinstance(part, type):
-            return type(part)(*(build(getattr(part, f.name)) for f in dataclasses.fields(part)))
-        if isinstance(part, (tuple, list)):
-            return type(part)(build(p) for p in part)
-        return next(supply)
-
-    return build(template)
 
 
 @dataclass(eq=False)
@@ -74,8 +51,9 @@ class Array:
     template: Any
     sweep: Sweep | Scan | None = None
     given: str | None = None
-    column: int | None = None
-    fields: list[int | float] = field(default_factory=list)  # a field's number, or a constant of all rows
+    sizes: Mapping[Any, int] = field(default_factory=dict)  # scalars of an input for a row of each kind
+    fields: list[int] = field(default_factory=list)  # the numbers of all fields that rows of some kind use
+    own: dict[Any, tuple[Any, list[int]]] = field(default_factory=dict)  # per kind: its template and fields
     per_kind: dict[Any, list[Node]] = field(default_factory=dict)  # the nodes, where it was computed
     source: str = "at"  # how later sweeps refer to it; "" where a scan has overwritten it
 
@@ -93,6 +71,8 @@ class Kind:
     carried: dict[int, Node] = field(default_factory=dict)  # accumulated field of the parent -> node
     body: list = field(default_factory=list)
     traced: list[Node] = field(default_factory=list)  # what is stored and carried, before it is lowered
+    elements: dict[str, int] = field(default_factory=dict)  # how many scalars of each input a row has
+    directions: int = 1  # in which its elements can change
 
     def lowered(self, dtype: str, fused: bool = True) -> Kind:
         """The same step as scheduled IEEE operations."""
@@ -101,7 +81,16 @@ class Kind:
             nodes = fuse(nodes)
         stored = dict(zip(self.stored, nodes, strict=False))
         carried = dict(zip(self.carried, nodes[len(stored) :], strict=True))
-        return Kind(self.graph, self.row, stored, carried, schedule(nodes), self.traced)
+        return Kind(
+            self.graph,
+            self.row,
+            stored,
+            carried,
+            schedule(nodes),
+            self.traced,
+            self.elements,
+            self.directions,
+        )
 
 
 @dataclass(eq=False)
@@ -149,7 +138,9 @@ class SweptProgram:
     name: str
     inputs: tuple[tuple[str, int], ...]
     outputs: tuple[tuple[str, tuple[int, ...]], ...]
-    results: tuple[int | float, ...]  # per output the field that holds it, row by row
+    results: tuple[tuple[int, ...], ...]  # per output the fields that hold it, row by row
+    layouts: Mapping[str, Rows]  # of the inputs
+    result_rows: Rows  # of the outputs, and of directions
     dtype: str
     rows: int
     parents: tuple[int, ...]
@@ -200,9 +191,19 @@ class SweptProgram:
 
 class Sweeper:
     """Records traversals. The rows of a kind are seen through ``make_row(kind, constant)``, where ``constant(values)``
-    turns one number per row of that kind into a constant or a table entry."""
+    turns one number per row of that kind into a constant or a table entry. ``join`` makes one value of the scalars
+    that a row has of an input."""
 
-    def __init__(self, parents: Sequence[int], kind_of: Sequence[Any], make_row: Callable[..., Any]):
+    def __init__(
+        self,
+        parents: Sequence[int],
+        kind_of: Sequence[Any],
+        make_row: Callable[..., Any],
+        join: Callable[[list[Any]], Any] = lambda parts: parts[0],
+        directions: Mapping[Any, int] | None = None,
+    ):
+        self.join = join
+        self.directions = directions or {}  # per kind: in how many a row's elements can change
         self.parents = tuple(parents)
         self.kind_of = tuple(kind_of)
         self.kinds = tuple(dict.fromkeys(kind_of))
@@ -221,10 +222,19 @@ class Sweeper:
         fields = [self._field() for _ in root_leaves]
         self.roots.update(dict(zip(fields, root_leaves, strict=True)))
         result = Array(root, sweep, fields=list(fields))
+        further: list[int] = []  # of rows whose values have more scalars than the root's
         for name, kind in sweep.kinds.items():
             parent = rebuilt(root, [kind.graph.make("input", (), ("above", f)) for f in fields])
             value = step(kind.row, parent, *self._own(kind, name, per_row))
-            self._store(result, name, kind, fields, leaves(value))
+            own, more = [], 0
+            for f, count in zip(fields, aligned(root, value), strict=True):
+                own.append(f)
+                while len(further) < more + count - 1:
+                    further.append(self._field())
+                own += further[more : more + count - 1]
+                more += count - 1
+            self._store(result, name, kind, value, own)
+        result.fields += further
         sweep.above.update(fields)
         return result
 
@@ -237,10 +247,9 @@ class Sweeper:
         for name, kind in sweep.kinds.items():
             received = rebuilt(zero, [kind.graph.make("input", (), ("received", f)) for f in sums])
             value, carried = step(kind.row, received, *self._own(kind, name, per_row))
-            scalars = leaves(value)
             if result is None:
-                result = Array(value, sweep, fields=[self._field() for _ in scalars])
-            self._store(result, name, kind, [f for f in result.fields if isinstance(f, int)], scalars)
+                result = Array(value, sweep)
+            self._store(result, name, kind, value, self._fields(result, len(leaves(value))))
             kind.carried.update({f: kind.graph.lift(c) for f, c in zip(sums, leaves(carried), strict=True)})
         assert result is not None
         return result
@@ -251,10 +260,9 @@ class Sweeper:
         result: Array | None = None
         for name, kind in sweep.kinds.items():
             value = step(kind.row, *self._own(kind, name, per_row))
-            scalars = leaves(value)
             if result is None:
-                result = Array(value, sweep, fields=[self._field() for _ in scalars])
-            self._store(result, name, kind, [f for f in result.fields if isinstance(f, int)], scalars)
+                result = Array(value, sweep)
+            self._store(result, name, kind, value, self._fields(result, len(leaves(value))))
         assert result is not None
         return result
 
@@ -268,7 +276,7 @@ class Sweeper:
     ) -> Array:
         if any(parent != k - 1 for k, parent in enumerate(self.parents)):
             raise TraceError("only the links of a chain can be scanned")
-        runs = [f for f in elements.fields if isinstance(f, int)]
+        runs = list(elements.fields)
         states = [self._field() for _ in leaves(start)]
         self.roots.update(dict(zip(states, leaves(start), strict=True)))
 
@@ -292,14 +300,19 @@ class Sweeper:
 
     # -- derivatives ----------------------------------------------------------------------------------------------
 
-    def differentiated(self, result: Array, by: Sequence[str]) -> list[Array]:
-        """The derivatives of a value per row along one direction for each of these inputs; see ``directions``."""
+    def differentiated(
+        self, result: Array, by: Sequence[str], along: Callable[[Any, str, Any, Any], Any]
+    ) -> list[Array]:
+        """The derivatives of a value per row along one direction for each of these inputs; see ``directions``.
+
+        ``along(row, name, value, direction)``: how an input changes where the row's elements have this direction.
+        """
         fields: dict[tuple[int, str], int] = {}  # what changes -> the field of its change
 
         def field_of(f: int, name: str) -> int:
             return fields.setdefault((f, name), -1 - len(fields))
 
-        wanted = [f for f in result.fields if isinstance(f, int)]
+        wanted = list(result.fields)
         for name in by:
             for f in wanted:
                 field_of(f, name)
@@ -310,7 +323,7 @@ class Sweeper:
                 if isinstance(sweep, Scan):
                     raise TraceError("scans are not differentiated")
                 for kind in sweep.kinds.values():
-                    for f, name, tangent in self._tangents(kind, fields, by):
+                    for f, name, tangent in self._tangents(kind, fields, by, along):
                         if tangent is not kind.graph.zero:
                             field_of(f, name)
         for key in fields:
@@ -319,7 +332,7 @@ class Sweeper:
             assert isinstance(sweep, Sweep)
             for kind in sweep.kinds.values():
                 carried = set(kind.carried)
-                for f, name, tangent in self._tangents(kind, fields, by):
+                for f, name, tangent in self._tangents(kind, fields, by, along):
                     if (f, name) in fields:
                         (kind.carried if f in carried else kind.stored)[fields[f, name]] = tangent
             for (f, _), changing in fields.items():
@@ -328,10 +341,14 @@ class Sweeper:
                     self.roots[changing] = 0.0
                 if f in sweep.received:
                     sweep.received[changing] = 0.0
-        return [Array(0.0, result.sweep, fields=[fields[wanted[0], name]]) for name in by]
+        return [Array(0.0, result.sweep, fields=[fields[f, name] for f in wanted]) for name in by]
 
     def _tangents(
-        self, kind: Kind, fields: dict[tuple[int, str], int], by: Sequence[str]
+        self,
+        kind: Kind,
+        fields: dict[tuple[int, str], int],
+        by: Sequence[str],
+        along: Callable[[Any, str, Any, Any], Any],
     ) -> list[tuple[int, str, Node]]:
         """(field, input, change of the field along that input's direction) of all that a step stores and carries."""
         graph = kind.graph
@@ -339,18 +356,32 @@ class Sweeper:
         inputs = [node for node in reachable(own.values()) if node.op == "input" and node.value[0] != "table"]
         found = []
         for name in by if own else ():
-            seeds = {}
+            seeds = self._seeds(kind, name, along)
             for node in inputs:
                 source, which = node.value
-                if node.value == ("given", name):
-                    seeds[node] = graph.make("input", (), ("seed", name))
-                elif (which, name) in fields:
+                if source != "given" and (which, name) in fields:
                     seeds[node] = graph.make("input", (), (source, fields[which, name]))
             changes = tangents(list(own.values()), seeds)
             found += [(f, name, change) for f, change in zip(own, changes, strict=True)]
         return found
 
+    def _seeds(self, kind: Kind, name: str, along: Callable[[Any, str, Any, Any], Any]) -> dict[Node, Node]:
+        """How a row's elements of an input change along the direction."""
+        graph, count = kind.graph, kind.elements.get(name, 0)
+        if not count:
+            return {}
+        given = [graph.make("input", (), ("given", (name, k))) for k in range(count)]
+        ways = [graph.make("input", (), ("seed", k)) for k in range(kind.directions)]
+        changes = leaves(along(kind.row, name, self.join(given), self.join(ways)))
+        return {node: graph.lift(change) for node, change in zip(given, changes, strict=True)}
+
     # -- recording ------------------------------------------------------------------------------------------------
+
+    def _fields(self, array: Array, count: int) -> list[int]:
+        """The first so many fields of an array, new ones where there are fewer."""
+        while len(array.fields) < count:
+            array.fields.append(self._field())
+        return array.fields[:count]
 
     def _field(self) -> int:
         self.field_count += 1
@@ -372,6 +403,7 @@ class Sweeper:
                 return graph.make("input", (), ("table", self._column(members, values)))
 
             kinds[kind] = Kind(graph, self.make_row(kind, members, constant))
+            kinds[kind].directions = self.directions.get(kind, 1)
         made = Sweep(inward, kinds)
         self.sweeps.append(made)
         return made
@@ -392,25 +424,39 @@ class Sweeper:
         """What a value per row is for the row at hand."""
         graph = kind.graph
         if not isinstance(array, Array):  # one constant per row
-            values = list(array)
-            if len(set(values)) == 1:
-                return float(values[0])
-            members = range(len(self.parents))
-            return graph.make("input", (), ("table", self._column(members, values)))
+            return self._constant(kind, name, list(array))
         if array.given is not None:
-            return graph.make("input", (), ("given", array.given))
+            count = kind.elements[array.given] = array.sizes[name]
+            return self.join([graph.make("input", (), ("given", (array.given, k))) for k in range(count)])
+        template, fields = array.own.get(name, (array.template, array.fields))
         if array.sweep is self.sweeps[-1]:
-            return rebuilt(array.template, array.per_kind[name])
+            return rebuilt(template, array.per_kind[name])
         if not array.source:
             raise TraceError("what was given to a scan cannot be used after it")
-        scalars = [
-            f if isinstance(f, float) else graph.make("input", (), (array.source, f)) for f in array.fields
-        ]
-        return rebuilt(array.template, scalars)
+        return rebuilt(template, [graph.make("input", (), (array.source, f)) for f in fields])
 
-    def _store(self, array: Array, name: Any, kind: Kind, fields: list[int], scalars: list[Any]) -> None:
-        nodes = [kind.graph.lift(s) for s in scalars]
+    def _constant(self, kind: Kind, name: Any, values: list[Any]) -> Any:
+        """One constant per row, or several where a row of this kind has several."""
+        members = [k for k, other in enumerate(self.kind_of) if other == name]
+        if all(isinstance(value, float) for value in values):
+            if len(set(values)) == 1:
+                return float(values[0])
+            return kind.graph.make("input", (), ("table", self._column(range(len(self.parents)), values)))
+        own = [values[k] for k in members]
+        columns = []
+        for each in zip(*map(leaves, own), strict=True):
+            same = len(set(each)) == 1
+            columns.append(
+                float(each[0])
+                if same
+                else kind.graph.make("input", (), ("table", self._column(members, each)))
+            )
+        return rebuilt(own[0], columns)
+
+    def _store(self, array: Array, name: Any, kind: Kind, value: Any, fields: list[int]) -> None:
+        nodes = [kind.graph.lift(scalar) for scalar in leaves(value)]
         array.per_kind[name] = nodes
+        array.own[name] = (value, fields)
         for f, node in zip(fields, nodes, strict=True):
             kind.stored[f] = node
 
@@ -422,12 +468,14 @@ class Sweeper:
         inputs: dict[str, int],
         outputs: dict[str, Array],
         dtype: str,
+        layouts: Mapping[str, Rows],
+        results_layout: Rows,
         directions: bool = False,
     ) -> SweptProgram:
         """What was recorded; with ``directions`` the outputs are derivatives along those."""
-        rows = len(self.parents)
-        results = tuple(array.fields[0] for array in outputs.values())
-        needed = self._needed(results)
+        results = tuple(tuple(array.fields) for array in outputs.values())
+        needed = self._needed([f for fields in results for f in fields])
+        size = results_layout.total
         counted: list[tuple[Operations, int]] = []
         for sweep in self.sweeps:
             if isinstance(sweep, Sweep):
@@ -443,8 +491,10 @@ class Sweeper:
         return SweptProgram(
             name=name,
             inputs=tuple(inputs.items()),
-            outputs=tuple((key, (rows, rows) if directions else (rows,)) for key in outputs),
+            outputs=tuple((key, (size, size) if directions else (size,)) for key in outputs),
             results=results,
+            layouts=dict(layouts),
+            result_rows=results_layout,
             dtype=dtype,
             rows=len(self.parents),
             parents=self.parents,
@@ -455,7 +505,7 @@ class Sweeper:
             roots={f: v for f, v in self.roots.items() if f in needed},
             places={f: k for k, f in enumerate(sorted(self._in_memory()))},
             operations=self._operations(
-                [(part, times * (rows if directions else 1)) for part, times in counted]
+                [(part, times * (size if directions else 1)) for part, times in counted]
             ),
             directions=directions,
         )
@@ -479,10 +529,10 @@ class Sweeper:
             square_roots=total("square_roots"),
         )
 
-    def _needed(self, results: Sequence[int | float]) -> set[int]:
+    def _needed(self, results: Sequence[int]) -> set[int]:
         """The fields that the results depend on, through every sweep."""
         needed: set[int] = set()
-        new = {f for f in results if isinstance(f, int)}
+        new = set(results)
         while new:
             needed |= new
             new = set()

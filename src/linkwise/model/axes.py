@@ -86,6 +86,7 @@ TURNING = (Axis(True, 0), Axis(True, 1), Axis(True, 2))
 SLIDING = (Axis(False, 0), Axis(False, 1), Axis(False, 2))
 
 
+@dataclass(init=False, eq=False)
 class Several(Tensor):
     """One scalar for each axis of a joint that has several: rates, accelerations, torques.
 
@@ -93,6 +94,7 @@ class Several(Tensor):
     """
 
     __slots__ = ("parts",)
+    parts: tuple[Scalar, ...]
 
     def __init__(self, parts: Sequence[Scalar]):
         self.parts = tuple(parts)
