@@ -1,158 +1,195 @@
-"""The short way from a Python call to the arithmetic of one state.
+"""From a call in Python to machine code: which objects the interpreter calls directly, and what they point to.
 
-A wrapper in machine code, part of the module for single states, is called by the interpreter itself. It looks
-at its arguments: as many as there are inputs, no keywords, each an ndarray of the kernel's precision with one
-axis of the right length, contiguous and aligned. Then it makes the result and runs the arithmetic; anything
-else goes to a fallback in Python with the same arguments. The wrapper relies on the memory layout of
-CPython's and NumPy's objects, so it is used only for versions it is known to fit and after a test on real
-objects; elsewhere the fallback is all there is.
+Kernels and methods of robots are objects whose class (made by ``connected_class``) has room for two words: the
+address that CPython calls (its vectorcall protocol) and the address of a table. Both are zero at first, and calls go
+to ``__call__`` in Python. Once machine code exists the words are set, and the interpreter calls ``entry.call_kernel``
+or ``entry.call_method``, which gives everything it does not recognise to ``__call__``. Nothing else changes: the
+object, its class, its signature and its documentation are the same before and after.
+
+All of this relies on the memory layout of CPython's and NumPy's objects. Where that is not known (``SUPPORTED``),
+classes stay as they are and every call takes the way through Python.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
-import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from linkwise import forks
+from linkwise.compiler import host, layout
+from linkwise.compiler.layout import Globals, Plan, Shape, Target
+
 if TYPE_CHECKING:
-    from linkwise.compiler.kernel import Kernel
+    from linkwise.compiler.machine import Code
+    from linkwise.compiler.native import Native
 
-# Byte offsets in PyObject and PyArrayObject, the same from NumPy 1.7 to 2.x.
-TYPE, DATA, AXES, SHAPE, DTYPE, FLAGS = 8, 16, 24, 32, 56, 64
-DENSE_AND_ALIGNED = 0x1 | 0x100  # NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_ALIGNED
-CTYPES_ADDRESS = 16  # in an object of ctypes: where its C data begin
-_METH_KEYWORDS, _METH_FASTCALL = 0x2, 0x80
+SUPPORTED = layout.supported()
+FORMS = (("float64", 1), ("float64", 0), ("float32", 1), ("float32", 0))  # as in ``Plan``; 0: as many as fit
+
+_SIGNED_SIZE, _READ_ONLY, _MEMBERS_SLOT = 19, 1, 72  # T_PYSSIZET, READONLY, Py_tp_members
+_BASETYPE, _HAVE_VECTORCALL, METHOD_DESCRIPTOR = 1 << 10, 1 << 11, 1 << 17
 _NUMPY_TYPE, _NUMPY_SCALAR, _NUMPY_NEW = 2, 60, 93  # places in NumPy's table of C functions
-TYPE_NUMBER = {"float64": 12, "float32": 11}
+
+AnyClass = TypeVar("AnyClass", bound=type)
 
 
-class DispatchTable(ctypes.Structure):
-    """What the wrapper needs to know; it is the ``self`` of the callable and keeps everything alive that it
-    uses."""
+class _Slot(ctypes.Structure):
+    """PyType_Slot."""
 
-    _fields_ = (
-        ("fallback", ctypes.py_object),
-        ("array_type", ctypes.c_void_p),
-        ("dtype", ctypes.py_object),
-        ("vectorcall", ctypes.c_void_p),
-        ("new_array", ctypes.c_void_p),
-        ("new_scalar", ctypes.c_void_p),
-        ("new_tuple", ctypes.c_void_p),
-        ("set_item", ctypes.c_void_p),
-        ("hold", ctypes.c_void_p),
-        ("release", ctypes.c_void_p),
-        ("unlock", ctypes.c_void_p),
-        ("lock", ctypes.c_void_p),
-        ("batch_run", ctypes.c_void_p),  # the code for batches, once it is there,
-        ("nan_is_for_others", ctypes.c_int64),
-        ("batch_limit", ctypes.c_int64),  # and up to how many states it may take; the others want threads
-    )
-    kept: tuple
-    owner: Any = None
-
-    def __reduce__(self) -> Any:
-        """A builtin function is pickled as ``getattr(its self, its name)``; this object travels as its owner."""
-        if self.owner is None:
-            raise TypeError("this function cannot be pickled; make it again where it is needed")
-        return _owner, (self.owner,)
+    _fields_ = (("slot", ctypes.c_int), ("value", ctypes.c_void_p))
 
 
-def _owner(owner: Any) -> Any:
-    """What a pickled table becomes."""
-    return owner
-
-
-class _Method(ctypes.Structure):
-    """PyMethodDef."""
+class _Spec(ctypes.Structure):
+    """PyType_Spec."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
+        ("size", ctypes.c_int),
+        ("item_size", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.c_void_p),
+    )
+
+
+class _Member(ctypes.Structure):
+    """PyMemberDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
         ("flags", ctypes.c_int),
         ("doc", ctypes.c_char_p),
     )
 
 
-def fast_callable(
-    kernel: Kernel,
-    fallback: Callable[..., Any],
-    name: str,
-    doc: str,
-    signature: str | None = None,
-    *,
-    nan_to_fallback: bool = False,
-    owner: Any = None,
-) -> Callable[..., Any]:
-    """A function that computes single states and plain batches with next to no overhead.
-
-    All other calls go to ``fallback``, with exactly their arguments. It must give what the kernel gives; what
-    the first batch and the first float32 call compile there is used directly from then on. ``signature`` is
-    what ``help`` shows, such as ``(q, qd, *, out=None)``. With ``nan_to_fallback`` a call whose results have a
-    NaN is repeated by the fallback, which may find out why. Pickled, it is ``getattr(owner, name)``.
-    """
-    if signature is not None:
-        doc = f"{name}{signature}\n--\n\n{doc}"
-    return _wrap(kernel, kernel.dtype, fallback, name, doc, nan_to_fallback, owner)
+_definitions: list[Any] = []  # CPython keeps pointers to parts of them
 
 
-def _wrap(
-    kernel: Kernel,
-    dtype: str,
-    fallback: Callable[..., Any],
-    name: str,
-    doc: str,
-    nan_to_fallback: bool,
-    owner: Any,
-) -> Callable[..., Any]:
-    code = kernel.native(dtype, 1).code
-    if not SUPPORTED or "call" not in code.functions:
-        return fallback
-    table = _table(fallback, dtype)
+def connected_class(flags: int = 0) -> Callable[[AnyClass], AnyClass]:
+    """A decorator: the class with room for the two words, ``_vectorcall`` and ``_table``, in its objects."""
 
-    def learn(*args: Any, **options: Any) -> Any:
-        """The fallback; afterwards, what it has compiled becomes known to the wrapper."""
-        result = fallback(*args, **options)
-        _connect_batches(table, kernel, dtype)
-        if dtype == "float64" and args and all(type(a) is np.ndarray and a.dtype == np.float32 for a in args):
-            table.fallback = _wrap(kernel, "float32", fallback, name, doc, nan_to_fallback, owner)
-        return result
+    def decorate(cls: AnyClass) -> AnyClass:
+        if not SUPPORTED or cls.__basicsize__ != layout.VECTORCALL:
+            return cls
+        members = (_Member * 4)(
+            _Member(b"__vectorcalloffset__", _SIGNED_SIZE, layout.VECTORCALL, _READ_ONLY, None),
+            _Member(b"_vectorcall", _SIGNED_SIZE, layout.VECTORCALL, 0, None),
+            _Member(b"_table", _SIGNED_SIZE, layout.TARGET, 0, None),
+        )
+        slots = (_Slot * 2)(_Slot(_MEMBERS_SLOT, ctypes.addressof(members)))
+        name = f"{cls.__module__}.{cls.__qualname__}".encode()
+        all_flags = _BASETYPE | _HAVE_VECTORCALL | flags
+        spec = _Spec(name, layout.TARGET + 8, 0, all_flags, ctypes.addressof(slots))
+        _definitions.append((members, slots, spec))
+        make = ctypes.pythonapi.PyType_FromSpecWithBases
+        make.argtypes, make.restype = (ctypes.c_void_p, ctypes.py_object), ctypes.py_object
+        made = make(ctypes.addressof(spec), (cls,))
+        made.__doc__ = cls.__doc__
+        return made
 
-    table.fallback = learn
-    table.owner = owner
-    table.nan_is_for_others = nan_to_fallback
-    method = _Method(name.encode(), code.functions["call"], _METH_FASTCALL | _METH_KEYWORDS, doc.encode())
-    table.kept = (code, method)  # a builtin function releases its self last, after its definition
-    _connect_batches(table, kernel, dtype)
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
-    make.restype = ctypes.py_object
-    return make(ctypes.addressof(method), table, "linkwise")
+    return decorate
 
 
-def _connect_batches(table: DispatchTable, kernel: Kernel, dtype: str) -> None:
-    """Let the wrapper use the code for batches if there is any yet."""
-    batch = None if table.batch_limit else kernel.known_native(dtype)
-    if batch is not None:
-        table.kept += (batch.code,)
-        table.batch_run = batch.code.functions["run"]
-        table.batch_limit = batch.states_for_one_thread
+def is_connectable(thing: Any) -> bool:
+    """Whether the interpreter can call machine code for this object."""
+    return SUPPORTED and hasattr(type(thing), "_vectorcall")
 
 
-def _table(fallback: Callable[..., Any], dtype: str) -> DispatchTable:
-    python = ctypes.pythonapi
-    numpy = _numpy_functions()
+class Plans:
+    """The plan of one kernel, which grows with the machine code that is made of it."""
+
+    def __init__(self, kernel: Any):
+        self._known_form: Callable[[str, int], Native | None] = kernel.known_native
+        self._rows = kernel.row_size
+        self._codes: list[Code] = []  # must live as long as the plan
+        inputs, outputs = [size for _, size in kernel.inputs], [shape for _, shape in kernel.outputs]
+        self._sizes = (ctypes.c_int64 * max(len(inputs), 1))(*inputs)
+        self._shapes = (ctypes.c_int64 * (len(Shape) * max(len(outputs), 1)))()
+        for k, shape in enumerate(outputs):
+            words = (len(shape), math.prod(shape), *shape)
+            self._shapes[k * len(Shape) : k * len(Shape) + len(words)] = words
+        self._words = Plan.table(
+            globals=ctypes.addressof(global_table()),
+            inputs=len(inputs),
+            outputs=len(outputs),
+            single=int(kernel.dtype == "float32"),
+            sizes=ctypes.addressof(self._sizes),
+            shapes=ctypes.addressof(self._shapes),
+        )
+        self.address = ctypes.addressof(self._words)
+        self.complete = False
+
+    def learn(self) -> None:
+        """Take the machine code that is there by now."""
+        missing = 0
+        for k, (dtype, width) in enumerate(FORMS):
+            run = Plan.run // 8 + k
+            if self._words[run]:
+                continue
+            native = self._known_form(dtype, width or host.lanes(dtype))
+            if native is None:
+                missing += 1
+                continue
+            self._codes.append(native.code)
+            scalars = native.room if native.width == 1 else native.width * self._rows + native.room
+            self._words[Plan.scratch // 8 + k] = scalars * np.dtype(dtype).itemsize
+            self._words[Plan.limit // 8 + k] = native.states_for_one_thread
+            self._words[run] = native.code.functions["run"]  # last: from now on it is used
+        self.complete = not missing
+
+
+def fits(outputs: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
+    """Whether a plan has room for outputs of these shapes."""
+    return all(len(shape) <= layout.MOST_OUTPUT_AXES for _, shape in outputs)
+
+
+class Connection:
+    """What a kernel's table keeps alive."""
+
+    def __init__(self, kernel: Any, main: Plans, prelude: Plans | None, states: int, fallback: Any):
+        self._kept = (main, prelude, fallback)
+        self._words = Target.table(
+            globals=ctypes.addressof(global_table()),
+            fallback=id(fallback),
+            arguments=len(kernel.inputs),
+            states=states,
+            prelude=0 if prelude is None else prelude.address,
+            main=main.address,
+        )
+        kernel._table = ctypes.addressof(self._words)
+        kernel._vectorcall = entry_code().functions["call_kernel"]
+
+
+@functools.cache
+def global_table() -> ctypes.Array[ctypes.c_int64]:
+    """Objects and functions that machine code needs; they live as long as the process."""
+    python, numpy = ctypes.pythonapi, _numpy_functions()
+    names = [intern_for_ever(name) for name in ("out", "threads")]
 
     def address(function: Any) -> int:
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
-    return DispatchTable(
-        fallback=fallback,
+    return Globals.table(
         array_type=numpy[_NUMPY_TYPE],
-        dtype=np.dtype(dtype),
+        double_dtype=id(np.dtype(np.float64)),
+        float_dtype=id(np.dtype(np.float32)),
+        int_dtype=id(np.dtype(np.int64)),
+        float_type=id(float),
+        double_type=id(np.float64),
+        int_type=id(int),
+        list_type=id(list),
+        tuple_type=id(tuple),
+        str_type=id(str),
+        none=id(None),
+        out_name=id(names[0]),
+        threads_name=id(names[1]),
         vectorcall=address(python.PyObject_Vectorcall),
         new_array=numpy[_NUMPY_NEW],
         new_scalar=numpy[_NUMPY_SCALAR],
@@ -162,7 +199,26 @@ def _table(fallback: Callable[..., Any], dtype: str) -> DispatchTable:
         release=address(python.Py_DecRef),
         unlock=address(python.PyEval_SaveThread),
         lock=address(python.PyEval_RestoreThread),
+        allocate=address(python.PyMem_RawMalloc),
+        free=address(python.PyMem_RawFree),
+        int_value=address(python.PyLong_AsLongLong),
+        int_to_double=address(python.PyLong_AsDouble),
+        error_occurred=address(python.PyErr_Occurred),
+        clear_error=address(python.PyErr_Clear),
+        compare_text=address(python.PyUnicode_Compare),
+        is_subtype=address(python.PyType_IsSubtype),
     )
+
+
+_names: list[str] = []
+
+
+def intern_for_ever(name: str) -> str:
+    """The interned string that keywords in calls are; kept, so that its address stays its own."""
+    import sys
+
+    _names.append(sys.intern(name))
+    return _names[-1]
 
 
 def _numpy_functions() -> Any:
@@ -175,49 +231,36 @@ def _numpy_functions() -> Any:
     return ctypes.cast(get(umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
 
 
-def _supported() -> bool:
-    """Whether this Python and this NumPy lay out their objects as the wrapper expects."""
-    version = tuple(int(part) for part in np.__version__.split(".")[:2])
-    if (
-        sys.implementation.name != "cpython"
-        or not (3, 11) <= sys.version_info[:2] <= (3, 14)
-        or "t" in sys.abiflags  # no interpreter lock: other objects, other rules
-        or not ((1, 26) <= version < (3, 0))
-        or ctypes.sizeof(ctypes.c_void_p) != 8
-        or hasattr(sys, "gettotalrefcount")  # debugging builds have longer objects
-    ):
-        return False
-    return _layout_is_known()
+_lock = forks.lock()
+_entry: Code | None = None
 
 
-def _layout_is_known() -> bool:
-    """Read real objects by the offsets above and compare."""
-
-    def word(place: int) -> int:
-        return ctypes.c_uint64.from_address(place).value
-
-    def short(place: int) -> int:
-        return ctypes.c_int.from_address(place).value
-
-    owner = np.arange(12.0)
-    table = DispatchTable()
-    for array in (owner, owner[3:8], owner[::2], owner.reshape(3, 4)):
-        start = id(array)
-        dense = array.flags.c_contiguous and array.flags.aligned
-        if (
-            word(start + TYPE) != id(np.ndarray)
-            or word(start + DATA) != array.__array_interface__["data"][0]
-            or short(start + AXES) != array.ndim
-            or word(word(start + SHAPE)) != array.shape[0]
-            or word(start + DTYPE) != id(np.dtype(np.float64))
-            or (short(start + FLAGS) & DENSE_AND_ALIGNED == DENSE_AND_ALIGNED) != dense
-        ):
-            return False
-    return (
-        word(id(table) + CTYPES_ADDRESS) == ctypes.addressof(table)
-        and _numpy_functions()[_NUMPY_TYPE] == id(np.ndarray)
-        and all(np.dtype(name).num == number for name, number in TYPE_NUMBER.items())
-    )
+def entry_code() -> Code:
+    """The machine code of ``entry``: from the cache, or compiled once."""
+    global _entry
+    if _entry is None:
+        with forks.unforked, _lock:
+            if _entry is None:
+                _entry = _load_entry()
+    return _entry
 
 
-SUPPORTED = _supported()
+def _load_entry() -> Code:
+    from linkwise.compiler import cache, machine
+
+    name = cache.key(f"entry {layout.VECTORCALL}".encode())
+    stored = cache.load(name)
+    if stored is None:
+        stored = machine.compile_text(entry_text(), optimize=True)
+        cache.store(name, stored)
+    return machine.load(stored)
+
+
+def entry_text() -> str:
+    """The LLVM text of ``entry``."""
+    import inspect
+
+    from linkwise.compiler import entry
+    from linkwise.compiler.emit import routines
+
+    return routines.module(inspect.getsource(entry), vars(entry), ("call_kernel", "call_method"))

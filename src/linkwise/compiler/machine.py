@@ -23,10 +23,13 @@ class Code(Protocol):
     size: int
 
 
-def compile_text(text: str) -> bytes:
-    """Machine code for this machine, to be given to ``load`` here or in another process."""
+def compile_text(text: str, *, optimize: bool = False) -> bytes:
+    """Machine code for this machine, to be given to ``load`` here or in another process.
+
+    ``optimize`` runs LLVM's passes first; programs that come from the graph need none.
+    """
     with forks.unforked:
-        binary = _object_file(text)
+        binary = _object_file(text, optimize)
     if sys.platform == "linux":
         try:
             return _IMAGE + link(binary).pack()
@@ -35,7 +38,7 @@ def compile_text(text: str) -> bytes:
     return _OBJECT + binary
 
 
-def _object_file(text: str) -> bytes:
+def _object_file(text: str, optimize: bool) -> bytes:
     import llvmlite.binding as llvm
 
     _initialize()
@@ -43,6 +46,9 @@ def _object_file(text: str) -> bytes:
     module = llvm.parse_assembly(text)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
+    if optimize:
+        passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+        passes.getModulePassManager().run(module, passes)
     return machine.emit_object(module)
 
 
@@ -68,7 +74,7 @@ class LoadedObject:
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
         self._engine.finalize_object()
         self.functions = {}
-        for name in ("run", "call", "room", "serve", "run_job"):
+        for name in ("run", "room", "serve", "run_job", "call_kernel", "call_method"):
             address = self._engine.get_function_address(name)
             if address:
                 self.functions[name] = address
