@@ -30,6 +30,7 @@ ORDER = (
     ),
     *(
         "diagnose",
+        "methods",
         "constrained",
         "robot",
         "loading",

@@ -15,7 +15,7 @@ from linkwise.simulate.loop import step_kernel
 
 PUBLIC = [
     name
-    for name, method in inspect.getmembers(Robot, inspect.isfunction)
+    for name, method in inspect.getmembers(Robot, inspect.isroutine)
     if not name.startswith("_") and {"q", "qd"} & set(inspect.signature(method).parameters)
 ]
 STATES = ("q", "qd", "qdd", "tau", "v")

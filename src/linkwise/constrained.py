@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.errors import ConstraintError, ModelError, ShapeError
 from linkwise.functions import Setting
 from linkwise.kernels import evaluate
+from linkwise.methods import SLOT, computed
 from linkwise.model import Model
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ LONGEST_STEP = 0.5  # [rad or m] of one joint in a Newton step
 
 class Constrained(Model):
     """The methods of ``Robot`` that are about constraints."""
+
+    __slots__ = (SLOT,)
 
     def constraint_forces(
         self, q, qd, tau, *, algorithm=None, friction=True, stabilization=None, out=None, threads=None
@@ -38,14 +41,17 @@ class Constrained(Model):
         self._check_constraints_met(result, setting, given)
         return result
 
+    @computed
     def constraint_jacobian(self, q, *, out=None, threads=None) -> np.ndarray:
         """J of all constraints, shape (..., constraint_rows, n), in base axes."""
         return evaluate("constraint_jacobian", Setting(self._held()), None, {"q": q}, out, threads)
 
+    @computed
     def constraint_errors(self, q, *, out=None, threads=None) -> np.ndarray:
         """How far constraints are from being met, shape (..., constraint_rows): sine of the angle, gap [m]."""
         return evaluate("constraint_errors", Setting(self._held()), None, {"q": q}, out, threads)
 
+    @computed
     def delassus_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
         """J M⁻¹ Jᵀ of the constraints, shape (..., constraint_rows, constraint_rows)."""
         return evaluate("delassus_matrix", Setting(self._held()), algorithm, {"q": q}, out, threads)

@@ -7,7 +7,7 @@ enough, loops over the links where it is not. What can be neither runs on the ar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from linkwise import arrays
 from linkwise.compiler.arrays import is_foreign
-from linkwise.compiler.dispatch import fast_callable
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import DtypeError, ShapeError
 from linkwise.functions import Function, Setting, function_named
@@ -36,10 +35,7 @@ def evaluate(
     name: str, setting: Setting, algorithm: str | None, given: Mapping[str, Any], out=None, threads=None
 ) -> Any:
     """The outputs of a function for these inputs: one array, or a tuple where there are several outputs."""
-    function = function_named(name)
-    algorithm = chosen_algorithm(function, setting, algorithm)
-    if regroups(function, algorithm):
-        setting = replace(setting, base_parameters=True)
+    function, setting, algorithm = _settled(name, setting, algorithm)
     if any(_is_traced(value) for value in given.values()):
         return _traced(function, setting, algorithm, given)
     if compiles(function, setting, algorithm):
@@ -52,17 +48,6 @@ def evaluate(
         results = _written(out, results)
     results = tuple(result if result.ndim else result[()] for result in results)
     return results[0] if len(results) == 1 else results
-
-
-def _elsewhere(kernel: Kernel, args: tuple, out: Any, threads: int | None) -> Any:
-    """A kernel called with arrays of other libraries; the first such call imports what that needs."""
-    from linkwise import gpu
-
-    Kernel.elsewhere = gpu.call
-    return gpu.call(kernel, args, out, threads)
-
-
-Kernel.elsewhere = _elsewhere  # the compiler knows nobody above it
 
 
 def _is_traced(value: Any) -> bool:
@@ -94,33 +79,22 @@ def _traced(function: Function, setting: Setting, algorithm: str, given: Mapping
     return results[0] if len(results) == 1 else results
 
 
-def shortcut(name: str, setting: Setting, fallback: Callable[..., Any]) -> Callable[..., Any] | None:
-    """A callable that takes single states straight to machine code and everything else to ``fallback``.
-
-    None where there is none: for robots without a straight-line kernel, and where a result must be looked at because
-    the mass matrix may be singular.
-    """
-    function = function_named(name)
-    if setting.model.dof == 0 or not is_straight(function, setting):
+def compiled(name: str, setting: Setting, algorithm: str | None) -> Kernel | None:
+    """The kernel that ``evaluate`` calls; None where it runs without one."""
+    function, setting, algorithm = _settled(name, setting, algorithm)
+    if not compiles(function, setting, algorithm):
         return None
-    if name in ("forward_dynamics", "inverse_mass_matrix"):
-        from linkwise.algorithms.singularity import may_be_singular
-
-        if may_be_singular(setting.links()):
-            return None
-    found = kernel(function, replace(setting, base_parameters=function.regroups), function.default)
-    assert isinstance(found, Kernel)
-    doc = fallback.func.__doc__ or ""  # type: ignore[attr-defined]
-    return fast_callable(found, fallback, name, doc, owner=setting.model)
-
-
-def plain_kernel(name: str, setting: Setting) -> Kernel | None:
-    """What ``evaluate`` calls with the default algorithm; None where it runs without a kernel."""
-    function = function_named(name)
-    if not compiles(function, setting, function.default):
-        return None
-    found = kernel(function, replace(setting, base_parameters=function.regroups), function.default)
+    found = kernel(function, setting, algorithm)
     return found if isinstance(found, Kernel) else None
+
+
+def _settled(name: str, setting: Setting, algorithm: str | None) -> tuple[Function, Setting, str]:
+    """The function, its algorithm, and the setting with parameters regrouped where results are the same."""
+    function = function_named(name)
+    algorithm = chosen_algorithm(function, setting, algorithm)
+    if regroups(function, algorithm):
+        setting = replace(setting, base_parameters=True)
+    return function, setting, algorithm
 
 
 def compiles(function: Function, setting: Setting, algorithm: str) -> bool:

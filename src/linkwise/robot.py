@@ -7,7 +7,6 @@ shape (..., n): leading batch axes broadcast together as in NumPy. float64, or f
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,9 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.constrained import Constrained
 from linkwise.errors import ModelError, SingularError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
-from linkwise.kernels import chosen_algorithm, evaluate, plain_kernel, shortcut
+from linkwise.kernels import chosen_algorithm, compiled, evaluate
 from linkwise.kernels import kernel as make_kernel
+from linkwise.methods import computed
 from linkwise.model import Model
 from linkwise.model.checks import check_moves
 from linkwise.model.model import suggest
@@ -30,11 +30,17 @@ if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
 
 ITERATED = "iterated_forward_dynamics"
+LOOKED_INTO = (  # a NaN in the results means a singular matrix
+    *("forward_dynamics", "inverse_mass_matrix", "forward_dynamics_derivatives"),
+    *("task_inertia", "consistent_inverse"),
+)
 FRAME_FUNCTIONS = ("pose", "jacobian", "velocity", "jacobian_rate", "task_inertia", "consistent_inverse")
 
 
 class Robot(Constrained):
     """A robot and its dynamics. Make one with ``linkwise.load``."""
+
+    __slots__ = ()
 
     @classmethod
     def from_model(cls, model: Model) -> Robot:
@@ -42,6 +48,7 @@ class Robot(Constrained):
 
     # -- torques --------------------------------------------------------------------------------------------------
 
+    @computed
     def inverse_dynamics(
         self,
         q,
@@ -62,10 +69,15 @@ class Robot(Constrained):
         viscous and Coulomb terms; rotor inertia always counts.
         """
         given = {"q": q, "qd": qd, "qdd": qdd}
-        return self._torque_like(
-            "inverse_dynamics", given, algorithm, wrench, wrench_frame, friction, out, threads
-        )
+        options = {
+            "algorithm": algorithm,
+            "wrench": wrench,
+            "wrench_frame": wrench_frame,
+            "friction": friction,
+        }
+        return self._compute("inverse_dynamics", given, out, threads, **options)
 
+    @computed
     def forward_dynamics(
         self,
         q,
@@ -107,9 +119,10 @@ class Robot(Constrained):
                 raise UnknownNameError(f"algorithm: no {algorithm!r}; {suggest(algorithm, valid)}")
             if tolerance is not None or limit is not None or start is not None:
                 raise TypeError("tolerance, limit and start belong to the conjugate-gradient algorithms")
-            return self._torque_like(
-                "forward_dynamics", given, algorithm, wrench, wrench_frame, friction, out, threads
-            )
+            options = {"algorithm": algorithm, "wrench": wrench, "wrench_frame": wrench_frame}
+            result = self._compute("forward_dynamics", given, out, threads, friction=friction, **options)
+            self._look_at(result, given)
+            return result
         from linkwise import diagnose
 
         diagnose.check_stop(tolerance, limit)
@@ -138,37 +151,44 @@ class Robot(Constrained):
         check_out("out", out, qdd.shape, qdd.dtype)[...] = qdd
         return out
 
+    @computed
     def gravity_torques(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
         """Torques that hold the robot still against gravity, g(q) [N·m or N], shape (..., n)."""
-        return self._plain("gravity_torques", algorithm, {"q": q}, out, threads)
+        return self._compute("gravity_torques", {"q": q}, out, threads, algorithm=algorithm)
 
+    @computed
     def velocity_torques(self, q, qd, *, out=None, threads=None) -> np.ndarray:
         """Coriolis and centrifugal torques c(q, q̇) [N·m or N], shape (..., n)."""
-        return self._plain("velocity_torques", None, {"q": q, "qd": qd}, out, threads)
+        return self._compute("velocity_torques", {"q": q, "qd": qd}, out, threads)
 
+    @computed
     def bias_torques(self, q, qd, *, out=None, threads=None) -> np.ndarray:
         """c(q, q̇) + g(q) [N·m or N], shape (..., n): torques at zero acceleration, without friction."""
-        return self._plain("bias_torques", None, {"q": q, "qd": qd}, out, threads)
+        return self._compute("bias_torques", {"q": q, "qd": qd}, out, threads)
 
     # -- matrices -------------------------------------------------------------------------------------------------
 
+    @computed
     def mass_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
         """Mass matrix M(q), rotor inertias included, shape (..., n, n), symmetric.
 
         ``algorithm``: compound_link (default), covariance, newton_euler (n unit accelerations).
         """
-        return self._plain("mass_matrix", algorithm, {"q": q}, out, threads)
+        return self._compute("mass_matrix", {"q": q}, out, threads, algorithm=algorithm)
 
+    @computed
     def inverse_mass_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
         """M(q)⁻¹, shape (..., n, n), symmetric. ``algorithm``: kalman (default), compound_link."""
-        result = self._plain("inverse_mass_matrix", algorithm, {"q": q}, out, threads)
+        result = self._compute("inverse_mass_matrix", {"q": q}, out, threads, algorithm=algorithm)
         self._look_at(result, {"q": q})
         return result
 
+    @computed
     def coriolis_matrix(self, q, qd, *, out=None, threads=None) -> np.ndarray:
         """C(q, q̇) from Christoffel's symbols, shape (..., n, n): C q̇ = velocity torques and Ṁ − 2C is skew."""
-        return self._plain("coriolis_matrix", None, {"q": q, "qd": qd}, out, threads)
+        return self._compute("coriolis_matrix", {"q": q, "qd": qd}, out, threads)
 
+    @computed
     def christoffel(self, q, *, out=None, threads=None) -> np.ndarray:
         """D_ijk of Izaguirre's (1), shape (..., n, n, n), symmetric in j and k: c_i = Σ_jk D_ijk q̇_j q̇_k.
 
@@ -180,14 +200,16 @@ class Robot(Constrained):
                 f"{self.name}: Christoffel's symbols do not exist for ball and floating joints, whose angular rates "
                 "are the rates of no coordinates; use coriolis_matrix"
             )
-        return self._plain("christoffel", None, {"q": q}, out, threads)
+        return self._compute("christoffel", {"q": q}, out, threads)
 
+    @computed
     def regressor(self, q, qd, qdd, *, out=None, threads=None) -> np.ndarray:
         """Y with Y @ robot.parameters = τ, shape (..., n, parameters); columns as in ``parameter_labels``."""
-        return self._plain("regressor", None, {"q": q, "qd": qd, "qdd": qdd}, out, threads)
+        return self._compute("regressor", {"q": q, "qd": qd, "qdd": qdd}, out, threads)
 
     # -- derivatives ----------------------------------------------------------------------------------------------
 
+    @computed
     def inverse_dynamics_derivatives(
         self, q, qd, qdd, *, algorithm=None, friction=True, out=None, threads=None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -196,83 +218,97 @@ class Robot(Constrained):
         ``algorithm``: the inverse-dynamics algorithm that is differentiated, or "recursion" for the analytic one.
         """
         given = {"q": q, "qd": qd, "qdd": qdd}
-        setting = Setting(self, friction=bool(friction))
-        return evaluate("inverse_dynamics_derivatives", setting, algorithm, given, out, threads)
+        options = {"algorithm": algorithm, "friction": friction}
+        return self._compute("inverse_dynamics_derivatives", given, out, threads, **options)
 
+    @computed
     def forward_dynamics_derivatives(
         self, q, qd, tau, *, algorithm=None, friction=True, out=None, threads=None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """∂q̈/∂q, ∂q̈/∂q̇ and ∂q̈/∂τ = M⁻¹, each of shape (..., n, n); ``algorithm`` computes the q̈ they are taken at."""
         given = {"q": q, "qd": qd, "tau": tau}
-        setting = Setting(self, friction=bool(friction))
-        results = evaluate("forward_dynamics_derivatives", setting, algorithm, given, out, threads)
+        options = {"algorithm": algorithm, "friction": friction}
+        results = self._compute("forward_dynamics_derivatives", given, out, threads, **options)
         for result in results:  # a joint that moves nothing may leave its NaN in the inverse alone
             self._look_at(result, given)
         return results
 
     # -- energy and kinematics ------------------------------------------------------------------------------------
 
+    @computed
     def kinetic_energy(self, q, qd, *, out=None, threads=None) -> np.ndarray:
         """½ q̇ᵀ M q̇ [J], shape (...); rotors included."""
-        return self._plain("kinetic_energy", None, {"q": q, "qd": qd}, out, threads)
+        return self._compute("kinetic_energy", {"q": q, "qd": qd}, out, threads)
 
+    @computed
     def potential_energy(self, q, *, out=None, threads=None) -> np.ndarray:
         """Potential energy [J], shape (...), zero for masses in the base frame's origin."""
-        return self._plain("potential_energy", None, {"q": q}, out, threads)
+        return self._compute("potential_energy", {"q": q}, out, threads)
 
+    @computed
     def pose(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
         """Pose of a frame in the base frame, shape (..., 4, 4) [m]; default frame: the only leaf."""
-        return self._of_frame("pose", frame, {"q": q}, out, threads)
+        return self._compute("pose", {"q": q}, out, threads, frame=frame)
 
+    @computed
     def jacobian(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
         """Jacobian of a frame, shape (..., 6, n): rows angular then linear velocity of its origin, in base axes."""
-        return self._of_frame("jacobian", frame, {"q": q}, out, threads)
+        return self._compute("jacobian", {"q": q}, out, threads, frame=frame)
 
+    @computed
     def velocity(self, q, qd, frame=None, *, out=None, threads=None) -> np.ndarray:
         """Velocity of a frame, shape (..., 6): angular [rad/s], then linear of its origin [m/s], in base axes."""
-        return self._of_frame("velocity", frame, {"q": q, "qd": qd}, out, threads)
+        return self._compute("velocity", {"q": q, "qd": qd}, out, threads, frame=frame)
 
+    @computed
     def jacobian_rate(self, q, qd, frame=None, *, out=None, threads=None) -> np.ndarray:
         """J̇ q̇ of a frame, shape (..., 6): its angular and linear acceleration at q̈ = 0, in base axes."""
-        return self._of_frame("jacobian_rate", frame, {"q": q, "qd": qd}, out, threads)
+        return self._compute("jacobian_rate", {"q": q, "qd": qd}, out, threads, frame=frame)
 
     # -- the robot as a whole -------------------------------------------------------------------------------------
 
+    @computed
     def center_of_mass(self, q, *, out=None, threads=None) -> np.ndarray:
         """Centre of mass of all moving links in the base frame [m], shape (..., 3)."""
         check_moves(self)
-        return self._plain("center_of_mass", None, {"q": q}, out, threads)
+        return self._compute("center_of_mass", {"q": q}, out, threads)
 
+    @computed
     def com_jacobian(self, q, *, out=None, threads=None) -> np.ndarray:
         """Jacobian of the centre of mass, shape (..., 3, n), in base axes."""
         check_moves(self)
-        return self._plain("com_jacobian", None, {"q": q}, out, threads)
+        return self._compute("com_jacobian", {"q": q}, out, threads)
 
+    @computed
     def centroidal_momentum(self, q, qd, *, out=None, threads=None) -> np.ndarray:
         """Momentum of the robot, shape (..., 6): angular about its centre of mass [kg·m²/s], linear [kg·m/s]."""
-        return self._plain("centroidal_momentum", None, {"q": q, "qd": qd}, out, threads)
+        return self._compute("centroidal_momentum", {"q": q, "qd": qd}, out, threads)
 
+    @computed
     def centroidal_matrix(self, q, *, out=None, threads=None) -> np.ndarray:
         """A(q) with A q̇ = centroidal momentum, shape (..., 6, n), in base axes (Orin, Goswami and Lee 2013)."""
         check_moves(self)
-        return self._plain("centroidal_matrix", None, {"q": q}, out, threads)
+        return self._compute("centroidal_matrix", {"q": q}, out, threads)
 
+    @computed
     def centroidal_bias(self, q, qd, *, out=None, threads=None) -> np.ndarray:
         """Ȧ q̇, shape (..., 6): the rate of the centroidal momentum is A q̈ + Ȧ q̇."""
-        return self._plain("centroidal_bias", None, {"q": q, "qd": qd}, out, threads)
+        return self._compute("centroidal_bias", {"q": q, "qd": qd}, out, threads)
 
+    @computed
     def task_inertia(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
         """(J M⁻¹ Jᵀ)⁻¹ of a frame, shape (..., 6, 6), in base axes: the inertia that a wrench at the frame feels.
 
         Raises SingularError where the frame cannot be moved in all six directions.
         """
-        result = self._of_frame("task_inertia", frame, {"q": q}, out, threads)
+        result = self._compute("task_inertia", {"q": q}, out, threads, frame=frame)
         self._check_task(result, q, frame)
         return result
 
+    @computed
     def consistent_inverse(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
         """Khatib's dynamically consistent inverse of the Jacobian, M⁻¹ Jᵀ (J M⁻¹ Jᵀ)⁻¹, shape (..., n, 6)."""
-        result = self._of_frame("consistent_inverse", frame, {"q": q}, out, threads)
+        result = self._compute("consistent_inverse", {"q": q}, out, threads, frame=frame)
         self._check_task(result, q, frame)
         return result
 
@@ -287,21 +323,24 @@ class Robot(Constrained):
 
     # -- positions ------------------------------------------------------------------------------------------------
 
+    @computed
     def integrate(self, q, v, *, out=None, threads=None) -> np.ndarray:
         """The position, shape (..., nq), after a step v (..., n) [rad or m] along the velocity coordinates.
 
         q + v for joints with one axis; for ball and floating joints the motion at constant velocity in the link's own
         axes (the exponential of SO(3) and SE(3), as in Pinocchio).
         """
-        return evaluate("integrate", Setting(self), None, {"q": q, "step": v}, out, threads)
+        return self._compute("integrate", {"q": q, "step": v}, out, threads)
 
+    @computed
     def difference(self, q0, q1, *, out=None, threads=None) -> np.ndarray:
         """The step, shape (..., n), with integrate(q0, step) = q1; orientations take the shorter way."""
-        return evaluate("difference", Setting(self), None, {"q": q0, "other": q1}, out, threads)
+        return self._compute("difference", {"q": q0, "other": q1}, out, threads)
 
+    @computed
     def normalize(self, q, *, out=None, threads=None) -> np.ndarray:
         """The same position, shape (..., nq), with quaternions of length one (any length but zero means the same)."""
-        return evaluate("normalize", Setting(self), None, {"q": q}, out, threads)
+        return self._compute("normalize", {"q": q}, out, threads)
 
     # -- kernels --------------------------------------------------------------------------------------------------
 
@@ -424,69 +463,52 @@ class Robot(Constrained):
 
     # -- shared ---------------------------------------------------------------------------------------------------
 
-    def _plain(
-        self, name: str, algorithm: str | None, given: Mapping[str, Any], out: Any, threads: int | None
+    def _compute(
+        self,
+        name: str,
+        given: dict[str, Any],
+        out: Any,
+        threads: int | None,
+        *,
+        algorithm=None,
+        wrench=None,
+        **options,
     ) -> Any:
-        """A function without options."""
-        if algorithm is None and (found := self._known_kernel(name, given)) is not None:
-            return found(*given.values(), out=out, threads=threads)
-        result = evaluate(name, Setting(self), algorithm, given, out, threads)
-        if algorithm is None:
-            self._shorten(name, Setting(self), given)
-        return result
-
-    def _of_frame(
-        self, name: str, frame: str | None, given: Mapping[str, Any], out: Any, threads: int | None
-    ) -> Any:
-        """A function of a frame."""
-        setting = Setting(self, frame=self._frame(frame))
-        result = evaluate(name, setting, None, given, out, threads)
-        if frame is None:
-            self._shorten(name, setting, given)
-        return result
-
-    def _shorten(self, name: str, setting: Setting, given: Mapping[str, Any]) -> None:
-        """After a first call with one state, or a second one with a batch: let later calls go straight to machine code.
-
-        The short way replaces the method in this object; what it does not take, it gives back to the method.
-        """
-        if name in self.__dict__ or any(
-            getattr(value, "dtype", None) == np.object_ for value in given.values()
-        ):
-            return
-        seen = self.__dict__.setdefault("_seen", set())
-        if name not in seen and any(np.ndim(value) != 1 for value in given.values()):
-            seen.add(name)  # code for single states may never be needed
-            return
-        quick = shortcut(name, setting, functools.partial(getattr(type(self), name), self))
-        if quick is not None:
-            self.__dict__[name] = quick
-
-    def _known_kernel(self, name: str, given: Mapping[str, Any]) -> Kernel | None:
-        """The kernel of a function without options, for arrays of other libraries: those on a GPU are in a hurry."""
-        if not is_foreign(next(iter(given.values()))):
-            return None
-        known = self.__dict__.setdefault("_plain_kernels", {})
-        if name not in known:
-            known[name] = plain_kernel(name, Setting(self))
-        return known[name]
-
-    def _torque_like(
-        self, name, given, algorithm, wrench, wrench_frame, friction, out, threads
-    ) -> np.ndarray:
-        if algorithm is None and wrench is None and friction is True:
-            found = self._known_kernel(name, given)
-            if found is not None:
-                return found(*given.values(), out=out, threads=threads)
+        """A function of the table with the options of a call."""
+        setting = self._setting(name, wrench=wrench is not None, **options)
         if wrench is not None:
-            given = {**given, "wrench": wrench}
-            wrench_frame = self._frame(wrench_frame)
+            given["wrench"] = wrench
+        return evaluate(name, setting, algorithm, given, out, threads)
+
+    def _setting(
+        self, name: str, *, frame=None, wrench: bool = False, wrench_frame=None, friction: bool = True
+    ) -> Setting:
+        """What the options of a call mean."""
+        if name in FRAME_FUNCTIONS:
+            frame = self._frame(frame)
+        elif wrench:
+            frame = self._frame(wrench_frame)
         elif wrench_frame is not None:
             self.locate(wrench_frame)  # a mistyped name is told at once, not with the first wrench
-        setting = Setting(self, friction=bool(friction), frame=wrench_frame, wrench=wrench is not None)
-        result = evaluate(name, setting, algorithm, given, out, threads)
-        if name == "forward_dynamics":
-            self._look_at(result, given)
-        if algorithm is None and wrench is None and friction:
-            self._shorten(name, setting, given)
-        return result
+            frame = wrench_frame
+        return Setting(self, friction=bool(friction), frame=frame, wrench=wrench)
+
+    def kernel_for(self, method: str, options: Mapping[str, Any]) -> tuple[Kernel, bool] | None:
+        """The kernel that computes a method with these options, and whether a NaN in its results is looked into.
+
+        ``wrench`` and ``start`` say whether these are given. None where a call is more than one kernel.
+        """
+        options = dict(options)
+        algorithm = options.pop("algorithm", None)
+        iterated = [options.pop(name, None) for name in ("tolerance", "limit", "start", "stabilization")]
+        if method == "forward_dynamics" and (
+            self.constraints or any(iterated) or algorithm in FUNCTIONS[ITERATED].algorithms
+        ):
+            return None
+        setting = self._setting(method, **options)
+        found = compiled(method, setting, algorithm)
+        if found is None or method not in LOOKED_INTO:
+            return None if found is None else (found, False)
+        from linkwise.algorithms.singularity import may_be_singular
+
+        return found, method in FRAME_FUNCTIONS or may_be_singular(setting.links())

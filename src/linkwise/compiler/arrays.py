@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linkwise.compiler import dispatch
+from linkwise.compiler import layout
 from linkwise.errors import DtypeError, ShapeError
 
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
@@ -110,8 +110,8 @@ def _row_stride(array: np.ndarray) -> int | None:
 
 def address(array: np.ndarray) -> int:
     """Where the elements of an array begin."""
-    if dispatch.SUPPORTED:  # several times faster, and the layout is known
-        return ctypes.c_uint64.from_address(id(array) + dispatch.DATA).value
+    if layout.SUPPORTED:  # several times faster, and the layout is known
+        return ctypes.c_uint64.from_address(id(array) + layout.DATA).value
     return array.__array_interface__["data"][0]
 
 

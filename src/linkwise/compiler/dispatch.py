@@ -16,7 +16,7 @@ import ctypes
 import functools
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from linkwise.compiler.machine import Code
     from linkwise.compiler.native import Native
 
-SUPPORTED = layout.supported()
+SUPPORTED = layout.SUPPORTED
 FORMS = (("float64", 1), ("float64", 0), ("float32", 1), ("float32", 0))  # as in ``Plan``; 0: as many as fit
 
 _SIGNED_SIZE, _READ_ONLY, _MEMBERS_SLOT = 19, 1, 72  # T_PYSSIZET, READONLY, Py_tp_members
 _BASETYPE, _HAVE_VECTORCALL, METHOD_DESCRIPTOR = 1 << 10, 1 << 11, 1 << 17
-_NUMPY_TYPE, _NUMPY_SCALAR, _NUMPY_NEW = 2, 60, 93  # places in NumPy's table of C functions
+_NUMPY_TYPE, _NUMPY_SCALAR, _NUMPY_NEW = 2, 60, 94  # places in NumPy's table of C functions
 
 AnyClass = TypeVar("AnyClass", bound=type)
 
@@ -97,17 +97,13 @@ def connected_class(flags: int = 0) -> Callable[[AnyClass], AnyClass]:
     return decorate
 
 
-def is_connectable(thing: Any) -> bool:
-    """Whether the interpreter can call machine code for this object."""
-    return SUPPORTED and hasattr(type(thing), "_vectorcall")
-
-
-class Plans:
+class KernelPlan:
     """The plan of one kernel, which grows with the machine code that is made of it."""
 
     def __init__(self, kernel: Any):
         self._known_form: Callable[[str, int], Native | None] = kernel.known_native
         self._rows = kernel.row_size
+        self.inputs = len(kernel.inputs)
         self._codes: list[Code] = []  # must live as long as the plan
         inputs, outputs = [size for _, size in kernel.inputs], [shape for _, shape in kernel.outputs]
         self._sizes = (ctypes.c_int64 * max(len(inputs), 1))(*inputs)
@@ -124,42 +120,42 @@ class Plans:
             shapes=ctypes.addressof(self._shapes),
         )
         self.address = ctypes.addressof(self._words)
-        self.complete = False
 
     def learn(self) -> None:
         """Take the machine code that is there by now."""
-        missing = 0
         for k, (dtype, width) in enumerate(FORMS):
             run = Plan.run // 8 + k
             if self._words[run]:
                 continue
             native = self._known_form(dtype, width or host.lanes(dtype))
             if native is None:
-                missing += 1
                 continue
             self._codes.append(native.code)
-            scalars = native.room if native.width == 1 else native.width * self._rows + native.room
+            alone = (
+                native.width == 1 and native.room == 0
+            )  # straight-line code for one state needs no scratch
+            scalars = 0 if alone else native.width * self._rows + native.room
             self._words[Plan.scratch // 8 + k] = scalars * np.dtype(dtype).itemsize
             self._words[Plan.limit // 8 + k] = native.states_for_one_thread
             self._words[run] = native.code.functions["run"]  # last: from now on it is used
-        self.complete = not missing
 
 
-def fits(outputs: Sequence[tuple[str, tuple[int, ...]]]) -> bool:
-    """Whether a plan has room for outputs of these shapes."""
-    return all(len(shape) <= layout.MOST_OUTPUT_AXES for _, shape in outputs)
+def can_connect(kernel: Any) -> bool:
+    """Whether the interpreter can call machine code for this kernel."""
+    few_axes = all(len(shape) <= layout.MOST_OUTPUT_AXES for _, shape in kernel.outputs)
+    return SUPPORTED and few_axes and hasattr(type(kernel), "_vectorcall")
 
 
 class Connection:
     """What a kernel's table keeps alive."""
 
-    def __init__(self, kernel: Any, main: Plans, prelude: Plans | None, states: int, fallback: Any):
+    def __init__(self, kernel: Any, main: KernelPlan, prelude: KernelPlan | None, fallback: Any):
         self._kept = (main, prelude, fallback)
         self._words = Target.table(
             globals=ctypes.addressof(global_table()),
             fallback=id(fallback),
             arguments=len(kernel.inputs),
-            states=states,
+            states=main.inputs - (prelude is not None),
             prelude=0 if prelude is None else prelude.address,
             main=main.address,
         )
@@ -260,7 +256,9 @@ def entry_text() -> str:
     """The LLVM text of ``entry``."""
     import inspect
 
-    from linkwise.compiler import entry
     from linkwise.compiler.emit import routines
+    from linkwise.compiler.entry import calls, computation, inputs, results
 
-    return routines.module(inspect.getsource(entry), vars(entry), ("call_kernel", "call_method"))
+    modules = (calls, computation, inputs, results)
+    sources = [(inspect.getsource(module), vars(module)) for module in modules]
+    return routines.module(sources, ("call_kernel", "call_method"))

@@ -6,11 +6,11 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from linkwise.compiler import arrays, host, threads
+from linkwise.compiler import arrays, dispatch, host, targets, threads
 from linkwise.compiler.native import Native, NativeProgram
 from linkwise.errors import LinkwiseError, UnknownNameError
 
@@ -41,6 +41,7 @@ class Portable:
         return self.origin
 
 
+@dispatch.connected_class()
 class Kernel(Portable):
     """A function of arrays, compiled for one program when it is first called.
 
@@ -52,10 +53,9 @@ class Kernel(Portable):
     this package, so that code can be found in the cache without building the program (None: it is always
     built).
 
-    Arrays of other libraries (CuPy, PyTorch, JAX) are handed to ``elsewhere``, which the package sets.
+    Arrays of other libraries (CuPy, PyTorch, JAX) are computed where they are, see ``targets``. Once there is machine
+    code the interpreter calls it directly and gives what it does not recognise to ``__call__``, see ``dispatch``.
     """
-
-    elsewhere: ClassVar[Callable[[Kernel, tuple, Any, int | None], Any] | None] = None
 
     def __init__(
         self,
@@ -76,7 +76,10 @@ class Kernel(Portable):
         self.parameters_of: Callable[[str, int | None], tuple[str, ...]] | None = None  # for ``explain``
         self._dtype = np.dtype(dtype)
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
-        self._row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
+        self.row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
+        self._plan: dispatch.KernelPlan | None = None
+        self._connection: dispatch.Connection | None = None
+        self._forms: set[tuple[str, int]] = set()  # of machine code, that the plan knows
         self._natives: dict[str, NativeProgram] = {}
         self._vjps: dict[tuple[str, ...], Kernel] = {}
         self.on_device: dict[Any, Any] = {}  # what other targets have compiled of this kernel
@@ -97,30 +100,30 @@ class Kernel(Portable):
         threads to use; None: all cores when the batch is worth it, or as many as the environment variable
         LINKWISE_THREADS says.
         """
-        if len(args) != len(self.inputs):
-            names = ", ".join(name for name, _ in self.inputs)
-            raise TypeError(f"{self.name} takes {len(self.inputs)} arrays ({names}), got {len(args)}")
-        if self.elsewhere is not None and any(map(arrays.is_foreign, args)):
-            return self.elsewhere(args, out, threads)
-        given = [arrays.as_reals(name, value) for (name, _), value in zip(self.inputs, args, strict=True)]
-        batch = arrays.batch_shape(given, self.inputs)
-        dtype = self._dtype
-        if given and all(a.dtype is arrays.FLOAT32 for a in given):
-            dtype = arrays.FLOAT32
+        check_number(self.name, self.inputs, args)
+        if targets.are_foreign(args):
+            return targets.call(self, args, out, threads)
+        given, batch, dtype = self._as_arrays(args)
         rows = [arrays.rows(a if a.dtype is dtype else a.astype(dtype), batch) for a in given]
         if out is None:
-            results = targets = [np.empty((*batch, *shape), dtype) for _, shape in self.outputs]
+            results = written = [np.empty((*batch, *shape), dtype) for _, shape in self.outputs]
         else:
             results = self._check_out(out, batch, dtype)
-            targets = self._targets(results, [row.owner for row in rows])
-        precision = "float64" if dtype is arrays.FLOAT64 else "float32"
-        self._run(targets, rows, math.prod(batch), precision, threads)
-        for result, target in zip(results, targets, strict=True):
+            written = self._written(results, [row.owner for row in rows])
+        self._run(written, rows, math.prod(batch), dtype.name, threads)
+        for result, target in zip(results, written, strict=True):
             if result is not target:
                 result[...] = target
         if out is None and not batch:
             results = [r if r.ndim else r[()] for r in results]
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _as_arrays(self, args: tuple) -> tuple[list[np.ndarray], tuple[int, ...], np.dtype]:
+        """The inputs as arrays of real numbers, their leading axes broadcast together, the precision."""
+        given = [arrays.as_reals(name, value) for (name, _), value in zip(self.inputs, args, strict=True)]
+        batch = arrays.batch_shape(given, self.inputs)
+        single = bool(given) and all(a.dtype is arrays.FLOAT32 for a in given)
+        return given, batch, arrays.FLOAT32 if single else self._dtype
 
     def _check_out(self, out: Any, batch: tuple[int, ...], dtype: np.dtype) -> list[np.ndarray]:
         """The arrays of the caller that the results go to."""
@@ -136,37 +139,49 @@ class Kernel(Portable):
         return [arrays.check_out(*each, dtype) for each in zip(labels, given, shapes, strict=True)]
 
     @staticmethod
-    def _targets(results: list[np.ndarray], inputs: list[np.ndarray]) -> list[np.ndarray]:
+    def _written(results: list[np.ndarray], inputs: list[np.ndarray]) -> list[np.ndarray]:
         """What the code writes to: the results, or new memory where they cannot be written while inputs are
         read."""
-        targets: list[np.ndarray] = []
+        written: list[np.ndarray] = []
         for result in results:
-            direct = arrays.writes_directly(result, [*inputs, *targets])
-            targets.append(result if direct else np.empty(result.shape, result.dtype))
-        return targets
+            direct = arrays.writes_directly(result, [*inputs, *written])
+            written.append(result if direct else np.empty(result.shape, result.dtype))
+        return written
 
     def _run(
-        self, targets: list[np.ndarray], rows: list[arrays.Rows], count: int, dtype: str, wanted: int | None
+        self, written: list[np.ndarray], rows: list[arrays.Rows], count: int, dtype: str, wanted: int | None
     ) -> None:
         if wanted is not None:
             wanted = threads.wanted(wanted)
         if count == 0:
             return
         native = self.native(dtype, 1 if count == 1 else host.lanes(dtype))
-        words = [*(arrays.address(t) for t in targets), *(r.address for r in rows), *(r.stride for r in rows)]
+        words = [*(arrays.address(t) for t in written), *(r.address for r in rows), *(r.stride for r in rows)]
         arguments = np.array(words, np.int64)
         if wanted is None:
             wanted = threads.wanted(None) if count > native.states_for_one_thread else 1
-        scratch = (native.width * self._row_size + native.room) * targets[0].itemsize
-        threads.run(native, count, arguments, scratch, wanted, (targets, rows))
+        scratch = (native.width * self.row_size + native.room) * written[0].itemsize
+        threads.run(native, count, arguments, scratch, wanted, (written, rows))
+        if (dtype, native.width) not in self._forms:
+            self._forms.add((dtype, native.width))
+            self.connect()
+
+    def connect(self) -> dispatch.KernelPlan | None:
+        """Let the interpreter call the machine code that there is by now; None where that is not possible."""
+        if self._plan is None and dispatch.can_connect(self):
+            self._plan = dispatch.KernelPlan(self)
+            self._connection = dispatch.Connection(self, self._plan, None, Kernel.__call__)
+        if self._plan is not None:
+            self._plan.learn()
+        return self._plan
 
     def native(self, dtype: str, width: int) -> Native:
         """The machine code for blocks of ``width`` states."""
         return self._natives[dtype].form(width)
 
-    def known_native(self, dtype: str) -> Native | None:
-        """The machine code for batches if it is there already."""
-        return self._natives[dtype].known_form(host.lanes(dtype))
+    def known_native(self, dtype: str, width: int) -> Native | None:
+        """The machine code for blocks of ``width`` states if it is there already."""
+        return self._natives[dtype].known_form(width)
 
     # -- what the kernel is ----------------------------------------------------------------------------------
 
@@ -265,6 +280,13 @@ class Kernel(Portable):
         ins = ", ".join(f"{name} ({size})" for name, size in self.inputs)
         outs = ", ".join(f"{name} {shape}" for name, shape in self.outputs)
         return f"<Kernel {self.name}: {ins} -> {outs}, {self.dtype}>"
+
+
+def check_number(name: str, inputs: tuple[tuple[str, int], ...], args: tuple) -> None:
+    """Raise where there are more or fewer arguments than inputs."""
+    if len(args) != len(inputs):
+        names = ", ".join(label for label, _ in inputs)
+        raise TypeError(f"{name} takes {len(inputs)} arrays ({names}), got {len(args)}")
 
 
 def _written_out(name: str, write: Callable[..., Any], program: Program, **options: Any) -> Any:

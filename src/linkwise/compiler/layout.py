@@ -23,7 +23,7 @@ COUNT_MASK = (1 << 63) - 1  # without PY_VECTORCALL_ARGUMENTS_OFFSET
 
 
 class _Plain:
-    """A class with nothing of its own: objects of ``dispatch.Connected`` continue where these end."""
+    """A class with nothing of its own: objects of ``dispatch.connected_class`` continue where these end."""
 
 
 VECTORCALL = _Plain.__basicsize__
@@ -143,6 +143,14 @@ class MethodTable(Words):
     threads = auto()
 
 
+class KnownCall(Words):
+    """What a robot knows of one method."""
+
+    first = auto()  # address of the first entry; each has the address of the next
+    plain = auto()  # address of the plan for calls without options; 0: not known yet
+    look = auto()  # of that plan, as in ``Entry``
+
+
 class Entry(Words):
     """A known call of one robot's method: the options it was called with and the plan that computes it."""
 
@@ -225,7 +233,9 @@ def known() -> bool:
     return (
         all(ctypes.c_double.from_address(id(x) + NUMBER).value == x for x in numbers)
         and all(word(id(s) + LENGTH) == 2 for s in sequences)
-        and all(word(at) == id(s[0]) and word(at + 8) == id(s[1]) for at, s in zip(items, sequences, strict=True))
+        and all(
+            word(at) == id(s[0]) and word(at + 8) == id(s[1]) for at, s in zip(items, sequences, strict=True)
+        )
         and word(id(table) + CTYPES_ADDRESS) == ctypes.addressof(table)
     )
 
@@ -242,3 +252,6 @@ def supported() -> bool:
         and not hasattr(sys, "gettotalrefcount")  # debugging builds have longer objects
         and known()
     )
+
+
+SUPPORTED = supported()

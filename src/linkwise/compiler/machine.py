@@ -26,7 +26,7 @@ class Code(Protocol):
 def compile_text(text: str, *, optimize: bool = False) -> bytes:
     """Machine code for this machine, to be given to ``load`` here or in another process.
 
-    ``optimize`` runs LLVM's passes first; programs that come from the graph need none.
+    ``optimize`` first turns places on the stack into registers; programs that come from the graph need no pass.
     """
     with forks.unforked:
         binary = _object_file(text, optimize)
@@ -47,8 +47,12 @@ def _object_file(text: str, optimize: bool) -> bytes:
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     if optimize:
-        passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-        passes.getModulePassManager().run(module, passes)
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_sroa_pass()
+        passes.add_simplify_cfg_pass()
+        passes.add_instruction_combine_pass()
+        passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
     return machine.emit_object(module)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from linkwise import forks
-from linkwise.compiler import cache, dispatch, host, machine
+from linkwise.compiler import cache, machine
 from linkwise.once import once
 
 if TYPE_CHECKING:  # code from the cache runs without the rest of the compiler
@@ -94,7 +94,7 @@ class NativeProgram:
             return self._build()
 
     def form(self, width: int) -> Native:
-        """The code for blocks of this many states; width 1 also has the entry ``call`` for ``dispatch``."""
+        """The code for blocks of this many states."""
         native = self._forms.get(width)
         if native is None:
             with forks.unforked, self._lock:
@@ -110,19 +110,9 @@ class NativeProgram:
     def text(self, width: int) -> str:
         """The LLVM text for blocks of this many states."""
         from linkwise.compiler.emit import blocks
-        from linkwise.compiler.emit.wrapper import Interface, wrapper
-        from linkwise.compiler.program import Program
         from linkwise.compiler.shapes import nest
 
-        program = self.program
-        text = blocks.module(nest(program), width)
-        if (
-            width == 1 and dispatch.SUPPORTED and isinstance(program, Program)
-        ):  # sweeps need room of their own
-            sizes = [size for _, size in program.inputs]
-            interface = Interface(sizes, [shape for _, shape in program.outputs], program.dtype)
-            text += wrapper(interface, host.lanes(program.dtype))
-        return text
+        return blocks.module(nest(self.program), width)
 
     def _load(self, width: int) -> Native:
         """From the cache, by the key or at least by the text; else compiled and stored there."""

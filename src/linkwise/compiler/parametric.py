@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from linkwise.compiler import dispatch
 from linkwise.compiler.derivative import substituted
 from linkwise.compiler.graph import Node
-from linkwise.compiler.kernel import Kernel, Portable
+from linkwise.compiler.kernel import Kernel, Portable, check_number
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.program import Explanation, Program, lower
 from linkwise.compiler.sweeps import SweptProgram
@@ -22,6 +23,7 @@ from linkwise.errors import TraceError
 PRELUDE = "prelude"
 
 
+@dispatch.connected_class()
 class ParametricKernel(Portable):
     """A function of states and parameters. Called as ``kernel(*states, *parameters)``; all broadcast together."""
 
@@ -35,6 +37,7 @@ class ParametricKernel(Portable):
         build: Callable[[str], Program | SweptProgram],
     ):
         self.name, self.dtype = name, dtype
+        self._connection: dispatch.Connection | None = None
         self.states, self.parameters = tuple(states), tuple(parameters)
         self.outputs = tuple(outputs)
         self.whole = Kernel(name, self.inputs, self.outputs, dtype, build)
@@ -63,13 +66,22 @@ class ParametricKernel(Portable):
 
     def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
         """The outputs; the prelude runs once per set of parameters given."""
-        if len(args) != len(self.inputs):
-            names = ", ".join(name for name, _ in self.inputs)
-            raise TypeError(f"{self.name} takes {len(self.inputs)} arrays ({names}), got {len(args)}")
+        check_number(self.name, self.inputs, args)
         states, parameters = args[: len(self.states)], args[len(self.states) :]
         if self.prelude is None:
-            return self.main(*args[: len(self.main.inputs)], out=out, threads=threads)
-        return self.main(*states, self.prelude(*parameters), out=out, threads=threads)
+            result = self.main(*args[: len(self.main.inputs)], out=out, threads=threads)
+        else:
+            result = self.main(*states, self.prelude(*parameters), out=out, threads=threads)
+        if self._connection is None:
+            self._connect()
+        return result
+
+    def _connect(self) -> None:
+        """Let the interpreter call the machine code of both parts."""
+        prelude = None if self.prelude is None else self.prelude.connect()
+        main = self.main.connect()
+        if main is not None and (prelude is not None or self.prelude is None):
+            self._connection = dispatch.Connection(self, main, prelude, ParametricKernel.__call__)
 
     def programs(self, dtype: str | None = None) -> tuple[Program | None, Program]:
         """(prelude, main program)."""

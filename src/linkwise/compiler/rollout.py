@@ -18,11 +18,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from linkwise.compiler import arrays, host, threads
+from linkwise.compiler import arrays, host, targets, threads
 from linkwise.compiler.kernel import Portable
 from linkwise.compiler.native import Native, NativeProgram
 from linkwise.compiler.program import Dtype, Program, Shape, trace
@@ -102,8 +102,6 @@ class RolloutKernel(Portable):
     this package.
     """
 
-    elsewhere: ClassVar[Callable[..., Any] | None] = None
-
     def __init__(self, name: str, interface: Interface, build: Callable[[Dtype], RolloutProgram], key: bytes):
         self.name = name
         self.interface = interface
@@ -146,8 +144,8 @@ class RolloutKernel(Portable):
         """
         if steps < 0 or every < 1:
             raise ValueError(f"steps and every: expected at least 0 and 1, got {steps} and {every}")
-        if self.elsewhere is not None and any(map(arrays.is_foreign, given.values())):
-            return self.elsewhere(given, steps, every, dtype, threads)
+        if targets.are_foreign(given.values()):
+            return targets.call_rollout(self, given, steps, every, dtype, threads)
         interface, kind = self.interface, np.dtype(dtype)
         rows, tables, batch = self._arranged(given, steps, kind)
         count, samples = math.prod(batch), -(-steps // every)

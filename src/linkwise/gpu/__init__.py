@@ -15,5 +15,6 @@ the first call says in one line what is missing.
 
 from linkwise.gpu.call import call
 from linkwise.gpu.errors import DeviceError
+from linkwise.gpu.rollout import call_rollout
 
-__all__ = ["DeviceError", "call"]
+__all__ = ["DeviceError", "call", "call_rollout"]

@@ -228,16 +228,6 @@ class ClosedLoop:
         )
 
 
-def _elsewhere(kernel: RolloutKernel, *args):
-    """A rollout called with arrays of other libraries."""
-    from linkwise.gpu.rollout import call_rollout
-
-    return call_rollout(kernel, *args)
-
-
-RolloutKernel.elsewhere = _elsewhere  # the compiler knows nobody above it
-
-
 def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel:
     """One integration step of a robot with its friction: (q, qd, tau, step [s]) -> (q, qd), any leading
     axes.

@@ -2,14 +2,14 @@
 
 Every value is a 64-bit integer (addresses are integers too). The subset: assignments to local names, ``if``,
 ``while``, ``for ... in range(...)``, ``break``, ``return``, integer arithmetic, comparisons, ``and``, ``or``,
-``not``, calls of other functions of the same module and of the operations on memory in ``OPERATIONS``. Names
+``not``, calls of other functions of these modules and of the operations on memory in ``OPERATIONS``. Names
 in capital letters and attributes of classes are constants. ``linkwise.compiler.entry`` is written in it.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _ARITHMETIC = {
@@ -31,12 +31,22 @@ _COMPARISONS = {
 }
 
 
-def module(source: str, constants: Mapping[str, Any], entries: tuple[str, ...]) -> str:
-    """LLVM text of all functions of a Python source; ``entries`` are those that others call."""
-    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
-    known = {node.name for node in functions}
+def module(sources: Sequence[tuple[str, Mapping[str, Any]]], entries: tuple[str, ...]) -> str:
+    """LLVM text of all functions of Python modules.
+
+    Args:
+        sources: text and names of each module.
+        entries: functions that are called from elsewhere.
+    """
+    functions = [
+        (node, names)
+        for source, names in sources
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef)
+    ]
+    known = {node.name for node, _ in functions}
     return "\n".join(
-        _Function(node, constants, known).text(external=node.name in entries) for node in functions
+        _Function(node, names, known).text(external=node.name in entries) for node, names in functions
     )
 
 
@@ -61,7 +71,9 @@ class _Function:
         head = ", ".join(f"i64 %arg.{name}" for name in parameters)
         places = [f"  {place} = alloca i64" for place in self.names.values()]
         linkage = "" if external else "internal "
-        body = "\n".join([f"define {linkage}i64 @{self.node.name}({head}) nounwind {{", "entry:", *places])
+        inlined = " alwaysinline" if any(ast.unparse(d) == "inline" for d in self.node.decorator_list) else ""
+        first = f"define {linkage}i64 @{self.node.name}({head}) nounwind{inlined} {{"
+        body = "\n".join([first, "entry:", *places])
         return "\n".join([body, *self.lines, "}", ""])
 
     # -- instructions ----------------------------------------------------------------------------------------
@@ -207,10 +219,24 @@ class _Function:
             return self.value(f"select i1 {self.condition(node.test)}, i64 {yes}, i64 {no}")
         if isinstance(node, ast.Compare):
             return self.value(f"zext i1 {self.condition(node)} to i64")
+        if isinstance(node, ast.BoolOp):
+            return self.truth(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             arguments = [self.expression(argument) for argument in node.args]
             return self.call(node.func.id, arguments)
         raise NotImplementedError(f"{self.node.name}, line {node.lineno}: {ast.unparse(node)}")
+
+    def truth(self, node: ast.BoolOp) -> str:
+        """1 or 0."""
+        self.count += 1
+        place = self.place(f"truth{self.count}")
+        yes, end = self.label(), self.label()
+        self.effect(f"store i64 0, ptr {place}")
+        self.branch(node, yes, end)
+        self.lines.append(f"{yes}:")
+        self.effect(f"store i64 1, ptr {place}")
+        self.start(end)
+        return self.value(f"load i64, ptr {place}")
 
     def name(self, name: str) -> str:
         if name.isupper():

@@ -1,0 +1,36 @@
+"""Where a call is computed: NumPy arrays on this machine's processors, arrays of other libraries where they are.
+
+``linkwise.gpu`` is above the compiler in the order of the package, so it is named here and not imported; it is loaded
+with the first array of CuPy, PyTorch or JAX. Rollouts are loops over time and have an entry of their own there.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Iterable
+from typing import Any
+
+from linkwise.compiler.arrays import is_foreign
+
+_OTHER_LIBRARIES = "linkwise.gpu"
+
+
+@functools.cache
+def _other_libraries() -> Any:
+    return importlib.import_module(_OTHER_LIBRARIES)
+
+
+def are_foreign(values: Iterable[Any]) -> bool:
+    """Whether any of these is another library's array."""
+    return any(map(is_foreign, values))
+
+
+def call(kernel: Any, args: tuple, out: Any, threads: int | None) -> Any:
+    """What ``Kernel.__call__`` gives, for arrays of other libraries."""
+    return _other_libraries().call(kernel, args, out, threads)
+
+
+def call_rollout(kernel: Any, *args: Any) -> Any:
+    """What ``RolloutKernel.__call__`` gives, for arrays of other libraries."""
+    return _other_libraries().call_rollout(kernel, *args)

@@ -1,0 +1,250 @@
+"""Methods of robots that are one kernel each: found by the options of a call, called without delay.
+
+A function decorated with ``computed`` becomes a ``Method`` in its class. It remembers, robot by robot, which kernel
+computes a call with certain options (``algorithm``, ``friction``, ``frame``, whether a ``wrench`` is given), and the
+interpreter then goes from the call to machine code; see ``linkwise.compiler.dispatch``. All other calls run the
+function itself, which also has the error messages. The class and its robots stay as they are: ``inspect.signature``,
+``help`` and pickling of bound methods see the function.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import inspect
+from collections.abc import Callable
+from types import MethodType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from linkwise.compiler import dispatch
+from linkwise.compiler.arrays import is_foreign
+from linkwise.compiler.layout import (
+    OPTION,
+    OPTIONAL_INPUT,
+    OTHER,
+    REQUIRED_INPUT,
+    Entry,
+    KnownCall,
+    MethodTable,
+)
+
+if TYPE_CHECKING:
+    from linkwise.compiler.kernel import Kernel
+    from linkwise.robot import Robot
+
+OPTIONAL_INPUTS = ("wrench", "start")
+MOST_METHODS = 64
+MOST_KNOWN = 256  # calls with different options that a robot remembers
+SLOT = "_known_calls"
+
+_KEYS = (str, bool, int, float, type(None), np.bool_)  # types of options that never change
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
+
+
+class Known(NamedTuple):
+    """A call with certain options: its kernel, which parameters are the kernel's inputs, whether a NaN in the results
+    is looked into."""
+
+    kernel: Kernel
+    order: tuple[int, ...]
+    look: bool
+
+
+class KnownCalls(ctypes.c_int64 * (len(KnownCall) * MOST_METHODS)):  # type: ignore[misc]
+    """What a robot remembers: by method and options for Python, and a list of entries for each method for machine
+    code."""
+
+    def __init__(self):
+        super().__init__()
+        self.by_options: dict[tuple, Known | None] = {}
+        self.kept: list[Any] = []  # what machine code points to
+
+
+@dispatch.connected_class(dispatch.METHOD_DESCRIPTOR)
+class Method:
+    """A function of robots, see above."""
+
+    count = 0
+
+    def __init__(self, function: Callable[..., Any]):
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.index = Method.count
+        Method.count += 1
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        self.names = [parameter.name for parameter in parameters]
+        self.defaults = [parameter.default for parameter in parameters]
+        self.places = {name: k for k, name in enumerate(self.names)}
+        self.roles = [_role(parameter) for parameter in parameters]
+        self.positional = sum(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
+        self.required = self.roles.count(REQUIRED_INPUT)
+        self.out, self.threads = self.places["out"], self.places["threads"]
+        self._kept: tuple = ()
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.owner = owner
+
+    def __get__(self, robot: Any, owner: type | None = None) -> Any:
+        return self if robot is None else MethodType(self, robot)
+
+    def __call__(self, robot: Robot, /, *args: Any, **options: Any) -> Any:
+        values = self._values(args, options)
+        key = None if values is None else self._key(values)
+        if values is None or key is None:
+            return self.function(robot, *args, **options)
+        calls = getattr(robot, SLOT, None)
+        known = None if calls is None else calls.by_options.get(key)
+        if known is not None and _are_numbers(inputs := [values[k] for k in known.order]):
+            result = known.kernel(*inputs, out=values[self.out], threads=values[self.threads])
+            if not known.look or is_foreign(result) or not _has_nan(result):
+                return result
+        result = self.function(robot, *args, **options)
+        if calls is None or key not in calls.by_options:
+            self._learn(robot, values, key)
+        return result
+
+    def _values(self, args: tuple, options: dict[str, Any]) -> list[Any] | None:
+        """The value of every parameter; None where the call is not complete or not allowed."""
+        given = len(args)
+        if given > self.positional:
+            return None
+        values = [*args, *self.defaults[given:]]
+        for name, value in options.items():
+            place = self.places.get(name, -1)
+            if place < given:
+                return None
+            values[place] = value
+        return None if any(value is inspect.Parameter.empty for value in values[: self.required]) else values
+
+    def _key(self, values: list[Any]) -> tuple | None:
+        """What decides the kernel: the options, and which optional inputs are given."""
+        key: list[Any] = [self.index]
+        for value, role in zip(values, self.roles, strict=True):
+            if role == OPTION:
+                if type(value) not in _KEYS:
+                    return None
+                key.append(value)
+            elif role == OPTIONAL_INPUT:
+                key.append(value is not None)
+        return tuple(key)
+
+    def _learn(self, robot: Robot, values: list[Any], key: tuple) -> None:
+        """Remember the kernel that computes calls with these options; None: there is none."""
+        options = {
+            name: value is not None if role == OPTIONAL_INPUT else value
+            for name, value, role in zip(self.names, values, self.roles, strict=True)
+            if role in (OPTION, OPTIONAL_INPUT)
+        }
+        calls = getattr(robot, SLOT, None)
+        if calls is None:
+            calls = KnownCalls()
+            object.__setattr__(robot, SLOT, calls)
+        if len(calls.by_options) >= MOST_KNOWN:
+            return
+        found = robot.kernel_for(self.__name__, options)  # type: ignore[attr-defined]
+        if found is None:
+            calls.by_options[key] = None
+            return
+        kernel, look = found
+        order = tuple(
+            k
+            for k, (value, role) in enumerate(zip(values, self.roles, strict=True))
+            if role == REQUIRED_INPUT or (role == OPTIONAL_INPUT and value is not None)
+        )
+        calls.by_options[key] = known = Known(kernel, order, look)
+        self._add_entry(calls, values, key, known)
+
+    def _add_entry(self, calls: KnownCalls, values: list[Any], key: tuple, known: Known) -> None:
+        """Let machine code find the kernel, too."""
+        kernel, order, look = known
+        plan = kernel.connect()
+        if plan is None or not hasattr(type(self), "_vectorcall"):
+            return
+        if self._vectorcall == 0:  # type: ignore[attr-defined]
+            self._connect()
+        keys = (ctypes.c_int64 * len(values))()
+        for k, (value, role) in enumerate(zip(values, self.roles, strict=True)):
+            if role == OPTIONAL_INPUT:
+                keys[k] = value is not None
+            elif role == OPTION:
+                keys[k] = id(value)
+        places = (ctypes.c_int64 * len(order))(*(8 * k for k in order))
+        place = len(KnownCall) * self.index
+        entry = Entry.table(
+            next=calls[place],
+            plan=plan.address,
+            look=int(look),
+            keys=ctypes.addressof(keys),
+            order=ctypes.addressof(places),
+        )
+        options = [value for value, role in zip(values, self.roles, strict=True) if role == OPTION]
+        calls.kept.append((plan, kernel, keys, places, entry, options))
+        calls[place] = ctypes.addressof(entry)
+        if key == self._key(self.defaults):
+            calls[place + KnownCall.look // 8] = int(look)
+            calls[place + KnownCall.plain // 8] = plan.address
+
+    def _connect(self) -> None:
+        """Let the interpreter call machine code for this method from now on."""
+        names = (ctypes.c_int64 * len(self.names))(
+            *(id(dispatch.intern_for_ever(name)) for name in self.names)
+        )
+        roles = (ctypes.c_int64 * len(self.roles))(*self.roles)
+        defaults = (ctypes.c_int64 * len(self.defaults))(
+            *(0 if value is inspect.Parameter.empty else id(value) for value in self.defaults)
+        )
+        fallback = type(self).__call__
+        table = MethodTable.table(
+            globals=ctypes.addressof(dispatch.global_table()),
+            fallback=id(fallback),
+            owner=id(self.owner),
+            slot=_slot_offset(self.owner),
+            index=8 * len(KnownCall) * self.index,
+            parameters=len(self.names),
+            positional=self.positional,
+            names=ctypes.addressof(names),
+            roles=ctypes.addressof(roles),
+            defaults=ctypes.addressof(defaults),
+            out=8 * self.out,
+            threads=8 * self.threads,
+        )
+        self._kept = (names, roles, defaults, fallback, table)
+        self._table = ctypes.addressof(table)
+        self._vectorcall = dispatch.entry_code().functions["call_method"]
+
+
+def computed(function: AnyFunction) -> AnyFunction:
+    """A decorator for methods of robots that are one kernel each."""
+    return Method(function)  # type: ignore[return-value]
+
+
+def _role(parameter: inspect.Parameter) -> int:
+    if parameter.name in OPTIONAL_INPUTS:
+        return OPTIONAL_INPUT
+    if parameter.name in ("out", "threads"):
+        return OTHER
+    return REQUIRED_INPUT if parameter.default is parameter.empty else OPTION
+
+
+def _are_numbers(inputs: list[Any]) -> bool:
+    """Whether these are arrays that a kernel takes, not symbols of a function that is being traced."""
+    if is_foreign(inputs[0]):
+        return True
+    return all(type(value) is np.ndarray and value.dtype.kind == "f" for value in inputs)
+
+
+def _has_nan(result: Any) -> bool:
+    return any(np.isnan(part).any() for part in (result if isinstance(result, tuple) else (result,)))
+
+
+@functools.cache
+def _slot_offset(owner: type) -> int:
+    """Where in the memory of a robot its ``KnownCalls`` is: found by looking for a value that was put there."""
+    robot, value = object.__new__(owner), KnownCalls()
+    object.__setattr__(robot, SLOT, value)
+    for offset in range(16, owner.__basicsize__, 8):
+        if ctypes.c_int64.from_address(id(robot) + offset).value == id(value):
+            return offset
+    raise AssertionError(f"{owner.__name__} has no slot {SLOT}")
