@@ -70,4 +70,5 @@ def run(
         room = np.empty(scratch, np.uint8)
         native.run(first, number, where, arrays.address(room))
 
-    python_threads.run(work, count, native.width, threads if native_threads.missing() else 1)
+    several = threads > 1 and native_threads.missing()
+    python_threads.run(work, count, native.width, threads if several else 1)
