@@ -18,8 +18,8 @@ def snapped(v: np.ndarray) -> np.ndarray:
 
 def clean_rotation(R: np.ndarray) -> np.ndarray:
     """A rotation that is nearly a swap of axes becomes exactly that; round-off next to zero becomes zero."""
-    R = snapped(R)
-    return np.where(np.abs(R) < 1e-15, 0.0, R)
+    near = snapped(R)
+    return np.where(np.abs(near) < 1e-15, 0.0, near)
 
 
 def clean_inertia(inertia: Inertia, rotation: np.ndarray) -> list[float]:

@@ -19,12 +19,15 @@ from linkwise.model.transform import Transform
 if TYPE_CHECKING:
     from linkwise.model.model import Model
 
+Load = tuple[str, Transform, float, np.ndarray]
+"""A joint, the pose of a frame in its child link, a mass and a first moment in that frame."""
+
 NAMES = tuple(parameter.name for parameter in GravityCompensation.parameters)
 
 
 def of_shares(model: Model, shares: Mapping[str, float]) -> list[Joint]:
     """The joints of a robot in which this share of the weight of each of these links is carried."""
-    loads = []
+    loads: list[Load] = []
     for link in model.links:
         share = shares.get(link.name, 0.0)
         k, pose = model.carrier(link.name)
@@ -41,8 +44,8 @@ def carried_over(model: Model, joints: Sequence[Joint]) -> list[Joint]:
     plain = [joint if joint.moves or not joint.terms else replace(joint, terms={}) for joint in joints]
     if not fixed:
         return plain
-    after = model._with(joints=plain)
-    loads = []
+    after = model._with(joints=plain)  # pyright: ignore[reportPrivateUsage]
+    loads: list[Load] = []
     for joint in fixed:
         k, pose = after.carrier(joint.child)
         m, *h = (joint.terms.get(name, 0.0) for name in NAMES)
@@ -51,15 +54,13 @@ def carried_over(model: Model, joints: Sequence[Joint]) -> list[Joint]:
     return _with_loads(plain, loads)
 
 
-def _with_loads(
-    joints: Sequence[Joint], loads: Sequence[tuple[str, Transform, float, np.ndarray]]
-) -> list[Joint]:
-    """``loads``: joint, pose of a frame in its child link, mass and first moment in that frame."""
+def _with_loads(joints: Sequence[Joint], loads: Sequence[Load]) -> list[Joint]:
+    """The joints with what they carry besides."""
     totals: dict[str, np.ndarray] = {}
     for name, pose, m, h in loads:
         moved = np.array([m, *(pose.rotation @ h + m * pose.translation)])
         totals[name] = totals[name] + moved if name in totals else moved
-    changed = []
+    changed: list[Joint] = []
     for joint in joints:
         more = totals.get(joint.name)
         if more is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,7 @@ class Coupling:
 Constraint = Weld | Point
 
 
-def content(constraint: Constraint) -> tuple:
+def content(constraint: Constraint) -> tuple[Any, ...]:
     """What defines a constraint, as nested tuples."""
     ends = tuple(
         (frame, pose.rotation.tobytes(), pose.translation.tobytes()) for frame, pose in constraint.ends()

@@ -45,7 +45,7 @@ class DhJoint:
     rotor_inertia: float = 0.0
     viscous_friction: float = 0.0
     coulomb_friction: tuple[float, float] = (0.0, 0.0)
-    terms: Mapping[str, float] = field(default_factory=dict)
+    terms: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 def chain(
@@ -59,7 +59,7 @@ def chain(
     reduced: bool = False,
 ) -> Model:
     """The model of a chain. Frame 0 is the link ``base``; where a pose ``base`` is given, ``link0`` in it."""
-    links, joints = [Link("base")], []
+    links, joints = [Link("base")], list[Joint]()
     parent = "base"
     if base is not None:
         links.append(Link("link0"))

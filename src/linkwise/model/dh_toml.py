@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -69,14 +69,14 @@ def _header(top: RobotSettings) -> dict[str, Any]:
 
 def _tables(top: RobotSettings, kind: str) -> list[RobotSettings]:
     """The tables [[kind]], each named in messages by its own name where it has one."""
-    found = top.values.get(kind, [])
-    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+    found: Any = top.values.get(kind, [])
+    if not isinstance(found, list) or not all(isinstance(e, dict) for e in cast("list[Any]", found)):
         raise top.fail("", f"expected {kind!r} to be tables [[{kind}]]")
     return [
         RobotSettings(
             entry, f"{top.path}: [[{kind}]] {entry['name'] if isinstance(entry.get('name'), str) else k}"
         )
-        for k, entry in enumerate(found, start=1)
+        for k, entry in enumerate(cast("list[dict[str, Any]]", found), start=1)
     ]
 
 
@@ -89,9 +89,10 @@ def _chain(top: RobotSettings, convention: str, where: str) -> Model:
         raise top.fail("", "a chain needs at least one [[joint]]")
     base = None
     if top.has("base"):
-        if not isinstance(top.values["base"], dict):
+        given: Any = top.values["base"]
+        if not isinstance(given, dict):
             raise top.fail("", "expected 'base' to be a table [base] with xyz and rpy, rpy_deg or rotation")
-        table = RobotSettings(top.values["base"], f"{where}: [base]")
+        table = RobotSettings(cast("dict[str, Any]", given), f"{where}: [base]")
         table.allow(POSE_KEYS)
         base = table.pose()
     rows = [_dh_joint(table, number) for number, table in enumerate(joints, start=1)]
@@ -124,7 +125,7 @@ def _dh_joint(table: RobotSettings, number: int) -> DhJoint:
 
 def _frames(top: RobotSettings, default: str | None = None) -> list[Frame]:
     """[[frame]]: a named frame on a link, in a chain on the last one unless it says otherwise."""
-    frames = []
+    frames: list[Frame] = []
     for table in _tables(top, "frame"):
         table.allow(("name", "link", *POSE_KEYS))
         frames.append(
@@ -141,7 +142,7 @@ def _frames(top: RobotSettings, default: str | None = None) -> list[Frame]:
 
 
 def _tree(top: RobotSettings, where: str) -> Model:
-    links = []
+    links: list[Link] = []
     for table in _tables(top, "link"):
         table.allow(("name", *INERTIAL_KEYS))
         links.append(Link(table.get("name", str), table.inertia()))
@@ -169,7 +170,7 @@ def _constraint(table: RobotSettings) -> Constraint:
 
 
 def _passive(top: RobotSettings) -> list[str]:
-    names = top.get("passive", list, [])
+    names = cast("list[Any]", top.get("passive", list, []))
     if not all(isinstance(name, str) for name in names):
         raise top.fail("passive", f"expected names of joints, got {names!r:.80}")
     return names
@@ -212,7 +213,7 @@ def _mimic(table: RobotSettings) -> Mimic | None:
     value = table.values["mimic"]
     if not isinstance(value, dict):
         raise table.fail("mimic", f"expected a table with joint, multiplier and offset, got {value!r}")
-    relation = RobotSettings(value, table.where("mimic"))
+    relation = RobotSettings(cast("dict[str, Any]", value), table.where("mimic"))
     relation.allow(("joint", "multiplier", "offset", "coupled"))
     return Mimic(
         relation.get("joint", str),

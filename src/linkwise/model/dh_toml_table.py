@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -57,13 +57,8 @@ class RobotSettings(Settings):
         return np.array(self.numbers(key, 3)) if key in self.values else np.zeros(3)
 
     def matrix(self, key: str) -> np.ndarray:
-        rows = self.values[key]
-        square = isinstance(rows, list) and [len(row) if isinstance(row, list) else 0 for row in rows] == [
-            3,
-            3,
-            3,
-        ]
-        if not square:
+        rows: Any = self.values[key]
+        if _length(rows) != 3 or any(_length(row) != 3 for row in rows):
             raise self.fail(key, f"expected three rows of three numbers, got {rows!r}")
         return np.array([[self.finite(key, entry) for entry in row] for row in rows])
 
@@ -109,20 +104,20 @@ class RobotSettings(Settings):
 
     def _moments(self, key: str) -> np.ndarray:
         """Six numbers Ixx Ixy Ixz Iyy Iyz Izz: from a labelled table, six or three numbers, or a matrix."""
-        value = self.values[key]
+        value: Any = self.values[key]
         if isinstance(value, dict):
-            labelled = RobotSettings(value, self.where(key))
+            labelled = RobotSettings(cast("dict[str, Any]", value), self.where(key))
             labelled.allow(PRODUCTS)
             return np.array([labelled.number(label, 0.0) for label in PRODUCTS])
-        if isinstance(value, list) and len(value) == 3 and all(isinstance(row, list) for row in value):
+        if _length(value) == 3 and all(isinstance(row, list) for row in value):
             I = self.matrix(key)
             if not np.array_equal(I, I.T):
                 raise self.fail(key, "the matrix is not symmetric")
             return I[np.triu_indices(3)]
-        if isinstance(value, list) and len(value) == 3:
+        if _length(value) == 3:
             xx, yy, zz = self.numbers(key, 3)
             return np.array([xx, 0.0, 0.0, yy, 0.0, zz])
-        if isinstance(value, list) and len(value) == 6:
+        if _length(value) == 6:
             return np.array(self.numbers(key, 6))
         forms = "a list of those six, the three on the diagonal, or a 3×3 matrix"
         raise self.fail(key, f"expected a table of {', '.join(PRODUCTS)}, {forms}, got {value!r}")
@@ -181,3 +176,8 @@ class RobotSettings(Settings):
             return both, both
         forward, backward = self.numbers(key, 2)
         return forward, backward
+
+
+def _length(value: Any) -> int:
+    """The length of a list; −1 for anything else."""
+    return len(cast("list[Any]", value)) if isinstance(value, list) else -1

@@ -98,7 +98,7 @@ def _joint(joint: Joint) -> list[str]:
 
 
 def _limits(limits: Limits) -> list[str]:
-    lines = []
+    lines: list[str] = []
     if not (math.isinf(limits.lower) and limits.lower < 0 and math.isinf(limits.upper) and limits.upper > 0):
         lines.append(f"limits = {_list([limits.lower, limits.upper])}")
     if limits.velocity != math.inf:
@@ -110,7 +110,7 @@ def _limits(limits: Limits) -> list[str]:
 
 def _pose(pose: Transform) -> list[str]:
     """The rotation as a matrix: angles would lose the last bits."""
-    lines = []
+    lines: list[str] = []
     if not _same(pose.translation, np.zeros(3)):
         lines.append(f"xyz = {_list(pose.translation)}")
     if not _same(pose.rotation.ravel(), np.eye(3).ravel()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -181,7 +181,7 @@ def _with_mimics(model: Model, where: str, coupled: bool) -> Model:
 
 
 @contextmanager
-def _numbers_of(where: str) -> Iterator[None]:
+def _numbers_of(where: str) -> Generator[None, None, None]:
     """Arithmetic that a file's numbers break is an error of the file, and no warnings of NumPy."""
     try:
         with np.errstate(all="ignore"):

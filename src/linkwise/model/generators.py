@@ -37,7 +37,7 @@ def planar_chain(
         raise ModelError(f"planar_chain: expected at least one link, got n = {n}")
     across = mass * (radius**2 / 4 + length**2 / 12)
     rod = Inertia.from_com(mass, (length / 2, 0, 0), (mass * radius**2 / 2, across, across))
-    links, joints = [Link("base")], []
+    links, joints = [Link("base")], list[Joint]()
     for k in range(1, n + 1):
         origin = Transform.along((1, 0, 0), length if k > 1 else 0.0)
         joints.append(
@@ -71,7 +71,7 @@ def random_model(
         )
     rng = np.random.default_rng(seed)
     drives = np.random.default_rng([seed, 1])  # apart, so that a robot is the same with and without them
-    links, made = [Link("base")], []
+    links, made = [Link("base")], list[Joint]()
     for k in range(1, dof + 1):
         letter = joints[k - 1] if joints not in ("R", "P", "RP") else str(rng.choice(list(joints)))
         parent = int(rng.integers(0, k)) if tree else k - 1

@@ -62,7 +62,8 @@ class _Cloud:
             return
         distances = (self.points[self.outside[face]] - self.points[own[0]]) @ self.normals[face]
         apex = int(self.outside[face][np.argmax(distances)])
-        seen, stack, horizon = {face}, [face], []
+        seen, stack = {face}, [face]
+        horizon: list[tuple[tuple[int, int], int]] = []
         while stack:
             corners = self.corners[stack.pop()]
             assert corners is not None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -91,8 +92,8 @@ class Inertia:
         """The same body in a frame in which this frame has the given pose."""
         R, p = pose.rotation, pose.translation
         h = R @ np.array(self.first_moment)
-        I = R @ self.matrix_about_origin @ R.T
-        I = I + 2.0 * _steiner(p, h) + self.mass * _steiner(p, p)
+        turned = R @ self.matrix_about_origin @ R.T
+        I = turned + 2.0 * _steiner(p, h) + self.mass * _steiner(p, p)
         return Inertia(self.mass, _vector(h + self.mass * p), _upper(I))
 
     def __add__(self, other: Inertia) -> Inertia:
@@ -106,7 +107,7 @@ class Inertia:
         A body is possible when its mass is not negative and its pseudo-inertia is positive semidefinite, which
         contains the triangle inequalities of the principal moments.
         """
-        found = []
+        found: list[str] = []
         if self.mass < 0:
             found.append(f"mass {self.mass:g} is negative")
         about_com = self.matrix_about_com
@@ -159,5 +160,5 @@ def _vector(v: np.ndarray) -> tuple[float, float, float]:
     return float(v[0]), float(v[1]), float(v[2])
 
 
-def _floats(values) -> tuple[float, ...]:
+def _floats(values: Iterable[Any]) -> tuple[float, ...]:
     return tuple(float(v) for v in values)

@@ -88,7 +88,7 @@ class Joint:
     mimic: Mimic | None = None
     body: str = ""
     pitch: float = 0.0
-    terms: Mapping[str, float] = field(default_factory=dict)
+    terms: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def __post_init__(self):
         for name in self.terms:

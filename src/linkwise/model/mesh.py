@@ -222,7 +222,7 @@ def triangulated(points: np.ndarray, face: tuple[int, ...]) -> list[tuple[int, i
         return [(a, b, c), (a, c, d)] if first @ first < second @ second else [(a, b, d), (b, c, d)]
     corners = points[list(face)]
     normal = np.cross(corners, np.roll(corners, -1, axis=0)).sum(axis=0)
-    rest, triangles = list(face), []
+    rest, triangles = list(face), list[tuple[int, int, int]]()
     while len(rest) > 3:
         ear = next((k for k in range(len(rest)) if _is_ear(points, rest, k, normal)), 0)
         triangles.append((rest[ear - 1], rest[ear], rest[(ear + 1) % len(rest)]))

@@ -128,7 +128,8 @@ class _Reader:
                 gravity=self.settings.gravity,
                 frames=self._unique_frames(),
             )
-            drawn = drawn._with(joints=compensation.of_shares(drawn, self._shares(drawn)))
+            joints = compensation.of_shares(drawn, self._shares(drawn))
+            drawn = drawn._with(joints=joints)  # pyright: ignore[reportPrivateUsage]
             constraints = read_constraints(held, lambda name: self._drawn(drawn, name))
             return drawn.with_constraints(constraints) if constraints else drawn
         except ModelError as error:
@@ -138,7 +139,7 @@ class _Reader:
     def _shares(self, model: Model) -> dict[str, float]:
         """The share of each body's weight that is carried from outside. Joints with ``actuatorgravcomp`` carry it by
         their motors, whose torques are inputs: for them it is weight like any other."""
-        shares = {}
+        shares: dict[str, float] = {}
         for name, body in self.carried.items():
             by_motor = [self.named[joint].carries for joint in _joints_to(model, name) if joint in self.named]
             if any(by_motor) and not all(by_motor):

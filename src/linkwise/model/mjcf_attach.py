@@ -94,7 +94,7 @@ def _renamed(child: Any, prefix: str) -> Iterator[Element]:
 
 def _renamed_tendons(child: Any, prefix: str) -> dict[str, Element]:
     """The fixed tendons whose joints were all read, with the new names of these."""
-    found = {}
+    found: dict[str, Element] = {}
     for name, tendon in child.tendons().items():
         if tendon.tag == "fixed" and all(each.get("joint") in child.named for each in tendon):
             copy = _with_prefix(tendon, ("name",), prefix)

@@ -29,8 +29,10 @@ ACTUATORS = (
     "pid",
     "damper",
     "cylinder",
+    "muscle",
+    "adhesion",
+    "dcmotor",
 )
-ACTUATORS += ("muscle", "adhesion", "dcmotor")
 
 
 def refuse_generators(root: Element) -> None:

@@ -8,6 +8,7 @@ sections that are not read further. ``mjcf_schema.txt`` has the names.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -78,7 +79,7 @@ def _named(root: Element) -> dict[str, list[Element]]:
     return found
 
 
-def _valid(name: str, known) -> str:
+def _valid(name: str, known: Iterable[str]) -> str:
     return suggest(name, known) if known else "it has none"
 
 

@@ -6,6 +6,8 @@ solver settings), and those of elements that happen not to count: MuJoCo refuses
 
 from __future__ import annotations
 
+from typing import Any
+
 from linkwise.model.xml import Element
 
 BOOL = ("true", "false")
@@ -114,7 +116,7 @@ def check_values(element: Element) -> None:
             raise element.error(f"condim={value}: expected one of {', '.join(map(str, CONDIM))}")
 
 
-def _check_numbers(element: Element, key: str, kind) -> None:
+def _check_numbers(element: Element, key: str, kind: Any) -> None:
     if isinstance(kind, int):
         element.numbers(key, kind)
         return

@@ -81,7 +81,7 @@ def _bodies(model: Model) -> list[str]:
         place = _place(joint.origin)
         if joint.type == "floating":
             _check_floating(joint, model)
-            place = {}
+            place: dict[str, str] = {}
         opened = "".join(f" {key}={quoted(text)}" for key, text in {"name": name, **place, **more}.items())
         lines.append(f"{'  ' * depth}<body{opened}>")
         if joint.moves:
@@ -95,7 +95,7 @@ def _bodies(model: Model) -> list[str]:
 
 def _place(pose: Transform) -> dict[str, str]:
     """Axes instead of a quaternion: what a rotation matrix holds, without a conversion."""
-    place = {}
+    place: dict[str, str] = {}
     if pose.translation.any():
         place["pos"] = numbers(pose.translation)
     if not np.array_equal(pose.rotation, np.eye(3)):
@@ -177,7 +177,7 @@ def _range(joint: Joint) -> dict[str, str]:
 
 def _shares(model: Model) -> dict[str, float]:
     """``gravcomp`` of every link whose joint has carried weight."""
-    shares = {}
+    shares: dict[str, float] = {}
     for k, (joint, body) in enumerate(zip(model.moving_joints, model.bodies(), strict=True)):
         carried = np.array([joint.terms.get(name, 0.0) for name in compensation.NAMES])
         if not carried.any():
@@ -230,7 +230,7 @@ def _site(frame: Frame, depth: int) -> str:
 
 
 def _equality(model: Model) -> Iterable[str]:
-    lines = []
+    lines: list[str] = []
     for joint in model.moving_joints:
         if joint.mimic is not None and joint.mimic.coupled:
             relation = joint.mimic

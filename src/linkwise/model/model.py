@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -155,27 +155,27 @@ class Model:
             f"{self.name} has {len(leaves)} leaves; name the frame: one of {', '.join(leaves)}"
         )
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("robots are immutable; use with_parameters, with_payload, with_gravity or lock")
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> None:
         self.__setattr__(name, None)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         count = len(self.joint_names)
         rates = "" if self.dof == count else f", {self.dof} velocities"
         return f"<{type(self).__name__} {self.name!r}: {count} joint{'s' * (count != 1)}{rates}>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self._parts())
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Model) and self.content() == other.content()
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.content())
 
-    def content(self) -> tuple:
+    def content(self) -> tuple[Any, ...]:
         """Everything that defines the robot, as nested tuples: equal content, equal robot."""
         known = self.__dict__.get("_content")
         if known is None:
@@ -218,7 +218,7 @@ class Model:
             self.__dict__["_content"] = known
         return known
 
-    def _parts(self) -> dict:
+    def _parts(self) -> dict[str, Any]:
         return {
             "name": self.name,
             "links": self.links,
@@ -230,7 +230,7 @@ class Model:
             "passive": self.passive,
         }
 
-    def _with(self, **changes) -> Self:
+    def _with(self, **changes: Any) -> Self:
         return _rebuild(type(self), {**self._parts(), **changes})
 
     # -- where things are -----------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class Model:
 
     def labelled_bodies(self) -> list[Inertia]:
         """The same in the frames that ``parameter_labels`` refer to."""
-        found = []
+        found: list[Inertia] = []
         for joint, inertia in zip(self.moving_joints, self.bodies(), strict=True):
             frame = self.carrier(joint.body_link)[1]
             found.append(inertia.expressed_in(frame.inverse()) if joint.body else inertia)
@@ -339,7 +339,7 @@ class Model:
             labels += [f"{joint.name}.{name}" for joint in joints]
         return tuple(labels)
 
-    def is_parameter(self, label: str) -> bool:
+    def is_parameter(self, label: object) -> bool:
         """Whether a number may be changed under this label: one of ``parameter_labels``, or any number of a joint."""
         if not isinstance(label, str):
             return False
@@ -387,7 +387,7 @@ class Model:
             given = dict(zip(labels, flat.tolist(), strict=True))
         touched = {label.rsplit(".", 1)[0] for label, value in given.items() if values.get(label) != value}
         values.update(given)
-        links = []
+        links: list[Link] = []
         for link in self.links:
             body, _ = self.carrier(link.name)
             mover = self.moving_joints[body].body_link if body >= 0 else None
@@ -465,7 +465,7 @@ class Model:
         return self._with(joints=joints, constraints=held, passive=kept)
 
     def _check_constraints(self) -> None:
-        for constraint in self.constraints:
+        for constraint in cast("tuple[Any, ...]", self.constraints):
             if not isinstance(constraint, (Weld, Point)):
                 raise ModelError(f"constraints: expected Weld, Point or Coupling, got {constraint!r}")
             bodies = [-1 if frame is None else self.locate(frame)[0] for frame, _ in constraint.ends()]
@@ -509,7 +509,7 @@ def _is_identity(pose: Transform) -> bool:
     return bool(np.array_equal(pose.rotation, np.eye(3)) and not pose.translation.any())
 
 
-def _rebuild(cls: type[_M], parts: dict) -> _M:
+def _rebuild(cls: type[_M], parts: dict[str, Any]) -> _M:
     parts = dict(parts)
     return cls(parts.pop("name"), parts.pop("links"), parts.pop("joints"), **parts)
 

@@ -7,6 +7,7 @@ links without mass lie between the joints.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def planar_joints(
     origin: Transform | None = None,
     normal: Sequence[float] = (0.0, 0.0, 1.0),
     limits: Limits | None = None,
-    **friction,
+    **friction: Any,
 ) -> tuple[list[str], list[Joint]]:
     """The names of the two links ``between`` the ends and the joints ``name_x``, ``name_y`` and ``name_theta``.
 

@@ -34,6 +34,7 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def read_urdf(data: bytes, where: str) -> Model:
     names = {e.get("name") for e in root if e.tag in ("joint", "link", "linkwise:frame")}
     context = _Context(quaternions=_version(root) >= (1, 1), moving_joints=moving, names=names)
     links = [_read_link(element, context) for element in root if element.tag == "link"]
-    joints = []
+    joints: list[Joint] = []
     for element in root:
         if element.tag == "joint" and element.get("type") == "planar":
             between, three = _read_planar(element, context)
@@ -187,7 +188,7 @@ def _read_joint(element: Element, context: _Context) -> Joint:
         raise element.error(f"type {kind!r} is not supported; expected one of {', '.join(TYPES)}")
     _refuse_xacro(element)
     ends = _read_ends(element)
-    details: dict = {}
+    details: dict[str, Any] = {}
     if kind != "fixed":
         details = {
             "axis": _read_axis(element),
@@ -200,7 +201,7 @@ def _read_joint(element: Element, context: _Context) -> Joint:
 
 
 def _read_ends(element: Element) -> list[str]:
-    ends = []
+    ends: list[str] = []
     for role in ("parent", "child"):
         end = element.only(role)
         if end is None:
@@ -266,7 +267,7 @@ def _magnitude(limit: Element, quantity: str) -> float:
     return value
 
 
-def _read_dynamics(joint: Element) -> dict:
+def _read_dynamics(joint: Element) -> dict[str, Any]:
     dynamics = joint.only("dynamics")
     if dynamics is None:
         return {}

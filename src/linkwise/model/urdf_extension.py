@@ -20,6 +20,7 @@ warning says so.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +38,9 @@ NAMESPACE = "urn:linkwise:urdf:1"
 AGREEMENT = 1e-9  # relative; far above round-off, far below what anyone edits
 
 
-def read_robot(root: Element) -> dict:
+def read_robot(root: Element) -> dict[str, Any]:
     """gravity, reduced and frames, as far as the file states them."""
-    found: dict = {
+    found: dict[str, Any] = {
         "frames": [_read_frame(e) for e in root if e.tag == PREFIX + "frame"],
         "constraints": [_read_constraint(e) for e in root if e.tag == PREFIX + "constraint"],
         "passive": [e.text_of("joint") for e in root if e.tag == PREFIX + "passive"],

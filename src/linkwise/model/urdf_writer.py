@@ -43,7 +43,7 @@ def write_urdf(model: Model) -> str:
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<robot name={quoted(model.name)} xmlns:{PREFIX[:-1]}={quoted(NAMESPACE)}>",
     ]
-    extras = {}
+    extras: dict[str, str] = {}
     if model.gravity != STANDARD_GRAVITY:
         extras["gravity"] = numbers(model.gravity)
     if model.reduced:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from linkwise.model.model import Model
 
 
-def with_base(model: Model, base: str) -> dict[str, list]:
+def with_base(model: Model, base: str) -> dict[str, list[Any]]:
     """See ``Model.with_base``."""
     if base not in ("floating", "planar"):
         raise UnknownNameError(f"base: expected fixed, floating or planar, got {base!r}")
@@ -32,7 +32,7 @@ def with_base(model: Model, base: str) -> dict[str, list]:
 
     world, root = unused("world"), unused("root_joint")
     if base == "floating":
-        joints, between = [Joint(root, "floating", world, model.base)], []
+        joints, between = [Joint(root, "floating", world, model.base)], list[str]()
     else:
         between, joints = planar_joints(root, world, model.base, world, unused)
     links = [Link(name) for name in (world, *between)]

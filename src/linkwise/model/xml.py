@@ -147,7 +147,7 @@ def _parse_tolerantly(data: bytes, where: str) -> tuple[Element, list[str]]:
     try:
         return _parse(data, where), []
     except ModelError:
-        repaired, repairs = data, []
+        repaired, repairs = data, list[str]()
         for repair, words in _REPAIRS:
             changed = repair(repaired)
             if changed != repaired:
@@ -265,7 +265,7 @@ def _version_spelt(data: bytes) -> bytes:
 
 
 def _comments_without_double_hyphen(data: bytes) -> bytes:
-    kept, done = [], 0
+    kept, done = list[bytes](), 0
     while (start := data.find(b"<!--", done)) >= 0 and (end := data.find(b"-->", start + 4)) >= 0:
         comment = data[start + 4 : end]
         if b"--" in comment or comment.endswith(b"-"):
