@@ -3,6 +3,7 @@
 import ctypes
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from linkwise.compiler.loops import (
 )
 from linkwise.compiler.native import RUN
 from linkwise.compiler.rollout import interpret
+from linkwise.compiler.schedule import schedule
 from linkwise.compiler.shapes import nest
 from linkwise.compiler.sweeps import unfused
 
@@ -278,8 +280,6 @@ def nested() -> Nest:
     product = graph.mul(read["h"], force)
     faster = graph.add(read["v"], product)
     moved = graph.add(read["x"], graph.mul(read["h"], read["v"]))
-    from linkwise.compiler.schedule import schedule
-
     speeds = Step(places, schedule([faster]), [(Element("v", row), faster), (Register("before"), read["x"])])
     moves = Step(places, schedule([moved]), [(Element("x", row), moved)])
     total = Step({("x", 0): Register("before")}, [], [(Element("path", whole(0), name("sample")), read["x"])])
@@ -328,27 +328,9 @@ def test_a_loop_over_time_around_sweeps_interpreted():
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_a_loop_over_time_around_sweeps_as_c(tmp_path, compiler):
-    from linkwise.compiler.emit.clike import Dialect, Printer
-
-    dialect = Dialect("double", "int", "", "INFINITY", "NAN")
-    printer = Printer(nested(), dialect)
-    head = "void string(double *x, double *v, const double *h, double *path, long steps)"
-    text = "\n".join(["#pragma STDC FP_CONTRACT OFF", f"{head};", head, "{", *printer.statements(), "}"])
-    (tmp_path / "code.c").write_text(text + "\n")
-    command = [
-        compiler,
-        "-std=c99",
-        "-O2",
-        "-ffp-contract=off",
-        "-shared",
-        "-fPIC",
-        "code.c",
-        "-o",
-        "code.so",
-    ]
-    subprocess.run(command, cwd=tmp_path, check=True)
+    compiled = library(tmp_path, compiler, c.source(nested()), "-O2")
     x, v, h, path = np.arange(5.0), np.zeros(5), np.array([0.1]), np.zeros(1)
-    ctypes.CDLL(str(tmp_path / "code.so")).string(*pointers(x, v, h, path), ctypes.c_long(6))
+    compiled.string(*pointers(x, v, h, path), ctypes.c_long(6))
     for got, wanted in zip((x, v, path), string(6), strict=True):
         np.testing.assert_array_equal(got, wanted)
 
@@ -370,6 +352,61 @@ def test_a_loop_over_time_around_sweeps_as_machine_code(width):
             np.testing.assert_array_equal(got, wanted)
     for got, key in zip((x[3], v[3], path[3]), ("x", "v", "path"), strict=True):
         np.testing.assert_array_equal(got, other[key])
+
+
+def rolled(dof, tree, dtype) -> Nest:
+    """A long chain in time: forward dynamics as sweeps over its links, then a loop over joints that moves them."""
+    program = swept_kernel("forward_dynamics", "kalman", tree, dof).program(dtype)
+    made, graph, row = nest(program), Graph(), name("row")
+    q, qd, qdd, h = (graph.make("input", (), (key, 0)) for key in ("q", "qd", "qdd", "h"))
+    reads = {(key, 0): Element(key, row) for key in ("q", "qd", "qdd")} | {("h", 0): Element("h", whole(0))}
+    faster = graph.fma(h, qdd, qd)
+    moved = graph.fma(h, faster, q)
+    move = Step(reads, schedule([faster, moved]), [(Element("qd", row), faster), (Element("q", row), moved)])
+    arrays = [replace(a, kind="both") if a.name in ("q", "qd") else a for a in made.arrays]
+    steps = [*made.body, For("row", whole(0), whole(dof), [move], parallel=True)]
+    return replace(
+        made,
+        name="rolled",
+        arrays=(*arrays, Array("h", "input", 1)),
+        body=[For("t", whole(0), name("steps"), steps)],
+        numbers=("steps",),
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("tree", [False, True], ids=["chain", "tree"])
+def test_a_rollout_of_a_long_chain(tmp_path, tree, dtype):
+    """Time around sweeps around links: the same bits interpreted, as machine code of every width and as C."""
+    dof, steps, count = 9, 4, 5
+    made = rolled(dof, tree, dtype)
+    rng = np.random.default_rng(7)
+    first = {key: rng.normal(size=(count, dof)).astype(dtype) for key in ("q", "qd", "tau")}
+    first |= {"qdd": np.zeros((count, dof), dtype), "h": np.full((count, 1), 0.01, dtype)}
+    wanted = [{key: value[k].copy() for key, value in first.items()} for k in range(count)]
+    for state in wanted:
+        run_nest(made, state, steps=steps)
+        assert np.isfinite(state["q"]).all()
+    order = [array.name for array in made.arrays if array.kind in ("input", "output", "both")]
+    room = sum(int(a.rows) * a.columns for a in made.arrays if a.kind == "scratch")
+    for width in (1, 4):
+        code = machine.load(machine.compile_text(blocks.module(made, width)))
+        got = {key: value.copy() for key, value in first.items()}
+        words = [steps, *(word for key in order for word in (got[key].ctypes.data, got[key].shape[1]))]
+        arguments, scratch = np.array(words, np.int64), np.full(room * width, np.nan, dtype)
+        RUN(code.functions["run"])(0, count, arguments.ctypes.data, scratch.ctypes.data)
+        for k in range(count):
+            for key in ("q", "qd"):
+                np.testing.assert_array_equal(got[key][k], wanted[k][key])
+    if compiler := shutil.which("gcc") or shutil.which("clang"):
+        compiled = library(tmp_path, compiler, c.source(made), "-O1")
+        state = {key: value[2].copy() for key, value in first.items()} | {
+            "room": np.full(room, np.nan, dtype)
+        }
+        given = [state[a.name] for a in made.arrays if a.kind != "constant"]
+        compiled.rolled(*pointers(*given), ctypes.c_long(steps))
+        for key in ("q", "qd"):
+            np.testing.assert_array_equal(state[key], wanted[2][key])
 
 
 def test_whole_numbers():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import singledispatch
 
 import numpy as np
@@ -44,6 +44,12 @@ SEED = "seed"  # one in the middle, else zeros: entry (row − direction) seen f
 def nest(program) -> Nest:
     """The loops of a program, for one state."""
     raise TypeError(f"{type(program).__name__} has no loops to be written")
+
+
+@nest.register
+def _(made: Nest) -> Nest:
+    """Loops that were put together from others."""
+    return made
 
 
 # -- batch ------------------------------------------------------------------------------------------------------------
@@ -255,64 +261,75 @@ class _Reads(dict):
 @nest.register
 def rollout(program: RolloutProgram) -> Nest:
     """A loop over time: what is carried lives in registers, feeds move on, samples are written every so often."""
-    interface, step = program.interface, program.step
-    arrays = [Array(key, "both", size) for key, size in interface.carried.items()]
-    arrays += [Array(key, "input", size) for key, size in interface.parameters.items()]
-    arrays += [
-        Array(key, "input", feed.size, "steps", feed.advance, feed.shared)
-        for key, feed in interface.feeds.items()
-    ]
-    arrays += [Array(key, "output", math.prod(shape), "samples") for key, shape in interface.written.items()]
-    now, values = (
-        name("step_number"),
-        {key: nodes for (key, _), nodes in zip(step.outputs, step.values, strict=True)},
-    )
-    registers = {
-        (key, k): Register(f"{key}.{k}") for key, size in interface.carried.items() for k in range(size)
-    }
-    reads: dict[tuple[str, int], Place] = dict(registers)
-    for key, size in interface.parameters.items():
-        reads |= {(key, k): Element(key, whole(k)) for k in range(size)}
-    for key, feed in interface.feeds.items():
-        reads |= {(key, k): Element(key, whole(k), now) for k in range(feed.size)}
-    once, repeated = split(step.body, {*interface.carried, *interface.feeds})
-    samples = [
-        (Element(key, whole(k), name("sample")), node)
-        for key in interface.written
-        for k, node in enumerate(values[key])
-    ]
-    sample: list[Statement] = [
-        Step(reads, [], samples),
-        Change("sample", name("sample") + 1),
-        Change("left", name("every")),
-    ]
-    following = [(register, values[NEXT + key][k]) for (key, k), register in registers.items()]
-    return Nest(
-        program.name,
-        program.dtype,
-        tuple(arrays),
+    made = Repetition(program)
+    sample = Step(made.reads, [], made.samples)
+    return made.nest(
         [
-            Declare({register: Element(key, whole(k)) for (key, k), register in registers.items()}),
-            *([Step(reads, once)] if once else []),
-            *([Let("sample", whole(0)), Let("left", whole(0))] if samples else []),
-            For(
-                "step_number",
-                whole(0),
-                name("steps"),
-                [
-                    Step(reads, repeated),
-                    *(
-                        [If(name("left").equals(0), sample), Change("left", name("left") - 1)]
-                        if samples
-                        else []
-                    ),
-                    Step(reads, [], following),
-                ],
-            ),
-            Step(reads, [], [(Element(key, whole(k)), _carried(step, key, k)) for key, k in registers]),
-        ],
-        numbers=("steps", "every"),
+            Step(made.reads, made.repeated),
+            *made.sampling([sample]),
+            Step(made.reads, [], made.following),
+        ]
     )
+
+
+class Repetition:
+    """The parts of a rollout, which a target may put together in its own order."""
+
+    def __init__(self, program: RolloutProgram):
+        interface, step = program.interface, program.step
+        values = {key: nodes for (key, _), nodes in zip(step.outputs, step.values, strict=True)}
+        self.program = program
+        self.registers = {
+            (key, k): Register(f"{key}.{k}") for key, size in interface.carried.items() for k in range(size)
+        }
+        self.reads: dict[tuple[str, int], Place] = dict(self.registers)
+        for key, size in interface.parameters.items():
+            self.reads |= {(key, k): Element(key, whole(k)) for k in range(size)}
+        for key, feed in interface.feeds.items():
+            self.reads |= {(key, k): Element(key, whole(k), name("step_number")) for k in range(feed.size)}
+        self.once, self.repeated = split(step.body, {*interface.carried, *interface.feeds})
+        """What depends on parameters alone, and the rest."""
+        self.samples: list[tuple[Place, Node]] = [
+            (Element(key, whole(k), name("sample")), node)
+            for key in interface.written
+            for k, node in enumerate(values[key])
+        ]
+        self.following: list[tuple[Place, Node]] = [
+            (register, values[NEXT + key][k]) for (key, k), register in self.registers.items()
+        ]
+
+    def sampling(self, store: Sequence[Statement]) -> list[Statement]:
+        """``store`` where a sample is due; ``left`` counts the steps until then."""
+        if not self.samples:
+            return []
+        after = [Change("sample", name("sample") + 1), Change("left", name("every"))]
+        return [If(DUE, [*store, *after]), Change("left", name("left") - 1)]
+
+    def nest(self, steps: Sequence[Statement]) -> Nest:
+        """The loop over time around the statements of a step."""
+        interface, step = self.program.interface, self.program.step
+        arrays = [Array(key, "both", size) for key, size in interface.carried.items()]
+        arrays += [Array(key, "input", size) for key, size in interface.parameters.items()]
+        arrays += [
+            Array(key, "input", feed.size, "steps", feed.advance, feed.shared)
+            for key, feed in interface.feeds.items()
+        ]
+        arrays += [
+            Array(key, "output", math.prod(shape), "samples") for key, shape in interface.written.items()
+        ]
+        final = [(Element(key, whole(k)), _carried(step, key, k)) for key, k in self.registers]
+        body = [
+            Declare({register: Element(key, whole(k)) for (key, k), register in self.registers.items()}),
+            *([Step(self.reads, self.once)] if self.once else []),
+            *([Let("sample", whole(0)), Let("left", whole(0))] if self.samples else []),
+            For("step_number", whole(0), name("steps"), steps),
+            Step(self.reads, [], final),
+        ]
+        return Nest(self.program.name, self.program.dtype, tuple(arrays), body, numbers=("steps", "every"))
+
+
+DUE = name("left").equals(0)
+"""Whether this step of a rollout writes a sample."""
 
 
 def _carried(step: Program, key: str, k: int) -> Node:

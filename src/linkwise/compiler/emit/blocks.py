@@ -31,44 +31,22 @@ from linkwise.compiler.emit.memory import Lanewise, Memory, Pointers, Rows, Same
 from linkwise.compiler.loops import INDEX, Array, Element, Nest
 
 # Row r of the copy is row min(r, last) of the source.
-_MINIMUM = "declare i64 @llvm.smin.i64(i64, i64)\n"
+_MINIMUM = "declare i64 @llvm.smin.i64(i64, i64)\ndeclare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
 _COPY_ROWS = """
 define internal void @copy_rows(ptr %to, ptr %from, i64 %stride, i64 %size, i64 %rows, i64 %last)
     nounwind noinline {{
 entry:
+  %bytes = mul i64 %size, {bytes}
   %some = icmp sgt i64 %rows, 0
   br i1 %some, label %row, label %done
 row:
-  %r = phi i64 [ 0, %entry ], [ %r1, %row_end ]
+  %r = phi i64 [ 0, %entry ], [ %r1, %row ]
   %source_row = call i64 @llvm.smin.i64(i64 %r, i64 %last)
   %from_offset = mul i64 %source_row, %stride
   %to_offset = mul i64 %r, %size
   %source = getelementptr {scalar}, ptr %from, i64 %from_offset
   %target = getelementptr {scalar}, ptr %to, i64 %to_offset
-  br label %fours
-fours:
-  %k = phi i64 [ 0, %row ], [ %k4, %four ]
-  %k4 = add i64 %k, 4
-  %fits = icmp sle i64 %k4, %size
-  br i1 %fits, label %four, label %ones
-four:
-  %source4 = getelementptr {scalar}, ptr %source, i64 %k
-  %target4 = getelementptr {scalar}, ptr %target, i64 %k
-  %x4 = load <4 x {scalar}>, ptr %source4, align {bytes}
-  store <4 x {scalar}> %x4, ptr %target4, align {bytes}
-  br label %fours
-ones:
-  %j = phi i64 [ %k, %fours ], [ %j1, %one ]
-  %more = icmp slt i64 %j, %size
-  br i1 %more, label %one, label %row_end
-one:
-  %source1 = getelementptr {scalar}, ptr %source, i64 %j
-  %target1 = getelementptr {scalar}, ptr %target, i64 %j
-  %x1 = load {scalar}, ptr %source1
-  store {scalar} %x1, ptr %target1
-  %j1 = add i64 %j, 1
-  br label %ones
-row_end:
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %bytes, i1 false)
   %r1 = add i64 %r, 1
   %again = icmp slt i64 %r1, %rows
   br i1 %again, label %row, label %done

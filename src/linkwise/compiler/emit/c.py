@@ -14,7 +14,7 @@ from linkwise.compiler import program as programs
 from linkwise.compiler import sweeps
 from linkwise.compiler.emit import clike
 from linkwise.compiler.emit.clike import Dialect, Printer
-from linkwise.compiler.loops import Array
+from linkwise.compiler.loops import Array, Nest
 from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import RolloutProgram
 from linkwise.compiler.shapes import CONSTANTS, ROOM, SEED, nest
@@ -77,7 +77,7 @@ static inline {real} {name}_flip({real} x, {real} t, int k)
 }
 
 
-AnyProgram = Program | SweptProgram | RolloutProgram
+AnyProgram = Program | SweptProgram | RolloutProgram | Nest
 
 
 def source(
@@ -230,16 +230,20 @@ class _Function:
         return f"void {self.name}(\n    " + ",\n    ".join(arguments) + ")"
 
     def comment(self) -> str:
-        program, arguments = self.program, self.arguments
+        arguments = self.arguments
         lines = [f"{self.name}: {self.description}" if self.description else self.name, ""]
-        once = isinstance(program, RolloutProgram)
-        operations = program.step.operations if once else program.operations
-        lines += [f"Cost{' of a step' if once else ''}: {operations}.", ""]
+        program, unit = self.program, ""
+        if isinstance(program, RolloutProgram):
+            program, unit = program.step, " of a step"
+        if not isinstance(program, Nest):
+            lines += [f"Cost{unit}: {program.operations}.", ""]
         lines += ["Arguments, arrays that do not overlap, matrices row by row:"]
         lines += [f"  {a.name:<12} {a.role}  {a.shape}" for a in arguments]
-        lines += [f"  {number:<12} in   {_NUMBERS[number]}" for number in self.nest.numbers]
+        lines += [
+            f"  {number:<12} in   {_NUMBERS.get(number, 'a whole number')}" for number in self.nest.numbers
+        ]
         lines.append("")
-        if (program.step if once else program).fused:
+        if isinstance(program, Nest) or program.fused:
             lines.append(
                 "Build: cc -std=c99 -O3 -march=native -c FILE.c. On a processor with fused multiply-add no "
                 "library is needed; elsewhere link with -lm: slower, the same bits."
@@ -352,6 +356,9 @@ def _at_once(argument: _Argument) -> int:
 
 def _shapes(program: AnyProgram) -> tuple[dict[str, str], dict[str, str]]:
     """What the comment says about the size of each array: (of inputs and memory, of outputs)."""
+    if isinstance(program, Nest):
+        sizes = {array.title: f"{array.rows} x {array.columns}" for array in program.arrays}
+        return sizes, sizes
     if not isinstance(program, RolloutProgram):
         given = {key: str(size) for key, size in program.inputs}
         if isinstance(program, SweptProgram):

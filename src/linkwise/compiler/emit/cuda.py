@@ -14,7 +14,7 @@ from dataclasses import replace
 from linkwise.compiler import loops
 from linkwise.compiler.emit import clike, cuda_layout
 from linkwise.compiler.emit.clike import Printer
-from linkwise.compiler.emit.cuda_frame import IEEE, KEYWORDS, Frame, Module, WarpFrame, dialect
+from linkwise.compiler.emit.cuda_frame import IEEE, KEYWORDS, Module, WarpFrame, dialect
 from linkwise.compiler.emit.cuda_layout import WarpLayout
 from linkwise.compiler.emit.cuda_rollout import RolloutFrame
 from linkwise.compiler.emit.cuda_sweeps import ScannedFrame, SerialFrame
@@ -57,18 +57,15 @@ def module(
     name = clike.function_name(function_name, program.name, KEYWORDS)
     if fast and isinstance(program, Program) and program.dtype == "float32":
         program = relowered(program, hardware=True)  # there is no such sine of float64
-    return _frame(program, name, layout).module(description)
-
-
-def _frame(program: AnyProgram, name: str, layout: WarpLayout | None) -> Frame:
     if isinstance(program, SweptProgram):
-        return (ScannedFrame if program.scanned else SerialFrame)(program, name)
+        return (ScannedFrame if program.scanned else SerialFrame)(program, name).module(description)
     layout = layout or chosen_layout(program)
-    if isinstance(program, RolloutProgram):
-        frame = RolloutFrame(program, name)
-        frame.lay_out(layout)
-        return frame
-    return BatchFrame(program, name, layout)
+    frame = (
+        BatchFrame(program, name, layout)
+        if isinstance(program, Program)
+        else RolloutFrame(program, name, layout)
+    )
+    return frame.module(description)
 
 
 def candidates(program: Program | RolloutProgram) -> list[WarpLayout]:
@@ -112,10 +109,11 @@ class BatchFrame(WarpFrame):
     def __init__(self, program: Program, name: str, layout: WarpLayout):
         super().__init__(nest(program), name, f"{program.operations}")
         for array in self.ins:
-            self.reserve(array.name, array.columns)
+            self.reserve(array)
         inputs = self.scalars
         for array, staged in zip(self.outs, layout.staged, strict=True):
-            self.reserve(array.name, array.columns if staged else 0)
+            if staged:
+                self.reserve(array)
         self.behind = self.scalars  # where the inputs of the next states lie
         if layout.persistent:
             self.scalars += inputs

@@ -144,13 +144,12 @@ class WarpFrame(Frame):
     def __init__(self, nest: Nest, name: str, cost: str):
         super().__init__(nest, name, cost)
         self.start: dict[str, int] = {}  # where the rows of an array begin, in scalars
-        self.size: dict[str, int] = {}
         self.scalars = 0  # of a warp
 
-    def reserve(self, name: str, size: int) -> None:
-        if size:
-            self.start[name], self.size[name] = self.scalars, size
-            self.scalars += WARP * pitch(size)
+    def reserve(self, array: Array) -> None:
+        if array.columns:
+            self.start[array.name] = self.scalars
+            self.scalars += WARP * pitch(array.columns)
 
     @property
     def bytes(self) -> int:
@@ -176,25 +175,25 @@ class WarpFrame(Frame):
             "    if (first >= count) return;",
         ]
 
-    def fetches(
-        self, arrays: list[Array], first: str = "first", base: str = "room", at: str = ""
-    ) -> list[str]:
-        """Rows of the states from ``first`` on, started on their way."""
+    def fetches(self, arrays: list[Array], first: str = "first", base: str = "room") -> list[str]:
+        """Rows of the states from ``first`` on, started on their way; of a table, the part for this step."""
         lines = []
         for array in arrays:
             if array.name in self.start:
-                name, size = self.spelled[array.name], self.size[array.name]
+                name, size = self.spelled[array.name], array.columns
                 stride = f"{name}_stride" if array.kind == "input" else str(size)
+                rows = f"{name}_rows + {first} * {stride}"
+                rows += f" + step_number * {array.pitch}" if array.rows == "steps" else ""
                 lines.append(
-                    f"    fetch_rows<{size}, {pitch(size)}>({base} + {self.start[array.name]}, "
-                    f"{name}_rows + {first} * {stride}{at}, {stride}, lane, rows_left(count, {first}));"
+                    f"    fetch_rows<{size}, {pitch(size)}>({base} + {self.start[array.name]}, {rows}, {stride}, lane, "
+                    f"rows_left(count, {first}));"
                 )
         return lines
 
     def view(self, array: Array, base: str = "room", lane: str = "lane") -> str:
         """The row of the lane's state."""
         const = "const " if array.kind == "input" else ""
-        row = f"{base} + {self.start[array.name]} + {lane} * {pitch(self.size[array.name])}"
+        row = f"{base} + {self.start[array.name]} + {lane} * {pitch(array.columns)}"
         return f"    {const}real *const {self.spelled.get(array.name, array.name)} = {row};"
 
     def stores(self, arrays: list[Array]) -> list[str]:

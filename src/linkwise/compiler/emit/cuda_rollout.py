@@ -8,16 +8,15 @@ samples that are asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from linkwise.compiler.emit.clike import operands
 from linkwise.compiler.emit.cuda_frame import WarpFrame
-from linkwise.compiler.emit.cuda_layout import pitch
+from linkwise.compiler.emit.cuda_layout import WarpLayout, pitch
 from linkwise.compiler.graph import CONDITIONS, Node
-from linkwise.compiler.loops import Array, Element, For, If, Nest, Statement, Step, Whole, name
+from linkwise.compiler.loops import Array, Element, For, If, Nest, Step, Whole
 from linkwise.compiler.rollout import RolloutProgram
 from linkwise.compiler.schedule import Body, LoopRegion
-from linkwise.compiler.shapes import nest
+from linkwise.compiler.shapes import DUE, Repetition
 
 
 class RolloutFrame(WarpFrame):
@@ -26,8 +25,8 @@ class RolloutFrame(WarpFrame):
     whole_type = "long long"
     form = "A thread takes a robot through all steps."
 
-    def __init__(self, program: RolloutProgram, name: str):
-        made, kept = _registers_saved(nest(program))
+    def __init__(self, program: RolloutProgram, name: str, layout: WarpLayout | None = None):
+        made, kept = _registers_saved(Repetition(program))
         super().__init__(made, name, f"{program.step.operations} in a step")
         self._kept = {index: k for k, index in enumerate(kept)}
         self._in_steps = False
@@ -44,7 +43,9 @@ class RolloutFrame(WarpFrame):
             *self.carried,
         ]
         for array in self.rows:
-            self.reserve(array.name, array.columns)
+            self.reserve(array)
+        if layout is not None:
+            self.lay_out(layout)
 
     def body(self) -> list[str]:
         moving = {array.name for array in self.feeds}
@@ -63,16 +64,14 @@ class RolloutFrame(WarpFrame):
     def loop(self, loop: For) -> None:
         self.lines.append("#pragma unroll 1")
         self._open(f"for ({self.range(loop)})")
-        own = False
+        self.lines += ["    " + line for line in self.fetches(self.feeds)]
+        own = [feed for feed in self.feeds if feed.name in self.start]
         for feed in self.feeds:
-            at = f" + step_number * {feed.pitch}"
-            if feed.shared:
-                name = self.spelled[feed.name]
-                self._line(f"const real *const {name} = {name}_rows{at};")
+            name = self.spelled[feed.name]
+            if feed in own:
+                self.lines.append("    " + self.view(feed, lane="row"))
             elif feed.columns:
-                own = True
-                lines = [*self.fetches([feed], at=at), self.view(feed, lane="row")]
-                self.lines += ["    " + line for line in lines]
+                self._line(f"const real *const {name} = {name}_rows + step_number * {feed.pitch};")
         # a barrier, so that what lies in shared memory is read anew in every step
         self._line("wait_for_rows();" if own else "__syncwarp();")
         self._in_steps = True
@@ -100,7 +99,7 @@ class RolloutFrame(WarpFrame):
                 self._line(f"kept[{self._kept[node.index]}] = {super().value(node)};")
 
     def target(self, place: Element) -> str:
-        return f"if ({self.whole(_DUE)}) {self.element(place)}"
+        return f"if ({self.whole(DUE)}) {self.element(place)}"
 
     def offset(self, array: Array, place: Element) -> Whole:
         """Rows of feeds and samples are in shared memory one at a time."""
@@ -112,39 +111,19 @@ class RolloutFrame(WarpFrame):
         return super().value(node)
 
 
-_DUE = name("left").equals(0)
-
-
-def _registers_saved(made: Nest) -> tuple[Nest, list[int]]:
-    """(the nest of a rollout with fewer values alive at once, numbers of nodes to keep in shared memory).
+def _registers_saved(made: Repetition) -> tuple[Nest, list[int]]:
+    """(the loops with fewer values alive at once, numbers of nodes to keep in shared memory).
 
     Samples are stored as soon as they are known; conditions on parameters are evaluated in every step.
     """
-    place = next(k for k, statement in enumerate(made.body) if isinstance(statement, For))
-    loop, before = made.body[place], made.body[:place]
-    assert isinstance(loop, For)
-    repeated, *sampling, following = loop.body
-    assert isinstance(repeated, Step)
-    assert isinstance(following, Step)
-    once = [node for statement in before if isinstance(statement, Step) for node in statement.body]
-    samples, after = [], list(sampling)
-    if sampling:
-        (complete, *further) = sampling
-        assert isinstance(complete, If)
-        assert isinstance(complete.then[0], Step)
-        samples, after = list(complete.then[0].writes), [replace(complete, then=complete.then[1:]), *further]
-    results = [node for _, node in (*samples, *following.writes)]
-    moved, kept = _shared_out(once, repeated.body, results)
-    body = [*moved, *repeated.body]
+    results = [node for _, node in (*made.samples, *made.following)]
+    moved, kept = _shared_out(made.once, made.repeated, results)
+    body = [*moved, *made.repeated]
     computed = {item.index for item in body if isinstance(item, Node)}
-    known = [pair for pair in samples if pair[1].op != "result" and pair[1].index not in computed]
-    late = [pair for pair in samples if pair not in known]
-    steps: list[Statement] = [
-        *([Step(repeated.reads, [], known)] if known else []),
-        Step(repeated.reads, body, [*late, *following.writes]),
-        *after,
-    ]
-    return replace(made, body=[*before, replace(loop, body=steps), *made.body[place + 1 :]]), kept
+    known = [pair for pair in made.samples if pair[1].op != "result" and pair[1].index not in computed]
+    late = [pair for pair in made.samples if pair not in known]
+    first = [Step(made.reads, [], known)] if known else []
+    return made.nest([*first, Step(made.reads, body, [*late, *made.following]), *made.sampling([])]), kept
 
 
 def _shared_out(once: Body, repeated: Body, results: Iterable[Node]) -> tuple[Body, list[int]]:
