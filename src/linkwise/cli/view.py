@@ -75,12 +75,15 @@ def command(
     """
     from linkwise import motion
     from linkwise.cli.descriptions import locate
+    from linkwise.model.coordinates import check_one_axis
     from linkwise.view import serve
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         loaded = load_robot(robot, gravity, lock, base, mimic)
     show_warnings(caught)  # now, as the command goes on until it is stopped
+    if trajectory is not None:
+        check_one_axis(loaded, "--trajectory")
     played = None if trajectory is None else motion.read_csv(trajectory, loaded.joint_names)
     if played is not None and played.dof != loaded.dof:
         raise click.UsageError(

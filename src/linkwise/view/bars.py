@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from linkwise.model.coordinates import Coordinate
 from linkwise.model.joint import Joint
 from linkwise.report.svg import escape
 
@@ -23,11 +24,13 @@ def tint(part: float) -> tuple[int, int, int]:
     return red, green, blue
 
 
-def bars(joints: Sequence[Joint], torques: np.ndarray, scale: np.ndarray, caption: str = "") -> str:
+def bars(
+    joints: Sequence[Joint | Coordinate], torques: np.ndarray, scale: np.ndarray, caption: str = ""
+) -> str:
     """HTML with one row per joint: name, bar left or right of zero, torque, percentage of the effort limit.
 
     Args:
-        joints: moving joints, n of them.
+        joints: joints or velocity coordinates, n of them.
         torques: [N·m or N], shape (n,).
         scale: torque of a full bar, shape (n,).
         caption: line above the bars.

@@ -6,18 +6,21 @@ import math
 
 import numpy as np
 
-from linkwise.algorithms import joint_terms
-from linkwise.functions import FUNCTIONS, Setting, mechanism_of
+from linkwise.arrays import run_on_arrays
+from linkwise.functions import FUNCTIONS, Setting
 from linkwise.kernels import is_straight
 from linkwise.robot import Robot
+from linkwise.view.dials import dials_of, positions
 
-TURN, SLIDE = math.pi, 1.0  # ranges of joints without limits [rad], [m]
 LOAD_DENSITY = 2700.0  # [kg/m³]: a payload is a ball of aluminium
 SAMPLES = 512  # random positions from which the scale of a bar is estimated if there is no effort limit
 
 
 class Live:
-    """A robot at a position q (n,), with a load [kg] at the origin of the frame ``tip``."""
+    """A robot at a position q (nq,), with a load [kg] at the origin of the frame ``tip``.
+
+    ``lower`` and ``upper`` are the ranges of its sliders, see ``dials``.
+    """
 
     def __init__(self, robot: Robot, tip: str | None = None):
         self.robot = robot
@@ -75,32 +78,38 @@ class Live:
         efforts = self.robot.effort_limits
         if not self.robot.dof:
             return efforts
-        some = np.random.default_rng(0).uniform(self.lower, self.upper, (SAMPLES, self.robot.dof))
-        links, unit_speed = mechanism_of(self.robot), [1.0] * self.robot.dof
-        friction = np.array(joint_terms.friction(links, home(self.robot).tolist(), unit_speed), dtype=float)
-        most = np.abs(self.gravity(some)).max(axis=0) + friction
+        some = self.random(0, SAMPLES)
+        most = np.abs(self.gravity(some)).max(axis=0) + self._friction()
         floor = 1e-3 * max(float(most.max()), 1e-9)
         return np.where(np.isfinite(efforts), efforts, np.maximum(most, floor))
 
+    def _friction(self) -> np.ndarray:
+        """Friction of every velocity at speed 1, without compiling anything."""
+        still, row = np.zeros(self.robot.dof), FUNCTIONS["inverse_dynamics"]
+        given = {"q": home(self.robot), "qd": still + 1.0, "qdd": still}
+        with_friction, without = (
+            run_on_arrays(row, Setting(self.robot, friction=each), row.default, given)["tau"]
+            for each in (True, False)
+        )
+        return with_friction - without
+
+    def random(self, seed: int | None, count: int | None = None) -> np.ndarray:
+        """Positions within the ranges, shape (nq,) or (count, nq)."""
+        shape = self.lower.shape if count is None else (count, *self.lower.shape)
+        return positions(self.robot, np.random.default_rng(seed).uniform(self.lower, self.upper, shape))
+
 
 def ranges(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """(lower, upper) of every joint [rad or m]; a default range where there is no limit."""
-    lower = [_bound(joint.limits.lower, -1.0, joint.revolute) for joint in robot.coordinate_joints]
-    upper = [_bound(joint.limits.upper, 1.0, joint.revolute) for joint in robot.coordinate_joints]
-    return np.array(lower), np.maximum(np.array(upper), np.array(lower) + 1e-6)
-
-
-def _bound(limit: float, sign: float, revolute: bool) -> float:
-    if math.isfinite(limit) and (not revolute or abs(limit) <= 4 * math.pi):
-        return limit
-    return sign * (TURN if revolute else SLIDE)
+    """(lower, upper) of every slider [rad or m]; a default range where there is no limit."""
+    dials = dials_of(robot)
+    return np.array([dial.lower for dial in dials]), np.array([dial.upper for dial in dials])
 
 
 def home(robot: Robot) -> np.ndarray:
     """Initial position: zero where that is within the range, otherwise the middle of the range."""
     lower, upper = ranges(robot)
     inside = (lower <= 0.0) & (upper >= 0.0)
-    return np.where(inside, 0.0, (lower + upper) / 2)
+    return positions(robot, np.where(inside, 0.0, (lower + upper) / 2))
 
 
 def ball_radius(mass: float) -> float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.errors import LinkwiseError, ShapeError, needed
+from linkwise.model.coordinates import velocity_coordinates
 from linkwise.view import solids
 from linkwise.view.access import LOOPBACK, Access, guarded_server
 from linkwise.view.bars import bars
@@ -95,12 +96,12 @@ class Page:
         """Show the robot at q.
 
         Args:
-            q: positions [rad or m], shape (n,).
+            q: positions [rad or m], shape (nq,).
             torques: [N·m or N], shape (n,); None: gravity torques at q.
         """
         wanted = np.asarray(q, dtype=float)
-        if wanted.shape != (self.robot.dof,):
-            raise ShapeError(f"q: expected shape ({self.robot.dof},), got {wanted.shape}")
+        if wanted.shape != (self.robot.nq,):
+            raise ShapeError(f"q: expected shape ({self.robot.nq},), got {wanted.shape}")
         with self.lock:
             self.live.q = wanted
             self.refresh(torques)
@@ -127,7 +128,7 @@ class Page:
             torques = self.live.gravity() if torques is None else torques
             self.scene.move(q)
             self.scene.colour(torques / self.live.scale)
-            self.bars.content = bars(self.robot.coordinate_joints, torques, self.live.scale, caption)
+            self.bars.content = bars(velocity_coordinates(self.robot), torques, self.live.scale, caption)
             for follow in self.followers:
                 follow(q)
 
@@ -137,7 +138,7 @@ class Page:
         gui, scene = self.server.gui, self.server.scene
         gui.configure_theme(control_width="large", dark_mode=dark, show_logo=False, show_share_button=False)
         gui.main_panel.dock_right()
-        gui.set_panel_label(f"{self.robot.name} · {self.robot.dof} joints")
+        gui.set_panel_label(f"{self.robot.name} · {len(self.robot.joint_names)} joints")
         scene.set_up_direction(self.up)
         with gui.add_folder("Torques"):
             self.bars = gui.add_html(bars((), np.zeros(0), np.zeros(0)))

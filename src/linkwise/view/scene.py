@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.model import Inertia, Transform
+from linkwise.model.coordinates import velocity_coordinates
 from linkwise.report.skeleton import BASE, Skeleton, body_poses, skeleton
 from linkwise.view import solids
 from linkwise.view.bars import tint
@@ -39,12 +40,13 @@ class RobotScene:
         self.server, self.robot, self.root = server, robot, root
         self.bones: Skeleton = skeleton(robot)
         self.groups: dict[str, list[Any]] = {group: [] for group in GROUPS}
-        self.hubs: list[list[Any]] = [[] for _ in range(robot.dof)]
-        self.bodies = [server.scene.add_frame(f"{root}/{k}", show_axes=False) for k in range(robot.dof)]
+        moving = range(len(robot.moving_joints))
+        self.hubs: list[list[Any]] = [[] for _ in moving]
+        self.bodies = [server.scene.add_frame(f"{root}/{k}", show_axes=False) for k in moving]
         self.base = server.scene.add_frame(f"{root}/base", show_axes=False)
         self.load: Any = None
         self._shown: list[tuple[int, solids.Mesh]] = []  # meshes of the file in the frames of their bodies
-        self._last: list[tuple[int, int, int]] = [(-1, -1, -1)] * robot.dof
+        self._last: list[tuple[int, int, int]] = [(-1, -1, -1) for _ in moving]
         self._add_skeleton(ghost)
         if not ghost:
             self._add_meshes(looks)
@@ -55,15 +57,20 @@ class RobotScene:
     # -- changes ------------------------------------------------------------------------------------------------------
 
     def move(self, q: np.ndarray) -> None:
-        """Move every body to its pose at q (n,)."""
+        """Move every body to its pose at q (nq,)."""
         for node, pose in zip(self.bodies, body_poses(self.robot, q), strict=True):
             node.position = pose.translation
             node.wxyz = quaternion(pose.rotation)
 
     def colour(self, parts: Sequence[float] | np.ndarray) -> None:
-        """Colour every joint by its torque, given as a fraction of its scale."""
-        for k, part in enumerate(parts):
-            colour = tint(abs(float(part)))
+        """Colour every joint by its largest torque, given as a fraction of its scale; followers as their leader."""
+        largest: dict[str, float] = {}
+        for coordinate, part in zip(velocity_coordinates(self.robot), parts, strict=True):
+            name = coordinate.joint.name
+            largest[name] = max(largest.get(name, 0.0), abs(float(part)))
+        leaders = zip(self.robot.moving_joints, self.robot.followed, strict=True)
+        for k, (joint, relation) in enumerate(leaders):
+            colour = tint(largest[joint.name if relation is None else relation.joint])
             if colour != self._last[k]:
                 self._last[k] = colour
                 for handle in self.hubs[k]:
@@ -124,7 +131,7 @@ class RobotScene:
             mesh = solids.capsule(rod.start, rod.end, (0.96 if ghost else 1.0) * rod.radius)
             handle = self._mesh(rod.body, f"rod{k}", mesh, GHOST if ghost else METAL, **look)
             self.groups["skeleton"].append(handle)
-        if not ghost:
+        if not ghost and not all(joint.type == "floating" for joint in self._roots()):
             self._add_plate()
         for hub in self.bones.hubs:
             pose = solids.from_z_to(hub.axis)
@@ -144,6 +151,10 @@ class RobotScene:
                 handle = self._mesh(hub.joint, "ring", ring, DARK, pose, cast_shadow=False)
                 self.groups["joints"].append(handle)
                 self.hubs[hub.joint].append(handle)
+
+    def _roots(self) -> list[Any]:
+        """The joints that the base carries."""
+        return [joint for joint in self.robot.moving_joints if self.robot.carrier(joint.parent)[0] == BASE]
 
     def _add_plate(self) -> None:
         """Base of the robot."""

@@ -19,7 +19,11 @@ def build(page: Page) -> list[Tab]:
     from linkwise.view.tabs.show import ShowTab
 
     group = page.server.gui.add_tab_group()
-    kinds = (JointsTab, MotionTab, ControlTab, CodeTab, ShowTab) if page.robot.dof else (ShowTab,)
+    kinds: tuple[type[Tab], ...] = (JointsTab, MotionTab, ControlTab, CodeTab, ShowTab)
+    if any(joint.free for joint in page.robot.coordinate_joints):
+        kinds = (JointsTab, CodeTab, ShowTab)  # motions are for joints with one coordinate each
+    if not page.robot.dof:
+        kinds = (ShowTab,)
     made = []
     for kind in kinds:
         with group.add_tab(kind.title):

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.model import Transform
 from linkwise.model.checks import masslessness
 from linkwise.motion import inverse_kinematics
+from linkwise.view.dials import dials_of, positions, values_of
 from linkwise.view.scene import quaternion
 from linkwise.view.tabs.tab import Tab
 
@@ -28,18 +30,18 @@ class JointsTab(Tab):
         if (without := masslessness(page.robot)) is not None:
             self.warning = self.gui.add_markdown(f"**Warning:** {without}.")
         self.sliders: list[Any] = []
-        for k, joint in enumerate(page.robot.coordinate_joints):
-            degrees = 180.0 / math.pi if joint.revolute else 1000.0
-            low, high = float(live.lower[k]) * degrees, float(live.upper[k]) * degrees
+        self.dials = dials_of(page.robot)
+        for k, (dial, value) in enumerate(zip(self.dials, values_of(page.robot, live.q), strict=True)):
+            low, high = float(live.lower[k]) * dial.unit, float(live.upper[k]) * dial.unit
             slider = self.gui.add_slider(
-                joint.name,
+                dial.name,
                 min=math.floor(low * 10) / 10,
                 max=math.ceil(high * 10) / 10,
                 step=STEP,
-                initial_value=round(float(live.q[k]) * degrees, 1),
-                hint=f"{joint.type}, {'degrees' if joint.revolute else 'millimetres'}",
+                initial_value=round(float(value) * dial.unit, 1),
+                hint=f"{dial.joint.type}, {'degrees' if dial.revolute else 'millimetres'}",
             )
-            slider.on_update(lambda _event, k=k, degrees=degrees: self.slid(k, degrees))
+            slider.on_update(lambda _event, k=k, unit=dial.unit: self.slid(k, unit))
             self.sliders.append(slider)
         if live.carries:
             self.load = self.gui.add_slider(
@@ -51,14 +53,21 @@ class JointsTab(Tab):
                 hint="a ball at the tip",
             )
             self.load.on_update(lambda _event: None if self.moving else page.carry(self.load.value))
+        self.free = next((joint for joint in page.robot.coordinate_joints if joint.free), None)
         with self.gui.add_folder("Tip"):
             if len(page.robot.leaf_names) > 1:
                 self.tips = self.gui.add_dropdown("frame", page.robot.leaf_names, initial_value=live.tip)
                 self.tips.on_update(lambda _event: self.other_tip())
-            self.drag = self.gui.add_checkbox(
-                "drag the tip", initial_value=False, hint="the joints follow by inverse kinematics"
-            )
-            self.turns = self.gui.add_checkbox("keep its orientation", initial_value=False)
+            if self.free is None:
+                self.drag = self.gui.add_checkbox(
+                    "drag the tip", initial_value=False, hint="the joints follow by inverse kinematics"
+                )
+                self.turns = self.gui.add_checkbox("keep its orientation", initial_value=False)
+            else:
+                self.drag = self.gui.add_checkbox(
+                    f"drag {self.free.child}", initial_value=False, hint=f"the link behind {self.free.name}"
+                )
+                self.turns = self.gui.add_checkbox("turn it, too", initial_value=True)
         self.drag.on_update(lambda _event: self.show_handle())
         self.turns.on_update(lambda _event: self.show_handle())
         buttons = self.gui.add_button_group("position", ("zero", "random", "stretched"))
@@ -77,18 +86,20 @@ class JointsTab(Tab):
     def slid(self, k: int, degrees: float) -> None:
         if self.moving:
             return
-        q = np.array(self.page.live.q)
-        q[k] = self.sliders[k].value / degrees
-        self.page.pose(q)
+        values = values_of(self.page.robot, self.page.live.q)
+        for other, (dial, slider) in enumerate(zip(self.dials, self.sliders, strict=True)):
+            if dial.joint is self.dials[k].joint:  # the turns of an orientation belong together
+                values[other] = slider.value / dial.unit
+        self.page.pose(positions(self.page.robot, values))
 
     def go(self, where: str) -> None:
         live = self.page.live
         if where == "random":
-            q = np.random.default_rng().uniform(live.lower, live.upper)
+            q = live.random(None)
         elif where == "stretched":
             q = _most_torque(live)
         else:
-            q = np.clip(np.zeros(self.page.robot.dof), live.lower, live.upper)
+            q = positions(self.page.robot, np.clip(np.zeros(len(live.lower)), live.lower, live.upper))
         self.page.pose(q)
 
     def follow(self, q: np.ndarray) -> None:
@@ -97,15 +108,27 @@ class JointsTab(Tab):
         try:
             if self.page.live.carries and self.load.value != self.page.live.load:
                 self.load.value = min(self.page.live.load, self.load.max)
-            for k, joint in enumerate(self.page.robot.coordinate_joints):
-                value = float(q[k]) * (180.0 / math.pi if joint.revolute else 1000.0)
-                slider = self.sliders[k]
-                if abs(slider.value - value) > STEP:
-                    slider.value = round(min(max(value, slider.min), slider.max), 1)
+            if not self._same_position(q):
+                self._set_sliders(np.asarray(q))
         finally:
             self.moving = False
         if self.handle is not None and self.target is None:
             self.put_handle(q)
+
+    def _set_sliders(self, q: np.ndarray) -> None:
+        values = values_of(self.page.robot, q)
+        for dial, slider, each in zip(self.dials, self.sliders, values, strict=True):
+            value = float(each) * dial.unit
+            if abs(slider.value - value) > STEP:
+                slider.value = round(min(max(value, slider.min), slider.max), 1)
+
+    def _same_position(self, q: np.ndarray) -> bool:
+        """Whether the sliders already mean this orientation: roll, pitch and yaw have two ways to say each."""
+        if self.free is None:
+            return False
+        shown = [slider.value / dial.unit for dial, slider in zip(self.dials, self.sliders, strict=True)]
+        off = self.page.robot.difference(positions(self.page.robot, np.array(shown)), np.asarray(q))
+        return bool(np.abs(off).max() < 1e-3)
 
     # -- the tip ------------------------------------------------------------------------------------------------------
 
@@ -125,7 +148,7 @@ class JointsTab(Tab):
         self.handle.on_update(self.dragged)
 
     def put_handle(self, q: np.ndarray) -> None:
-        pose = self.page.live.tip_pose(q)
+        pose = self.page.live.tip_pose(q) if self.free is None else self.page.robot.pose(q, self.free.child)
         self.handle.position = pose[:3, 3]
         self.handle.wxyz = quaternion(pose[:3, :3])
 
@@ -148,6 +171,8 @@ class JointsTab(Tab):
     def reach(self, position: np.ndarray, wxyz: np.ndarray) -> np.ndarray:
         """Joint positions that bring the tip nearest to a target, starting from the present ones."""
         live = self.page.live
+        if self.free is not None:
+            return self._placed(position, wxyz)
         if not self.turns.value:
             target, task = position, "position"
         else:
@@ -168,12 +193,28 @@ class JointsTab(Tab):
         )
         return np.clip(found.q, live.lower, live.upper)
 
+    def _placed(self, position: np.ndarray, wxyz: np.ndarray) -> np.ndarray:
+        """The present position with the link behind the ball or floating joint put at a pose."""
+        robot, free, q = self.page.robot, self.free, np.array(self.page.live.q)
+        assert free is not None
+        target = Transform.from_quaternion(tuple(position), tuple(wxyz))
+        pose = robot.pose(q, free.parent)
+        above = Transform(pose[:3, :3], pose[:3, 3]) @ free.origin
+        own = above.inverse() @ target
+        at = sum(joint.nq for joint in robot.coordinate_joints[: robot.coordinate_joints.index(free)])
+        if free.type == "floating":
+            q[at : at + 3] = own.translation
+        if self.turns.value:
+            w, x, y, z = quaternion(own.rotation)
+            q[at + free.nq - 4 : at + free.nq] = x, y, z, w
+        return q
+
 
 def _heaviest(page: Any) -> float:
     """Range of the load slider: twice the load that brings the weakest joint to its effort limit."""
     live = page.live
     efforts = page.robot.effort_limits
-    some = np.random.default_rng(1).uniform(live.lower, live.upper, (64, page.robot.dof))
+    some = live.random(1, 64)
     per_kilogram = np.abs(live.payload_torques(some)).max(axis=0)
     known = np.isfinite(efforts) & (per_kilogram > 1e-6)
     if not known.any():
@@ -183,5 +224,5 @@ def _heaviest(page: Any) -> float:
 
 def _most_torque(live: Any) -> np.ndarray:
     """The one of 2000 random positions with the largest gravity torque relative to its scale."""
-    some = np.random.default_rng(2).uniform(live.lower, live.upper, (2000, live.robot.dof))
+    some = live.random(2, 2000)
     return some[int(np.argmax((np.abs(live.gravity(some)) / live.scale).max(axis=1)))]
