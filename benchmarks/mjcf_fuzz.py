@@ -132,9 +132,9 @@ COMPILER = {
     "inertiafromgeom": lambda rng: rng.choice(("auto", "true", "false")),
     "inertiagrouprange": lambda rng: rng.choice(("0 5", "0 2", "1 3")),
     "balanceinertia": lambda rng: rng.choice(("true", "false")),
-    "boundmass": lambda rng: rng.choice(("0", "1e-4")),
-    "boundinertia": lambda rng: rng.choice(("0", "1e-7")),
-    "settotalmass": lambda rng: rng.choice(("-1", "0")),
+    "boundmass": lambda rng: rng.choice(("0", "1e-4", "0.3")),
+    "boundinertia": lambda rng: rng.choice(("0", "1e-7", "0.05")),
+    "settotalmass": lambda rng: rng.choice(("-1", "0", "2.5")),
     "fusestatic": lambda rng: "false",
     "usethread": lambda rng: "false",
 }

@@ -302,6 +302,10 @@ WITH_STATIC = (
     f'<joint name="j" axis="1 1 0"/>{LIGHT}{TIP}</body></body><body name="s"><geom size=".1" pos="1 1 1"/></body>'
 )
 COMPILED = {
+    "bounds_of_a_body_without_inertia": arm(
+        f'<body name="a" pos=".1 .2 .3"><joint name="j" axis="1 0 0"/><body name="b" pos="1 0 0">{SOLID}</body></body>',
+        '<compiler boundmass=".5" boundinertia=".1"/>',
+    ),
     "boundmass": arm(WITH_STATIC, '<compiler boundmass=".5"/>'),
     "boundinertia": arm(WITH_STATIC, '<compiler boundinertia=".01"/>'),
     "settotalmass": arm(WITH_STATIC, '<compiler settotalmass="7" boundmass=".5"/>'),

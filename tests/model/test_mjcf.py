@@ -362,3 +362,28 @@ def test_what_is_wrong_with_an_attached_model_is_named(tmp_path):
         main.write_text(text.format(**names))
         with pytest.raises(lw.ModelError, match=message):
             lw.load(main)
+
+
+THREE = (
+    f'<body name="a"><joint name="i"/>{SOLID}<body name="b"><joint name="j" axis="1 0 0"/>{SOLID}'
+    f'<body name="c"><joint name="k" axis="0 1 0"/>{SOLID}</body></body></body><body name="still"/>'
+)
+
+
+def test_a_joint_that_stands_first_in_two_equalities():
+    pairs = (("j", ".1 2"), ("k", ".2 4"))
+    equality = "".join(f'<joint joint1="i" joint2="{other}" polycoef="{poly}"/>' for other, poly in pairs)
+    equality = f"<equality>{equality}</equality>"
+    robot = read(THREE, "", equality).with_coupled_mimics()
+    assert robot.joint_names == ("j",)
+    i, _, k = robot.followed
+    assert (i.multiplier, k.multiplier) == (2.0, 0.5)
+    assert k.offset == pytest.approx((0.1 - 0.2) / 4)
+    twice = '<equality><joint joint1="i" joint2="j"/><joint joint1="i" joint2="j"/></equality>'
+    with pytest.raises(lw.ModelError, match="joint 'i' follows itself"):
+        read(THREE, "", twice).with_coupled_mimics()
+
+
+def test_what_holds_parts_that_cannot_move_is_left_out():
+    equality = '<equality><weld body1="still"/><connect body1="a" body2="c" anchor="0 0 0"/></equality>'
+    assert len(read(THREE, "", equality).constraints) == 1

@@ -22,6 +22,7 @@ import numpy as np
 
 from linkwise.errors import ModelError, UnknownNameError
 from linkwise.model import compensation
+from linkwise.model.constraints import Constraint
 from linkwise.model.inertia import Inertia, matrix_of
 from linkwise.model.joint import Joint
 from linkwise.model.mjcf_attach import DEEPEST, graft, submodel
@@ -130,7 +131,11 @@ class _Reader:
             )
             joints = compensation.of_shares(drawn, self._shares(drawn))
             drawn = drawn._with(joints=joints)  # pyright: ignore[reportPrivateUsage]
-            constraints = read_constraints(held, lambda name: self._drawn(drawn, name))
+            constraints = [
+                constraint
+                for constraint in read_constraints(held, lambda name: self._drawn(drawn, name))
+                if not _holds_nothing(drawn, constraint)
+            ]
             return drawn.with_constraints(constraints) if constraints else drawn
         except ModelError as error:
             text = str(error)
@@ -191,8 +196,9 @@ class _Reader:
         moving = moving or bool(joints)
         if moving and body.number("gravcomp", 0.0) != 0 and self.settings.gravity_compensation:
             self.carried[name] = body
-        self._connect(name, parent, item.frame @ self.settings.pose(body), joints)
-        inertia = self._inertia(body, items, moving)
+        place = self.settings.pose(body)
+        self._connect(name, parent, item.frame @ place, joints)
+        inertia = self._inertia(body, items, moving, place)
         self._check_alignment(joints, items, inertia)
         self.links.append(Link(name, inertia))
         solid = inertia.mass >= SMALLEST and np.linalg.eigvalsh(inertia.matrix_about_com)[0] >= SMALLEST
@@ -345,7 +351,7 @@ class _Reader:
 
     # -- inertia ---------------------------------------------------------------------------------------------
 
-    def _inertia(self, body: Element, items: list[_Item], moving: bool) -> Inertia:
+    def _inertia(self, body: Element, items: list[_Item], moving: bool, place: Transform) -> Inertia:
         """What <inertial> states, or what the geoms add up to; a body that cannot move needs neither."""
         stated = [self._from_inertial(item) for item in items if item.element.tag == "inertial"]
         if len(stated) > 1:
@@ -358,7 +364,8 @@ class _Reader:
             solids = [geom_inertia(geom, frame, self.settings, self.meshes) for geom, frame in geoms]
             counted = [solid for solid in solids if solid is not None]
             stated = [sum(counted[1:], start=counted[0])] if counted else stated
-        return self._bounded(stated[0] if stated else Inertia())
+        # MuJoCo takes ``pos`` as the centre of a body without inertia, to which boundmass may give some
+        return self._bounded(stated[0] if stated else Inertia(), place.translation if not stated else None)
 
     def _geom(self, item: _Item, moving: bool) -> Element:
         """A geom with its defaults, checked, whether or not its inertia counts."""
@@ -390,7 +397,7 @@ class _Reader:
             )
         return Inertia.from_com(mass, pose.translation.tolist(), moments, pose.rotation)
 
-    def _bounded(self, inertia: Inertia) -> Inertia:
+    def _bounded(self, inertia: Inertia, centre: np.ndarray | None = None) -> Inertia:
         """What ``boundmass``, ``boundinertia`` and ``balanceinertia`` of the <compiler> make of an inertia."""
         settings = self.settings
         moments, axes = np.linalg.eigh(inertia.matrix_about_com)
@@ -400,7 +407,7 @@ class _Reader:
             bounded = np.full(3, bounded.mean())
         if mass == inertia.mass and np.array_equal(bounded, moments):
             return inertia
-        return Inertia.from_com(mass, inertia.com, np.diag(bounded), axes)
+        return Inertia.from_com(mass, inertia.com if centre is None else centre, np.diag(bounded), axes)
 
     def _scaled_links(self) -> list[Link]:
         """The links with ``settotalmass`` applied."""
@@ -437,6 +444,12 @@ class _Reader:
             name = f"{stem}{number}"
         self.taken.add(name)
         return name
+
+
+def _holds_nothing(model: Model, constraint: Constraint) -> bool:
+    """Whether both ends belong to one link (or to the world), which cannot move against itself."""
+    first, second = (-1 if frame is None else model.locate(frame)[0] for frame, _ in constraint.ends())
+    return first == second
 
 
 def _joints_to(model: Model, link: str) -> Iterator[str]:

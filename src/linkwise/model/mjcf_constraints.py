@@ -101,6 +101,12 @@ def read_mimics(
         if equality.tag in ("joint", "tendon"):
             mimic = _mimic if equality.tag == "joint" else partial(_tendon_mimic, tendons=tendons)
             follower, relation = mimic(equality, joints)
+            if follower in relations and relation.multiplier and relation.joint not in relations:
+                # solved for the other joint
+                follower, relation = (
+                    relation.joint,
+                    Mimic(follower, 1 / relation.multiplier, -relation.offset / relation.multiplier),
+                )
             if follower in relations:
                 raise equality.error(f"joint {follower!r} follows {relations[follower].joint!r} already")
             relations[follower] = relation

@@ -36,6 +36,7 @@ class Settings:
     meshdir: str = ""  # where mesh files are, from the folder of the model
     strippath: bool = False
     alignfree: bool = False
+    fusestatic: bool = False
     acceleration: Sequence[float] = STANDARD_GRAVITY  # gravity, before the flag that switches it off
     density: float = 0.0
     viscosity: float = 0.0
@@ -145,6 +146,12 @@ def _compiler(element: Element, settings: Settings) -> None:
     if element.get("coordinate", "local") != "local":
         raise element.error("global coordinates are not supported (MuJoCo itself dropped them)")
     settings.settotalmass = element.number("settotalmass", settings.settotalmass)
+    settings.fusestatic = flag(element, "fusestatic", settings.fusestatic)
+    if settings.fusestatic and settings.inertiafromgeom == "true":
+        raise element.error(
+            "fusestatic with inertiafromgeom='true': MuJoCo drops the <inertial> of fused bodies then, which is not "
+            "supported"
+        )
 
 
 def _option(element: Element, settings: Settings) -> None:
