@@ -61,7 +61,7 @@ def singular_state(model: Model, q: np.ndarray, state: tuple[int, ...] = ()) -> 
 
 def unmet_constraints(model: Model, residuals: np.ndarray, sizes: np.ndarray, tolerance: float) -> None:
     """Raise ConstraintError, naming the constraint, where J q̈ + γ does not vanish beside the size of its terms."""
-    bad = np.abs(residuals) > tolerance * (sizes + NOTHING)
+    bad = np.abs(residuals) > tolerance * (sizes + NOTHING * (1.0 + sizes.max(axis=-1, keepdims=True)))
     if not bad.any():
         return
     rows = [constraint.label for constraint in model.constraints for _ in range(constraint.rows)]

@@ -15,6 +15,7 @@ from linkwise.algorithms import (
     centroidal,
     compound_link,
     conjugate_gradient,
+    constraint_filter,
     constraints,
     coriolis,
     coupling,
@@ -155,8 +156,9 @@ def _constrained(setting: Setting, q, qd, tau, wrench=None):
     held, J = _rows(setting, q)
     wanted = constraints.required(links, q, qd, held, J, setting.stabilization)
     free = flat(_free_kalman(setting, q, qd, tau, wrench))
-    qdd, forces = constraints.by_delassus(J, _inverse_mass_kalman(setting, q), free, wanted)
-    return qdd, forces, J, wanted
+    soft = constraints.compliances(held)
+    qdd, forces = constraints.by_delassus(J, _inverse_mass_kalman(setting, q), free, wanted, soft)
+    return qdd, forces, J, _given_way(wanted, soft, forces)
 
 
 def _constrained_by_penalty(setting: Setting, q, qd, tau, wrench=None):
@@ -167,8 +169,26 @@ def _constrained_by_penalty(setting: Setting, q, qd, tau, wrench=None):
     bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), _wrenches(setting, wrench))
     net = flat(joint_terms.subtracted(links, _net(setting, q, qd, tau), bias))
     M = coupling.reduced(links, equation.mass_matrix(links, q), (True, True))
-    qdd, forces = constraints.by_penalty(J, M, coupling.reduced(links, net, (True,)), wanted)
-    return qdd, forces, J, wanted
+    soft = constraints.compliances(held)
+    qdd, forces = constraints.by_penalty(J, M, coupling.reduced(links, net, (True,)), wanted, soft)
+    return qdd, forces, J, _given_way(wanted, soft, forces)
+
+
+def _given_way(wanted, soft, forces):
+    """What J q̈ must be where soft rows give way."""
+    return [w - R * f if R else w for w, R, f in zip(wanted, soft, forces, strict=True)]
+
+
+def _filtered(setting: Setting, q, qd, tau, wrench=None):
+    """(q̈, λ, residuals, sizes) with constraints as measurements of the filter."""
+    links, held = setting.links(), constraints.prepared(setting.model)
+    if (reason := constraint_filter.applies(links, held)) is not None:
+        raise ModelError(
+            f"{setting.model.name}: algorithm='filter' holds links to the world, but {reason}; "
+            "use algorithm='kalman' or 'compound_link'"
+        )
+    net, loads = _net(setting, q, qd, tau), _wrenches(setting, wrench)
+    return constraint_filter.forward_dynamics(links, q, qd, net, held, setting.stabilization, loads)
 
 
 def _constraint_residuals(setting: Setting, q, qd, tau, wrench=None):
@@ -182,13 +202,21 @@ def _with_unmet(solve: Callable[..., tuple]):
 
     def run(setting: Setting, q, qd, tau, wrench=None):
         qdd, _, J, wanted = solve(setting, q, qd, tau, wrench)
-        parts = [
-            maximum(r, -r) / (size + constraints.NOTHING)
-            for r, size in zip(*_left_over(qdd, J, wanted), strict=True)
-        ]
-        return qdd, functools.reduce(maximum, parts)
+        return qdd, _largest_part(*_left_over(qdd, J, wanted))
 
     return run
+
+
+def _filtered_with_unmet(setting: Setting, q, qd, tau, wrench=None):
+    qdd, _, residuals, sizes = _filtered(setting, q, qd, tau, wrench)
+    return qdd, _largest_part(residuals, sizes)
+
+
+def _largest_part(residuals, sizes):
+    """Of what is left of the rows, relative to what adds up to it; see ``constraints.NOTHING``."""
+    least = constraints.NOTHING * (1.0 + functools.reduce(maximum, sizes))
+    parts = [maximum(r, -r) / (size + least) for r, size in zip(residuals, sizes, strict=True)]
+    return functools.reduce(maximum, parts)
 
 
 def _left_over(qdd, J, wanted):
@@ -487,10 +515,12 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     "constrained_forward_dynamics": {
         "kalman": _with_unmet(_constrained),
         "compound_link": _with_unmet(_constrained_by_penalty),
+        "filter": _filtered_with_unmet,
     },
     "constraint_forces": {
         "kalman": lambda setting, q, qd, tau: _constrained(setting, q, qd, tau)[1],
         "compound_link": lambda setting, q, qd, tau: _constrained_by_penalty(setting, q, qd, tau)[1],
+        "filter": lambda setting, q, qd, tau: _filtered(setting, q, qd, tau)[1],
     },
     "constraint_residuals": {"kalman": _constraint_residuals},
     "constraint_jacobian": {"kinematics": lambda setting, q: _rows(setting, q)[1]},

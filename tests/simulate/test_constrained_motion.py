@@ -167,3 +167,20 @@ def test_controllers_move_a_loop_by_its_motors(linkage, start):
     assert not found.tau[:, 1:].any()
     assert np.abs(found.constraint_errors()).max() < 1e-10
     assert abs(found.final_q[0] - start[0]) > 0.1
+
+
+def test_soft_points_give_way_as_their_compliance_says():
+    """At rest the gap is compliance·force/rate²: a spring."""
+    arm = lw.planar_chain(2)
+    q0 = np.array([0.3, -0.6])
+    robot = arm.with_parameters({f"joint{k}.viscous_friction": 3.0 for k in (1, 2)})
+    robot = robot.with_constraints([lw.Point("tip", arm.pose(q0, "tip")[:3, 3], compliance=0.02, name="pad")])
+    found = simulate(
+        robot, control.Passive(robot), duration=6.0, q=q0, stabilization=5.0, every=100, warn=False
+    )
+    forces = robot.constraint_forces(found.final_q, np.zeros(2), np.zeros(2), stabilization=5.0)
+    gap = robot.constraint_errors(found.final_q)
+    np.testing.assert_allclose(gap, -0.02 * forces / 25.0, atol=1e-5)
+    assert np.abs(gap).max() > 1e-3
+    with pytest.raises(SimulationError, match="stabilization: pad is soft and gives way; give a rate"):
+        simulate(robot, control.Passive(robot), duration=0.1, q=q0, stabilization="projection")

@@ -31,18 +31,29 @@ Rows = list[list[Scalar]]
 
 SOFTENING = 1e-10  # of the mean diagonal of G, so that redundant rows have a pivot
 PROXIMAL_STEPS = 4
-STIFFNESS = 1e5  # of the penalty, relative to the mean diagonal of M over that of JᵀJ
+STIFFNESS = 1e4  # of the penalty, relative to the mean diagonal of M over that of JᵀJ
 PENALTY_STEPS = 10
-NOTHING = 1e-9  # [rad/s² or m/s²]: accelerations under it count as none
+MOTORLESS = 1e2  # weight of torques of joints without a motor, beside those of motors
+MOTORLESS_STEPS = 20
+NOTHING = 1e-6  # [rad/s² or m/s²], and relative to the largest row: accelerations under it count as none
 
 
 @dataclass(frozen=True)
 class Held:
-    """A constraint on prepared links: (link, pose in its file frame) of both sides, −1 is the world; 6 or 3 rows."""
+    """A constraint on prepared links: (link, pose in its file frame) of both sides, −1 is the world; 6 or 3 rows.
+
+    ``compliance`` is R of a soft constraint, J q̈ + R λ = wanted.
+    """
 
     first: tuple[int, Transform]
     second: tuple[int, Transform]
     rows: int
+    compliance: float = 0.0
+
+
+def compliances(held: Sequence[Held]) -> list[float]:
+    """R of all rows."""
+    return [each.compliance for each in held for _ in range(each.rows)]
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -117,12 +128,16 @@ def required(
 
 
 def by_delassus(
-    J: Rows, inverse: Rows, free: Sequence[Scalar], wanted: Sequence[Scalar]
+    J: Rows,
+    inverse: Rows,
+    free: Sequence[Scalar],
+    wanted: Sequence[Scalar],
+    soft: Sequence[float] | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """(q̈, λ) from M⁻¹ and the accelerations without constraints."""
+    """(q̈, λ) from M⁻¹ and the accelerations without constraints; ``soft`` are the compliances of the rows."""
     with stage("Delassus matrix"):
         mobility = dense.product(J, inverse)
-        G = dense.symmetric_product(mobility, J)
+        G = softened(dense.symmetric_product(mobility, J), soft)
     with stage("constraint forces"):
         missing = [w - dense.dot(row, free) for w, row in zip(wanted, J, strict=True)]
         forces = least_forces(G, missing)
@@ -133,12 +148,19 @@ def by_delassus(
         return moved, forces
 
 
+def softened(G: Rows, soft: Sequence[float] | None) -> Rows:
+    """G + R."""
+    if soft is None or not any(soft):
+        return G
+    return [[x + soft[i] if i == j and soft[i] else x for j, x in enumerate(row)] for i, row in enumerate(G)]
+
+
 def least_forces(G: Rows, right: Sequence[Scalar]) -> list[Scalar]:
     """The smallest λ with G λ = right, where G may be singular: λ ← λ + (G + μ)⁻¹ (right − G λ)."""
     size = len(G)
     mean = (SOFTENING / size) * sum((G[k][k] for k in range(1, size)), start=G[0][0])
-    softened = [[x + mean if i == j else x for j, x in enumerate(row)] for i, row in enumerate(G)]
-    L, pivots = dense.factorised(softened, 0.0)
+    regular = [[x + mean if i == j else x for j, x in enumerate(row)] for i, row in enumerate(G)]
+    L, pivots = dense.factorised(regular, 0.0)
     forces = dense.solved(L, pivots, right)
     for _ in range(PROXIMAL_STEPS):
         rest = [r - dense.dot(row, forces) for r, row in zip(right, G, strict=True)]
@@ -147,26 +169,46 @@ def least_forces(G: Rows, right: Sequence[Scalar]) -> list[Scalar]:
 
 
 def by_penalty(
-    J: Rows, M: Rows, net: Sequence[Scalar], wanted: Sequence[Scalar]
+    J: Rows,
+    M: Rows,
+    net: Sequence[Scalar],
+    wanted: Sequence[Scalar],
+    soft: Sequence[float] | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """(q̈, λ) from M and τ − b: (M + ρ JᵀJ) q̈ = τ − b + Jᵀ(λ + ρ wanted), then λ ← λ + ρ (wanted − J q̈)."""
+    """(q̈, λ) from M and τ − b: (M + ρ JᵀJ) q̈ = τ − b + Jᵀ(λ + ρ wanted), then λ ← λ + ρ (wanted − J q̈).
+
+    A soft row has ρ = 1/R, and λ = ρ (wanted − J q̈) at once.
+    """
     n = len(M)
     columns = dense.transposed(J)
+    soft = soft if soft is not None else [0.0] * len(J)
     with stage("penalty"):
-        square = dense.symmetric_product(columns, columns)
-        stiffness = STIFFNESS * _trace(M) / _trace(square)
-        H = [[m + stiffness * s for m, s in zip(*pair, strict=True)] for pair in zip(M, square, strict=True)]
+        if any(soft):
+            hard = [row for row, R in zip(J, soft, strict=True) if not R]
+            tracks = dense.transposed(hard)
+            size = _trace(dense.symmetric_product(tracks, tracks)) if hard else 1.0
+            common = STIFFNESS * _trace(M) / size
+            stiffness = [1.0 / R if R else common for R in soft]
+            weighted = [[s * x for s, x in zip(stiffness, column, strict=True)] for column in columns]
+            penalty = dense.symmetric_product(weighted, columns)
+            H = [[m + p for m, p in zip(*pair, strict=True)] for pair in zip(M, penalty, strict=True)]
+        else:
+            square = dense.symmetric_product(columns, columns)
+            common = STIFFNESS * _trace(M) / _trace(square)
+            stiffness = [common] * len(J)
+            H = [[m + common * s for m, s in zip(*pair, strict=True)] for pair in zip(M, square, strict=True)]
         L, pivots = dense.factorised(H, 0.0)
     forces: list[Scalar] = [0.0] * len(J)
     qdd: list[Scalar] = [0.0] * n
     with stage("constraint forces"):
         for _ in range(PENALTY_STEPS):
-            pulled = [f + stiffness * w for f, w in zip(forces, wanted, strict=True)]
+            pulled = [
+                s * w if R else f + s * w for f, s, w, R in zip(forces, stiffness, wanted, soft, strict=True)
+            ]
             right = [t + dense.dot(column, pulled) for t, column in zip(net, columns, strict=True)]
             qdd = dense.solved(L, pivots, right)
-            forces = [
-                f + stiffness * (w - dense.dot(row, qdd)) for f, w, row in zip(forces, wanted, J, strict=True)
-            ]
+            gained = [s * (w - dense.dot(row, qdd)) for s, w, row in zip(stiffness, wanted, J, strict=True)]
+            forces = [g if R else f + g for f, g, R in zip(forces, gained, soft, strict=True)]
     return qdd, forces
 
 
@@ -192,15 +234,14 @@ def least_torques(
     nothing: Rows = [[0.0] * size for _ in range(size)]
     soft = dense.symmetric_product(*[dense.transposed(driven)] * 2) if driven else nothing
     hard = dense.symmetric_product(*[dense.transposed(passive)] * 2) if passive else nothing
-    stiffness = 1e4
-    H = [[s + stiffness * h for s, h in zip(*pair, strict=True)] for pair in zip(soft, hard, strict=True)]
+    H = [[s + MOTORLESS * h for s, h in zip(*pair, strict=True)] for pair in zip(soft, hard, strict=True)]
     multipliers: list[Scalar] = [0.0] * len(passive)
     forces: list[Scalar] = [0.0] * size
-    for _ in range(PENALTY_STEPS if passive else 1):
+    for _ in range(MOTORLESS_STEPS if passive else 1):
         right = [
             sum(
                 (
-                    stiffness * (r + m) * column[i]
+                    MOTORLESS * (r + m) * column[i]
                     for r, m, column in zip(rest, multipliers, passive, strict=True)
                 ),
                 start=sum((t * column[i] for t, column in zip(own, driven, strict=True)), start=0.0),
@@ -227,5 +268,5 @@ def prepared(model: Any) -> list[Held]:
         for frame, pose in constraint.ends():
             body, place = (-1, Transform.identity()) if frame is None else model.locate(frame)
             ends.append((body, place @ pose))
-        held.append(Held(ends[0], ends[1], constraint.rows))
+        held.append(Held(ends[0], ends[1], constraint.rows, float(constraint.compliance)))
     return held

@@ -128,10 +128,15 @@ class Reactions:
         mobility = [solve(row) for row in J]
         return cls(J, mobility, dense.symmetric_product(mobility, J))
 
-    def corrected(self, values: Sequence[Scalar], wanted: Sequence[Scalar]) -> list[Scalar]:
-        """The accelerations or velocities nearest to ``values``, as inertia measures it, with J·values = wanted."""
+    def corrected(
+        self, values: Sequence[Scalar], wanted: Sequence[Scalar], soft: Sequence[float] | None = None
+    ) -> list[Scalar]:
+        """The accelerations or velocities nearest to ``values``, as inertia measures it, with J·values = wanted.
+
+        ``soft`` are the compliances of the rows.
+        """
         missing = [w - dense.dot(row, values) for w, row in zip(wanted, self.jacobian, strict=True)]
-        forces = constraints.least_forces(self.delassus, missing)
+        forces = constraints.least_forces(constraints.softened(self.delassus, soft), missing)
         return [
             value + dense.dot(column, forces)
             for value, column in zip(values, dense.transposed(self.mobility), strict=True)
@@ -160,7 +165,7 @@ def accelerations(
     J = constraints.jacobian(links, at, held)
     reactions = Reactions.of(J, solve)
     wanted = constraints.required(links, at, rates, held, J, rate)
-    return Accelerated(reactions.corrected(free, wanted), M, solve, reactions)
+    return Accelerated(reactions.corrected(free, wanted, constraints.compliances(held)), M, solve, reactions)
 
 
 def solver(links: Mechanism, M: Rows) -> tuple[Solve, Rows]:

@@ -9,7 +9,7 @@ D = H P Hᵀ + I_a. Biases are those of (3.31)–(3.33), which need no linear ve
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,11 +128,14 @@ def bias_force(link: MovingLink, w: Vector) -> Spatial:
 
 
 def filter_inertias(
-    links: Mechanism, turned: Sequence[Turned]
+    links: Mechanism,
+    turned: Sequence[Turned],
+    measured: Mapping[int, ArticulatedInertia] | None = None,
 ) -> tuple[list[Filtered], list[ArticulatedInertia]]:
     """(3.48)–(3.50), (3.54): P⁻, D, G of every joint, and P⁺ in the link's own axes.
 
-    Where D vanishes (a massless tip) it becomes NaN, so that nothing wrong is returned silently.
+    ``measured`` is what measurements of links add to their inertias, by the number of the link. Where D vanishes (a
+    massless tip) it becomes NaN, so that nothing wrong is returned silently.
     """
     floors = axis_inertia_floors(links)
 
@@ -140,6 +143,8 @@ def filter_inertias(
         with stage("inertia propagation"):
             joint = link.placed(turned)
             P = received + articulated(link.inertia)
+            if measured is not None and link.index in measured:
+                P = P + measured[link.index]
         updated = P
         each: list[tuple[Scalar, Scalar, Spatial]] = []
         for axis, least in zip(link.axes, parts_of(floor), strict=True):

@@ -21,13 +21,14 @@ class Weld:
     """Holds a frame at a pose in the world, or to another frame.
 
     ``to``: a pose in the base frame (4×4 matrix or ``Transform``), or the name of another frame, in which the first one
-    is held at ``pose`` (default: the two coincide).
+    is held at ``pose`` (default: the two coincide). ``compliance``: see ``Point``.
     """
 
     frame: str
     to: str | Transform | Sequence[Sequence[float]] | np.ndarray
     pose: Transform | Sequence[Sequence[float]] | np.ndarray | None = None
     name: str = ""
+    compliance: float = 0.0
 
     rows = 6
 
@@ -48,7 +49,8 @@ class Point:
     """Holds a point of a frame at a point of the world, or at a point of another frame; it may turn about it.
 
     ``offset``: the point in the first frame [m] (default: its origin). ``to``: a position in the base frame [m], or the
-    name of another frame, in which the point is held at ``position`` (default: its origin).
+    name of another frame, in which the point is held at ``position`` (default: its origin). ``compliance`` makes it
+    soft: the acceleration by which every direction gives way per unit of force [(m/s²)/N, (rad/s²)/(N·m)], MuJoCo's R.
     """
 
     frame: str
@@ -56,6 +58,7 @@ class Point:
     position: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0)
     offset: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0)
     name: str = ""
+    compliance: float = 0.0
 
     rows = 3
 
@@ -88,7 +91,7 @@ def content(constraint: Constraint) -> tuple[Any, ...]:
     ends = tuple(
         (frame, pose.rotation.tobytes(), pose.translation.tobytes()) for frame, pose in constraint.ends()
     )
-    return type(constraint).__name__, constraint.label, ends
+    return type(constraint).__name__, constraint.label, ends, float(constraint.compliance)
 
 
 def _label(kind: str, frame: str, to: object) -> str:

@@ -25,8 +25,6 @@ from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.reference import Source, source_of
 from linkwise.simulate.result import Result
 
-DECAY = 20.0  # [1/s] of errors of constraints, where no rate is given
-
 
 class IntegrationError(LinkwiseError, ArithmeticError):
     """The adaptive integrator gave up; the message says when and why."""
@@ -137,7 +135,11 @@ def _rate_of_decay(robot: Robot, stabilization: Any) -> float | None:
     """The rate of Baumgarte's stabilization [1/s] for a robot with constraints."""
     if not robot.constraints:
         return None
-    rate = DECAY if stabilization is None else arguments.number("stabilization", stabilization, least=0.0)
+    rate = (
+        arguments.DECAY
+        if stabilization is None
+        else arguments.number("stabilization", stabilization, least=0.0)
+    )
     return rate or None
 
 

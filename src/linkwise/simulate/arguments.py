@@ -12,6 +12,8 @@ from linkwise.compiler.arrays import is_foreign
 from linkwise.errors import LinkwiseError, ShapeError
 from linkwise.robot import Robot
 
+DECAY = 20.0  # [1/s] of errors of constraints, where no rate is given
+
 
 class SimulationError(LinkwiseError, ValueError):
     """An argument of a simulation cannot be right; the message names it."""
@@ -92,10 +94,15 @@ def check_sensors(robot: Robot, sensors: Any) -> None:
 
 
 def stabilization(robot: Robot, value: Any) -> float | str:
-    """What keeps constraints from drifting: a rate from 0 on [1/s], or "projection", the default."""
+    """What keeps constraints from drifting: a rate from 0 on [1/s], or "projection" (default where none is soft)."""
+    soft = [constraint for constraint in robot.constraints if constraint.compliance]
     if value is None:
-        return "projection" if robot.constraints else 0.0
+        return 0.0 if not robot.constraints else DECAY if soft else "projection"
     if isinstance(value, str):
+        if soft:
+            raise SimulationError(
+                f"stabilization: {soft[0].label} is soft and gives way; give a rate [1/s] instead of {value!r}"
+            )
         if value != "projection":
             raise SimulationError(f"stabilization: expected 'projection' or a rate [1/s], got {value!r}")
         return value if robot.constraints else 0.0

@@ -1,0 +1,212 @@
+"""Constraints as measurements of the filter: links held to the world by a point or a pose.
+
+A held direction with noise R measures the acceleration K λ of its link to be t. It adds Kᵀ R⁻¹ K to the link's own
+inertia and Kᵀ R⁻¹ t to its own force, and filter and smoother go on as before: one pass gives the soft constraint
+K λ + R f = t (MuJoCo's), with no matrix to factorise and a cost that grows with the number of links. For K of a point,
+Kᵀ R⁻¹ K is the inertia of a point mass 1/R there.
+
+Without noise, 1/R is a large number and the forces that were found are given again, a fixed number of times: the
+proximal steps of A. Sathya and J. Carpentier, "Constrained articulated body dynamics algorithms", 2024. The gains
+do not change from step to step, so the inertias are filtered once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from linkwise.algorithms import constraints, coupling, dense, kalman, kinematics
+from linkwise.algorithms.constraints import Held
+from linkwise.joint_laws import is_zero
+from linkwise.model.mechanism import Mechanism
+from linkwise.scalar import Scalar, maximum, sqrt, stage, while_loop
+from linkwise.spatial import (
+    ArticulatedInertia,
+    Matrix,
+    RigidInertia,
+    Spatial,
+    Symmetric,
+    Vector,
+    articulated,
+    zero_spatial,
+    zero_vector,
+)
+
+STIFFNESS = 1e4  # 1/R of a constraint without noise, relative to the inertia of its link
+STEPS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A held frame on a moving link, in the link's axes."""
+
+    link: int
+    sign: float  # −1 where the moving frame is the second one of the constraint
+    rows: int
+    point: Vector
+    weight: Scalar  # 1/R
+    soft: bool
+
+    def inertia(self) -> ArticulatedInertia:
+        """Kᵀ R⁻¹ K."""
+        turning = self.weight if self.rows == 6 else 0.0
+        around = Symmetric(turning, 0.0, 0.0, turning, 0.0, turning)
+        return articulated(RigidInertia(self.weight, zero_vector(), around).shifted(self.point))
+
+    def measured(self, λ: Spatial) -> Spatial:
+        """K λ: angular acceleration, and that of the point."""
+        return Spatial(λ.angular, λ.linear + λ.angular.cross(self.point))
+
+    def force(self, missing: Spatial) -> Spatial:
+        """R⁻¹ times an acceleration that is missing: moment and force at the point."""
+        moment = self.weight * missing.angular if self.rows == 6 else zero_vector()
+        return Spatial(moment, self.weight * missing.linear)
+
+    def on_link(self, force: Spatial) -> Spatial:
+        """Kᵀ f: about the link's origin."""
+        return Spatial(force.angular + self.point.cross(force.linear), force.linear)
+
+
+def applies(links: Mechanism, held: Sequence[Held]) -> str | None:
+    """Why the filter cannot take these constraints; None where it can."""
+    if links.coupled:
+        return "some joints follow others"
+    if any(each.first[0] >= 0 and each.second[0] >= 0 for each in held):
+        return "a constraint ties two moving links to each other"
+    return None
+
+
+def forward_dynamics(
+    links: Mechanism, q, qd, tau, held: Sequence[Held], rate: float | None, wrenches=None
+) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar]]:
+    """(q̈, forces, what is left of every row, the size of what adds up to it); rows in base axes."""
+    stiffness = _stiffness(links, held)
+    measurements = [_measurement(links, each, stiffness) for each in held]
+    with stage("joint turns"):
+        turned = links.each(lambda link, q: link.turned(q), q)
+    with stage("biases"):
+        biases = kalman.bias_accelerations(links, turned, qd)
+        forces = links.each(lambda link, bias: kalman.bias_force(link, bias[0]), biases)
+        if wrenches is not None:
+            forces = links.each(lambda link, b, wrench: b - wrench, forces, wrenches)
+        n = links.each(lambda link, bias: bias[1], biases)
+    with stage("measurements"):
+        turns = [pose.rotation for pose in kinematics.link_poses(links, q)]
+        targets = _targets(links, q, qd, held, rate, measurements, turns, biases)
+        stiff: dict[int, ArticulatedInertia] = {}
+        for m in measurements:
+            stiff[m.link] = stiff[m.link] + m.inertia() if m.link in stiff else m.inertia()
+    filtered, updated = kalman.filter_inertias(links, turned, stiff)
+    root = Spatial(zero_vector(), -links.gravity)
+
+    def passed(given: list[Spatial]) -> tuple[list[Scalar], list[Spatial], list[Spatial]]:
+        """(q̈, K λ, forces) of one pass with these forces of the pass before."""
+        pulled = list(forces)
+        with stage("measurements"):
+            wanted = [
+                m.force(t) if m.soft else f + m.force(t)
+                for m, f, t in zip(measurements, given, targets, strict=True)
+            ]
+            for m, pull in zip(measurements, wanted, strict=True):
+                pulled[m.link] = pulled[m.link] - m.on_link(pull)
+        estimates = kalman.filter_states(links, turned, filtered, updated, pulled, n, tau)
+        smoothed = kalman.smoothed(links, turned, filtered, estimates, n, root)
+        with stage("constraint forces"):
+            seen = [m.measured(smoothed[m.link][1]) for m in measurements]
+            found = [w - m.force(s) for m, w, s in zip(measurements, wanted, seen, strict=True)]
+        return [acceleration for acceleration, _ in smoothed], seen, found
+
+    start = [zero_spatial() for _ in measurements]
+    if not all(m.soft for m in measurements):
+        start = _repeated(lambda given: passed(given)[2], passed(start)[2])
+    qdd, seen, found = passed(start)
+    return qdd, *_by_row(measurements, turns, found, targets, seen)
+
+
+def _repeated(step: Callable[[list[Spatial]], list[Spatial]], start: list[Spatial]) -> list[Spatial]:
+    """The forces after all proximal steps but the first and the last, as a loop: the code of a step is there once."""
+
+    def grouped(values: Sequence[Scalar]) -> list[Spatial]:
+        return [
+            Spatial(Vector(*values[k : k + 3]), Vector(*values[k + 3 : k + 6]))
+            for k in range(0, len(values), 6)
+        ]
+
+    def flat(forces: Sequence[Spatial]) -> list[Scalar]:
+        return [x for force in forces for x in (*force.angular, *force.linear)]
+
+    first = flat(start)
+    counter = 0.0 * first[-1]
+    _, *last = while_loop(
+        lambda k, *_: k < STEPS - 2.0,
+        lambda k, *values: (k + 1.0, *flat(step(grouped(values)))),
+        (counter, *(counter + x for x in first)),
+    )
+    return grouped(last)
+
+
+def _measurement(links: Mechanism, each: Held, stiffness: Scalar) -> Measurement:
+    sign, (body, pose) = (1.0, each.first) if each.first[0] >= 0 else (-1.0, each.second)
+    place = links[body].file_frame @ pose
+    weight = 1.0 / each.compliance if each.compliance else stiffness
+    point = Vector(*place.translation.tolist())
+    return Measurement(body, sign, each.rows, point, weight, each.compliance > 0.0)
+
+
+def _stiffness(links: Mechanism, held: Sequence[Held]) -> Scalar:
+    """1/R in place of infinity, the same for all rows, so that redundant ones share the smallest forces.
+
+    The root of mass and moment of inertia of the held links lies between what slides and what turns.
+    """
+    sizes: list[Scalar] = []
+    for each in held:
+        mass, _, I = links.original[max(each.first[0], each.second[0])].inertia
+        sizes.append(mass * mass + I.xx + I.yy + I.zz)
+    total = sum(sizes[1:], start=sizes[0])
+    if is_zero(total):  # held links without inertia of their own
+        masses = [link.inertia.mass for link in links.original]
+        total = sum((m * m for m in masses[1:]), start=masses[0] * masses[0])
+    return STIFFNESS * sqrt(total)
+
+
+def _targets(
+    links: Mechanism, q, qd, held, rate, measurements, turns: Sequence[Matrix], biases
+) -> list[Spatial]:
+    """t: what K λ must be, in link axes; λ is the acceleration less gravity."""
+    decay: list[Scalar] = [0.0] * sum(each.rows for each in held)
+    if rate is not None:
+        J = constraints.jacobian(links, q, held)
+        rates = coupling.leaders(links, qd)
+        decay = [
+            -(2.0 * rate) * dense.dot(row, rates) - (rate * rate) * error
+            for row, error in zip(J, constraints.errors(links, q, held), strict=True)
+        ]
+    found, at = [], 0
+    gravity = kinematics.base_pose(links).rotation @ links.gravity
+    for m in measurements:
+        own = [m.sign * value for value in decay[at : at + m.rows]]
+        at += m.rows
+        back = turns[m.link].transposed()
+        turning = back @ Vector(*own[:3]) if m.rows == 6 else zero_vector()
+        w = biases[m.link][0]
+        centripetal = w.cross(w.cross(m.point))
+        found.append(Spatial(turning, back @ (Vector(*own[-3:]) - gravity) - centripetal))
+    return found
+
+
+def _by_row(measurements, turns, forces, targets, seen) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+    """Forces, residuals and sizes of all rows, in base axes."""
+    rows: list[Scalar] = []
+    left: list[Scalar] = []
+    sizes: list[Scalar] = []
+    for m, force, target, found in zip(measurements, forces, targets, seen, strict=True):
+        turn = turns[m.link]
+        for part in ("angular", "linear")[0 if m.rows == 6 else 1 :]:
+            rows += [*(turn @ (m.sign * getattr(force, part)))]
+            missing = getattr(found, part) - getattr(target, part)
+            left += [0.0, 0.0, 0.0] if m.soft else [*missing]
+            sizes += [
+                maximum(a, -a) + maximum(b, -b)
+                for a, b in zip(getattr(found, part), getattr(target, part), strict=True)
+            ]
+    return rows, left, sizes
