@@ -33,8 +33,6 @@ SOFTENING = 1e-10  # of the mean diagonal of G, so that redundant rows have a pi
 PROXIMAL_STEPS = 4
 STIFFNESS = 1e4  # of the penalty, relative to the mean diagonal of M over that of JᵀJ
 PENALTY_STEPS = 10
-MOTORLESS = 1e2  # weight of torques of joints without a motor, beside those of motors
-MOTORLESS_STEPS = 20
 NOTHING = 1e-6  # [rad/s² or m/s²], and relative to the largest row: accelerations under it count as none
 
 
@@ -155,10 +153,12 @@ def softened(G: Rows, soft: Sequence[float] | None) -> Rows:
     return [[x + soft[i] if i == j and soft[i] else x for j, x in enumerate(row)] for i, row in enumerate(G)]
 
 
-def least_forces(G: Rows, right: Sequence[Scalar]) -> list[Scalar]:
-    """The smallest λ with G λ = right, where G may be singular: λ ← λ + (G + μ)⁻¹ (right − G λ)."""
-    size = len(G)
-    mean = (SOFTENING / size) * sum((G[k][k] for k in range(1, size)), start=G[0][0])
+def least_forces(G: Rows, right: Sequence[Scalar], size: Scalar | None = None) -> list[Scalar]:
+    """The smallest λ with G λ = right, where G may be singular: λ ← λ + (G + μ)⁻¹ (right − G λ).
+
+    ``size`` is what counts as large in G, by default the mean of its diagonal.
+    """
+    mean = SOFTENING * ((1.0 / len(G)) * _trace(G) if size is None else size)
     regular = [[x + mean if i == j else x for j, x in enumerate(row)] for i, row in enumerate(G)]
     L, pivots = dense.factorised(regular, 0.0)
     forces = dense.solved(L, pivots, right)
@@ -223,35 +223,35 @@ def least_torques(
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(τ, λ): the smallest torques of the motors with τ + Jᵀ λ = ``tau``; joints without a motor get none.
 
-    The forces minimise Σ τ² over motors under τ = 0 elsewhere, by a few steps of the method of multipliers.
+    The smallest λ that does without torques at those joints, and of those that they do not feel the one that leaves the
+    least to the motors. Where a motion needs a torque at a joint without a motor, the nearest one is taken.
     """
     columns = dense.transposed(J)
     driven = [column for column, motor in zip(columns, motors, strict=True) if motor]
     passive = [column for column, motor in zip(columns, motors, strict=True) if not motor]
-    own = [t for t, motor in zip(tau, motors, strict=True) if motor]
-    rest = [t for t, motor in zip(tau, motors, strict=True) if not motor]
-    size = len(J)
-    nothing: Rows = [[0.0] * size for _ in range(size)]
-    soft = dense.symmetric_product(*[dense.transposed(driven)] * 2) if driven else nothing
-    hard = dense.symmetric_product(*[dense.transposed(passive)] * 2) if passive else nothing
-    H = [[s + MOTORLESS * h for s, h in zip(*pair, strict=True)] for pair in zip(soft, hard, strict=True)]
-    multipliers: list[Scalar] = [0.0] * len(passive)
-    forces: list[Scalar] = [0.0] * size
-    for _ in range(MOTORLESS_STEPS if passive else 1):
-        right = [
-            sum(
-                (
-                    MOTORLESS * (r + m) * column[i]
-                    for r, m, column in zip(rest, multipliers, passive, strict=True)
-                ),
-                start=sum((t * column[i] for t, column in zip(own, driven, strict=True)), start=0.0),
-            )
-            for i in range(size)
-        ]
-        forces = least_forces(H, right)
-        multipliers = [
-            m + r - dense.dot(column, forces) for m, r, column in zip(multipliers, rest, passive, strict=True)
-        ]
+    crossed = dense.symmetric_product(passive, passive)
+
+    def along(right: Sequence[Scalar]) -> list[Scalar]:
+        """The smallest forces that joints without a motor feel as ``right``."""
+        if not passive:
+            return [0.0] * len(J)
+        shares = least_forces(crossed, right)
+        return [dense.dot(row, shares) for row in dense.transposed(passive)]
+
+    def unfelt(values: Sequence[Scalar]) -> list[Scalar]:
+        """The part of forces that these joints do not feel."""
+        seen = along([dense.dot(column, values) for column in passive])
+        return [x - y for x, y in zip(values, seen, strict=True)]
+
+    forces = along([t for t, motor in zip(tau, motors, strict=True) if not motor])
+    if driven:
+        own = [t for t, motor in zip(tau, motors, strict=True) if motor]
+        rest = [t - dense.dot(column, forces) for t, column in zip(own, driven, strict=True)]
+        rows = dense.transposed([unfelt(column) for column in driven])
+        size = (1.0 / len(J)) * sum((dense.dot(row, row) for row in J[1:]), start=dense.dot(J[0], J[0]))
+        right = [dense.dot(row, rest) for row in rows]
+        more = least_forces(dense.symmetric_product(rows, rows), right, size)
+        forces = [f + m for f, m in zip(forces, unfelt(more), strict=True)]
     left = [t - dense.dot(column, forces) for t, column in zip(tau, columns, strict=True)]
     return [t if motor else 0.0 for t, motor in zip(left, motors, strict=True)], forces
 

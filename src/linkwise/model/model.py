@@ -468,7 +468,7 @@ class Model:
         for constraint in cast("tuple[Any, ...]", self.constraints):
             if not isinstance(constraint, (Weld, Point)):
                 raise ModelError(f"constraints: expected Weld, Point or Coupling, got {constraint!r}")
-            if not _finite(f"{constraint.label}: compliance", constraint.compliance) >= 0.0:
+            if not finite(f"{constraint.label}: compliance", constraint.compliance) >= 0.0:
                 raise ModelError(f"{constraint.label}: compliance: expected a number of at least 0")
             bodies = [-1 if frame is None else self.locate(frame)[0] for frame, _ in constraint.ends()]
             if bodies[0] == bodies[1]:
