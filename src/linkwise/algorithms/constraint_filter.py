@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from linkwise.algorithms import constraints, coupling, dense, kalman, kinematics
 from linkwise.algorithms.constraints import Held
 from linkwise.joint_laws import is_zero
+from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism
-from linkwise.scalar import Scalar, maximum, sqrt, stage, while_loop
+from linkwise.scalar import Condition, Scalar, maximum, sqrt, stage, while_loop
 from linkwise.spatial import (
     ArticulatedInertia,
     Matrix,
@@ -77,8 +78,14 @@ def applies(links: Mechanism, held: Sequence[Held]) -> str | None:
 
 
 def forward_dynamics(
-    links: Mechanism, q, qd, tau, held: Sequence[Held], rate: float | None, wrenches=None
-) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar]]:
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    tau: Sequence[JointValue],
+    held: Sequence[Held],
+    rate: float | None,
+    wrenches: Sequence[Spatial] | None = None,
+) -> tuple[list[JointValue], list[Scalar], list[Scalar], list[Scalar]]:
     """(q̈, forces, what is left of every row, the size of what adds up to it); rows in base axes."""
     stiffness = _stiffness(links, held)
     measurements = [_measurement(links, each, stiffness) for each in held]
@@ -99,7 +106,7 @@ def forward_dynamics(
     filtered, updated = kalman.filter_inertias(links, turned, stiff)
     root = Spatial(zero_vector(), -links.gravity)
 
-    def passed(given: list[Spatial]) -> tuple[list[Scalar], list[Spatial], list[Spatial]]:
+    def passed(given: list[Spatial]) -> tuple[list[JointValue], list[Spatial], list[Spatial]]:
         """(q̈, K λ, forces) of one pass with these forces of the pass before."""
         pulled = list(forces)
         with stage("measurements"):
@@ -135,13 +142,15 @@ def _repeated(step: Callable[[list[Spatial]], list[Spatial]], start: list[Spatia
     def flat(forces: Sequence[Spatial]) -> list[Scalar]:
         return [x for force in forces for x in (*force.angular, *force.linear)]
 
+    def unfinished(k: Scalar, *_: Scalar) -> Condition:
+        return k < STEPS - 2.0
+
+    def following(k: Scalar, *values: Scalar) -> tuple[Scalar, ...]:
+        return k + 1.0, *flat(step(grouped(values)))
+
     first = flat(start)
     counter = 0.0 * first[-1]
-    _, *last = while_loop(
-        lambda k, *_: k < STEPS - 2.0,
-        lambda k, *values: (k + 1.0, *flat(step(grouped(values)))),
-        (counter, *(counter + x for x in first)),
-    )
+    _, *last = while_loop(unfinished, following, (counter, *(counter + x for x in first)))
     return grouped(last)
 
 
@@ -170,7 +179,14 @@ def _stiffness(links: Mechanism, held: Sequence[Held]) -> Scalar:
 
 
 def _targets(
-    links: Mechanism, q, qd, held, rate, measurements, turns: Sequence[Matrix], biases
+    links: Mechanism,
+    q: Sequence[JointValue],
+    qd: Sequence[JointValue],
+    held: Sequence[Held],
+    rate: float | None,
+    measurements: Sequence[Measurement],
+    turns: Sequence[Matrix],
+    biases: Sequence[tuple[Vector, Spatial]],
 ) -> list[Spatial]:
     """t: what K λ must be, in link axes; λ is the acceleration less gravity."""
     decay: list[Scalar] = [0.0] * sum(each.rows for each in held)
@@ -181,7 +197,8 @@ def _targets(
             -(2.0 * rate) * dense.dot(row, rates) - (rate * rate) * error
             for row, error in zip(J, constraints.errors(links, q, held), strict=True)
         ]
-    found, at = [], 0
+    found: list[Spatial] = []
+    at = 0
     gravity = kinematics.base_pose(links).rotation @ links.gravity
     for m in measurements:
         own = [m.sign * value for value in decay[at : at + m.rows]]
@@ -194,19 +211,21 @@ def _targets(
     return found
 
 
-def _by_row(measurements, turns, forces, targets, seen) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+def _by_row(
+    measurements: Sequence[Measurement],
+    turns: Sequence[Matrix],
+    forces: Sequence[Spatial],
+    targets: Sequence[Spatial],
+    seen: Sequence[Spatial],
+) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
     """Forces, residuals and sizes of all rows, in base axes."""
     rows: list[Scalar] = []
     left: list[Scalar] = []
     sizes: list[Scalar] = []
     for m, force, target, found in zip(measurements, forces, targets, seen, strict=True):
         turn = turns[m.link]
-        for part in ("angular", "linear")[0 if m.rows == 6 else 1 :]:
-            rows += [*(turn @ (m.sign * getattr(force, part)))]
-            missing = getattr(found, part) - getattr(target, part)
-            left += [0.0, 0.0, 0.0] if m.soft else [*missing]
-            sizes += [
-                maximum(a, -a) + maximum(b, -b)
-                for a, b in zip(getattr(found, part), getattr(target, part), strict=True)
-            ]
+        for pull, is_, must in list(zip(force, found, target, strict=True))[0 if m.rows == 6 else 1 :]:
+            rows += [*(turn @ (m.sign * pull))]
+            left += [0.0, 0.0, 0.0] if m.soft else [*(is_ - must)]
+            sizes += [maximum(a, -a) + maximum(b, -b) for a, b in zip(is_, must, strict=True)]
     return rows, left, sizes

@@ -183,20 +183,18 @@ def by_penalty(
     columns = dense.transposed(J)
     soft = soft if soft is not None else [0.0] * len(J)
     with stage("penalty"):
-        if any(soft):
-            hard = [row for row, R in zip(J, soft, strict=True) if not R]
-            tracks = dense.transposed(hard)
-            size = _trace(dense.symmetric_product(tracks, tracks)) if hard else 1.0
-            common = STIFFNESS * _trace(M) / size
-            stiffness = [1.0 / R if R else common for R in soft]
-            weighted = [[s * x for s, x in zip(stiffness, column, strict=True)] for column in columns]
-            penalty = dense.symmetric_product(weighted, columns)
-            H = [[m + p for m, p in zip(*pair, strict=True)] for pair in zip(M, penalty, strict=True)]
-        else:
-            square = dense.symmetric_product(columns, columns)
-            common = STIFFNESS * _trace(M) / _trace(square)
-            stiffness = [common] * len(J)
-            H = [[m + common * s for m, s in zip(*pair, strict=True)] for pair in zip(M, square, strict=True)]
+        hard = dense.transposed([row for row, R in zip(J, soft, strict=True) if not R])
+        square = dense.symmetric_product(hard, hard)
+        common = STIFFNESS * _trace(M) / _trace(square) if square else 0.0
+        stiffness = [1.0 / R if R else common for R in soft]
+        H: Rows = [list(row) for row in M]
+        for i in range(n):
+            for j in range(n):
+                if square:
+                    H[i][j] = H[i][j] + common * square[i][j]
+                for row, R in zip(J, soft, strict=True):
+                    if R:
+                        H[i][j] = H[i][j] + ((1.0 / R) * row[i]) * row[j]
         L, pivots = dense.factorised(H, 0.0)
     forces: list[Scalar] = [0.0] * len(J)
     qdd: list[Scalar] = [0.0] * n

@@ -142,9 +142,8 @@ def filter_inertias(
     def step(link: MovingLink, received: ArticulatedInertia, turned: Turned, floor: float):
         with stage("inertia propagation"):
             joint = link.placed(turned)
-            P = received + articulated(link.inertia)
-            if measured is not None and link.index in measured:
-                P = P + measured[link.index]
+            own = received + articulated(link.inertia)
+            P = own + measured[link.index] if measured and link.index in measured else own
         updated = P
         each: list[tuple[Scalar, Scalar, Spatial]] = []
         for axis, least in zip(link.axes, parts_of(floor), strict=True):
