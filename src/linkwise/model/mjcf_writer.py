@@ -5,7 +5,7 @@ MuJoCo keeps and does not use; a digest tells whether the file was edited since,
 (``mjcf_copy``). Massless links get the smallest mass that MuJoCo allows, 2·10⁻¹⁵ kg.
 
 Not for MuJoCo, and therefore errors: helical joints, inertias that no body has, floating joints that do not start at
-the world, Coulomb friction of floating joints, carried weight that is no share of the weight of its link. Kept for
+the world, Coulomb friction of floating joints, carried weight that is no sum of shares of the links' weights. Kept for
 Linkwise alone: speed limits, friction that differs by direction (MuJoCo gets the mean), independent mimic relations.
 """
 
@@ -176,20 +176,22 @@ def _range(joint: Joint) -> dict[str, str]:
 
 
 def _shares(model: Model) -> dict[str, float]:
-    """``gravcomp`` of every link whose joint has carried weight."""
+    """``gravcomp`` of links, so that their weights add up to what each joint has as carried weight."""
     shares: dict[str, float] = {}
-    for k, (joint, body) in enumerate(zip(model.moving_joints, model.bodies(), strict=True)):
+    for k, joint in enumerate(model.moving_joints):
         carried = np.array([joint.terms.get(name, 0.0) for name in compensation.NAMES])
         if not carried.any():
             continue
-        share = carried[0] / body.mass if body.mass else 0.0
-        difference = carried - share * np.array(body.parameters[:4])
-        if not share or np.abs(difference).max() > SHARE * np.abs(carried).max():
+        links = [link for link in model.links if model.carrier(link.name)[0] == k and link.inertia.mass > 0]
+        columns = [link.inertia.expressed_in(model.carrier(link.name)[1]).parameters[:4] for link in links]
+        weights = np.array(columns).reshape(-1, 4).T
+        found = np.linalg.lstsq(weights, carried, rcond=None)[0]
+        if np.abs(weights @ found - carried).max() > SHARE * np.abs(carried).max():
             raise ModelError(
-                f"joint {joint.name!r}: its carried weight is no share of the weight of its link, as MuJoCo needs; "
-                "save the robot as .toml or .urdf"
+                f"joint {joint.name!r}: its carried weight is no sum of shares of the weights of its links, as MuJoCo "
+                "needs; save the robot as .toml or .urdf"
             )
-        shares |= {link.name: float(share) for link in model.links if model.carrier(link.name)[0] == k}
+        shares |= {link.name: float(share) for link, share in zip(links, found, strict=True)}
     return shares
 
 
