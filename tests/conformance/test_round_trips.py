@@ -33,7 +33,7 @@ def test_saved_and_loaded(path: Path, tmp_path):
             try:
                 lw.save(robot, target)
             except lw.ModelError as error:
-                assert ending == "xml"
-                assert "no body has this inertia" in str(error)
-                continue
+                if ending == "xml" and "no body has this inertia" in str(error):
+                    continue
+                raise
             assert lw.load(target).content() == robot.content()
