@@ -8,6 +8,7 @@ from linkwise.identify import Log, LogError, condition
 from linkwise.identify.clock import read_clock
 from linkwise.identify.cutoff import choose_cutoff
 from linkwise.identify.derivatives import METHODS, central_difference, low_pass
+from linkwise.identify.friction import AxisSignals
 
 # How exactly each way gives accelerations of smooth positions without noise, in parts of their rms: a property of the
 # method at this rate and cut-off, measured once and doubled.
@@ -139,3 +140,30 @@ def test_a_few_samples_are_no_recording():
     t, q, *_ = motion(3)
     with pytest.raises(LogError, match="at least 20"):
         condition(Log(t[:10], q[:10], q[:10]))
+
+
+@pytest.mark.parametrize("recorded", ["positions", "positions and velocities"])
+def test_the_motion_band_is_that_of_the_velocities_without_their_noise(recorded):
+    """Two sines of equal velocity amplitude: 99 % of the power lies below the faster one, with the noise taken off."""
+    rate, slow, fast = 500.0, 0.5, 4.0
+    t = np.arange(0, 40, 1 / rate)[:, None]
+    q = np.sin(2 * np.pi * slow * t) / slow + np.sin(2 * np.pi * fast * t) / fast
+    q = q + 1e-3 * np.random.default_rng(0).normal(size=q.shape)
+    qd = None
+    if recorded != "positions":
+        qd = 2 * np.pi * (np.cos(2 * np.pi * slow * t) + np.cos(2 * np.pi * fast * t))
+    found = choose_cutoff(q, rate, qd)
+    assert found.motion_band == pytest.approx(fast, rel=0.06)
+    assert fast < found.noise_limit
+
+
+def test_loads_are_shared_out_to_the_axes_of_a_coupled_drive():
+    """Each axis takes the part of the joint torques that its own direction gives back."""
+    rng = np.random.default_rng(0)
+    q, qd, qdd, load, other = rng.normal(size=(5, 6, 3))
+    axes = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    signals = AxisSignals.of(q, qd, qdd, load, axes)
+    np.testing.assert_allclose(signals.load, np.stack([load[:, 0], (load[:, 1] + load[:, 2]) / 2], axis=1))
+    np.testing.assert_allclose(signals.q, np.stack([q[:, 0], q[:, 1] + q[:, 2]], axis=1))
+    changed = signals.with_load(other, axes)
+    np.testing.assert_allclose(changed.load, np.stack([other[:, 0], (other[:, 1] + other[:, 2]) / 2], axis=1))
