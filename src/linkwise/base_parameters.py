@@ -78,7 +78,7 @@ def base_parameters(
         if label not in labels:
             raise UnknownNameError(f"first: no parameter {label!r}; {suggest(label, labels)}")
     W = _observations(robot, seed, states)
-    kept = [k for k in range(len(labels)) if not links_only or k < 10 * robot.dof]
+    kept = [k for k in range(len(labels)) if not links_only or k < 10 * len(robot.moving_joints)]
     order = sorted(kept, key=lambda k: (first.index(labels[k]) if labels[k] in first else len(first), k))
     scale = np.linalg.norm(W, axis=0)
     scale = np.where(scale > DEPENDENT * scale.max(initial=0.0), scale, 0.0)
@@ -113,7 +113,11 @@ def _observations(robot: Robot, seed: int, states: int | None) -> np.ndarray:
     """The regressor at random states, rows of all joints below one another."""
     n, p = robot.dof, len(robot.parameter_labels)
     count = states or max(40, 4 * p // max(n, 1))
-    q, qd, qdd = np.random.default_rng(seed).uniform(-2.0, 2.0, size=(3, count, n))
+    rng = np.random.default_rng(seed)
+    if any(joint.free for joint in robot.coordinate_joints):
+        q, (qd, qdd) = robot.random(rng, count), rng.uniform(-2.0, 2.0, size=(2, count, n))
+    else:
+        q, qd, qdd = rng.uniform(-2.0, 2.0, size=(3, count, n))
     return robot.regressor(q, qd, qdd).reshape(count * n, p)
 
 

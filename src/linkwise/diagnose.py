@@ -11,7 +11,7 @@ import numpy as np
 from linkwise.algorithms import conjugate_gradient, coupling, dense, equation, kalman
 from linkwise.algorithms.constraints import NOTHING
 from linkwise.arrays import checked_inputs
-from linkwise.errors import ConstraintError, ConvergenceError, SingularError
+from linkwise.errors import ConstraintError, ConvergenceError, ModelError, SingularError
 from linkwise.functions import mechanism_of
 from linkwise.model import Model
 from linkwise.model.mechanism import flat
@@ -118,6 +118,10 @@ def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
             f"filter looks at one state: expected shape ({model.dof},), got a batch of shape {batch}"
         )
     links = mechanism_of(model)
+    if links.coupled:
+        raise ModelError(
+            f"{model.name}: filter shows joints that are independent; load the robot with mimic='independent'"
+        )
     n = len(links)
     q, qd, tau = (
         links.grouped([float(v) for v in arrays[name]], positions=name == "q") for name in ("q", "qd", "tau")
@@ -155,11 +159,19 @@ def acceleration_parts(model: Model, q, qd, tau, friction: bool) -> tuple[np.nda
     arrays, batch = checked_inputs(sizes, {"q": q, "qd": qd, "tau": tau})
     links = mechanism_of(model)
     lanes: dict[str, Any] = {
-        name: links.grouped([cast(Any, array[..., k]) for k in range(sizes[name])], positions=name == "q")
+        name: coupling.expanded(
+            links,
+            [cast(Any, array[..., k]) for k in range(sizes[name])],
+            positions=name == "q",
+            forces=name == "tau",
+        )
         for name, array in arrays.items()
     }
     torque = equation.torques_on_bodies(links, lanes["q"], lanes["qd"], lanes["tau"], friction=friction)
-    parts = kalman.acceleration_parts(links, lanes["q"], lanes["qd"], torque)
+    parts: Any = kalman.acceleration_parts(links, lanes["q"], lanes["qd"], torque)
+    if links.coupled:
+        inverse = kalman.inverse_mass_matrix(links, lanes["q"])
+        parts = [coupling.in_step(links, inverse, flat(part)) for part in parts]
     first, second, third = (
         np.stack([np.broadcast_to(cast(Any, value), batch) for value in flat(part)], axis=-1)
         if n

@@ -431,6 +431,16 @@ def _forward_derivatives(method: Callable[..., Any]):
     return run
 
 
+def _christoffel(setting: Setting, q):
+    links = setting.links()
+    if any(link.free for link in links):
+        raise ModelError(
+            f"{setting.model.name}: Christoffel's symbols do not exist for ball and floating joints, whose angular "
+            "rates are the rates of no coordinates; use coriolis_matrix"
+        )
+    return coriolis.christoffel(links, q)
+
+
 def _minus_product(A: list[list[Scalar]], B: list[list[Scalar]]) -> list[list[Scalar]]:
     def entry(row: list[Scalar], j: int) -> Scalar:
         return -sum((a * b[j] for a, b in zip(row[1:], B[1:], strict=True)), start=row[0] * B[0][j])
@@ -483,7 +493,7 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     "coriolis_matrix": {
         "christoffel": lambda setting, q, qd: coriolis.coriolis_matrix(setting.links(), q, qd)
     },
-    "christoffel": {"christoffel": lambda setting, q: coriolis.christoffel(setting.links(), q)},
+    "christoffel": {"christoffel": _christoffel},
     "kinetic_energy": {"spatial": lambda setting, q, qd: energy.kinetic_energy(setting.links(), q, qd)},
     "potential_energy": {"spatial": lambda setting, q: equation.potential_energy(setting.links(), q)},
     "pose": {"kinematics": lambda setting, q: kinematics.pose(setting.links(), q, *setting.target())},

@@ -15,13 +15,14 @@ import numpy as np
 from linkwise.compiler.arrays import check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
 from linkwise.constrained import Constrained
-from linkwise.errors import ModelError, SingularError, UnknownNameError
+from linkwise.errors import SingularError, UnknownNameError
 from linkwise.functions import FUNCTIONS, Setting, function_named
 from linkwise.kernels import chosen_algorithm, compiled, evaluate
 from linkwise.kernels import kernel as make_kernel
 from linkwise.methods import computed
 from linkwise.model import Model
 from linkwise.model.checks import check_moves
+from linkwise.model.coordinates import CoordinateLimits, coordinate_limits
 from linkwise.model.model import suggest
 
 if TYPE_CHECKING:
@@ -195,11 +196,6 @@ class Robot(Constrained):
         A robot with ball or floating joints has none: its angular rates are the rates of no coordinates, so the symbols
         of its velocity coordinates do not exist; use ``coriolis_matrix``.
         """
-        if any(joint.free for joint in self.moving_joints):
-            raise ModelError(
-                f"{self.name}: Christoffel's symbols do not exist for ball and floating joints, whose angular rates "
-                "are the rates of no coordinates; use coriolis_matrix"
-            )
         return self._compute("christoffel", {"q": q}, out, threads)
 
     @computed
@@ -320,6 +316,13 @@ class Robot(Constrained):
                     f"{self.name}: {self._frame(frame)!r} cannot be moved in all six directions in some state, "
                     "so its task inertia is infinite; look at the rank of robot.jacobian(q)"
                 )
+
+    # -- limits ---------------------------------------------------------------------------------------------------
+
+    @property
+    def limits(self) -> CoordinateLimits:
+        """Lower and upper of q, shape (nq,), largest velocities and efforts, shape (n,); infinite without a limit."""
+        return coordinate_limits(self)
 
     # -- positions ------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ those of the orientation alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,6 +64,26 @@ def velocity_coordinates(model: Model) -> list[Coordinate]:
             else [Coordinate(joint.name, joint, joint.turns)]
         )
     ]
+
+
+class CoordinateLimits(NamedTuple):
+    """Limits of every coordinate, infinite where none are stated."""
+
+    lower: np.ndarray  # of q, shape (nq,) [rad or m]
+    upper: np.ndarray
+    velocity: np.ndarray  # of q̇, shape (dof,) [rad/s or m/s]
+    effort: np.ndarray  # of τ, shape (dof,) [N·m or N]
+
+
+def coordinate_limits(model: Model) -> CoordinateLimits:
+    """The limits of all joints; positions of ball and floating joints have none."""
+    limits = [each.limits for each in position_coordinates(model)]
+    return CoordinateLimits(
+        np.array([each.lower for each in limits]),
+        np.array([each.upper for each in limits]),
+        model.velocity_limits,
+        model.effort_limits,
+    )
 
 
 def coordinate_names(model: Model) -> tuple[list[str], list[str]]:
