@@ -55,7 +55,9 @@ class JointsTab(Tab):
             self.load.on_update(lambda _event: None if self.moving else page.carry(self.load.value))
         self.free = next((joint for joint in page.robot.coordinate_joints if joint.free), None)
         if self.free is not None:
-            self.gui.add_markdown("Motions and controllers: for robots whose joints have one coordinate each.")
+            self.gui.add_markdown(
+                "Motions and controllers: for robots whose joints have one coordinate each."
+            )
         with self.gui.add_folder("Tip"):
             if len(page.robot.leaf_names) > 1:
                 self.tips = self.gui.add_dropdown("frame", page.robot.leaf_names, initial_value=live.tip)
