@@ -32,6 +32,7 @@ ORDER = (
         "diagnose",
         "methods",
         "constrained",
+        "inspection",
         "robot",
         "loading",
         "user",

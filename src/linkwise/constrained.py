@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.compiler.arrays import Array, is_numeric
 from linkwise.errors import ConstraintError, ModelError, ShapeError
 from linkwise.functions import Setting
 from linkwise.kernels import evaluate
@@ -28,7 +29,16 @@ class Constrained(Model):
     __slots__ = (SLOT,)
 
     def constraint_forces(
-        self, q, qd, tau, *, algorithm=None, friction=True, stabilization=None, out=None, threads=None
+        self,
+        q: Array,
+        qd: Array,
+        tau: Array,
+        *,
+        algorithm: str | None = None,
+        friction: bool = True,
+        stabilization: float | None = None,
+        out: Any = None,
+        threads: int | None = None,
     ):
         """Forces along the directions that constraints hold, shape (..., constraint_rows), in base axes.
 
@@ -42,21 +52,25 @@ class Constrained(Model):
         return result
 
     @computed
-    def constraint_jacobian(self, q, *, out=None, threads=None) -> np.ndarray:
+    def constraint_jacobian(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """J of all constraints, shape (..., constraint_rows, n), in base axes."""
         return evaluate("constraint_jacobian", Setting(self._held()), None, {"q": q}, out, threads)
 
     @computed
-    def constraint_errors(self, q, *, out=None, threads=None) -> np.ndarray:
+    def constraint_errors(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """How far constraints are from being met, shape (..., constraint_rows): sine of the angle, gap [m]."""
         return evaluate("constraint_errors", Setting(self._held()), None, {"q": q}, out, threads)
 
     @computed
-    def delassus_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
+    def delassus_matrix(
+        self, q: Array, *, algorithm: str | None = None, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """J M⁻¹ Jᵀ of the constraints, shape (..., constraint_rows, constraint_rows)."""
         return evaluate("delassus_matrix", Setting(self._held()), algorithm, {"q": q}, out, threads)
 
-    def impact(self, q, qd, *, restitution=0.0, out=None, threads=None) -> np.ndarray:
+    def impact(
+        self, q: Array, qd: Array, *, restitution: float = 0.0, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """Velocities, shape (..., n), after an impact at velocities qd that the constraints take.
 
         ``restitution``: the part of the approach velocity with which the held points part again.
@@ -65,7 +79,15 @@ class Constrained(Model):
         return evaluate("impact", Setting(self._held()), None, given, out, threads)
 
     def _constrained_forward_dynamics(
-        self, given, algorithm, wrench, wrench_frame, friction, stabilization, out, threads
+        self,
+        given: dict[str, Any],
+        algorithm: str | None,
+        wrench: Array | None,
+        wrench_frame: str | None,
+        friction: bool,
+        stabilization: float | None,
+        out: Any,
+        threads: int | None,
     ) -> np.ndarray:
         if wrench is not None:
             given = {**given, "wrench": wrench}
@@ -79,14 +101,14 @@ class Constrained(Model):
         )
         written = None if out is None else (out, None)
         qdd, unmet = evaluate("constrained_forward_dynamics", setting, algorithm, given, written, threads)
-        if isinstance(qdd, np.ndarray) and qdd.dtype != object:
+        if is_numeric(qdd):
             if np.isnan(qdd).any():
                 self._look_at(qdd, given)
             if np.any(unmet > CONSTRAINT_TOLERANCE[str(qdd.dtype)]):
                 self._check_constraints_met(qdd, setting, given)
         return qdd
 
-    def meet_constraints(self, q) -> np.ndarray:
+    def meet_constraints(self, q: Array) -> np.ndarray:
         """The position near q (..., nq) that meets all constraints, by Newton steps: loops are closed.
 
         Raises ConstraintError, naming the constraint that is furthest off, where it finds none.
@@ -108,7 +130,7 @@ class Constrained(Model):
         return self
 
     def _check_constraints_met(self, result: Any, setting: Setting, given: Mapping[str, Any]) -> None:
-        if isinstance(result, (np.ndarray, np.generic)) and result.dtype != object:
+        if is_numeric(result):
             from linkwise import diagnose
 
             self._look_at(result, given)
@@ -120,7 +142,7 @@ class Constrained(Model):
 
     def _look_at(self, result: Any, given: Mapping[str, Any]) -> None:
         """A NaN that the inputs do not explain comes from a singular mass matrix: say so, and name the joint."""
-        if isinstance(result, (np.ndarray, np.generic)) and result.dtype != object and np.isnan(result).any():
+        if is_numeric(result) and np.isnan(result).any():
             from linkwise import diagnose
 
             diagnose.singular(self, result, given)

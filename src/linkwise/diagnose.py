@@ -110,7 +110,7 @@ class Iterations:
         return len(self.residuals) - 1
 
 
-def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
+def filter_states(model: Model, q: Any, qd: Any, tau: Any, friction: bool) -> FilterStates:
     """See ``Robot.filter``."""
     arrays, batch = checked_inputs(_sizes(model), {"q": q, "qd": qd, "tau": tau})
     if batch:
@@ -153,7 +153,9 @@ def filter_states(model: Model, q, qd, tau, friction: bool) -> FilterStates:
     )
 
 
-def acceleration_parts(model: Model, q, qd, tau, friction: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def acceleration_parts(
+    model: Model, q: Any, qd: Any, tau: Any, friction: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """See ``Robot.acceleration_parts``."""
     n, sizes = model.dof, _sizes(model)
     arrays, batch = checked_inputs(sizes, {"q": q, "qd": qd, "tau": tau})
@@ -213,7 +215,15 @@ def check_convergence(
 
 
 def conjugate_gradient_history(
-    model: Model, q, qd, tau, *, preconditioned, tolerance, limit, start
+    model: Model,
+    q: Any,
+    qd: Any,
+    tau: Any,
+    *,
+    preconditioned: bool,
+    tolerance: float,
+    limit: int | None,
+    start: Any,
 ) -> Iterations:
     """See ``Robot.conjugate_gradient``."""
     n = model.dof

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 POSITIONS = ("q", "other")  # inputs with the position numbers of every joint
 COORDINATES = (*POSITIONS, "qd", "qdd", "tau", "start", "step")  # inputs with one quantity per joint
 
+ITERATED = "iterated_forward_dynamics"
+"""The function that ``forward_dynamics`` takes for conjugate gradients."""
+
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -204,7 +207,7 @@ FUNCTIONS: dict[str, Function] = {
             reduces=False,
         ),
         Function(
-            "iterated_forward_dynamics",
+            ITERATED,
             ("q", "qd", "tau"),
             lambda model: {"qdd": (model.dof,), "error": (), "iterations": ()},
             ("conjugate_gradient", "preconditioned_conjugate_gradient"),

@@ -32,7 +32,12 @@ FACTOR_WITHOUT_SWEEPS = 1.75
 
 
 def evaluate(
-    name: str, setting: Setting, algorithm: str | None, given: Mapping[str, Any], out=None, threads=None
+    name: str,
+    setting: Setting,
+    algorithm: str | None,
+    given: Mapping[str, Any],
+    out: Any = None,
+    threads: int | None = None,
 ) -> Any:
     """The outputs of a function for these inputs: one array, or a tuple where there are several outputs."""
     function, setting, algorithm = _settled(name, setting, algorithm)

@@ -1,8 +1,9 @@
-"""The robot as users meet it: a model whose methods pick a kernel and call it.
+"""The class ``Robot``: a model whose methods pick a kernel and call it.
 
 Equation of motion and signs, for all methods: M(q) q̈ + c(q, q̇) + g(q) + friction = τ + Jᵀ w. A wrench w = (moment,
 force) acts *on* the robot at the origin of a frame, in that frame's own axes. SI units and radians. Every argument has
 shape (..., n): leading batch axes broadcast together as in NumPy. float64, or float32 when all inputs are float32.
+``out`` is an array (or a tuple of them) that takes the results, ``threads`` the number of threads of a batch.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.compiler.arrays import check_out, is_foreign
+from linkwise.compiler.arrays import Array, check_out, is_foreign, is_numeric
 from linkwise.compiler.kernel import Kernel
-from linkwise.constrained import Constrained
 from linkwise.errors import SingularError, UnknownNameError
-from linkwise.functions import FUNCTIONS, Setting, function_named
+from linkwise.functions import FUNCTIONS, ITERATED, Setting, function_named
+from linkwise.inspection import Inspected
 from linkwise.kernels import chosen_algorithm, compiled, evaluate
 from linkwise.kernels import kernel as make_kernel
 from linkwise.methods import computed
@@ -26,11 +27,9 @@ from linkwise.model.coordinates import CoordinateLimits, coordinate_limits
 from linkwise.model.model import suggest
 
 if TYPE_CHECKING:
-    from linkwise import diagnose
     from linkwise.base_parameters import BaseParameters
     from linkwise.compiler.parametric import ParametricKernel
 
-ITERATED = "iterated_forward_dynamics"
 LOOKED_INTO = (  # a NaN in the results means a singular matrix
     *("forward_dynamics", "inverse_mass_matrix", "forward_dynamics_derivatives"),
     *("task_inertia", "consistent_inverse"),
@@ -38,7 +37,7 @@ LOOKED_INTO = (  # a NaN in the results means a singular matrix
 FRAME_FUNCTIONS = ("pose", "jacobian", "velocity", "jacobian_rate", "task_inertia", "consistent_inverse")
 
 
-class Robot(Constrained):
+class Robot(Inspected):
     """A robot and its dynamics. Make one with ``linkwise.load``."""
 
     __slots__ = ()
@@ -52,25 +51,35 @@ class Robot(Constrained):
     @computed
     def inverse_dynamics(
         self,
-        q,
-        qd,
-        qdd,
+        q: Array,
+        qd: Array,
+        qdd: Array,
         *,
-        algorithm=None,
-        wrench=None,
-        wrench_frame=None,
-        friction=True,
-        out=None,
-        threads=None,
+        algorithm: str | None = None,
+        wrench: Array | None = None,
+        wrench_frame: str | None = None,
+        friction: bool = True,
+        out: Any = None,
+        threads: int | None = None,
     ) -> np.ndarray:
-        """Joint torques τ [N·m or N], shape (..., n), for positions q [rad or m], velocities qd and accelerations qdd.
+        """Joint torques τ for a motion: M(q) q̈ + c(q, q̇) + g(q) + friction − Jᵀ w.
 
-        ``algorithm``: newton_euler (default), boundary_value, gibbs_appell, compound_link. ``wrench`` (..., 6) =
-        (moment [N·m], force [N]) acts on the robot at ``wrench_frame`` (default: the only leaf). ``friction`` covers
-        viscous and Coulomb terms; rotor inertia always counts.
+        Args:
+            q: positions [rad or m], shape (..., nq).
+            qd: velocities, shape (..., n).
+            qdd: accelerations, shape (..., n).
+            algorithm: newton_euler (default), boundary_value, gibbs_appell, compound_link.
+            wrench: (moment [N·m], force [N]) on the robot, shape (..., 6), in the axes of ``wrench_frame``.
+            wrench_frame: where the wrench acts; by default the only leaf.
+            friction: whether viscous and Coulomb terms count; rotor inertia always does.
+            out: array that takes the result.
+            threads: number of threads; by default all cores where the batch is large enough.
+
+        Returns:
+            Torques [N·m or N], shape (..., n).
         """
         given = {"q": q, "qd": qd, "qdd": qdd}
-        options = {
+        options: dict[str, Any] = {
             "algorithm": algorithm,
             "wrench": wrench,
             "wrench_frame": wrench_frame,
@@ -81,32 +90,50 @@ class Robot(Constrained):
     @computed
     def forward_dynamics(
         self,
-        q,
-        qd,
-        tau,
+        q: Array,
+        qd: Array,
+        tau: Array,
         *,
-        algorithm=None,
-        wrench=None,
-        wrench_frame=None,
-        friction=True,
-        out=None,
-        threads=None,
+        algorithm: str | None = None,
+        wrench: Array | None = None,
+        wrench_frame: str | None = None,
+        friction: bool = True,
+        out: Any = None,
+        threads: int | None = None,
         tolerance: float | None = None,
         limit: int | None = None,
-        start=None,
+        start: Array | None = None,
         stabilization: float | None = None,
     ) -> np.ndarray:
-        """Joint accelerations q̈ [rad/s² or m/s²], shape (..., n), for torques tau [N·m or N].
+        """Joint accelerations q̈ for torques; constraints are kept.
 
-        ``algorithm``: kalman (default), compound_link (mass matrix and a factorised solve), conjugate_gradient,
-        preconditioned_conjugate_gradient; the last two take ``tolerance`` (estimated error of q̈ relative to its
-        largest component: 1e-9, in float32 1e-3), ``limit`` (iterations, 10 n) and ``start`` (a warm start, (..., n)).
-        parallel_scan is for chains with rotor inertia at every joint: steps that grow with the logarithm of their
-        number, for long chains on a GPU. A singular matrix raises SingularError naming the joint; an iteration that
-        does not converge raises ConvergenceError with its error. Constraints are kept: ``stabilization`` [1/s] is the
-        rate at which their errors decay (Baumgarte; none by default), and one that cannot be met raises
-        ConstraintError. Arrays of other libraries are not looked at, because that would wait for a GPU; ``kernel``
-        gives the estimated errors, too.
+        Results on a GPU are not checked, because that would wait for it: see ``kernel`` for the estimated errors.
+
+        Args:
+            q: positions [rad or m], shape (..., nq).
+            qd: velocities, shape (..., n).
+            tau: torques [N·m or N], shape (..., n).
+            algorithm: kalman (default), compound_link (mass matrix and a factorised solve), conjugate_gradient,
+                preconditioned_conjugate_gradient; parallel_scan for long chains on a GPU, with rotor inertia at every
+                joint: its depth grows with the logarithm of the number of joints.
+            wrench: (moment [N·m], force [N]) on the robot, shape (..., 6), in the axes of ``wrench_frame``.
+            wrench_frame: where the wrench acts; by default the only leaf.
+            friction: whether viscous and Coulomb terms count; rotor inertia always does.
+            out: array that takes the result.
+            threads: number of threads; by default all cores where the batch is large enough.
+            tolerance: conjugate gradients: estimated error of q̈ relative to its largest component; 1e-9, in float32
+                1e-3.
+            limit: conjugate gradients: most iterations; 10 n.
+            start: conjugate gradients: first estimate of q̈, shape (..., n).
+            stabilization: rate [1/s] at which errors of constraints decay (Baumgarte); none by default.
+
+        Returns:
+            Accelerations [rad/s² or m/s²], shape (..., n).
+
+        Raises:
+            SingularError: the mass matrix is singular; the message names the joint.
+            ConvergenceError: conjugate gradients did not reach the tolerance.
+            ConstraintError: a constraint cannot be met together with the others.
         """
         given = {"q": q, "qd": qd, "tau": tau}
         if self.constraints and algorithm not in FUNCTIONS[ITERATED].algorithms:
@@ -153,44 +180,54 @@ class Robot(Constrained):
         return out
 
     @computed
-    def gravity_torques(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
+    def gravity_torques(
+        self, q: Array, *, algorithm: str | None = None, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """Torques that hold the robot still against gravity, g(q) [N·m or N], shape (..., n)."""
         return self._compute("gravity_torques", {"q": q}, out, threads, algorithm=algorithm)
 
     @computed
-    def velocity_torques(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+    def velocity_torques(
+        self, q: Array, qd: Array, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """Coriolis and centrifugal torques c(q, q̇) [N·m or N], shape (..., n)."""
         return self._compute("velocity_torques", {"q": q, "qd": qd}, out, threads)
 
     @computed
-    def bias_torques(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+    def bias_torques(self, q: Array, qd: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """c(q, q̇) + g(q) [N·m or N], shape (..., n): torques at zero acceleration, without friction."""
         return self._compute("bias_torques", {"q": q, "qd": qd}, out, threads)
 
     # -- matrices -------------------------------------------------------------------------------------------------
 
     @computed
-    def mass_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
+    def mass_matrix(
+        self, q: Array, *, algorithm: str | None = None, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """Mass matrix M(q), rotor inertias included, shape (..., n, n), symmetric.
 
-        ``algorithm``: compound_link (default), covariance, newton_euler (n unit accelerations).
+        ``algorithm`` is compound_link (default), covariance or newton_euler (n unit accelerations).
         """
         return self._compute("mass_matrix", {"q": q}, out, threads, algorithm=algorithm)
 
     @computed
-    def inverse_mass_matrix(self, q, *, algorithm=None, out=None, threads=None) -> np.ndarray:
+    def inverse_mass_matrix(
+        self, q: Array, *, algorithm: str | None = None, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """M(q)⁻¹, shape (..., n, n), symmetric. ``algorithm``: kalman (default), compound_link."""
         result = self._compute("inverse_mass_matrix", {"q": q}, out, threads, algorithm=algorithm)
         self._look_at(result, {"q": q})
         return result
 
     @computed
-    def coriolis_matrix(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+    def coriolis_matrix(
+        self, q: Array, qd: Array, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """C(q, q̇) from Christoffel's symbols, shape (..., n, n): C q̇ = velocity torques and Ṁ − 2C is skew."""
         return self._compute("coriolis_matrix", {"q": q, "qd": qd}, out, threads)
 
     @computed
-    def christoffel(self, q, *, out=None, threads=None) -> np.ndarray:
+    def christoffel(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """D_ijk of Izaguirre's (1), shape (..., n, n, n), symmetric in j and k: c_i = Σ_jk D_ijk q̇_j q̇_k.
 
         A robot with ball or floating joints has none: its angular rates are the rates of no coordinates, so the symbols
@@ -199,7 +236,9 @@ class Robot(Constrained):
         return self._compute("christoffel", {"q": q}, out, threads)
 
     @computed
-    def regressor(self, q, qd, qdd, *, out=None, threads=None) -> np.ndarray:
+    def regressor(
+        self, q: Array, qd: Array, qdd: Array, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """Y with Y @ robot.parameters = τ, shape (..., n, parameters); columns as in ``parameter_labels``."""
         return self._compute("regressor", {"q": q, "qd": qd, "qdd": qdd}, out, threads)
 
@@ -207,23 +246,39 @@ class Robot(Constrained):
 
     @computed
     def inverse_dynamics_derivatives(
-        self, q, qd, qdd, *, algorithm=None, friction=True, out=None, threads=None
+        self,
+        q: Array,
+        qd: Array,
+        qdd: Array,
+        *,
+        algorithm: str | None = None,
+        friction: bool = True,
+        out: Any = None,
+        threads: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """∂τ/∂q, ∂τ/∂q̇ and ∂τ/∂q̈ = M, each of shape (..., n, n), with viscous friction unless ``friction=False``.
 
         ``algorithm``: the inverse-dynamics algorithm that is differentiated, or "recursion" for the analytic one.
         """
         given = {"q": q, "qd": qd, "qdd": qdd}
-        options = {"algorithm": algorithm, "friction": friction}
+        options: dict[str, Any] = {"algorithm": algorithm, "friction": friction}
         return self._compute("inverse_dynamics_derivatives", given, out, threads, **options)
 
     @computed
     def forward_dynamics_derivatives(
-        self, q, qd, tau, *, algorithm=None, friction=True, out=None, threads=None
+        self,
+        q: Array,
+        qd: Array,
+        tau: Array,
+        *,
+        algorithm: str | None = None,
+        friction: bool = True,
+        out: Any = None,
+        threads: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """∂q̈/∂q, ∂q̈/∂q̇ and ∂q̈/∂τ = M⁻¹, each of shape (..., n, n); ``algorithm`` computes the q̈ they are taken at."""
         given = {"q": q, "qd": qd, "tau": tau}
-        options = {"algorithm": algorithm, "friction": friction}
+        options: dict[str, Any] = {"algorithm": algorithm, "friction": friction}
         results = self._compute("forward_dynamics_derivatives", given, out, threads, **options)
         for result in results:  # a joint that moves nothing may leave its NaN in the inverse alone
             self._look_at(result, given)
@@ -232,67 +287,83 @@ class Robot(Constrained):
     # -- energy and kinematics ------------------------------------------------------------------------------------
 
     @computed
-    def kinetic_energy(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+    def kinetic_energy(
+        self, q: Array, qd: Array, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """½ q̇ᵀ M q̇ [J], shape (...); rotors included."""
         return self._compute("kinetic_energy", {"q": q, "qd": qd}, out, threads)
 
     @computed
-    def potential_energy(self, q, *, out=None, threads=None) -> np.ndarray:
+    def potential_energy(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """Potential energy [J], shape (...), zero for masses in the base frame's origin."""
         return self._compute("potential_energy", {"q": q}, out, threads)
 
     @computed
-    def pose(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
+    def pose(
+        self, q: Array, frame: str | None = None, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """Pose of a frame in the base frame, shape (..., 4, 4) [m]; default frame: the only leaf."""
         return self._compute("pose", {"q": q}, out, threads, frame=frame)
 
     @computed
-    def jacobian(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
+    def jacobian(
+        self, q: Array, frame: str | None = None, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """Jacobian of a frame, shape (..., 6, n): rows angular then linear velocity of its origin, in base axes."""
         return self._compute("jacobian", {"q": q}, out, threads, frame=frame)
 
     @computed
-    def velocity(self, q, qd, frame=None, *, out=None, threads=None) -> np.ndarray:
+    def velocity(
+        self, q: Array, qd: Array, frame: str | None = None, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """Velocity of a frame, shape (..., 6): angular [rad/s], then linear of its origin [m/s], in base axes."""
         return self._compute("velocity", {"q": q, "qd": qd}, out, threads, frame=frame)
 
     @computed
-    def jacobian_rate(self, q, qd, frame=None, *, out=None, threads=None) -> np.ndarray:
+    def jacobian_rate(
+        self, q: Array, qd: Array, frame: str | None = None, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """J̇ q̇ of a frame, shape (..., 6): its angular and linear acceleration at q̈ = 0, in base axes."""
         return self._compute("jacobian_rate", {"q": q, "qd": qd}, out, threads, frame=frame)
 
     # -- the robot as a whole -------------------------------------------------------------------------------------
 
     @computed
-    def center_of_mass(self, q, *, out=None, threads=None) -> np.ndarray:
+    def center_of_mass(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """Centre of mass of all moving links in the base frame [m], shape (..., 3)."""
         check_moves(self)
         return self._compute("center_of_mass", {"q": q}, out, threads)
 
     @computed
-    def com_jacobian(self, q, *, out=None, threads=None) -> np.ndarray:
+    def com_jacobian(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """Jacobian of the centre of mass, shape (..., 3, n), in base axes."""
         check_moves(self)
         return self._compute("com_jacobian", {"q": q}, out, threads)
 
     @computed
-    def centroidal_momentum(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+    def centroidal_momentum(
+        self, q: Array, qd: Array, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """Momentum of the robot, shape (..., 6): angular about its centre of mass [kg·m²/s], linear [kg·m/s]."""
         return self._compute("centroidal_momentum", {"q": q, "qd": qd}, out, threads)
 
     @computed
-    def centroidal_matrix(self, q, *, out=None, threads=None) -> np.ndarray:
+    def centroidal_matrix(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """A(q) with A q̇ = centroidal momentum, shape (..., 6, n), in base axes (Orin, Goswami and Lee 2013)."""
         check_moves(self)
         return self._compute("centroidal_matrix", {"q": q}, out, threads)
 
     @computed
-    def centroidal_bias(self, q, qd, *, out=None, threads=None) -> np.ndarray:
+    def centroidal_bias(
+        self, q: Array, qd: Array, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """Ȧ q̇, shape (..., 6): the rate of the centroidal momentum is A q̈ + Ȧ q̇."""
         return self._compute("centroidal_bias", {"q": q, "qd": qd}, out, threads)
 
     @computed
-    def task_inertia(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
+    def task_inertia(
+        self, q: Array, frame: str | None = None, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """(J M⁻¹ Jᵀ)⁻¹ of a frame, shape (..., 6, 6), in base axes: the inertia that a wrench at the frame feels.
 
         Raises SingularError where the frame cannot be moved in all six directions.
@@ -302,14 +373,16 @@ class Robot(Constrained):
         return result
 
     @computed
-    def consistent_inverse(self, q, frame=None, *, out=None, threads=None) -> np.ndarray:
+    def consistent_inverse(
+        self, q: Array, frame: str | None = None, *, out: Any = None, threads: int | None = None
+    ) -> np.ndarray:
         """Khatib's dynamically consistent inverse of the Jacobian, M⁻¹ Jᵀ (J M⁻¹ Jᵀ)⁻¹, shape (..., n, 6)."""
         result = self._compute("consistent_inverse", {"q": q}, out, threads, frame=frame)
         self._check_task(result, q, frame)
         return result
 
-    def _check_task(self, result: Any, q, frame: str | None) -> None:
-        if isinstance(result, np.ndarray) and result.dtype != object and np.isnan(result).any():
+    def _check_task(self, result: Any, q: Array, frame: str | None) -> None:
+        if is_numeric(result) and np.isnan(result).any():
             self._look_at(result, {"q": q})
             if np.isfinite(np.asarray(q, dtype=float)).all():
                 raise SingularError(
@@ -327,7 +400,7 @@ class Robot(Constrained):
     # -- positions ------------------------------------------------------------------------------------------------
 
     @computed
-    def integrate(self, q, v, *, out=None, threads=None) -> np.ndarray:
+    def integrate(self, q: Array, v: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """The position, shape (..., nq), after a step v (..., n) [rad or m] along the velocity coordinates.
 
         q + v for joints with one axis; for ball and floating joints the motion at constant velocity in the link's own
@@ -336,12 +409,12 @@ class Robot(Constrained):
         return self._compute("integrate", {"q": q, "step": v}, out, threads)
 
     @computed
-    def difference(self, q0, q1, *, out=None, threads=None) -> np.ndarray:
+    def difference(self, q0: Array, q1: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """The step, shape (..., n), with integrate(q0, step) = q1; orientations take the shorter way."""
         return self._compute("difference", {"q": q0, "other": q1}, out, threads)
 
     @computed
-    def normalize(self, q, *, out=None, threads=None) -> np.ndarray:
+    def normalize(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """The same position, shape (..., nq), with quaternions of length one (any length but zero means the same)."""
         return self._compute("normalize", {"q": q}, out, threads)
 
@@ -359,14 +432,26 @@ class Robot(Constrained):
         wrench: bool = False,
         base_parameters: bool | None = None,
     ) -> Kernel | ParametricKernel:
-        """A function of this robot as a compiled object: call it with arrays, count it, derive it, print it.
+        """A function of this robot as a compiled object that is called with arrays and can be counted, differentiated
+        and printed.
 
-        A list of names gives one kernel for all of them, which computes what they have in common once; it takes
-        ``dtype``, ``friction`` and ``frame``, and gives a tuple of all results in the order of the names.
+        Args:
+            function: a name such as "inverse_dynamics". A list of names gives one kernel that computes what they have
+                in common once and returns a tuple of all results; it takes ``dtype``, ``friction`` and ``frame`` only.
+            algorithm: one of ``algorithms(function)``.
+            dtype: "float64" or "float32".
+            inputs: parameters that stay inputs at run time, after the state: "payload" (ten numbers m hx hy hz Ixx Ixy
+                Ixz Iyy Iyz Izz about the origin and along the axes of ``frame``) or labels of ``parameter_labels``.
+            friction: whether viscous and Coulomb terms count.
+            frame: of poses, Jacobians, wrenches and payloads; by default the only leaf.
+            wrench: whether an external wrench is an input.
+            base_parameters: whether inertial parameters are regrouped first; by default where results are the same.
 
-        ``inputs`` names parameters that stay inputs at run time, after the state: "payload" (ten numbers m hx hy hz
-        Ixx Ixy Ixz Iyy Iyz Izz about the origin and along the axes of ``frame``) or labels of ``parameter_labels``.
-        ``base_parameters`` regroups inertial parameters first (default: where results are the same).
+        Returns:
+            The kernel, compiled when it is called first.
+
+        Raises:
+            UnknownNameError: no such function, algorithm, frame or parameter.
         """
         if not isinstance(function, str):
             return self._combined(function, dtype, friction, frame, algorithm or inputs or wrench)
@@ -405,64 +490,13 @@ class Robot(Constrained):
     def base_parameters(self, *, first: Sequence[str] = (), links_only: bool = False) -> BaseParameters:
         """The smallest set of parameters that leaves every torque unchanged: labels, values, combinations.
 
-        ``first`` names parameters to be kept where there is a choice (Izaguirre puts rotor inertias first);
-        ``links_only`` leaves rotor inertia and friction out.
+        Args:
+            first: parameters to be kept where there is a choice (Izaguirre puts rotor inertias first).
+            links_only: whether rotor inertia and friction are left out.
         """
         from linkwise.base_parameters import base_parameters
 
         return base_parameters(self, first=first, links_only=links_only)
-
-    # -- inside the algorithms ------------------------------------------------------------------------------------
-
-    def algorithms(self, function: str) -> tuple[str, ...]:
-        """Names that may be passed as ``algorithm=`` to this function, the default first."""
-        names = tuple(function_named(function).algorithms)
-        if function != "forward_dynamics":
-            return names
-        names += tuple(FUNCTIONS[ITERATED].algorithms)
-        return (*names, *FUNCTIONS[function].scanned) if self._can_be_scanned() else names
-
-    def _can_be_scanned(self) -> bool:
-        """Whether this is a chain with rotor inertia at every joint, see ``algorithms.parallel_scan``."""
-        joints = self.moving_joints
-        if not joints or not all(joint.rotor_inertia > 0.0 for joint in joints):
-            return False
-        from linkwise.algorithms.parallel_scan import applies
-        from linkwise.functions import mechanism_of
-
-        return applies(mechanism_of(self)) is None
-
-    def filter(self, q, qd, tau, *, friction=True) -> diagnose.FilterStates:
-        """The Kalman filter of one state, joint by joint: P, D, gains, innovations, predicted states, costates."""
-        from linkwise import diagnose
-
-        return diagnose.filter_states(self, q, qd, tau, friction)
-
-    def acceleration_parts(self, q, qd, tau, *, friction=True) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rodriguez (10.2): the parts of q̈ due to torques (less friction), bias forces, and bias accelerations with
-        gravity; each (..., n), their sum is q̈. How the last two share depends on where the links' frames lie."""
-        from linkwise import diagnose
-
-        return diagnose.acceleration_parts(self, q, qd, tau, friction)
-
-    def conjugate_gradient(
-        self,
-        q: Sequence[float],
-        qd: Sequence[float],
-        tau: Sequence[float],
-        *,
-        preconditioned: bool = True,
-        tolerance: float = 1e-9,
-        limit: int | None = None,
-        start: Sequence[float] | None = None,
-    ) -> diagnose.Iterations:
-        """One state by conjugate gradients, with its history of residuals (friction included in the torques)."""
-        from linkwise import diagnose
-
-        diagnose.check_stop(tolerance, limit)
-        return diagnose.conjugate_gradient_history(
-            self, q, qd, tau, preconditioned=preconditioned, tolerance=tolerance, limit=limit, start=start
-        )
 
     # -- shared ---------------------------------------------------------------------------------------------------
 
@@ -473,9 +507,9 @@ class Robot(Constrained):
         out: Any,
         threads: int | None,
         *,
-        algorithm=None,
-        wrench=None,
-        **options,
+        algorithm: str | None = None,
+        wrench: Array | None = None,
+        **options: Any,
     ) -> Any:
         """A function of the table with the options of a call."""
         setting = self._setting(name, wrench=wrench is not None, **options)
@@ -484,7 +518,13 @@ class Robot(Constrained):
         return evaluate(name, setting, algorithm, given, out, threads)
 
     def _setting(
-        self, name: str, *, frame=None, wrench: bool = False, wrench_frame=None, friction: bool = True
+        self,
+        name: str,
+        *,
+        frame: str | None = None,
+        wrench: bool = False,
+        wrench_frame: str | None = None,
+        friction: bool = True,
     ) -> Setting:
         """What the options of a call mean."""
         if name in FRAME_FUNCTIONS:

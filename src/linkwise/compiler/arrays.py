@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from linkwise.compiler import layout
 from linkwise.errors import DtypeError, ShapeError
 
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
+
+Array: TypeAlias = Any
+"""Numbers of a call: a list, or an array of NumPy, CuPy, PyTorch or JAX."""
 
 
 class Rows(NamedTuple):
@@ -136,3 +139,8 @@ def writes_directly(out: np.ndarray, others: Sequence[np.ndarray]) -> bool:
         and out.dtype.isnative
         and not any(np.may_share_memory(out, other) for other in others)
     )
+
+
+def is_numeric(result: Any) -> bool:
+    """Whether a result is NumPy's and holds numbers: not symbols, and not on a GPU, where looking would wait."""
+    return isinstance(result, (np.ndarray, np.generic)) and result.dtype != object

@@ -20,14 +20,11 @@ from linkwise.compiler.program import trace
 from linkwise.compiler.rules import simplify
 from linkwise.compiler.walks import reachable
 from linkwise.evaluation import outputs_of
-from linkwise.functions import FUNCTIONS, Function, Setting
+from linkwise.functions import FUNCTIONS, ITERATED, Function, Setting
 from linkwise.loading import general_chain, load, planar_chain
 from linkwise.model.generators import RECORD_ROBOTS, record_robot
 from linkwise.records.polynomial import Polynomial
 from linkwise.robot import Robot
-
-ITERATED = "iterated_forward_dynamics"
-
 
 # -- robots -----------------------------------------------------------------------------------------------------------
 

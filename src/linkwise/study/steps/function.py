@@ -10,8 +10,8 @@ import numpy as np
 
 from linkwise import kernels
 from linkwise.errors import LinkwiseError
-from linkwise.functions import FUNCTIONS, Function, Setting
-from linkwise.robot import ITERATED, Robot
+from linkwise.functions import FUNCTIONS, ITERATED, Function, Setting
+from linkwise.robot import Robot
 from linkwise.study import quantities
 from linkwise.study.errors import StudyError
 from linkwise.study.quantities import Quantity

@@ -1,0 +1,83 @@
+"""The methods of ``Robot`` that show the inside of an algorithm: which there are, a filter's states, iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwise.compiler.arrays import Array
+from linkwise.constrained import Constrained
+from linkwise.functions import FUNCTIONS, ITERATED, function_named
+
+if TYPE_CHECKING:
+    from linkwise import diagnose
+
+
+class Inspected(Constrained):
+    """See above."""
+
+    __slots__ = ()
+
+    def algorithms(self, function: str) -> tuple[str, ...]:
+        """Names that may be passed as ``algorithm=`` to this function, the default first."""
+        names = tuple(function_named(function).algorithms)
+        if function != "forward_dynamics":
+            return names
+        names += tuple(FUNCTIONS[ITERATED].algorithms)
+        return (*names, *FUNCTIONS[function].scanned) if self._can_be_scanned() else names
+
+    def _can_be_scanned(self) -> bool:
+        """Whether this is a chain with rotor inertia at every joint, see ``algorithms.parallel_scan``."""
+        joints = self.moving_joints
+        if not joints or not all(joint.rotor_inertia > 0.0 for joint in joints):
+            return False
+        from linkwise.algorithms.parallel_scan import applies
+        from linkwise.functions import mechanism_of
+
+        return applies(mechanism_of(self)) is None
+
+    def filter(self, q: Array, qd: Array, tau: Array, *, friction: bool = True) -> diagnose.FilterStates:
+        """The Kalman filter of one state, joint by joint: P, D, gains, innovations, predicted states, costates."""
+        from linkwise import diagnose
+
+        return diagnose.filter_states(self, q, qd, tau, friction)
+
+    def acceleration_parts(
+        self, q: Array, qd: Array, tau: Array, *, friction: bool = True
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rodriguez (10.2): the parts of q̈ due to torques (less friction), bias forces, and bias accelerations with
+        gravity; each (..., n), their sum is q̈. How the last two share depends on where the links' frames lie."""
+        from linkwise import diagnose
+
+        return diagnose.acceleration_parts(self, q, qd, tau, friction)
+
+    def conjugate_gradient(
+        self,
+        q: Sequence[float],
+        qd: Sequence[float],
+        tau: Sequence[float],
+        *,
+        preconditioned: bool = True,
+        tolerance: float = 1e-9,
+        limit: int | None = None,
+        start: Sequence[float] | None = None,
+    ) -> diagnose.Iterations:
+        """One state by conjugate gradients, with its history of residuals (friction included in the torques).
+
+        Args:
+            q: positions, shape (nq,).
+            qd: velocities, shape (n,).
+            tau: torques, shape (n,).
+            preconditioned: whether the diagonal of the mass matrix preconditions.
+            tolerance: estimated error of q̈ relative to its largest component.
+            limit: most iterations; 10 n.
+            start: first estimate of q̈, shape (n,).
+        """
+        from linkwise import diagnose
+
+        diagnose.check_stop(tolerance, limit)
+        return diagnose.conjugate_gradient_history(
+            self, q, qd, tau, preconditioned=preconditioned, tolerance=tolerance, limit=limit, start=start
+        )
