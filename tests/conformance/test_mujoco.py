@@ -353,6 +353,11 @@ GEOMS = {
     "several": '<geom type="box" size=".1 .2 .3"/>'
     '<frame euler="0 30 0" pos="0 0 .3"><geom size=".1" pos=".1 0 0"/></frame>',
     "class": '<geom class="heavy" size=".1 .2"/>',
+    "shells": '<geom size=".1" shellinertia="true" pos=".1 0 .2"/>'
+    '<geom type="capsule" size=".1 .3" shellinertia="true" euler="10 20 30"/>'
+    '<geom type="box" size=".1 .3 .2" shellinertia="true" euler="10 20 30" density="5"/>'
+    '<geom type="cylinder" size=".1 .3" shellinertia="true" mass="3" euler="40 20 30"/>',
+    "shell_of_an_ellipsoid": '<geom type="ellipsoid" size=".1 .2 .3" shellinertia="true" mass="3" euler="40 20 30"/>',
 }
 
 

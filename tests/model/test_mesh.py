@@ -219,3 +219,10 @@ def test_a_hull_that_mujoco_would_cut_is_refused(tmp_path):
     (tmp_path / "part.obj").write_bytes(obj())
     with pytest.raises(lw.ModelError, match=r"10 vertices, and a hull cut to maxhullvert=6"):
         model(tmp_path, '<mesh file="part.obj" inertia="convex" maxhullvert="6"/>')
+
+
+def test_the_switch_of_older_versions(tmp_path):
+    (tmp_path / "part.obj").write_bytes(obj())
+    robot = model(tmp_path, '<mesh file="part.obj"/>', '<compiler exactmeshinertia="true"/>')
+    exact = solid_of(read_mesh(obj(), ".obj"), "exact").size
+    assert robot.links[-1].inertia.mass == pytest.approx(1000 * exact, rel=1e-12)

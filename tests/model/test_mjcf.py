@@ -195,7 +195,6 @@ REFUSED = [
     ('<body name="a"><joint/><geom size="-1"/></body>', "expected positive numbers"),
     ('<body name="a"><geom size="1" mass="-1"/></body>', "mass='-1': it cannot be negative"),
     ('<geom size="1" density="-1"/>', "density='-1': it cannot be negative"),
-    ('<body name="a"><joint/><geom size="1" shellinertia="true"/></body>', "shellinertia"),
     ('<body name="a"><joint/><inertial mass="1" diaginertia="1 1 1"/></body>', "attribute 'pos' is missing"),
     (
         '<body name="a"><joint/><inertial pos="0 0 0" diaginertia="1 1 1"/></body>',

@@ -15,6 +15,7 @@ from linkwise.model.xml import Element
 
 WATER = 1000.0  # MuJoCo's density where none is given [kg/m³]
 SITE_SIZE = "0.005"  # where none is given [m]
+ELLIPSOID_SHELL = 1e-6  # thickness of the shell by which MuJoCo approximates a surface [m]
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}  # numbers that a solid needs
 
 
@@ -36,13 +37,16 @@ def geom_inertia(geom: Element, frame: Transform, settings: Settings, meshes: Me
             f"the body has no <inertial>, and the inertia of {what} is not computed here; "
             "add an <inertial>, or give the geom mass='0'"
         )
-    if flag(geom, "shellinertia", False):
-        raise geom.error("shellinertia is not supported; add an <inertial> to the body")
     pose, size = geom_place(geom, kind, settings)
-    volume = _volume(kind, size)
+    amount, moments = (
+        shell_of(kind, size)
+        if flag(geom, "shellinertia", False)
+        else (_volume(kind, size), _moments(kind, size))
+    )
     if mass is None:
-        mass = density * volume
-    return Inertia.from_com(mass, (0, 0, 0), _moments(kind, size, mass)).expressed_in(frame @ pose)
+        mass = density * amount  # of a shell: the density of its surface [kg/m²]
+    own = Inertia.from_com(mass, (0, 0, 0), [mass * moment for moment in moments])
+    return own.expressed_in(frame @ pose)
 
 
 def _mesh_inertia(geom: Element, mass: float | None, density: float, meshes: Meshes) -> Inertia:
@@ -129,18 +133,63 @@ def _volume(kind: str, size: Sequence[float]) -> float:
     return tube if kind == "cylinder" else tube + ball
 
 
-def _moments(kind: str, size: Sequence[float], mass: float) -> tuple[float, float, float]:
-    """Principal moments about the centre, along the solid's axes."""
+def _moments(kind: str, size: Sequence[float]) -> tuple[float, float, float]:
+    """Principal moments about the centre, along the solid's axes, for a mass of 1 kg."""
     if kind in ("box", "ellipsoid"):
-        share = mass / (3 if kind == "box" else 5)
+        share = 1 / (3 if kind == "box" else 5)
         x, y, z = (s * s for s in size)
         return share * (y + z), share * (x + z), share * (x + y)
     r = size[0]
     if kind == "sphere":
-        both = 2 / 5 * mass * r**2
+        both = 2 / 5 * r**2
         return both, both, both
     half = size[1]
-    caps = 0.0 if kind == "cylinder" else mass * 2 * r / (2 * r + 3 * half)  # mass of the two half balls
-    tube = mass - caps
+    caps = 0.0 if kind == "cylinder" else 2 * r / (2 * r + 3 * half)  # mass of the two half balls
+    tube = 1 - caps
     across = tube * (r**2 / 4 + half**2 / 3) + caps * (2 / 5 * r**2 + half**2 + 3 / 4 * half * r)
     return across, across, tube * r**2 / 2 + caps * 2 / 5 * r**2
+
+
+def shell_of(kind: str, size: Sequence[float]) -> tuple[float, tuple[float, float, float]]:
+    """The area of the surface of a solid [m²], and its principal moments for a mass of 1 kg spread over it."""
+    if kind == "box":
+        a, b, c = size
+        x, y, z = b * c, a * c, a * b  # of the faces across each axis, in eighths of their areas
+        total = x + y + z
+
+        def about(own: float, one: float, other: float, p: float, q: float) -> float:
+            return (
+                own * (p * p + q * q) / 3 + one * (p * p + q * q / 3) + other * (q * q + p * p / 3)
+            ) / total
+
+        return 8 * total, (about(x, y, z, b, c), about(y, x, z, a, c), about(z, x, y, a, b))
+    if kind == "ellipsoid":
+        return _ellipsoid_shell(size)
+    r = size[0]
+    ball = 4 * math.pi * r**2
+    if kind == "sphere":
+        both = 2 / 3 * r**2
+        return ball, (both, both, both)
+    half = size[1]
+    ends = ball if kind == "capsule" else ball / 2
+    area = 4 * math.pi * r * half + ends
+    tube, caps = 1 - ends / area, ends / area
+    of_caps = (
+        (r**2 / 4 + half**2, r**2 / 2)
+        if kind == "cylinder"
+        else (2 / 3 * r**2 + half**2 + half * r, 2 / 3 * r**2)
+    )
+    across = tube * (r**2 / 2 + half**2 / 3) + caps * of_caps[0]
+    return area, (across, across, tube * r**2 + caps * of_caps[1])
+
+
+def _ellipsoid_shell(size: Sequence[float]) -> tuple[float, tuple[float, float, float]]:
+    """As MuJoCo approximates it: Thomsen's formula for the area, and the difference of two solids."""
+    a, b, c = size
+    p = 1.6075
+    area = 4 * math.pi * (((a * b) ** p + (a * c) ** p + (b * c) ** p) / 3) ** (1 / p)
+    outer = [s + ELLIPSOID_SHELL for s in size]
+    large, small = _volume("ellipsoid", outer), _volume("ellipsoid", size)
+    pairs = zip(_moments("ellipsoid", outer), _moments("ellipsoid", size), strict=True)
+    x, y, z = ((large * o - small * i) / (large - small) for o, i in pairs)
+    return area, (x, y, z)

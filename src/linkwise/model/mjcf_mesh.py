@@ -53,7 +53,7 @@ class Meshes:
                 f"builtin={element.get('builtin')!r}: the inertia of a mesh that MuJoCo makes is not computed; "
                 f"add an <inertial> to the body of line {geom.line}"
             )
-        rule = element.get("inertia", "legacy")
+        rule = element.get("inertia", self.settings.mesh_inertia)
         if rule not in RULES:
             raise element.error(f"inertia={rule!r}: expected one of {', '.join(RULES)}")
         try:

@@ -35,6 +35,9 @@ class Settings:
     settotalmass: float = -1.0
     meshdir: str = ""  # where mesh files are, from the folder of the model
     strippath: bool = False
+    mesh_inertia: str = (
+        "legacy"  # where a <mesh> does not say; older versions had exactmeshinertia for "exact"
+    )
     alignfree: bool = False
     fusestatic: bool = False
     acceleration: Sequence[float] = STANDARD_GRAVITY  # gravity, before the flag that switches it off
@@ -131,6 +134,8 @@ def _compiler(element: Element, settings: Settings) -> None:
     if len(settings.eulerseq) != 3 or set(settings.eulerseq.lower()) - set("xyz"):
         raise element.error(f"eulerseq={settings.eulerseq!r}: expected three of the letters x, y, z, X, Y, Z")
     settings.meshdir = element.get("meshdir", element.get("assetdir", settings.meshdir))
+    if "exactmeshinertia" in element.attrib:
+        settings.mesh_inertia = "exact" if flag(element, "exactmeshinertia", False) else "legacy"
     settings.strippath = flag(element, "strippath", settings.strippath)
     settings.alignfree = flag(element, "alignfree", settings.alignfree)
     settings.autolimits = flag(element, "autolimits", settings.autolimits)
