@@ -17,6 +17,7 @@ from linkwise.errors import (
 from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.constraints import Coupling, Point, Weld
+from linkwise.model.elastic import Elastic
 from linkwise.robot import Robot
 from linkwise.study import open_study, study
 from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
@@ -39,6 +40,7 @@ __all__ = [
     "ConvergenceError",
     "Coupling",
     "DtypeError",
+    "Elastic",
     "Frame",
     "Inertia",
     "Joint",

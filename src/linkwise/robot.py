@@ -24,6 +24,7 @@ from linkwise.methods import computed
 from linkwise.model import Model
 from linkwise.model.checks import check_moves
 from linkwise.model.coordinates import CoordinateLimits, coordinate_limits
+from linkwise.model.elastic import Elastic, Pair, elastic_pairs, link_side, with_elastic_joints
 from linkwise.model.model import suggest
 
 if TYPE_CHECKING:
@@ -417,6 +418,25 @@ class Robot(Inspected):
     def normalize(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """The same position, shape (..., nq), with quaternions of length one (any length but zero means the same)."""
         return self._compute("normalize", {"q": q}, out, threads)
+
+    # -- elastic joints -------------------------------------------------------------------------------------------
+
+    def with_elastic_joints(self, springs: Mapping[str, Elastic | float]) -> Robot:
+        """A new robot whose named joints are elastic: a motor behind a spring and a damper (see ``lw.Elastic``).
+
+        A number is a stiffness [N·m/rad or N/m]. The joint's own coordinate becomes the motor's, ``NAME_spring`` is how
+        far the spring has given way, and the link is at their sum.
+        """
+        return self._with(**with_elastic_joints(self, springs))
+
+    @property
+    def elastic_joints(self) -> tuple[Pair, ...]:
+        """The elastic joints: motor and spring of each."""
+        return elastic_pairs(self)
+
+    def link_side(self) -> Robot:
+        """The rigid robot that the springs of elastic joints drive: without their motors and motor friction."""
+        return self._with(**link_side(self))
 
     # -- kernels --------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,16 +23,22 @@ class Parts:
     pose: Transform
     offset: np.ndarray
     name: str
+    compliance: float = 0.0
 
 
 def parts_of(constraint: Constraint) -> Parts:
     (frame, own), (to, pose) = constraint.ends()
     if type(constraint) not in (Weld, Point):
         raise ModelError(f"{constraint.label}: files have no words for a {type(constraint).__name__}")
-    return Parts(KINDS[type(constraint) is Point], frame, to, pose, own.translation, constraint.name)
+    kind = KINDS[type(constraint) is Point]
+    return Parts(kind, frame, to, pose, own.translation, constraint.name, float(constraint.compliance))
 
 
 def constraint_of(parts: Parts) -> Constraint:
+    return replace(_hard(parts), compliance=parts.compliance)
+
+
+def _hard(parts: Parts) -> Constraint:
     if parts.kind == "weld":
         if parts.to is None:
             return Weld(parts.frame, parts.pose, name=parts.name)

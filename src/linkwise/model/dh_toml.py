@@ -160,13 +160,16 @@ def _tree(top: RobotSettings, where: str) -> Model:
 
 def _constraint(table: RobotSettings) -> Constraint:
     kind = table.choice("type", KINDS)
-    table.allow(("type", "frame", "to", "name", *(("offset",) if kind == "point" else ()), *POSE_KEYS))
+    table.allow(
+        ("type", "frame", "to", "name", "compliance", *(("offset",) if kind == "point" else ()), *POSE_KEYS)
+    )
     if kind == "point" and table.has("rpy", "rpy_deg", "rotation"):
         raise table.fail("", "a point has no orientation: give xyz and offset only")
     pose = table.pose()
     offset = table.vector("offset")
     to = table.get("to", str) if table.has("to") else None
-    return constraint_of(Parts(kind, table.get("frame", str), to, pose, offset, table.get("name", str, "")))
+    name, compliance = table.get("name", str, ""), table.number("compliance", 0.0)
+    return constraint_of(Parts(kind, table.get("frame", str), to, pose, offset, name, compliance))
 
 
 def _passive(top: RobotSettings) -> list[str]:

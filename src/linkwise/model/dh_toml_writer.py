@@ -49,6 +49,8 @@ def _constraint(parts: Parts) -> list[str]:
             lines.append(f"{key} = {_text(value)}")
     if not _same(parts.offset, np.zeros(3)):
         lines.append(f"offset = {_list(parts.offset)}")
+    if parts.compliance:
+        lines.append(f"compliance = {_number(parts.compliance)}")
     return [*lines, *_pose(parts.pose)]
 
 

@@ -243,6 +243,10 @@ def _equality(model: Model) -> Iterable[str]:
             }
             lines.append(element("joint", given, indent=2))
     for constraint, (first, second) in zip(model.constraints, _ends(model), strict=True):
+        if constraint.compliance:
+            raise ModelError(
+                f"{constraint.label}: MJCF says softness by solref and solimp; save it as TOML or URDF"
+            )
         tag = {"weld": "weld", "point": "connect"}[parts_of(constraint).kind]
         named = {"name": constraint.name} if constraint.name else {}
         lines.append(element(tag, {**named, "site1": first, "site2": second}, indent=2))

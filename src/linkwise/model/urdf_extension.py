@@ -3,8 +3,8 @@
 - In ``<robot>``: ``<linkwise:robot>`` with ``gravity`` (3 numbers [m/s²]) and ``reduced`` (``true``: a set
   of base parameters), and any number of ``<linkwise:frame>`` with ``name``, ``link``, ``xyz`` [m] and
   ``rotation`` (9 numbers, row by row); of ``<linkwise:constraint>`` with ``type`` (weld or point), ``frame``, ``to``
-  (another frame; the world if left out), ``name``, ``xyz`` and, for a weld, ``rotation``, for a point, ``offset``; of
-  ``<linkwise:passive>`` with ``joint``, a joint without a motor.
+  (another frame; the world if left out), ``name``, ``compliance``, ``xyz`` and, for a weld, ``rotation``, for a point,
+  ``offset``; of ``<linkwise:passive>`` with ``joint``, a joint without a motor.
 - In ``<joint>``: ``<linkwise:joint>`` with ``rotor_inertia``, ``coulomb_forward``, ``coulomb_backward``,
   ``axis``, ``rotation``, ``pitch`` of a helical joint [m/rad], ``lower`` and ``upper`` of a continuous one,
   ``coupled`` (``true`` or ``false``: whether a mimic joint has no coordinate of its own), ``body`` (the link whose
@@ -87,7 +87,8 @@ def _read_constraint(element: Element) -> Constraint:
     else:
         pose = Transform(np.eye(3), np.array(element.numbers("xyz", 3)))
         offset = np.array(element.numbers("offset", 3)) if element.get("offset") is not None else offset
-    return constraint_of(Parts(kind, element.text_of("frame"), to, pose, offset, element.get("name") or ""))
+    name, compliance = element.get("name") or "", element.number("compliance", 0.0)
+    return constraint_of(Parts(kind, element.text_of("frame"), to, pose, offset, name, compliance))
 
 
 def read_joint(element: Element, joint: Joint) -> Joint:

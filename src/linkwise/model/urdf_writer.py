@@ -168,6 +168,8 @@ def _constraint_line(constraint: Constraint) -> str:
     parts = parts_of(constraint)
     given = {"type": parts.kind, "frame": parts.frame}
     given |= {key: text for key, text in (("to", parts.to), ("name", parts.name)) if text}
+    if parts.compliance:
+        given["compliance"] = numbers([parts.compliance])
     given["xyz"] = numbers(parts.pose.translation)
     if parts.kind == "weld":
         given["rotation"] = numbers(parts.pose.rotation.flat)

@@ -2,6 +2,7 @@
 
 from linkwise.motion.cartesian import CartesianMove, arc, line
 from linkwise.motion.closed_form import closed_form_inverse_kinematics
+from linkwise.motion.elastic import ElasticMotion, ElasticMotionError, nonic
 from linkwise.motion.files import read_csv, write_csv
 from linkwise.motion.fourier import FourierSeries
 from linkwise.motion.inverse import Solution, UnreachableError, inverse_kinematics
@@ -15,6 +16,8 @@ from linkwise.motion.trajectory import Moment, Samples, Trajectory
 
 __all__ = [
     "CartesianMove",
+    "ElasticMotion",
+    "ElasticMotionError",
     "FourierSeries",
     "LimitError",
     "Moment",
@@ -34,6 +37,7 @@ __all__ = [
     "inverse_kinematics",
     "jerk_limited",
     "line",
+    "nonic",
     "quintic",
     "quintic_spline",
     "ramp",
