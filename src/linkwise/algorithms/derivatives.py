@@ -26,7 +26,7 @@ from linkwise.algorithms.coriolis import (
     times,
     transposed_times,
 )
-from linkwise.algorithms.kinematics import link_poses
+from linkwise.algorithms.kinematics import Pose, link_poses
 from linkwise.model.axes import JointValue, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
@@ -65,21 +65,7 @@ def inverse_dynamics_derivatives(
 
         moving = links.outward(step, root, axes, qd, qdd)
     with stage("composite inertias"):
-        inertias = links.each(inertia_in_base, poses)
-        composite: list[tuple[RigidInertia, Block, Spatial]] = []
-        for body, (v, a, _) in zip(inertias, moving, strict=True):
-            momentum = body @ v
-            composite.append(
-                (body, body_coriolis(body, v, momentum, 1.0), body @ a + force_cross(v, momentum))
-            )
-        for link in reversed(links):
-            if link.parent >= 0:
-                above, mine = composite[link.parent], composite[link.index]
-                composite[link.parent] = (
-                    above[0] + mine[0],
-                    add_blocks(above[1], mine[1]),
-                    above[2] + mine[2],
-                )
+        composite = _composite(links, poses, moving)
     n, own = links.dof, coordinates_by_link(links)
     by_q: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     by_qd: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
@@ -100,6 +86,26 @@ def inverse_dynamics_derivatives(
                         by_q[j][i] = S_j.dot(column_q)
                         by_qd[j][i] = S_j.dot(column_qd)
     return by_q, by_qd
+
+
+def _composite(
+    links: Mechanism, poses: list[Pose], moving: list[Moving]
+) -> list[tuple[RigidInertia, Block, Spatial]]:
+    """Inertia, twice the Coriolis block and force of every link with all links beyond it, in the base frame."""
+    inertias = links.each(inertia_in_base, poses)
+    composite: list[tuple[RigidInertia, Block, Spatial]] = []
+    for body, (v, a, _) in zip(inertias, moving, strict=True):
+        momentum = body @ v
+        composite.append((body, body_coriolis(body, v, momentum, 1.0), body @ a + force_cross(v, momentum)))
+    for link in reversed(links):
+        if link.parent >= 0:
+            above, mine = composite[link.parent], composite[link.index]
+            composite[link.parent] = (
+                above[0] + mine[0],
+                add_blocks(above[1], mine[1]),
+                above[2] + mine[2],
+            )
+    return composite
 
 
 def force_cross(V: Spatial, x: Spatial) -> Spatial:

@@ -65,36 +65,33 @@ def command(out: str, as_json: bool) -> None:
 
 
 def _show(done: Experiment, counted: list[Row]) -> None:
-    from linkwise.cli.experiment import RANGES, RATES_OF_1990
+    show(_motion_table(done))
+    show(_agreement_table(done))
+    show(_count_table(counted))
+    show(_speed_table(done))
+
+
+def _motion_table(done: Experiment) -> Table:
+    from linkwise.cli.experiment import RANGES
 
     lines = []
     for k, (joint, (first, last)) in enumerate(zip(done.robot.moving_joints, RANGES, strict=True)):
         torque = done.tau[:, k]
+        speed, most = (float(np.abs(values[:, k]).max()) for values in (done.motion.qd, done.tau))
+        in_paper = str(done.robot.dof - k)
+        rms = float(np.sqrt(np.mean(torque**2)))
         lines.append(
-            [
-                joint.name,
-                str(done.robot.dof - k),
-                f"{first}°",
-                f"{last}°",
-                number(float(np.abs(done.motion.qd[:, k]).max())),
-            ]
-            + [number(float(np.abs(torque).max())), number(float(np.sqrt(np.mean(torque**2))))]
+            [joint.name, in_paper, f"{first}°", f"{last}°", *(number(x) for x in (speed, most, rms))]
         )
     names = [
-        "joint",
-        ">in the paper",
-        ">from",
-        ">to",
-        ">top speed [rad/s]",
-        ">largest torque [N·m]",
-        ">rms [N·m]",
+        *("joint", ">in the paper", ">from", ">to"),
+        *(">top speed [rad/s]", ">largest torque [N·m]", ">rms [N·m]"),
     ]
-    show(
-        Table(
-            "PUMA 560 (Kozłowski 1990, section 5): quintic moves, 4 s, 300 points, no friction", names, lines
-        )
-    )
+    title = "PUMA 560 (Kozłowski 1990, section 5): quintic moves, 4 s, 300 points, no friction"
+    return Table(title, names, lines)
 
+
+def _agreement_table(done: Experiment) -> Table:
     lines = [
         [
             each.function,
@@ -108,24 +105,21 @@ def _show(done: Experiment, counted: list[Row]) -> None:
         "inverse dynamics: torques against newton_euler; forward dynamics: accelerations against those of the motion;",
         "residual: ‖ID(q̈) − τ‖ / (‖τ‖ + ‖b‖ + ‖M‖‖q̈‖), worst of the points",
     ]
-    show(
-        Table("Every algorithm", ["function", "algorithm", ">relative difference", ">residual"], lines, notes)
+    return Table(
+        "Every algorithm", ["function", "algorithm", ">relative difference", ">residual"], lines, notes
     )
 
-    show(_count_table(counted))
+
+def _speed_table(done: Experiment) -> Table:
+    from linkwise.cli.experiment import RATES_OF_1990
+
     lines = [
         [function, f"{rate:,.0f}".replace(",", " "), f"{RATES_OF_1990[function]:.0f}"]
         for function, rate in done.rates.items()
     ]
+    title = "Evaluations per second, one thread, all points in one call"
     then = "1990: Turbo Pascal on a PC with an 80386 and 80387"
-    show(
-        Table(
-            "Evaluations per second, one thread, all points in one call",
-            ["function", ">here", ">1990"],
-            lines,
-            [then],
-        )
-    )
+    return Table(title, ["function", ">here", ">1990"], lines, [then])
 
 
 def _count_table(counted: list[Row]) -> Table:

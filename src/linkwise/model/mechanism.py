@@ -359,23 +359,8 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
     """Choose the frames described above. ``slide=False`` leaves origins where the file has them on the axis."""
     joints = model.moving_joints
     n = len(joints)
-    parents: list[int] = []
-    poses: list[Transform] = []
-    for joint in joints:
-        body, pose = model.carrier(joint.parent)
-        parents.append(body)
-        at = pose @ joint.origin  # child's file frame in the parent body's file frame, at q = 0
-        poses.append(Transform(snapped(at.rotation), at.translation))
-    children: list[list[int]] = [[] for _ in range(n + 1)]  # the last entry is the base
-    for k, parent in enumerate(parents):
-        children[parent].append(k)
-    size = [1] * n
-    for k in reversed(range(n)):
-        if parents[k] >= 0:
-            size[parents[k]] += size[k]
-    for family in children:
-        family.sort(key=lambda k: -size[k])  # stable: the largest branch first, else the order of the file
-
+    parents, poses = _places(model)
+    children = _families(parents)
     axes = [None if joint.free else np.array(joint.axis) / np.linalg.norm(joint.axis) for joint in joints]
     frames: list[Transform] = [Transform.identity()] * n  # prepared frame in the file's frame, per body
     base = _base_frame(model, children[-1], poses, axes)
@@ -427,6 +412,34 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
         )
     gravity = Vector(*clean(base.rotation.T @ np.array(model.gravity)))
     return Mechanism(model.name, links, gravity, base)
+
+
+def _places(model: Model) -> tuple[list[int], list[Transform]]:
+    """For every moving joint its parent body, and its child's file frame in that body's file frame at q = 0."""
+    parents: list[int] = []
+    poses: list[Transform] = []
+    for joint in model.moving_joints:
+        body, pose = model.carrier(joint.parent)
+        parents.append(body)
+        at = pose @ joint.origin
+        poses.append(Transform(snapped(at.rotation), at.translation))
+    return parents, poses
+
+
+def _families(parents: Sequence[int]) -> list[list[int]]:
+    """The children of every body, the largest branch first, else in the order of the file; the last entry is the
+    base's."""
+    n = len(parents)
+    children: list[list[int]] = [[] for _ in range(n + 1)]
+    for k, parent in enumerate(parents):
+        children[parent].append(k)
+    size = [1] * n
+    for k in reversed(range(n)):
+        if parents[k] >= 0:
+            size[parents[k]] += size[k]
+    for family in children:
+        family.sort(key=lambda k: -size[k])
+    return children
 
 
 def _follow(model: Model, k: int) -> Follow | None:

@@ -63,35 +63,43 @@ def simulate(
 ) -> Result:
     """Simulate a controlled robot, or a batch of them, for ``duration`` [s].
 
-    ``plant``: a robot, or a ``Plant`` with sensors, drives and stiction. ``controller``: one of
-    ``linkwise.control``, whose model may differ from the plant's robot; or any function ``f(t, q, qd, (q_d,
-    qd_d, qdd_d)) -> tau`` of arrays (..., n), which is called from Python. ``reference``: a trajectory, a
-    list of them (one per robot), positions (..., n), or ``Moves``.
+    With arrays of CuPy, PyTorch or JAX among ``q``, ``qd`` and ``vary`` all robots are simulated on their device, with
+    the same bits, and the results are of the same kind. A motion that diverges, a joint that leaves its range (stops
+    are not simulated) and a constraint that is not kept cause a ``SimulationWarning`` and are part of the result:
+    ``divergence``, ``diverged_at``, ``left_range``, ``unmet``.
 
-    ``step`` [s] is that of the ``integrator``, "rk4" or "semi_implicit_euler". The controller samples every
-    ``control_period`` [s], a whole number of steps (default: every step), and holds its torque in between;
-    with ``continuous=True`` it runs inside the integrator instead. ``delay``: control periods from
-    measurement to torque.
+    Args:
+        plant: a robot, or a ``Plant`` with sensors, drives and stiction.
+        controller: one of ``linkwise.control``, whose model may differ from the plant's robot; or any function
+            ``f(t, q, qd, (q_d, qd_d, qdd_d)) -> tau`` of arrays (..., n), which is called from Python.
+        reference: a trajectory, a list of them (one per robot), positions (..., n), or ``Moves``.
+        duration: simulated time [s].
+        step: step of the integrator [s].
+        control_period: the controller samples this often [s], a whole number of steps (default: every step), and
+            holds its torque in between.
+        continuous: whether the controller runs inside the integrator instead of being sampled.
+        integrator: "rk4" or "semi_implicit_euler".
+        every: control periods from one recorded row to the next.
+        q: initial positions, (..., nq); by default the start of the reference. Leading axes are the batch.
+        qd: initial velocities, (..., n).
+        delay: control periods from measurement to torque.
+        vary: other values for every robot, (..., size): gains (kp, kd, ki), "payload" (ten numbers, see
+            ``Robot.kernel``), labels of ``robot.parameter_labels``, or numbers of sensors and drives.
+        record: what is recorded besides q, qd and tau: command, q_measured, qd_measured, memory.
+        seed: of random numbers, which depend on seed, robot and step alone: not on the batch, the number of threads
+            or the speed of the machine.
+        first: the number of the batch's first robot.
+        dtype: "float64" or "float32".
+        threads: number of threads.
+        fused: whether all steps run in one kernel; False steps from Python (the definition; slow).
+        torque_limits: bounds of a Python function's torques [N·m or N], one number or (n,): None for the effort limits
+            of the plant's robot, False for none. A controller of ``linkwise.control`` has its own.
+        stabilization: how constraints are kept: "projection" (the default: positions and velocities are corrected
+            after every step) or a rate [1/s] at which errors decay (Baumgarte); 0.0 lets them drift.
+        warn: False leaves the warnings out.
 
-    ``q`` (..., nq) and ``qd`` (..., n) are the initial state (default: where the reference begins); their leading axes
-    are the batch. ``vary`` gives other values for every robot, (..., size): gains (kp, kd, ki), "payload"
-    (ten numbers, see ``Robot.kernel``), labels of ``robot.parameter_labels``, or numbers of sensors and
-    drives. With arrays of CuPy, PyTorch or JAX among ``q``, ``qd`` and ``vary`` all robots are simulated
-    where these are, with the same bits, and the results are of the same kind.
-
-    A row is recorded every ``every`` control periods: q, qd, tau, and what ``record`` names: command,
-    q_measured, qd_measured, memory. Random numbers depend on ``seed``, robot and step alone: the same
-    whatever the batch, the number of threads or the speed of the machine; ``first`` is the number of the
-    batch's first robot. ``fused=False`` steps from Python (the definition; slow).
-
-    Constraints of the robot are kept: ``stabilization`` is "projection" (the default: positions and velocities are put
-    back after every step) or a rate [1/s] at which errors decay (Baumgarte); 0.0 lets them drift.
-
-    Torques of a Python function are bounded by ``torque_limits`` [N·m or N], one number or (n,): None for the
-    effort limits of the plant's robot, False for none. A controller of ``linkwise.control`` has its own. A
-    motion that diverges, a joint that leaves its range (stops are not simulated) and a constraint that is not
-    kept are a ``SimulationWarning`` and stand in the result: ``divergence``, ``diverged_at``, ``left_range``,
-    ``unmet``. ``warn=False`` leaves the warnings out.
+    Returns:
+        The recorded rows, the final state, and what went wrong.
 
     Raises:
         SimulationError: an argument cannot be right; the message names it.
@@ -116,20 +124,10 @@ def simulate(
     given = _given(loop, times, dict(vary or {}), q, qd)
     batch = np.broadcast_shapes(loop.source.batch(), *(tuple(value.shape[:-1]) for value in given.values()))
     on_device = any(map(is_foreign, given.values()))
-    if not is_foreign(given["q"]):
-        given["q"] = np.broadcast_to(given["q"], (*batch, plant.robot.nq))
-        if not loop.varied:
-            _refuse_singular(plant.robot, given["q"])
-        if plant.robot.constraints and not is_foreign(given["qd"]):
-            check_start(plant.robot, given["q"], given["qd"], loop.stabilization)
+    _prepare_start(loop, given, batch)
     if plant.sensors.noisy:
         given["stream"] = _streams(seed, first, batch, dtype)
-    traced = isinstance(controller, Controller)
-    if on_device and not traced:
-        raise SimulationError(
-            "arrays on a GPU need a controller of linkwise.control: a Python function runs on the CPU"
-        )
-    in_kernel = traced and (fused or on_device or (fused is None and loop.dof <= FUSED_JOINTS))
+    in_kernel = _runs_in_kernel(loop, controller, on_device, fused)
     if in_kernel:
         tables = loop.source.tables(times.steps, times.period, loop.places)
         final, written = loop.kernel()(
@@ -330,6 +328,31 @@ def _start(loop: ClosedLoop, q: Any, qd: Any) -> tuple[Any, Any]:
 def _streams(seed: Any, first: Any, batch: tuple[int, ...], dtype: str) -> np.ndarray:
     seed, first = arguments.whole("seed", seed, 0), arguments.whole("first", first, 0)
     return noise.streams(seed, first + math.prod(batch), dtype)[first:].reshape(*batch, 2)
+
+
+def _prepare_start(loop: ClosedLoop, given: Arrays, batch: tuple[int, ...]) -> None:
+    """Broadcast the initial positions to the batch, and refuse states in which the motion is not defined.
+
+    Arrays on a GPU are not looked at: that would wait for it.
+    """
+    robot = loop.plant.robot
+    if is_foreign(given["q"]):
+        return
+    given["q"] = np.broadcast_to(given["q"], (*batch, robot.nq))
+    if not loop.varied:
+        _refuse_singular(robot, given["q"])
+    if robot.constraints and not is_foreign(given["qd"]):
+        check_start(robot, given["q"], given["qd"], loop.stabilization)
+
+
+def _runs_in_kernel(loop: ClosedLoop, controller: Any, on_device: bool, fused: bool | None) -> bool:
+    """Whether all steps run in one kernel, rather than being called from Python."""
+    traced = isinstance(controller, Controller)
+    if on_device and not traced:
+        raise SimulationError(
+            "arrays on a GPU need a controller of linkwise.control: a Python function runs on the CPU"
+        )
+    return traced and bool(fused or on_device or (fused is None and loop.dof <= FUSED_JOINTS))
 
 
 def _refuse_singular(robot: Robot, q: np.ndarray) -> None:
