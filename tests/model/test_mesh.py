@@ -111,6 +111,17 @@ def test_attributes(tmp_path, mesh, geom):
     agree(*robots(tmp_path, mesh, geom, {"part.obj": obj()}, head))
 
 
+@pytest.mark.parametrize("kind", ["sphere", "capsule", "cylinder", "box", "ellipsoid"])
+@pytest.mark.parametrize("rule", ["exact", "shell"])
+def test_solids_fitted_to_a_mesh(tmp_path, kind, rule):
+    bent = (VERTICES + 0.01 * np.random.default_rng(1).normal(size=VERTICES.shape)).astype(np.float32)
+    geom = f'<geom type="{kind}" mesh="part" pos=".1 .2 .3" euler="10 20 30" fitscale="1.1"/>'
+    mesh = f'<mesh file="part.obj" inertia="{rule}"/>'
+    agree(*robots(tmp_path, mesh, geom, {"part.obj": obj(bent)}))
+    with pytest.raises(lw.ModelError, match="fitaabb"):
+        robots(tmp_path, mesh, geom, {}, '<compiler fitaabb="true"/>')
+
+
 def test_polygons(tmp_path):
     agree(*robots(tmp_path, '<mesh file="part.obj"/>', GEOM, {"part.obj": obj(faces=POLYGONS)}))
     bent = VERTICES + 0.01 * RNG.normal(size=VERTICES.shape)

@@ -31,13 +31,14 @@ def geom_inertia(geom: Element, frame: Transform, settings: Settings, meshes: Me
         return None
     if kind == "mesh" and "mesh" in geom.attrib:
         return _mesh_inertia(geom, mass, density, meshes).expressed_in(frame @ settings.pose(geom))
-    if kind not in SIZES or "mesh" in geom.attrib:
-        what = f"a {kind} that is fitted to a mesh" if "mesh" in geom.attrib else f"type {kind!r}"
+    if kind not in SIZES:
         raise geom.error(
-            f"the body has no <inertial>, and the inertia of {what} is not computed here; "
+            f"the body has no <inertial>, and the inertia of type {kind!r} is not computed here; "
             "add an <inertial>, or give the geom mass='0'"
         )
-    pose, size = geom_place(geom, kind, settings)
+    pose, size = (
+        _fitted(geom, kind, settings, meshes) if "mesh" in geom.attrib else geom_place(geom, kind, settings)
+    )
     amount, moments = (
         shell_of(kind, size)
         if flag(geom, "shellinertia", False)
@@ -47,6 +48,29 @@ def geom_inertia(geom: Element, frame: Transform, settings: Settings, meshes: Me
         mass = density * amount  # of a shell: the density of its surface [kg/m²]
     own = Inertia.from_com(mass, (0, 0, 0), [mass * moment for moment in moments])
     return own.expressed_in(frame @ pose)
+
+
+def _fitted(
+    geom: Element, kind: str, settings: Settings, meshes: Meshes
+) -> tuple[Transform, Sequence[float]]:
+    """Pose and sizes of a simple solid that stands for a mesh: MuJoCo fits it to the box with the inertia of the mesh,
+    whose z axis is the longest one."""
+    if settings.fitaabb:
+        raise geom.error(
+            "fitaabb: solids fitted to the bounds of a mesh are not supported; add an <inertial>"
+        )
+    solid = meshes.solid(geom)
+    moments, axes = np.linalg.eigh(solid.inertia)
+    moments, axes = moments[::-1], axes[:, ::-1]
+    axes = axes * np.array([1.0, 1.0, np.sign(np.linalg.det(axes))])
+    x, y, z = (math.sqrt(max(0.0, 6 * (moments.sum() - 2 * moment) / solid.size)) / 2 for moment in moments)
+    half = {
+        "sphere": [(x + y + z) / 3],
+        "capsule": [(x + y) / 2, max(0.0, z - (x + y) / 4)],
+        "cylinder": [(x + y) / 2, z],
+    }.get(kind, [x, y, z])
+    scale = geom.number("fitscale", 1.0)
+    return settings.pose(geom) @ Transform(axes, solid.com), [scale * size for size in half]
 
 
 def _mesh_inertia(geom: Element, mass: float | None, density: float, meshes: Meshes) -> Inertia:

@@ -40,6 +40,7 @@ class Settings:
     )
     alignfree: bool = False
     fusestatic: bool = False
+    fitaabb: bool = False
     acceleration: Sequence[float] = STANDARD_GRAVITY  # gravity, before the flag that switches it off
     density: float = 0.0
     viscosity: float = 0.0
@@ -151,6 +152,7 @@ def _compiler(element: Element, settings: Settings) -> None:
     if element.get("coordinate", "local") != "local":
         raise element.error("global coordinates are not supported (MuJoCo itself dropped them)")
     settings.settotalmass = element.number("settotalmass", settings.settotalmass)
+    settings.fitaabb = flag(element, "fitaabb", settings.fitaabb)
     settings.fusestatic = flag(element, "fusestatic", settings.fusestatic)
     if settings.fusestatic and settings.inertiafromgeom == "true":
         raise element.error(
