@@ -516,6 +516,7 @@ def test_attached_models(attach, inside, tmp_path):
         '<tendon tendon1="pair" polycoef=".2"/>',
         '<tendon tendon1="one" tendon2="other" polycoef=".1 -3"/>',
         '<joint joint1="j" joint2="k" polycoef=".3 -2"/>',
+        '<joint joint1="k" polycoef=".25"/>',
     ],
 )
 def test_couplings_meet_the_equalities(equality, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -93,12 +93,13 @@ def equalities(root: Element, defaults: Defaults, settings: Settings) -> Iterato
 
 
 def read_mimics(
-    found: Iterable[Element], joints: Mapping[str, MjcfJoint], tendons: Mapping[str, Element]
+    found: Sequence[Element], joints: Mapping[str, MjcfJoint], tendons: Mapping[str, Element]
 ) -> dict[str, Mimic]:
     """Linear relations between joints, by the name of the one that follows."""
     relations: dict[str, Mimic] = {}
+    still = [equality for equality in found if equality.tag == "joint" and "joint2" not in equality.attrib]
     for equality in found:
-        if equality.tag in ("joint", "tendon"):
+        if equality.tag in ("joint", "tendon") and equality not in still:
             mimic = _mimic if equality.tag == "joint" else partial(_tendon_mimic, tendons=tendons)
             follower, relation = mimic(equality, joints)
             if follower in relations and relation.multiplier and relation.joint not in relations:
@@ -110,7 +111,33 @@ def read_mimics(
             if follower in relations:
                 raise equality.error(f"joint {follower!r} follows {relations[follower].joint!r} already")
             relations[follower] = relation
+    for equality in still:
+        follower, relation = _held_joint(equality, joints, relations)
+        relations[follower] = relation
     return relations
+
+
+def _held_joint(
+    equality: Element, joints: Mapping[str, MjcfJoint], relations: Mapping[str, Mimic]
+) -> tuple[str, Mimic]:
+    """A joint that an equality holds at a position follows another one at ratio zero."""
+    follower = _joint_end(equality, "joint1", joints)
+    leaders = [
+        name
+        for name, joint in joints.items()
+        if name != follower and name not in relations and joint.type in ("revolute", "prismatic")
+    ]
+    if follower in relations or not leaders:
+        raise equality.error(f"it holds joint {follower!r} still; remove it and lock the joint instead")
+    constant = (*coefficients(equality, "polycoef"), 0.0)[0]
+    return follower, Mimic(leaders[0], 0.0, constant + joints[follower].ref)
+
+
+def _joint_end(equality: Element, key: str, joints: Mapping[str, MjcfJoint]) -> str:
+    name = equality.text_of(key)
+    if name not in joints:
+        raise equality.error(f"no joint {name!r}; {suggest(name, joints)}")
+    return name
 
 
 def _tendon_mimic(
@@ -197,13 +224,7 @@ def _loop(equality: Element, locate: Callable[[str], Transform]) -> Constraint:
 
 
 def _mimic(equality: Element, joints: Mapping[str, MjcfJoint]) -> tuple[str, Mimic]:
-    follower = equality.text_of("joint1")
-    if "joint2" not in equality.attrib:
-        raise equality.error(f"it holds joint {follower!r} still; remove it and lock the joint instead")
-    leader = equality.text_of("joint2")
-    for name in (follower, leader):
-        if name not in joints:
-            raise equality.error(f"no joint {name!r}; {suggest(name, joints)}")
+    follower, leader = (_joint_end(equality, key, joints) for key in ("joint1", "joint2"))
     given = coefficients(equality, "polycoef")
     constant, slope, *higher = (*given, *(0.0, 1.0, 0.0, 0.0, 0.0)[len(given) :])
     if any(higher):
