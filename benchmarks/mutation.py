@@ -354,6 +354,10 @@ def main() -> None:
                 results.append((mutant, verdict))
                 if verdict in ("passed", "not reached"):
                     print(f"{'survived' if verdict == 'passed' else verdict}: {mutant}", flush=True)
+                if len(results) % 20 == 0:
+                    print(
+                        f"{len(results)} of {len(chosen)} in {time.perf_counter() - start:.0f} s", flush=True
+                    )
     caught = sum(verdict in ("failed", "timeout") for _, verdict in results)
     spent = time.perf_counter() - start
     print(f"{caught} of {len(results)} caught ({100 * caught / max(len(results), 1):.1f} %) in {spent:.0f} s")
