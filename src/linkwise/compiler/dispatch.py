@@ -115,6 +115,7 @@ class KernelPlan:
             globals=ctypes.addressof(global_table()),
             inputs=len(inputs),
             outputs=len(outputs),
+            few=len(inputs) if max(len(inputs), len(outputs)) <= layout.MOST_ARRAYS else 0,
             single=int(kernel.dtype == "float32"),
             sizes=ctypes.addressof(self._sizes),
             shapes=ctypes.addressof(self._shapes),
@@ -137,7 +138,9 @@ class KernelPlan:
             scalars = 0 if alone else native.width * self._rows + native.room
             self._words[Plan.scratch // 8 + k] = scalars * np.dtype(dtype).itemsize
             self._words[Plan.limit // 8 + k] = native.states_for_one_thread
-            self._words[run] = native.code.functions["run"]  # last: from now on it is used
+            self._words[run] = address = native.code.functions["run"]  # last: from now on it is used
+            if alone and native.states_for_one_thread >> layout.SHORT_WORK:
+                self._words[Plan.quick // 8 + k // 2] = address
 
 
 def can_connect(kernel: Any) -> bool:

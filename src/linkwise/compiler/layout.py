@@ -7,6 +7,7 @@ tables that Python fills for ``linkwise.compiler.entry``. All offsets are in byt
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from enum import IntEnum, auto
 
@@ -90,6 +91,9 @@ class Plan(Words):
     single = auto()  # 1: float32 whatever the inputs are
     sizes = auto()  # address of the number of scalars of each input
     shapes = auto()  # address of a ``Shape`` for each output
+    few = auto()  # number of inputs if ``entry.computation.compute_single`` has room for all arrays, or 0
+    quick = auto()  # address of the code for one state if it is short and needs no scratch, or 0
+    quick_float = auto()
     run = auto()  # address of the code in double precision for one state,
     run_many = auto()
     run_float = auto()
@@ -191,6 +195,10 @@ class Frame(Words):
 
 
 MOST_AXES = 8  # leading ones
+MOST_ARRAYS = 8  # inputs, and outputs, of the most frequent call
+SHORT_WORK = (
+    4  # a batch is short up to its limit shifted by this; the interpreter lock is released for longer ones
+)
 MOST_OUTPUT_AXES = 4
 INPUT_BYTES, SHAPE_BYTES, FRAME_BYTES = 8 * len(Input), 8 * len(Shape), 8 * len(Frame)
 
@@ -241,10 +249,14 @@ def known() -> bool:
 
 
 def supported() -> bool:
-    """Whether this Python and this NumPy lay out their objects as machine code expects."""
+    """Whether this Python and this NumPy lay out their objects as machine code expects.
+
+    The environment variable LINKWISE_CALLS=python says no: every call then goes through Python.
+    """
     version = tuple(int(part) for part in np.__version__.split(".")[:2])
     return (
-        sys.implementation.name == "cpython"
+        os.environ.get("LINKWISE_CALLS") != "python"
+        and sys.implementation.name == "cpython"
         and (3, 11) <= sys.version_info[:2] <= (3, 14)
         and "t" not in sys.abiflags  # no interpreter lock: other objects, other rules
         and (1, 26) <= version < (3, 0)

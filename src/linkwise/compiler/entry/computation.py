@@ -14,10 +14,12 @@ from linkwise.compiler.layout import (
     FLAGS,
     FRAME_BYTES,
     INPUT_BYTES,
+    MOST_ARRAYS,
     NOT_TAKEN,
     READY,
     SHAPE,
     SHAPE_BYTES,
+    SHORT_WORK,
     TYPE,
     Frame,
     Globals,
@@ -25,9 +27,7 @@ from linkwise.compiler.layout import (
     Shape,
 )
 
-MOST_ARRAYS = 16  # inputs, and outputs, of the most frequent call
 MOST_STACK = 1 << 16  # bytes; more is allocated
-SHORT_WORK = 4  # the interpreter lock is released where a batch is longer than its limit shifted by this
 
 
 def compute(plan: int, inputs: int, out: int, threads: int, look: int) -> int:
@@ -79,12 +79,12 @@ def compute(plan: int, inputs: int, out: int, threads: int, look: int) -> int:
 @inline
 def compute_single(table: int, plan: int, inputs: int, look: int) -> int:
     """The same for the most frequent call: every input is one dense state of the same precision."""
-    number = load(plan + Plan.inputs)
-    outputs = load(plan + Plan.outputs)
-    if number == 0 or number > MOST_ARRAYS or outputs > MOST_ARRAYS:
-        return NOT_TAKEN
     words = stack(8 * 3 * MOST_ARRAYS)  # as in ``compute``; the strides of one state are not used
     results = stack(8 * 2 * MOST_ARRAYS)
+    number = load(plan + Plan.few)
+    outputs = load(plan + Plan.outputs)
+    if number == 0:
+        return NOT_TAKEN
     sizes = load(plan + Plan.sizes)
     kind = load(table + Globals.array_type)
     first = load(inputs)
@@ -100,15 +100,14 @@ def compute_single(table: int, plan: int, inputs: int, look: int) -> int:
         if load(load(array + SHAPE)) != load(sizes + 8 * k):
             return NOT_TAKEN
         store(words + 8 * (outputs + k), load(array + DATA))
-    form = 0
+    run = load(plan + Plan.quick)
     item = 8
     if dtype == load(table + Globals.float_dtype):
-        form = Plan.run_float - Plan.run
+        run = load(plan + Plan.quick_float)
         item = 4
     elif dtype != load(table + Globals.double_dtype) or load(plan + Plan.single):
         return NOT_TAKEN
-    run = load(plan + Plan.run + form)
-    if run == 0 or load(plan + Plan.scratch + form) or load(plan + Plan.limit + form) <= 1 << SHORT_WORK:
+    if run == 0:
         return NOT_TAKEN
     shape = load(plan + Plan.shapes)
     for k in range(outputs):
