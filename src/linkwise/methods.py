@@ -39,7 +39,7 @@ MOST_METHODS = 64
 MOST_KNOWN = 256  # calls with different options that a robot remembers
 SLOT = "_known_calls"
 
-_KEYS = (str, bool, int, float, type(None), np.bool_)  # types of options that never change
+_KEYS = {str, bool, int, float, type(None), np.bool_}  # types of options that never change
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
@@ -50,6 +50,15 @@ class Known(NamedTuple):
     kernel: Kernel
     order: tuple[int, ...]
     look: bool
+
+    def __call__(self, inputs: tuple, out: Any, threads: int | None) -> Any:
+        """The result; None where the function itself must be called: with symbols, and to explain a NaN."""
+        result = self.kernel.quick(inputs, out, threads)
+        if result is None:
+            if not _are_numbers(inputs):
+                return None
+            result = self.kernel(*inputs, out=out, threads=threads)
+        return None if self.look and not is_foreign(result) and _has_nan(result) else result
 
 
 class KnownCalls(ctypes.c_int64 * (len(KnownCall) * MOST_METHODS)):  # type: ignore[misc]
@@ -81,6 +90,9 @@ class Method:
         self.positional = sum(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters)
         self.required = self.roles.count(REQUIRED_INPUT)
         self.out, self.threads = self.places["out"], self.places["threads"]
+        self._options = [k for k, role in enumerate(self.roles) if role == OPTION]
+        self._optional = [k for k, role in enumerate(self.roles) if role == OPTIONAL_INPUT]
+        self._plain = self._key(self.defaults)
         self._kept: tuple = ()
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -90,15 +102,20 @@ class Method:
         return self if robot is None else MethodType(self, robot)
 
     def __call__(self, robot: Robot, /, *args: Any, **options: Any) -> Any:
+        calls = getattr(robot, SLOT, None)
+        if calls is not None and not options and len(args) == self.required:
+            known = calls.by_options.get(self._plain)
+            if known is not None and (result := known(args, None, None)) is not None:
+                return result
         values = self._values(args, options)
         key = None if values is None else self._key(values)
         if values is None or key is None:
             return self.function(robot, *args, **options)
-        calls = getattr(robot, SLOT, None)
         known = None if calls is None else calls.by_options.get(key)
-        if known is not None and _are_numbers(inputs := [values[k] for k in known.order]):
-            result = known.kernel(*inputs, out=values[self.out], threads=values[self.threads])
-            if not known.look or is_foreign(result) or not _has_nan(result):
+        if known is not None:
+            inputs = tuple([values[k] for k in known.order])
+            result = known(inputs, values[self.out], values[self.threads])
+            if result is not None:
                 return result
         result = self.function(robot, *args, **options)
         if calls is None or key not in calls.by_options:
@@ -120,15 +137,11 @@ class Method:
 
     def _key(self, values: list[Any]) -> tuple | None:
         """What decides the kernel: the options, and which optional inputs are given."""
-        key: list[Any] = [self.index]
-        for value, role in zip(values, self.roles, strict=True):
-            if role == OPTION:
-                if type(value) not in _KEYS:
-                    return None
-                key.append(value)
-            elif role == OPTIONAL_INPUT:
-                key.append(value is not None)
-        return tuple(key)
+        options = [values[k] for k in self._options]
+        for value in options:
+            if type(value) not in _KEYS:
+                return None
+        return (self.index, *options, *[values[k] is not None for k in self._optional])
 
     def _learn(self, robot: Robot, values: list[Any], key: tuple) -> None:
         """Remember the kernel that computes calls with these options; None: there is none."""
@@ -182,7 +195,7 @@ class Method:
         options = [value for value, role in zip(values, self.roles, strict=True) if role == OPTION]
         calls.kept.append((plan, kernel, keys, places, entry, options))
         calls[place] = ctypes.addressof(entry)
-        if key == self._key(self.defaults):
+        if key == self._plain:
             calls[place + KnownCall.look // 8] = int(look)
             calls[place + KnownCall.plain // 8] = plan.address
 
@@ -228,7 +241,7 @@ def _role(parameter: inspect.Parameter) -> int:
     return REQUIRED_INPUT if parameter.default is parameter.empty else OPTION
 
 
-def _are_numbers(inputs: list[Any]) -> bool:
+def _are_numbers(inputs: tuple) -> bool:
     """Whether these are arrays that a kernel takes, not symbols of a function that is being traced."""
     if is_foreign(inputs[0]):
         return True

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from linkwise.compiler import arrays, dispatch, host, targets, threads
+from linkwise.compiler import arrays, dispatch, host, layout, targets, threads
 from linkwise.compiler.native import Native, NativeProgram
+from linkwise.compiler.quick import QuickStates
 from linkwise.errors import LinkwiseError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ class Kernel(Portable):
         self.row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
         self._plan: dispatch.KernelPlan | None = None
         self._connection: dispatch.Connection | None = None
+        self._quick: list[QuickStates] = []  # where machine code cannot be called directly
+        if not layout.SUPPORTED:
+            kinds = (arrays.FLOAT64, arrays.FLOAT32) if dtype == "float64" else (arrays.FLOAT32,)
+            self._quick = [QuickStates(self, kind) for kind in kinds] if self.inputs else []
         self._forms: set[tuple[str, int]] = set()  # of machine code, that the plan knows
         self._natives: dict[str, NativeProgram] = {}
         self._vjps: dict[tuple[str, ...], Kernel] = {}
@@ -101,6 +106,8 @@ class Kernel(Portable):
         LINKWISE_THREADS says.
         """
         check_number(self.name, self.inputs, args)
+        if (result := self.quick(args, out, threads)) is not None:
+            return result
         if targets.are_foreign(args):
             return targets.call(self, args, out, threads)
         given, batch, dtype = self._as_arrays(args)
@@ -117,6 +124,16 @@ class Kernel(Portable):
         if out is None and not batch:
             results = [r if r.ndim else r[()] for r in results]
         return results[0] if len(results) == 1 else tuple(results)
+
+    def quick(self, args: tuple, out: Any, threads: int | None) -> Any:
+        """The result of a small batch where machine code cannot be called directly, or None; see ``compiler.quick``."""
+        if threads is not None and not (type(threads) is int and threads > 0):
+            return None
+        for precision in self._quick:
+            result = precision(args, out)
+            if result is not None:
+                return result
+        return None
 
     def _as_arrays(self, args: tuple) -> tuple[list[np.ndarray], tuple[int, ...], np.dtype]:
         """The inputs as arrays of real numbers, their leading axes broadcast together, the precision."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from linkwise.compiler import arrays
 from linkwise.errors import ShapeError
 from linkwise.gpu.autograd import refuse_out, wants_gradient
-from linkwise.gpu.device import device_kernel
+from linkwise.gpu.device import DeviceKernel, device_kernel
 from linkwise.gpu.errors import DeviceError
 from linkwise.gpu.frameworks import Framework, View, framework_of
 from linkwise.gpu.quick import quick_call
@@ -51,38 +51,57 @@ def call(
 
 
 def _computed(kernel: Kernel, args: Sequence[Any], out: Any, threads: int | None, fast: bool) -> Any:
-    """The long way, without gradients."""
-    names = [name for name, _ in kernel.inputs]
-    framework, device = common_place(names, args)
+    """Arrays of any shape, strides and precision, without gradients."""
+    framework, device = common_place([name for name, _ in kernel.inputs], args)
     if device is None:
         from linkwise.gpu.host import call_on_host
 
         return call_on_host(kernel, framework.name, args, out, threads)
     stream = framework.stream(device)
-    views = [_as_reals(name, value, framework, stream) for name, value in zip(names, args, strict=True)]
-    batch = arrays.batch_shape(views, kernel.inputs)  # type: ignore[arg-type]
-    single = kernel.dtype == "float32" or (bool(views) and all(view.dtype == "float32" for view in views))
-    dtype = "float32" if single else "float64"
-    pairs = [rows_of(view, batch, dtype, framework, stream) for view in views]
+    inputs, batch, dtype = _inputs(kernel, args, framework, stream)
     shapes = [(*batch, *shape) for _, shape in kernel.outputs]
     if out is None:
         results = targets = [framework.empty(shape, dtype, device) for shape in shapes]
     else:
         results = _check_out(kernel, out, shapes, dtype, framework, device)
-        targets = _targets(results, [view for view, _ in pairs], framework, device, stream)
-    made = [framework.view(target, stream) for target in targets]
-    device_kernel(kernel, dtype, device, fast).run(
-        [view.address for view in made],
-        [view.address for view, _ in pairs],
-        [stride for _, stride in pairs],
-        math.prod(batch),
-        stream,
-    )
+        targets = _targets(results, [view for view, _ in inputs], framework, device, stream)
+    _launch(device_kernel(kernel, dtype, device, fast), targets, inputs, math.prod(batch), framework, stream)
     for result, target in zip(results, targets, strict=True):
         if result is not target:
             framework.assign(result, target)
     finished = [framework.finished(result) for result in results] if out is None else results
     return finished[0] if len(finished) == 1 else tuple(finished)
+
+
+def _inputs(
+    kernel: Kernel, args: Sequence[Any], framework: Framework, stream: int
+) -> tuple[list[tuple[View, int]], tuple[int, ...], str]:
+    """Every input as rows with their distance, the leading axes of all together, the precision."""
+    names = [name for name, _ in kernel.inputs]
+    views = [_as_reals(name, value, framework, stream) for name, value in zip(names, args, strict=True)]
+    batch = arrays.batch_shape(views, kernel.inputs)  # type: ignore[arg-type]
+    single = kernel.dtype == "float32" or (bool(views) and all(view.dtype == "float32" for view in views))
+    dtype = "float32" if single else "float64"
+    return [rows_of(view, batch, dtype, framework, stream) for view in views], batch, dtype
+
+
+def _launch(
+    on_device: DeviceKernel,
+    targets: Sequence[Any],
+    inputs: Sequence[tuple[View, int]],
+    count: int,
+    framework: Framework,
+    stream: int,
+) -> None:
+    """Start the kernel for ``count`` states; nothing waits for it."""
+    made = [framework.view(target, stream) for target in targets]
+    on_device.run(
+        [view.address for view in made],
+        [view.address for view, _ in inputs],
+        [stride for _, stride in inputs],
+        count,
+        stream,
+    )
 
 
 def common_place(names: Sequence[str], args: Sequence[Any]) -> tuple[Framework, int | None]:
