@@ -113,3 +113,22 @@ def test_what_is_for_arms_only_says_so(files, linkwise, arguments):
     rest = [str(files / part) if part.endswith(".csv") else part for part in rest]
     told = linkwise(command, str(files / "swing.xml"), *rest).refused()
     assert "for robots whose joints have one coordinate each; swing has the ball joint 'shoulder'" in told
+
+
+def test_springs_and_constraints_are_left_out_of_the_comparison(files, linkwise):
+    """And a file whose base floats already is not given a second floating base."""
+    pytest.importorskip("pinocchio")
+    pytest.importorskip("mujoco")
+    text = BALL.replace('name="elbow"', 'name="elbow" stiffness="30" springref="0.5"')
+    text = text.replace('<joint name="shoulder" type="ball"/>', '<freejoint name="shoulder"/>')
+    text = text.replace(
+        "</worldbody>", '</worldbody><equality><connect body1="lower" anchor="0 0 0"/></equality>'
+    )
+    (files / "held.xml").write_text(text)
+    assert lw.load(files / "held.xml").constraint_rows == 3
+    assert lw.load(files / "held.xml", base="floating").joint_names == ("shoulder", "elbow")
+    facts = linkwise("check", files / "held.xml", "--base", "floating", "--states", "2", "--json").json
+    engines = [
+        row["verdict"] for row in facts["findings"] if row["who"].split()[0] in ("pinocchio", "mujoco")
+    ]
+    assert engines == ["agrees"] * 9

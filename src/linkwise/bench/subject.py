@@ -61,6 +61,13 @@ def without_drives(robot: Robot) -> Robot:
     )
 
 
+def rigid(robot: Robot) -> Robot:
+    """The robot without springs, carried weight and constraints, which every engine treats in its own way."""
+    free = robot.with_constraints([]) if robot.constraints else robot
+    terms = {f"{joint.name}.{name}": 0.0 for joint in free.moving_joints for name in joint.terms}
+    return free.with_parameters(terms) if terms else free
+
+
 def _plain(urdf: str) -> str:
     """The file without what only Linkwise reads, and with zeros where a link has no inertia: some readers take a
     missing inertia for one kilogram, others stop at it."""

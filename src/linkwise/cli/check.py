@@ -25,7 +25,8 @@ def command(robot: str, gravity, lock, base, mimic, states: int, seed: int, as_j
     """Compare every algorithm, and every installed engine, on one robot at random states.
 
     Engines: Pinocchio (it reads the same URDF, or one written for it) and MuJoCo (MJCF files). With a moving base, ball
-    joints or joints that follow others both get the robot joint by joint. Friction is left out.
+    joints or joints that follow others both get the robot joint by joint. Friction, springs and constraints are left
+    out.
     The exit status is 0 when all agree (or refuse, with a reason), 1 when one disagrees or nothing could be compared,
     2 for bad input.
 
@@ -37,9 +38,9 @@ def command(robot: str, gravity, lock, base, mimic, states: int, seed: int, as_j
     """
     from linkwise.bench import agreement
     from linkwise.bench.peers import find
-    from linkwise.bench.subject import Subject, random_states
+    from linkwise.bench.subject import Subject, random_states, rigid
 
-    loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
+    loaded = rigid(load_robot(robot, gravity, lock, base, mimic, moving=True))
     unchanged = Path(robot) if gravity is None and not lock else None
     with tempfile.TemporaryDirectory() as folder:
         subject = Subject.of(loaded, Path(folder), unchanged, base)

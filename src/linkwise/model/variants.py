@@ -23,6 +23,9 @@ def with_base(model: Model, base: str) -> dict[str, list[Any]]:
     """See ``Model.with_base``."""
     if base not in ("floating", "planar"):
         raise UnknownNameError(f"base: expected fixed, floating or planar, got {base!r}")
+    roots = [joint for joint in model.joints if joint.parent == model.base]
+    if base == "floating" and roots and all(joint.type == "floating" for joint in roots):
+        return {}  # what the file's base carries floats already
     taken = {*model.frame_names, *(joint.name for joint in model.joints)}
 
     def unused(name: str) -> str:

@@ -34,6 +34,8 @@ def make(subject: Subject) -> Peer:
         try:
             model = mujoco.MjModel.from_xml_path(str(path))
         except ValueError:
+            if subject.general:  # geoms may carry inertia
+                return MuJoCo(mujoco, mujoco_model(mujoco, subject.robot), subject)
             model = mujoco.MjModel.from_xml_string(_without_shapes(text))
     except ValueError as error:
         raise Refusal(f"does not read the file: {error}") from None
@@ -75,6 +77,7 @@ class MuJoCo(Peer):
         model.opt.gravity[:] = robot.gravity
         model.dof_damping[:] = 0.0
         model.jnt_stiffness[:] = 0.0
+        model.body_gravcomp[:] = 0.0
         if subject.mjcf is None and self.engine is None:  # URDF has no word for it
             model.dof_armature[self.order] = [joint.rotor_inertia for joint in robot.moving_joints]
         self.data = mujoco.MjData(model)
