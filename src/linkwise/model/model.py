@@ -492,8 +492,9 @@ class Model:
     def with_base(self, base: str) -> Self:
         """A new robot whose base link is "fixed" (as it is), "floating" or "planar".
 
-        A floating base gets the joint ``root_joint`` (unless all that the base carries floats); a planar one the joints ``root_joint_x``, ``root_joint_y`` and
-        ``root_joint_theta``, which move it in the plane z = 0 of the world.
+        A floating base gets the joint ``root_joint``, unless all that the base carries floats already; a planar one
+        the joints ``root_joint_x``, ``root_joint_y`` and ``root_joint_theta``, which move it in the plane z = 0 of the
+        world.
         """
         return self if base == "fixed" else self._with(**variants.with_base(self, base))
 
