@@ -29,7 +29,7 @@ ENGINES = ("pinocchio", "mujoco", "frax")
 
 
 @dataclass(frozen=True)
-class Part:
+class JointPair:
     """One joint of ours (three for a planar base) and the engine's joint for it."""
 
     joint: Joint
@@ -45,7 +45,7 @@ class Part:
 class Coordinates:
     """How an engine numbers the coordinates of a robot; arrays have shape (..., n) with any batch axes."""
 
-    def __init__(self, robot: Model, engine: str, parts: list[Part], nq: int, nv: int):
+    def __init__(self, robot: Model, engine: str, parts: list[JointPair], nq: int, nv: int):
         self.robot = robot
         self.parts = parts
         self.nq, self.nv = nq, nv
@@ -202,7 +202,7 @@ def coordinates(robot: Model, engine: str, model: Any = None) -> Coordinates:
         raise UnknownNameError(f"engine: no {engine!r}; valid: {', '.join(ENGINES)}")
     starts = _starts(robot)
     if model is None:
-        parts = [Part(joint, q, v, q, v, _kind(joint)) for joint, q, v in starts]
+        parts = [JointPair(joint, q, v, q, v, _kind(joint)) for joint, q, v in starts]
         return Coordinates(robot, engine, parts, robot.nq, robot.dof)
     if engine == "frax":
         raise ModelError("model: frax has the joints in the order that it is given; leave the model out")
@@ -256,7 +256,7 @@ def _mujoco_joints(model: Any) -> dict[str, tuple[str, int, int]]:
 
 def _matched(
     robot: Model, starts: list[tuple[Joint, int, int]], theirs: dict[str, tuple[str, int, int]]
-) -> list[Part]:
+) -> list[JointPair]:
     own = {joint.name: (joint, q, v) for joint, q, v in starts}
     places = dict(theirs)
     if len(places) == len(robot.moving_joints) and any(name.startswith("\0") for name in places):
@@ -273,11 +273,11 @@ def _matched(
             raise ModelError(
                 f"{robot.name}: joint {joint.name!r} is {joint.type}, the engine has it as {kind}"
             )
-        parts.append(Part(joint, q, v, to_q, to_v, kind, ratio, offset))
+        parts.append(JointPair(joint, q, v, to_q, to_v, kind, ratio, offset))
     for name, (kind, to_q, to_v) in places.items():
         if kind == "planar" and all(f"{name}_{axis}" in own for axis in ("x", "y", "theta")):
             joint, q, v = own[f"{name}_x"]
-            parts.append(Part(joint, q, v, to_q, to_v, "planar"))
+            parts.append(JointPair(joint, q, v, to_q, to_v, "planar"))
     covered = {part.v + k for part in parts for k in range(3 if part.kind == "planar" else part.joint.dof)}
     if missing := [joint.name for joint, _, v in starts if v not in covered]:
         raise ModelError(f"{robot.name}: the engine has no joint {missing[0]!r}")

@@ -71,10 +71,8 @@ def test_a_tree_with_other_joint_order_and_continuous_joints(tmp_path):
     robot = lw.load(path)
     (peer,), _ = find(Subject.of(robot, tmp_path, path), ["pinocchio"])
     states = random_states(robot, 4)
-    np.testing.assert_allclose(peer.evaluate("inverse_dynamics", states), states["tau"], atol=1e-9)
-    np.testing.assert_allclose(
-        peer.evaluate("mass_matrix", states), robot.mass_matrix(states["q"]), atol=1e-9
-    )
+    np.testing.assert_allclose(peer.result("inverse_dynamics", states), states["tau"], atol=1e-9)
+    np.testing.assert_allclose(peer.result("mass_matrix", states), robot.mass_matrix(states["q"]), atol=1e-9)
 
 
 class Wrong(Peer):
@@ -173,5 +171,5 @@ def test_generated_c_is_the_one_of_generate(subject):
         pytest.skip("no C compiler")
     (peer,), _ = find(subject, ["generated_c"])
     states = random_states(ROBOT, 5)
-    assert peer.evaluate("inverse_dynamics", states).tolist() == states["tau"].tolist(), "the same bits"
+    assert peer.result("inverse_dynamics", states).tolist() == states["tau"].tolist(), "the same bits"
     assert Path(peer.folder.name).is_dir()

@@ -7,9 +7,9 @@ import click
 import pytest
 
 from linkwise.cli.app import COMMANDS
-from linkwise.cli.options import LARGEST, Locked, Number, Numbers, Rows, Whole
+from linkwise.cli.options import LARGEST, Locked, Number, Numbers, RowRange, WholeNumber
 
-OWN = (Number, Whole, Numbers, Locked, Rows)
+OWN = (Number, WholeNumber, Numbers, Locked, RowRange)
 ARGUMENTS = {
     "info": ["two_link"],
     "check": ["two_link"],
@@ -50,13 +50,13 @@ def wrong(kind: click.ParamType) -> list[str]:
             "joint1",
             "=1",
         ]
-    if isinstance(kind, Rows):
+    if isinstance(kind, RowRange):
         return ["0-5", "5-4", "a-b", "nan-inf", "-3-5", "7"]
     if isinstance(kind, Numbers):
         one = wrong(kind.each)
         return ["", *one, *(f"1,{value}" for value in one if value)]
     values = ["nan", "NaN", "inf", "-inf", "1e400", "-1e400", "x", "", "1e31", "-1e31"]
-    if isinstance(kind, Whole):
+    if isinstance(kind, WholeNumber):
         return [*values, "1.5", str(kind.least - 1), str(kind.most + 1), "9" * 30]
     values += [repr(bound) for bound in (kind.above, kind.below) if bound is not None]
     if kind.least > -LARGEST:

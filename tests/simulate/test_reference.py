@@ -8,7 +8,7 @@ import pytest
 import linkwise as lw
 from linkwise import control, motion
 from linkwise.simulate import Moves, simulate
-from linkwise.simulate.reference import Along, Point, source_of
+from linkwise.simulate.reference import Along, StandingStill, source_of
 
 START, END = np.array([0.1, -0.2]), np.array([0.5, 0.3])
 
@@ -56,7 +56,7 @@ def test_a_table_has_the_middle_and_the_end_of_a_step():
 
 
 def test_a_point_stands_still(arm):
-    point = Point(END)
+    point = StandingStill(END)
     (found,) = read(point, 0.3)
     assert (list(found.q), found.qd, found.qdd) == (END.tolist(), [0.0, 0.0], [0.0, 0.0])
     q, qd, qdd = point.moment(np.array([0.0, 1.0]), (3,), 2)
@@ -70,7 +70,7 @@ def test_a_point_stands_still(arm):
 
 
 def test_leading_axes_are_the_batch():
-    assert Point(np.zeros((4, 2))).batch() == (4,)
+    assert StandingStill(np.zeros((4, 2))).batch() == (4,)
     assert Moves(np.zeros((4, 1, 2)), np.zeros((3, 2)), np.ones(3)).batch() == (4, 3)
     assert Moves(START, END, np.ones(5)).batch() == (5,)
     exact = motion.quintic(START, END, 0.5)

@@ -187,7 +187,7 @@ def test_exact_quantiles_of_many_equal_values(monkeypatch, most):
         for level in (0.0, 0.3, 0.5, 1.0):
             place = max(0, int(np.ceil(level * len(valid))) - 1)
             same = np.flatnonzero(ranks == ranks[place])
-            targets.append(exact.Target(element, int(ranks[place]), place - int(same[0]), len(same)))
+            targets.append(exact.Quantile(element, int(ranks[place]), place - int(same[0]), len(same)))
             expected.append(valid[place])
     assert exact.quantiles(read, targets) == expected
     assert len(passes) == (4 if most == 3 else 1)

@@ -15,7 +15,7 @@ import linkwise as lw
 from linkwise.study import files
 from linkwise.study import run as running
 from linkwise.study.chunks import Worker
-from linkwise.study.engines import LocalEngine, Outcome
+from linkwise.study.engines import ChunkOutcome, LocalEngine
 from linkwise.study.errors import StoppedError, StudyError, StudyWarning
 
 
@@ -129,7 +129,7 @@ def test_any_order_and_any_interruption_give_the_same_bytes(small, run, tmp_path
 @pytest.mark.parametrize("writes", [4, 7, 12])
 def test_a_full_disk_stops_and_resumes(small, run, tmp_path, monkeypatch, writes):
     expected = contents(run(small).path)
-    store, real, left = tmp_path / "full", files.Aside.write, [writes]
+    store, real, left = tmp_path / "full", files.PendingFile.write, [writes]
 
     def write(self, data):
         left[0] -= store.exists()
@@ -137,7 +137,7 @@ def test_a_full_disk_stops_and_resumes(small, run, tmp_path, monkeypatch, writes
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(self, data)
 
-    monkeypatch.setattr(files.Aside, "write", write)
+    monkeypatch.setattr(files.PendingFile, "write", write)
     with pytest.raises(StoppedError, match="No space left on device; nothing that was done is lost"):
         lw.study(small).run(store, progress=False)
     monkeypatch.undo()
@@ -174,7 +174,7 @@ def test_a_store_that_cannot_be_made(small, tmp_path, monkeypatch):
 def test_a_file_that_cannot_be_written_is_tried_again(small, run, tmp_path, monkeypatch):
     """Writing goes on while the next chunk is computed; what fails there is not forgotten."""
     expected = contents(run(small).path)
-    real, tries = files.Aside.put, []
+    real, tries = files.PendingFile.put, []
 
     def put(self):
         if "/tau/c/0/2/" in str(self._path):
@@ -183,7 +183,7 @@ def test_a_file_that_cannot_be_written_is_tried_again(small, run, tmp_path, monk
                 raise OSError(errno.EAGAIN, "not now")
         return real(self)
 
-    monkeypatch.setattr(files.Aside, "put", put)
+    monkeypatch.setattr(files.PendingFile, "put", put)
     results = lw.study(small).run(tmp_path / "store", progress=False)
     assert results.table("aside")["error"].to_pylist() == [f"BlockingIOError: [Errno {errno.EAGAIN}] not now"]
     assert len(tries) == 3
@@ -295,7 +295,7 @@ def test_no_more_memory_is_used_than_stated(small, tmp_path):
 
 
 def test_outcomes_are_records_or_errors():
-    assert Outcome(3, b"x").error == ""
+    assert ChunkOutcome(3, b"x").error == ""
 
 
 def test_grid_only(run):

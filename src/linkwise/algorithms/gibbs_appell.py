@@ -22,7 +22,7 @@ from linkwise.spatial import RigidInertia, Spatial, Symmetric, Vector, zero_spat
 
 
 @dataclass(slots=True, eq=False)
-class Moving:
+class LinkMotion:
     """Angular velocity, angular acceleration, acceleration of the origin (9)–(11)."""
 
     w: Vector
@@ -53,7 +53,7 @@ def inverse_dynamics(
     with stage("step 1: rotations"):
         turned = links.turned(q)
     with stage("step 2: velocities and accelerations"):
-        still = Moving(zero_vector(), zero_vector(), -links.gravity)
+        still = LinkMotion(zero_vector(), zero_vector(), -links.gravity)
         moving = links.outward(_moved, still, turned, qd, qdd)
         # step 3, the derivatives of ω̇ by q̈ (14), is the axis z in the link's own frame: nothing to compute
         at_centre = links.each(_acceleration_of_centre, moving)
@@ -94,7 +94,9 @@ def centred(inertia: RigidInertia) -> Centred:
     return Centred(c, zero_vector(), about)
 
 
-def _moved(link: MovingLink, parent: Moving, turned: Turned, qd: JointValue, qdd: JointValue) -> Moving:
+def _moved(
+    link: MovingLink, parent: LinkMotion, turned: Turned, qd: JointValue, qdd: JointValue
+) -> LinkMotion:
     """(9)–(11)."""
     joint = link.placed(turned)
     w = joint.outward(parent.w)
@@ -102,23 +104,23 @@ def _moved(link: MovingLink, parent: Moving, turned: Turned, qd: JointValue, qdd
     lever = joint.lever
     rdd = joint.outward(parent.rdd + parent.w.cross(parent.w.cross(lever)) + parent.wd.cross(lever))
     gained = link.bias(w, qd) + link.moved(qdd)
-    return Moving(w + link.moved(qd).angular, wd + gained.angular, rdd + gained.linear)
+    return LinkMotion(w + link.moved(qd).angular, wd + gained.angular, rdd + gained.linear)
 
 
-def _acceleration_of_centre(link: MovingLink, moving: Moving) -> Vector:
+def _acceleration_of_centre(link: MovingLink, moving: LinkMotion) -> Vector:
     """(12)."""
     arm = centred(link.inertia).arm
     return moving.rdd + moving.w.cross(moving.w.cross(arm)) + moving.wd.cross(arm)
 
 
-def _turning(link: MovingLink, moving: Moving, rdd: Vector) -> Vector:
+def _turning(link: MovingLink, moving: LinkMotion, rdd: Vector) -> Vector:
     """The link's own part of (17)."""
     body = centred(link.inertia)
     w = moving.w
     return body.inertia @ moving.wd + w.cross(body.inertia @ w) + body.first_moment.cross(rdd)
 
 
-def _inertial_force(inertia: RigidInertia, moving: Moving, rdd: Vector) -> Vector:
+def _inertial_force(inertia: RigidInertia, moving: LinkMotion, rdd: Vector) -> Vector:
     """m r̈_G (and what a first moment about G adds, for bodies without mass)."""
     h = centred(inertia).first_moment
     return inertia.mass * rdd + moving.w.cross(moving.w.cross(h)) + moving.wd.cross(h)

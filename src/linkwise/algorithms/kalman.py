@@ -44,7 +44,7 @@ class Filtered:
 
 
 @dataclass(slots=True, eq=False)
-class Estimate:
+class JointEstimate:
     """Predicted state z⁻ at a joint, and for each axis the innovation e⁻ and the residual e⁺ = e⁻/D."""
 
     state: Spatial
@@ -253,7 +253,7 @@ def filter_states(
     forces: Sequence[Spatial],
     n: Sequence[Spatial],
     tau: Sequence[JointValue],
-) -> list[Estimate]:
+) -> list[JointEstimate]:
     """(3.47), (3.51)–(3.53): z⁻, e⁻ and e⁺ of every joint."""
 
     def step(
@@ -283,7 +283,7 @@ def filter_states(
             carried = Spatial(moment + joint.lever.cross(force), force)
         with stage("residuals"):
             residuals = [e * i for e, i in zip(innovations, known.inverse_axis_inertia, strict=True)]
-        return Estimate(z, tuple(innovations), tuple(residuals)), carried
+        return JointEstimate(z, tuple(innovations), tuple(residuals)), carried
 
     return links.inward(step, zero_spatial(), turned, filtered, updated, forces, n, tau)
 
@@ -295,7 +295,7 @@ def smooth(
     links: Mechanism,
     turned: Sequence[Turned],
     filtered: Sequence[Filtered],
-    estimates: Sequence[Estimate],
+    estimates: Sequence[JointEstimate],
     n: Sequence[Spatial],
     root: Spatial,
 ) -> list[JointValue]:
@@ -308,7 +308,7 @@ def smoothed(
     links: Mechanism,
     turned: Sequence[Turned],
     filtered: Sequence[Filtered],
-    estimates: Sequence[Estimate],
+    estimates: Sequence[JointEstimate],
     n: Sequence[Spatial],
     root: Spatial,
 ) -> list[tuple[JointValue, Spatial]]:
@@ -319,7 +319,7 @@ def smoothed(
         parent: tuple[JointValue, Spatial],
         turned: Turned,
         known: Filtered,
-        estimate: Estimate,
+        estimate: JointEstimate,
         n: Spatial,
     ) -> tuple[JointValue, Spatial]:
         with stage("costate propagation"):

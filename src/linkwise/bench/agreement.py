@@ -59,7 +59,7 @@ def compare(robot: Robot, states: Mapping[str, np.ndarray], peers: Sequence[Peer
                 answered = True
                 yield Finding(function, algorithm, None, ALGORITHM_TOLERANCE, reference=True)
             else:
-                run = partial(evaluate, robot, function, states, algorithm)
+                run = partial(own_result, robot, function, states, algorithm)
                 found = _judged(robot, function, algorithm, states, run, ALGORITHM_TOLERANCE)
                 answered = answered or not found.refusal
                 yield found
@@ -70,7 +70,7 @@ def compare(robot: Robot, states: Mapping[str, np.ndarray], peers: Sequence[Peer
                     function, f"{peer.name} {peer.version}", None, ENGINE_TOLERANCE, reason, alone=True
                 )
             elif peer.has(function):
-                run = partial(peer.evaluate, function, states)
+                run = partial(peer.result, function, states)
                 yield _judged(robot, function, f"{peer.name} {peer.version}", states, run, ENGINE_TOLERANCE)
 
 
@@ -80,7 +80,7 @@ def count(robot: Robot, peers: Sequence[Peer] = ()) -> int:
     return ours + sum(peer.has(function) for function in FUNCTIONS for peer in peers)
 
 
-def evaluate(
+def own_result(
     robot: Robot, function: str, states: Mapping[str, np.ndarray], algorithm: str | None = None
 ) -> np.ndarray:
     """A function of the robot without friction; None is the default algorithm."""
@@ -110,7 +110,7 @@ def difference(robot: Robot, function: str, states: Mapping[str, np.ndarray], re
         M = robot.mass_matrix(q)
         off = _norms(M @ result - np.eye(robot.dof), 2)
         return _worst(off / (_norms(M, 2) * _norms(result, 2)))
-    wanted = evaluate(robot, function, states)
+    wanted = own_result(robot, function, states)
     scale = np.abs(wanted).max()
     return _worst(np.abs(result - wanted) / (scale if scale > 0 else 1.0))
 

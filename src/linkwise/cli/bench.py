@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from linkwise.cli.options import Numbers, OneOf, Whole, json_option, load_robot
+from linkwise.cli.options import Numbers, OneOf, WholeNumber, json_option, load_robot
 from linkwise.cli.output import Table, progress, say, say_json, show
 
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix")
@@ -27,7 +27,7 @@ OURS = ("linkwise", "generated_c")
 )
 @click.option(
     "--batch",
-    type=Numbers(each=Whole(1, 10**8)),
+    type=Numbers(each=WholeNumber(1, 10**8)),
     default="1,64,4096",
     show_default=True,
     metavar="N,…",
@@ -39,7 +39,9 @@ OURS = ("linkwise", "generated_c")
 @click.option(
     "--peer", "peers", multiple=True, type=OneOf(PEERS, "peer"), help="May be repeated; default: all."
 )
-@click.option("--rounds", type=Whole(1, 10**6), default=15, show_default=True, help="Interleaved repeats.")
+@click.option(
+    "--rounds", type=WholeNumber(1, 10**6), default=15, show_default=True, help="Interleaved repeats."
+)
 @click.option("--no-cold", is_flag=True, help="Leave out cold starts, which start new processes.")
 @json_option
 def command(robot, functions, batch, dtypes, peers, rounds, no_cold, as_json) -> None:

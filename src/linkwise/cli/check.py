@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from linkwise.cli.options import SEED, Whole, json_option, load_robot, robot_argument
+from linkwise.cli.options import SEED, WholeNumber, json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, progress, say, say_json, show
 
 ENGINES = ("pinocchio", "mujoco")
@@ -17,7 +17,7 @@ ENGINES = ("pinocchio", "mujoco")
 @click.command("check")
 @robot_argument
 @click.option(
-    "--states", type=Whole(1, 10**6), default=20, show_default=True, help="Random states to compare at."
+    "--states", type=WholeNumber(1, 10**6), default=20, show_default=True, help="Random states to compare at."
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the random states.")
 @json_option

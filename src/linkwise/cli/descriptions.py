@@ -21,19 +21,19 @@ ENDINGS = ("_description", "_mj_description")  # URDF and MJCF
 
 
 @dataclass(frozen=True)
-class Source:
+class RobotSource:
     """Where a robot is: what ``linkwise.load`` takes, and folders in which its meshes may be."""
 
     path: str
     folders: tuple[str, ...] = ()
 
 
-def locate(name: str) -> Source:
+def locate(name: str) -> RobotSource:
     """What is meant by ROBOT: a bundled name and a file go before a description."""
     import linkwise as lw
 
     if name in lw.robots() or Path(name).exists() or Path(name).suffix or "/" in name:
-        return Source(name)
+        return RobotSource(name)
     known = names()
     if name.endswith(ENDINGS[0]) and not known:
         raise ModelError(
@@ -45,7 +45,7 @@ def locate(name: str) -> Source:
             return _fetched(candidate)
     if name.endswith(ENDINGS[0]):
         raise ModelError(f"{name!r}: {PACKAGE} has no such robot; {_nearest(name, known)}")
-    return Source(name)
+    return RobotSource(name)
 
 
 def names() -> list[str]:
@@ -59,7 +59,7 @@ def names() -> list[str]:
     return sorted(module.name for module in modules if module.name.endswith(ENDINGS[0]))
 
 
-def _fetched(name: str) -> Source:
+def _fetched(name: str) -> RobotSource:
     try:
         module = importlib.import_module(f"{PACKAGE}.{name}")
     except Exception as error:  # no network, no git, a broken cache: the package raises whatever it meets
@@ -68,7 +68,7 @@ def _fetched(name: str) -> Source:
     if path is None:
         raise ModelError(f"{name}: {PACKAGE} has neither a URDF nor an MJCF file of it")
     folders = [getattr(module, key, None) for key in ("PACKAGE_PATH", "REPOSITORY_PATH")]
-    return Source(str(path), tuple(str(folder) for folder in folders if folder is not None))
+    return RobotSource(str(path), tuple(str(folder) for folder in folders if folder is not None))
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from linkwise.cli.options import (
     Number,
     Numbers,
     OneOf,
-    Whole,
+    WholeNumber,
     figures_option,
     json_option,
     load_robot,
@@ -45,7 +45,7 @@ CRITERIA = ("condition", "log_det")
 )
 @click.option(
     "--order",
-    type=Whole(2, 100),
+    type=WholeNumber(2, 100),
     default=5,
     show_default=True,
     help="Harmonics, or via points less four.",
@@ -84,10 +84,18 @@ CRITERIA = ("condition", "log_det")
     help="The friction that is to be identified as well: none, viscous, coulomb, rich, …",
 )
 @click.option(
-    "--starts", type=Whole(1, 10**6), default=3, show_default=True, help="Random motions that are improved."
+    "--starts",
+    type=WholeNumber(1, 10**6),
+    default=3,
+    show_default=True,
+    help="Random motions that are improved.",
 )
 @click.option(
-    "--iterations", type=Whole(1, 10**6), default=150, show_default=True, help="Steps of improving each."
+    "--iterations",
+    type=WholeNumber(1, 10**6),
+    default=150,
+    show_default=True,
+    help="Steps of improving each.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed gives the same motion.")
 @click.option(

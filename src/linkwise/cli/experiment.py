@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.bench.agreement import residual
-from linkwise.cli.trajectories import Motion, quintic
+from linkwise.cli.trajectories import SampledMotion, quintic
 from linkwise.loading import load
 from linkwise.robot import Robot
 
@@ -43,7 +43,7 @@ class Experiment:
     """The motion, its torques, and what every algorithm made of it."""
 
     robot: Robot
-    motion: Motion
+    motion: SampledMotion
     tau: np.ndarray
     judged: list[Judged]
     rates: dict[str, float]  # evaluations per second, one thread

@@ -15,8 +15,8 @@ from linkwise.cli.options import (
     POSITIVE,
     Number,
     OneOf,
-    Rows,
-    Whole,
+    RowRange,
+    WholeNumber,
     command_line,
     figures_option,
     json_option,
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     "--layout", metavar="FILE.toml", help="What the columns of the recordings mean: names, units, drives."
 )
 @click.option(
-    "--rows", type=Rows(), metavar="FIRST-LAST", help="Use these rows of the recordings only, from 1."
+    "--rows", type=RowRange(), metavar="FIRST-LAST", help="Use these rows of the recordings only, from 1."
 )
-@click.option("--validate-rows", type=Rows(), metavar="FIRST-LAST", help="The same for --validate.")
+@click.option("--validate-rows", type=RowRange(), metavar="FIRST-LAST", help="The same for --validate.")
 @click.option(
     "--drop-bad-rows", is_flag=True, help="Leave out rows with missing numbers or stamps that go back."
 )
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--decimation",
-    type=Whole(1, 10**6),
+    type=WholeNumber(1, 10**6),
     metavar="N",
     help="Use one smooth sample of N; default: as many as the cut-off needs.",
 )

@@ -10,7 +10,7 @@ import numpy as np
 from linkwise.cli.options import (
     POSITIVE,
     Numbers,
-    Whole,
+    WholeNumber,
     figures_option,
     json_option,
     load_robot,
@@ -18,7 +18,7 @@ from linkwise.cli.options import (
     robot_argument,
 )
 from linkwise.cli.output import Table, number, say, say_json, show
-from linkwise.cli.trajectories import Motion, quintic
+from linkwise.cli.trajectories import SampledMotion, quintic
 from linkwise.cli.written import check_targets, write_table
 from linkwise.model.coordinates import (
     check_one_axis,
@@ -43,7 +43,9 @@ from linkwise.tables import bounds, numbered, read_states
 @click.option("--to", "end", type=Numbers(), metavar="Q1,Q2,…", help="Where a quintic ends.")
 @click.option("--degrees", is_flag=True, help="--from and --to are in degrees where a joint turns.")
 @click.option("--duration", type=POSITIVE, default=2.0, show_default=True, help="Duration of a quintic [s].")
-@click.option("--points", type=Whole(2, 10**9), default=101, show_default=True, help="Points of a quintic.")
+@click.option(
+    "--points", type=WholeNumber(2, 10**9), default=101, show_default=True, help="Points of a quintic."
+)
 @click.option(
     "--algorithm", metavar="NAME", help="newton_euler (default), boundary_value, gibbs_appell, compound_link."
 )
@@ -94,7 +96,7 @@ def command(
         raise click.UsageError("--from and --to belong to --trajectory quintic")
     else:
         t, found = read_states(trajectory, ("q", "qd", "qdd"), *coordinate_names(loaded))
-        motion = Motion(t, **found)
+        motion = SampledMotion(t, **found)
     tau = loaded.inverse_dynamics(
         motion.q, motion.qd, motion.qdd, algorithm=algorithm, friction=not no_friction
     )
@@ -119,7 +121,7 @@ def command(
 
 
 def _write_report(
-    path: str | None, figures: str | None, robot, motion: Motion, tau: np.ndarray, trajectory: str
+    path: str | None, figures: str | None, robot, motion: SampledMotion, tau: np.ndarray, trajectory: str
 ) -> None:
     from linkwise.report import Report, sections
 
@@ -136,7 +138,7 @@ def _write_report(
         page.write_figures(figures)
 
 
-def _quintic(robot, start, end, degrees: bool, duration: float, points: int) -> Motion:
+def _quintic(robot, start, end, degrees: bool, duration: float, points: int) -> SampledMotion:
     if end is None:
         raise click.UsageError("a quintic needs --to")
     check_one_axis(robot, "--trajectory quintic")
@@ -154,7 +156,7 @@ def _position(robot, option: str, values: Sequence[float], degrees: bool) -> np.
     return np.where(turns & degrees, np.radians(values), values)
 
 
-def _broken_limits(robot, motion: Motion, tau: np.ndarray) -> list[str]:
+def _broken_limits(robot, motion: SampledMotion, tau: np.ndarray) -> list[str]:
     """Which joint is beyond which of its limits, and from which point on: a line each."""
     found = []
     checked = [

@@ -61,7 +61,7 @@ class Number(click.ParamType):
         return f"a finite number{', ' if bounds else ''}{bounds}"
 
 
-class Whole(click.ParamType):
+class WholeNumber(click.ParamType):
     """A whole number within bounds, both included. The upper one keeps memory and time within reason."""
 
     name = "whole number"
@@ -81,7 +81,7 @@ class Whole(click.ParamType):
 
 POSITIVE = Number(above=0)
 NOT_NEGATIVE = Number(least=0)
-SEED = Whole(0, 2**63 - 1)
+SEED = WholeNumber(0, 2**63 - 1)
 
 
 class Numbers(click.ParamType):
@@ -89,7 +89,7 @@ class Numbers(click.ParamType):
 
     name = "numbers"
 
-    def __init__(self, count: int | None = None, each: Number | Whole | None = None):
+    def __init__(self, count: int | None = None, each: Number | WholeNumber | None = None):
         self.count = count
         self.each = each or Number()
 
@@ -138,7 +138,7 @@ class OneOf(click.ParamType):
         return value
 
 
-class Rows(click.ParamType):
+class RowRange(click.ParamType):
     """FIRST-LAST, counted from 1, both included."""
 
     name = "rows"

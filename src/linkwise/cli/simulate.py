@@ -16,7 +16,7 @@ from linkwise.cli.options import (
     Number,
     Numbers,
     OneOf,
-    Whole,
+    WholeNumber,
     command_line,
     figures_option,
     json_option,
@@ -86,7 +86,9 @@ if TYPE_CHECKING:
     "--noise", type=NOT_NEGATIVE, default=0.0, help="Standard deviation of measured positions [rad or m]."
 )
 @click.option("--resolution", type=NOT_NEGATIVE, default=0.0, help="Position of an encoder count [rad or m].")
-@click.option("--delay", type=Whole(0, 1000), default=0, help="Control periods from measurement to torque.")
+@click.option(
+    "--delay", type=WholeNumber(0, 1000), default=0, help="Control periods from measurement to torque."
+)
 @click.option(
     "--integrator",
     type=OneOf(tuple(INTEGRATORS), "name"),
@@ -100,7 +102,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--every",
-    type=Whole(1, 10**9),
+    type=WholeNumber(1, 10**9),
     default=10,
     show_default=True,
     help="Control periods from one written row to the next.",

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from linkwise.cli.options import Whole
+from linkwise.cli.options import WholeNumber
 from linkwise.cli.output import Table, number, say, say_json, show
 
 INCOMPLETE = 1
@@ -25,7 +25,7 @@ INCOMPLETE = 1
     metavar="ADDRESS",
     help="A Dask scheduler, such as tcp://host:8786 or tls://host:8786; default: this machine.",
 )
-@click.option("--threads", type=Whole(1, 4096), help="Threads of this machine; default: all cores.")
+@click.option("--threads", type=WholeNumber(1, 4096), help="Threads of this machine; default: all cores.")
 @click.option(
     "--check", "only_check", is_flag=True, help="Read and check the study, state its size, compute nothing."
 )

@@ -11,7 +11,7 @@ from linkwise.tables import numbered
 
 
 @dataclass(frozen=True)
-class Motion:
+class SampledMotion:
     """A motion sampled in time: t [s], shape (points,), if it is known; q, qd, qdd, shape (points, n)."""
 
     t: np.ndarray | None
@@ -27,7 +27,7 @@ class Motion:
         return table
 
 
-def quintic(start: ArrayLike, end: ArrayLike, duration: float, points: int) -> Motion:
+def quintic(start: ArrayLike, end: ArrayLike, duration: float, points: int) -> SampledMotion:
     """From ``start`` to ``end`` in ``duration`` [s], at rest and without acceleration at both ends.
 
     ``linkwise.motion.quintic`` is the same polynomial in powers of t; this form, in parts of the way, meets both ends
@@ -41,7 +41,7 @@ def quintic(start: ArrayLike, end: ArrayLike, duration: float, points: int) -> M
     t = np.linspace(0.0, duration, points)
     u = (t / duration)[:, np.newaxis]
     way = last - first
-    return Motion(
+    return SampledMotion(
         t,
         first + way * (u**3 * (10 - 15 * u + 6 * u**2)),
         way * (30 * u**2 * (1 - u) ** 2) / duration,

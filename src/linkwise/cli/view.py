@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from linkwise.cli.options import Whole, json_option, load_robot, robot_argument
+from linkwise.cli.options import WholeNumber, json_option, load_robot, robot_argument
 from linkwise.cli.output import say, say_json
 from linkwise.cli.warned import show_warnings
 
@@ -18,7 +18,7 @@ from linkwise.cli.warned import show_warnings
 @robot_argument
 @click.option(
     "--port",
-    type=Whole(0, 65535),
+    type=WholeNumber(0, 65535),
     default=8080,
     show_default=True,
     help="Port; the next free one if it is busy.",

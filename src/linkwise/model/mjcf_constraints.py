@@ -12,7 +12,7 @@ from linkwise.model.constraints import Constraint, Point, Weld
 from linkwise.model.joint import Mimic
 from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_joint import MjcfJoint, coefficients
-from linkwise.model.mjcf_settings import Settings, flag
+from linkwise.model.mjcf_settings import MjcfSettings, flag
 from linkwise.model.model import suggest
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
@@ -43,7 +43,7 @@ def refuse_generators(root: Element) -> None:
             raise element.error("not supported; load the model in MuJoCo and save it as one plain file")
 
 
-def check_sections(root: Element, defaults: Defaults, settings: Settings) -> None:
+def check_sections(root: Element, defaults: Defaults, settings: MjcfSettings) -> None:
     """Refuse what would change the motion and cannot be represented.
 
     The other sections (assets, contacts, sensors, keyframes …) have no influence on the equation of motion of the tree.
@@ -58,7 +58,7 @@ def check_sections(root: Element, defaults: Defaults, settings: Settings) -> Non
                 _actuator(element, defaults)
 
 
-def _tendon(tendon: Element, settings: Settings) -> None:
+def _tendon(tendon: Element, settings: MjcfSettings) -> None:
     """A tendon that only measures or pulls is harmless; one with mechanics of its own is not."""
     active = {
         "stiffness": settings.springs,
@@ -82,7 +82,7 @@ def _actuator(actuator: Element, defaults: Defaults) -> None:
                 raise resolved.error(f"{key} of an actuator is not supported; give it to the joint instead")
 
 
-def equalities(root: Element, defaults: Defaults, settings: Settings) -> Iterator[Element]:
+def equalities(root: Element, defaults: Defaults, settings: MjcfSettings) -> Iterator[Element]:
     """The <equality> elements that count, with their defaults."""
     for section in root:
         if section.tag == "equality" and settings.equalities:

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import numpy as np
 
-from linkwise.model.mjcf_settings import Settings, read_settings
+from linkwise.model.mjcf_settings import MjcfSettings, read_settings
 from linkwise.model.xml import MAX_BYTES, Element, parse_xml
 
 MOST_FILES = 100
@@ -96,7 +96,7 @@ def inside(include: Element, folder: Path, name: str) -> Path:
 # -- replicate --------------------------------------------------------------------------------------------------------
 
 
-def _replicate(element: Element, settings: Settings) -> None:
+def _replicate(element: Element, settings: MjcfSettings) -> None:
     """Write copies out, each in a <frame> of its own."""
     for child in list(element):
         _replicate(child, settings)
@@ -114,7 +114,7 @@ def _replicate(element: Element, settings: Settings) -> None:
             element.append(child)
 
 
-def _copies(replicate: Element, settings: Settings) -> Iterator[Element]:
+def _copies(replicate: Element, settings: MjcfSettings) -> Iterator[Element]:
     """As in MuJoCo, copy k is turned by k times the angles, and stands where k steps lead, each along the axes of the
     copy before it."""
     for key in replicate.attrib:

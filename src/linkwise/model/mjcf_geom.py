@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.model.inertia import Inertia
 from linkwise.model.mjcf_mesh import Meshes
-from linkwise.model.mjcf_settings import Settings, flag, from_z_to, unit
+from linkwise.model.mjcf_settings import MjcfSettings, flag, from_z_to, unit
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 
@@ -19,7 +19,7 @@ ELLIPSOID_SHELL = 1e-6  # thickness of the shell by which MuJoCo approximates a 
 SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "ellipsoid": 3, "box": 3}  # numbers that a solid needs
 
 
-def geom_inertia(geom: Element, frame: Transform, settings: Settings, meshes: Meshes) -> Inertia | None:
+def geom_inertia(geom: Element, frame: Transform, settings: MjcfSettings, meshes: Meshes) -> Inertia | None:
     """The inertia of one <geom> (with its defaults) in the body's frame; None if it counts as no mass."""
     low, high = settings.inertiagrouprange
     if not low <= geom.integer("group", 0) <= high:
@@ -83,7 +83,7 @@ def _mesh_inertia(geom: Element, mass: float | None, density: float, meshes: Mes
     return Inertia.from_com(mass, solid.com, mass / solid.size * solid.inertia)
 
 
-def check_geom(geom: Element, settings: Settings, moving: bool) -> None:
+def check_geom(geom: Element, settings: MjcfSettings, moving: bool) -> None:
     """Refuse a geom (with its defaults) that MuJoCo refuses, also where its inertia does not count."""
     kind = geom.get("type", "sphere")
     for key in ("mass", "density"):
@@ -101,7 +101,7 @@ def check_geom(geom: Element, settings: Settings, moving: bool) -> None:
             raise geom.error(f"fromto: a {kind} has no ends")
 
 
-def site_pose(site: Element, settings: Settings) -> Transform:
+def site_pose(site: Element, settings: MjcfSettings) -> Transform:
     """The pose of a <site> (with its defaults) in what it stands in."""
     kind = site.get("type", "sphere")
     if kind == "mesh":
@@ -121,7 +121,7 @@ def _sizes(geom: Element) -> tuple[float, ...]:
     return geom.numbers("size", given)
 
 
-def geom_place(geom: Element, kind: str, settings: Settings) -> tuple[Transform, Sequence[float]]:
+def geom_place(geom: Element, kind: str, settings: MjcfSettings) -> tuple[Transform, Sequence[float]]:
     """The pose of the solid in the body, and its sizes (half lengths and radii)."""
     size = list(_sizes(geom))
     pose = settings.pose(geom)

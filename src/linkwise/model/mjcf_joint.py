@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.model.joint import Limits
-from linkwise.model.mjcf_settings import Settings, flag, unit
+from linkwise.model.mjcf_settings import MjcfSettings, flag, unit
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 
@@ -31,7 +31,7 @@ class MjcfJoint:
     carries: bool  # whether its motor carries what gravcomp of bodies would
 
 
-def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoint:
+def read_joint(joint: Element, frame: Transform, settings: MjcfSettings) -> MjcfJoint:
     """From an element with its defaults; ``frame`` is the pose of the <frame> around it in the body."""
     kind = joint.get("type", "hinge")
     if kind not in TYPES:
@@ -63,7 +63,7 @@ def read_joint(joint: Element, frame: Transform, settings: Settings) -> MjcfJoin
     )
 
 
-def _spring(joint: Element, hinge: bool, settings: Settings) -> dict[str, float]:
+def _spring(joint: Element, hinge: bool, settings: MjcfSettings) -> dict[str, float]:
     """A linear spring; other springs are refused."""
     if any(coefficients(joint, "springdamper")):
         raise joint.error("springdamper: its stiffness depends on the inertia of the robot; give stiffness")
@@ -89,7 +89,7 @@ def _damping(joint: Element) -> float:
     return linear
 
 
-def _limits(joint: Element, hinge: bool, settings: Settings) -> Limits:
+def _limits(joint: Element, hinge: bool, settings: MjcfSettings) -> Limits:
     lower, upper, effort = -math.inf, math.inf, math.inf
     if (found := _range(joint, "range", "limited", settings)) is not None:
         lower, upper = (settings.angle(end) for end in found) if hinge else found
@@ -98,7 +98,7 @@ def _limits(joint: Element, hinge: bool, settings: Settings) -> Limits:
     return Limits(lower, upper, effort=effort)
 
 
-def _range(joint: Element, values: str, switch: str, settings: Settings) -> tuple[float, float] | None:
+def _range(joint: Element, values: str, switch: str, settings: MjcfSettings) -> tuple[float, float] | None:
     """The ends of a range that counts. Without a switch it does where its first end is the lower one, so "0 0", which
     is also what MuJoCo writes for no range, is none."""
     limited = joint.get(switch, "auto")
@@ -114,7 +114,7 @@ def _range(joint: Element, values: str, switch: str, settings: Settings) -> tupl
     return (lower, upper) if limited == "true" or (limited == "auto" and lower < upper) else None
 
 
-def _ball_range(joint: Element, settings: Settings) -> None:
+def _ball_range(joint: Element, settings: MjcfSettings) -> None:
     """The range of a ball joint limits the angle of its rotation, which is not kept."""
     if "range" not in joint.attrib:
         return

@@ -13,7 +13,7 @@ import numpy as np
 
 from linkwise.model.mesh import MOST_BYTES, RULES, Mesh, MeshError, Solid, checked, read_mesh, solid_of
 from linkwise.model.mjcf_defaults import Defaults
-from linkwise.model.mjcf_settings import Settings, unit
+from linkwise.model.mjcf_settings import MjcfSettings, unit
 from linkwise.model.model import suggest
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
@@ -24,7 +24,7 @@ MOST_MESHES = 1000  # files that are opened for one robot
 class Meshes:
     """The <mesh> elements of a file by name; each is read once, when it is asked for."""
 
-    def __init__(self, root: Element, defaults: Defaults, settings: Settings, where: str):
+    def __init__(self, root: Element, defaults: Defaults, settings: MjcfSettings, where: str):
         self.settings, self.folder = settings, Path(where).parent
         self.elements: dict[str, Element] = {}
         for section in root:

@@ -24,13 +24,13 @@ SECTIONS_OF_ONE_KIND = ("tendon", "equality", "actuator", "sensor")  # their ele
 
 
 @dataclass
-class Rule:
+class ElementRule:
     """The attributes and children that an element may have; ``often`` is its mark in ``mjcf_schema.txt``."""
 
     name: str
     often: str
     attributes: tuple[str, ...]
-    children: dict[str, Rule] = field(default_factory=dict)
+    children: dict[str, ElementRule] = field(default_factory=dict)
 
 
 def check_names(root: Element) -> None:
@@ -38,7 +38,7 @@ def check_names(root: Element) -> None:
     _check(root, schema())
 
 
-def _check(element: Element, rule: Rule) -> None:
+def _check(element: Element, rule: ElementRule) -> None:
     for attribute in element.attrib:
         if attribute not in rule.attributes:
             raise element.error(f"unknown attribute {attribute!r}; {_valid(attribute, rule.attributes)}")
@@ -84,17 +84,17 @@ def _valid(name: str, known: Iterable[str]) -> str:
 
 
 @cache
-def schema() -> Rule:
+def schema() -> ElementRule:
     """The rule of the root element, <mujoco>."""
     text = resources.files("linkwise.model").joinpath("mjcf_schema.txt").read_text("utf-8")
-    parents: list[Rule] = []
+    parents: list[ElementRule] = []
     for line in text.splitlines():
         if not line or line.startswith("#"):
             continue
         depth = (len(line) - len(line.lstrip())) // 2
         head, _, attributes = line.partition(":")
         name, often = head.split()
-        rule = Rule(name, often, tuple(attributes.replace("|", " ").split()))
+        rule = ElementRule(name, often, tuple(attributes.replace("|", " ").split()))
         del parents[depth:]
         if parents:
             parents[-1].children[name] = rule
@@ -103,6 +103,6 @@ def schema() -> Rule:
         parents.append(rule)
     root = parents[0]
     body = root.children.pop("body")
-    body.children["frame"] = Rule("frame", "R", FRAME_ATTRIBUTES, body.children)
-    root.children["worldbody"] = Rule("worldbody", "*", (), body.children)
+    body.children["frame"] = ElementRule("frame", "R", FRAME_ATTRIBUTES, body.children)
+    root.children["worldbody"] = ElementRule("worldbody", "*", (), body.children)
     return root

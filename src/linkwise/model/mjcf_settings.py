@@ -21,7 +21,7 @@ UNSUPPORTED = {
 
 
 @dataclass
-class Settings:
+class MjcfSettings:
     """MuJoCo's defaults; angles are degrees unless the file says radian."""
 
     degrees: bool = True
@@ -110,10 +110,10 @@ class Settings:
         return rotation
 
 
-def read_settings(root: Element) -> Settings:
+def read_settings(root: Element) -> MjcfSettings:
     """From all <compiler> and <option> elements, later ones adding to earlier ones; what changes the dynamics and
     is not known is refused."""
-    settings = Settings()
+    settings = MjcfSettings()
     for section in root:
         if section.tag == "compiler":
             _compiler(section, settings)
@@ -126,7 +126,7 @@ def read_settings(root: Element) -> Settings:
     return settings
 
 
-def _compiler(element: Element, settings: Settings) -> None:
+def _compiler(element: Element, settings: MjcfSettings) -> None:
     settings.degrees = (
         _choice(element, "angle", ("degree", "radian"), "degree" if settings.degrees else "radian")
         == "degree"
@@ -161,7 +161,7 @@ def _compiler(element: Element, settings: Settings) -> None:
         )
 
 
-def _option(element: Element, settings: Settings) -> None:
+def _option(element: Element, settings: MjcfSettings) -> None:
     if "gravity" in element.attrib:
         settings.acceleration = element.numbers("gravity", 3)
     settings.density = element.number("density", settings.density)

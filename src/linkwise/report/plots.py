@@ -39,7 +39,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Axes:
+class PlotAxes:
     """Mapping from data to coordinates of the drawing."""
 
     x: tuple[float, float]
@@ -81,7 +81,7 @@ def line_plot(
     x = np.asarray(x, dtype=float)
     low, high = span([line.y for line in lines] + ([dots[1]] if dots is not None else []), zero=zero)
     low, high = _with_near_limits(low, high, limits)
-    axes = Axes(
+    axes = PlotAxes(
         (float(x[0]), float(x[-1]) if x[-1] > x[0] else float(x[0]) + 1.0), (low, high), width, height
     )
     parts = [_frame(axes, x_label, y_label)]
@@ -170,7 +170,7 @@ def _with_near_limits(
     return min([low, *(v - margin for v in near)]), max([high, *(v + margin for v in near)])
 
 
-def _frame(axes: Axes, x_label: str, y_label: str) -> str:
+def _frame(axes: PlotAxes, x_label: str, y_label: str) -> str:
     """Grid, numbers and labels."""
     parts = []
     for value in ticks(*axes.y):
@@ -199,7 +199,7 @@ def _frame(axes: Axes, x_label: str, y_label: str) -> str:
     return "".join(parts)
 
 
-def _dots(axes: Axes, x: np.ndarray, y: np.ndarray) -> str:
+def _dots(axes: PlotAxes, x: np.ndarray, y: np.ndarray) -> str:
     """Small faint dots, evenly thinned, in one path to keep the file small."""
     inside = np.isfinite(x) & np.isfinite(y) & (x >= axes.x[0]) & (x <= axes.x[1])
     places = np.flatnonzero(inside)
@@ -214,7 +214,9 @@ def _unit(label: str) -> str:
     return label.partition("[")[2].partition("]")[0]
 
 
-def _hover_data(x: np.ndarray, lines: Sequence[Line], colours: Sequence[str], axes: Axes, unit: str) -> str:
+def _hover_data(
+    x: np.ndarray, lines: Sequence[Line], colours: Sequence[str], axes: PlotAxes, unit: str
+) -> str:
     """Values of the plot as JSON for the hover script, evenly thinned."""
     index = np.unique(np.linspace(0, len(x) - 1, min(len(x), 200)).round().astype(int))
     data = {

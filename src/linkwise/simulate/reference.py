@@ -86,7 +86,7 @@ class Along(Source):
 
 
 @dataclass(frozen=True, eq=False)
-class Point(Source):
+class StandingStill(Source):
     """Standing still at a position (..., nq)."""
 
     position: np.ndarray
@@ -165,7 +165,7 @@ def source_of(reference, dof: int, nq: int | None = None) -> Source:
     ``nq`` is the number of position coordinates (default: ``dof``). Where they differ, only positions are taken.
     """
     nq = dof if nq is None else nq
-    if nq != dof and not (isinstance(reference, Point) or _is_array(reference)):
+    if nq != dof and not (isinstance(reference, StandingStill) or _is_array(reference)):
         raise SimulationError(
             "reference: trajectories and moves are for arms; a robot with ball or floating joints takes a position "
             f"(..., {nq})"
@@ -185,7 +185,7 @@ def source_of(reference, dof: int, nq: int | None = None) -> Source:
             raise ShapeError(
                 f"reference: expected a trajectory or positions (..., {nq}), got shape {position.shape}"
             )
-        return Point(position)
+        return StandingStill(position)
     for trajectory in reference:
         if trajectory.dof != dof:
             raise ShapeError(f"reference: expected a trajectory of {dof} joints, got one of {trajectory.dof}")

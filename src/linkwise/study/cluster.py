@@ -25,7 +25,7 @@ from linkwise.robot import Robot
 from linkwise.study import devices, files, identity
 from linkwise.study.chunks import Worker
 from linkwise.study.description import Description, describe
-from linkwise.study.engines import Engine, Outcome, outcomes
+from linkwise.study.engines import ChunkOutcome, Engine, outcomes
 from linkwise.study.errors import StoppedError, StudyError, needed
 from linkwise.study.guarded import guarded
 from linkwise.study.identity import Identity
@@ -123,7 +123,7 @@ _workers: dict[tuple[str, str, str], Worker] = {}
 _making = threading.Lock()
 
 
-def run_chunks(job: Job, chunks: Sequence[int]) -> tuple[list[Outcome], float]:
+def run_chunks(job: Job, chunks: Sequence[int]) -> tuple[list[ChunkOutcome], float]:
     """(what became of each chunk, seconds they took)."""
     worker = _worker(job)
     start = time.perf_counter()
@@ -154,7 +154,7 @@ def worker_for(job: Job) -> Worker:
     return Worker(plan, Store(job.path, plan))
 
 
-def _watched(job: Job, worker: Worker, chunk: int) -> Outcome:
+def _watched(job: Job, worker: Worker, chunk: int) -> ChunkOutcome:
     """What becomes of a chunk with functions of the user, which may end the process: a mark is left behind while it is
     computed, and who finds such a mark computes the chunk in processes of its own."""
     mark = files.mark(worker.store.path, f"chunk-{chunk}")
@@ -212,7 +212,7 @@ class ClusterEngine(Engine):
         with suppress(OSError, TimeoutError, CancelledError):  # a scheduler that is gone cannot say goodbye
             self._client.close(timeout=2)
 
-    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[Outcome]:
+    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[ChunkOutcome]:
         todo = list(reversed(chunks))
         flying: dict[Any, list[int]] = {}
         landed: queue.SimpleQueue = queue.SimpleQueue()
@@ -275,13 +275,13 @@ class ClusterEngine(Engine):
                         f"cluster {self._address}: no workers for {PATIENCE_SECONDS:.0f} s"
                     ) from None
 
-    def _failed(self, future: Any, chunk: int) -> Outcome:
+    def _failed(self, future: Any, chunk: int) -> ChunkOutcome:
         if future.status != "error":
             raise StoppedError(f"cluster {self._address}: the scheduler is gone")
         error = future.exception()
         if isinstance(error, StoppedError):
             raise error
-        return Outcome(chunk, None, f"{type(error).__name__}: {_first_line(error)}")
+        return ChunkOutcome(chunk, None, f"{type(error).__name__}: {_first_line(error)}")
 
 
 def _client(cluster: Any) -> tuple[Any, bool]:

@@ -18,7 +18,7 @@ from linkwise.study.store import Store
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ChunkOutcome:
     """A chunk that is done (``record`` for the journal), or one that kept failing (``error``)."""
 
     chunk: int
@@ -36,7 +36,7 @@ class Engine(ABC):
         """Leave nothing behind."""
 
     @abstractmethod
-    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[Outcome]:
+    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[ChunkOutcome]:
         """What became of each chunk; to be closed. A ``StoppedError`` means that going on makes no sense."""
 
     @property
@@ -45,9 +45,9 @@ class Engine(ABC):
         """Chunks that are computed at the same time."""
 
 
-def outcomes(worker: Worker, chunks: Iterable[int]) -> Iterator[Outcome]:
+def outcomes(worker: Worker, chunks: Iterable[int]) -> Iterator[ChunkOutcome]:
     """What becomes of chunks, in their order; a chunk is computed while the files of the one before are written."""
-    ready: Callable[[], Outcome] | None = None
+    ready: Callable[[], ChunkOutcome] | None = None
     for chunk in chunks:
         following = _begun(worker, chunk)
         if ready is not None:
@@ -57,32 +57,32 @@ def outcomes(worker: Worker, chunks: Iterable[int]) -> Iterator[Outcome]:
         yield ready()
 
 
-def _begun(worker: Worker, chunk: int) -> Callable[[], Outcome]:
+def _begun(worker: Worker, chunk: int) -> Callable[[], ChunkOutcome]:
     """A chunk that has been computed: call to wait for its files. What failed is tried again, from the beginning."""
     try:
         waiting = worker.begin(chunk)
     except Exception as problem:
         return functools.partial(_again, worker, chunk, problem)
 
-    def wait() -> Outcome:
+    def wait() -> ChunkOutcome:
         try:
-            return Outcome(chunk, waiting())
+            return ChunkOutcome(chunk, waiting())
         except Exception as problem:
             return _again(worker, chunk, problem)
 
     return wait
 
 
-def _again(worker: Worker, chunk: int, problem: Exception) -> Outcome:
+def _again(worker: Worker, chunk: int, problem: Exception) -> ChunkOutcome:
     """A few more tries. A full or broken disk is no matter of the chunk, and stops the run."""
     for _ in range(worker.plan.description.retries):
         _stop_for(problem, worker)
         try:
-            return Outcome(chunk, worker.chunk(chunk))
+            return ChunkOutcome(chunk, worker.chunk(chunk))
         except Exception as another:
             problem = another
     _stop_for(problem, worker)
-    return Outcome(chunk, None, f"{type(problem).__name__}: {problem}")
+    return ChunkOutcome(chunk, None, f"{type(problem).__name__}: {problem}")
 
 
 def _stop_for(problem: Exception, worker: Worker) -> None:
@@ -102,11 +102,11 @@ class LocalEngine(Engine):
     def threads(self) -> int:
         return self._threads
 
-    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[Outcome]:
+    def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[ChunkOutcome]:
         worker = Worker(plan, store)
         todo = iter(chunks)
         taking = threading.Lock()
-        results: queue.Queue[Outcome | BaseException] = queue.Queue(2 * self._threads)
+        results: queue.Queue[ChunkOutcome | BaseException] = queue.Queue(2 * self._threads)
         stop = threading.Event()
 
         def share() -> Iterator[int]:
@@ -118,7 +118,7 @@ class LocalEngine(Engine):
                     return
                 yield chunk
 
-        def hand_over(result: Outcome | BaseException) -> None:
+        def hand_over(result: ChunkOutcome | BaseException) -> None:
             while not stop.is_set():  # then nobody takes it any more
                 with suppress(queue.Full):
                     results.put(result, timeout=0.1)

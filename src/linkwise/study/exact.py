@@ -21,7 +21,7 @@ STEP_BITS = 15
 
 
 @dataclass(frozen=True)
-class Target:
+class Quantile:
     """A quantile: the value at ``place`` among the ``count`` values of an element whose leading bits are ``prefix``."""
 
     element: int
@@ -35,7 +35,7 @@ class Target:
         return self.count <= MOST_GATHERED or self.bits == 64
 
 
-def quantiles(read: Callable[[], Iterator[np.ndarray]], targets: Sequence[Target]) -> list[float]:
+def quantiles(read: Callable[[], Iterator[np.ndarray]], targets: Sequence[Quantile]) -> list[float]:
     """The values of targets; ``read`` begins a pass over the data: arrays (points, elements)."""
     found = list(targets)
     while not all(target.small for target in found):
@@ -73,7 +73,7 @@ def _members(chunks: Iterator[np.ndarray], groups: set[Group]) -> Iterator[tuple
                     yield group, keys[keys >> np.uint64(64 - group[2]) == np.uint64(group[1])]
 
 
-def _narrowed(target: Target, counts: np.ndarray) -> Target:
+def _narrowed(target: Quantile, counts: np.ndarray) -> Quantile:
     """The part of a class in which the quantile lies."""
     sums = np.cumsum(counts)
     part = int(np.searchsorted(sums, target.place, side="right"))

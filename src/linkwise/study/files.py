@@ -64,9 +64,9 @@ class Folder:
         self._durable: set[Path] = {path}
         """Folders whose own name is known to be on the disk."""
 
-    def aside(self, name: str) -> Aside:
+    def aside(self, name: str) -> PendingFile:
         """A file to be written piece by piece."""
-        return Aside(self, name)
+        return PendingFile(self, name)
 
     def write(self, name: str, data: bytes) -> None:
         """One whole file."""
@@ -74,7 +74,7 @@ class Folder:
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
         """Whole files; each folder is synchronised once."""
-        asides: list[Aside] = []
+        asides: list[PendingFile] = []
         try:
             for name, data in files.items():
                 asides.append(self.aside(name))
@@ -124,7 +124,7 @@ class Folder:
                 disk.make_folder(folder)
 
 
-class Aside:
+class PendingFile:
     """A file that is being written beside its place; ``put`` moves it there, ``drop`` leaves nothing behind."""
 
     def __init__(self, folder: Folder, name: str):

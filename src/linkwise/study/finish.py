@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwise.study import sketch
 from linkwise.study.collect import Collection
-from linkwise.study.exact import Target, quantiles
+from linkwise.study.exact import Quantile, quantiles
 from linkwise.study.keep import Keep
 from linkwise.study.plan import Plan
 from linkwise.study.quantities import Quantity
@@ -196,7 +196,7 @@ def _whole_quantiles(plan: Plan, store: Store, collection: Collection, keep: Kee
     known = {key: place for key, place in places.items() if place is not None}
     exact = keep.raw and keep.dtype == "float64" and not plan.by_sample(keep.name)
     if exact:
-        targets = [Target(element, *place) for (element, _), place in known.items()]
+        targets = [Quantile(element, *place) for (element, _), place in known.items()]
         for key, value in zip(known, quantiles(lambda: _raw_chunks(plan, keep, store), targets), strict=True):
             found[key] = value
     else:

@@ -3,7 +3,7 @@
 A process reports every call of a step before it makes it. If it dies, the next one calls that step point by point in
 the block where it happened; if that dies, too, the point is known, and left out from then on.
 
-    python -m linkwise.study.guarded DESCRIPTOR < Task     what runs in such a process
+    python -m linkwise.study.guarded DESCRIPTOR < WorkerTask     what runs in such a process
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from linkwise.study.attempts import Attempts
-from linkwise.study.engines import Outcome
+from linkwise.study.engines import ChunkOutcome
 
 if TYPE_CHECKING:
     from linkwise.study.chunks import Worker
@@ -28,7 +28,7 @@ MOST_DEATHS = 64
 
 
 @dataclass
-class Task:
+class WorkerTask:
     """What a process is told."""
 
     make: Callable[[Any], Worker]
@@ -41,13 +41,13 @@ class Task:
     """First points of the blocks that are computed point by point."""
 
 
-def guarded(make: Callable[[Any], Worker], job: Any, chunk: int) -> Outcome:
+def guarded(make: Callable[[Any], Worker], job: Any, chunk: int) -> ChunkOutcome:
     """Compute a chunk; ``make`` gives a worker for a job and can be pickled."""
-    task = Task(make, job, chunk)
+    task = WorkerTask(make, job, chunk)
     how = ""
     for _ in range(MOST_DEATHS):
         last, result, how = _run(task)
-        if isinstance(result, Outcome):
+        if isinstance(result, ChunkOutcome):
             return result
         if last is None:
             break
@@ -56,10 +56,10 @@ def guarded(make: Callable[[Any], Worker], job: Any, chunk: int) -> Outcome:
             task.fatal[first] = (step, f"the process {how} at this point")
         else:
             task.single.add(block)
-    return Outcome(chunk, None, f"a process of its own {how}")
+    return ChunkOutcome(chunk, None, f"a process of its own {how}")
 
 
-def _run(task: Task) -> tuple[tuple[str, int, int, int] | None, Any, str]:
+def _run(task: WorkerTask) -> tuple[tuple[str, int, int, int] | None, Any, str]:
     """(last call that was begun, result, how the process ended)."""
     read, write = os.pipe()
     command = [sys.executable, "-m", __name__, str(write)]
@@ -95,7 +95,7 @@ def _told(status: int) -> str:
 def main() -> None:
     """What a process does: the task comes by standard input, reports go to the descriptor."""
     reports = open(int(sys.argv[1]), "wb", buffering=0)  # noqa: SIM115  # open to the end
-    task: Task = pickle.load(sys.stdin.buffer)
+    task: WorkerTask = pickle.load(sys.stdin.buffer)
     worker = task.make(task.job)
 
     def report(step: str, block: int, first: int, count: int) -> None:

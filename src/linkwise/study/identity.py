@@ -27,7 +27,7 @@ _LENGTH = 32  # hexadecimal digits that are kept of a digest
 _NAMED = 4  # changes that a message names
 
 
-class Words(NamedTuple):
+class ChangeWords(NamedTuple):
     """How differences are told."""
 
     changed: str
@@ -36,9 +36,9 @@ class Words(NamedTuple):
     became: str
 
 
-SINCE = Words("changed", "is new", "is gone", "became")
+SINCE = ChangeWords("changed", "is new", "is gone", "became")
 """Between a store and this process."""
-THERE = Words("differs", "is there only", "is missing there", "is not")
+THERE = ChangeWords("differs", "is there only", "is missing there", "is not")
 """Between this process and a worker."""
 
 
@@ -70,7 +70,7 @@ def digest(found: Identity) -> str:
     return identity.digest(json.dumps(found, sort_keys=True).encode())
 
 
-def changes(before: Identity | None, now: Identity, words: Words = SINCE) -> list[str]:
+def changes(before: Identity | None, now: Identity, words: ChangeWords = SINCE) -> list[str]:
     """What is different, each in a few words; nothing where both are the same."""
     if before is None:
         return ["it does not say which code computed it"]
@@ -101,7 +101,7 @@ def _different(before: Mapping[str, str], now: Mapping[str, str]) -> set[str]:
     return {name for name in {*before, *now} if before.get(name) != now.get(name)}
 
 
-def _told(before: Mapping[str, str], now: Mapping[str, str], words: Words) -> list[str]:
+def _told(before: Mapping[str, str], now: Mapping[str, str], words: ChangeWords) -> list[str]:
     """Changes by label. A file is named where nothing in it is that has a label of its own."""
     different = _different(before, now)
     order = [label for label in dict.fromkeys([*before, *now]) if label in different]

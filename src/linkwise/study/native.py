@@ -27,7 +27,7 @@ TILE = 256
 
 
 @dataclass(frozen=True)
-class Native:
+class LoadedFunction:
     """A loaded function; it lives as long as this object."""
 
     code: machine.Code
@@ -42,7 +42,7 @@ class Native:
         self.run(first, count, address(arguments), 0)
 
 
-def compiled(text: str) -> Native:
+def compiled(text: str) -> LoadedFunction:
     """The function ``run`` of a module, from the cache where it is known."""
     name = cache.key(b"study\0" + hashlib.sha256(text.encode()).digest())
     stored = cache.load(name)
@@ -50,21 +50,21 @@ def compiled(text: str) -> Native:
         stored = machine.compile_text(text)
         cache.store(name, stored)
     code = machine.load(stored)
-    return Native(code, RUN(code.functions["run"]))
+    return LoadedFunction(code, RUN(code.functions["run"]))
 
 
-def over_columns(program: Program | Nest, strides: tuple[int, int]) -> Native:
+def over_columns(program: Program | Nest, strides: tuple[int, int]) -> LoadedFunction:
     """A program with a column for every input and output, so many numbers apart; see ``compiler.emit.blocks``."""
     made = program if isinstance(program, Nest) else nest(program)
     return compiled(blocks.module(made, host.lanes("float64"), strides))
 
 
-def generator(variables: Sequence[shapes.Ticks], stride: int, high: int = 0) -> Native:
+def generator(variables: Sequence[shapes.Ticks], stride: int, high: int = 0) -> LoadedFunction:
     """Fills columns with random numbers: ``run(first, count, [address])`` for the samples from ``first`` on."""
     return over_columns(shapes.draws(variables, high), (0, stride))
 
 
-def tiles() -> Native:
+def tiles() -> LoadedFunction:
     """Random numbers and program taken in turns; the same function for all studies."""
     return compiled(emit.tiles(TILE))
 

@@ -15,7 +15,7 @@ from typing import Any
 from linkwise.compiler.threads import wanted
 from linkwise.study import digests, files, progress
 from linkwise.study.collect import Collection
-from linkwise.study.engines import Engine, LocalEngine, Outcome
+from linkwise.study.engines import ChunkOutcome, Engine, LocalEngine
 from linkwise.study.errors import StoppedError, StudyError, StudyWarning
 from linkwise.study.finish import finished
 from linkwise.study.identity import listed
@@ -156,7 +156,7 @@ class _Progress:
     files: set[str] = field(default_factory=set)
     """Every file that was ever written, or was going to be."""
 
-    def take(self, outcome: Outcome, journal: Journal) -> None:
+    def take(self, outcome: ChunkOutcome, journal: Journal) -> None:
         """What became of a chunk."""
         record = outcome.record
         if record is None:

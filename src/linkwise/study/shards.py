@@ -15,7 +15,7 @@ import numpy as np
 
 from linkwise.study import digests
 from linkwise.study.errors import needed
-from linkwise.study.files import Aside, Folder
+from linkwise.study.files import Folder, PendingFile
 
 INNER_BYTES = 1 << 20
 """Of a compressed piece, about."""
@@ -97,7 +97,7 @@ class Shard:
     thread but the main one.
     """
 
-    def __init__(self, layout: ShardLayout, place: tuple[int, ...], file: Aside):
+    def __init__(self, layout: ShardLayout, place: tuple[int, ...], file: PendingFile):
         self._layout, self._file = layout, file
         extent = [min(c, n - p * c) for c, n, p in zip(layout.chunk, layout.outer, place, strict=True)]
         self._left = math.prod(extent)

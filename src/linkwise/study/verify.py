@@ -42,7 +42,7 @@ class Damage:
 
 
 @dataclass
-class Known:
+class ExpectedFiles:
     """What the files of a store should be."""
 
     entries: dict[str, list[Entry]] = field(default_factory=dict)
@@ -83,9 +83,9 @@ class Verification:
     damage: tuple[Damage, ...]
 
 
-def known(path: Path) -> Known:
+def known(path: Path) -> ExpectedFiles:
     """The entries of a store: of its list if it is complete, else of its journal."""
-    found = Known()
+    found = ExpectedFiles()
     if not (path / JOURNAL).exists():
         try:
             found.add(digests.read(path), required=True)  # type: ignore[arg-type]
@@ -134,14 +134,14 @@ def verify(path: Path) -> Verification:
     return Verification(len(listed.entries) + 2, size, complete, listed.torn, tuple(damage))
 
 
-def problems(path: Path, listed: Known, names: Iterable[str]) -> list[Damage]:
+def problems(path: Path, listed: ExpectedFiles, names: Iterable[str]) -> list[Damage]:
     """What is wrong with some files."""
     with ThreadPoolExecutor(READERS, "linkwise-study-reader") as readers:
         found = readers.map(lambda name: listed.problem(path, name), sorted(names))
         return [damage for damage in found if damage is not None]
 
 
-def _unknown(path: Path, listed: Known) -> list[str]:
+def _unknown(path: Path, listed: ExpectedFiles) -> list[str]:
     """Files among the arrays and tables that nothing is known of."""
     found = []
     for part in (DATA, TABLES):

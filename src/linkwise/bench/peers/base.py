@@ -107,7 +107,7 @@ class Peer:
 
         return Task(f"loop of {path}", loop, result)
 
-    def evaluate(self, function: str, states: States) -> np.ndarray | None:
+    def result(self, function: str, states: States) -> np.ndarray | None:
         """The results for all states; None if there is no such function."""
         if self.engine is not None:
             return self._converted(function, states, self.engine)

@@ -24,7 +24,7 @@ def compiler() -> str:
     raise Refusal("needs a C compiler")
 
 
-class Loop:
+class CompiledFile:
     """``run`` of a compiled file: void run(long count, const real *inputs..., real *out)."""
 
     def __init__(self, source: str, folder: Path, name: str, inputs: int):
@@ -82,7 +82,7 @@ class CompiledC(Peer):
         self.dof = dof
         self.order = np.arange(dof)
         self.folder = tempfile.TemporaryDirectory()
-        self.loops: dict[tuple[str, str], Loop] = {}
+        self.loops: dict[tuple[str, str], CompiledFile] = {}
 
     def has(self, function: str) -> bool:
         """Whether the library writes this function."""
@@ -106,7 +106,7 @@ class CompiledC(Peer):
         loop = self.loops.get((function, dtype))
         if loop is None:
             text, folder = self.source(function, dtype), Path(self.folder.name)
-            loop = self.loops[function, dtype] = Loop(text, folder, f"{function}_{dtype}", len(given))
+            loop = self.loops[function, dtype] = CompiledFile(text, folder, f"{function}_{dtype}", len(given))
         out = np.empty((len(given[0]), *((n, n) if function in MATRICES else (n,))), dtype)
         run = loop.bound(given, out)
 

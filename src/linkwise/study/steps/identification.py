@@ -33,7 +33,7 @@ def _normal(u):
 
 
 @dataclass(frozen=True)
-class Motion:
+class ExcitingMotion:
     """Random Fourier series for all joints: [rad], [s]."""
 
     period: float
@@ -70,7 +70,7 @@ class IdentificationStep(Step):
 
     name: str
     robot: Robot
-    motion: Motion
+    motion: ExcitingMotion
     noise: str | tuple[float, ...]
     parameters: RobotParameters
     seed: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkwise.robot import Robot
 from linkwise.study.schema import StudySettings, numbers
-from linkwise.study.steps.identification import METHODS, IdentificationStep, Motion
+from linkwise.study.steps.identification import METHODS, ExcitingMotion, IdentificationStep
 from linkwise.study.steps.pipeline import PipelineStep, frictions
 from linkwise.study.steps.robot_parameters import RobotParameters
 
@@ -28,11 +28,11 @@ def read(
     return PipelineStep(name, robot, motion, noise, parameters, seed, shaking, friction)
 
 
-def _motion(inner: StudySettings, robot: Robot) -> Motion:
+def _motion(inner: StudySettings, robot: Robot) -> ExcitingMotion:
     amplitude = numbers(inner.raw("amplitude", 1.0), inner.where("amplitude"))
     if len(amplitude) not in (1, robot.dof):
         raise inner.fail("amplitude", f"expected 1 or {robot.dof} numbers, got {len(amplitude)}")
-    motion = Motion(
+    motion = ExcitingMotion(
         inner.get("period", float, 10.0),
         inner.whole("harmonics", 1, 5),
         tuple(amplitude * robot.dof if len(amplitude) == 1 else amplitude),
