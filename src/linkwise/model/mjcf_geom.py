@@ -51,7 +51,7 @@ def geom_inertia(geom: Element, frame: Transform, settings: MjcfSettings, meshes
 
 
 def _fitted(
-    geom: Element, kind: str, settings: Settings, meshes: Meshes
+    geom: Element, kind: str, settings: MjcfSettings, meshes: Meshes
 ) -> tuple[Transform, Sequence[float]]:
     """Pose and sizes of a simple solid that stands for a mesh: MuJoCo fits it to the box with the inertia of the mesh,
     whose z axis is the longest one."""
