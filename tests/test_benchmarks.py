@@ -34,6 +34,7 @@ SMOKE = {  # script -> command lines
     "moving_bases.py": ["--quick", "--quick --gpu --json {out}/gpu.json"],
     "payload.py": ["--quick"],
     "realtime.py": ["--seconds 0.3"],
+    "sizes.py": [""],
     "simulation.py": ["--robots 8 --steps 5 --repeats 1"],
     "threads.py": ["--robot two_link --states 100,5000 --threads 1,2 --rounds 1"],
     "study.py": [
