@@ -1,6 +1,6 @@
 """Robots with floating bases beside Pinocchio, in one run on one core, in float64; and on a GPU.
 
-    python benchmarks/moving_bases.py [FILE.urdf ...] [--states 4096] [--rounds 9] [--json FILE] [--quick]
+    python benchmarks/moving_bases.py [FILE.urdf ...] [--states 256,4096] [--rounds 9] [--json FILE] [--quick]
     python benchmarks/moving_bases.py --gpu [FILE.urdf] [--gpu-states 4194304] [--json FILE] [--quick]
 
 Without files the robots are those of the package example-robot-data where it is installed: Go2, ANYmal, G1 and Talos.
@@ -14,6 +14,7 @@ compared with those of a copy.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.metadata
 import json
 import os
@@ -31,6 +32,8 @@ import numpy as np
 import linkwise as lw
 from linkwise import compat
 from linkwise.bench.clock import is_busy, medians, one_core
+from linkwise.compiler import host
+from linkwise.functions import FUNCTIONS as FUNCTIONS_HERE
 
 ROBOTS = ("go2_description/urdf/go2.urdf", "anymal_b_simple_description/robots/anymal.urdf")
 ROBOTS += ("g1_description/urdf/g1_29dof_rev_1_0.urdf", "talos_data/robots/talos_reduced.urdf")
@@ -131,8 +134,8 @@ class Pair:
                     back = self.them.own_torques(q, result)
                 _agree(f"{self.robot.name}, {function}", ours[k], back)
 
-    def constrained(self) -> tuple[int, Callable[[], Any], Callable[[], Any]]:
-        """(rows, ours, Pinocchio's): forward dynamics of the batch with held feet."""
+    def constrained(self) -> tuple[int, dict[str, Callable[[], Any]], Callable[[], Any]]:
+        """(rows, ours by algorithm, Pinocchio's): forward dynamics of the batch with held feet."""
         pin, robot, model = self.pin, self.robot, self.model
         leaves = _feet(robot)
         points = len(leaves) > 2 or robot.dof < 24
@@ -159,12 +162,15 @@ class Pair:
             return [pin.constraintDynamics(model, self.data, *row, contacts, datas, settings) for row in rows]
 
         given = self.inputs("forward_dynamics", self.given)
-        found = robot.forward_dynamics(*given)
-        for k, row in enumerate(rows[:3]):
-            result = pin.constraintDynamics(model, self.data, *row, contacts, datas, settings)
-            back = self.them.own_accelerations(self.given["q"][k], self.given["qd"][k], np.array(result))
-            _agree(f"{robot.name}, constrained forward dynamics", found[k], back, 1e-5)
-        return robot.constraint_rows, lambda: robot.forward_dynamics(*given), theirs
+        ours = {}
+        for algorithm in FUNCTIONS_HERE["constrained_forward_dynamics"].algorithms:
+            found = robot.forward_dynamics(*given, algorithm=algorithm)
+            for k, row in enumerate(rows[:3]):
+                result = pin.constraintDynamics(model, self.data, *row, contacts, datas, settings)
+                back = self.them.own_accelerations(self.given["q"][k], self.given["qd"][k], np.array(result))
+                _agree(f"{robot.name}, constrained forward dynamics by {algorithm}", found[k], back, 1e-5)
+            ours[algorithm] = functools.partial(robot.forward_dynamics, *given, algorithm=algorithm)
+        return robot.constraint_rows, ours, theirs
 
 
 def _bound(call: Callable[..., Any], arguments: list[Any]) -> Callable[[], Any]:
@@ -216,24 +222,24 @@ def cold(path: Path) -> dict[str, tuple[float, float]]:
     return json.loads(ran.stdout)
 
 
-def measure(path: Path, states: int, rounds: int) -> dict[str, Any]:
+def measure(path: Path, sizes: list[int], rounds: int) -> dict[str, Any]:
     """Everything of one robot."""
     found: dict[str, Any] = {"file": path.name, "cold": cold(path)}
-    pair = Pair(path, states)
-    found |= {"robot": pair.robot.name, "dof": pair.robot.dof, "states": states}
-    pair.check()
-    few = max(8, states // 16)
+    pairs = {states: Pair(path, states) for states in sizes}
+    one = pairs[sizes[0]]
+    found |= {"robot": one.robot.name, "dof": one.robot.dof}
+    one.check()
     with one_core():
         for function in FUNCTIONS:
-            for kind in ("batch", "one state"):
-                batch = kind == "batch"
-                ours, theirs = medians([pair.ours(function, batch), pair.pinocchio(function, batch)], rounds)
-                share = states if batch else 1
-                found[f"{function}, {kind}"] = _row(ours / share, theirs / share)
-        small = Pair(path, few)
-        rows, ours, theirs = small.constrained()
-        ours, theirs = medians([ours, theirs], rounds)
-        found["constrained"] = {"rows": rows, **_row(ours / few, theirs / few)}
+            calls = [one.ours(function, False), one.pinocchio(function, False)]
+            found[f"{function}, one state"] = _row(*medians(calls, rounds))
+            for states, pair in pairs.items():
+                calls = [pair.ours(function, True), pair.pinocchio(function, True)]
+                found[f"{function}, batch of {states}"] = _row(*(t / states for t in medians(calls, rounds)))
+        rows, ours, theirs = one.constrained()
+        times = [t / sizes[0] for t in medians([*ours.values(), theirs], rounds)]
+        for algorithm, seconds in zip(ours, times, strict=False):
+            found[f"constrained, {algorithm}"] = {"rows": rows, **_row(seconds, times[-1])}
     return found
 
 
@@ -242,13 +248,13 @@ def _row(ours: float, theirs: float) -> dict[str, float]:
 
 
 def show(found: dict[str, Any]) -> None:
-    print(f"\n{found['robot']}: {found['dof']} velocities, {found['states']} states")
+    print(f"\n{found['robot']}: {found['dof']} velocities; cores have {host.vector_bits()}-bit vectors")
     for key, row in found.items():
         if isinstance(row, dict) and "ratio" in row:
             goal = next(value for kind, value in CPU_GOALS.items() if kind in key)
             rows = f" ({row['rows']} rows)" if "rows" in row else ""
             print(
-                f"  {key + rows:32s} {row['ns']:10.0f} ns   Pinocchio {row['pinocchio_ns']:10.0f} ns   "
+                f"  {key + rows:38s} {row['ns']:10.0f} ns   Pinocchio {row['pinocchio_ns']:10.0f} ns   "
                 f"{row['ratio']:6.1f}x  (goal {goal:g}x)"
             )
     times = [
@@ -293,7 +299,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("files", nargs="*", type=Path)
-    parser.add_argument("--states", type=int, default=4096)
+    parser.add_argument("--states", default="256,4096", help="batches, separated by commas")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--gpu-states", type=int, default=1 << 22)
@@ -305,7 +311,8 @@ def main() -> None:
         files = [made_up(Path(tempfile.mkdtemp()) / "walker.urdf")]
     if not files:
         raise SystemExit("no robots: give URDF files, or install example-robot-data")
-    states, rounds = (16, 1) if options.quick else (options.states, options.rounds)
+    sizes = [16] if options.quick else [int(size) for size in options.states.split(",")]
+    rounds = 1 if options.quick else options.rounds
     if is_busy():
         print("other processes are computing: the figures are rough")
     found = []
@@ -314,7 +321,7 @@ def main() -> None:
             print(path.stem)
             found.append(on_gpu(path, 64 if options.quick else options.gpu_states, options.quick))
         else:
-            found.append(measure(path, states, rounds))
+            found.append(measure(path, sizes, rounds))
             show(found[-1])
     if options.json:
         Path(options.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
