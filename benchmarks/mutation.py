@@ -35,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("algorithms", "compiler", "identify", "motion", "control", "simulate", "study")
 FURTHER_TESTS = {
     "algorithms": ("tests/test_robot.py", "tests/test_derivatives.py", "tests/test_sweeps.py"),
+    "compiler": ("tests/gpu/test_cuda.py", "tests/gpu/test_cuda_sweeps.py", "tests/gpu/test_gpu_rollout.py"),
     "control": ("tests/simulate/test_tracking.py",),
 }
 """Test files of a part besides those in its own folder."""
