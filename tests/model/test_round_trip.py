@@ -78,8 +78,8 @@ def everything() -> Model:
     frames = [Frame("tool", "link 8", pose()), Frame("foot", "link 4", pose())]
     held = [
         lw.Weld("tool", pose(), name="welded"),
-        lw.Weld("foot", "link 2", pose()),
-        lw.Point("link 5", (0.1, 0.2, 0.3), offset=(0.3, 0.2, 1 / 3)),
+        lw.Weld("foot", "link 2", pose(), compliance=0.1 / 3),
+        lw.Point("link 5", (0.1, 0.2, 0.3), offset=(0.3, 0.2, 1 / 3), compliance=1e-3),
         lw.Point("tool", "foot", (0.1, -0.0, 0.3), (1.0, 2.0, 3.0), "pinned"),
     ]
     return Model(
@@ -213,8 +213,8 @@ def test_the_parts_of_a_robot_that_writers_know():
     assert names(Mimic) == {"joint", "multiplier", "offset", "coupled"}
     assert names(Limits) == {"lower", "upper", "velocity", "effort"}
     assert (names(Link), names(Frame)) == ({"name", "inertia"}, {"name", "link", "pose"})
-    assert names(lw.Weld) == {"frame", "to", "pose", "name"}
-    assert names(lw.Point) == {"frame", "to", "position", "offset", "name"}
+    assert names(lw.Weld) == {"frame", "to", "pose", "name", "compliance"}
+    assert names(lw.Point) == {"frame", "to", "position", "offset", "name", "compliance"}
     parts = {"name", "links", "joints", "gravity", "frames", "reduced", "constraints", "passive"}
     assert set(everything()._parts()) == parts
     assert math.isinf(Limits().lower)
