@@ -93,7 +93,7 @@ class Runner:
                 pass
             case _:
                 assert file, (
-                    f"a block of language {block.language!r} that nobody runs: name its file or mark it with skip"
+                    f"a block of language {block.language!r} that is not run: name its file or mark it with skip"
                 )
 
     def python(self, code: str) -> None:

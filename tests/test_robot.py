@@ -1,4 +1,4 @@
-"""The robot as users meet it: shapes, precisions, names, errors, and that it never changes."""
+"""The class Robot: shapes, precisions, names, errors, and that it never changes."""
 
 from __future__ import annotations
 

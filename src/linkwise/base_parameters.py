@@ -2,7 +2,7 @@
 
 A. Izaguirre et al., 1992, section 6.1, (25)–(29): the columns of the regressor at random states are taken one after the
 other; a column that the earlier ones already span is dropped and its parameter is added to theirs. Columns are scaled
-first, and the gap between the last independent column and the first dependent one is told, so that one sees how safe
+first, and the gap between the last independent column and the first dependent one is reported: it shows how certain
 the decision is. The symbolic rules (``linkwise.model.regroup``) give the same number of parameters of the links where
 no special geometry allows more; tests compare them.
 """

@@ -164,7 +164,7 @@ def kernel(
 
 
 def _remade(name: str, setting: Setting, algorithm: str, dtype: str) -> Kernel | ParametricKernel:
-    """What a pickled kernel becomes: the same of the robot that travelled with it."""
+    """Unpickle a kernel: make it again for the robot that was pickled with it."""
     return kernel(function_named(name), setting, algorithm, dtype)
 
 

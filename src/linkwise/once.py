@@ -1,4 +1,4 @@
-"""A property that is computed once, whoever asks first.
+"""A property that is computed once, whichever thread reads it first.
 
 ``functools.cached_property`` has no lock from Python 3.12 on: threads that ask at the same time would each compute a
 value, and machine code of which one of them still holds the address would go away with the value that loses.

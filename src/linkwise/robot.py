@@ -552,7 +552,7 @@ class Robot(Inspected):
         elif wrench:
             frame = self._frame(wrench_frame)
         elif wrench_frame is not None:
-            self.locate(wrench_frame)  # a mistyped name is told at once, not with the first wrench
+            self.locate(wrench_frame)  # an unknown name is an error even without a wrench
             frame = wrench_frame
         return Setting(self, friction=bool(friction), frame=frame, wrench=wrench)
 

@@ -1,4 +1,4 @@
-"""What the traced algorithms cost, against published counts: a slip in an algorithm or in the frames shows here."""
+"""What the traced algorithms cost, against published counts: an error in an algorithm or in the frames shows here."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_depth_and_work_of_a_scan(count):
     levels = [*scan_order.joins(count), *scan_order.applications(count)]
     assert len(levels) <= 2 * max(1, np.ceil(np.log2(count)))
     assert sum(map(len, levels)) < 2 * count
-    for level in levels:  # independent: nobody reads what another pair writes
+    for level in levels:  # independent: no pair reads what another one writes
         written = {right for _, right in level}
         assert len(written) == len(level)
         assert not written & {left for left, _ in level}

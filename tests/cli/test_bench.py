@@ -1,4 +1,4 @@
-"""The bench: nothing here asserts a time, only that what is timed is right and what is absent is said."""
+"""The bench: nothing here asserts a time, only that results are right and that missing libraries are named."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Meshes: reading files of strangers, volumes and inertias beside MuJoCo's."""
+"""Meshes: reading untrusted files, volumes and inertias beside MuJoCo's."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""The specification file of 1992: the printed example with its slips, and errors with file and line."""
+"""The specification file of 1992: the printed example with its misprints, and errors with file and line."""
 
 import contextlib
 import math
@@ -15,7 +15,7 @@ import linkwise as lw
 from linkwise.model import Inertia
 from linkwise.model.spec1992 import read_spec
 
-# Appendix A as printed, with its slips: advna, ai2, and motor inertias without keyword
+# Appendix A as printed, with its misprints: advna, ai2, and motor inertias without keyword
 PRINTED = """\
 number_links 6
 mass 0 0 0 0 0 m6

@@ -376,12 +376,12 @@ def test_files_of_the_wild(name):
 
 @needs_data
 def test_every_malformed_file_has_an_outcome():
-    """kuka_lwr4_gaz is well-formed; its impossible inertias are the checks' business (test_files)."""
+    """kuka_lwr4_gaz is well-formed; its impossible inertias are checked in test_files."""
     outcomes = {*REFUSED, *TOLERATED, "malformed/FloBaRoID/kuka_lwr4_gaz.urdf"}
     assert {name for name in wild() if name.startswith("malformed")} <= outcomes
 
 
-# -- slips of the pen ---------------------------------------------------------------------------------------
+# -- misspellings ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Inverse kinematics: reached poses are reached, limits hold, the rest is said plainly."""
+"""Inverse kinematics: reached poses are reached, limits hold, failures are reported."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _apply(entries: dict, names: dict) -> None:
 
 
 class Recorder(Disk):
-    """Does what it is asked, and keeps account of what a loss of power would leave after each operation."""
+    """Performs operations on files, and records what a loss of power would leave after each operation."""
 
     VARIANTS = (
         ("none", "none"),

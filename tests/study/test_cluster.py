@@ -1,4 +1,4 @@
-"""A real Dask cluster gives the bytes of an embedded run, whatever dies on the way."""
+"""A real Dask cluster gives the bytes of an embedded run, whatever fails in between."""
 
 import json
 import os
@@ -309,7 +309,7 @@ def test_own_functions_by_name(cluster, tmp_path):
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x", "no host"])
 def test_an_unreachable_cluster(tmp_path, address):
-    """One line and nothing else: no trace of the client that found nobody, no folder."""
+    """One line and nothing else: no log lines of a client that found no scheduler, no folder."""
     code = (
         "import sys; from linkwise.study import cluster; from linkwise.cli import main; "
         "cluster.CONNECT_SECONDS = 0.3; sys.exit(main(sys.argv[1:]))"

@@ -1,9 +1,9 @@
 """Inertia and gravity coefficients by compound links.
 
 A. Izaguirre et al., "A new computational structure for real-time dynamics", 1992, (2)–(17), for every pairing of
-revolute and prismatic joints. Slips corrected: (1) multiplies D_ij by the acceleration of joint *j*; (8)'s last entry
-is l_x² + l_y²; the masses add as M_j = M_{j+1} + m_j and (15) needs L_{j+1}; the printed program leaves J413 and J423
-out when it carries compound link 4 into frame 3.
+revolute and prismatic joints. Errors of the paper corrected: (1) multiplies D_ij by the acceleration of joint *j*;
+(8)'s last entry is l_x² + l_y²; the masses add as M_j = M_{j+1} + m_j and (15) needs L_{j+1}; the printed program
+leaves J413 and J423 out when it carries compound link 4 into frame 3.
 
 The frames here are those of modified DH, in which the moments of a link are constant in its own frame.
 """

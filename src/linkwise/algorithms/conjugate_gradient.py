@@ -10,8 +10,9 @@ gravity is part of the torques, and light links turn small torques into large ac
 restarted from the true residual (iterative refinement) until the corrections, or a bound from the residual, show that
 the error of q̈ is within the tolerance. Rounding of the bias b is common to all methods and not part of it.
 
-Slips corrected: the residual starts at τ − b, not at 0; (33) runs from n down to 1; (67) reads a_ii = z_i·K_i z_i; k is
-the second and h the first moment; (66) ends in the capital K. For a prismatic joint a_ii is the composite mass.
+Errors of the paper corrected: the residual starts at τ − b, not at 0; (33) runs from n down to 1; (67) reads a_ii =
+z_i·K_i z_i; k is the second and h the first moment; (66) ends in the capital K. For a prismatic joint a_ii is the
+composite mass.
 
 A joint may have several axes, each a column of the link's rotation (34). Where joints follow others (see ``coupling``)
 the iteration runs over the leaders' coordinates: A = SᵀMS, preconditioned by Sᵀ diag(M) S.

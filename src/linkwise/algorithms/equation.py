@@ -2,7 +2,7 @@
 
     M(q) q̈ + c(q, q̇) + g(q) + friction(q, q̇) = τ + Jᵀ w
 
-The algorithms compute rigid bodies; ``joint_terms`` knows rotors, friction and springs. Whoever needs torques, forces
+The algorithms compute rigid bodies; ``joint_terms`` adds rotors, friction and springs. Code that needs torques, forces
 or accelerations of an arm (the table of functions, controllers, simulations, the real-time loop) takes them from here.
 """
 

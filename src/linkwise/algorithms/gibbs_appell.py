@@ -2,8 +2,8 @@
 
 A. Valera et al., "Solving the inverse dynamic control for low cost real-time industrial robot control applications",
 2003, (9)–(26). The torque is the derivative of the energy of accelerations by the joint acceleration, split into A
-(turning about the centre of mass) and B (moving it). Slips corrected: with modified DH frames the moment arm in
-(22)–(25) runs from O_j; (9), (10) and (14) need the factor ρ for prismatic joints.
+(turning about the centre of mass) and B (moving it). Errors of the paper corrected: with modified DH frames the
+moment arm in (22)–(25) runs from O_j; (9), (10) and (14) need the factor ρ for prismatic joints.
 
 A body without mass has no centre of mass, but a set of reduced parameters may still give it moments: its reference
 point G is then the frame's origin and its first moment about G does not vanish (it is zero for every real body).

@@ -120,7 +120,7 @@ def largest_inertias(links: Mechanism) -> list[tuple[float, float]]:
 
 
 def _stroke(link: MovingLink) -> float:
-    """A prismatic joint lengthens the lever; a metre stands for its travel."""
+    """A prismatic joint lengthens the lever; its stroke is taken as one metre."""
     return 1.0 if link.slides else 0.0
 
 

@@ -20,7 +20,7 @@ python -m linkwise.claims
 ```
 
 The second runs them all. This page is `python -m linkwise.claims --markdown`. *Partly* stands where a sentence holds
-for some cases only; formulas with slips that a reader corrects at once are on the pages of [the papers](papers.md).
+for some cases only; formulas with obvious misprints are on the pages of [the papers](papers.md).
 """
 
 

@@ -62,7 +62,7 @@ def names() -> list[str]:
 def _fetched(name: str) -> RobotSource:
     try:
         module = importlib.import_module(f"{PACKAGE}.{name}")
-    except Exception as error:  # no network, no git, a broken cache: the package raises whatever it meets
+    except Exception as error:  # no network, no git, a broken cache: the package passes on any exception
         raise ModelError(f"{name}: {PACKAGE} could not fetch it: {type(error).__name__}: {error}") from error
     path = next((getattr(module, key) for key in ("URDF_PATH", "MJCF_PATH") if hasattr(module, key)), None)
     if path is None:

@@ -149,7 +149,7 @@ def command(robot, gravity, lock, base, mimic, logs, **options: Any) -> None:
 
 
 def _check_targets(options) -> None:
-    """What cannot be written is said before the work."""
+    """Check output paths before starting."""
     check_targets(options["out"], options["code"], options["report"])
     if options["out"] and Path(options["out"]).suffix not in (".urdf", ".toml"):
         raise click.UsageError(f"--out: {options['out']}: a robot is saved as .urdf or .toml")

@@ -159,7 +159,7 @@ def _say_size(study: Any, folder: Path, threads: int | None, as_json: bool) -> N
 
 
 def _facts(study: Any, results: Any) -> dict[str, Any]:
-    """What is said about a finished run: statistics by quantity, failures, chunks set aside."""
+    """Report of a finished run: statistics by quantity, failures, chunks set aside."""
     data = results.dataset()
     statistics: dict[str, Any] = {}
     for keep in study.plan.description.keeps:

@@ -1,10 +1,9 @@
 """Compiled code on disk, so that a new process need not compile again.
 
-An entry is a file named by the hash of everything the code depends on. It is written aside and renamed, so a
-reader sees a whole entry or none, whoever else writes and wherever a writer dies. Because entries are
-executed, the folder is private to its user, and owner, permissions and a checksum are verified before an
-entry is used: a damaged one is removed and built anew. A folder that cannot be used costs one warning, never
-a result.
+An entry is a file named by the hash of everything the code depends on. It is written aside and renamed, so a reader
+sees a whole entry or none, whatever other processes write and wherever a writer is interrupted. Because entries are
+executed, the folder is private to its user, and owner, permissions and a checksum are verified before an entry is
+used: a damaged one is removed and built anew. A folder that cannot be used costs one warning, never a result.
 
 The folder is ``$LINKWISE_CACHE``, else ``linkwise`` in the user's cache folder (``$XDG_CACHE_HOME`` or
 ``~/.cache``). An empty ``LINKWISE_CACHE`` turns the cache off.
@@ -33,7 +32,7 @@ SIZE_LIMIT = 64 << 20  # bytes; when exceeded, the entries unused for longest ar
 ENTRY_COST = 16 << 10  # bytes that an entry counts at least, so that their number is bounded too
 _MAGIC = b"linkwise code 1\n"
 _ENDING = ".code"
-_ABANDONED = 3600.0  # seconds after which an unfinished file is nobody's
+_ABANDONED = 3600.0  # seconds after which an unfinished file is removed
 _warned = False
 
 
@@ -123,7 +122,7 @@ def _base() -> Path | None:
 
 
 def _read_private(path: Path) -> bytes:
-    """The bytes of a regular file that nobody but this user can have written."""
+    """The bytes of a regular file that only this user can write."""
     # without waiting: a FIFO would make ``open`` wait for a writer
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:

@@ -50,7 +50,7 @@ from linkwise.errors import TraceError
 from linkwise.scalar import current_stage
 from linkwise.spatial import Tensor
 
-_LARGEST_POWER = 64  # larger exponents are a mistake rather than a wish
+_LARGEST_POWER = 64  # larger exponents are taken for mistakes
 CONDITIONS = frozenset({"lt", "le", "eq", "and", "or", "not", "bit"})
 WORDS = frozenset(
     {
@@ -100,7 +100,7 @@ class Node:
 
     def __mul__(self, other):
         if isinstance(other, (Tensor, np.ndarray)):
-            return NotImplemented  # scalar times vector is the vector's business
+            return NotImplemented  # the vector computes scalar times vector
         return self.graph.mul(self, self.graph.lift(other))
 
     __rmul__ = __mul__

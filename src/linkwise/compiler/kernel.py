@@ -24,11 +24,11 @@ _DTYPES = ("float64", "float32")
 
 
 class Portable:
-    """Kernels are copied as themselves, and travel as what they were made from, not as machine code."""
+    """Copying returns the kernel itself; pickling stores what it was made from, not machine code."""
 
     name: str
     origin: tuple[Callable[..., Any], tuple] | str | None = None
-    """How to make it again where it arrives, or its name in its module; None: it cannot travel."""
+    """How to make it again after pickling, or its name in its module; None: it cannot be pickled."""
 
     def __copy__(self) -> Self:
         return self  # nothing in it changes

@@ -32,7 +32,7 @@ def run(work: Work, count: int, width: int, threads: int) -> None:
 
 
 class _Job:
-    """A batch cut into chunks, which whoever is free takes one after the other."""
+    """A batch cut into chunks; each free thread takes the next one."""
 
     def __init__(self, work: Work, count: int, chunk: int):
         self._work: Work = work

@@ -141,7 +141,7 @@ def _forward(uses: list[list[int]], given: list[int]) -> list[int]:
         order.append(place)
         for a in uses[place]:
             left[a] -= 1
-            if left[a] == 1:  # whoever uses it last has become cheaper
+            if left[a] == 1:  # its last user has become cheaper
                 for user in users[a]:
                     if not waiting[user]:
                         ready.push(user)

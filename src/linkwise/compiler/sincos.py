@@ -4,7 +4,7 @@ The argument is reduced by the nearest multiple k of π/2. Adding a large consta
 k as an integer in the low bits of the sum, where two bit tests read the quadrant. π/2 comes in pieces (Cody
 and Waite): with fused multiply-adds and full-width pieces, x − k·P₁ is exact, x − k·P₁ − k·P₂ is rounded
 once, and P₃ matters only next to a multiple of π/2. The remainder r, |r| ≤ π/4 and a little more, goes into
-two polynomials. Sine and cosine of one argument share the reduction and both polynomials; what nobody uses is
+two polynomials. Sine and cosine of one argument share the reduction and both polynomials; unused parts are
 never scheduled.
 
 Errors, in units in the last place: at most half for r (twice that next to a multiple of π/2), a half for the

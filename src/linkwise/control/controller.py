@@ -102,7 +102,7 @@ class Controller(ABC):
     @property
     def known(self) -> bool:
         """Whether ``key`` is enough to find compiled code again: for the laws of this package. Another law is
-        traced anew for every object, because nobody knows what its ``control`` depends on."""
+        traced anew for every object, because what its ``control`` depends on is unknown."""
         return type(self).__module__.startswith("linkwise.")
 
     def key(self) -> bytes:

@@ -67,7 +67,7 @@ def _torch_function() -> Any:
             kernel, args = ctx.kernel, ctx.saved_tensors
             names = [name for name, _ in kernel.inputs]
             wanted = [name for name, need in zip(names, ctx.needs_input_grad[2:], strict=True) if need]
-            if not torch.is_grad_enabled():  # nobody will ask for second derivatives
+            if not torch.is_grad_enabled():  # no second derivatives are needed
                 args, cotangents = _detached(args), _detached(cotangents)
             found = _pulled_back(kernel, wanted, args, cotangents)
             return (

@@ -24,7 +24,7 @@ WIDTHS = (
 )  # [rad or m] in which presliding friction turns over; encoders must resolve it
 SPEEDS = (0.03, 0.1, 0.3)  # [rad/s or m/s] at which viscous friction saturates
 BLOCKS = 10  # of the recording, each predicted by the others
-WORTH = 0.02  # relative gain of the squared error that pays for a term
+WORTH = 0.02  # relative reduction of the squared error from which a term is kept
 MOST_TERMS = 7
 ROUNDS = 3
 NEVER = ("load",)

@@ -31,7 +31,7 @@ from linkwise.identify.validation import Validation, validate, validate_robot
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot import Robot
 
-DRIVEN = 0.05  # share of a joint's power from which friction that drives it is no matter of noise
+DRIVEN = 0.05  # fraction of joint power above which negative friction power cannot be noise
 NOTHING_EXPLAINED = 0.1  # share of a torque's variance under which a model is no better than its mean
 
 
@@ -201,7 +201,7 @@ def _driven(observer: Observer, found: Fit) -> str:
 
 
 def _no_better(robot: Robot, judged: Validation) -> str:
-    """Said plainly when the model explains nothing."""
+    """Warning for joints whose torque the model does not explain; empty where it explains all."""
     explained = judged.explained
     bad = [
         name for name, share in zip(robot.joint_names, explained, strict=True) if share < NOTHING_EXPLAINED

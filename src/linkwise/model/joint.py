@@ -23,8 +23,8 @@ JOINT_TYPES = (*MOVING, "fixed")
 class Limits:
     """Limits of a joint as its file states them: position [rad or m], speed [rad/s or m/s], effort [N·m or N].
 
-    Formats that need a number for speed and effort have 0 where nobody knew one, so a limit of 0 (or less) is no limit:
-    whoever compares with a limit takes ``largest_velocity`` and ``largest_effort``.
+    Formats that need a number for speed and effort have 0 where it is unknown, so a limit of 0 (or less) is no limit:
+    comparisons with limits use ``largest_velocity`` and ``largest_effort``.
     """
 
     lower: float = -math.inf

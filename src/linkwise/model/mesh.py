@@ -1,6 +1,6 @@
 """Triangle meshes of STL and OBJ files, and the volume and inertia of what they enclose by MuJoCo's rules.
 
-Files come from strangers: sizes are bounded, every number is checked, and nothing but the given bytes is read.
+Files are untrusted: sizes are bounded, every number is checked, and nothing but the given bytes is read.
 Coordinates are rounded to single precision, which is what STL files hold and what MuJoCo keeps of every file.
 """
 

@@ -1,7 +1,7 @@
 """<attach>: a body of another MJCF file, with everything it carries, under a prefix.
 
 The other file is read by its own <compiler> and defaults, as in MuJoCo; gravity and the switches of <option> are those
-of the file that attaches it. Equalities come along where all they name does.
+of the file that attaches it. Equalities are included where everything that they name is.
 """
 
 from __future__ import annotations

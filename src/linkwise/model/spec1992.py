@@ -13,7 +13,7 @@
 
 ``docs/formats.md`` has the whole list. adyna, bdyna, cdyna are Ixx, Iyy, Izz; ddyna, edyna, fdyna are Ixy,
 Iyz, Ixz: the paper does not say so, but its Table 1 keeps d2 and e2 and drops f2, and with its own order of
-elimination it is Ixz of link 2 that depends on the others. Slips of the printed example are read as what they
+elimination it is Ixz of link 2 that depends on the others. Misprints of the printed example are read as what they
 mean, with a warning: ``advna`` for ``adyna``, ``ai2`` for ``ia2``, and a line of values without keyword after
 the moments, which gives the motor inertias."""
 

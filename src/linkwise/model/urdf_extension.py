@@ -13,7 +13,7 @@
 - In ``<link>``: ``<linkwise:inertia>`` with ``parameters``: the ten of the link, in the order of ``LABELS``.
 
 ``axis``, ``rotation`` and ``parameters`` only repeat, to the last bit, what standard elements say with
-round-off. Someone may have edited those by hand: where the two disagree the standard elements count, and a
+round-off. The standard elements may have been edited: where the two disagree the standard elements count, and a
 warning says so.
 """
 

@@ -1,4 +1,4 @@
-"""What stands in a URDF file and is read by nobody, but looks like a slip of the pen.
+"""Unrecognised URDF elements and attributes that look like misspellings of known ones.
 
 A reader that passes over what it does not know, as readers of URDF must, passes over ``<axes xyz="0 1 0"/>`` too, and
 the joint silently turns about x. So an unknown element or attribute that is nearly one that is read, where the right

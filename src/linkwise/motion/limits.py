@@ -77,7 +77,7 @@ def check(
 
 
 def _quantities(trajectory: Trajectory, robot: Robot, acceleration, torque: bool):
-    """(name, its values at given times, lower limits, upper limits) of all that is looked at."""
+    """(name, its values at given times, lower limits, upper limits) of everything that is checked."""
     limits = [joint.limits for joint in robot.coordinate_joints]
     lower, upper = (np.array([getattr(limit, side) for limit in limits]) for side in ("lower", "upper"))
     speed, effort = robot.velocity_limits, robot.effort_limits
@@ -126,7 +126,7 @@ def check_same_joints(trajectory: Trajectory, robot: Robot) -> None:
 
 
 def times(trajectory: Trajectory, points: int) -> np.ndarray:
-    """Where a motion is looked at: evenly, and on both sides of every corner."""
+    """Times at which a motion is checked: evenly spaced, and on both sides of every corner."""
     points = arguments.whole("points", points, 2)
     corners = trajectory.corners()
     begin, end = corners[0], corners[-1]

@@ -2,7 +2,7 @@
 
 ``best`` counts what a kernel does after every pass of the compiler. ``as_written`` counts a trace in which only equal
 expressions, zeros and ones have been found, in the frames that modified Denavit–Hartenberg numbers give, with all ten
-parameters of every link: what an author with pencil and patience would count for that algorithm.
+parameters of every link: what an author would count by hand for that algorithm.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class ClosedLoop:
         return {name: found[name] for name in self.interface.outputs()}
 
     def _delayed(self, tau: list[Scalar], line: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
-        """(what was commanded ``delay`` periods ago, what is on its way now)."""
+        """(the command of ``delay`` periods ago, the commands since)."""
         if not self.delay:
             return tau, []
         return line[: self.dof], [*line[self.dof :], *tau]

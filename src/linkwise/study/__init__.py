@@ -1,4 +1,5 @@
-"""Studies: the same kernel over more states than one machine holds, with nothing lost when something dies.
+"""Studies: the same kernel over more states than one machine holds, and no results are lost when a process or a
+machine fails.
 
 ======================  ==============================================================================================
 ``description``         what a study is: tables read and checked (``variables``, ``steps``, ``keep``, ``expression``)

@@ -1,4 +1,4 @@
-"""The study as users meet it."""
+"""The public class ``Study``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong although each entry alone is right: names that nobody knows, draws that nobody uses."""
+"""Checks across entries of a study: unknown names, draws that are not used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One chunk from its number to its place in the store: what a worker does, whoever the worker is."""
+"""Computes one chunk and writes it to the store; used by local threads and cluster workers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The same chunks on Dask distributed: tasks of a few chunks each, sent as fast as they come back.
 
-A worker builds the plan once from the description, computes chunks, writes raw arrays and tables straight to the store
-(which it must see under the same path) and returns the rest. A worker that dies is no loss: Dask gives its task to
-another one, and a chunk that was written twice was written with the same bytes.
+A worker builds the plan once from the description, computes chunks, writes raw arrays and tables straight to the
+store (which it must see under the same path) and returns the rest. When a worker fails nothing is lost: Dask gives
+its task to another one, and a chunk that was written twice was written with the same bytes.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class ClusterEngine(Engine):
     def close(self) -> None:
         if not self._own:
             return
-        with suppress(OSError, TimeoutError, CancelledError):  # a scheduler that is gone cannot say goodbye
+        with suppress(OSError, TimeoutError, CancelledError):  # the scheduler may be gone already
             self._client.close(timeout=2)
 
     def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[ChunkOutcome]:

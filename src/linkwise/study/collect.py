@@ -29,7 +29,7 @@ class Collection:
         self._per_row = axes.chunk_grid[-1] if axes.samples is not None else 1
         self.failures = [0] * len(self.plan.description.failures)
         self.unknown = [0] * len(self.plan.description.failures)
-        """Points of each set at which nobody knows."""
+        """Points of each set with an unknown result."""
         self.errors: dict[int, int] = {}
         """Chunks with points that could not be computed, and how many."""
         self.files: dict[int, Entries] = {}

@@ -29,7 +29,7 @@ class ChunkOutcome:
 class Engine(ABC):
     """Computes chunks of a plan for a store."""
 
-    def meet(self, store: Store) -> None:  # noqa: B027  # most have nobody to ask
+    def meet(self, store: Store) -> None:  # noqa: B027  # most engines have no workers to check
         """Make sure that everybody can write to the store."""
 
     def close(self) -> None:  # noqa: B027
@@ -74,7 +74,7 @@ def _begun(worker: Worker, chunk: int) -> Callable[[], ChunkOutcome]:
 
 
 def _again(worker: Worker, chunk: int, problem: Exception) -> ChunkOutcome:
-    """A few more tries. A full or broken disk is no matter of the chunk, and stops the run."""
+    """Tries again a few times. Disk errors are not specific to a chunk, so they abort the run."""
     for _ in range(worker.plan.description.retries):
         _stop_for(problem, worker)
         try:
@@ -119,7 +119,7 @@ class LocalEngine(Engine):
                 yield chunk
 
         def hand_over(result: ChunkOutcome | BaseException) -> None:
-            while not stop.is_set():  # then nobody takes it any more
+            while not stop.is_set():  # then no thread takes results any more
                 with suppress(queue.Full):
                     results.put(result, timeout=0.1)
                     return

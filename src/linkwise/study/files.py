@@ -219,7 +219,7 @@ def sweep_new_folders(path: Path) -> None:
         process, _, number = found.name[parts + 1 :].partition("-")
         if not (process.isdigit() and len(number) == 12 and found.is_dir()):
             continue
-        with contextlib.suppress(OSError):  # it is being made, or nobody can tell
+        with contextlib.suppress(OSError):  # it is being made, or its state is unknown
             lock = _lock(found)
             shutil.rmtree(found, ignore_errors=True)
             os.close(lock)

@@ -29,7 +29,7 @@ MOST_DEATHS = 64
 
 @dataclass
 class WorkerTask:
-    """What a process is told."""
+    """What a process needs for its work."""
 
     make: Callable[[Any], Worker]
     job: Any

@@ -15,7 +15,7 @@ LIBRARIES = 48 << 20
 _PIECE_COPIES = 6
 """Of a piece of a raw array: filled, compressed, and what the compressor needs; of two chunks."""
 _FAILURE_COPIES = 12
-"""Of failed points: parts, columns, table, pages, file, of a chunk in the making and of one on its way to the disk."""
+"""Of failed points: parts, columns, table, pages, file, of a chunk being computed and of one being written."""
 
 
 def needed(plan: Plan, threads: int) -> int:

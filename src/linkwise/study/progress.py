@@ -60,7 +60,7 @@ def _as_lines(title: str, points: int, done: int) -> Iterator[Advance]:
     def speak() -> None:
         while not over.wait(LINE_SECONDS):
             rate = (now - before) / (time.monotonic() - start)
-            with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody listens any more
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # the reader is gone
                 print(f"{title}: {line(points, now, rate)}", file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=speak, name="linkwise-study-progress", daemon=True)

@@ -2,7 +2,7 @@
 
 Each takes the blocks of a chunk in order (``add``), gives named arrays for the chunk (``finish``), and merges those
 of two chunks. Sums are combined as trees, over the blocks of a chunk and then over the chunks, so that the result
-has the same bits whoever computed which chunk when.
+has the same bits, whichever worker computed which chunk in which order.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def _complete(
         with bar(plan.description.name or store.path.name, plan.axes.points, done) as advance:
 
             def compute(chunks: Sequence[int]) -> None:
-                # closed whatever happens: an engine whose results nobody takes would wait for ever
+                # closed whatever happens: an engine whose results are not taken would wait forever
                 with closing(engine.run(plan, store, chunks)) as outcomes:
                     for outcome in outcomes:
                         found.take(outcome, journal)

@@ -50,7 +50,7 @@ class ShardLayout:
         return (*self.chunk[:axis], length, *self.chunk[axis + 1 :])
 
     def metadata(self) -> dict[str, Any]:
-        """What Zarr is told when the array is made."""
+        """Metadata for Zarr when the array is created."""
         codecs = needed("zarr.codecs")
         order = (*range(len(self.outer), len(self.outer) + len(self.inner)), *range(len(self.outer)))
         compressors: list[Any] = []

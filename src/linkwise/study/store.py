@@ -260,7 +260,7 @@ class ArrayFiles:
 
 
 def _fill_value(dtype: str) -> dict[str, str]:
-    """How xarray is told that NaN stands for what is missing."""
+    """Attribute by which xarray knows that NaN marks missing values."""
     return {"_FillValue": "AAAAAAAA+H8="} if dtype == "float64" else {}
 
 

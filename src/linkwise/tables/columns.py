@@ -12,7 +12,7 @@ from linkwise.tables.table import NumberTable, TableError
 
 Columns = str | int | Sequence[str | int]
 
-# Names that mean a quantity when nothing else is said, in order of preference; {} is the number of the joint.
+# Default column names of a quantity, in order of preference; {} is the number of the joint.
 KNOWN_NAMES: dict[str, tuple[str, ...]] = {
     "time": ("t", "time", "times", "timestamp", "t_s", "time_s", "stamp"),
     "position": (

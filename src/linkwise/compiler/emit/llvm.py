@@ -2,7 +2,7 @@
 
 No fast-math flag appears anywhere and fused multiply-adds are those of the graph, so that every width gives
 the same bits. Inputs are loaded just before their first use and outputs stored as soon as they are known: few
-values stay alive. Where scalars lie in memory is the matter of ``memory``.
+values stay alive. ``memory`` decides where scalars are stored.
 """
 
 from __future__ import annotations

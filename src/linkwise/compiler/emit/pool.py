@@ -2,16 +2,16 @@
 
 ``serve`` is what every helper runs, for ever: wait for a job, take part in it, wait for the next. ``run_job`` is called
 with a job in the pool: it lets as many helpers join as there are tickets, takes part itself and returns when the last
-of them has left. Nobody touches the arrays of a job after that.
+of them has left. The arrays of a job are not accessed after that.
 
 - ``generation`` counts the jobs; helpers look at it for a short while before they sleep, so that a call soon after
   another finds them awake.
 - A helper joins a job by taking a ticket. Those left over are void when the caller has run out of chunks.
 - Chunks are handed out by one counter, so a helper that was held up takes fewer of them.
 
-Sleeping is by the C library's mutexes and conditions. Whoever is about to sleep says so first and then looks again;
-whoever changes something changes it first and then looks for sleepers: with sequentially consistent order one of the
-two sees the other.
+Sleeping is by the C library's mutexes and conditions. A thread that is about to sleep announces it and then checks
+again; a thread that changes something changes it first and then looks for sleepers: with sequentially consistent
+order one of the two sees the other.
 """
 
 from __future__ import annotations

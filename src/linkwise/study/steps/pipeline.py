@@ -36,7 +36,7 @@ def frictions() -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class PipelineStep(IdentificationStep):
-    """As the step by least squares, through the front door of ``linkwise.identify``."""
+    """As the step by least squares, but by ``linkwise.identify.identify``."""
 
     position_noise: float = 0.0
     friction: str = "auto"
