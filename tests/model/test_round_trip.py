@@ -105,7 +105,8 @@ def for_mujoco() -> Model:
         if joint.type == "floating":
             changes |= {"origin": Transform.identity(), "coulomb_friction": (0.0, 0.0)}
         joints.append(dataclasses.replace(joint, **changes))
-    return model._with(joints=joints)
+    held = [dataclasses.replace(constraint, compliance=0.0) for constraint in model.constraints]
+    return model._with(joints=joints, constraints=held)
 
 
 ENDINGS = ("toml", "urdf", "xml")
