@@ -172,9 +172,13 @@ class ClosedLoop:
             return tau, []
         return line[: self.dof], [*line[self.dof :], *tau]
 
-    def advanced(self, values: Values, torque, q, qd, h: Scalar):
+    def motion(self, values: Values) -> Motion:
+        """How the plant moves, with symbols where parameters are inputs."""
+        return Motion.of(self.plant.robot, self.links(values), self.plant.friction, self.stabilization)
+
+    def advanced(self, values: Values, torque, q, qd, h: Scalar, motion: Motion | None = None):
         """(q, q̇) one control period later: one integration step, or several in a loop."""
-        motion = Motion.of(self.plant.robot, self.links(values), self.plant.friction, self.stabilization)
+        motion = self.motion(values) if motion is None else motion
         if not self.substeps:
             return motion.advanced(values, self.integrator, torque, q, qd, h)
         n, (count,) = len(q), values["substeps"]

@@ -43,7 +43,11 @@ class Motion:
         new = self._integrated(values, integrator, torque, q, qd, h)
         if not self.held or self.stabilization != PROJECTION:
             return new
-        return coordinates.projected(self.links, *new, self.held)
+        return self.projected(*new)
+
+    def projected(self, q, qd):
+        """(q, q̇) nearby that meet the constraints."""
+        return coordinates.projected(self.links, q, qd, self.held)
 
     def _integrated(self, values: Values, integrator: str, torque, q, qd, h: Scalar):
         space, links = space_of(self.links), self.links

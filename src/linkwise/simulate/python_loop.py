@@ -8,16 +8,22 @@ kernel, or on arrays where it is too large for one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from linkwise.algorithms import joint_terms
 from linkwise.compiler.kernel import Kernel
 from linkwise.control import Controller, Reference
 from linkwise.errors import ShapeError
+from linkwise.simulate.integrators import INTEGRATORS, Space, space_of
 from linkwise.simulate.loop import FUSED_JOINTS, ClosedLoop
+from linkwise.simulate.moving import PROJECTION, Motion
 from linkwise.simulate.noise import normal
+
+COMPILED_JOINTS = 48
+"""Up to here the accelerations of a robot that is too large to fuse are a kernel."""
 
 
 def run_from_python(
@@ -96,9 +102,14 @@ def _advance(
         return loop.advanced(values, lambda at, q, qd: tau, list(q), list(qd), h)
 
     if n > FUSED_JOINTS:
+        values: dict[str, Any] = {name: columns[name] for name in names}
+        own = loop.motion(values)
+        if n <= COMPILED_JOINTS and not loop.varied and CompiledMotion.takes(own):
+            own = CompiledMotion.compiled(loop)
 
         def on_arrays(q, qd, tau):
-            new = period(_columns(q), _columns(qd), _columns(tau), **{name: columns[name] for name in names})
+            h, acting = values["step"][0], _columns(tau)
+            new = loop.advanced(values, lambda at, q, qd: acting, _columns(q), _columns(qd), h, own)
             return _array(new[0]), _array(new[1])
 
         return on_arrays
@@ -124,6 +135,79 @@ def _advance(
     )
     parameters = [_array(columns[name]) for name in names]
     return lambda q, qd, tau: kernel(q, qd, tau, *parameters)
+
+
+class CompiledMotion(Motion, Space):
+    """The motion of a robot that is too large for one kernel of a whole step: accelerations, positions and the
+    projection onto the constraints are kernels of their own, and the integrator runs on whole arrays."""
+
+    kernels: Mapping[str, Kernel]
+
+    @staticmethod
+    def takes(motion: Motion) -> bool:
+        """Whether the step needs nothing but accelerations and projections."""
+        return not (motion.friction and joint_terms.has_dry_friction(motion.links))
+
+    @classmethod
+    def compiled(cls, loop: ClosedLoop) -> CompiledMotion:
+        robot, plain = loop.plant.robot, loop.motion({})
+        nq, n = robot.nq, robot.dof
+        content = (robot.content(), plain.friction, plain.stabilization)
+
+        def kernel(name: str, function, sizes: dict[str, int], shapes: dict[str, tuple[int, ...]]) -> Kernel:
+            def build(dtype: str):
+                from linkwise.compiler.program import trace
+
+                return trace(function, sizes, shapes, name=name, dtype=dtype)  # type: ignore[arg-type]
+
+            key = hashlib.sha256(repr((name, content)).encode()).digest()
+            return Kernel(name, sizes.items(), shapes.items(), "float64", build, key)
+
+        space = space_of(plain.links)
+        kernels = (
+            kernel(
+                "accelerations",
+                lambda q, qd, tau: {"qdd": plain.accelerated(q, qd, tau).qdd},
+                {"q": nq, "qd": n, "tau": n},
+                {"qdd": (n,)},
+            ),
+            kernel("projection", plain.projected, {"q": nq, "qd": n}, {"next_q": (nq,), "next_qd": (n,)}),
+            kernel(
+                "moved",
+                lambda q, step: {"next_q": space.moved(q, step)},
+                {"q": nq, "step": n},
+                {"next_q": (nq,)},
+            ),
+            kernel(
+                "step_rates",
+                lambda step, qd: {"rates": space.step_rates(step, qd)},
+                {"step": n, "qd": n},
+                {"rates": (n,)},
+            ),
+        )
+        made = cls(plain.links, plain.friction, plain.held, plain.stabilization)
+        object.__setattr__(made, "kernels", {each.name: each for each in kernels})
+        return made
+
+    # the lists of the integrators hold one array of all coordinates each
+
+    def moved(self, q, step):
+        return [self.kernels["moved"](*q, *step)]
+
+    def step_rates(self, step, qd):
+        return [self.kernels["step_rates"](*step, *qd)]
+
+    def advanced(self, values, integrator, torque, q, qd, h):
+        h = np.asarray(h)[..., np.newaxis]
+
+        def acceleration(at, q, qd):
+            acting = torque(at, _columns(*q), _columns(*qd))
+            return [self.kernels["accelerations"](*q, *qd, _array(acting))]
+
+        (new_q,), (new_qd,) = INTEGRATORS[integrator](acceleration, [_array(q)], [_array(qd)], h, self)
+        if self.held and self.stabilization == PROJECTION:
+            new_q, new_qd = self.kernels["projection"](new_q, new_qd)
+        return _columns(new_q), _columns(new_qd)
 
 
 def _checked(torques: np.ndarray, batch: tuple[int, ...], n: int) -> np.ndarray:
