@@ -35,6 +35,7 @@ SMOKE = {  # script -> command lines
     "payload.py": ["--quick"],
     "realtime.py": ["--seconds 0.3"],
     "sizes.py": [""],
+    "soak.py": ["--calls 4000 --threads 4"],
     "simulation.py": ["--robots 8 --steps 5 --repeats 1"],
     "threads.py": ["--robot two_link --states 100,5000 --threads 1,2 --rounds 1"],
     "study.py": [
@@ -51,6 +52,7 @@ PACKAGES = {  # what a script needs beyond the package itself
     "crossovers.py": ["matplotlib"],
     "mjcf_fuzz.py": ["mujoco"],
     "moving_bases.py": ["pinocchio"],
+    "soak.py": ["--calls 4000 --threads 4"],
     "simulation.py": ["mujoco"],
 }
 MEASURED = ("identification.py", "payload.py")  # these read recordings that are not part of the repository

@@ -3,13 +3,14 @@
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.bench import clock, cold
+from linkwise.bench import calls, clock, cold
 from linkwise.bench.comparison import Group, compare
 from linkwise.bench.peak import Peak
 from linkwise.bench.peers import PEERS, Refusal, find
@@ -38,6 +39,45 @@ def test_bench_prints_one_table_and_what_is_absent(linkwise):
     assert "FMA limit" in text
     if "frax" in ran.json["absent"]:
         assert "frax: " in text
+
+
+def test_bench_times_every_kind_of_call(linkwise):
+    options = ("--robot", "two_link", "--calls", "--rounds", "1", "--function", "inverse_dynamics")
+    ran = linkwise("bench", *options, "--json")
+    assert ran.status == 0
+    kinds = {line["kind"]: line for line in ran.json["calls"]}
+    assert {
+        "arrays",
+        "float32",
+        "out",
+        "wrench",
+        "lists",
+        "strided",
+        "batch 256",
+        "kernel",
+        "jacobian",
+    } <= set(kinds)
+    assert all(line["seconds"] > 0 and line["arithmetic"] > 0 for line in kinds.values())
+    text = linkwise("bench", *options).out
+    assert "out of line" in text
+    assert ("ratio" in text) == ("pinocchio" not in ran.json["absent"]) or "pinocchio: " in text
+
+
+def test_calls_with_other_bits_are_not_timed():
+    listed = list(calls.kinds(ROBOT, "gravity_torques"))
+    calls.check(listed)
+    strided = next(k for k, kind in enumerate(listed) if kind.name == "strided")
+    listed[strided] = replace(listed[strided], run=lambda: listed[0].run() + 1e-15)
+    with pytest.raises(lw.LinkwiseError, match="gravity_torques by strided gives other bits"):
+        calls.check(listed)
+
+
+def test_every_method_of_the_robot_is_timed():
+    found = calls.methods(ROBOT)
+    assert {"inverse_dynamics", "forward_dynamics_derivatives", "pose", "regressor", "integrate"} <= set(
+        found
+    )
+    assert "delassus_matrix" not in found
 
 
 def test_bench_refuses_half_a_state(linkwise):

@@ -18,9 +18,9 @@ import numpy as np
 SAMPLE = 8e-3  # [s] that one sample lasts at least; a call is repeated until it does
 
 
-def medians(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
-    """Seconds per call of each, the median of so many rounds in which every call has its turn."""
-    numbers = [_repeats(call) for call in calls]
+def medians(calls: Sequence[Callable[[], Any]], rounds: int, sample: float = SAMPLE) -> list[float]:
+    """Seconds per call of each, the median of so many rounds in which every call has its turn of ``sample`` seconds."""
+    numbers = [_repeats(call, sample) for call in calls]
     samples: list[list[float]] = [[] for _ in calls]
     for turn in range(rounds):
         order = range(len(calls)) if turn % 2 == 0 else reversed(range(len(calls)))
@@ -29,13 +29,13 @@ def medians(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
     return [float(np.median(each)) for each in samples]
 
 
-def _repeats(call: Callable[[], Any]) -> int:
+def _repeats(call: Callable[[], Any], sample: float) -> int:
     """How often a call must be repeated to fill a sample; also warms it up."""
     call()
     number = 1
-    while number < 1_000_000 and (took := _seconds(call, number)) < SAMPLE:
+    while number < 1_000_000 and (took := _seconds(call, number)) < sample:
         number = max(
-            2 * number, int(number * 1.2 * SAMPLE / max(took, 1e-7)) if took > SAMPLE / 10 else 10 * number
+            2 * number, int(number * 1.2 * sample / max(took, 1e-7)) if took > sample / 10 else 10 * number
         )
     return number
 

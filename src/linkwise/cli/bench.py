@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from linkwise.cli import bench_calls
 from linkwise.cli.options import Numbers, OneOf, WholeNumber, json_option, load_robot
 from linkwise.cli.output import Table, progress, say, say_json, show
 
@@ -43,17 +44,22 @@ OURS = ("linkwise", "generated_c")
     "--rounds", type=WholeNumber(1, 10**6), default=15, show_default=True, help="Interleaved repeats."
 )
 @click.option("--no-cold", is_flag=True, help="Leave out cold starts, which start new processes.")
+@click.option("--calls", is_flag=True, help="Time every method by every kind of call instead.")
 @json_option
-def command(robot, functions, batch, dtypes, peers, rounds, no_cold, as_json) -> None:
+def command(robot, functions, batch, dtypes, peers, rounds, no_cold, calls, as_json) -> None:
     """Time Linkwise side by side with the libraries that are installed.
 
     One core, the same robot (without rotor inertia and friction) and the same states for all. Results are checked
     first; times are medians of interleaved repeats, in processor time. Linkwise's counted operations per second stand
     beside the machine's own limit, measured in the same run. A library without float32 runs in float64 beside float32.
 
+    ``--calls`` times every method of a robot by every kind of call (options, out=, lists, strided arrays, small
+    batches, kernels), beside the arithmetic alone and Pinocchio, and lists what is out of line.
+
     \b
     Example:
       linkwise bench
+      linkwise bench --calls
       linkwise bench --robot arm.urdf --function inverse_dynamics --batch 1,4096 --dtype float64 --json
     """
     from linkwise.bench.clock import is_busy, one_core
@@ -64,6 +70,9 @@ def command(robot, functions, batch, dtypes, peers, rounds, no_cold, as_json) ->
     from linkwise.tables import bounds
 
     loaded = without_drives(load_robot(robot, moving=True))
+    if calls:
+        bench_calls.run(loaded, functions, rounds, as_json)
+        return
     sizes = [int(size) for size in batch]
     bounds.check(f"--batch: {max(sizes)} states", max(sizes) * (loaded.dof**2 + 3 * loaded.dof))
     groups = [

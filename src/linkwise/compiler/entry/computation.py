@@ -34,7 +34,7 @@ def compute(plan: int, inputs: int, out: int, threads: int, look: int) -> int:
     """The result for these objects; NOT_TAKEN leaves the call to Python, FAILED: an error has been set."""
     table = load(plan + Plan.globals)
     none = load(table + Globals.none)
-    if out == none and threads == none:
+    if out == none and (threads == none or one_thread(table, threads, 1, 1)):
         made = compute_single(table, plan, inputs, look)
         if made != NOT_TAKEN:
             return made
