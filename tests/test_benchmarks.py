@@ -52,7 +52,6 @@ PACKAGES = {  # what a script needs beyond the package itself
     "crossovers.py": ["matplotlib"],
     "mjcf_fuzz.py": ["mujoco"],
     "moving_bases.py": ["pinocchio"],
-    "soak.py": ["--calls 4000 --threads 4"],
     "simulation.py": ["mujoco"],
 }
 MEASURED = ("identification.py", "payload.py")  # these read recordings that are not part of the repository
