@@ -23,12 +23,8 @@ TARGET_TEXT = ("getelementptr", "shufflevector", "__global__", "__syncthreads", 
 MOST_LINES_OF_A_FUNCTION = 60
 # Functions that are longer, to be split; no other may be.
 LONG = {
-    "algorithms/derivatives.py inverse_dynamics_derivatives",
     "claims/izaguirre_program.py dyn_robot",  # a program of 1985, line by line
-    "cli/demo.py _show",
     "cli/simulate.py command",
-    "identify/pipeline.py _identify",
-    "model/mechanism.py prepare",
     "simulate/run.py simulate",
 }
 

@@ -45,6 +45,41 @@ def _with_prepared_terms(link: MovingLink) -> MovingLink:
     return replace(link, terms={**link.terms, **dict(zip(names, (m, *h), strict=True))})
 
 
+class _Fields:
+    """What links of one kind have, each as one value that stands for all of them."""
+
+    def __init__(self, links: Sequence[MovingLink], constant: Callable[[Sequence[float]], Any]):
+        self.links, self.constant = links, constant
+
+    def __call__(self, get: Callable[[MovingLink], Any]) -> Any:
+        return self.constant([get(link) for link in self.links])
+
+    def turn(self, get: Callable[[MovingLink], Turn]) -> Turn:
+        return Turn(
+            self(lambda link: get(link).angle),
+            self(lambda link: get(link).c),
+            self(lambda link: get(link).s),
+        )
+
+    def vector(self, get: Callable[[MovingLink], Vector]) -> Vector:
+        return Vector(
+            self(lambda link: get(link).x),
+            self(lambda link: get(link).y),
+            self(lambda link: get(link).z),
+        )
+
+    def second_moment(self) -> Symmetric:
+        names = ("xx", "xy", "xz", "yy", "yz", "zz")
+        return Symmetric(
+            *(self(lambda link, name=name: getattr(link.inertia.second_moment, name)) for name in names)
+        )
+
+    def orientation(self) -> Matrix | None:
+        if self.links[0].orientation is None:
+            return None
+        return Matrix(*(self(lambda link, k=k: list(link.orientation or ())[k]) for k in range(9)))
+
+
 class SweptLinks(Mechanism):
     """Records what an algorithm does with the links of a mechanism."""
 
@@ -79,49 +114,23 @@ class SweptLinks(Mechanism):
     ) -> MovingLink:
         """One link that stands for all of its kind."""
         links = [_with_prepared_terms(self.links[k]) for k in members]
-
-        def field(get: Callable[[MovingLink], Any]) -> Any:
-            return constant([get(link) for link in links])
-
-        def turn(get: Callable[[MovingLink], Turn]) -> Turn:
-            return Turn(
-                field(lambda link: get(link).angle),
-                field(lambda link: get(link).c),
-                field(lambda link: get(link).s),
-            )
-
-        def vector(get: Callable[[MovingLink], Vector]) -> Vector:
-            return Vector(
-                field(lambda link: get(link).x),
-                field(lambda link: get(link).y),
-                field(lambda link: get(link).z),
-            )
-
-        I = Symmetric(
-            *(
-                field(lambda link, name=name: getattr(link.inertia.second_moment, name))
-                for name in ("xx", "xy", "xz", "yy", "yz", "zz")
-            )
-        )
-        orientation = None
-        if links[0].orientation is not None:
-            orientation = Matrix(
-                *(field(lambda link, k=k: list(link.orientation or ())[k]) for k in range(9))
-            )
+        field = _Fields(links, constant)
+        I, orientation = field.second_moment(), field.orientation()
+        axes = _KINDS[kind]
+        if kind == "helical":
+            axes = (Axis(True, 2, field(lambda link: link.axes[0].pitch)),)
         return MovingLink(
             index=-1,
             parent=-1,
             children=(),
             joint_name=f"any {kind} joint",
-            axes=_KINDS[kind]
-            if kind != "helical"
-            else (Axis(True, 2, field(lambda link: link.axes[0].pitch)),),
-            branch=turn(lambda link: link.branch),
-            twist=turn(lambda link: link.twist),
-            offset=turn(lambda link: link.offset),
-            lever=vector(lambda link: link.lever),
+            axes=axes,
+            branch=field.turn(lambda link: link.branch),
+            twist=field.turn(lambda link: link.twist),
+            offset=field.turn(lambda link: link.offset),
+            lever=field.vector(lambda link: link.lever),
             inertia=RigidInertia(
-                field(lambda link: link.inertia.mass), vector(lambda link: link.inertia.first_moment), I
+                field(lambda link: link.inertia.mass), field.vector(lambda link: link.inertia.first_moment), I
             ),
             rotor_inertia=field(lambda link: link.rotor_inertia),
             viscous_friction=field(lambda link: link.viscous_friction),

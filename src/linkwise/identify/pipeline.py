@@ -104,11 +104,7 @@ def _identify(
 ) -> Identification:
     logs = as_logs(log)
     tests = as_logs(validation) if validation is not None else logs
-    for each in (*logs, *tests):
-        if each.dof != robot.dof:
-            raise LogError(f"{each.name}: {each.dof} joints; {robot.name} has {robot.dof}")
-        if not each.tau.any():
-            raise LogError(f"{each.name}: all torques are zero")
+    _check_logs(robot, (*logs, *tests))
     first = stages.condition(logs[0], cutoff=cutoff)
     signals = [first, *(stages.condition(each, cutoff=first.cutoff) for each in logs[1:])]
     observer = Observer(robot, signals)
@@ -138,9 +134,6 @@ def _identify(
         _driven(observer, found),
         _no_better(robot, judged[0][0]),
     )
-    complaints = [words for words in doubts if words]
-    for words in complaints:
-        warnings.warn(words, IdentificationWarning, stacklevel=3)
     return Identification(
         prior=robot,
         robot=identified,
@@ -153,8 +146,23 @@ def _identify(
         validations=tuple(v for v, _, _ in judged),
         of_prior=tuple(v for _, v, _ in judged),
         of_robot=tuple(v for _, _, v in judged),
-        warnings=tuple(complaints),
+        warnings=_warned(doubts),
     )
+
+
+def _warned(doubts: Sequence[str]) -> tuple[str, ...]:
+    """What there is to say, said as warnings, too."""
+    for words in filter(None, doubts):
+        warnings.warn(words, IdentificationWarning, stacklevel=4)
+    return tuple(filter(None, doubts))
+
+
+def _check_logs(robot: Robot, logs: Sequence[Log]) -> None:
+    for each in logs:
+        if each.dof != robot.dof:
+            raise LogError(f"{each.name}: {each.dof} joints; {robot.name} has {robot.dof}")
+        if not each.tau.any():
+            raise LogError(f"{each.name}: all torques are zero")
 
 
 def _judge(

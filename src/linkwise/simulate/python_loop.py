@@ -48,12 +48,7 @@ def run_from_python(
     sensors, drives = loop.plant.sensors, loop.plant.drives
     rows: dict[str, list[np.ndarray]] = {name: [] for name in loop.record}
     for s in range(steps):
-        drawn: list[Any] = []
-        if sensors.noisy:
-            stream = [column[..., np.newaxis] for column in columns["stream"]]
-            step: Any = np.asarray(s, dtype)
-            channel: Any = np.arange(2 * n, dtype=dtype)
-            drawn = _columns(normal(stream, step, channel, dtype))
+        drawn = _drawn(columns["stream"], s, n, dtype) if sensors.noisy else []
         seen_q, seen_qd, sensed = sensors.measured(columns, _columns(q), _columns(qd), sensed, period, drawn)
         moment = tuple(
             np.asarray(part)[..., 0, :] for part in loop.source.moment(np.array([s * period]), batch, n)
@@ -88,6 +83,13 @@ def run_from_python(
         f"record_{name}": np.stack(found, axis=-2) if found else empty[name] for name, found in rows.items()
     }
     return {"q": q, "qd": qd}, written
+
+
+def _drawn(stream: list[Any], step: int, n: int, dtype: str) -> list[Any]:
+    """The noise of a step: a column for every channel of the sensors."""
+    number: Any = np.asarray(step, dtype)
+    channel: Any = np.arange(2 * n, dtype=dtype)
+    return _columns(normal([column[..., np.newaxis] for column in stream], number, channel, dtype))
 
 
 def _advance(
