@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import arrays, kernels
+from linkwise import arrays, control, kernels
+from linkwise.compiler import interpret
 from linkwise.compiler.sweeps import SweptProgram
 from linkwise.functions import FUNCTIONS, Setting
 from linkwise.model.inertia import Inertia
@@ -147,3 +148,29 @@ def test_a_robot_whose_weight_is_carried_stays_where_it_is():
         step=1e-3,
     )
     np.testing.assert_allclose(result.q[-1], [0.3, 0.4], atol=1e-9)
+
+
+def test_machine_code_has_the_bits_of_the_interpreter():
+    arm = balanced(lw.load("two_link"))
+    state = np.random.default_rng(2).normal(size=(3, 2))
+    for name in ("inverse_dynamics", "forward_dynamics", "potential_energy"):
+        kernel = arm.kernel(name)
+        given = state[: len(kernel.program().inputs)]
+        np.testing.assert_array_equal(interpret.run(kernel.program(), *given)[0], kernel(*given))
+
+
+def test_a_fused_loop_knows_what_is_carried():
+    """A controller that holds the arm against its own weight keeps it where it is only if both know the same."""
+    arm, start = lw.load("two_link"), np.array([0.3, 0.4])
+    carried = balanced(arm)
+    for model, stays in ((carried, True), (arm, False)):
+        result = simulate(
+            carried,
+            control.GravityPD(model, control.Gains(kp=1.0, kd=1.0)),
+            start,
+            q=start,
+            qd=np.zeros(2),
+            duration=0.05,
+            fused=True,
+        )
+        assert (np.abs(result.q[-1] - start).max() < 1e-9) == stays

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import linkwise as lw
 from linkwise.model import Limits, Mimic
+from linkwise.model import mjcf
 from linkwise.model.mjcf import read_mjcf
 
 SOLID = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
@@ -340,7 +341,8 @@ def test_a_damaged_file_is_read_or_refused_in_words(data):
             read_mjcf(whole[:start] + filling + whole[end:], "arm")
 
 
-def test_what_is_wrong_with_an_attached_model_is_named(tmp_path):
+def test_what_is_wrong_with_an_attached_model_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(mjcf, "MOST_ATTACHED", 20)
     text = (
         '<mujoco><asset><model name="m" file="{file}"/></asset><worldbody><body name="a"><joint/>'
         '<attach model="{model}" body="{body}" prefix="p"/></body></worldbody></mujoco>'
@@ -350,6 +352,11 @@ def test_what_is_wrong_with_an_attached_model_is_named(tmp_path):
     for place in ("kid.xml", "robot/kid.xml"):
         (tmp_path / place).write_text(inner)
     main = tmp_path / "robot" / "main.xml"
+    copies = "".join(f'<attach model="m" body="b" prefix="{k}"/>' for k in range(21))
+    (tmp_path / "robot" / "many.xml").write_text(
+        '<mujoco><asset><model name="m" file="kid.xml"/></asset>'
+        f'<worldbody><body name="b">{copies}</body></worldbody></mujoco>'
+    )
     for names, message in (
         ({"file": "kid.xml", "model": "n", "body": "b"}, "no <model> 'n'"),
         ({"file": "kid.xml", "model": "m", "body": "c"}, "no body 'c' in .*kid.xml"),
@@ -357,6 +364,7 @@ def test_what_is_wrong_with_an_attached_model_is_named(tmp_path):
         ({"file": "../kid.xml", "model": "m", "body": "b"}, "outside the folder"),
         ({"file": "main.xml", "model": "m", "body": "a"}, "more than 10 times"),
         ({"file": "kid.xml", "model": "m", "body": "b"}, "it moves and has no mass"),
+        ({"file": "many.xml", "model": "m", "body": "b"}, "more than 20 models are attached"),
     ):
         main.write_text(text.format(**names))
         with pytest.raises(lw.ModelError, match=message):

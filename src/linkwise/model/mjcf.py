@@ -25,7 +25,7 @@ from linkwise.model import compensation
 from linkwise.model.constraints import Constraint
 from linkwise.model.inertia import Inertia, matrix_of
 from linkwise.model.joint import Joint
-from linkwise.model.mjcf_attach import DEEPEST, graft, submodel
+from linkwise.model.mjcf_attach import DEEPEST, MOST_ATTACHED, graft, submodel
 from linkwise.model.mjcf_constraints import (
     WORLD,
     check_sections,
@@ -72,12 +72,14 @@ class _Item:
 
 
 class _Reader:
-    def __init__(self, root: Element, where: str, depth: int = 0):
+    def __init__(self, root: Element, where: str, outer: _Reader | None = None):
         root = expanded(root, where)
         refuse_generators(root)
         check_names(root)
         check_unique(root)
-        self.root, self.where, self.depth = root, where, depth
+        self.root, self.where = root, where
+        self.depth: int = 0 if outer is None else outer.depth + 1
+        self.attached: list[str] = [] if outer is None else outer.attached  # of all levels together
         self.settings = read_settings(root)
         self.defaults = Defaults(root)
         self.meshes = Meshes(root, self.defaults, self.settings, where)
@@ -224,8 +226,11 @@ class _Reader:
         attach = item.element
         if self.depth >= DEEPEST:
             raise attach.error(f"models are attached to models more than {DEEPEST} times")
+        if len(self.attached) >= MOST_ATTACHED:
+            raise attach.error(f"more than {MOST_ATTACHED} models are attached")
         root, where = submodel(attach, self.root, self.where)
-        child = _Reader(root, where, self.depth + 1)
+        self.attached.append(where)
+        child = _Reader(root, where, self)
         child.settings.flags, child.settings.acceleration = self.settings.flags, self.settings.acceleration
         child.check()
         anchor = WORLD if parent == WORLD else ATTACHED

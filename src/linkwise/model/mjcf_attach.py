@@ -18,6 +18,7 @@ from linkwise.model.transform import Transform
 from linkwise.model.xml import Element, parse_xml
 
 DEEPEST = 10  # models within models
+MOST_ATTACHED = 500  # models in one robot
 ENDS = {"joint": ("joint1", "joint2"), "tendon": ("tendon1", "tendon2")}
 OTHER_ENDS = ("body1", "body2", "site1", "site2")
 
