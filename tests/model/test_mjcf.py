@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linkwise as lw
-from linkwise.model import Limits, Mimic
-from linkwise.model import mjcf
+from linkwise.model import Limits, Mimic, mjcf
 from linkwise.model.mjcf import read_mjcf
 
 SOLID = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
