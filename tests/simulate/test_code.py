@@ -15,13 +15,27 @@ from linkwise.simulate.loop import ClosedLoop
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_c_returns_the_bits_of_simulate(tmp_path, monkeypatch, compiler):
-    if shutil.which(compiler) is None:
-        pytest.skip(f"{compiler} is not installed")
+def arm():
     robot = lw.load("puma560")
     controller = control.ComputedTorque(robot, control.Gains.from_frequency(10.0))
-    move = motion.quintic(np.zeros(6), np.full(6, 0.3), 0.02)
+    return robot, controller, motion.quintic(np.zeros(6), np.full(6, 0.3), 0.02), {}
+
+
+def floating_loop():
+    """A floating base, a follower, and a tip that is held; the initial state is given."""
+    robot = lw.planar_chain(3).with_base("floating").with_payload(3.0, inertia=(0.5, 0.6, 0.7), frame="base")
+    robot = robot.with_constraints([lw.Coupling("joint3", "joint2", -0.5)])
+    q = robot.integrate(robot.neutral, np.linspace(0.1, 0.5, robot.dof))
+    robot = robot.with_constraints([lw.Point("tip", robot.pose(q, "tip")[:3, 3])])
+    return robot, control.ConstantTorque(robot, np.linspace(-1.0, 1.0, robot.dof)), None, {"q": q}
+
+
+@pytest.mark.parametrize("case", [arm, floating_loop])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_c_returns_the_bits_of_simulate(tmp_path, monkeypatch, compiler, case):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    robot, controller, move, start = case()
     seen = {}
     kernel = ClosedLoop.kernel
 
@@ -36,7 +50,9 @@ def test_c_returns_the_bits_of_simulate(tmp_path, monkeypatch, compiler):
 
     with monkeypatch.context() as patch:
         patch.setattr(ClosedLoop, "kernel", watched)
-        result = simulate(robot, controller, move, duration=0.02, integrator="semi_implicit_euler", every=3)
+        result = simulate(
+            robot, controller, move, duration=0.02, integrator="semi_implicit_euler", every=3, **start
+        )
     text = source(robot, controller, move, integrator="semi_implicit_euler", function_name="closed_loop")
     assert "Parameters of this loop: step = [0.001]" in text.replace("\n * ", " ")
     (tmp_path / "loop.c").write_text(text)
