@@ -152,38 +152,41 @@ def split(program: Program, parameters: Sequence[str]) -> tuple[Program | None, 
     nodes = reachable(outputs)
     if any(node.op == "result" for node in nodes):  # what a loop reads cannot be exchanged: it stays whole
         return None, program
-    alone = _depending_only_on(nodes, set(parameters))
-    frontier: dict[int, Node] = {}
-    for node in nodes:
-        if node.index not in alone:
-            frontier.update({a.index: a for a in node.args if a.index in alone and a.op != "const"})
-    frontier.update({n.index: n for n in outputs if n.index in alone and n.op != "const"})
     states = {name: size for name, size in program.inputs if name not in parameters}
     given = {name: size for name, size in program.inputs if name in parameters}
-    named = [(name, shape) for name, shape in program.outputs]
+    frontier = _frontier(nodes, outputs, _depending_only_on(nodes, set(parameters)))
     if not frontier:
-        shaped = {
-            name: (shape, list(v)) for (name, shape), v in zip(named, program.source_values, strict=True)
-        }
-        return None, lower(shaped, states, name=program.name, dtype=program.dtype)
+        return None, _lowered(program, outputs, states)
     # a sign is free to apply afterwards, so the value without it is passed on
-    passed = list(dict.fromkeys(_unsigned(node) for node in frontier.values()))
+    passed = list(dict.fromkeys(_unsigned(node) for node in frontier))
     graph = passed[0].graph
     places = {node.index: graph.input(PRELUDE, k) for k, node in enumerate(passed)}
-    replacements = dict(places)
-    for node in frontier.values():
-        if node.op == "neg":
-            replacements[node.index] = graph.neg(places[_unsigned(node).index])
-    main = substituted(outputs, replacements)
-    shaped, start = {}, 0
-    for (name, shape), values in zip(named, program.source_values, strict=True):
-        shaped[name] = (shape, main[start : start + len(values)])
-        start += len(values)
+    signed = {node.index: graph.neg(places[_unsigned(node).index]) for node in frontier if node.op == "neg"}
     prelude = lower(
         {PRELUDE: ((len(passed),), passed)}, given, name=f"{program.name}_{PRELUDE}", dtype=program.dtype
     )
-    sizes = {**states, PRELUDE: len(passed)}
-    return prelude, lower(shaped, sizes, name=program.name, dtype=program.dtype)
+    main = substituted(outputs, places | signed)
+    return prelude, _lowered(program, main, {**states, PRELUDE: len(passed)})
+
+
+def _frontier(nodes: Sequence[Node], outputs: Sequence[Node], alone: set[int]) -> list[Node]:
+    """Nodes that depend on parameters alone and are used by others, or are outputs."""
+    found: dict[int, Node] = {}
+    for node in nodes:
+        if node.index not in alone:
+            found.update({a.index: a for a in node.args if a.index in alone and a.op != "const"})
+    found.update({n.index: n for n in outputs if n.index in alone and n.op != "const"})
+    return list(found.values())
+
+
+def _lowered(program: Program, outputs: Sequence[Node], inputs: dict[str, int]) -> Program:
+    """The program with these nodes for its outputs and these inputs."""
+    supply = iter(outputs)
+    shaped = {
+        name: (shape, [next(supply) for _ in values])
+        for (name, shape), values in zip(program.outputs, program.source_values, strict=True)
+    }
+    return lower(shaped, inputs, name=program.name, dtype=program.dtype)
 
 
 def _unsigned(node: Node) -> Node:

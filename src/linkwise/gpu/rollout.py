@@ -20,7 +20,7 @@ from linkwise.gpu.frameworks import Framework, View
 from linkwise.gpu.host import host_view, same_kind
 
 if TYPE_CHECKING:
-    from linkwise.compiler.rollout import RolloutKernel
+    from linkwise.compiler.rollout import Interface, RolloutKernel
 
 Results = tuple[dict[str, Any], dict[str, Any]]
 
@@ -57,9 +57,9 @@ def _on_device(
         if name not in foreign:
             value = framework.placed(np.asarray(value, dtype), device)
         found = framework.view(value, stream)
-        return (
-            found if found.dtype == dtype else framework.view(framework.converted(found.owner, dtype), stream)
-        )
+        if found.dtype != dtype:
+            found = framework.view(framework.converted(found.owner, dtype), stream)
+        return found
 
     sizes = {**interface.carried, **interface.parameters}
     sizes |= {name: feed.length(steps) for name, feed in interface.feeds.items() if not feed.shared}
@@ -73,30 +73,39 @@ def _on_device(
         name: framework.empty((*batch, samples, *shape), dtype, device)
         for name, shape in interface.written.items()
     }
-    kept, addresses, strides = [], [], []
-    for name in (*interface.parameters, *interface.feeds):
-        feed = interface.feeds.get(name)
-        if feed is not None and feed.shared:
-            wanted = (feed.length(steps),)
-            if views[name].shape != wanted:
-                raise ShapeError(
-                    f"{name}: expected shape {wanted} for {steps} steps, got {views[name].shape}"
-                )
-            found, stride = rows_of(views[name], (), dtype, framework, stream)[0], 0
-        else:
-            found, stride = rows_of(views[name], batch, dtype, framework, stream)
-        kept.append(found)
-        addresses.append(found.address)
-        strides.append(stride)
+    inputs = _input_rows(interface, views, batch, steps, dtype, framework, stream)
     if count and steps:
-        starts = [framework.view(array, stream).address for array in final.values()]
-        ends = [framework.view(array, stream).address for array in written.values()]
+        outputs = [framework.view(array, stream).address for array in (*final.values(), *written.values())]
         found = rollout_kernel(kernel, dtype, device)
         rows = [samples] if written else []
-        words = (*starts, *ends, *addresses, *strides, steps, every, *rows, count)
+        addresses, strides = ([view.address for view, _ in inputs], [stride for _, stride in inputs])
+        words = (*outputs, *addresses, *strides, steps, every, *rows, count)
         found.function.launch(found.blocks(count), stream, *words)
     done = [{name: framework.finished(made) for name, made in part.items()} for part in (final, written)]
     return done[0], done[1]
+
+
+def _input_rows(
+    interface: Interface,
+    views: Mapping[str, View],
+    batch: tuple[int, ...],
+    steps: int,
+    dtype: str,
+    framework: Framework,
+    stream: int,
+) -> list[tuple[View, int]]:
+    """Parameters and feeds with the distance of their rows in scalars; 0 where one serves all robots."""
+    found = []
+    for name in (*interface.parameters, *interface.feeds):
+        feed = interface.feeds.get(name)
+        if feed is None or not feed.shared:
+            found.append(rows_of(views[name], batch, dtype, framework, stream))
+            continue
+        wanted = (feed.length(steps),)
+        if views[name].shape != wanted:
+            raise ShapeError(f"{name}: expected shape {wanted} for {steps} steps, got {views[name].shape}")
+        found.append((rows_of(views[name], (), dtype, framework, stream)[0], 0))
+    return found
 
 
 def placed_like(array: np.ndarray, other: Any) -> Any:
