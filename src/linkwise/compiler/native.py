@@ -28,7 +28,9 @@ RUN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ct
 """(first, count, arguments, scratch); see ``emit.blocks``. A call releases the interpreter lock."""
 
 
-_WORTH_A_THREAD = 2 << 20  # bytes of straight-line machine code for each thread: about 25 microseconds
+# Bytes of straight-line machine code for each thread, about a tenth of a millisecond: waking a thread that sleeps was
+# seen to take up to half of that.
+_WORTH_A_THREAD = 8 << 20
 _REPEATS = 32  # how often a loop is taken to run: that is not known before
 
 

@@ -21,7 +21,9 @@ from linkwise import forks
 from linkwise.compiler import arrays, cache, machine
 from linkwise.compiler.emit import pool as text
 
-_CHUNKS_PER_THREAD = 4  # so that a thread that was held up does not hold up the rest
+_CHUNKS_PER_THREAD = (
+    16  # of some microseconds or more; a thread that was held up holds up the rest for one of them
+)
 _LINE = 128  # bytes; two cache lines, which some processors fetch together
 _SERVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
