@@ -269,7 +269,7 @@ FUNCTIONS: dict[str, Function] = {
             ("q",),
             _vector("tau"),
             ("compound_link", "newton_euler"),
-            "torques that hold the robot against gravity",
+            "gravity torques",
             swept=("compound_link", "newton_euler"),
             regroups=True,
         ),

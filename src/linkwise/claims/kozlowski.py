@@ -73,7 +73,7 @@ def faster_than_brandl() -> Outcome:
     cheaper = [n for n in range(1, 21) if _filter(n) < 470 * n - 420]
     return judged(
         cheaper == [1, 2, 3, 4, 5],
-        f"534n − 770 is below Brandl's 470n − 420 up to n = {max(cheaper)}; at n = 6 {_filter(6)} stand against 2400",
+        f"534n − 770 is below Brandl's 470n − 420 up to n = {max(cheaper)}; at n = 6 it is {_filter(6)} against 2400",
     )
 
 

@@ -35,7 +35,7 @@ COMMANDS = {
     "excite": "A motion that shows every parameter of a robot.",
     "identify": "A robot from recordings of its motion: parameters, code, report.",
     "view": "A robot in the browser: joints, torques, motions, controllers.",
-    "study": "One thing at very many points, on this machine or a cluster.",
+    "study": "Parameter sweeps and Monte Carlo, on this machine or a cluster.",
     "bench": "Speed, side by side with other libraries.",
 }
 

@@ -168,7 +168,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 def _complete_robot(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[shell_completion.CompletionItem]:
-    """Bundled robots that begin so; files where there are none."""
+    """Shell completion: bundled robots with this prefix, otherwise files."""
     from linkwise.model.files import bundled_names
 
     names = [name for name in bundled_names() if name.startswith(incomplete)]

@@ -44,7 +44,7 @@ INCOMPLETE = 1
 def command(
     file, out, resume, cluster, threads, only_check, only_verify, accept_changed_code, only_status, as_json
 ) -> int:
-    """Compute one thing at very many points: a sweep, a Monte Carlo study, data for learning.
+    """Run a parameter sweep or a Monte Carlo study, or compute data for learning.
 
     The file names a robot, what varies, what is computed and what is kept (see docs/studies.md). Results go to a folder
     with Zarr arrays and Parquet tables. A run that was killed is completed with --resume, to the same bytes; then the

@@ -46,7 +46,7 @@ from linkwise.model.model import Link, Model
 from linkwise.model.planar import planar_joints
 from linkwise.model.quantity import limit as no_limit_beyond
 from linkwise.model.transform import Transform
-from linkwise.model.urdf_spelling import look_for_slips
+from linkwise.model.urdf_spelling import warn_of_misspellings
 from linkwise.model.xml import Element, parse_xml
 
 # in URDF; the last two are no standard: PyBullet has spherical joints, Linkwise writes screws as helical ones
@@ -81,7 +81,7 @@ def read_urdf(data: bytes, where: str) -> Model:
         elif element.tag == "joint":
             joints.append(_read_joint(element, context))
     extras = urdf_extension.read_robot(root)
-    look_for_slips(root)
+    warn_of_misspellings(root)
     try:
         return Model(name, links, joints, **extras)
     except ModelError as error:

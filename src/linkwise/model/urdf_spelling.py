@@ -33,7 +33,7 @@ _ATTRIBUTES = {
 _INCLUDES = ("include", "xi:include")
 
 
-def look_for_slips(root: Element) -> None:
+def warn_of_misspellings(root: Element) -> None:
     """Warn of every element and attribute that was probably meant to be another one."""
     for element in root:
         if element.tag in _INCLUDES:

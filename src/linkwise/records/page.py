@@ -261,7 +261,7 @@ def _first() -> str:
     return _section(
         "First counts: the inverse of the mass matrix and derivatives",
         Table("First counts", columns, rows, notes),
-        "Nobody has published a count for these.",
+        "No counts have been published for these.",
     )
 
 
