@@ -1,4 +1,4 @@
-"""For people who come from other libraries: their names, their orders, their shapes.
+"""Names, orders and shapes of other libraries.
 
 ``from linkwise import compat as pin`` runs most of what one writes with Pinocchio; the functions of
 robotics-toolbox-python are here as functions of a robot. Everything takes batches, (..., n).

@@ -1,4 +1,4 @@
-"""What a robot under constraints can be asked: forces, errors, impacts, and states that meet the constraints."""
+"""Methods of robots with constraints: forces, errors, impacts, and states that meet the constraints."""
 
 from __future__ import annotations
 

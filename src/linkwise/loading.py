@@ -25,12 +25,20 @@ def load(
     base: str = "fixed",
     mimic: str = "coupled",
 ) -> Robot:
-    """A robot from a bundled name or a file: .urdf, .xml (MJCF or URDF), .toml (DH or modified DH), .spec (of 1992).
+    """A robot from a bundled name or a file.
 
-    ``gravity`` [m/s²] in the base frame, shape (3,), replaces the file's; ``lock`` fixes joints [rad or m];
-    ``strict`` makes physically impossible inertias an error instead of a warning. ``base``: "fixed", "floating" or
-    "planar", how the base link moves in the world (an MJCF file says so itself, with its free joints). ``mimic``:
-    joints that mimic another one have no coordinate of their own ("coupled") or keep it ("independent").
+    Args:
+        source: a name of ``robots()``, or a path: .urdf, .xml (MJCF or URDF), .toml (DH or modified DH), .spec (of
+            1992).
+        gravity: gravity [m/s²] in the base frame, shape (3,), in place of the file's.
+        lock: joints to be fixed, with their positions [rad or m].
+        strict: whether physically impossible inertias are an error instead of a warning.
+        base: "fixed", "floating" or "planar": how the base link moves in the world. An MJCF file defines this by its
+            free joints.
+        mimic: "coupled": joints that mimic another one have no coordinate of their own; "independent": they keep it.
+
+    Raises:
+        ModelError: the file cannot be read, or is not a robot; the message names file, element and reason.
     """
     from linkwise.model import files
 
@@ -55,7 +63,11 @@ def planar_chain(n: int, **options) -> Robot:
 def random_robot(seed: int, dof: int, *, tree: bool = False, joints: str = "RP", **options) -> Robot:
     """A physically possible robot with arbitrary axes and poses, the same for the same seed.
 
-    ``tree``: arbitrary parents instead of a chain; ``joints``: the joint types to draw from, "R", "P" or "RP".
+    Args:
+        seed: of the random numbers.
+        dof: number of joints.
+        tree: whether parents are arbitrary; by default it is a chain.
+        joints: the joint types to draw from, "R", "P" or "RP".
     """
     from linkwise.model import generators
 

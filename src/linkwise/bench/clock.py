@@ -1,4 +1,4 @@
-"""Timing: medians of interleaved repeats, so that whatever else the machine does falls on all alike.
+"""Timing: medians of interleaved repeats, so that other load on the machine affects all of them equally.
 
 What is measured is processor time of this process, all its threads, so that other processes do not count; on a core of
 its own that is the time on the clock.

@@ -1,4 +1,4 @@
-"""What ``linkwise identify`` says about what it found."""
+"""The printed results of ``linkwise identify``."""
 
 from __future__ import annotations
 

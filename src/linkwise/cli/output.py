@@ -1,4 +1,4 @@
-"""What a person sees and a program reads: tables in colour on a terminal, plain text in a pipe, JSON on request."""
+"""Output of the commands: tables in colour on a terminal, plain text in a pipe, JSON on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many threads a batch gets, and who runs it on them.
+"""How many threads a batch gets, and which pool runs it.
 
 Chunks start at multiples of the vector width, and every state is computed by itself: the number of threads
 changes no bit of the result.

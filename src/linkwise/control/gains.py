@@ -29,11 +29,13 @@ class Gains:
 
     @classmethod
     def from_frequency(cls, frequency, damping=1.0, *, integral: bool = False) -> Gains:
-        """Gains for errors that decay like ë + 2ζω ė + ω² e = 0, with ω = ``frequency`` [rad/s] and ζ =
-        ``damping``.
+        """Gains for errors that decay like ë + 2ζω ė + ω² e = 0.
 
-        ``integral``: a third pole at −ω beside that pair, (s + ω)(s² + 2ζωs + ω²), for a controller with
-        integral action.
+        Args:
+            frequency: ω [rad/s].
+            damping: ζ.
+            integral: whether there is a third pole at −ω, (s + ω)(s² + 2ζωs + ω²), for a controller with integral
+                action.
         """
         w, z = np.asarray(frequency, dtype=float), np.asarray(damping, dtype=float)
         if not ((w > 0) & np.isfinite(w)).all() or not ((z > 0) & np.isfinite(z)).all():

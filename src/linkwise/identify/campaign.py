@@ -117,10 +117,19 @@ def coverage(
     cutoff: float | None = None,
     seed: int = 0,
 ) -> Coverage:
-    """Identify a known robot from many noisy copies of a recording and count how often its intervals hold the truth.
+    """Identify a known robot from many noisy copies of a recording and count how often its intervals contain the true
+    values.
 
-    ``log`` is a recording without noise, see ``simulated_log``; noise passes the same filters as any recording's.
-    ``cutoff`` [Hz]: chosen from the first noisy copy if not given.
+    Args:
+        robot: the robot, whose parameters are the true ones.
+        log: a recording without noise, see ``simulated_log``.
+        noise: added to every copy; it passes the same filters as that of any recording.
+        runs: number of copies.
+        level: of the confidence intervals.
+        estimator: see ``identify``.
+        friction: see ``identify``.
+        cutoff: [Hz]; by default chosen from the first noisy copy.
+        seed: of the noise.
     """
     noise = noise or Noise()
     rng = np.random.default_rng(seed)

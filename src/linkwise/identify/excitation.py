@@ -98,12 +98,24 @@ def excite(
 ) -> Excited:
     """A motion that makes the base parameters of a robot as distinguishable as possible.
 
-    ``family``: "fourier" (``order`` harmonics of 1/duration) or "spline" (``order`` + 4 via points), both from rest to
-    rest in ``duration`` [s]. ``criterion``: "condition" or "log_det". Limits are ``share`` of the robot's speeds, of
-    ``acceleration`` [rad/s² or m/s², a number or (n,)] and of its torques; ``limits`` replaces all of them.
-    ``workspace``: a box that frames must not leave. ``friction``: the model that is to be identified as well, see
-    ``friction.MODELS``; rotor inertias always are. ``starts`` random motions are improved by up to ``iterations``
-    steps each, and the best is taken. The same seed gives the same motion.
+    Args:
+        robot: the robot to be excited.
+        family: "fourier" (``order`` harmonics of 1/duration) or "spline" (``order`` + 4 via points), from rest to rest.
+        duration: [s].
+        order: number of harmonics, or of via points less 4.
+        criterion: "condition" or "log_det".
+        acceleration: limit [rad/s² or m/s²], a number or (n,).
+        share: fraction of the limits of speed, acceleration and torque that may be used.
+        limits: in place of all limits above.
+        workspace: a box that frames must not leave.
+        friction: the friction model to be identified as well, see ``friction.MODELS``; rotor inertias always are.
+        starts: number of random motions that are improved; the best one is returned.
+        iterations: most steps of improvement for each.
+        seed: the same seed gives the same motion.
+        progress: called with a text and the fraction done.
+
+    Returns:
+        The motion with its condition number.
     """
     check_moves(robot)
     check_one_axis(robot, "identification")

@@ -33,16 +33,22 @@ def read_log(
     drop_bad_rows: bool = False,
     name: str | None = None,
 ) -> Log:
-    """A recording of this robot from a CSV (or any text), NPZ or Parquet file.
+    """A recording of this robot from a CSV (or other text), NPZ or Parquet file.
 
-    ``source`` is a file, or a mapping from quantities (time, position, velocity, torque, current) to files with one
-    column per joint each. ``layout`` says what the columns mean: a TOML file, its sections as a mapping, or a
-    ``Layout``; without it they are found by their names, or taken as t, q, (qd,) tau where there is no header.
-    ``rows`` cuts the recording.
+    Args:
+        source: a file, or a mapping from quantities (time, position, velocity, torque, current) to files with one
+            column per joint each.
+        robot: the robot that was recorded.
+        layout: what the columns mean: a TOML file, its sections as a mapping, or a ``Layout``. Without it they are
+            found by their names, or taken as t, q, (qd,) tau where there is no header.
+        rows: first and last row to be used.
+        drop_bad_rows: whether rows that are not numbers or go back in time are left out and counted in the notes,
+            instead of being an error.
+        name: of the recording in messages and reports; by default that of the file.
 
-    A row that is incomplete, is not a number or goes back in time is an error that names its line;
-    ``drop_bad_rows=True`` leaves such rows out (except incomplete ones) and says so in the notes. Numbers that can
-    only be degrees, millimetres or milliseconds are an error, unless the layout names their unit.
+    Raises:
+        IdentificationError: a row is incomplete, not a number or goes back in time (the message names its line); or
+            numbers can only be degrees, millimetres or milliseconds and the layout names no unit.
     """
     check_one_axis(robot, "identification")
     try:

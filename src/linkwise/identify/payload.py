@@ -66,7 +66,17 @@ def identify_payload(
     cutoff: float | None = None,
     strength: float = STRENGTH,
 ) -> Payload:
-    """The load carried at ``frame`` (default: the only leaf) in the loaded recordings, but not in the unloaded ones."""
+    """The load carried in the loaded recordings, but not in the unloaded ones.
+
+    Args:
+        robot: the robot without the load.
+        unloaded: recordings without the load.
+        loaded: recordings with it.
+        frame: that carries the load; by default the only leaf.
+        friction: model of friction, see ``friction.MODELS``.
+        cutoff: of the filters [Hz]; by default chosen from the data.
+        strength: of the prior.
+    """
     with one_thread():
         name = robot.default_frame() if frame is None else frame
         regression, own = _with_load(robot, as_logs(unloaded), as_logs(loaded), name, friction, cutoff)
@@ -102,9 +112,17 @@ def drive_gains(
     cutoff: float | None = None,
     start: float | Sequence[float] = 10.0,
 ) -> DriveGains:
-    """Gains of the drives from runs whose ``tau`` are currents, with and without a known ``load`` at ``frame``.
+    """Gains of the drives from runs whose ``tau`` are currents, with and without a known load.
 
-    ``start`` is a rough guess of the gains [N·m/A or N/A].
+    Args:
+        robot: the robot without the load.
+        unloaded: recordings without the load.
+        loaded: recordings with it.
+        load: the known load, in ``frame``.
+        frame: that carries the load; by default the only leaf.
+        friction: model of friction, see ``friction.MODELS``.
+        cutoff: of the filters [Hz]; by default chosen from the data.
+        start: rough estimate of the gains [N·m/A or N/A].
     """
     with one_thread():
         name = robot.default_frame() if frame is None else frame

@@ -66,18 +66,29 @@ def identify(
 ) -> Identification:
     """Identify a robot from one or several recordings.
 
-    ``robot`` gives the kinematics, and its inertias are the prior. ``validation``: recordings to be predicted
-    (default: those that were used). ``cutoff`` [Hz] of the filters (default: chosen from the data). ``derivatives``:
-    how velocities and accelerations are found, a name of ``derivatives.METHODS`` or a function. ``decimation``: every
-    how many smooth samples one is used (default: as many as the cut-off needs). ``friction``: "auto" (chosen by
-    cross-validation), a name of ``friction.MODELS``, or the terms of every axis. ``estimator``: a name of
-    ``estimators.ESTIMATORS`` ("idim-iv": instrumental variables) or a function, for the base parameters and their
-    uncertainty. ``significance``: "contribution" or "statistics", or a function, for the reduced model. ``strength``
-    of the prior. ``band`` [Hz] in which predictions are also judged (default: the cut-off). ``stages`` replaces whole
-    stages.
-
-    Warns (``IdentificationWarning``) where the recording cannot tell parameters apart, or is not explained by this
+    Warns (``IdentificationWarning``) where the recording cannot distinguish parameters, or is not explained by this
     robot.
+
+    Args:
+        robot: its kinematics; its inertias are the prior.
+        log: the recordings to be used.
+        validation: recordings to be predicted; by default those that were used.
+        cutoff: of the filters [Hz]; by default chosen from the data.
+        derivatives: how velocities and accelerations are computed: a name of ``derivatives.METHODS`` or a function.
+        decimation: every how many filtered samples one is used; by default as many as the cut-off needs.
+        friction: "auto" (chosen by cross-validation), a name of ``friction.MODELS``, or the terms of every axis.
+        estimator: for the base parameters and their uncertainty: a name of ``estimators.ESTIMATORS`` ("idim-iv":
+            instrumental variables) or a function.
+        significance: for the reduced model: "contribution", "statistics" or a function.
+        strength: of the prior.
+        band: frequencies [Hz] in which predictions are judged as well; by default up to the cut-off.
+        stages: replacements for whole stages.
+
+    Returns:
+        The identified robot with estimates, uncertainties and validations.
+
+    Raises:
+        IdentificationError: the recording cannot be used; the message says why.
     """
     check_one_axis(robot, "identification")
     given = stages or Stages()

@@ -91,11 +91,15 @@ def condition(
     use_velocities: bool = True,
     decimation: int | None = None,
 ) -> Signals:
-    """Signals of a recording.
+    """Filtered signals of a recording.
 
-    ``cutoff`` [Hz]: chosen from the data if not given. ``derivatives``: a name of ``derivatives.METHODS`` or a
-    function with their signature. ``use_velocities=False`` ignores recorded velocities. ``decimation``: every how many
-    samples of the result one is used in the regression (default: as many as the cut-off needs).
+    Args:
+        log: the recording.
+        cutoff: [Hz]; by default chosen from the data.
+        derivatives: a name of ``derivatives.METHODS`` or a function with their signature.
+        use_velocities: False ignores recorded velocities.
+        decimation: every how many samples of the result one is used in the regression; by default as many as the
+            cut-off needs.
     """
     if len(log) < 20:
         raise LogError(f"{log.name}: {len(log)} samples; expected at least 20")

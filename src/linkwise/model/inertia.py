@@ -34,8 +34,14 @@ class Inertia:
         inertia: Sequence[float] | np.ndarray,
         rotation: np.ndarray | None = None,
     ) -> Inertia:
-        """From mass [kg], centre of mass [m] and inertia about it [kg·m²]: 3×3, (Ixx, Ixy, Ixz, Iyy, Iyz, Izz) or a
-        diagonal. ``rotation`` turns the axes in which that inertia is given into those of the link frame."""
+        """An inertia from mass, centre of mass and the inertia about it.
+
+        Args:
+            mass: [kg].
+            com: centre of mass [m] in the link frame.
+            inertia: [kg·m²] about the centre of mass: 3×3, (Ixx, Ixy, Ixz, Iyy, Iyz, Izz) or a diagonal.
+            rotation: turns the axes in which ``inertia`` is given into those of the link frame.
+        """
         matrix = matrix_of(inertia)
         if rotation is not None:
             matrix = rotation @ matrix @ rotation.T

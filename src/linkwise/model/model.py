@@ -417,8 +417,15 @@ class Model:
         inertia: Sequence[float] | np.ndarray = (0.0, 0.0, 0.0),
         frame: str | None = None,
     ) -> Self:
-        """A new robot carrying a load fixed to a frame: mass [kg], com [m] in that frame, inertia [kg·m²] about the
-        load's centre of mass in that frame's axes: (3, 3), (Ixx, Ixy, Ixz, Iyy, Iyz, Izz) or a diagonal."""
+        """A new robot carrying a load fixed to a frame.
+
+        Args:
+            mass: [kg].
+            com: centre of mass [m] in the frame.
+            inertia: [kg·m²] about the load's centre of mass in the frame's axes: (3, 3), (Ixx, Ixy, Ixz, Iyy, Iyz,
+                Izz) or a diagonal.
+            frame: that carries the load; by default the only leaf.
+        """
         body, pose = self.locate(frame)
         if finite("payload: mass", mass) < 0:
             raise ModelError(f"payload: mass: expected a number of at least 0 [kg], got {mass!r}")

@@ -1,4 +1,4 @@
-"""URDF files as they are found in the wild, read into a ``Model``.
+"""URDF files, with the usual deviations from the specification, read into a ``Model``.
 
 What is read: links with their ``<inertial>``; joints with origin, axis, limits, dynamics and mimic.
 Everything else (visual, collision, material, gazebo, transmission, sensor ...) is passed over: no mesh or

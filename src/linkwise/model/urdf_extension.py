@@ -1,4 +1,4 @@
-"""What URDF has no words for, as ``linkwise:`` elements that other readers pass over.
+"""What URDF cannot express, as ``linkwise:`` elements that other readers ignore.
 
 - In ``<robot>``: ``<linkwise:robot>`` with ``gravity`` (3 numbers [m/s²]) and ``reduced`` (``true``: a set
   of base parameters), and any number of ``<linkwise:frame>`` with ``name``, ``link``, ``xyz`` [m] and

@@ -1,4 +1,4 @@
-"""XML as it is found in the wild, read so that a file cannot do harm.
+"""XML of untrusted files: common errors are repaired, sizes are bounded, no other file is opened.
 
 The parser is defusedxml's: a file that declares a document type or an entity, or that refers to another file,
 is refused, and nothing but the given bytes is ever read. Size, depth and number of elements are limited.

@@ -157,12 +157,18 @@ def line(
     frame: str | None = None,
     q=None,
 ) -> CartesianMove:
-    """A straight line of a frame between two poses (4, 4), turning evenly (slerp), or between two points (3,)
-    [m] with one constant ``rotation`` (3, 3), for example ``euler_zyz``.
+    """A straight line of a frame.
 
-    ``speed`` [m/s] or ``duration`` [s]; ``profile``: "quintic" (smooth ends; ``speed`` is the mean) or
-    "constant" (constant speed, which jumps at the ends). ``q`` chooses the arm's branch: joint positions near
-    the begin.
+    Args:
+        robot: the robot.
+        start: pose (4, 4), or point (3,) [m] with a constant ``rotation``.
+        end: pose or point; between poses the frame turns evenly (slerp).
+        speed: [m/s]; or give ``duration``.
+        duration: [s].
+        profile: "quintic" (smooth ends; ``speed`` is the mean) or "constant" (constant speed, which jumps at the ends).
+        rotation: (3, 3), for example of ``euler_zyz``.
+        frame: the frame; by default the only leaf.
+        q: joint positions near the start, which choose the branch of the arm.
     """
     arguments.check_robot(robot)
     path = _Line(_pose("start", start, rotation), _pose("end", end, rotation))
@@ -184,11 +190,21 @@ def arc(
     frame: str | None = None,
     q=None,
 ) -> CartesianMove:
-    """A circular arc of a frame about ``axis`` through ``centre`` [m] by ``angle`` [rad], from the pose
-    ``start``.
+    """A circular arc of a frame.
 
-    The rotation stays as it is or turns evenly (slerp) to ``end_rotation`` (3, 3); other arguments as for
-    ``line``.
+    Args:
+        robot: the robot.
+        start: pose or point, as for ``line``.
+        centre: of the circle [m].
+        axis: direction of its axis.
+        angle: [rad].
+        end_rotation: (3, 3) to which the frame turns evenly (slerp); by default the rotation stays.
+        speed: as for ``line``.
+        duration: as for ``line``.
+        profile: as for ``line``.
+        rotation: as for ``line``.
+        frame: as for ``line``.
+        q: as for ``line``.
     """
     arguments.check_robot(robot)
     first = _pose("start", start, rotation)

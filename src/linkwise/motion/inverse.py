@@ -62,13 +62,27 @@ def inverse_kinematics(
     strict: bool = True,
     seed: int = 0,
 ) -> Solution:
-    """Joint positions that bring a frame to the target poses, (..., 4, 4), or ``task="position"``: to points,
-    (..., 3).
+    """Joint positions that bring a frame to target poses.
 
-    ``start`` (..., n) is tried first, then the closed form where the arm has one, then random positions within the
-    limits, those nearest to the target first (``starts`` in all); with ``limits`` the result lies within the joint
-    limits. ``tolerance`` in m and rad. A target that is not reached raises UnreachableError with what is left over;
-    ``strict=False`` gives the nearest position found instead.
+    Args:
+        robot: the robot.
+        target: poses, (..., 4, 4), or points, (..., 3), with ``task="position"``.
+        frame: the frame; by default the only leaf.
+        start: positions (..., n) that are tried first; then the closed form where the arm has one, then random
+            positions, those nearest to the target first.
+        task: "pose" or "position".
+        limits: whether the result must be within the joint limits.
+        starts: number of starting positions.
+        iterations: most steps from each.
+        tolerance: [m and rad].
+        strict: False gives the nearest position found where the target is not reached.
+        seed: of the random positions.
+
+    Returns:
+        Positions with their errors.
+
+    Raises:
+        UnreachableError: a target is not reached; the message has the remaining error.
     """
     arguments.check_robot(robot)
     check_moves(robot)

@@ -57,9 +57,14 @@ def check(
     torque: bool = True,
     points: int = POINTS,
 ) -> list[Violation]:
-    """Every limit that the motion breaks: position, velocity and torque (the robot's), acceleration (where
-    given, one number or (n,) [rad/s² or m/s²]). Looked at on ``points`` times; a crossing is then located by
-    bisection.
+    """Every limit that a motion violates: position, velocity, torque, acceleration.
+
+    Args:
+        trajectory: the motion.
+        robot: its limits of position, velocity and torque.
+        acceleration: limit [rad/s² or m/s²], one number or (n,); by default none.
+        torque: whether torques are checked.
+        points: number of times at which the motion is checked; a crossing is then located by bisection.
     """
     check_same_joints(trajectory, robot)
     t = times(trajectory, points)

@@ -89,10 +89,15 @@ def quintic(
     acceleration: tuple = (0.0, 0.0),
     begin: float = 0.0,
 ) -> PiecewisePolynomial:
-    """From ``start`` to ``end`` [rad or m], shape (n,), in ``duration`` [s] by one polynomial of degree five.
+    """One polynomial of degree five from one position to another.
 
-    ``velocity`` and ``acceleration`` are what the joints have at the begin and at the end: two numbers or two
-    vectors.
+    Args:
+        start: positions [rad or m], shape (n,).
+        end: positions, shape (n,).
+        duration: [s].
+        velocity: at the start and at the end, two numbers or two vectors.
+        acceleration: at the start and at the end, likewise.
+        begin: time of the start [s].
     """
     first = positions("start", start)
     n = first.size

@@ -1,4 +1,4 @@
-"""The quickest moves under constant limits: trapezoidal speed, and limited jerk.
+"""Fastest moves under constant limits: trapezoidal speed, and limited jerk.
 
 All joints start and stop together and move in proportion, so one path coordinate has the profile, which runs
 over the longest way of a joint; the joint that is slowest under its own limits decides.
@@ -19,10 +19,14 @@ Phases = list[tuple[float, float]]  # (duration, the constant highest derivative
 
 
 def trapezoidal(start, end, *, velocity, acceleration, duration: float | None = None) -> PiecewisePolynomial:
-    """Constant acceleration, constant speed, constant deceleration; a triangle where the way is short.
+    """Constant acceleration, constant speed, constant deceleration; without constant speed where the distance is short.
 
-    ``velocity`` [rad/s or m/s] and ``acceleration`` are limits, one for all joints or one each. ``duration``
-    [s], if given, stretches the move to exactly that, never shortens it.
+    Args:
+        start: positions [rad or m], shape (n,).
+        end: positions, shape (n,).
+        velocity: limit [rad/s or m/s], one for all joints or one each.
+        acceleration: limit [rad/s² or m/s²], likewise.
+        duration: [s] to which the move is stretched; it is never shortened.
     """
     first, way, length, (v, a) = _scaled(start, end, velocity=velocity, acceleration=acceleration)
     if length < SHORTEST:

@@ -14,11 +14,12 @@ from linkwise.tables import bounds
 
 
 def cubic_spline(times, points, *, velocity: tuple | None = (0.0, 0.0)) -> PiecewisePolynomial:
-    """Twice continuously differentiable through ``points`` [rad or m], shape (m, n), at ``times`` [s], shape
-    (m,).
+    """A cubic spline, twice continuously differentiable.
 
-    ``velocity``: at the first and the last point, two numbers or two vectors; None: no acceleration there
-    instead.
+    Args:
+        times: [s], shape (m,).
+        points: positions [rad or m], shape (m, n).
+        velocity: at the first and the last point, two numbers or two vectors; None: zero acceleration there instead.
     """
     times, points = _checked(times, points)
     m, n = points.shape
@@ -48,9 +49,13 @@ def cubic_spline(times, points, *, velocity: tuple | None = (0.0, 0.0)) -> Piece
 def quintic_spline(
     times, points, *, velocity: tuple = (0.0, 0.0), acceleration: tuple = (0.0, 0.0)
 ) -> PiecewisePolynomial:
-    """Four times continuously differentiable through ``points``, shape (m, n), at ``times``, shape (m,).
+    """A quintic spline, four times continuously differentiable.
 
-    ``velocity`` and ``acceleration``: at the first and the last point, two numbers or two vectors each.
+    Args:
+        times: [s], shape (m,).
+        points: positions [rad or m], shape (m, n).
+        velocity: at the first and the last point, two numbers or two vectors.
+        acceleration: likewise.
     """
     times, points = _checked(times, points)
     m, n = points.shape

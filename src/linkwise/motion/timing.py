@@ -60,10 +60,18 @@ def fastest(
     speed_up: bool = True,
     points: int = POINTS,
 ) -> Trajectory:
-    """The motion, its time stretched by the smallest factor that respects torque and velocity limits.
+    """The motion with its duration multiplied by the smallest factor that respects torque and velocity limits.
 
-    ``torque`` [N·m or N], one number or (n,), replaces the robot's limits. ``speed_up=False`` never makes it
-    faster. A motion that no speed makes possible (its holding torques are too large) raises LimitError.
+    Args:
+        trajectory: the motion.
+        robot: its limits.
+        torque: limits [N·m or N], one number or (n,), in place of the robot's.
+        velocity: whether velocity limits count.
+        speed_up: False never makes the motion faster.
+        points: number of times at which the motion is checked.
+
+    Raises:
+        LimitError: the holding torques alone exceed the limits, so no speed is slow enough.
     """
     check_same_joints(trajectory, robot)
     t = times(trajectory, points)

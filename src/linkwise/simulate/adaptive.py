@@ -46,12 +46,22 @@ def simulate_adaptive(
     smoothing: float = 1e-3,
     stabilization: float | None = None,
 ) -> Result:
-    """One robot for ``duration`` [s]; the state at ``rows`` evenly spaced times.
+    """Simulate one robot with an adaptive step.
 
-    ``controller`` (None: no torques) is evaluated as a continuous law; its memory counts as further states
-    whose rate is what one second would add. ``method``, ``rtol``, ``atol``: see
-    ``scipy.integrate.solve_ivp``. ``smoothing`` [rad/s or m/s] is the speed over which Coulomb friction
-    changes its sign. ``stabilization`` [1/s]: the rate at which errors of constraints decay (default 20).
+    Args:
+        robot: the robot.
+        controller: evaluated as a continuous law; its memory is integrated as further states. None: no torques.
+        reference: as for ``simulate``.
+        duration: [s].
+        q: initial positions.
+        qd: initial velocities.
+        rows: number of evenly spaced times at which the state is recorded.
+        method: of ``scipy.integrate.solve_ivp``.
+        rtol: relative tolerance, see there.
+        atol: absolute tolerance, see there.
+        friction: whether joints have friction.
+        smoothing: speed [rad/s or m/s] over which Coulomb friction changes its sign.
+        stabilization: rate [1/s] at which errors of constraints decay; 20 by default.
     """
     solve_ivp = needed("scipy.integrate", "simulate").solve_ivp
     check_moves(robot)

@@ -1,4 +1,4 @@
-"""Dry (Coulomb) friction and stiction, sound at zero speed, by a rule with a fixed number of operations.
+"""Dry (Coulomb) friction and stiction, valid at zero speed, by a rule with a fixed number of operations.
 
 sgn q̇ has no meaning at rest: there friction is whatever keeps the joint at rest, up to its limit. Over a
 step h the rule asks for the velocities v at its end that minimise

@@ -1,4 +1,4 @@
-"""What a simulated motion shows that no robot does: numbers beyond all bounds, joints beyond their range, constraints
+"""Signs of a simulation that failed: numbers beyond all bounds, joints beyond their range, constraints
 that are not kept.
 """
 

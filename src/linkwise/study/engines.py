@@ -1,4 +1,4 @@
-"""Who computes the chunks: an engine takes their numbers and gives back what became of each, in any order."""
+"""Engines compute chunks: an engine takes their numbers and returns the outcome of each, in any order."""
 
 from __future__ import annotations
 

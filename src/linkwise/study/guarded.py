@@ -1,4 +1,4 @@
-"""A chunk in processes of its own, after a worker died while it computed it: found are the points that end a process.
+"""A chunk in processes of its own, after a worker failed while it computed it: finds the points that end a process.
 
 A process reports every call of a step before it makes it. If it dies, the next one calls that step point by point in
 the block where it happened; if that dies, too, the point is known, and left out from then on.
