@@ -406,3 +406,14 @@ def test_a_joint_that_is_held_still_is_as_good_as_locked():
     np.testing.assert_allclose(held.forward_dynamics(q, qd, tau), qdd, rtol=1e-10)
     with pytest.raises(lw.ModelError, match="holds joint 'i' still"):
         read(f'<body><joint name="i"/>{SOLID}</body>', "", '<equality><joint joint1="i"/></equality>')
+
+
+def test_constraints_between_sites_that_share_their_names_with_bodies():
+    body = (
+        f'<body name="a"><joint name="i"/>{SOLID}<site name="b" pos="1 0 0"/></body>'
+        f'<body name="b"><joint name="j" axis="1 0 0"/>{SOLID}<site name="s" pos="0 1 0"/></body>'
+    )
+    (held,) = read(body, "", '<equality><connect site1="b" site2="s"/></equality>').constraints
+    assert [frame for frame, _ in held.ends()] == ["b_site", "s"]
+    with pytest.raises(lw.ModelError, match="no site 'a'"):
+        read(body, "", '<equality><weld site1="a" site2="s"/></equality>')

@@ -133,9 +133,12 @@ class _Reader:
             )
             joints = compensation.of_shares(drawn, self._shares(drawn))
             drawn = drawn._with(joints=joints)  # pyright: ignore[reportPrivateUsage]
+            sites = dict(
+                zip((frame.name for frame in self.frames), (f.name for f in drawn.frames), strict=True)
+            )
             constraints = [
                 constraint
-                for constraint in read_constraints(held, lambda name: self._drawn(drawn, name))
+                for constraint in read_constraints(held, lambda name: self._drawn(drawn, name), sites)
                 if not _holds_nothing(drawn, constraint)
             ]
             return drawn.with_constraints(constraints) if constraints else drawn

@@ -187,22 +187,29 @@ def _weights(
         yield joint, part.number("coef", 1.0)
 
 
-def read_constraints(found: Iterable[Element], locate: Callable[[str], Transform]) -> list[Constraint]:
-    """<connect> and <weld> of bodies or sites; ``locate`` gives a body's pose in the world as the file draws it."""
+def read_constraints(
+    found: Iterable[Element], locate: Callable[[str], Transform], sites: Mapping[str, str]
+) -> list[Constraint]:
+    """<connect> and <weld> of bodies or sites; ``locate`` gives a body's pose in the world as the file draws it,
+    ``sites`` the frame of each site."""
     constraints: list[Constraint] = []
     for equality in found:
         if equality.tag in ("joint", "tendon"):
             continue
         if equality.tag not in ("connect", "weld"):
             raise equality.error(f"equality constraints of type {equality.tag!r} are not supported")
-        constraints.append(_loop(equality, locate))
+        constraints.append(_loop(equality, locate, sites))
     return constraints
 
 
-def _loop(equality: Element, locate: Callable[[str], Transform]) -> Constraint:
+def _loop(equality: Element, locate: Callable[[str], Transform], sites: Mapping[str, str]) -> Constraint:
     name = equality.get("name", "")
     if "site1" in equality.attrib:
-        first, second = equality.text_of("site1"), equality.text_of("site2")
+        given = [equality.text_of(key) for key in ("site1", "site2")]
+        for site in given:
+            if site not in sites:
+                raise equality.error(f"no site {site!r}; {suggest(site, sites)}")
+        first, second = (sites[site] for site in given)
         kind = Point if equality.tag == "connect" else Weld
         return kind(first, second, name=name)
     first, second = equality.text_of("body1"), equality.get("body2", WORLD)
