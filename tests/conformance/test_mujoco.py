@@ -152,14 +152,36 @@ def test_robots_as_found_in_the_wild(path, stubs, record_property):
         say("MuJoCo does not load it")
         pytest.skip(f"MuJoCo does not load it: {error}")
     try:
-        robot = lw.load(place, mimic="independent").with_constraints([])
+        robot = lw.load(place, mimic="independent")
     except lw.ModelError as error:
         say(f"refused: {str(error).rpartition('>: ')[2]}")
         if any(reason in str(error) for reason in NOT_MODELLED):
             pytest.skip(f"it has forces that are not modelled: {error}")
         raise
-    compare(robot, peer, states=2)
+    compare(robot.with_constraints([]), peer, states=2)
+    compare_constraints(robot, peer)
     say("agrees")
+
+
+def compare_constraints(robot: lw.Robot, peer) -> None:
+    """How far the ends of every <connect> and <weld> are apart at a random position."""
+    off = mujoco.mjtDisableBit
+    peer.opt.disableflags = int(off.mjDSBL_CONTACT) | int(off.mjDSBL_LIMIT)
+    data = mujoco.MjData(peer)
+    q = robot.random(0)
+    data.qpos[:] = as_mujoco(robot, q, np.zeros(robot.dof))[0]
+    mujoco.mj_forward(peer, data)
+    apart, row = [], 0
+    for kind, active in zip(peer.eq_type, peer.eq_active0, strict=True):
+        if active:
+            rows = {mujoco.mjtEq.mjEQ_CONNECT: 3, mujoco.mjtEq.mjEQ_WELD: 6}.get(mujoco.mjtEq(kind), 1)
+            apart += [np.linalg.norm(data.efc_pos[row : row + 3])] if rows > 1 else []
+            row += rows
+    assert len(apart) == len(robot.constraints)
+    if apart:
+        errors = value(robot, "constraint_errors", q=q)
+        ends = np.cumsum([constraint.rows for constraint in robot.constraints])
+        np.testing.assert_allclose([np.linalg.norm(errors[end - 3 : end]) for end in ends], apart, rtol=1e-9)
 
 
 OUTCOMES: dict[Path, str] = {}
