@@ -20,6 +20,7 @@ from linkwise.compiler.layout import (
     AXES,
     COUNT_MASK,
     DATA,
+    DENSE,
     DOUBLES,
     DTYPE,
     FLAGS,
@@ -46,8 +47,59 @@ from linkwise.compiler.layout import (
 TWO_TO_63, MINUS_ONE = 0x43E0000000000000, 0xBFF0000000000000 - (1 << 64)  # bits of doubles
 
 
+def describe_dense(table: int, plan: int, inputs: int, addresses: int, frame: int) -> int:
+    """What the inputs are if all are dense arrays of one precision with at most one leading axis; 0: they are not."""
+    number = load(plan + Plan.inputs)
+    sizes = load(plan + Plan.sizes)
+    kind = load(table + Globals.array_type)
+    if number == 0:
+        return 0
+    first = load(inputs)
+    if load(first + TYPE) != kind:
+        return 0
+    dtype = load(first + DTYPE)
+    count = -1
+    for k in range(number):
+        array = load(inputs + 8 * k)
+        if load(array + TYPE) != kind or load(array + DTYPE) != dtype:
+            return 0
+        if (load_int(array + FLAGS) & DENSE) != DENSE:
+            return 0
+        axes = load_int(array + AXES)
+        lengths = load(array + SHAPE)
+        size = load(sizes + 8 * k)
+        stride = 0
+        if axes == 2:
+            rows = load(lengths)
+            if count != -1 and rows != count:
+                return 0
+            count = rows
+            lengths += 8
+            stride = size
+        elif axes != 1:
+            return 0
+        if load(lengths) != size:
+            return 0
+        store(addresses + 8 * k, load(array + DATA))
+        store(addresses + 8 * (number + k), stride)
+    item = 8
+    if dtype == load(table + Globals.float_dtype):
+        item = 4
+    elif dtype != load(table + Globals.double_dtype) or load(plan + Plan.single):
+        return 0
+    store(frame + Frame.item, item)
+    store(frame + Frame.count, 1 if count == -1 else count)
+    store(frame + Frame.need, 0)
+    store(frame + Frame.axes, count != -1)
+    store(frame + Frame.lengths, count)
+    return count != 0
+
+
 def describe(table: int, plan: int, inputs: int, addresses: int, records: int, frame: int) -> int:
-    """The same for arrays of any shape, strides and precision, lists and tuples of numbers."""
+    """Precision, number of states, addresses and strides of the inputs: arrays of any shape, strides and precision,
+    lists and tuples of numbers; 0 where one is something else."""
+    if describe_dense(table, plan, inputs, addresses, frame):
+        return 1
     number = load(plan + Plan.inputs)
     sizes = load(plan + Plan.sizes)
     lengths = frame + Frame.lengths
