@@ -8,6 +8,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Model, Transform
+from linkwise.model.mjcf import read_mjcf
 
 RNG = np.random.default_rng(8)
 
@@ -219,3 +220,15 @@ def test_the_parts_of_a_robot_that_writers_know():
     parts = {"name", "links", "joints", "gravity", "frames", "reduced", "constraints", "passive"}
     assert set(everything()._parts()) == parts
     assert math.isinf(Limits().lower)
+
+
+def test_long_chains(tmp_path):
+    for n, ending in ((300, "toml"), (300, "urdf"), (240, "xml")):
+        chain = lw.planar_chain(n)
+        lw.save(chain, tmp_path / f"chain.{ending}")
+        assert lw.load(tmp_path / f"chain.{ending}").content() == chain.content()
+    text = (tmp_path / "chain.xml").read_text()
+    plain = text[: text.index("  <custom>")] + "</mujoco>\n"
+    assert read_mjcf(plain.encode(), "chain.xml").dof == 240
+    with pytest.raises(lw.ModelError, match=r"link '.*': bodies within bodies more than 247 deep"):
+        lw.save(lw.planar_chain(300), tmp_path / "chain.xml")

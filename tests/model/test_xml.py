@@ -125,7 +125,7 @@ def test_document_types_and_entities_are_refused(data, before):
 
 
 def test_depth_and_number_of_elements_are_limited(monkeypatch):
-    with pytest.raises(ModelError, match=r"nested more than 100 levels"):
+    with pytest.raises(ModelError, match=r"nested more than 250 levels"):
         parse_xml(b"<a>" * 100_000, "arm.urdf")
     monkeypatch.setattr(xml, "MAX_ELEMENTS", 1000)
     with pytest.raises(ModelError, match=r"more than 1000 elements"):

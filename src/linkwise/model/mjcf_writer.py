@@ -24,6 +24,7 @@ from linkwise.model.joint import Joint
 from linkwise.model.mjcf_copy import with_copy
 from linkwise.model.model import Frame, Model
 from linkwise.model.transform import Transform
+from linkwise.model.xml import MAX_DEPTH
 from linkwise.model.xml_text import element, numbers, quoted
 
 WORLD = "world"
@@ -75,6 +76,11 @@ def _bodies(model: Model) -> list[str]:
             lines.append(f"{'  ' * depth}</body>")
             continue
         name = joint.child
+        if depth + 2 > MAX_DEPTH:
+            raise ModelError(
+                f"link {name!r}: bodies within bodies more than {MAX_DEPTH - 3} deep are not read again; "
+                "save the robot as .toml or .urdf"
+            )
         if name == WORLD:
             raise ModelError(f"link {name!r}: MuJoCo keeps this name for the base; rename the link")
         more = {"gravcomp": repr(shares[name])} if shares.get(name) else {}

@@ -32,7 +32,7 @@ from linkwise.errors import ModelError, ModelWarning
 from linkwise.model.quantity import LARGEST, in_range
 
 MAX_BYTES = 64 * 1024 * 1024
-MAX_DEPTH = 100
+MAX_DEPTH = 250
 MAX_ELEMENTS = 500_000
 
 # the numbers of XML Schema without its infinities and NaN: no hexadecimal, no underscores, no 'inf'
