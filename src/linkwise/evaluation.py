@@ -44,7 +44,7 @@ from linkwise.model import Model
 from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism, flat
 from linkwise.parameters import with_symbols
-from linkwise.scalar import Scalar, all_of, maximum, where
+from linkwise.scalar import Scalar, all_of, where
 from linkwise.spatial import Spatial, zero_spatial, zero_vector
 
 # -- torques ----------------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def _constrained(setting: Setting, q, qd, tau, wrench=None):
     free = flat(_free_kalman(setting, q, qd, tau, wrench))
     soft = constraints.compliances(held)
     qdd, forces = constraints.by_delassus(J, _inverse_mass_kalman(setting, q), free, wanted, soft)
-    return qdd, forces, J, _given_way(wanted, soft, forces)
+    return qdd, forces, J, constraints.given_way(wanted, soft, forces)
 
 
 def _constrained_by_penalty(setting: Setting, q, qd, tau, wrench=None):
@@ -171,12 +171,7 @@ def _constrained_by_penalty(setting: Setting, q, qd, tau, wrench=None):
     M = coupling.reduced(links, equation.mass_matrix(links, q), (True, True))
     soft = constraints.compliances(held)
     qdd, forces = constraints.by_penalty(J, M, coupling.reduced(links, net, (True,)), wanted, soft)
-    return qdd, forces, J, _given_way(wanted, soft, forces)
-
-
-def _given_way(wanted, soft, forces):
-    """What J q̈ must be where soft rows give way."""
-    return [w - R * f if R else w for w, R, f in zip(wanted, soft, forces, strict=True)]
+    return qdd, forces, J, constraints.given_way(wanted, soft, forces)
 
 
 def _filtered(setting: Setting, q, qd, tau, wrench=None):
@@ -194,7 +189,7 @@ def _filtered(setting: Setting, q, qd, tau, wrench=None):
 def _constraint_residuals(setting: Setting, q, qd, tau, wrench=None):
     """(J q̈ + γ, the sum of the magnitudes of its terms), row by row."""
     qdd, _, J, wanted = _constrained(setting, q, qd, tau, wrench)
-    return _left_over(qdd, J, wanted)
+    return constraints.left_over(qdd, J, wanted)
 
 
 def _with_unmet(solve: Callable[..., tuple]):
@@ -202,30 +197,14 @@ def _with_unmet(solve: Callable[..., tuple]):
 
     def run(setting: Setting, q, qd, tau, wrench=None):
         qdd, _, J, wanted = solve(setting, q, qd, tau, wrench)
-        return qdd, _largest_part(*_left_over(qdd, J, wanted))
+        return qdd, constraints.largest_part(*constraints.left_over(qdd, J, wanted))
 
     return run
 
 
 def _filtered_with_unmet(setting: Setting, q, qd, tau, wrench=None):
     qdd, _, residuals, sizes = _filtered(setting, q, qd, tau, wrench)
-    return qdd, _largest_part(residuals, sizes)
-
-
-def _largest_part(residuals, sizes):
-    """Of what is left of the rows, relative to what adds up to it; see ``constraints.NOTHING``."""
-    least = constraints.NOTHING * (1.0 + functools.reduce(maximum, sizes))
-    parts = [maximum(r, -r) / (size + least) for r, size in zip(residuals, sizes, strict=True)]
-    return functools.reduce(maximum, parts)
-
-
-def _left_over(qdd, J, wanted):
-    residuals, sizes = [], []
-    for row, w in zip(J, wanted, strict=True):
-        terms = [x * a for x, a in zip(row, qdd, strict=True)]
-        residuals.append(sum(terms[1:], start=terms[0]) - w)
-        sizes.append(sum((maximum(t, -t) for t in terms), start=maximum(w, -w)))
-    return residuals, sizes
+    return qdd, constraints.largest_part(residuals, sizes)
 
 
 def _delassus(inverse: Callable[..., list[list[Scalar]]]):
@@ -368,6 +347,9 @@ def _inverse_derivatives(method: equation.Torques | None):
 
     def run(setting: Setting, q, qd, qdd):
         links = setting.links()
+        if setting.model.constraints:
+            least = _under_constraints(method or newton_euler.inverse_dynamics)
+            return _differentiated(setting, least, q, qd, qdd)
         by_q, by_qd, M = _torque_derivatives(links, method, q, qd, qdd)
         by_q = joint_terms.add_derivatives_by_q(links, by_q, q, qd, friction=setting.friction)
         by_qd = joint_terms.add_derivatives_by_qd(links, by_qd, q, qd, friction=setting.friction)
@@ -419,6 +401,8 @@ def _forward_derivatives(method: Callable[..., Any]):
 
     def run(setting: Setting, q, qd, tau):
         links = setting.links()
+        if setting.model.constraints:
+            return _differentiated(setting, method, q, qd, tau)
         qdd = method(setting, q, qd, tau)
         if isinstance(qdd, tuple):  # conjugate gradients also give their error
             qdd = qdd[0]
@@ -439,6 +423,24 @@ def _christoffel(setting: Setting, q):
             "rates are the rates of no coordinates; use coriolis_matrix"
         )
     return coriolis.christoffel(links, q)
+
+
+def _differentiated(setting: Setting, method: Callable[..., Any], q, qd, given):
+    """Derivatives of a function under constraints by q (along the velocities), q̇ and its third argument."""
+    links = setting.links()
+    by = [flat(q), flat(qd), flat(given)]
+    if links.coupled or not by[0] or not isinstance(by[0][0], Node):
+        raise ModelError(
+            f"{setting.model.name}: derivatives under constraints are for robots without followers that are small "
+            "enough to be written out"
+        )
+    graph = by[0][0].graph
+    results = [graph.lift(x) for x in flat(method(setting, q, qd, given))]
+    symbols: list[Any] = [symbol for group in by for symbol in group]
+    rows = reverse(results, symbols)
+    n, nq = len(by[1]), len(by[0])
+    by_q = manifold.by_velocities(links, q, [list(row[:nq]) for row in rows])
+    return by_q, [list(row[nq : nq + n]) for row in rows], [list(row[nq + n :]) for row in rows]
 
 
 def _minus_product(A: list[list[Scalar]], B: list[list[Scalar]]) -> list[list[Scalar]]:

@@ -175,3 +175,45 @@ def test_impossible_constraints_are_refused_by_name(constraint, message):
 def test_constraints_need_constraints():
     with pytest.raises(ModelError, match="has no constraints"):
         lw.planar_chain(2).delassus_matrix([0.0, 0.0])
+
+
+def slopes(function, x, move=lambda x, step: x + step, h=1e-6):
+    """Central differences along the velocity coordinates."""
+    n = len(function(x)[0]) if isinstance(function(x), tuple) else len(function(x))
+    steps = h * np.eye(n)
+    return np.array([(function(move(x, e)) - function(move(x, -e))) / (2 * h) for e in steps]).T
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_derivatives_know_the_constraints(base):
+    robot = lw.planar_chain(3 if base == "fixed" else 2).with_base(base)
+    if base == "floating":
+        robot = robot.with_payload(3.0, inertia=(0.5, 0.6, 0.7), frame="base")
+    q = robot.integrate(robot.neutral, np.linspace(0.2, 0.8, robot.dof))
+    held = robot.with_constraints([lw.Point("tip", robot.pose(q, "tip")[:3, 3])])
+    rng = np.random.default_rng(0)
+    qd, tau = held.impact(q, rng.normal(size=robot.dof)), rng.normal(size=robot.dof)
+    by_q, by_qd, by_tau = held.forward_dynamics_derivatives(q, qd, tau)
+    scale = max(np.abs(by_q).max(), 1.0)
+    move = held.integrate
+    assert_near(by_q, slopes(lambda x: held.forward_dynamics(x, qd, tau), q, move), 1e-6, scale, "by q")
+    assert_near(by_qd, slopes(lambda x: held.forward_dynamics(q, x, tau), qd), 1e-6, scale, "by qd")
+    assert_near(by_tau, slopes(lambda x: held.forward_dynamics(q, qd, x), tau), 1e-6, scale, "by tau")
+    qdd = held.forward_dynamics(q, qd, tau)
+    by_q, _, by_qdd = held.inverse_dynamics_derivatives(q, qd, qdd)
+    scale = max(np.abs(by_q).max(), 1.0)
+    assert_near(
+        by_q, slopes(lambda x: held.inverse_dynamics(x, qd, qdd), q, move), 1e-6, scale, "torques by q"
+    )
+    assert_near(by_qdd, slopes(lambda x: held.inverse_dynamics(q, qd, x), qdd), 1e-6, scale, "torques by qdd")
+
+
+def test_rows_that_no_joint_moves_change_nothing():
+    arm = lw.planar_chain(2)
+    state = [0.3, 0.4], [1.0, 2.0], [0.1, 0.2]
+    held = arm.with_constraints([lw.Point("link1", (0.0, 0.0, 0.0))])  # on the axis of the first joint
+    assert not held.constraint_jacobian(state[0]).any()
+    free = arm.forward_dynamics(*state)
+    for name in (*ALGORITHMS, "filter"):
+        assert_near(held.forward_dynamics(*state, algorithm=name), free, 1e-12, np.abs(free).max(), name)
+        assert not held.constraint_forces(*state, algorithm=name).any()

@@ -15,6 +15,7 @@ Drift: γ includes 2α J q̇ + α² e (Baumgarte) with the error e of the constr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,7 @@ from linkwise.algorithms.kinematics import frame_pose, link_poses
 from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.transform import Transform
-from linkwise.scalar import Scalar, stage
+from linkwise.scalar import Scalar, maximum, stage, where
 from linkwise.spatial import Matrix, Vector
 
 Rows = list[list[Scalar]]
@@ -158,7 +159,7 @@ def least_forces(G: Rows, right: Sequence[Scalar], size: Scalar | None = None) -
 
     ``size`` is what counts as large in G, by default the mean of its diagonal.
     """
-    mean = SOFTENING * ((1.0 / len(G)) * _trace(G) if size is None else size)
+    mean = SOFTENING * _positive((1.0 / len(G)) * _trace(G) if size is None else size)
     regular = [[x + mean if i == j else x for j, x in enumerate(row)] for i, row in enumerate(G)]
     L, pivots = dense.factorised(regular, 0.0)
     forces = dense.solved(L, pivots, right)
@@ -185,7 +186,7 @@ def by_penalty(
     with stage("penalty"):
         hard = dense.transposed([row for row, R in zip(J, soft, strict=True) if not R])
         square = dense.symmetric_product(hard, hard)
-        common = STIFFNESS * _trace(M) / _trace(square) if square else 0.0
+        common = STIFFNESS * _trace(M) / _positive(_trace(square)) if square else 0.0
         stiffness = [1.0 / R if R else common for R in soft]
         H: Rows = [list(row) for row in M]
         for i in range(n):
@@ -208,6 +209,29 @@ def by_penalty(
             gained = [s * (w - dense.dot(row, qdd)) for s, w, row in zip(stiffness, wanted, J, strict=True)]
             forces = [g if R else f + g for f, g, R in zip(forces, gained, soft, strict=True)]
     return qdd, forces
+
+
+def given_way(wanted: Sequence[Scalar], soft: Sequence[float], forces: Sequence[Scalar]) -> list[Scalar]:
+    """What J q̈ must be where soft rows give way."""
+    return [w - R * f if R else w for w, R, f in zip(wanted, soft, forces, strict=True)]
+
+
+def left_over(qdd: Sequence[Scalar], J: Rows, wanted: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+    """(J q̈ − wanted, the sum of the magnitudes of its terms), row by row."""
+    residuals: list[Scalar] = []
+    sizes: list[Scalar] = []
+    for row, w in zip(J, wanted, strict=True):
+        terms = [x * a for x, a in zip(row, qdd, strict=True)]
+        residuals.append(sum(terms[1:], start=terms[0]) - w)
+        sizes.append(sum((maximum(t, -t) for t in terms), start=maximum(w, -w)))
+    return residuals, sizes
+
+
+def largest_part(residuals: Sequence[Scalar], sizes: Sequence[Scalar]) -> Scalar:
+    """Of what is left of the rows, relative to what adds up to it; see ``NOTHING``."""
+    least = NOTHING * (1.0 + functools.reduce(maximum, sizes))
+    parts = [maximum(r, -r) / (size + least) for r, size in zip(residuals, sizes, strict=True)]
+    return functools.reduce(maximum, parts)
 
 
 def after_impact(J: Rows, inverse: Rows, qd: Sequence[Scalar], restitution: Scalar) -> list[Scalar]:
@@ -252,6 +276,11 @@ def least_torques(
         forces = [f + m for f, m in zip(forces, unfelt(more), strict=True)]
     left = [t - dense.dot(column, forces) for t, column in zip(tau, columns, strict=True)]
     return [t if motor else 0.0 for t, motor in zip(left, motors, strict=True)], forces
+
+
+def _positive(x: Scalar) -> Scalar:
+    """x, or 1 where it is zero: rows that no joint moves have nothing to be compared with."""
+    return where(x > 0.0, x, 1.0)
 
 
 def _trace(M: Rows) -> Scalar:
