@@ -40,6 +40,12 @@ def stl(vertices=VERTICES, faces=FACES) -> bytes:
     return data
 
 
+def msh(vertices=VERTICES, faces=FACES) -> bytes:
+    counts = struct.pack("<4i", len(vertices), 1, 1, len(faces))
+    texture = np.zeros(5, dtype="<f4").tobytes()  # one normal, one pair of coordinates
+    return counts + np.asarray(vertices, "<f4").tobytes() + texture + np.asarray(faces, "<i4").tobytes()
+
+
 def text_stl(vertices=VERTICES, faces=FACES) -> bytes:
     facets = (
         "facet normal 0 0 0\nouter loop\n"
@@ -130,16 +136,22 @@ def test_polygons(tmp_path):
     agree(*robots(tmp_path, '<mesh file="part.obj" inertia="exact"/>', GEOM, files))
 
 
+def test_msh(tmp_path):
+    counts = struct.pack("<4i", len(VERTICES), 0, 0, len(FACES))
+    data = counts + np.asarray(VERTICES, "<f4").tobytes() + np.asarray(FACES, "<i4").tobytes()
+    agree(*robots(tmp_path, '<mesh file="part.msh"/>', GEOM, {"part.msh": data}))
+
+
 def test_only_the_first_object_of_a_file_counts(tmp_path):
     second = "\no second\n" + "".join(f"v {x + 1} {y} {z}\n" for x, y, z in VERTICES)
     text = b"o first\n" + obj() + (second + "f -1 -2 -3\nf -4 -5/1 -6//2\n").encode()
     agree(*robots(tmp_path, '<mesh file="part.obj"/>', GEOM, {"part.obj": text}))
 
 
-def test_the_three_formats_are_one_mesh():
+def test_the_formats_are_one_mesh():
     solids = [
         solid_of(read_mesh(data, end), "exact")
-        for data, end in ((obj(), ".obj"), (stl(), ".stl"), (text_stl(), ".stl"))
+        for data, end in ((obj(), ".obj"), (stl(), ".stl"), (text_stl(), ".stl"), (msh(), ".msh"))
     ]
     for solid in solids[1:]:
         assert solid.size == pytest.approx(solids[0].size, rel=1e-14)
@@ -179,7 +191,10 @@ def test_hull():
         (b"v 0 0\nf 1 1 1\n", ".obj", "three numbers"),
         (b"v 1e999 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", ".obj", "finite"),
         (b"v 1 0 0\nf 1 1\n", ".obj", "2 corners"),
-        (b"x", ".dae", r"\.stl and \.obj files, not \.dae"),
+        (b"x", ".dae", r"\.stl, \.obj, \.msh files, not \.dae"),
+        (b"", ".msh", "too short"),
+        (struct.pack("<4i", 10, 0, 0, 2**30), ".msh", "1073741824 triangles"),
+        (msh()[:-4], ".msh", "and not the"),
     ],
 )
 def test_damaged_files(data, ending, message):

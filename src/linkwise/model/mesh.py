@@ -1,4 +1,4 @@
-"""Triangle meshes of STL and OBJ files, and the volume and inertia of what they enclose by MuJoCo's rules.
+"""Triangle meshes of STL, OBJ and MSH files; volume and inertia of what they enclose by MuJoCo's rules.
 
 Files are untrusted: sizes are bounded, every number is checked, and nothing but the given bytes is read.
 Coordinates are rounded to single precision, which is what STL files hold and what MuJoCo keeps of every file.
@@ -22,7 +22,7 @@ LARGEST = 1e10  # coordinates beyond are no robot [m]
 AXES = 1e-7  # relative size of the products of inertia that MuJoCo leaves where it finds principal axes
 SMALLEST_VOLUME = 1e-15  # mjMINVAL of MuJoCo
 RULES = ("legacy", "exact", "shell", "convex")
-ENDINGS = (".stl", ".obj")
+ENDINGS = (".stl", ".obj", ".msh")
 
 
 class MeshError(ValueError):
@@ -119,13 +119,15 @@ def _as_stored(inertia: np.ndarray) -> np.ndarray:
 
 
 def read_mesh(data: bytes, ending: str) -> Mesh:
-    """From the bytes of a file with this ending: ``.stl`` (binary or text) or ``.obj``."""
+    """From the bytes of a file with this ending: ``.stl`` (binary or text), ``.obj`` or ``.msh``."""
     if ending not in ENDINGS:
-        raise MeshError(f"meshes are read from {' and '.join(ENDINGS)} files, not {ending or 'others'}")
+        raise MeshError(f"meshes are read from {', '.join(ENDINGS)} files, not {ending or 'others'}")
     if len(data) > MOST_BYTES:
         raise MeshError(f"it has {len(data)} bytes; at most {MOST_BYTES} are read")
     if ending == ".obj":
         return _read_obj(data)
+    if ending == ".msh":
+        return _read_msh(data)
     return _read_text_stl(data) if _is_text_stl(data) else _read_binary_stl(data)
 
 
@@ -166,6 +168,22 @@ def _read_text_stl(data: bytes) -> Mesh:
         raise MeshError(f"expected three vertices for each triangle, found {len(found)} in all")
     vertices = np.array([[_number(text) for text in row] for row in found])
     return checked(vertices, np.arange(len(vertices)).reshape(-1, 3))
+
+
+def _read_msh(data: bytes) -> Mesh:
+    """Numbers of vertices, normals, texture coordinates and faces, then these, all of four bytes."""
+    if len(data) < 16:
+        raise MeshError("it is too short for an MSH file")
+    vertices, normals, texture, faces = struct.unpack_from("<4i", data)
+    if not 4 <= vertices <= 3 * MOST_FACES or not 0 <= faces <= MOST_FACES or normals < 0 or texture < 0:
+        raise MeshError(
+            f"it says {vertices} vertices and {faces} triangles; expected 4 or more, and {MOST_FACES} at most"
+        )
+    start = 16 + 4 * (3 * vertices + 3 * normals + 2 * texture)
+    if len(data) != start + 12 * faces:
+        raise MeshError(f"it has {len(data)} bytes, and not the {start + 12 * faces} that its numbers say")
+    points = np.frombuffer(data, "<f4", 3 * vertices, 16).reshape(-1, 3).astype(float)
+    return checked(points, np.frombuffer(data, "<i4", 3 * faces, start).reshape(-1, 3).astype(int))
 
 
 # -- OBJ --------------------------------------------------------------------------------------------------------------
