@@ -134,3 +134,16 @@ def test_names():
     assert 'extern "C" __global__' in cuda.source(everything())
     with pytest.raises(SpellingError):
         cuda.source(everything(), function_name="threadIdx")
+
+
+def test_large_outputs_leave_through_shared_memory():
+    """As long as one warp's rows fit; the rest is written directly."""
+    import linkwise as lw
+    from linkwise.compiler.emit.cuda_layout import candidates
+
+    chain = lw.general_chain(9)
+    for layout in candidates(chain.kernel("regressor").program("float32")):
+        assert layout.staged == (True,)
+        assert 1 <= layout.warps * layout.resident < 4
+    both = chain.kernel(["regressor", "mass_matrix"], dtype="float64").program("float64")
+    assert all(layout.staged == (False, True) for layout in candidates(both))
