@@ -179,3 +179,12 @@ def test_bad_requests_are_named(puma):
         MotionLimits(weak.lower, weak.upper, -weak.velocity, weak.acceleration, weak.torque)
     with pytest.raises(IdentificationError, match="presliding terms"):
         excite(puma, friction="presliding")
+
+
+@pytest.mark.parametrize("name", ["velocity", "acceleration", "torque"])
+def test_one_limit_that_is_not_positive_is_refused(name):
+    given = {"lower": -np.ones(3), "upper": np.ones(3)}
+    given |= {each: np.ones(3) for each in ("velocity", "acceleration", "torque")}
+    given[name] = np.array([1.0, 0.0, 1.0])
+    with pytest.raises(ValueError, match=f"limits: {name}: expected positive numbers"):
+        MotionLimits(**given)

@@ -167,3 +167,13 @@ def test_loads_are_shared_out_to_the_axes_of_a_coupled_drive():
     np.testing.assert_allclose(signals.q, np.stack([q[:, 0], q[:, 1] + q[:, 2]], axis=1))
     changed = signals.with_load(other, axes)
     np.testing.assert_allclose(changed.load, np.stack([other[:, 0], (other[:, 1] + other[:, 2]) / 2], axis=1))
+
+
+@pytest.mark.parametrize("samples", [9, 12, 13])
+def test_local_polynomials_of_a_recording_that_is_shorter_than_their_window(samples):
+    """The window becomes the largest odd number of samples; a quartic passes through it unchanged."""
+    t = np.arange(samples)[:, None] / RATE
+    q, qd, qdd = METHODS["savitzky_golay"](t**4 - t, None, RATE, 1.0)
+    np.testing.assert_allclose(q, t**4 - t, atol=1e-9)
+    np.testing.assert_allclose(qd, 4 * t**3 - 1, atol=1e-6)
+    np.testing.assert_allclose(qdd, 12 * t**2, atol=1e-3)
