@@ -143,19 +143,9 @@ def command(
       linkwise simulate puma560 --to 30,-20,10,0,20,0 --degrees --out motion.csv
       linkwise simulate puma560 --controller tracking --to 1,0.5,0,0,0,0 --model-error 10
     """
-    from linkwise import motion
-
     loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     check_targets(out, report)
-    first = _position(loaded, "--from", (0.0,) * loaded.dof if start is None else start, degrees)
-    if trajectory is not None:
-        if start is not None or end is not None:
-            raise click.UsageError("--from and --to do not go with --trajectory")
-        reference = motion.read_csv(trajectory, loaded.joint_names)
-        first = None
-    else:
-        last = first if end is None else _position(loaded, "--to", end, degrees)
-        reference = motion.quintic(first, last, move)
+    reference, first = _reference(loaded, start, end, trajectory, degrees, move)
     periods = duration / (options["control_period"] or options["step"])
     bounds.check(f"--duration: {periods:.6g} control periods", periods * (1 + 6 * loaded.dof))
     found = _simulated(loaded, controller, reference, first, duration, options)
@@ -187,6 +177,19 @@ def command(
     for what, path in written.items():
         if path is not None:
             say(f"{what} written to {path}")
+
+
+def _reference(loaded, start, end, trajectory, degrees, move):
+    """(what to follow, where it begins): a file, which says itself where, or a quintic move."""
+    from linkwise import motion
+
+    first = _position(loaded, "--from", (0.0,) * loaded.dof if start is None else start, degrees)
+    if trajectory is None:
+        last = first if end is None else _position(loaded, "--to", end, degrees)
+        return motion.quintic(first, last, move), first
+    if start is not None or end is not None:
+        raise click.UsageError("--from and --to do not go with --trajectory")
+    return motion.read_csv(trajectory, loaded.joint_names), None
 
 
 def _write_report(

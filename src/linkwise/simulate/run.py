@@ -128,21 +128,35 @@ def simulate(
     if plant.sensors.noisy:
         given["stream"] = _streams(seed, first, batch, dtype)
     in_kernel = _runs_in_kernel(loop, controller, on_device, fused)
-    if in_kernel:
-        tables = loop.source.tables(times.steps, times.period, loop.places)
-        final, written = loop.kernel()(
-            {**given, **tables}, steps=times.steps, every=times.every, dtype=dtype, threads=threads
-        )
-    else:
-        from linkwise.simulate.python_loop import run_from_python
-
-        final, written = run_from_python(
-            loop, controller, given, batch, times.steps, times.every, times.period, dtype
-        )
+    run = _run_kernel if in_kernel else _run_from_python
+    final, written = run(loop, controller, given, batch, times, dtype, threads)
     found = _result(loop, times, batch, final, written, known=reference is not None)
     if warn and not on_device:
         _look_at(found, loop, times, given if in_kernel else None, batch, dtype)
     return found
+
+
+Rows = tuple[dict[str, Any], dict[str, Any]]
+"""The final state, and what was recorded."""
+
+
+def _run_kernel(
+    loop: ClosedLoop, _: Any, given: dict[str, Any], batch: Any, times: Times, dtype: Any, threads: int | None
+) -> Rows:
+    """All steps in machine code."""
+    tables = loop.source.tables(times.steps, times.period, loop.places)
+    return loop.kernel()(
+        {**given, **tables}, steps=times.steps, every=times.every, dtype=dtype, threads=threads
+    )
+
+
+def _run_from_python(
+    loop: ClosedLoop, controller: Any, given: dict[str, Any], batch: Any, times: Times, dtype: Any, _: Any
+) -> Rows:
+    """Step by step: the definition."""
+    from linkwise.simulate.python_loop import run_from_python
+
+    return run_from_python(loop, controller, given, batch, times.steps, times.every, times.period, dtype)
 
 
 # -- what is simulated ----------------------------------------------------------------------------------------
