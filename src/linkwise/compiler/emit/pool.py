@@ -7,6 +7,8 @@ of them has left. The arrays of a job are not accessed after that.
 - ``generation`` counts the jobs; helpers look at it for a short while before they sleep, so that a call soon after
   another finds them awake.
 - A helper joins a job by taking a ticket. Those left over are void when the caller has run out of chunks.
+- The caller wakes two helpers that sleep, each of these two more: waking takes some ten microseconds, one after the
+  other would take longer than many jobs.
 - Chunks are handed out by one counter, so a helper that was held up takes fewer of them.
 
 Sleeping is by the C library's mutexes and conditions. A thread that is about to sleep announces it and then checks
@@ -109,14 +111,8 @@ PLACES
   br i1 %any, label %wake, label %begin
 wake:
   call i32 %mutex_lock(ptr %mutex_at)
-  br label %one
-one:
-  %woken = phi i64 [ 0, %wake ], [ %woken1, %one ]
   call i32 %signal(ptr %work_at)
-  %woken1 = add i64 %woken, 1
-  %again = icmp slt i64 %woken1, %helpers
-  br i1 %again, label %one, label %awake
-awake:
+  call i32 %signal(ptr %work_at)
   call i32 %mutex_unlock(ptr %mutex_at)
   br label %begin
 begin:
@@ -193,9 +189,15 @@ doze:
 wake_up:
   atomicrmw sub ptr %sleepers_at, i64 1 seq_cst
   call i32 %mutex_unlock(ptr %mutex_at)
+  %tickets = load atomic i64, ptr %tickets_at seq_cst, align 8
+  %more = icmp sgt i64 %tickets, 1
+  br i1 %more, label %pass_on, label %joining
+pass_on:
+  call i32 %signal(ptr %work_at)
+  call i32 %signal(ptr %work_at)
   br label %joining
 joining:
-  %now = phi i64 [ %newest, %spin ], [ %newest2, %wake_up ]
+  %now = phi i64 [ %newest, %spin ], [ %newest2, %wake_up ], [ %newest2, %pass_on ]
   %ticket = atomicrmw sub ptr %tickets_at, i64 1 seq_cst
   %joins = icmp sgt i64 %ticket, 0
   br i1 %joins, label %work, label %next_job
