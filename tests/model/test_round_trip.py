@@ -232,3 +232,13 @@ def test_long_chains(tmp_path):
     assert read_mjcf(plain.encode(), "chain.xml").dof == 240
     with pytest.raises(lw.ModelError, match=r"link '.*': bodies within bodies more than 247 deep"):
         lw.save(lw.planar_chain(300), tmp_path / "chain.xml")
+
+
+def test_couplings_stand_among_the_elements_of_mjcf(tmp_path):
+    arm = lw.load("two_link")
+    robot = arm.with_constraints([lw.Coupling(arm.joint_names[1], arm.joint_names[0], 0.5, 0.1)])
+    lw.save(robot, tmp_path / "robot.xml")
+    text = (tmp_path / "robot.xml").read_text()
+    plain = read_mjcf((text[: text.index("  <custom>")] + "</mujoco>\n").encode(), "robot.xml")
+    (relation,) = [joint.mimic for joint in plain.joints if joint.mimic]
+    assert (relation.joint, relation.multiplier, relation.offset) == (arm.joint_names[0], 0.5, 0.1)
