@@ -38,6 +38,7 @@ SMOKE = {  # script -> command lines
     "soak.py": ["--calls 4000 --threads 4"],
     "simulation.py": ["--robots 8 --steps 5 --repeats 1"],
     "threads.py": ["--robot two_link --states 100,5000 --threads 1,2 --rounds 1"],
+    "versions.py": ["--quick"],
     "study.py": [
         "throughput --points 1e5 --rounds 1",
         "raw --points 1e5 --rounds 1 --folder {out}",
