@@ -199,3 +199,30 @@ def test_robots_too_large_to_fuse_are_stepped_by_kernels(monkeypatch):
     on_arrays = simulate(held, control.Passive(held), duration=0.002, q=q)
     np.testing.assert_allclose(compiled.q[:2], on_arrays.q, rtol=0, atol=1e-13)
     assert np.abs(compiled.qd[-1]).max() > 1e-3
+
+
+def test_a_parallelogram_swings_through_its_singular_position():
+    """Where all rods lie on one line the constraints lose a rank; forces and motion stay finite, also from there."""
+    links = [
+        Link("base"),
+        Link("left", rod(0.3, 1.0)),
+        Link("coupler", rod(0.5, 1.0)),
+        Link("right", rod(0.3, 1.0)),
+    ]
+    joints = [
+        Joint("left", "revolute", "base", "left"),
+        Joint("coupler", "revolute", "left", "coupler", Transform.from_rpy((0.3, 0.0, 0.0))),
+        Joint("right", "revolute", "base", "right", Transform.from_rpy((0.5, 0.0, 0.0))),
+    ]
+    loop = lw.Point("coupler", "right", position=(0.3, 0.0, 0.0), offset=(0.5, 0.0, 0.0))
+    robot = Robot("parallelogram", links, joints, gravity=(0.0, -9.81, 0.0)).with_constraints([loop])
+    swung = simulate(robot, control.Passive(robot), duration=5.0, q=[1.0, -1.0, 1.0], every=10)
+    assert np.ptp(swung.q[:, 0]) > np.pi  # through the flat position and back
+    assert np.abs(swung.constraint_errors()).max() < 1e-12
+    assert np.ptp(swung.energy()) < 1e-8
+    flat = np.zeros(3)
+    qd = robot.impact(flat, [1.0, -1.0, 1.0])
+    ranks = [np.linalg.matrix_rank(robot.constraint_jacobian(at), tol=1e-9) for at in (flat, swung.q[0])]
+    assert ranks == [1, 2]
+    started = simulate(robot, control.Passive(robot), duration=1.0, q=flat, qd=qd, every=10)
+    assert np.abs(started.constraint_errors()).max() < 1e-12
