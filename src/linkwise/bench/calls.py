@@ -28,6 +28,7 @@ FASTER_THAN_PINOCCHIO = {
 }  # others: 5
 BATCHES = (2, 16, 256)
 SAMPLE = 1e-3  # [s]
+_SMALL = 40  # scalars in and out
 _MANY = 1024  # states that the arithmetic is measured with
 _POSITIONS = ("q", "q0", "q1")
 
@@ -130,7 +131,7 @@ def kinds(robot: Robot, name: str) -> Iterator[Kind]:
             mixed = [batch[0], *args[1:]]
             yield Kind(name, "broadcast", CONVERTED, _bound(call, mixed, {}), kernel, count)
     yield Kind(name, "kernel", DENSE, _bound(kernel, args, {}), kernel)
-    if sum(size for _, size in kernel.inputs) * kernel.row_size < 4000:  # else compiling takes seconds
+    if kernel.row_size <= _SMALL:  # else compiling the derivative takes seconds
         jacobian = kernel.jacobian(kernel.inputs[0][0])
         yield Kind(name, "jacobian", DENSE, _bound(jacobian, args, {}), jacobian)
 
