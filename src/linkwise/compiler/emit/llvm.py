@@ -34,6 +34,9 @@ from linkwise.compiler.loops import (
 )
 from linkwise.compiler.schedule import LoopRegion
 
+MANY_OUTPUTS = 800  # scalars of all outputs from which blocks are divided
+STORES = 100  # of one block, then
+
 # {R}: vector of reals, {C}: of conditions, {I}: of words, {S}: suffix of intrinsics, {TRUE}: always holds.
 SPELLING = {
     "add": "fadd {R} {0}, {1}",
@@ -189,6 +192,8 @@ class Renderer(Arithmetic):
         self._here: dict[Element, str] = {}  # what this step has loaded
         self._waiting: dict[Node, list[Output]] = defaultdict(list)  # node -> stores that need it
         self._ready: list[Output] = []
+        self._many_outputs = sum(a.columns for a in nest.arrays if a.kind == "output") > MANY_OUTPUTS
+        self._stores = self._divisions = 0
 
     def write(self, body: Sequence[Statement] | None = None) -> None:
         """All statements, or these."""
@@ -428,8 +433,26 @@ class Renderer(Arithmetic):
 
     def _store_ready(self) -> None:
         for output in self._ready:
+            before = len(self.writer.lines)
             output.store([self.operand(node) for node in output.nodes])
+            if self._many_outputs:
+                self._stores += sum(line.startswith("  store") for line in self.writer.lines[before:])
+                self._divide()
         self._ready.clear()
+
+    def _divide(self) -> None:
+        """Begin another basic block after ``STORES`` stores.
+
+        LLVM's scheduler compares all stores of a block with each other: with thousands of them it takes ten times
+        longer than everything else. The branch is never taken; one without a condition would be removed again.
+        """
+        if self._stores < STORES:
+            return
+        self._stores = 0
+        self._divisions += 1
+        never = self.writer.value("icmp slt i64 %count, 0")
+        self.writer.effect(f"br i1 {never}, label %done, label %further{self._divisions}")
+        self.writer.start_block(f"further{self._divisions}")
 
 
 def holder(node: Node) -> Node:

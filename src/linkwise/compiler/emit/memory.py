@@ -13,6 +13,7 @@ Rows are transposed in registers, tile by tile (``transpose``).
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from linkwise.compiler.loops import Array, Element, whole
 
 if TYPE_CHECKING:
     from linkwise.compiler.emit.llvm import Renderer
+
+ZERO_RUN = 8  # neighbouring columns that are always zero and stored without being transposed
+WIDEST = 16  # scalars of one store
 
 
 @dataclass(eq=False)
@@ -109,10 +113,35 @@ class Pointers(Memory):
         if len({place.row for place, _ in writes}) != 1 or nodes.keys() != set(range(size)):
             return super().outputs(to, writes)
         address = self.address(to, writes[0][0])
-        return [
-            Output([nodes[k] for k in tile.columns], self.storing(to, tile, address))
-            for tile in tiles(size, to.lanes)
-        ]
+        found = []
+        for columns, zeros in _runs([_is_zero(nodes[k]) for k in range(size)]):
+            if zeros:
+                run = Tile(columns.start, len(columns))
+                found.append(Output([nodes[columns.start]], self._zeroing(to, run, address)))
+                continue
+            for part in tiles(len(columns), to.lanes):
+                tile = Tile(columns.start + part.start, part.width)
+                found.append(Output([nodes[k] for k in tile.columns], self.storing(to, tile, address)))
+        return found
+
+    def _zeroing(self, to: Renderer, run: Tile, address: Address) -> Callable[[list[str]], None]:
+        """Zeros need no transposition: as many at once as there are, up to ``WIDEST``."""
+        lanes = to.lanes
+
+        def store(_values: list[str]) -> None:
+            for state in range(lanes.width):
+                column = run.start
+                while column < run.start + run.width:
+                    width = min(WIDEST, run.start + run.width - column)
+                    width = 1 << (width.bit_length() - 1)
+                    kind = lanes.scalar if width == 1 else f"<{width} x {lanes.scalar}>"
+                    zero = "0.0" if width == 1 else "zeroinitializer"
+                    to.writer.effect(
+                        f"store {kind} {zero}, ptr {address(state, column)}, align {lanes.bytes}"
+                    )
+                    column += width
+
+        return store
 
     def storing(self, to: Renderer, tile: Tile, address: Address) -> Callable[[list[str]], None]:
         return lambda values: store_tile(to.writer, to.lanes, tile, address, values)
@@ -200,6 +229,29 @@ class Lanewise(Memory):
     def store(self, to: Renderer, place: Element, value: str) -> None:
         lanes = to.lanes
         to.writer.effect(f"store {lanes.real} {value}, ptr {self.at(to, place)}, align {lanes.bytes}")
+
+
+def _is_zero(node: Node) -> bool:
+    return node.op == "const" and node.value == 0.0 and math.copysign(1.0, node.value) > 0.0
+
+
+def _runs(zeros: Sequence[bool]) -> list[tuple[range, bool]]:
+    """Neighbouring columns: runs of at least ``ZERO_RUN`` zeros, and what lies between them."""
+    found: list[tuple[range, bool]] = []
+    begin = at = 0
+    while at < len(zeros):
+        end = at
+        while end < len(zeros) and zeros[end]:
+            end += 1
+        if end - at >= ZERO_RUN:
+            if begin < at:
+                found.append((range(begin, at), False))
+            found.append((range(at, end), True))
+            begin = end
+        at = max(end, at + 1)
+    if begin < len(zeros):
+        found.append((range(begin, len(zeros)), False))
+    return found
 
 
 def spread(to: Renderer, kind: str, scalar: str) -> str:
