@@ -116,9 +116,8 @@ class SweptLinks(Mechanism):
         links = [_with_prepared_terms(self.links[k]) for k in members]
         field = _Fields(links, constant)
         I, orientation = field.second_moment(), field.orientation()
-        axes = _KINDS[kind]
-        if kind == "helical":
-            axes = (Axis(True, 2, field(lambda link: link.axes[0].pitch)),)
+        helical = kind == "helical"
+        axes = (Axis(True, 2, field(lambda link: link.axes[0].pitch)),) if helical else _KINDS[kind]
         return MovingLink(
             index=-1,
             parent=-1,
