@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from linkwise.algorithms import conjugate_gradient, coupling, dense, equation, kalman
-from linkwise.algorithms.constraints import NOTHING
+from linkwise.algorithms.constraints import PRECISIONS
 from linkwise.arrays import checked_inputs
 from linkwise.errors import ConstraintError, ConvergenceError, ModelError, SingularError
 from linkwise.functions import mechanism_of
@@ -61,7 +61,8 @@ def singular_state(model: Model, q: np.ndarray, state: tuple[int, ...] = ()) -> 
 
 def unmet_constraints(model: Model, residuals: np.ndarray, sizes: np.ndarray, tolerance: float) -> None:
     """Raise ConstraintError, naming the constraint, where J q̈ + γ does not vanish beside the size of its terms."""
-    bad = np.abs(residuals) > tolerance * (sizes + NOTHING * (1.0 + sizes.max(axis=-1, keepdims=True)))
+    nothing = PRECISIONS[str(residuals.dtype)].nothing
+    bad = np.abs(residuals) > tolerance * (sizes + nothing * (1.0 + sizes.max(axis=-1, keepdims=True)))
     if not bad.any():
         return
     rows = [constraint.label for constraint in model.constraints for _ in range(constraint.rows)]

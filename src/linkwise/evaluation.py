@@ -570,7 +570,8 @@ def outputs_of(
         else values
         for name, values in inputs.items()
     }
-    result = ALGORITHMS[function.name][algorithm](setting, **grouped)
+    with constraints.computed_in(setting.dtype):
+        result = ALGORITHMS[function.name][algorithm](setting, **grouped)
     names = list(function.shapes(setting.model))
     results = result if len(names) > 1 else (result,)
     return {

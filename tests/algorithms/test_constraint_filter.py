@@ -151,3 +151,18 @@ def test_kernels_of_the_filter_have_the_bits_of_the_interpreter(gripping):
     assert np.array_equal(found, same)
     expected = solved(held, "constraint_forces", "filter", HOME, qd, tau)
     assert_near(found, expected, 1e-9, np.abs(expected).max(), "compiled")
+
+
+def test_redundant_constraints_in_single_precision():
+    arm = lw.planar_chain(3)
+    q, tau = np.array([2.0, -1.2, -0.9]), np.array([1.0, -2.0, 0.5])
+    point = arm.pose(q)[:3, 3]
+    held = arm.with_constraints([lw.Point("tip", point), lw.Point("tip", point, name="again")])
+    qd = np.linalg.svd(held.constraint_jacobian(q))[2][-1]
+    exact = held.forward_dynamics(q, qd, tau)
+    state = [np.asarray(x, dtype=np.float32) for x in (q, qd, tau)]
+    for name in ALGORITHMS:
+        found = held.forward_dynamics(*state, algorithm=name)
+        assert found.dtype == np.float32
+        assert_near(found, exact, 1e-2, np.abs(exact).max(), name)
+        assert np.isfinite(held.constraint_forces(*state, algorithm=name)).all()

@@ -33,7 +33,6 @@ from linkwise.spatial import (
     zero_vector,
 )
 
-STIFFNESS = 1e4  # 1/R of a constraint without noise, relative to the inertia of its link
 STEPS = 8
 
 
@@ -175,7 +174,7 @@ def _stiffness(links: Mechanism, held: Sequence[Held]) -> Scalar:
     if is_zero(total):  # held links without inertia of their own
         masses = [link.inertia.mass for link in links.original]
         total = sum((m * m for m in masses[1:]), start=masses[0] * masses[0])
-    return STIFFNESS * sqrt(total)
+    return constraints.stiffness() * sqrt(total)
 
 
 def _targets(

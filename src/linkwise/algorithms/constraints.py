@@ -16,7 +16,9 @@ Drift: γ includes 2α J q̇ + α² e (Baumgarte) with the error e of the constr
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +32,38 @@ from linkwise.spatial import Matrix, Vector
 
 Rows = list[list[Scalar]]
 
-SOFTENING = 1e-10  # of the mean diagonal of G, so that redundant rows have a pivot
 PROXIMAL_STEPS = 4
-STIFFNESS = 1e4  # of the penalty, relative to the mean diagonal of M over that of JᵀJ
 PENALTY_STEPS = 10
-NOTHING = 1e-6  # [rad/s² or m/s²], and relative to the largest row: accelerations under it count as none
+
+
+@dataclass(frozen=True)
+class Precision:
+    """What the precision of the arithmetic decides."""
+
+    softening: float
+    """Of the mean diagonal of G, so that redundant rows have a pivot."""
+    stiffness: float
+    """Of penalties, relative to inertias: of the mean diagonal of M over that of JᵀJ, or of held links."""
+    nothing: float
+    """[rad/s² or m/s²], and relative to the largest row: accelerations under it count as none."""
+
+
+PRECISIONS = {"float64": Precision(1e-10, 1e4, 1e-6), "float32": Precision(1e-5, 1e2, 1.0)}
+_precision: ContextVar[Precision] = ContextVar("precision", default=PRECISIONS["float64"])
+
+
+@contextmanager
+def computed_in(dtype: str) -> Generator[None, None, None]:
+    """Choose the numbers above for what is traced or computed in this block."""
+    token = _precision.set(PRECISIONS[dtype])
+    try:
+        yield
+    finally:
+        _precision.reset(token)
+
+
+def stiffness() -> float:
+    return _precision.get().stiffness
 
 
 @dataclass(frozen=True)
@@ -159,7 +188,7 @@ def least_forces(G: Rows, right: Sequence[Scalar], size: Scalar | None = None) -
 
     ``size`` is what counts as large in G, by default the mean of its diagonal.
     """
-    mean = SOFTENING * _positive((1.0 / len(G)) * _trace(G) if size is None else size)
+    mean = _precision.get().softening * _positive((1.0 / len(G)) * _trace(G) if size is None else size)
     regular = [[x + mean if i == j else x for j, x in enumerate(row)] for i, row in enumerate(G)]
     L, pivots = dense.factorised(regular, 0.0)
     forces = dense.solved(L, pivots, right)
@@ -186,8 +215,8 @@ def by_penalty(
     with stage("penalty"):
         hard = dense.transposed([row for row, R in zip(J, soft, strict=True) if not R])
         square = dense.symmetric_product(hard, hard)
-        common = STIFFNESS * _trace(M) / _positive(_trace(square)) if square else 0.0
-        stiffness = [1.0 / R if R else common for R in soft]
+        common = stiffness() * _trace(M) / _positive(_trace(square)) if square else 0.0
+        weights = [1.0 / R if R else common for R in soft]
         H: Rows = [list(row) for row in M]
         for i in range(n):
             for j in range(n):
@@ -202,11 +231,11 @@ def by_penalty(
     with stage("constraint forces"):
         for _ in range(PENALTY_STEPS):
             pulled = [
-                s * w if R else f + s * w for f, s, w, R in zip(forces, stiffness, wanted, soft, strict=True)
+                s * w if R else f + s * w for f, s, w, R in zip(forces, weights, wanted, soft, strict=True)
             ]
             right = [t + dense.dot(column, pulled) for t, column in zip(net, columns, strict=True)]
             qdd = dense.solved(L, pivots, right)
-            gained = [s * (w - dense.dot(row, qdd)) for s, w, row in zip(stiffness, wanted, J, strict=True)]
+            gained = [s * (w - dense.dot(row, qdd)) for s, w, row in zip(weights, wanted, J, strict=True)]
             forces = [g if R else f + g for f, g, R in zip(forces, gained, soft, strict=True)]
     return qdd, forces
 
@@ -228,8 +257,8 @@ def left_over(qdd: Sequence[Scalar], J: Rows, wanted: Sequence[Scalar]) -> tuple
 
 
 def largest_part(residuals: Sequence[Scalar], sizes: Sequence[Scalar]) -> Scalar:
-    """Of what is left of the rows, relative to what adds up to it; see ``NOTHING``."""
-    least = NOTHING * (1.0 + functools.reduce(maximum, sizes))
+    """Of what is left of the rows, relative to what adds up to it; see ``Precision.nothing``."""
+    least = _precision.get().nothing * (1.0 + functools.reduce(maximum, sizes))
     parts = [maximum(r, -r) / (size + least) for r, size in zip(residuals, sizes, strict=True)]
     return functools.reduce(maximum, parts)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.algorithms.constraints import computed_in
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import trace
 from linkwise.compiler.rollout import NEXT, Interface, RolloutKernel, RolloutProgram, trace_rollout
@@ -224,12 +225,13 @@ class ClosedLoop:
         return hashlib.sha256(c.source(self.program("float64").step).encode()).digest()
 
     def program(self, dtype: str) -> RolloutProgram:
-        return trace_rollout(
-            lambda **values: self.step(dtype, **values),
-            self.interface,
-            name="simulation",
-            dtype=dtype,  # type: ignore[arg-type]
-        )
+        with computed_in(dtype):
+            return trace_rollout(
+                lambda **values: self.step(dtype, **values),
+                self.interface,
+                name="simulation",
+                dtype=dtype,  # type: ignore[arg-type]
+            )
 
 
 def step_kernel(robot: Robot, integrator: str = "semi_implicit_euler") -> Kernel:
