@@ -47,7 +47,7 @@ def read_log(
         name: of the recording in messages and reports; by default that of the file.
 
     Raises:
-        IdentificationError: a row is incomplete, not a number or goes back in time (the message names its line); or
+        LogError: a row is incomplete, not a number or goes back in time (the message names its line); or
             numbers can only be degrees, millimetres or milliseconds and the layout names no unit.
     """
     check_one_axis(robot, "identification")
