@@ -1,5 +1,6 @@
 """What a kernel accepts: arrays checked, converted and broadcast, reduced to addresses and strides."""
 
+# pyright: standard
 from __future__ import annotations
 
 import ctypes
@@ -58,7 +59,7 @@ def as_reals(name: str, value: Any) -> np.ndarray:
 
 def batch_shape(arrays: Sequence[np.ndarray], inputs: Sequence[tuple[str, int]]) -> tuple[int, ...]:
     """The leading axes of all inputs, broadcast together; every last axis is checked."""
-    leading = set()
+    leading: set[tuple[int, ...]] = set()
     for array, (name, size) in zip(arrays, inputs, strict=True):
         shape = array.shape
         if not shape or shape[-1] != size:

@@ -138,7 +138,8 @@ def _read_private(path: Path) -> bytes:
 def _trim(folder: Path) -> None:
     """Remove what dead writers left, and the oldest entries while the folder is too large."""
     with contextlib.suppress(OSError):
-        entries, total = [], 0
+        entries: list[tuple[float, int, Path]] = []
+        total = 0
         for path, status in _files(folder):
             if path.suffix != _ENDING:
                 if time.time() - status.st_mtime > _ABANDONED:

@@ -5,6 +5,7 @@ depend on the one and matter to the other. Which needs fewer operations depends 
 Second derivatives are derivatives of derivatives.
 """
 
+# pyright: reportMatchNotExhaustive=false
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ def forward(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]
     graph = outputs[0].graph
     nodes = reachable(outputs)
     _refuse_loops(nodes)
-    columns = []
+    columns: list[list[Node]] = []
     for by in inputs:
         tangents: dict[int, Node] = {by.index: graph.one}
         for node in nodes:
@@ -64,7 +65,7 @@ def reverse(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]
     nodes = reachable(outputs)
     _refuse_loops(nodes)
     relevant = _depending_on(nodes, inputs)
-    rows = []
+    rows: list[list[Node]] = []
     for output in outputs:
         adjoints: dict[int, Node] = {output.index: graph.one}
         for node in reversed(nodes):

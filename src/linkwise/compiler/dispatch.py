@@ -10,6 +10,7 @@ All of this relies on the memory layout of CPython's and NumPy's objects. Where 
 classes stay as they are and every call takes the way through Python.
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import ctypes

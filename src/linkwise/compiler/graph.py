@@ -39,7 +39,7 @@ from __future__ import annotations
 import linecache
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,10 @@ class Node:
 
     __slots__ = ("args", "graph", "index", "op", "stage", "value")
 
+    graph: Graph
+    args: tuple[Node, ...]
+    value: Any
+
     def __init__(self, graph: Graph, op: str, args: tuple[Node, ...], value: Any, index: int):
         self.graph = graph
         self.op = op
@@ -83,43 +87,43 @@ class Node:
         self.index = index  # order of creation: arguments come before what uses them
         self.stage = current_stage.get()
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> Node:
         if isinstance(other, np.ndarray):
             return NotImplemented  # NumPy goes over the elements
         return self.graph.add(self, self.graph.lift(other))
 
     __radd__ = __add__
 
-    def __sub__(self, other):
+    def __sub__(self, other: Any) -> Node:
         if isinstance(other, np.ndarray):
             return NotImplemented  # NumPy goes over the elements
         return self.graph.sub(self, self.graph.lift(other))
 
-    def __rsub__(self, other):
+    def __rsub__(self, other: Any) -> Node:
         return self.graph.sub(self.graph.lift(other), self)
 
-    def __mul__(self, other):
+    def __mul__(self, other: Any) -> Node:
         if isinstance(other, (Tensor, np.ndarray)):
             return NotImplemented  # the vector computes scalar times vector
         return self.graph.mul(self, self.graph.lift(other))
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other):
+    def __truediv__(self, other: Any) -> Node:
         if isinstance(other, np.ndarray):
             return NotImplemented  # NumPy goes over the elements
         return self.graph.div(self, self.graph.lift(other))
 
-    def __rtruediv__(self, other):
+    def __rtruediv__(self, other: Any) -> Node:
         return self.graph.div(self.graph.lift(other), self)
 
-    def __neg__(self):
+    def __neg__(self) -> Node:
         return self.graph.neg(self)
 
-    def __pos__(self):
+    def __pos__(self) -> Node:
         return self
 
-    def __pow__(self, exponent):
+    def __pow__(self, exponent: Any) -> Node:
         """Whole powers by repeated squaring, halves of them by the square root."""
         twice = 2 * exponent if isinstance(exponent, (int, float, np.number)) else None
         if twice is None or twice != round(twice) or abs(twice) > 2 * _LARGEST_POWER:
@@ -140,41 +144,41 @@ class Node:
                 square = square * square
         return power
 
-    def __abs__(self):
+    def __abs__(self) -> Node:
         return self.graph.unary("abs", self)
 
-    def __lt__(self, other):
+    def __lt__(self, other: Any) -> Node:
         return self.graph.compare("lt", self, self.graph.lift(other))
 
-    def __le__(self, other):
+    def __le__(self, other: Any) -> Node:
         return self.graph.compare("le", self, self.graph.lift(other))
 
-    def __gt__(self, other):
+    def __gt__(self, other: Any) -> Node:
         return self.graph.compare("lt", self.graph.lift(other), self)
 
-    def __ge__(self, other):
+    def __ge__(self, other: Any) -> Node:
         return self.graph.compare("le", self.graph.lift(other), self)
 
-    def __and__(self, other):
+    def __and__(self, other: Any) -> Node:
         return self.graph.both(self, self.graph.lift_condition(other))
 
     __rand__ = __and__
 
-    def __or__(self, other):
+    def __or__(self, other: Any) -> Node:
         return self.graph.either(self, self.graph.lift_condition(other))
 
     __ror__ = __or__
 
-    def __invert__(self):
+    def __invert__(self) -> Node:
         return self.graph.make("not", (self,))
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         raise TraceError(
             "a traced value has no truth value yet, so Python's if, while, and, or, min, max cannot depend on it; use "
             f"lw.where(condition, a, b), lw.minimum or lw.maximum instead{_users_line()}"
         )
 
-    def __float__(self):
+    def __float__(self) -> float:
         if self.op == "const":
             return float(self.value)
         raise TraceError(
@@ -182,34 +186,36 @@ class Node:
             + _users_line()
         )
 
-    def sin(self):
+    def sin(self) -> Node:
         return self.graph.odd_function("sin", self)
 
-    def cos(self):
+    def cos(self) -> Node:
         return self.graph.even_function("cos", self)
 
-    def sqrt(self):
+    def sqrt(self) -> Node:
         return self.graph.unary("sqrt", self)
 
-    def sign(self):
+    def sign(self) -> Node:
         return self.graph.sign(self)
 
-    def rint(self):
+    def rint(self) -> Node:
         return self.graph.unary("rint", self)
 
-    def arctan2(self, x):
+    def arctan2(self, x: Any) -> Node:
         return self.graph.atan2(self, self.graph.lift(x))
 
-    def arctan2_of(self, y):
+    def arctan2_of(self, y: Any) -> Node:
         return self.graph.atan2(self.graph.lift(y), self)
 
-    def where(self, if_true, if_false):
+    def where(self, if_true: Any, if_false: Any) -> Node:
         return self.graph.select(self, self.graph.lift(if_true), self.graph.lift(if_false))
 
-    def while_loop(self, active, body, state):
+    def while_loop(
+        self, active: Callable[..., Any], body: Callable[..., Sequence[Any]], state: Sequence[Any]
+    ) -> tuple[Node, ...]:
         return self.graph.while_loop(active, body, state)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.op in ("const", "input"):
             return f"<{self.op} {self.value}>"
         return f"<{self.op} {', '.join(f'#{a.index}' for a in self.args)} as #{self.index}>"
@@ -220,20 +226,22 @@ class Loop:
     """A loop whose lanes stop one by one: ``state = select(active, body(state), state)`` while any lane is active."""
 
     initial: list[Node]
-    phi: list[Node] = field(default_factory=list)
+    phi: list[Node] = field(default_factory=list[Node])
     active: Node = None  # type: ignore[assignment]  # condition over the phis; set once it is traced
     following: list[Node] = field(
-        default_factory=list
+        default_factory=list[Node]
     )  # next state, already frozen where a lane is not active
 
 
 class Graph:
     """Makes nodes; equal nodes are made once."""
 
+    loops: list[Loop]
+
     def __init__(self):
-        self._nodes: dict[tuple, Node] = {}
+        self._nodes: dict[tuple[Any, ...], Node] = {}
         self._count = 0
-        self.loops: list[Loop] = []
+        self.loops = []
         self.zero = self.const(0.0)
         self.one = self.const(1.0)
 
@@ -435,8 +443,8 @@ class Graph:
     # -- loops ----------------------------------------------------------------------------------------------------
 
     def while_loop(
-        self, active: Callable[..., Any], body: Callable[..., tuple], state: Iterable[Any]
-    ) -> tuple:
+        self, active: Callable[..., Any], body: Callable[..., Sequence[Any]], state: Iterable[Any]
+    ) -> tuple[Node, ...]:
         """See ``linkwise.scalar.while_loop``."""
         number = self.open_loop([self.lift(s) for s in state])
         loop = self.loops[number]
@@ -462,7 +470,7 @@ class Graph:
 def _users_line() -> str:
     """Where in the user's own code this happens, for errors about what cannot be traced."""
     package = str(Path(__file__).parent.parent)
-    frame = sys._getframe(1)
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None and frame.f_code.co_filename.startswith(package):
         frame = frame.f_back
     if frame is None:

@@ -9,6 +9,7 @@ Only ELF for x86-64 is handled; ``link`` says so by an ``UnsupportedObject`` and
 LLVM.
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import ctypes

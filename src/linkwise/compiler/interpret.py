@@ -5,6 +5,7 @@ ties to even, with subnormal numbers, in the precision of the program. NumPy's s
 and the square root; a fused multiply-add is computed exactly on integers here.
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import math
@@ -172,7 +173,7 @@ def _run(lanes: Sequence[_Lane], body: Sequence[loops.Statement]) -> None:
 class _Lane(_Machine):
     """What one lane knows; memory and the values of names belong to all of them."""
 
-    def __init__(self, nest: loops.Nest, scalar, memory, names: dict[str, int], number: int):
+    def __init__(self, nest: loops.Nest, scalar: Any, memory: Any, names: dict[str, int], number: int):
         super().__init__(scalar, memory)
         self.nest, self.names, self.number = nest, names, number
         self.arrays = {array.name: array for array in nest.arrays}

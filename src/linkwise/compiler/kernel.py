@@ -1,5 +1,6 @@
 """A compiled program that takes arrays."""
 
+# pyright: standard
 from __future__ import annotations
 
 import hashlib

@@ -20,7 +20,8 @@ definition. What a machine needs besides (lanes, shared memory) is the matter of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -29,14 +30,31 @@ from linkwise.compiler.schedule import Body
 
 # -- whole numbers ----------------------------------------------------------------------------------------------------
 
-_FOLDED = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "shl": lambda a, b: a << b,
-    "lt": lambda a, b: int(a < b),
-    "eq": lambda a, b: int(a == b),
-    "choose": lambda test, a, b: a if test else b,
+
+def _shifted(a: int, b: int) -> int:
+    return a << b
+
+
+def _less(a: int, b: int) -> int:
+    return int(a < b)
+
+
+def _equal(a: int, b: int) -> int:
+    return int(a == b)
+
+
+def _choose(test: int, a: int, b: int) -> int:
+    return a if test else b
+
+
+_FOLDED: dict[str, Callable[..., int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "shl": _shifted,
+    "lt": _less,
+    "eq": _equal,
+    "choose": _choose,
 }
 
 
@@ -84,7 +102,9 @@ class Whole:
         if self.op == "name":
             return names[self.args[0]]
         if self.op == "entry":
-            return int(tables[self.args[0]][self.args[1].value(names, tables)])
+            table: Sequence[int] = tables[self.args[0]]
+            place: int = self.args[1].value(names, tables)
+            return int(table[place])
         return _FOLDED[self.op](*(a.value(names, tables) for a in self.args))
 
 
@@ -263,8 +283,10 @@ class Nest:
     arrays: tuple[Array, ...]
     body: Sequence[Statement]
     numbers: tuple[str, ...] = ()  # whole numbers that a call gives, such as the number of time steps
-    constants: Mapping[str, Any] = field(default_factory=dict)  # arrays of kind "constant": their values
-    tables: Mapping[str, Sequence[int]] = field(default_factory=dict)  # of whole numbers
+    constants: Mapping[str, Any] = field(
+        default_factory=dict[str, Any]
+    )  # arrays of kind "constant": their values
+    tables: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])  # of whole numbers
     lanes: int = 1  # that work on one state together
 
     def array(self, name: str) -> Array:

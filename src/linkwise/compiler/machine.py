@@ -4,6 +4,7 @@ LLVM itself is loaded only when something is compiled. Where ``image`` can link 
 runs without LLVM; elsewhere the object file is stored and LLVM loads it.
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import functools

@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import gc
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -70,7 +70,7 @@ class Native:
 
 
 @contextlib.contextmanager
-def _without_collecting() -> Iterator[None]:
+def _without_collecting() -> Generator[None, None, None]:
     """Tracing makes many small objects that all stay: looking for garbage among them takes as long as making them."""
     enabled = gc.isenabled()
     gc.disable()

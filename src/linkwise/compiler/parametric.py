@@ -4,6 +4,7 @@ What depends on parameters alone (a payload, say) is computed once for all state
 two where such values are used. The prelude is counted apart.
 """
 
+# pyright: standard
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -99,7 +100,7 @@ class ParametricKernel(Portable):
         prelude, main = self.programs()
         return replace(main.operations, prelude=Operations() if prelude is None else prelude.operations)
 
-    def content(self) -> tuple:
+    def content(self) -> tuple[Any, ...]:
         """Everything besides this package that decides the results: equal content, equal kernel."""
         return (*self.whole.content(), self.parameters)
 

@@ -1,5 +1,6 @@
 """From a traced function to a program: the passes of the compiler in their order."""
 
+# pyright: standard
 from __future__ import annotations
 
 import math

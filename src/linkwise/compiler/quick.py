@@ -5,6 +5,7 @@ known, with a view for every input and output. A call copies its arrays in, runs
 A frame is taken from its list while it is used, so that threads and signal handlers never share one.
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import ctypes

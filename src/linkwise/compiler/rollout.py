@@ -12,6 +12,7 @@ around its arithmetic.
         carried = the outputs that follow
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import math

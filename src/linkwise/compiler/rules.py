@@ -9,6 +9,7 @@ a + b is known already.
 Rules keep the value in exact arithmetic wherever the pattern has one, up to overflow; rounding may differ.
 """
 
+# pyright: reportMatchNotExhaustive=false
 from __future__ import annotations
 
 import ast
@@ -160,7 +161,9 @@ class _Pass:
 # -- the table ---------------------------------------------------------------------------------------------
 
 
-def _applied(graph: Graph, node: Node, pattern, replacement, condition, uses: Counter[int]) -> Node | None:
+def _applied(
+    graph: Graph, node: Node, pattern: Any, replacement: Any, condition: Any, uses: Counter[int]
+) -> Node | None:
     """The replacement, if the pattern matches and it saves something."""
     for found in _matches(pattern, node, {}):
         if condition is not None and not condition(found):
@@ -175,7 +178,7 @@ def _applied(graph: Graph, node: Node, pattern, replacement, condition, uses: Co
     return None
 
 
-def _removed(pattern, node: Node, kept: set[Node], uses: Counter[int]) -> set[Node]:
+def _removed(pattern: Any, node: Node, kept: set[Node], uses: Counter[int]) -> set[Node]:
     """The matched operations that nothing else uses: the node itself, and below it those that only it uses.
 
     ``kept``: what the letters stand for.
@@ -201,7 +204,7 @@ def _newer_than(before: int, node: Node) -> set[Node]:
     return found
 
 
-def _fits(pattern, node: Node) -> bool:
+def _fits(pattern: Any, node: Node) -> bool:
     """Whether the operations are those of the pattern, whatever the letters stand for: a quick look before a
     match.
     """
@@ -219,7 +222,7 @@ def _fits(pattern, node: Node) -> bool:
     )
 
 
-def _matches(pattern, node: Node, found: Found) -> Iterator[Found]:
+def _matches(pattern: Any, node: Node, found: Found) -> Iterator[Found]:
     """All ways to read the node as the pattern, given what is found already."""
     if isinstance(pattern, str):
         known = found.get(pattern)
@@ -247,7 +250,7 @@ def _matches(pattern, node: Node, found: Found) -> Iterator[Found]:
             yield from _matches(parts[1], first, partly)
 
 
-def _built(graph: Graph, pattern, found: Found) -> Node:
+def _built(graph: Graph, pattern: Any, found: Found) -> Node:
     if isinstance(pattern, str):
         return found[pattern]
     if isinstance(pattern, float):
@@ -260,13 +263,13 @@ def _built(graph: Graph, pattern, found: Found) -> Node:
 
 _CONSTANTS = frozenset("klmn")
 _COMMUTATIVE = frozenset({"add", "mul"})
-_OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+_OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 
 @cache
-def _by_operation(rules: tuple[Rule, ...]) -> dict[str, list[tuple]]:
+def _by_operation(rules: tuple[Rule, ...]) -> dict[str, list[tuple[Any, Any, Any]]]:
     """By the operation that is replaced: (pattern, replacement, condition), formulas as trees."""
-    table: dict[str, list[tuple]] = {}
+    table: dict[str, list[tuple[Any, Any, Any]]] = {}
     for rule in rules:
         pattern = _parsed(rule.pattern)
         table.setdefault(str(pattern[0]), []).append((pattern, _parsed(rule.replacement), rule.condition))
@@ -296,7 +299,7 @@ def _tree(node: ast.expr) -> Any:
 # -- making nodes again, with all that the graph simplifies by itself --------------------------------------
 
 
-def make_simplified(graph: Graph, op: str, args: tuple[Node, ...], value=None) -> Node:
+def make_simplified(graph: Graph, op: str, args: tuple[Node, ...], value: Any = None) -> Node:
     if op in ("add", "sub", "mul", "div", "neg"):
         return getattr(graph, op)(*args)
     if op in ("sqrt", "abs"):

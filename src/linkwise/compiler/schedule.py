@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import Any
 
 from linkwise.compiler.graph import Loop, Node
 from linkwise.compiler.walks import loop_numbers, reachable
@@ -56,7 +57,7 @@ def schedule(outputs: Iterable[Node]) -> Body:
         if node.op not in _NOT_SCHEDULED:
             contents[innermost[node.index]].append(node)
         elif node.op == "result" and node.value[0] not in regions:
-            number = node.value[0]
+            number: int = node.value[0]
             regions[number] = LoopRegion(node.graph.loops[number], number)
             contents[innermost[node.index]].append(regions[number])
 
@@ -88,7 +89,7 @@ def _name(item: Node | LoopRegion) -> tuple[str, int]:
 def _dependencies(body: Body, reads: dict[int, list[Node]]) -> list[list[int]]:
     """For each item the places of the items of this body that it uses, each once."""
     places = {_name(item): place for place, item in enumerate(body)}
-    found = []
+    found: list[list[int]] = []
     for place, item in enumerate(body):
         used = {places.get(_name(a), place) for a in _arguments(item, reads)}
         used.discard(place)
@@ -136,7 +137,7 @@ def _forward(uses: list[list[int]], given: list[int]) -> list[int]:
     for place in given:
         if not waiting[place]:
             ready.push(place)
-    order = []
+    order: list[int] = []
     while (place := ready.pop()) is not None:
         order.append(place)
         for a in uses[place]:
@@ -166,7 +167,7 @@ def _backward(uses: list[list[int]]) -> list[int]:
     for place in range(len(uses)):
         if not left[place]:
             ready.push(place)
-    order = []
+    order: list[int] = []
     while (place := ready.pop()) is not None:
         order.append(place)
         for a in uses[place]:
@@ -187,7 +188,7 @@ class _Ready:
     found late.
     """
 
-    def __init__(self, cost):
+    def __init__(self, cost: Callable[[int], Any]):
         self.cost = cost
         self.heap: list[tuple[tuple[int, int], int]] = []
         self.taken: set[int] = set()

@@ -1,5 +1,6 @@
 """The shapes of programs as loops: batch, sweep over links, scan, rollout over time. One short builder each."""
 
+# pyright: standard
 from __future__ import annotations
 
 import math

@@ -1,5 +1,6 @@
 """Nested values and the scalars in them, and how the scalars of arrays are shared out among rows."""
 
+# pyright: standard
 from __future__ import annotations
 
 import dataclasses

@@ -31,7 +31,8 @@ class Term(NamedTuple):
 def count_uses(nodes: list[Node]) -> Counter[int]:
     """How often each node is an argument or serves a loop as initial value, condition or next value."""
     uses = Counter(a.index for node in nodes for a in node.args)
-    for number in {node.value[0] for node in nodes if node.op == "result"}:
+    numbers: set[int] = {node.value[0] for node in nodes if node.op == "result"}
+    for number in numbers:
         loop = nodes[0].graph.loops[number]
         uses.update(node.index for node in (*loop.initial, loop.active, *loop.following))
     return uses

@@ -23,6 +23,7 @@ Rows refer to memory by ``input`` nodes, so the passes of the compiler need not 
 =====================  ================================================================
 """
 
+# pyright: standard
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence

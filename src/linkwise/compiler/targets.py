@@ -26,7 +26,7 @@ def are_foreign(values: Iterable[Any]) -> bool:
     return any(map(is_foreign, values))
 
 
-def call(kernel: Any, args: tuple, out: Any, threads: int | None) -> Any:
+def call(kernel: Any, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
     """What ``Kernel.__call__`` gives, for arrays of other libraries."""
     return _other_libraries().call(kernel, args, out, threads)
 

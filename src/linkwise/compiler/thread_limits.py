@@ -4,6 +4,7 @@ threadpoolctl finds libraries by the names of their files. Linkwise has none, bu
 the file its controller answers to.
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import contextlib

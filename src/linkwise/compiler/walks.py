@@ -19,11 +19,12 @@ def reachable(outputs: Iterable[Node]) -> list[Node]:
         found[node.index] = node
         stack.extend(node.args)
         if node.op == "result":
-            loop = node.graph.loops[node.value[0]]
+            number, _ = _place(node)
+            loop = node.graph.loops[number]
             stack.extend(loop.initial)
             stack.extend(loop.phi)
             stack.extend(loop.following)
-            if loop.active is not None:
+            if loop.active is not None:  # pyright: ignore[reportUnnecessaryComparison]  (while it is traced)
                 stack.append(loop.active)
     return [found[k] for k in sorted(found)]
 
@@ -43,7 +44,7 @@ def loop_numbers(nodes: Iterable[Node]) -> tuple[dict[int, int], dict[int, int]]
         if node.op == "phi":
             loops = 1 << node.value[0]
         elif node.op == "result":
-            number = node.value[0]
+            number: int = node.value[0]
             loop = node.graph.loops[number]
             for a in (*loop.initial, loop.active, *loop.following):
                 loops |= varies[a.index]
@@ -72,14 +73,14 @@ def rebuild(outputs: Iterable[Node], make: Callable[[Graph, Node, tuple[Node, ..
             elif op == "input":
                 new = graph.make(op, (), node.value)
             elif op == "phi":
-                old, k = node.value
+                old, k = _place(node)
                 if old not in numbers:
                     numbers[old] = graph.open_loop([image[a.index] for a in node.graph.loops[old].initial])
                 new = graph.loops[numbers[old]].phi[k]
             elif op == "result":
-                old, k = node.value
+                old, k = _place(node)
                 loop, source = graph.loops[numbers[old]], node.graph.loops[old]
-                if loop.active is None:
+                if loop.active is None:  # pyright: ignore[reportUnnecessaryComparison]  (set below)
                     loop.active = image[source.active.index]
                     loop.following = [image[a.index] for a in source.following]
                 new = graph.make(op, (), (numbers[old], k))
@@ -89,6 +90,11 @@ def rebuild(outputs: Iterable[Node], make: Callable[[Graph, Node, tuple[Node, ..
     finally:
         current_stage.reset(token)
     return [image[node.index] for node in outputs]
+
+
+def _place(node: Node) -> tuple[int, int]:
+    """The loop of a ``phi`` or ``result``, and the number of its carried value."""
+    return node.value
 
 
 def copy(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:

@@ -1,5 +1,6 @@
 """Whole numbers of 64 bits as values of a graph: what random bits and the classes of numbers are computed with."""
 
+# pyright: standard
 from __future__ import annotations
 
 from dataclasses import dataclass

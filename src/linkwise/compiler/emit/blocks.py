@@ -192,7 +192,7 @@ class _Spread(_Frame):
     def block(self, left: str) -> None:
         writer = self.writer
         last = writer.value(f"sub i64 {left}, 1")
-        states = []
+        states: list[str] = []
         for lane in range(self.states):
             offset = writer.value(f"call i64 @llvm.smin.i64(i64 {lane}, i64 {last})")
             states.append(writer.value(f"add i64 %state, {offset}"))
@@ -326,7 +326,7 @@ class _Dense(_Frame):
         writer.effect(f"br i1 {usable}, label %block, label %copy")
 
         writer.start_block("copy")
-        copied = []
+        copied: list[str] = []
         for rows, base in zip(self.ins, here[:split], strict=True):
             # Lanes beyond the end repeat the last state, so that they leave a loop when it does.
             given = f"ptr {rows.room}, ptr {base}, i64 {rows.gap}, i64 {rows.array.columns}, i64 {left}"

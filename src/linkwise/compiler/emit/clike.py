@@ -4,6 +4,7 @@ One statement per operation, in the order of the schedule, so that nothing is le
 to decide about the arithmetic. Changes of sign and tests of single bits are written where they are used.
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import re

@@ -177,7 +177,7 @@ class WarpFrame(Frame):
 
     def fetches(self, arrays: list[Array], first: str = "first", base: str = "room") -> list[str]:
         """Rows of the states from ``first`` on, started on their way; of a table, the part for this step."""
-        lines = []
+        lines: list[str] = []
         for array in arrays:
             if array.name in self.start:
                 name, size = self.spelled[array.name], array.columns

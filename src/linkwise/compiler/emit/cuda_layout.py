@@ -55,7 +55,8 @@ def candidates(program: Program) -> list[WarpLayout]:
     """
     item = item_size(program.dtype)
     inputs = WARP * item * sum(pitch(size) for _, size in program.inputs)
-    staged, used = [], inputs
+    staged: list[bool] = []
+    used = inputs
     for _, shape in program.outputs:
         size = math.prod(shape)
         need = WARP * item * pitch(size)

@@ -132,7 +132,8 @@ def _shared_out(once: Body, repeated: Body, results: Iterable[Node]) -> tuple[Bo
     for item in repeated:
         used += operands(item) if isinstance(item, LoopRegion) else item.args
     wanted = {(node.args[0] if node.op == "neg" else node).index for node in used}
-    moved, kept = [], []
+    moved: Body = []
+    kept: list[int] = []
     for item in reversed(once):
         if not isinstance(item, Node) or item.index not in wanted:
             continue

@@ -4,6 +4,7 @@ Formulas come from the graph as it was traced, before anything is fused or expan
 themselves. Joint coordinates are written as in the papers: s1, c1 for sin q1, cos q1 and c23 for cos(q2 + q3).
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import keyword

@@ -5,6 +5,7 @@ the same bits. Inputs are loaded just before their first use and outputs stored 
 values stay alive. ``memory`` decides where scalars are stored.
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import math
@@ -372,7 +373,7 @@ class Renderer(Arithmetic):
         width = self.lanes.width
         while width > 1:
             whole, half = self.lanes.vector(scalar, width), f"<{width // 2} x {scalar}>"
-            parts = []
+            parts: list[str] = []
             for start in (0, width // 2):
                 chosen = ", ".join(f"i32 {start + k}" for k in range(width // 2))
                 mask = f"<{width // 2} x i32> <{chosen}>"

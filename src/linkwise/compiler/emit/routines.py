@@ -6,6 +6,7 @@ Every value is a 64-bit integer (addresses are integers too). The subset: assign
 in capital letters and attributes of classes are constants. ``linkwise.compiler.entry`` is written in it.
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import ast

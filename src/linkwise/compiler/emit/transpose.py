@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.compiler.emit.lanes import Lanes, Writer
 
@@ -65,7 +66,7 @@ def load_tile(writer: Writer, lanes: Lanes, tile: Tile, row: Address) -> list[st
             ]
         ]
     else:
-        squares = [[], []]
+        squares: list[list[Any]] = [[], []]
         for r in range(quad):
             low, high = (
                 _concatenate(writer, lanes.scalar, 2 * quad, [piece(g * quad + r, 2 * quad) for g in pair])

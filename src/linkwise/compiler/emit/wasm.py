@@ -7,6 +7,7 @@ sums", 2008); numbers near the ends of the range go to exact whole numbers in Ja
 target.
 """
 
+# pyright: standard
 from __future__ import annotations
 
 import base64
