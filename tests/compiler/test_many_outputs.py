@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from linkwise.compiler import interpret
-from linkwise.compiler.emit import llvm, memory
+from linkwise.compiler.emit import llvm, transpose
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import NativeProgram
 from linkwise.compiler.program import trace
@@ -32,7 +32,7 @@ def test_bits(dtype):
     assert llvm.MANY_OUTPUTS < COUNT
     text = NativeProgram(lambda: build(dtype), None).text(2)
     assert "further2:" in text
-    assert f"<{memory.WIDEST} x " in text
+    assert f"<{transpose.WIDEST} x " in text
     rows = np.random.default_rng(0).normal(size=(19, 3)).astype(dtype)
     found = kernel(rows)
     (wanted,) = zip(*(interpret.run(build(dtype), row) for row in rows), strict=True)

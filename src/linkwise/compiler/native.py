@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING
 
 from linkwise import forks
 from linkwise.compiler import cache, machine
+from linkwise.compiler.arrays import address
 from linkwise.once import once
 
 if TYPE_CHECKING:  # code from the cache runs without the rest of the compiler
+    import numpy as np
+
     from linkwise.compiler.program import Program
     from linkwise.compiler.rollout import RolloutProgram
     from linkwise.compiler.sweeps import SweptProgram
@@ -45,6 +48,10 @@ class Native:
     @once
     def run(self) -> Callable[[int, int, int, int], None]:
         return RUN(self.code.functions["run"])
+
+    def __call__(self, first: int, count: int, arguments: np.ndarray) -> None:
+        """Compute without scratch; ``arguments`` are words of 64 bits."""
+        self.run(first, count, address(arguments), 0)
 
     @once
     def room(self) -> int:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from linkwise.compiler import cache, host, machine
 from linkwise.compiler import columns as shapes
-from linkwise.compiler.arrays import address
 from linkwise.compiler.emit import blocks
 from linkwise.compiler.emit import tiles as emit
 from linkwise.compiler.loops import Nest
-from linkwise.compiler.native import RUN
+from linkwise.compiler.native import Native
 from linkwise.compiler.program import Program
 from linkwise.compiler.shapes import nest
 
@@ -26,45 +24,27 @@ TILE = 256
 """Points whose random numbers and program are taken in turns."""
 
 
-@dataclass(frozen=True)
-class LoadedFunction:
-    """A loaded function; it lives as long as this object."""
-
-    code: machine.Code
-    run: Callable[[int, int, int, int], None]
-
-    @property
-    def address(self) -> int:
-        return self.code.functions["run"]
-
-    def __call__(self, first: int, count: int, arguments: np.ndarray) -> None:
-        """``arguments`` are addresses, int64."""
-        self.run(first, count, address(arguments), 0)
-
-
-def compiled(text: str) -> LoadedFunction:
+def compiled(text: str) -> Native:
     """The function ``run`` of a module, from the cache where it is known."""
     name = cache.key(b"study\0" + hashlib.sha256(text.encode()).digest())
     stored = cache.load(name)
     if stored is None:
         stored = machine.compile_text(text)
         cache.store(name, stored)
-    code = machine.load(stored)
-    return LoadedFunction(code, RUN(code.functions["run"]))
+    return Native(machine.load(stored), 1, 1)
 
 
-def over_columns(program: Program | Nest, strides: tuple[int, int]) -> LoadedFunction:
+def over_columns(program: Program | Nest, strides: tuple[int, int]) -> Native:
     """A program with a column for every input and output, so many numbers apart; see ``compiler.emit.blocks``."""
-    made = program if isinstance(program, Nest) else nest(program)
-    return compiled(blocks.module(made, host.lanes("float64"), strides))
+    return compiled(blocks.module(nest(program), host.lanes("float64"), strides))
 
 
-def generator(variables: Sequence[shapes.Ticks], stride: int, high: int = 0) -> LoadedFunction:
+def generator(variables: Sequence[shapes.Ticks], stride: int, high: int = 0) -> Native:
     """Fills columns with random numbers: ``run(first, count, [address])`` for the samples from ``first`` on."""
     return over_columns(shapes.draws(variables, high), (0, stride))
 
 
-def tiles() -> LoadedFunction:
+def tiles() -> Native:
     """Random numbers and program taken in turns; the same function for all studies."""
     return compiled(emit.tiles(TILE))
 

@@ -21,7 +21,7 @@ from linkwise.study.description import Description
 from linkwise.study.devices import DeviceBlocks, DeviceProgram
 from linkwise.study.errors import StudyError
 from linkwise.study.keep import Failure, Keep
-from linkwise.study.native import LoadedFunction, columns, over_columns, stride_padding, tiles
+from linkwise.study.native import Native, columns, over_columns, stride_padding, tiles
 from linkwise.study.quantities import STATES, Quantity, variable
 from linkwise.study.reductions import CellMoments, CellQuantiles, Classes, Histograms, Moments, Reduction
 from linkwise.study.sampling import Sampler
@@ -205,11 +205,11 @@ class Plan:
     # -- computing ----------------------------------------------------------------------------------------------------
 
     @once
-    def _native(self) -> LoadedFunction:
+    def _native(self) -> Native:
         return over_columns(self.program, (self.sampler.stride, self.stride))
 
     @once
-    def _tiles(self) -> LoadedFunction:
+    def _tiles(self) -> Native:
         return tiles()
 
     def _run_program(self, space: Workspace, count: int) -> None:

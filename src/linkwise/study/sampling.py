@@ -20,7 +20,7 @@ from linkwise.compiler.philox import Key
 from linkwise.once import once
 from linkwise.study import philox
 from linkwise.study.axes import Axes
-from linkwise.study.native import TILE, LoadedFunction, generator, stride_padding
+from linkwise.study.native import TILE, Native, generator, stride_padding
 from linkwise.study.permutation import permuted
 from linkwise.study.sobol import sobol
 from linkwise.study.variables import Variable
@@ -67,10 +67,10 @@ class Sampler:
         self.width = TILE if self.tiled else block
         self.stride = self.width + stride_padding(self.width)
         self._repeated: np.ndarray | None = None
-        self._generators: dict[int, LoadedFunction] = {}
+        self._generators: dict[int, Native] = {}
         self._lock = forks.lock()
 
-    def parts(self, first: int, count: int) -> Iterator[tuple[LoadedFunction, int, int, int]]:
+    def parts(self, first: int, count: int) -> Iterator[tuple[Native, int, int, int]]:
         """(generator, sample, offset, length) of the parts of a block whose indices share their upper word."""
         sample, offset = first % self.axes.per_cell, 0
         while offset < count:
@@ -130,7 +130,7 @@ class Sampler:
             if column.variable.design != "random":
                 columns[column.row, :count] = self.defined(column, index)
 
-    def _generator(self, high: int) -> LoadedFunction:
+    def _generator(self, high: int) -> Native:
         with forks.unforked, self._lock:
             if high not in self._generators:
                 self._generators[high] = generator(self.ticks, self.stride, high)

@@ -181,13 +181,13 @@ class BatchFrame(WarpFrame):
         ]
 
     def _views(self, inputs: str) -> list[str]:
-        """The row of the lane's state in each argument."""
-        lines = [self.view(array, inputs) for array in self.ins if array.name in self.start]
-        for array in self.outs:
+        """The row of the lane's state in each argument: in shared memory, or of an output in its place."""
+        lines = []
+        for array in (*self.ins, *self.outs):
+            name = self.spelled[array.name]
             if array.name in self.start:
-                lines.append(self.view(array))
+                lines.append(self.view(array, inputs if array.kind == "input" else "room"))
             elif array.columns:
-                name = self.spelled[array.name]
                 lines.append(f"    real *const {name} = {name}_rows + (first + lane) * {array.columns};")
         return lines
 

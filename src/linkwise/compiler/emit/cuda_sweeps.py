@@ -6,9 +6,6 @@ Two forms, with the same bits as on the CPU:
   neighbouring states beside each other.
 * ``scanned``: a block takes a state. Loops in which rows do not depend on each other are shared out among its threads,
   and so are the pairs of each level of a scan.
-
-A launch brings room in global memory as the last parameter, ``scratch`` bytes for each block; blocks go on to further
-states.
 """
 
 from __future__ import annotations

@@ -19,15 +19,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linkwise.compiler.emit.transpose import Address, Tile, load_tile, row_addresses, store_tile, tiles
+from linkwise.compiler.emit import transpose
+from linkwise.compiler.emit.transpose import Address, Tile
 from linkwise.compiler.graph import Node
 from linkwise.compiler.loops import Array, Element, whole
 
 if TYPE_CHECKING:
     from linkwise.compiler.emit.llvm import Renderer
-
-ZERO_RUN = 8  # neighbouring columns that are always zero and stored without being transposed
-WIDEST = 16  # scalars of one store
 
 
 @dataclass(eq=False)
@@ -92,8 +90,8 @@ class Pointers(Memory):
         column = place.column.number
         if column is None:
             return {place: _gathered(to, self.each(to, place))}
-        tile = next(tile for tile in tiles(self.array.columns, to.lanes) if column in tile.columns)
-        values = load_tile(to.writer, to.lanes, tile, self.address(to, place))
+        tile = next(tile for tile in transpose.tiles(self.array.columns, to.lanes) if column in tile.columns)
+        values = transpose.load_tile(to.writer, to.lanes, tile, self.address(to, place))
         return {
             Element(place.array, whole(k), place.row): value
             for k, value in zip(tile.columns, values, strict=True)
@@ -114,37 +112,21 @@ class Pointers(Memory):
             return super().outputs(to, writes)
         address = self.address(to, writes[0][0])
         found = []
-        for columns, zeros in _runs([_is_zero(nodes[k]) for k in range(size)]):
+        for columns, zeros in transpose.runs_of_zeros([_is_zero(nodes[k]) for k in range(size)]):
             if zeros:
-                run = Tile(columns.start, len(columns))
-                found.append(Output([nodes[columns.start]], self._zeroing(to, run, address)))
+                found.append(
+                    Output(
+                        [], lambda _, run=columns: transpose.store_zeros(to.writer, to.lanes, run, address)
+                    )
+                )
                 continue
-            for part in tiles(len(columns), to.lanes):
+            for part in transpose.tiles(len(columns), to.lanes):
                 tile = Tile(columns.start + part.start, part.width)
                 found.append(Output([nodes[k] for k in tile.columns], self.storing(to, tile, address)))
         return found
 
-    def _zeroing(self, to: Renderer, run: Tile, address: Address) -> Callable[[list[str]], None]:
-        """Zeros need no transposition: as many at once as there are, up to ``WIDEST``."""
-        lanes = to.lanes
-
-        def store(_values: list[str]) -> None:
-            for state in range(lanes.width):
-                column = run.start
-                while column < run.start + run.width:
-                    width = min(WIDEST, run.start + run.width - column)
-                    width = 1 << (width.bit_length() - 1)
-                    kind = lanes.scalar if width == 1 else f"<{width} x {lanes.scalar}>"
-                    zero = "0.0" if width == 1 else "zeroinitializer"
-                    to.writer.effect(
-                        f"store {kind} {zero}, ptr {address(state, column)}, align {lanes.bytes}"
-                    )
-                    column += width
-
-        return store
-
     def storing(self, to: Renderer, tile: Tile, address: Address) -> Callable[[list[str]], None]:
-        return lambda values: store_tile(to.writer, to.lanes, tile, address, values)
+        return lambda values: transpose.store_tile(to.writer, to.lanes, tile, address, values)
 
 
 class Rows(Pointers):
@@ -153,7 +135,7 @@ class Rows(Pointers):
     def __init__(self, to: Renderer, array: Array, base: str):
         super().__init__(array, ())
         self.base = base
-        self._address = row_addresses(to.writer, to.lanes, base, array.columns)
+        self._address = transpose.row_addresses(to.writer, to.lanes, base, array.columns)
 
     def address(self, to: Renderer, place: Element) -> Address:
         assert place.row is None
@@ -233,25 +215,6 @@ class Lanewise(Memory):
 
 def _is_zero(node: Node) -> bool:
     return node.op == "const" and node.value == 0.0 and math.copysign(1.0, node.value) > 0.0
-
-
-def _runs(zeros: Sequence[bool]) -> list[tuple[range, bool]]:
-    """Neighbouring columns: runs of at least ``ZERO_RUN`` zeros, and what lies between them."""
-    found: list[tuple[range, bool]] = []
-    begin = at = 0
-    while at < len(zeros):
-        end = at
-        while end < len(zeros) and zeros[end]:
-            end += 1
-        if end - at >= ZERO_RUN:
-            if begin < at:
-                found.append((range(begin, at), False))
-            found.append((range(at, end), True))
-            begin = end
-        at = max(end, at + 1)
-    if begin < len(zeros):
-        found.append((range(begin, len(zeros)), False))
-    return found
 
 
 def spread(to: Renderer, kind: str, scalar: str) -> str:

@@ -16,6 +16,9 @@ from typing import Any
 
 from linkwise.compiler.emit.lanes import Lanes, Writer
 
+ZERO_RUN = 8  # neighbouring columns that are always zero and stored without being transposed
+WIDEST = 16  # scalars of one store
+
 Address = Callable[[int, int], str]
 """(state of the block, column) -> pointer to that element."""
 
@@ -99,6 +102,38 @@ def store_tile(writer: Writer, lanes: Lanes, tile: Tile, row: Address, columns: 
         for g in range(groups):
             part = _slice(writer, lanes, (low, high)[g // 2], g % 2 * 2 * quad, 2 * quad)
             _store_row(writer, lanes, row, g * quad + r, tile, part)
+
+
+def runs_of_zeros(zeros: Sequence[bool]) -> list[tuple[range, bool]]:
+    """Neighbouring columns: runs of at least ``ZERO_RUN`` zeros, and what lies between them."""
+    found: list[tuple[range, bool]] = []
+    begin = at = 0
+    while at < len(zeros):
+        end = at
+        while end < len(zeros) and zeros[end]:
+            end += 1
+        if end - at >= ZERO_RUN:
+            if begin < at:
+                found.append((range(begin, at), False))
+            found.append((range(at, end), True))
+            begin = end
+        at = max(end, at + 1)
+    if begin < len(zeros):
+        found.append((range(begin, len(zeros)), False))
+    return found
+
+
+def store_zeros(writer: Writer, lanes: Lanes, columns: range, row: Address) -> None:
+    """Zeros need no transposition: as many at once as there are, up to ``WIDEST``."""
+    for state in range(lanes.width):
+        column = columns.start
+        while column < columns.stop:
+            width = min(WIDEST, columns.stop - column)
+            width = 1 << (width.bit_length() - 1)
+            kind = lanes.scalar if width == 1 else f"<{width} x {lanes.scalar}>"
+            zero = "0.0" if width == 1 else "zeroinitializer"
+            writer.effect(f"store {kind} {zero}, ptr {row(state, column)}, align {lanes.bytes}")
+            column += width
 
 
 def _transpose_quads(writer: Writer, lanes: Lanes, rows: Sequence[str]) -> list[str]:
