@@ -225,7 +225,7 @@ class Method:
         )
         self._kept = (names, roles, defaults, fallback, table)
         self._table = ctypes.addressof(table)
-        self._vectorcall = dispatch.entry_code().functions["call_method"]
+        self._vectorcall = dispatch.entry_points()["call_method"]
 
 
 def computed(function: AnyFunction) -> AnyFunction:

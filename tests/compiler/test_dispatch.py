@@ -258,7 +258,7 @@ LEFT_TO_PYTHON = {
     "zero threads": lambda a: (a, {"threads": 0}),
     "threads beyond all numbers": lambda a: (a, {"threads": -(10**30)}),
     "threads as NumPy's number": lambda a: (a, {"threads": np.int64(1)}),
-    "several threads": lambda a: ([rows(x, 4096) for x in a], {"threads": 2}),
+    "several threads": lambda a: ([rows(x, 200_000) for x in a], {"threads": 2}),
     "too few": lambda a: (a[:2], {}),
     "none": lambda a: ([], {}),
     "too many": lambda a: ([*a, a[0]], {}),
@@ -417,3 +417,17 @@ def test_unknown_versions_are_not_trusted(monkeypatch):
         with monkeypatch.context() as changed:
             changed.setattr(module, name, value)
             assert not layout.supported(), name
+
+
+def test_without_its_source_calls_go_through_python(monkeypatch, states):
+    def missing(module):
+        raise OSError("could not get source code")
+
+    monkeypatch.setattr(dispatch, "_entry", None)
+    monkeypatch.setattr("inspect.getsource", missing)
+    monkeypatch.setattr("linkwise.compiler.cache.load", lambda name: None)
+    made = kernel_of(arm)
+    wanted = python(made, *one(states))
+    for _ in range(2):
+        assert same_bits(made(*one(states)), wanted)
+    assert made._vectorcall == 0

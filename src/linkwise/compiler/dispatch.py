@@ -147,7 +147,7 @@ class KernelPlan:
 def can_connect(kernel: Any) -> bool:
     """Whether the interpreter can call machine code for this kernel."""
     few_axes = all(len(shape) <= layout.MOST_OUTPUT_AXES for _, shape in kernel.outputs)
-    return SUPPORTED and few_axes and hasattr(type(kernel), "_vectorcall")
+    return SUPPORTED and few_axes and hasattr(type(kernel), "_vectorcall") and "call_kernel" in entry_points()
 
 
 class Connection:
@@ -164,7 +164,7 @@ class Connection:
             main=main.address,
         )
         kernel._table = ctypes.addressof(self._words)
-        kernel._vectorcall = entry_code().functions["call_kernel"]
+        kernel._vectorcall = entry_points()["call_kernel"]
 
 
 @functools.cache
@@ -235,14 +235,20 @@ _lock = forks.lock()
 _entry: Code | None = None
 
 
-def entry_code() -> Code:
-    """The machine code of ``entry``: from the cache, or compiled once."""
+def entry_points() -> dict[str, int]:
+    """The addresses of the functions of ``entry``: from the cache, or compiled once.
+
+    None of them where its source is not there, as in a package of compiled files only: calls go through Python then.
+    """
     global _entry
     if _entry is None:
         with forks.unforked, _lock:
             if _entry is None:
-                _entry = _load_entry()
-    return _entry
+                try:
+                    _entry = _load_entry()
+                except OSError:
+                    return {}
+    return _entry.functions
 
 
 def _load_entry() -> Code:
