@@ -84,7 +84,7 @@ import numpy as np
 import linkwise as lw
 robot, q = lw.load("two_link"), np.array([0.3, 0.4])
 wanted = robot.gravity_torques(q)
-assert str(inspect.signature(robot.gravity_torques)).startswith("(q, *, algorithm=None, out=None, threads=None)")
+assert list(inspect.signature(robot.gravity_torques).parameters) == ["q", "algorithm", "out", "threads"]
 assert np.array_equal(pickle.loads(pickle.dumps(robot.gravity_torques))(q), wanted)
 wrong = []
 def work():

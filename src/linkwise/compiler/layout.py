@@ -196,9 +196,8 @@ class Frame(Words):
 
 MOST_AXES = 8  # leading ones
 MOST_ARRAYS = 8  # inputs, and outputs, of the most frequent call
-SHORT_WORK = (
-    4  # a batch is short up to its limit shifted by this; the interpreter lock is released for longer ones
-)
+# A batch is short up to the limit for one thread shifted by this; the interpreter lock is released for longer ones.
+SHORT_WORK = 6
 MOST_OUTPUT_AXES = 4
 INPUT_BYTES, SHAPE_BYTES, FRAME_BYTES = 8 * len(Input), 8 * len(Shape), 8 * len(Frame)
 
