@@ -115,7 +115,7 @@ def test_names_may_be_other_objects_with_the_same_text(robots, monkeypatch):
     q = states("pose")[0]
     wanted = robot.pose(q, frame)
     if dispatch.SUPPORTED:
-        monkeypatch.setattr(Robot.pose, "function", None)
+        monkeypatch.setattr(Method, "_values", None)  # Python's way would need it
     assert same_bits(robot.pose(q, frame="".join(list(frame))), wanted)
 
 

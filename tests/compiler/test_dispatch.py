@@ -105,10 +105,7 @@ def test_a_kernel_looks_the_same_before_and_after_its_first_call(states):
         made.__call__.__doc__,
         sorted(vars(made)),
     ) == before
-    assert (
-        str(inspect.signature(made))
-        == "(*args: 'Any', out: 'Any' = None, threads: 'int | None' = None) -> 'Any'"
-    )
+    assert list(inspect.signature(made).parameters) == ["args", "out", "threads"]
 
 
 def test_a_single_state_is_taken(kernel, calls, states):

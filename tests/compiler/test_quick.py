@@ -87,11 +87,12 @@ wanted = robot.gravity_torques(q)
 assert list(inspect.signature(robot.gravity_torques).parameters) == ["q", "algorithm", "out", "threads"]
 assert np.array_equal(pickle.loads(pickle.dumps(robot.gravity_torques))(q), wanted)
 wrong = []
-def work():
-    for _ in range(300):
+sys.setswitchinterval(1e-6)
+def work(q, wanted):
+    for _ in range(2000):
         if not np.array_equal(robot.gravity_torques(q), wanted):
             wrong.append(1)
-threads = [threading.Thread(target=work) for _ in range(4)]
+threads = [threading.Thread(target=work, args=(q + k, robot.gravity_torques(q + k))) for k in range(4)]
 for thread in threads:
     thread.start()
 for thread in threads:
