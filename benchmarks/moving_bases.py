@@ -140,6 +140,10 @@ class Pair:
         leaves = _feet(robot)
         points = len(leaves) > 2 or robot.dof < 24
         kind = pin.ContactType.CONTACT_3D if points else pin.ContactType.CONTACT_6D
+        if (
+            not points
+        ):  # held poses: Pinocchio holds the spatial acceleration, which differs where the frame moves
+            self.given["qd"], self.theirs["qd"] = 0.0 * self.given["qd"], 0.0 * self.theirs["qd"]
         contacts = pin.StdVec_RigidConstraintModel()
         held = []
         for leaf in leaves:
@@ -184,9 +188,12 @@ def _bound(call: Callable[..., Any], arguments: list[Any]) -> Callable[[], Any]:
 
 
 def _feet(robot: lw.Robot) -> list[str]:
-    """Four leaves with "foot" in their names, else the first two."""
-    feet = [name for name in robot.leaf_names if "foot" in name.lower()]
-    return feet if len(feet) == 4 else (feet or list(robot.leaf_names))[:2]
+    """Four leaves that are called feet, else two that are called feet, soles or ankles, else the last two."""
+    named = [
+        [name for name in robot.leaf_names if word in name.lower()] for word in ("foot", "sole", "ankle")
+    ]
+    feet = next((names for names in named if len(names) in (2, 4)), list(robot.leaf_names))
+    return feet if len(feet) == 4 else feet[-2:]
 
 
 def _agree(what: str, ours: np.ndarray, theirs: np.ndarray, tolerance: float = AGREE) -> None:
