@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from known_arm import motion
 
+import linkwise as lw
 from linkwise.errors import UnknownNameError
 from linkwise.identify import (
     ESTIMATORS,
@@ -25,6 +26,7 @@ from linkwise.identify.estimators import idim_iv
 from linkwise.identify.instrumental import with_instruments
 from linkwise.identify.regression import Regression
 from linkwise.identify.solvers import SOLVERS, solve
+from linkwise.identify.solvers import condition as condition_of
 
 CUTOFF = 20.0
 
@@ -213,3 +215,23 @@ def test_idim_iv_removes_the_bias_of_noisy_positions(arm, truth):
 def test_idim_iv_needs_a_robot_to_simulate(made):
     with pytest.raises(IdentificationError, match="Observer"):
         idim_iv(made[0])
+
+
+@pytest.mark.parametrize("angle", [0.1, 1.0, np.pi / 2])
+def test_condition_of_two_columns_at_an_angle(angle):
+    """Whatever the lengths of the columns: √((1 + cos) / (1 − cos))."""
+    W = np.array([[3.0, 0.2 * np.cos(angle)], [0.0, 0.2 * np.sin(angle)]])
+    expected = np.sqrt((1 + np.cos(angle)) / (1 - np.cos(angle)))
+    assert condition_of(W) == pytest.approx(expected)
+    assert condition_of(np.ones((4, 2))) > 1e15
+    assert condition_of(np.eye(3)[:, [0, 1, 1]] * [1.0, 1.0, 0.0]) == np.inf
+
+
+def test_random_states_of_a_joint_whose_range_is_empty():
+    from linkwise.identify.rank import random_states
+
+    arm = lw.load("two_link")
+    joints = [replace(arm.joints[0], limits=lw.Limits(0.5, 0.5)), *arm.joints[1:]]
+    q, _, _ = random_states(lw.Robot("held", arm.links, joints), 200)
+    assert q[:, 0].min() < -0.9
+    assert q[:, 0].max() > 0.9
