@@ -182,7 +182,7 @@ class BatchFrame(WarpFrame):
 
     def _views(self, inputs: str) -> list[str]:
         """The row of the lane's state in each argument: in shared memory, or of an output in its place."""
-        lines = []
+        lines: list[str] = []
         for array in (*self.ins, *self.outs):
             name = self.spelled[array.name]
             if array.name in self.start:

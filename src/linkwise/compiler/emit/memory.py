@@ -111,7 +111,7 @@ class Pointers(Memory):
         if len({place.row for place, _ in writes}) != 1 or nodes.keys() != set(range(size)):
             return super().outputs(to, writes)
         address = self.address(to, writes[0][0])
-        found = []
+        found: list[Output] = []
         for columns, zeros in transpose.runs_of_zeros([_is_zero(nodes[k]) for k in range(size)]):
             if zeros:
                 found.append(
