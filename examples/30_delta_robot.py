@@ -1,7 +1,8 @@
 """A delta robot: three arms that carry one platform, ten seconds of motion, loops that stay closed.
 
-Dimensions: ABB FlexPicker IRB 360-1/1600 as in R. L. Williams II, "The Delta Parallel Robot: Kinematics Solutions",
-Ohio University, 2015. Masses are not published; here rods are uniform.
+The size is about that of ABB's FlexPicker with 1.6 m of reach (kinematics as in R. L. Williams II, "The Delta Parallel
+Robot: Kinematics Solutions", Ohio University, 2015); the numbers serve as an example and are no data of that robot.
+Rods are uniform.
 """
 
 import time
