@@ -1,7 +1,8 @@
 """A palletising arm with three parallelograms: one drives the upper arm from the base, two keep the flange level.
 
 The size is about that of ABB's IRB 460 (745, 260, 945 and 1025 mm between its axes); cranks, rods and masses are chosen
-for the example, with uniform rods. Every parallelogram has a row that is redundant in the plane, so 9 constraint rows have rank 6.
+for the example, with uniform rods. Every parallelogram has a row that is redundant in the plane, so 9 constraint rows
+have rank 6.
 """
 
 import time
