@@ -296,7 +296,7 @@ def test_every_output_is_checked_before_the_work(tmp_path):
 # -- signals -----------------------------------------------------------------------------------------------------------
 
 WRITER = """
-import errno, os, sys
+import errno, os, sys, time
 from linkwise import outputs
 if sys.argv[2] == "named":
     usual = os.open
@@ -307,8 +307,9 @@ if sys.argv[2] == "named":
     os.open = without
 output = outputs.Output(sys.argv[1])
 print("begun", flush=True)
+end = time.monotonic() + 60  # nothing is written for ever where signals are ignored
 try:
-    while True:
+    while time.monotonic() < end:
         output.write(bytes(1000))
 except KeyboardInterrupt:
     output.drop()

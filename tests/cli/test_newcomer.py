@@ -122,7 +122,7 @@ def test_load(user):
     """linkwise info arm.urdf"""
     said = user.run("info", "arm.urdf")
     first = said.splitlines()[0]
-    assert first.startswith("newcomer: 4 joints")
+    assert first.startswith("newcomer: 4 moving joints")
     assert numbers(first)[-1] == pytest.approx(pin.computeTotalMass(user.model), rel=1e-3)
     for name, *_ in JOINTS:
         assert name in said

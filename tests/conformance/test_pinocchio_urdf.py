@@ -14,7 +14,7 @@ import pytest
 from engines import Pinocchio, example_robots, nearly_singular, relative_error, shared_robots, title
 
 import linkwise as lw
-from linkwise import arrays, compat
+from linkwise import arrays, compat, kernels
 from linkwise.functions import Setting, function_named
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio (the wheel 'pin') is not installed")
@@ -51,6 +51,12 @@ def load_there(path, *base):
         return pin.buildModelFromUrdf(str(path), *base), ""
     except ValueError as error:
         return None, str(error).replace(str(path), path.name).splitlines()[0]
+
+
+@pytest.fixture(autouse=True)
+def short_programs(monkeypatch):
+    """Compiling takes most of the time: large functions of large robots run as loops or on arrays instead."""
+    monkeypatch.setattr(kernels, "STRAIGHT_LINE_LIMIT", 4_000)
 
 
 @pytest.mark.parametrize("path", ROBOTS)
