@@ -3,8 +3,8 @@
 Other work on a machine slows both alike, so ratios hold where times do not. Each version writes its own LLVM text, in
 a process of its own; this process compiles and runs both.
 
-    git worktree add /tmp/before COMMIT
-    python benchmarks/versions.py /tmp/before/src [--repeats 400] [--quick] [--json]
+    git worktree add ../before COMMIT
+    python benchmarks/versions.py ../before/src [--repeats 400] [--quick] [--json]
 """
 
 from __future__ import annotations

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import LinkwiseError
 from linkwise.functions import Function, Setting, function_named
-from linkwise.kernels import chosen_algorithm, is_straight, regroups
+from linkwise.kernels import cheapest_recorded, chosen_algorithm, is_straight, regroups
+
+if TYPE_CHECKING:
+    from linkwise.compiler.program import Recorded
 
 
 def combined_kernel(names: Sequence[str], setting: Setting, dtype: str) -> Kernel:
@@ -77,12 +80,11 @@ class _Part:
 
 def _cheapest(
     parts: Sequence[_Part], sizes: dict[str, int], shapes: dict[str, tuple[int, ...]], precision: str
-) -> Any:
+) -> Recorded:
     """All outputs as nodes of one graph, by the choice of origins (see ``kernels.cheapest``) that needs less."""
-    from linkwise.compiler.operations import count
     from linkwise.compiler.program import record
 
-    def recorded(slide: bool) -> Any:
+    def recorded(slide: bool) -> Recorded:
         def all_outputs(**given: Any) -> dict[str, Any]:
             return {
                 name: value for part in parts for name, value in part.outputs(slide, precision, given).items()
@@ -90,7 +92,4 @@ def _cheapest(
 
         return record(all_outputs, sizes, shapes, name="combined")
 
-    def cost(nodes: Any) -> int:
-        return count([node for _, each in nodes.values() for node in each]).total
-
-    return min((recorded(True), recorded(False)), key=cost)
+    return cheapest_recorded((True, False), recorded)[1]

@@ -7,9 +7,9 @@ enough, loops over the links where it is not. What can be neither runs on the ar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from linkwise.functions import Function, Setting, function_named
 
 if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
+    from linkwise.compiler.program import Recorded
     from linkwise.model import Model
+
+T = TypeVar("T")
 
 # Estimated operations of straight-line code. Up to here it is faster than loops; beyond, it leaves the instruction
 # cache and takes seconds to compile (see benchmarks/long_chains.py).
@@ -219,24 +222,30 @@ def cheapest(function: Function, setting: Setting, algorithm: str) -> Setting:
     return _cheapest(function, setting, algorithm)[0]
 
 
-def _cheapest(function: Function, setting: Setting, algorithm: str):
+def _cheapest(function: Function, setting: Setting, algorithm: str) -> tuple[Setting, Recorded]:
     """The same with what was recorded for it, which took as long as all the rest."""
-    from linkwise.compiler.operations import count
     from linkwise.compiler.program import record
     from linkwise.evaluation import outputs_of
 
-    def recorded(candidate: Setting):
-        return candidate, record(
+    def recorded(candidate: Setting) -> Recorded:
+        return record(
             lambda **inputs: outputs_of(function, candidate, algorithm, **inputs),
             function.input_sizes(candidate),
             function.shapes(candidate.model),
             name=function.name,
         )
 
-    def cost(pair: tuple[Setting, Any]) -> int:
+    return cheapest_recorded((setting, replace(setting, slide=False)), recorded)
+
+
+def cheapest_recorded(choices: Iterable[T], recorded: Callable[[T], Recorded]) -> tuple[T, Recorded]:
+    """The choice whose program needs the fewest operations, with what was recorded for it."""
+    from linkwise.compiler.operations import count
+
+    def cost(pair: tuple[T, Recorded]) -> int:
         return count([node for _, nodes in pair[1].values() for node in nodes]).total
 
-    return min((recorded(each) for each in (setting, replace(setting, slide=False))), key=cost)
+    return min(((choice, recorded(choice)) for choice in choices), key=cost)
 
 
 def _flat(nested: Any) -> list[Any]:

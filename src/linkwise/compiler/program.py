@@ -21,8 +21,21 @@ from linkwise.errors import TraceError, UnknownNameError
 
 Dtype = Literal["float64", "float32"]
 Shape = tuple[int, ...]
+Recorded = dict[str, tuple[Shape, list[Node]]]
+"""For each output its shape and its nodes, row by row."""
 
-__all__ = ["Dtype", "Explanation", "LoopRegion", "Program", "Shape", "lower", "trace", "unfused"]
+__all__ = [
+    "Dtype",
+    "Explanation",
+    "LoopRegion",
+    "Program",
+    "Recorded",
+    "Shape",
+    "lower",
+    "record",
+    "trace",
+    "unfused",
+]
 
 
 @dataclass(frozen=True)
@@ -105,7 +118,7 @@ def trace(
 
 def record(
     function: Callable[..., Any], inputs: Mapping[str, int], outputs: Mapping[str, Shape], *, name: str
-) -> dict[str, tuple[Shape, list[Node]]]:
+) -> Recorded:
     """What ``function`` computes, as nodes of a new graph: for each output its shape and its nodes row by row."""
     graph = Graph()
     returned = function(**{key: graph.inputs(key, size) for key, size in inputs.items()})

@@ -161,7 +161,7 @@ PLACES
   %signal = load ptr, ptr %signal_at
   br label %next_job
 next_job:
-  %seen = phi i64 [ 0, %entry ], [ %now, %joining ], [ %now, %leave ], [ %now, %tell ]
+  %seen = phi i64 [ 0, %entry ], [ %now, %joining ], [ %now, %work ], [ %now, %tell ]
   br label %spin
 spin:
   %spins = phi i64 [ 0, %next_job ], [ %spins1, %pause ]
@@ -204,14 +204,10 @@ joining:
 work:
   %slot = atomicrmw add ptr %slots_at, i64 1 monotonic
   call void @take_part(ptr %pool, i64 %slot)
-  br label %leave_now
-leave_now:
   atomicrmw add ptr %left_at, i64 1 seq_cst
   %sleeping = load atomic i64, ptr %caller_sleeps_at seq_cst, align 8
   %must_tell = icmp ne i64 %sleeping, 0
-  br i1 %must_tell, label %tell, label %leave
-leave:
-  br label %next_job
+  br i1 %must_tell, label %tell, label %next_job
 tell:
   call i32 %mutex_lock(ptr %mutex_at)
   call i32 %signal(ptr %done_at)
