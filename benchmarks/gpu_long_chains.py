@@ -14,9 +14,9 @@ from typing import Any
 
 import cupy
 import numpy as np
+from gpu_parts.measuring import device_seconds, host_seconds
 
 import linkwise as lw
-from gpu import device_seconds, host_seconds
 
 ALGORITHMS = {"serial": "kalman", "scan": "parallel_scan"}
 

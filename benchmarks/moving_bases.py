@@ -275,23 +275,24 @@ def show(found: dict[str, Any]) -> None:
 
 def on_gpu(path: Path, states: int, quick: bool) -> dict[str, Any]:
     """Functions of one robot on the GPU, beside a copy."""
-    import gpu as device  # benchmarks/gpu.py
+    from gpu_parts.functions import check_bits, time_function
+    from gpu_parts.measuring import Size, copy_bandwidth, kernel_of
 
-    device.Size.quick = quick
+    Size.quick = quick
     robot = lw.load(path, base="floating")
-    found: dict[str, Any] = {"robot": robot.name, "dof": robot.dof, "copy": device.copy_bandwidth()}
+    found: dict[str, Any] = {"robot": robot.name, "dof": robot.dof, "copy": copy_bandwidth()}
     counts = {"inverse_dynamics": states, "forward_dynamics": states, "mass_matrix": states // 4}
     counts |= {"inverse_dynamics_derivatives": states // 8, "forward_dynamics_derivatives": states // 8}
     for name, count in counts.items():
         for dtype in ("float32", "float64"):
-            kernel = device.kernel_of(robot, name)
+            kernel = kernel_of(robot, name)
             if kernel is None:
                 continue
             start = time.perf_counter()
-            row = device.time_function(kernel, dtype, max(count, 1))
+            row = time_function(kernel, dtype, max(count, 1))
             row["share_of_copy"] = row["bytes_per_second"] / found["copy"]
             row["compile_s"] = time.perf_counter() - start
-            row["different_from_cpu"] = device.check_bits(kernel, dtype, min(count, 20_000))
+            row["different_from_cpu"] = check_bits(kernel, dtype, min(count, 20_000))
             found[f"{name}, {dtype}"] = row
             print(
                 f"  {name + ', ' + dtype:42s} {row['per_second'] / 1e9:8.3f} G/s   "
