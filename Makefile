@@ -3,11 +3,12 @@
 #   make demo    run the PUMA 560 experiment
 #   make test    run the tests
 #
-# Others: make lint, make types, make format, make bench, make docs, make package, make clean.
+# Others: make test-frameworks (JAX, PyTorch, CasADi, notebooks), make lint, make types, make format, make bench, make docs, make package, make clean.
 
 PYTHON ?= python3
 WORKERS ?= 2
 VENV := .venv
+FRAMEWORKS := .venv-frameworks
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null)
 
@@ -21,13 +22,16 @@ else
   INSTALL = $(UV) pip install --quiet --python $(BIN)/python $(PINNED)
 endif
 
-.PHONY: demo test lint types format bench docs package clean
+.PHONY: demo test test-frameworks lint types format bench docs package clean
 
 demo: $(VENV)/.with-simulate
 	@$(BIN)/linkwise demo
 
 test: $(VENV)/.with-test
-	@$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --ignore=tests/frameworks $(PYTEST)
+
+test-frameworks: $(FRAMEWORKS)/.with-frameworks
+	@$(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks $(PYTEST)
 
 lint: $(VENV)/.with-dev
 	@$(BIN)/ruff check .
@@ -51,12 +55,23 @@ package: $(VENV)/.with-test
 	@$(BIN)/python benchmarks/distribution.py
 
 clean:
-	rm -rf $(VENV) linkwise-demo .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FRAMEWORKS) linkwise-demo .pytest_cache .ruff_cache .hypothesis
 
 # One mark per extra: installing again is needed only when pyproject.toml or the constraints change.
 $(VENV)/.with-%: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "installing linkwise[$*] into $(VENV)"
 	@$(INSTALL) -e ".[$*]"
+	@touch $@
+
+# JAX, PyTorch and CasADi have an environment of their own, so that the other tests run without them. It also sees the
+# packages of $(VENV), which need not be installed twice.
+$(FRAMEWORKS)/.with-frameworks: $(VENV)/.with-test
+	@echo "installing linkwise[frameworks] into $(FRAMEWORKS)"
+	@$(BIN)/python -m venv $(FRAMEWORKS)
+	@packages=$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	    own=$$($(FRAMEWORKS)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	    echo "import site; site.addsitedir('$$packages')" > $$own/linkwise_packages.pth
+	@$(FRAMEWORKS)/bin/python -m pip install --quiet --disable-pip-version-check $(PINNED) -e ".[frameworks]"
 	@touch $@
 
 $(BIN)/python:
