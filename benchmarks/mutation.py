@@ -1,12 +1,16 @@
 """Mutation testing: small changes to the source that some test should notice.
 
 Each mutant changes one thing: a sign, a constant, an operator, a comparison, ``min``/``max``, ``and``/``or``, a
-negation. First the tests of every part run once under a profiler, which tells the functions that each test executes. A
-mutant is then run against the tests that execute its function, the quickest first. The project is copied to a temporary
-folder and mutated there; the working tree is never touched.
+negation. The project is copied, and the copy of the source holds every mutant of the sample behind a switch, so that
+one tree of files serves all of them. First the tests run once and report which mutants they reach; then each mutant is
+switched on and the tests that reach it are run, the quickest first, in a process forked from one that has imported
+everything except the package.
 
-    python benchmarks/mutation.py --sample 400 --parts algorithms,compiler,identify,motion,control,simulate,study
-    python benchmarks/mutation.py --files simulate/friction.py --sample 1000 --jobs 2 --json found.json
+    python benchmarks/mutation.py --sample 400 --work /tmp/mutation
+    python benchmarks/mutation.py --files simulate/friction.py --sample 1000 --work /tmp/mutation
+
+The folder ``--work`` keeps the copy, what each test reaches and all verdicts (``verdicts.jsonl``). A second run with
+the same folder judges what is not judged yet, and the survivors once more with the tests as they are now.
 
 Survivors are listed with file, line and change. Some change no result (a tolerance, a limit of a loop that is never
 reached, what speed alone depends on): these have to be judged by a person.
@@ -16,31 +20,73 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
+import filecmp
 import json
 import os
 import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from queue import Queue
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("algorithms", "compiler", "identify", "motion", "control", "simulate", "study")
-FURTHER_TESTS = {
-    "algorithms": ("tests/test_robot.py", "tests/test_derivatives.py", "tests/test_sweeps.py"),
-    "compiler": ("tests/gpu/test_cuda.py", "tests/gpu/test_cuda_sweeps.py", "tests/gpu/test_gpu_rollout.py"),
-    "control": ("tests/simulate/test_tracking.py",),
+TESTS = {
+    "motion": ("motion", "cli/test_motion.py"),
+    "control": ("control", "simulate/test_tracking.py"),
+    "simulate": ("simulate", "test_joint_laws.py"),
+    "identify": ("identify", "test_parameters.py"),
+    "algorithms": (
+        "algorithms",
+        "test_robot.py",
+        "test_derivatives.py",
+        "test_sweeps.py",
+        "test_moving_sweeps.py",
+    ),
+    "study": ("study",),
+    "compiler": ("compiler", "gpu", "test_methods.py", "test_combined.py", "test_forks.py"),
 }
-"""Test files of a part besides those in its own folder."""
-MOST_TESTS = 200  # of those that execute a mutant's function, the quickest
+"""Where the tests of each part are. Its mutants are run against these first, then against those of all parts."""
+SOURCE_IS_READ = "compiler/entry/"
+"""Functions whose source is translated: no switches there. Each of these mutants is written into the file."""
+TESTS_OF_SOURCE = (
+    "tests/compiler/test_dispatch.py", "tests/test_methods.py", "tests/compiler/test_kernel.py",
+    "tests/compiler/test_many_outputs.py", "tests/algorithms/test_not_a_number.py",
+)  # fmt: skip
+AFTER_THE_TEXT = (
+    *(
+        "cache",
+        "native",
+        "native_threads",
+        "machine",
+        "image",
+        "host",
+        "dispatch",
+        "layout",
+        "targets",
+        "quick",
+    ),
+    *("emit/routines", "structures"),
+)
+"""Files of the compiler that decide something besides the text that is compiled. Their mutants, and those of functions
+whose source is translated, run without the shared cache of compiled code."""
+KEYED = ("identify", "motion", "study")
+"""Parts whose mutants cannot change a program that is found in the cache by its model and options. For all others,
+compiled code is found by the text that it was made from."""
+STAGES = ((20, 20.0), (200, 90.0))
+"""(most tests, most seconds of them) that a mutant is run against, one after the other."""
 SPARE_TIME = 60.0  # [s] that a mutant gets beyond five times what its tests take
+CAUGHT = ("failed", "timeout")
 
 
 # -- mutants ------------------------------------------------------------------------------------------------
@@ -82,8 +128,6 @@ class Mutant:
     number: int
     choice: int
     line: int
-    function: int
-    """Line of the innermost ``def`` (or its first decorator) around the change; 0 outside of functions."""
     change: str
 
     def __str__(self) -> str:
@@ -118,43 +162,52 @@ def changed(node: ast.AST) -> list[ast.AST]:
     return []
 
 
-def visited(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST, int]]:
-    """(owner, field, index, node, line of the function) of every node that counts, in a fixed order.
+class Place(NamedTuple):
+    """Where a node stands: ``owner.field``, or ``owner.field[index]``."""
+
+    owner: ast.AST
+    field: str
+    index: int | None
+    node: ast.AST
+
+    def put(self, new: ast.AST) -> None:
+        if self.index is None:
+            setattr(self.owner, self.field, new)
+        else:
+            getattr(self.owner, self.field)[self.index] = new
+
+
+def visited(owner: ast.AST) -> Iterator[Place]:
+    """Every node that counts, in a fixed order, owners before what they own.
 
     Annotations, messages of errors and what is for type checkers alone are left out: changing them changes no result.
     """
 
-    def walk(owner: ast.AST, function: int):
-        for name, value in ast.iter_fields(owner):
-            if name in ("annotation", "returns", "type_params", "slice") and isinstance(
-                owner, (ast.arg, ast.AnnAssign, ast.FunctionDef)
-            ):
+    for name, value in ast.iter_fields(owner):
+        if name in ("annotation", "returns", "type_params", "slice") and isinstance(
+            owner, (ast.arg, ast.AnnAssign, ast.FunctionDef)
+        ):
+            continue
+        for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if not isinstance(node, ast.AST) or isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr)):
                 continue
-            for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
-                if not isinstance(node, ast.AST) or isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr)):
-                    continue
-                if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-                    continue
-                if isinstance(node, ast.FunctionDef) and node.name == "__repr__":
-                    continue
-                if isinstance(node, ast.keyword) and node.arg == "strict":  # a check of lengths in zip
-                    continue
-                inner = function
-                if isinstance(node, ast.FunctionDef):
-                    inner = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                yield owner, name, index, node, inner
-                yield from walk(node, inner)
-
-    yield from walk(tree, 0)
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                continue
+            if isinstance(node, ast.FunctionDef) and node.name == "__repr__":
+                continue
+            if isinstance(node, ast.keyword) and node.arg == "strict":  # a check of lengths in zip
+                continue
+            yield Place(owner, name, index, node)
+            yield from visited(node)
 
 
 def mutants(path: str) -> list[Mutant]:
     tree = ast.parse((ROOT / "src/linkwise" / path).read_text(encoding="utf-8"))
     found = []
-    for number, (_, _, _, node, function) in enumerate(visited(tree)):
-        for choice, new in enumerate(changed(node)):
-            text = f"{_short(node)}  ->  {_short(new)}"
-            found.append(Mutant(path, number, choice, getattr(node, "lineno", 0), function, text))
+    for number, place in enumerate(visited(tree)):
+        for choice, new in enumerate(changed(place.node)):
+            text = f"{_short(place.node)}  ->  {_short(new)}"
+            found.append(Mutant(path, number, choice, getattr(place.node, "lineno", 0), text))
     return found
 
 
@@ -168,139 +221,349 @@ def _short(node: ast.AST) -> str:
 def mutated(mutant: Mutant, text: str) -> str:
     """The text of the file with the change in it."""
     tree = ast.parse(text)
-    for number, (owner, name, index, node, _) in enumerate(visited(tree)):
+    for number, place in enumerate(visited(tree)):
         if number == mutant.number:
-            new = ast.copy_location(changed(node)[mutant.choice], node)
-            if index is None:
-                setattr(owner, name, new)
-            else:
-                getattr(owner, name)[index] = new
+            place.put(ast.copy_location(changed(place.node)[mutant.choice], place.node))
             return ast.unparse(ast.fix_missing_locations(tree))
     raise AssertionError("no such node")
+
+
+# -- all mutants of a file in one text ----------------------------------------------------------------------
+
+SWITCH = """
+import os
+import sys
+
+active = int(os.environ.get("MUTATION_ACTIVE", "0"))
+seen = set()
+
+def on(number):
+    if number not in seen:
+        seen.add(number)
+        in_function = sys._getframe(1).f_code.co_flags & 1  # else in a module or a class, while it is imported
+        where = os.environ.get("MUTATION_SEEN" if in_function else "MUTATION_IMPORTED")
+        if where:
+            with open(where, "a") as file:
+                file.write(f"{number}\\n")
+    return number == active
+"""
+"""A module of the copied package: which mutant is switched on, and which were reached (in child processes too)."""
+
+
+def switchable(place: Place) -> bool:
+    """Whether both forms can stand in one text: not so in the patterns of ``match``."""
+    return not isinstance(place.owner, ast.pattern)
+
+
+def instrumented(text: str, wanted: dict[tuple[int, int], int], file: int) -> str:
+    """The text with both forms of every wanted mutant: ``(new if on(its number) else old)``.
+
+    Args:
+        text: Python source.
+        wanted: the number of each mutant by (node, choice).
+        file: every function says by ``on(file)`` that it was executed.
+    """
+    tree = ast.parse(text)
+    places, originals = list(visited(tree)), list(visited(ast.parse(text)))
+    for (node, choice), number in sorted(wanted.items(), reverse=True):  # what is inside first
+        place = places[node]
+        new = changed(originals[node].node)[choice]
+        old = getattr(place.owner, place.field)
+        old = old if place.index is None else old[place.index]  # may hold other mutants by now
+        switch = ast.parse(f"_mutation_on({number})", mode="eval").body
+        if isinstance(old, ast.If) and isinstance(new, ast.If):
+            old.test = ast.IfExp(switch, new.test, old.test)
+        elif isinstance(new, ast.stmt):
+            place.put(ast.If(switch, [new], [old]))  # type: ignore[list-item]
+        else:
+            place.put(ast.IfExp(switch, new, old))  # type: ignore[arg-type]
+    for node in list(ast.walk(tree)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.body.insert(_first(node.body), ast.parse(f"_mutation_on({file})").body[0])
+    tree.body.insert(
+        _first(tree.body), ast.parse("from linkwise._mutation import on as _mutation_on").body[0]
+    )
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _first(body: list[ast.stmt]) -> int:
+    """Where a statement may be inserted: after the docstring and imports from ``__future__``."""
+    index = int(isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant))
+    while index < len(body):
+        statement = body[index]
+        if not (isinstance(statement, ast.ImportFrom) and statement.module == "__future__"):
+            break
+        index += 1
+    return index
 
 
 # -- tests --------------------------------------------------------------------------------------------------
 
 PLUGIN = """
-import json, os, sys, threading, time
+import json, os, time
 import pytest
 
-SOURCE = os.path.join(os.getcwd(), "src", "linkwise") + os.sep
-found = {}
+folder, fixtures, found, passed = os.environ["MUTATION_SEEN"], {}, {}, set()
+os.makedirs(folder)
+count = 0
+
+def watch(where):
+    import sys
+    os.environ["MUTATION_SEEN"] = where
+    switch = sys.modules.get("linkwise._mutation")
+    if switch:
+        switch.seen.clear()
+
+def start():
+    global count
+    count += 1
+    watch(f"{folder}/{count}")
+    return f"{folder}/{count}"
+
+def numbers(where):
+    return set(map(int, open(where).read().split())) if os.path.exists(where) else set()
+
+imported = os.environ["MUTATION_IMPORTED"] = folder + "/imported"
+start()
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(fixturedef):
+    if fixturedef.scope == "function":
+        yield
+        return
+    before, where = os.environ["MUTATION_SEEN"], start()
+    yield
+    fixtures.setdefault(fixturedef, set()).update(numbers(where))
+    watch(before)
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
-    seen = set()
-    def profile(frame, event, arg):
-        code = frame.f_code
-        if event == "call" and code not in seen:
-            seen.add(code)
-    start = time.perf_counter()
-    threading.setprofile(profile); sys.setprofile(profile)
-    try:
-        yield
-    finally:
-        sys.setprofile(None); threading.setprofile(None)
-    took = time.perf_counter() - start
-    ours = [code for code in seen if code.co_filename.startswith(SOURCE)]
-    functions = {f"{code.co_filename[len(SOURCE):]}:{code.co_firstlineno}" for code in ours}
-    found[item.nodeid] = {"seconds": took, "functions": sorted(functions), "passed": False}
+    where, begin = start(), time.perf_counter()
+    yield
+    seen = numbers(where)
+    for name in item._fixtureinfo.name2fixturedefs.values():
+        for fixture in name:
+            seen |= fixtures.get(fixture, set())
+    found[item.nodeid] = {"seconds": time.perf_counter() - begin, "seen": sorted(seen)}
 
 def pytest_runtest_logreport(report):
     if report.when == "call" and report.passed:
         passed.add(report.nodeid)
 
-passed = set()
-
 def pytest_sessionfinish():
-    for name in passed:
-        found[name]["passed"] = True
+    tests = {name: test for name, test in found.items() if name in passed}
     with open(os.environ["MUTATION_MAP"], "w") as file:
-        json.dump(found, file)
+        json.dump({"imported": sorted(numbers(imported)), "tests": tests}, file)
 """
 
 
 class Project:
-    """A copy of the project that may be changed."""
+    """A copy of the project in a folder that is kept, with switches for mutants in it."""
 
-    def __init__(self, folder: Path):
-        self.root, self.log = folder / "project", folder / "log"
-        listed = subprocess.run(
-            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-            cwd=ROOT, capture_output=True, check=True, text=True,
-        )  # fmt: skip
-        for name in filter(None, listed.stdout.split("\0")):
-            if (ROOT / name).is_file():
-                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, self.root / name)
-        if (ROOT.parent / "shared").is_dir():
-            (folder / "shared").symlink_to((ROOT.parent / "shared").resolve())
-        (self.root / "mutation_plugin.py").write_text(PLUGIN, encoding="utf-8")
+    def __init__(self, folder: Path, chosen: list[Mutant]):
+        self.folder, self.root, self.log = folder, folder / "project", folder / "log"
+        self.cache, self.maps = folder / "cache", folder / "maps"
+        self.maps.mkdir(parents=True, exist_ok=True)
+        if not self.root.is_dir():
+            self._copy(chosen)
+        self._renew_tests()
 
-    def pytest(self, *arguments: str, timeout: float | None = None, **environment: str) -> str:
+    def _copy(self, chosen: list[Mutant]) -> None:
+        aside = self.folder / "unfinished"
+        shutil.rmtree(aside, ignore_errors=True)
+        for name in _listed():
+            (aside / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, aside / name)
+        package = aside / "src/linkwise"
+        for file, path in enumerate(sorted({mutant.path for mutant in chosen}), 1):
+            text = (package / path).read_text(encoding="utf-8")
+            self._original(path).parent.mkdir(parents=True, exist_ok=True)
+            self._original(path).write_text(text, encoding="utf-8")
+            places = list(visited(ast.parse(text)))
+            wanted = {
+                (mutant.number, mutant.choice): number
+                for number, mutant in enumerate(chosen, 1)
+                if mutant.path == path and switchable(places[mutant.number])
+            }
+            if not path.startswith(SOURCE_IS_READ):
+                (package / path).write_text(instrumented(text, wanted, -file), encoding="utf-8")
+        (package / "_mutation.py").write_text(SWITCH, encoding="utf-8")
+        native = package / "compiler/native.py"
+        text, key = native.read_text(encoding="utf-8"), "content = self.key or "
+        by_text = 'content = (None if __import__("os").environ.get("MUTATION_BY_TEXT") else self.key) or '
+        assert key in text
+        native.write_text(text.replace(key, by_text), encoding="utf-8")
+        cache = package / "compiler/cache.py"
+        text, limit = cache.read_text(encoding="utf-8"), "SIZE_LIMIT = 64 << 20"
+        assert limit in text
+        larger = 'SIZE_LIMIT = (64 if "MUTATION_FRESH" in os.environ else 4096) << 20'
+        cache.write_text(text.replace(limit, larger), encoding="utf-8")
+        (aside / "mutation_plugin.py").write_text(PLUGIN, encoding="utf-8")
+        if (ROOT.parent / "shared").is_dir() and not (self.folder / "shared").exists():
+            (self.folder / "shared").symlink_to((ROOT.parent / "shared").resolve())
+        aside.rename(self.root)
+
+    def _renew_tests(self) -> None:
+        """Tests as they are now; what changed is run anew under the plugin."""
+        for name in _listed():
+            old = self.root / name
+            if name.startswith("tests/") and not (old.is_file() and filecmp.cmp(ROOT / name, old, False)):
+                old.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, old)
+                self._map_of(name).unlink(missing_ok=True)
+
+    def _original(self, path: str) -> Path:
+        return self.folder / "original" / path
+
+    def _map_of(self, test: str) -> Path:
+        return self.maps / (test.replace("/", "-") + ".json")
+
+    def pytest(self, *arguments: str, timeout: float, **environment: str) -> str:
         """ "passed", "failed" or "timeout"."""
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-        path = os.pathsep.join((str(self.root / "src"), str(self.root)))
-        settings = {"PYTHONPATH": path, "LINKWISE_CACHE": "", "PYTHONDONTWRITEBYTECODE": "1", **environment}
-        with open(self.log, "wb") as log:
-            process = subprocess.Popen(
-                command,
-                cwd=self.root,
-                env={**os.environ, **settings},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
-            code = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.wait()
-            return "timeout"
-        return "failed" if code else "passed"
+        child = os.fork()
+        if not child:
+            code = 3
+            try:
+                code = self._in_child(arguments, environment)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            found, status = os.waitpid(child, os.WNOHANG)
+            if found:
+                _kill(child)  # processes that a test left
+                return "failed" if os.waitstatus_to_exitcode(status) else "passed"
+            time.sleep(0.02)
+        _kill(child)
+        os.waitpid(child, 0)
+        return "timeout"
 
-    def judged(self, mutant: Mutant, tests: list[str], seconds: float) -> str:
+    def _in_child(self, arguments: tuple[str, ...], environment: dict[str, str]) -> int:
+        import pytest
+
+        os.setsid()
+        log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for stream in (1, 2):
+            os.dup2(log, stream)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.chdir(self.root)
+        path = (str(self.root / "src"), str(self.root))
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        sys.dont_write_bytecode = False
+        os.environ.update({"PYTHONPATH": os.pathsep.join(path), **environment})
+        sys.path[:0] = path
+        options = ("-q", "--tb=short", "-p", "no:cacheprovider", f"--basetemp={self.folder / 'tmp'}")
+        return int(pytest.main([*options, *arguments]))
+
+    def _settings(self, part: str, fresh: bool) -> dict[str, str]:
+        """Which cache of compiled code the tests use; see ``AFTER_THE_TEXT`` and ``KEYED``."""
+        if fresh:
+            shutil.rmtree(self.folder / "fresh", ignore_errors=True)
+            return {"LINKWISE_CACHE": str(self.folder / "fresh"), "MUTATION_FRESH": "1"}
+        by_text = {} if part in KEYED else {"MUTATION_BY_TEXT": "1"}
+        return {"LINKWISE_CACHE": str(self.cache), **by_text}
+
+    def reached(self, parts: tuple[str, ...]) -> tuple[dict[str, dict[str, Any]], set[int]]:
+        """(for every passing test the seconds it takes and the mutants it reaches, those reached by imports)."""
+        tests: dict[str, dict[str, Any]] = {}
+        imported: set[int] = set()
+        for name in _test_files(parts):
+            where = self._map_of(name)
+            if not where.is_file():
+                part = name.split("/")[1]
+                shutil.rmtree(self.folder / "seen", ignore_errors=True)
+                start = time.perf_counter()
+                self.pytest(
+                    "-p", "mutation_plugin", name, timeout=900.0, **self._settings(part, part == "compiler"),
+                    MUTATION_MAP=str(where), MUTATION_SEEN=str(self.folder / "seen"),
+                )  # fmt: skip
+                print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
+            if not where.is_file():
+                print(f"{name} did not run:\n{self.log.read_text(errors='replace')[-2000:]}", flush=True)
+                continue
+            found = json.loads(where.read_text(encoding="utf-8"))
+            tests.update(found["tests"])
+            imported.update(found["imported"])
+        return tests, imported
+
+    def judged(self, number: int, mutant: Mutant, tests: list[tuple[float, str]]) -> tuple[str, str]:
+        """(verdict, the test that failed)."""
+        part, _, name = mutant.path.partition("/")
         path = self.root / "src/linkwise" / mutant.path
-        original = path.read_bytes()
-        path.write_text(mutated(mutant, original.decode()), encoding="utf-8")
+        instrumented = path.read_bytes()
+        within = f"_mutation_on({number})".encode() in instrumented
+        if not within:
+            original = self._original(mutant.path).read_text(encoding="utf-8")
+            path.write_text(mutated(mutant, original), encoding="utf-8")
+            os.utime(path, (number, number))  # compiled files are recognised by time and size
+        after = part == "compiler" and name.removesuffix(".py") in AFTER_THE_TEXT
+        settings = self._settings(part, after or not within)
         try:
-            return self.pytest("-x", *tests, timeout=5 * seconds + SPARE_TIME)
+            for stage in _stages(tests):
+                verdict = self.pytest(
+                    *("-x", "-p", "no:randomly", *(test for _, test in stage)),
+                    timeout=5 * sum(seconds for seconds, _ in stage) + SPARE_TIME,
+                    **settings,
+                    MUTATION_ACTIVE=str(number),
+                )
+                if verdict in CAUGHT:
+                    found = re.findall(r"^(?:FAILED|ERROR) (.*)$", self.log.read_text(errors="replace"), re.M)
+                    return verdict, found[0] if found else "?"
+            return "passed", ""
         finally:
-            path.write_bytes(original)
+            if not within:
+                path.write_bytes(instrumented)
+                os.utime(path, (0, 0))
 
 
-def test_map(part: str, project: Project, folder: Path) -> dict[str, dict]:
-    """For every passing test of a part: how long it takes and the functions that it executes."""
-    where = folder / f"{part}.json"
-    if not where.is_file():
-        tests = [f"tests/{part}", *FURTHER_TESTS.get(part, ())]
-        project.pytest("-p", "mutation_plugin", *tests, MUTATION_MAP=str(where))
-        if not where.is_file():
-            raise SystemExit(
-                f"the tests of {part} did not run:\n{project.log.read_text(errors='replace')[-3000:]}"
-            )
-    found = json.loads(where.read_text(encoding="utf-8"))
-    return {name: test for name, test in found.items() if test["passed"]}
+def _listed() -> list[str]:
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.split("\0")
+    return [name for name in listed if name and (ROOT / name).is_file()]
 
 
-def nearest(mutant: Mutant, tests: dict[str, dict]) -> tuple[list[str], float]:
-    """(the quickest tests that reach the mutant, the seconds they take).
+def _test_files(parts: tuple[str, ...]) -> list[str]:
+    chosen = [f"tests/{name}" for part in parts for name in TESTS[part]]
+    files = [name for name in _listed() if Path(name).name.startswith("test_")]
+    found = [name for where in chosen for name in files if name == where or name.startswith(where + "/")]
+    return list(dict.fromkeys(found))
 
-    A test reaches a function that it executes; what stands outside of functions, all tests that execute some function
-    of the file, and those of the test file of its name.
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _stages(tests: list[tuple[float, str]]) -> Iterator[list[tuple[float, str]]]:
+    first = 0
+    for most, seconds in STAGES:
+        stage: list[tuple[float, str]] = []
+        for test in tests[first : first + most]:
+            if stage and test[0] > seconds:
+                break
+            seconds -= test[0]
+            stage.append(test)
+        if stage:
+            yield stage
+        first += len(stage)
+
+
+def nearest(
+    number: int, file: int, tests: dict[str, dict[str, Any]], imported: set[int]
+) -> list[tuple[float, str]]:
+    """(seconds, name) of the tests that reach a mutant, the quickest first.
+
+    A mutant that is evaluated when its module is imported is reached by all tests that execute some function of it.
     """
-    file = f"{mutant.path}:"
-    own = f"/test_{Path(mutant.path).stem}.py::"
-
-    def reaches(name: str, functions: list[str]) -> bool:
-        if mutant.function:
-            return f"{file}{mutant.function}" in functions
-        return own in name or any(function.startswith(file) for function in functions)
-
-    chosen = sorted(
-        (test["seconds"], name) for name, test in tests.items() if reaches(name, test["functions"])
-    )[:MOST_TESTS]
-    return [name for _, name in chosen], sum(seconds for seconds, _ in chosen)
+    wanted = {number, file} if number in imported else {number}
+    return sorted(
+        (test["seconds"], name) for name, test in tests.items() if wanted.intersection(test["seen"])
+    )
 
 
 # -- the run ------------------------------------------------------------------------------------------------
@@ -312,8 +575,65 @@ def sampled(options: argparse.Namespace) -> list[Mutant]:
     for part in [] if files else options.parts.split(","):
         files += [str(path.relative_to(source)) for path in sorted((source / part).rglob("*.py"))]
     every = [mutant for path in files for mutant in mutants(path)]
-    print(f"{len(every)} mutants of {len(files)} files", file=sys.stderr)
+    print(f"{len(every)} mutants of {len(files)} files", flush=True)
     return random.Random(options.seed).sample(every, min(options.sample, len(every)))
+
+
+def _sample_of(folder: Path, options: argparse.Namespace) -> list[Mutant]:
+    """The sample that the folder was made for, or a new one."""
+    where = folder / "sample.json"
+    if not where.is_file():
+        chosen = [vars(mutant) for mutant in sampled(options)]
+        where.write_text(json.dumps(chosen, indent=1, ensure_ascii=False), encoding="utf-8")
+    return [Mutant(**row) for row in json.loads(where.read_text(encoding="utf-8"))]
+
+
+def _warm() -> None:
+    """Import what takes long, except the package under test: children are forked from here."""
+    import hypothesis  # noqa: F401
+    import numpy  # noqa: F401
+    import pytest  # noqa: F401
+    import scipy.linalg
+    import scipy.optimize
+    import scipy.stats  # noqa: F401
+
+
+class Verdicts:
+    """What was found, kept in a file as it comes."""
+
+    def __init__(self, project: Project, chosen: list[Mutant]):
+        self.project, self.chosen = project, chosen
+        self.file = project.folder / "verdicts.jsonl"
+        rows = self.file.read_text(encoding="utf-8").splitlines() if self.file.is_file() else []
+        self.found: dict[int, str] = {row["number"]: row["verdict"] for row in map(json.loads, rows)}
+
+    def judge(self, part: str, parts: tuple[str, ...]) -> None:
+        """All mutants of a part that are not caught yet, with the tests of some parts."""
+        tests, imported = self.project.reached(parts)
+        files = {path: -file for file, path in enumerate(sorted({mutant.path for mutant in self.chosen}), 1)}
+        for number, mutant in enumerate(self.chosen, 1):
+            if self.found.get(number) in CAUGHT or not mutant.path.startswith(part + "/"):
+                continue
+            if mutant.path.startswith(SOURCE_IS_READ):
+                near = sorted(
+                    (tests[name]["seconds"], name) for name in tests if name.startswith(TESTS_OF_SOURCE)
+                )
+            else:
+                near = nearest(number, files[mutant.path], tests, imported)
+            began = time.perf_counter()
+            verdict, test = self.project.judged(number, mutant, near) if near else ("not reached", "")
+            self.found[number] = verdict
+            took = round(time.perf_counter() - began, 2)
+            row = {"number": number, "mutant": str(mutant), "verdict": verdict, "test": test, "seconds": took}
+            with self.file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            if verdict not in CAUGHT:
+                print(f"{'survived' if verdict == 'passed' else verdict}: {number} {mutant}", flush=True)
+            if len(self.found) % 20 == 0:
+                print(f"{len(self.found)} of {len(self.chosen)}: {self.caught()} caught", flush=True)
+
+    def caught(self) -> int:
+        return sum(verdict in CAUGHT for verdict in self.found.values())
 
 
 def main() -> None:
@@ -322,49 +642,23 @@ def main() -> None:
     parser.add_argument("--parts", default=",".join(PARTS), help="folders of src/linkwise")
     parser.add_argument("--files", default="", help="files below src/linkwise instead, e.g. control/gains.py")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--maps", type=Path, help="folder to keep what each test executes, for the next run")
-    parser.add_argument("--json", type=Path, help="write all results here")
+    parser.add_argument("--work", type=Path, help="folder that is kept, to go on later")
     options = parser.parse_args()
-    chosen = sampled(options)
-    with tempfile.TemporaryDirectory(prefix="linkwise-mutation-") as folder:
-        projects: Queue[Project] = Queue()
-        for number in range(options.jobs):
-            (Path(folder) / str(number)).mkdir()
-            projects.put(Project(Path(folder) / str(number)))
-        maps = options.maps or Path(folder)
-        maps.mkdir(parents=True, exist_ok=True)
-        first = projects.get()
-        parts = sorted({mutant.path.split("/")[0] for mutant in chosen})
-        tests = {part: test_map(part, first, maps.resolve()) for part in parts}
-        projects.put(first)
-
-        def judge(mutant: Mutant) -> tuple[Mutant, str]:
-            names, seconds = nearest(mutant, tests[mutant.path.split("/")[0]])
-            if not names:
-                return mutant, "not reached"
-            project = projects.get()
-            try:
-                return mutant, project.judged(mutant, names, seconds)
-            finally:
-                projects.put(project)
-
-        results, start = [], time.perf_counter()
-        with ThreadPoolExecutor(options.jobs) as pool:
-            for mutant, verdict in pool.map(judge, chosen):
-                results.append((mutant, verdict))
-                if verdict in ("passed", "not reached"):
-                    print(f"{'survived' if verdict == 'passed' else verdict}: {mutant}", flush=True)
-                if len(results) % 20 == 0:
-                    print(
-                        f"{len(results)} of {len(chosen)} in {time.perf_counter() - start:.0f} s", flush=True
-                    )
-    caught = sum(verdict in ("failed", "timeout") for _, verdict in results)
-    spent = time.perf_counter() - start
-    print(f"{caught} of {len(results)} caught ({100 * caught / max(len(results), 1):.1f} %) in {spent:.0f} s")
-    if options.json:
-        rows = [{"mutant": str(mutant), "verdict": verdict} for mutant, verdict in results]
-        options.json.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="linkwise-mutation-") as temporary:
+        folder = (options.work or Path(temporary)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        chosen = _sample_of(folder, options)
+        _warm()
+        start = time.perf_counter()
+        verdicts = Verdicts(Project(folder, chosen), chosen)
+        parts = tuple(part for part in TESTS if any(mutant.path.startswith(part + "/") for mutant in chosen))
+        for part in parts:
+            verdicts.judge(part, (part,))
+        for part in parts if len(parts) > 1 else ():
+            print(f"survivors of {part} with the tests of all parts", flush=True)
+            verdicts.judge(part, tuple(TESTS))
+    spent, share = time.perf_counter() - start, 100 * verdicts.caught() / max(len(chosen), 1)
+    print(f"{verdicts.caught()} of {len(chosen)} caught ({share:.1f} %) in {spent:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -56,14 +56,59 @@ def test_a_mutant_differs_from_its_file_in_one_place(mutation):
         assert sum(a != b for a, b in pairs) == 1, mutant
 
 
-def test_tests_are_chosen_by_the_functions_they_execute(mutation):
-    mutant = mutation.Mutant("control/gains.py", 0, 0, 31, 30, "a  ->  b")
+def _both(mutation, text: str, wanted: dict[tuple[int, int], int], active: int) -> dict:
+    """The names that a text defines, with both forms of each wanted mutant in it and one switched on."""
+    made = mutation.instrumented(text, wanted, -1)
+    line = "from linkwise._mutation import on as _mutation_on"
+    assert line in made
+    names = {"_mutation_on": lambda number: number == active}
+    exec(made.replace(line, ""), names)
+    return names
+
+
+def test_one_text_holds_every_mutant(mutation):
+    text = '''"""Doc."""
+from __future__ import annotations
+LIMIT = 3
+def f(a, b=2):
+    """Doc."""
+    total = 0
+    for k in range(LIMIT):
+        total += a * (k + 1)
+    if total > b and not a == 5:
+        return -total
+    return max(total, b)
+'''
+    places = list(mutation.visited(ast.parse(text)))
+    every = [(n, c) for n, place in enumerate(places) for c in range(len(mutation.changed(place.node)))]
+    wanted = {key: number for number, key in enumerate(every, 1)}
+    assert len(wanted) > 15
+    arguments = [(a, b) for a in (-3, 0, 1, 2, 5) for b in (-40, 0, 2, 12, 30)]
+
+    def results(names: dict) -> list:
+        return [names["f"](a, b) for a, b in arguments] + [names["f"](2)]
+
+    original: dict = {}
+    exec(text, original)
+    assert results(_both(mutation, text, wanted, 0)) == results(original)
+    for (node, choice), number in wanted.items():
+        alone: dict = {}
+        exec(mutation.mutated(mutation.Mutant("", node, choice, 0, ""), text), alone)
+        assert results(_both(mutation, text, wanted, number)) == results(alone), number
+
+
+def test_tests_are_chosen_by_the_mutants_they_reach(mutation):
     tests = {
-        "slow": {"seconds": 2.0, "functions": ["control/gains.py:30"]},
-        "quick": {"seconds": 1.0, "functions": ["control/gains.py:30"]},
-        "other": {"seconds": 0.1, "functions": ["control/gains.py:12"]},
+        "slow": {"seconds": 2.0, "seen": [7, -1]},
+        "quick": {"seconds": 1.0, "seen": [7, -1]},
+        "other": {"seconds": 0.1, "seen": [-1]},
+        "elsewhere": {"seconds": 0.1, "seen": [-2]},
     }
-    assert mutation.nearest(mutant, tests) == (["quick", "slow"], 3.0)
-    outside = mutation.Mutant("control/gains.py", 0, 0, 3, 0, "a  ->  b")
-    own = {"tests/control/test_gains.py::test_table": {"seconds": 0.2, "functions": []}}
-    assert mutation.nearest(outside, {**tests, **own})[0] == ["other", *own, "quick", "slow"]
+    assert mutation.nearest(7, -1, tests, set()) == [(1.0, "quick"), (2.0, "slow")]
+    assert [name for _, name in mutation.nearest(7, -1, tests, {7})] == ["other", "quick", "slow"]
+
+
+def test_a_mutant_in_a_pattern_has_no_switch(mutation):
+    places = list(mutation.visited(ast.parse("match a:\n    case 3:\n        b = 4")))
+    found = [mutation.switchable(place) for place in places if isinstance(place.node, ast.Constant)]
+    assert found == [False, True]
