@@ -33,6 +33,8 @@ ORDER = (
         "methods",
         "constrained",
         "inspection",
+        "conveniences",
+        "guesses",
         "robot",
         "loading",
         "user",

@@ -32,7 +32,9 @@ def __getattr__(name: str):
         import importlib
 
         return importlib.import_module(f"linkwise.{name}")
-    raise AttributeError(f"module 'linkwise' has no attribute {name!r}")
+    from linkwise.guesses import module_answer, public_names
+
+    raise AttributeError(module_answer(name, (*__all__, *_PARTS), public_names(Robot)))
 
 
 __all__ = [

@@ -15,9 +15,10 @@ import numpy as np
 
 from linkwise.compiler.arrays import Array, check_out, is_foreign, is_numeric
 from linkwise.compiler.kernel import Kernel
+from linkwise.conveniences import Convenient
 from linkwise.errors import SingularError, UnknownNameError
 from linkwise.functions import FUNCTIONS, ITERATED, Setting, function_named
-from linkwise.inspection import Inspected
+from linkwise.guesses import RobotType
 from linkwise.kernels import chosen_algorithm, compiled, evaluate
 from linkwise.kernels import kernel as make_kernel
 from linkwise.methods import computed
@@ -38,7 +39,7 @@ LOOKED_INTO = (  # a NaN in the results means a singular matrix
 FRAME_FUNCTIONS = ("pose", "jacobian", "velocity", "jacobian_rate", "task_inertia", "consistent_inverse")
 
 
-class Robot(Inspected):
+class Robot(Convenient, metaclass=RobotType):
     """A robot and its dynamics. Make one with ``linkwise.load``."""
 
     __slots__ = ()

@@ -5,6 +5,7 @@ from linkwise.report.heatmap import heat_map
 from linkwise.report.identification import identification_report
 from linkwise.report.page import Figure, HtmlTable, Raw, Report, Section, Text
 from linkwise.report.picture import robot_picture
+from linkwise.report.plot import Plot
 from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Figure",
     "HtmlTable",
     "Line",
+    "Plot",
     "Raw",
     "Report",
     "Section",

@@ -113,14 +113,22 @@ def line_plot(
     return f"{_open(width, height, 'plot')}{''.join(parts)}</svg>{data}"
 
 
-def legend(names: Sequence[str], colours: Sequence[str] | None = None) -> str:
+class Legend(str):
+    """HTML text of a legend that knows its ``keys``: names and colours."""
+
+    __slots__ = ("keys",)
+    keys: list[tuple[str, str]]
+
+
+def legend(names: Sequence[str], colours: Sequence[str] | None = None) -> Legend:
     """HTML legend of names and colours."""
-    chosen = colours or [colour(k) for k in range(len(names))]
+    keys = list(zip(names, colours or [colour(k) for k in range(len(names))], strict=True))
     spans = [
-        f'<span class="key"><i style="background:{tint}"></i>{escape(name)}</span>'
-        for name, tint in zip(names, chosen, strict=True)
+        f'<span class="key"><i style="background:{tint}"></i>{escape(name)}</span>' for name, tint in keys
     ]
-    return f'<div class="legend">{"".join(spans)}</div>'
+    made = Legend(f'<div class="legend">{"".join(spans)}</div>')
+    made.keys = keys
+    return made
 
 
 @dataclass(frozen=True)

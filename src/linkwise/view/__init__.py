@@ -2,5 +2,6 @@
 
 from linkwise.errors import MissingExtraError
 from linkwise.view.page import Page, serve
+from linkwise.view.show import Embedded, show
 
-__all__ = ["MissingExtraError", "Page", "serve"]
+__all__ = ["Embedded", "MissingExtraError", "Page", "serve", "show"]

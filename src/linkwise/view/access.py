@@ -34,8 +34,12 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _HEADERS = {
     "Referrer-Policy": "no-referrer",  # the address contains the token
     "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "frame-ancestors 'self'",  # other pages must not put this one in a frame
     "Cache-Control": "no-store",
+}
+# Pages that may put this one in a frame; a notebook is on another port of this machine, so it is another origin.
+_FRAMES = {
+    False: "frame-ancestors 'self'",
+    True: "frame-ancestors 'self' http://localhost:* http://127.0.0.1:*",
 }
 _one_at_a_time = threading.Lock()
 
@@ -45,10 +49,12 @@ class Access:
 
     Args:
         host: the address that the server is bound to.
+        framed: whether pages of other servers on this machine (notebooks) may put this page in a frame.
     """
 
-    def __init__(self, host: str):
+    def __init__(self, host: str, framed: bool = False):
         self.token = secrets.token_urlsafe(24)
+        self.headers = {**_HEADERS, "Content-Security-Policy": _FRAMES[framed]}
         self.any_address = host in _WILDCARDS
         self.names = {"localhost", host.lower()}
         if self.any_address:
@@ -155,7 +161,7 @@ def _checked(serve, access: Access, calls: list[object]):
         text = f"Refused: {reason}. Use the complete address that linkwise printed; it contains the token.\n"
         body = text.encode()
         headers = Headers(
-            {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(body)), **_HEADERS}
+            {"Content-Type": "text/plain; charset=utf-8", "Content-Length": str(len(body)), **access.headers}
         )
         return Response(http.HTTPStatus.FORBIDDEN.value, "Forbidden", headers, body)
 
@@ -169,7 +175,7 @@ def _checked(serve, access: Access, calls: list[object]):
             if inspect.isawaitable(answer):
                 answer = await answer
             if answer is not None:
-                for name, value in _HEADERS.items():
+                for name, value in access.headers.items():
                     answer.headers[name] = value
                 cookie = f"{cookie_name(port)}={access.token}; Path=/; HttpOnly; SameSite=Strict"
                 answer.headers["Set-Cookie"] = cookie

@@ -46,11 +46,12 @@ class Page:
         port: int = PORT,
         dark: bool = False,
         shadows: bool = True,
+        framed: bool = False,
     ):
         self.live = Live(robot, frame)
         self.robot, self.motion = robot, motion
         self.looks = looks or Looks()
-        self.access = Access(host)
+        self.access = Access(host, framed)
         self.server: viser.ViserServer = _server(self.access, host, port, robot.name)
         self.host = host
         self.lock = threading.RLock()
@@ -182,6 +183,7 @@ def serve(
     port: int = PORT,
     dark: bool = False,
     shadows: bool = True,
+    framed: bool = False,
 ) -> Page:
     """Serve a page that shows a robot; it stays until ``close`` is called or the process ends.
 
@@ -191,11 +193,20 @@ def serve(
     network). ``Page.url`` contains a token, new for each page, without which the server refuses every request; it
     also refuses requests under other host names and from pages of other origins. Where the port is busy the next free
     one is taken: see ``Page.port``. ``shadows=False`` draws twice as fast on machines without a graphics card.
+    ``framed`` lets pages of other servers on this machine, such as notebooks, show the page in a frame.
     """
     needed("viser", "view")
     looks = Looks() if source is None else read_looks(source, meshes)
     return Page(
-        robot, looks=looks, motion=motion, frame=frame, host=host, port=port, dark=dark, shadows=shadows
+        robot,
+        looks=looks,
+        motion=motion,
+        frame=frame,
+        host=host,
+        port=port,
+        dark=dark,
+        shadows=shadows,
+        framed=framed,
     )
 
 

@@ -1,0 +1,169 @@
+"""Methods of ``Robot`` that parts above it compute: inverse kinematics, files, pictures, pages, differential equations.
+
+These parts import ``robot``, so they are looked up by name when a method is called.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.compiler.arrays import Array
+from linkwise.errors import ShapeError, UnknownNameError
+from linkwise.inspection import Inspected
+
+if TYPE_CHECKING:
+    from linkwise.motion import Solution, Trajectory
+    from linkwise.report import Plot
+
+TASKS = {"pose": slice(0, 6), "position": slice(3, 6), "rotation": slice(0, 3)}  # rows of a Jacobian
+
+
+def part(name: str) -> Any:
+    """A part of the package above this one: ``motion``, ``report``, ``view`` …"""
+    return importlib.import_module(f"linkwise.{name}")
+
+
+class Convenient(Inspected):
+    """See above."""
+
+    __slots__ = ()
+
+    def inverse_kinematics(
+        self,
+        pose: Array,
+        frame: str | None = None,
+        *,
+        start: Array | None = None,
+        task: str = "pose",
+        limits: bool = True,
+        starts: int = 128,
+        iterations: int = 100,
+        tolerance: float = 1e-9,
+        strict: bool = True,
+        seed: int = 0,
+    ) -> Solution:
+        """Joint positions that bring a frame to a pose: ``.q`` of the result, shape (..., n).
+
+        Args:
+            pose: target poses, shape (..., 4, 4), or points [m], shape (..., 3), with ``task="position"``.
+            frame: the frame to be moved; by default the only leaf.
+            start: positions [rad or m], shape (..., n), that are tried first.
+            task: "pose" or "position".
+            limits: whether the result must be within the joint limits.
+            starts: number of starting positions.
+            iterations: most steps from each.
+            tolerance: largest error [m and rad].
+            strict: False gives the nearest position found where the target is not reached.
+            seed: of the random starting positions.
+
+        Raises:
+            UnreachableError: a target is not reached; the message has the remaining error.
+        """
+        return part("motion").inverse_kinematics(
+            self,
+            pose,
+            frame=frame,
+            start=start,
+            task=task,
+            limits=limits,
+            starts=starts,
+            iterations=iterations,
+            tolerance=tolerance,
+            strict=strict,
+            seed=seed,
+        )
+
+    def manipulability(self, q: Array, frame: str | None = None, *, task: str = "pose") -> np.ndarray:
+        """Yoshikawa's measure √det(J Jᵀ), shape (...): the product of the singular values of the Jacobian.
+
+        Zero in singular positions. With fewer joints than rows it is √det(Jᵀ J). ``task``: "pose" for all six rows,
+        "position" for the linear, "rotation" for the angular ones.
+        """
+        if task not in TASKS:
+            raise UnknownNameError(f"task: expected {', '.join(map(repr, TASKS))}, got {task!r}")
+        rows = np.asarray(self.jacobian(q, frame))[..., TASKS[task], :]  # type: ignore[attr-defined]
+        return np.linalg.svd(rows, compute_uv=False).prod(axis=-1)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the robot as .urdf, .toml or .xml (MJCF); the file appears whole or not at all."""
+        from linkwise.model import files
+
+        files.save(self, path)
+
+    def plot(
+        self, q: Array | None = None, *, ghosts: Sequence[Array] = (), trace: Array | None = None
+    ) -> Plot:
+        """A drawing of the robot, which notebooks show and ``.save("arm.svg")`` writes.
+
+        Args:
+            q: position [rad or m], shape (nq,); by default one inside the limits in which the joints are bent.
+            ghosts: further positions that are drawn faintly.
+            trace: points [m], shape (k, 3), of a path that is drawn as a line.
+        """
+        report = part("report")
+        shown = self._shown_position() if q is None else self._position(q)
+        others = [self._position(ghost) for ghost in ghosts]
+        picture = report.robot_picture(self, shown, ghosts=others, trace=trace)
+        return report.Plot([report.Figure("robot", picture)], f"{self.name} in one position")
+
+    def show(
+        self,
+        q: Array | None = None,
+        source: str | os.PathLike[str] | None = None,
+        *,
+        meshes: Iterable[str | os.PathLike[str]] = (),
+        motion: Trajectory | None = None,
+        frame: str | None = None,
+        port: int = 8080,
+        dark: bool = False,
+        height: int = 480,
+        wait: bool | None = None,
+    ) -> Any:
+        """The 3-D page: in a frame of a notebook, elsewhere in the browser.
+
+        Args:
+            q: position [rad or m], shape (nq,).
+            source: the file that the robot came from, for its meshes.
+            meshes: further folders with meshes.
+            motion: a motion to play.
+            frame: the frame that carries the load and can be dragged.
+            port: port of the page; the next free one if it is busy.
+            dark: a dark page.
+            height: of the frame in a notebook [pixels].
+            wait: whether to wait until Ctrl+C; by default in scripts, which would end at once.
+
+        Returns:
+            An object that notebooks show, or the ``Page``; ``close()`` stops it.
+        """
+        shown = None if q is None else self._position(q)
+        options: dict[str, Any] = {
+            "meshes": meshes,
+            "motion": motion,
+            "frame": frame,
+            "port": port,
+            "dark": dark,
+        }
+        return part("view").show(self, shown, source, height=height, wait=wait, **options)
+
+    def _position(self, q: Array) -> np.ndarray:
+        """One position as an array of shape (nq,)."""
+        found = np.asarray(q, dtype=float)
+        if found.shape != (self.nq,):
+            raise ShapeError(f"q: expected shape ({self.nq},), got {found.shape}")
+        return found
+
+    def _shown_position(self) -> np.ndarray:
+        """A position in which a drawing shows the links: joints bent, inside the limits."""
+        bent, at = self.neutral, 0
+        for joint in self.coordinate_joints:
+            if not joint.free:
+                low, high = joint.limits.lower, joint.limits.upper
+                aim = 0.4 if joint.turns else 0.5 * (min(max(low, -1.0), 1.0) + min(max(high, -1.0), 1.0))
+                bent[at] = min(max(aim, low), high)
+            at += joint.nq
+        return bent

@@ -1,0 +1,145 @@
+"""What people type first works or says what to type; nothing else about robots changes."""
+
+import copy
+import inspect
+import pickle
+import pydoc
+import rlcompleter
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise import guesses
+from linkwise.robot import Robot
+
+TRIED = (
+    "fk ik rnea aba crba n nv q_limits random_configuration com forward_kinematics dynamics inertia coriolis gravload "
+    "jacob0 jacobe fkine ikine rne accel computeJointJacobians nle energy mass com_position joint_limits qlim n_joints "
+    "num_joints calculateMassMatrix CalcMassMatrix mj_fullM home simulate payload"
+)
+BELONGS = "inverse_kinematics limits neutral random center_of_mass manipulability show plot save nq dof"
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return lw.load("panda")
+
+
+@pytest.mark.parametrize("name", TRIED.split())
+def test_names_of_other_libraries_say_what_to_type(robot, name):
+    with pytest.raises(AttributeError, match=rf"^{name}: use "):
+        getattr(robot, name)
+    assert not hasattr(robot, name)
+    assert not hasattr(Robot, name)
+    assert name not in dir(robot)
+    assert name not in dir(Robot)
+
+
+def test_what_the_issue_names_is_there(robot):
+    for name in BELONGS.split():
+        assert hasattr(robot, name), name
+    assert not hasattr(robot, "nothing_of_the_kind")
+
+
+def test_what_is_recommended_exists(robot):
+    """Every name after ``robot.`` and ``linkwise.`` in the answers."""
+    import re
+
+    for use in (*guesses.INSTEAD, *guesses.MODULE_INSTEAD):
+        for owner, name in re.findall(r"\b(robot|linkwise)\.(\w+)", use):
+            assert hasattr(robot if owner == "robot" else lw, name), use
+    assert not set(guesses.ROBOT_GUESSES) & set(guesses.public_names(Robot)), (
+        "a guess that works needs no answer"
+    )
+
+
+def test_misspelled_names_get_the_nearest(robot):
+    for wrong, right in (
+        ("inverse_dynamcis", "inverse_dynamics"),
+        ("invers_dynamics", "inverse_dynamics"),
+        ("inverse_dinamics", "inverse_dynamics"),
+        ("mass_matirx", "mass_matrix"),
+        ("massMatrix", "mass_matrix"),
+        ("gravity_torque", "gravity_torques"),
+        ("get_jacobian", "jacobian"),
+        ("potentialEnergy", "potential_energy"),
+    ):
+        with pytest.raises(AttributeError, match=right):
+            getattr(robot, wrong)
+        with pytest.raises(AttributeError, match=right):
+            getattr(Robot, wrong)
+
+
+def test_class_and_module_answer_too():
+    with pytest.raises(AttributeError, match=r"from_urdf: use linkwise\.load\(path\)"):
+        lw.Robot.from_urdf  # noqa: B018
+    for name, said in (
+        ("load_urdf", r"use linkwise\.load"),
+        ("rnea", r"use robot\.inverse_dynamics"),
+        ("mass_matrix", r"robot\.mass_matrix with robot = linkwise\.load"),
+        ("laod", "did you mean 'load'"),
+    ):
+        with pytest.raises(AttributeError, match=said):
+            getattr(lw, name)
+        assert not hasattr(lw, name)
+
+
+def test_completion_help_and_members_list_no_guess(robot):
+    shown = {name for name, _ in inspect.getmembers(robot)} | {name for name, _ in inspect.getmembers(Robot)}
+    completer = rlcompleter.Completer({"robot": robot})
+    completed = [completer.complete("robot.f", k) for k in range(20)]
+    assert not shown & set(guesses.ROBOT_GUESSES)
+    assert not any("robot.fk" in str(each) for each in completed)
+    assert "robot.forward_dynamics(" in completed
+    assert "fkine" not in pydoc.render_doc(Robot)
+
+
+def test_copies_pickles_and_calls_are_unaffected(robot):
+    q = np.full(7, 0.1)
+    wanted = robot.gravity_torques(q)
+    for other in (copy.copy(robot), copy.deepcopy(robot), pickle.loads(pickle.dumps(robot))):
+        assert other == robot
+        assert np.array_equal(other.gravity_torques(q), wanted)
+    # CPython finds methods without making an object for each call only in classes without a hook
+    assert not any("__getattr__" in base.__dict__ for base in Robot.__mro__)
+
+    class Own(Robot):
+        def fk(self, q):
+            return self.pose(q)
+
+    own = Own.from_model(robot)
+    assert np.array_equal(own.fk(q), robot.pose(q))
+    assert "fk" in dir(own)
+    assert "ik" not in dir(own)
+
+
+def test_inverse_kinematics_manipulability_and_files_are_methods(robot, tmp_path):
+    q = robot.random(1)
+    found = robot.inverse_kinematics(robot.pose(q))
+    assert np.allclose(robot.pose(found.q), robot.pose(q), atol=1e-8)
+    J = robot.jacobian(q)
+    assert np.isclose(robot.manipulability(q), np.sqrt(np.linalg.det(J @ J.T)))
+    assert robot.manipulability(robot.random(2, 5)).shape == (5,)
+    arm = lw.planar_chain(3)
+    arm = arm.lock({arm.joint_names[2]: 0.0})  # two links of equal length l: l² |sin q2|
+    length = np.linalg.norm(arm.pose([0.0, 0.0])[:3, 3]) / 2
+    assert np.isclose(arm.manipulability([0.3, 0.7], task="position"), length**2 * np.sin(0.7))
+    with pytest.raises(lw.UnknownNameError, match="task"):
+        robot.manipulability(q, task="linear")
+    robot.save(tmp_path / "arm.toml")
+    assert np.allclose(lw.load(tmp_path / "arm.toml").gravity_torques(q), robot.gravity_torques(q))
+
+
+def test_a_robot_is_drawn(robot, tmp_path):
+    from xml.etree import ElementTree
+
+    for plot in (robot.plot(), robot.plot(robot.random(1), trace=np.eye(3)), lw.load("two_link").plot()):
+        assert ElementTree.fromstring(plot._repr_svg_()).tag.endswith("svg")
+        assert "plot.svg" in repr(plot)
+        plot.save(tmp_path / "arm.svg")
+        assert ElementTree.parse(tmp_path / "arm.svg").getroot().tag.endswith("svg")
+    with pytest.raises(lw.LinkwiseError, match=r"\.svg"):
+        plot.save(tmp_path / "arm.png")
+    with pytest.raises(lw.ShapeError, match="q: expected shape"):
+        robot.plot([0.0])
