@@ -1,11 +1,10 @@
 """What a kernel accepts: arrays checked, converted and broadcast, reduced to addresses and strides."""
 
-# pyright: standard
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -26,6 +25,10 @@ class Rows(NamedTuple):
     stride: int  # in scalars, from one state to the next; 0: the same state throughout
 
 
+def _is_array(value: Any) -> TypeGuard[np.ndarray]:
+    return isinstance(value, np.ndarray)
+
+
 def is_foreign(value: Any) -> bool:
     """Whether a value is another library's array, on this or another device."""
     if isinstance(value, np.ndarray):
@@ -35,7 +38,7 @@ def is_foreign(value: Any) -> bool:
 
 def is_masked(value: Any) -> bool:
     """Whether a value is a masked array; asks the value, because ``np.ma`` is a slow import that a fork could cut."""
-    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
+    return type(value) is not np.ndarray and _is_array(value) and hasattr(value, "mask")
 
 
 def as_reals(name: str, value: Any) -> np.ndarray:
@@ -121,7 +124,7 @@ def address(array: np.ndarray) -> int:
 
 def check_out(name: str, out: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array to write to, as the caller gave it."""
-    if not isinstance(out, np.ndarray) or is_masked(out):
+    if not _is_array(out) or is_masked(out):
         raise DtypeError(f"{name}: expected a NumPy array, got {type(out).__name__}")
     if out.shape != shape:
         raise ShapeError(f"{name}: expected shape {shape}, got {out.shape}")
@@ -144,4 +147,4 @@ def writes_directly(out: np.ndarray, others: Sequence[np.ndarray]) -> bool:
 
 def is_numeric(result: Any) -> bool:
     """Whether a result is NumPy's and holds numbers: not symbols, and not on a GPU, where looking would wait."""
-    return isinstance(result, (np.ndarray, np.generic)) and result.dtype != object
+    return isinstance(result, np.generic) or (_is_array(result) and result.dtype != object)

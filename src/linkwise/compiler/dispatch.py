@@ -10,7 +10,6 @@ All of this relies on the memory layout of CPython's and NumPy's objects. Where 
 classes stay as they are and every call takes the way through Python.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import ctypes
@@ -18,7 +17,7 @@ import functools
 import importlib
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -147,7 +146,8 @@ class KernelPlan:
 def can_connect(kernel: Any) -> bool:
     """Whether the interpreter can call machine code for this kernel."""
     few_axes = all(len(shape) <= layout.MOST_OUTPUT_AXES for _, shape in kernel.outputs)
-    return SUPPORTED and few_axes and hasattr(type(kernel), "_vectorcall") and "call_kernel" in entry_points()
+    prepared = hasattr(cast(type[object], type(kernel)), "_vectorcall")
+    return SUPPORTED and few_axes and prepared and "call_kernel" in entry_points()
 
 
 class Connection:

@@ -3,7 +3,6 @@
 Both are needed before LLVM is loaded, because code from the cache runs without it.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import functools

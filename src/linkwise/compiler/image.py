@@ -9,13 +9,13 @@ Only ELF for x86-64 is handled; ``link`` says so by an ``UnsupportedObject`` and
 LLVM.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import ctypes
 import mmap
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from linkwise.errors import LinkwiseError
 
@@ -28,6 +28,28 @@ _SYMBOLS, _RELOCATIONS, _ZEROS = 2, 4, 8
 _RELATIVE = (2, 4)  # R_X86_64_PC32 and R_X86_64_PLT32
 _JUMP = bytes.fromhex("ff2500000000")  # jmp through the eight bytes that follow
 _C_LIBRARY = frozenset({"fma", "fmaf", "memcpy", "memmove", "memset"})
+
+
+class _Section(NamedTuple):
+    name: int
+    kind: int
+    flags: int
+    address: int
+    start: int
+    size: int
+    link: int
+    target: int  # of relocations: the section that they change
+    alignment: int
+    entry_size: int
+
+
+class _Symbol(NamedTuple):
+    name: int
+    kind: int
+    visibility: int
+    section: int
+    value: int
+    size: int
 
 
 class UnsupportedObject(Exception):
@@ -86,18 +108,19 @@ def link(data: bytes) -> Image:
     header = _HEADER.unpack_from(data)
     if header[0][:6] != b"\x7fELF\x02\x01" or header[1] != 1 or header[2] != 62:
         raise UnsupportedObject("not a relocatable ELF file for x86-64")
-    sections = [_SECTION.unpack_from(data, header[6] + k * header[11]) for k in range(header[12])]
+    starts = [header[6] + k * header[11] for k in range(header[12])]
+    sections = [_Section._make(_SECTION.unpack_from(data, start)) for start in starts]
     code, places = _lay_out(data, sections)
     symbols, names = _symbols(data, sections)
     imports: dict[str, int] = {}
 
     def place(number: int) -> int:
         """Where a symbol is; a function of the C library gets a jump of its own at the end of the code."""
-        _, _, _, section, value, _ = symbols[number]
-        if section in places:
-            return places[section] + value
+        symbol = symbols[number]
+        if symbol.section in places:
+            return places[symbol.section] + symbol.value
         name = names[number]
-        if section != 0 or name not in _C_LIBRARY:
+        if symbol.section != 0 or name not in _C_LIBRARY:
             raise UnsupportedObject(f"symbol {name!r}")
         if name not in imports:
             code.extend(b"\x90" * (-len(code) % 8) + _JUMP)
@@ -106,43 +129,46 @@ def link(data: bytes) -> Image:
         return imports[name] - len(_JUMP)
 
     for section in sections:
-        kind, start, size, target = section[1], section[4], section[5], section[7]
-        if kind != _RELOCATIONS or target not in places:
+        if section.kind != _RELOCATIONS or section.target not in places:
             continue
-        for offset, info, addend in _RELOCATION.iter_unpack(data[start : start + size]):
+        for offset, info, addend in _RELOCATION.iter_unpack(_content(data, section)):
             if info & 0xFFFFFFFF not in _RELATIVE:
                 raise UnsupportedObject(f"relocation {info & 0xFFFFFFFF}")
-            here = places[target] + offset
+            here = places[section.target] + offset
             code[here : here + 4] = struct.pack("<i", place(info >> 32) + addend - here)
     functions = {
-        names[k]: places[section] + value
-        for k, (_, kind, _, section, value, _) in enumerate(symbols)
-        if kind == 0x12 and section in places  # a global function
+        name: places[symbol.section] + symbol.value
+        for name, symbol in zip(names, symbols, strict=True)
+        if symbol.kind == 0x12 and symbol.section in places  # a global function
     }
     return Image(bytes(code), functions, imports)
 
 
-def _lay_out(data: bytes, sections: list[tuple]) -> tuple[bytearray, dict[int, int]]:
+def _content(data: bytes, section: _Section) -> bytes:
+    return data[section.start : section.start + section.size]
+
+
+def _lay_out(data: bytes, sections: list[_Section]) -> tuple[bytearray, dict[int, int]]:
     """The sections that take part at run time, one after the other, and where each begins."""
     code = bytearray()
     places: dict[int, int] = {}
-    for number, (_, kind, flags, _, start, size, _, _, alignment, _) in enumerate(sections):
-        if not flags & _ALLOCATED or not size:
+    for number, section in enumerate(sections):
+        if not section.flags & _ALLOCATED or not section.size:
             continue
-        if flags & _WRITABLE or kind == _ZEROS:
+        if section.flags & _WRITABLE or section.kind == _ZEROS:
             raise UnsupportedObject("writable data")
-        code.extend(bytes(-len(code) % max(alignment, 1)))
+        code.extend(bytes(-len(code) % max(section.alignment, 1)))
         places[number] = len(code)
-        code.extend(data[start : start + size])
+        code.extend(_content(data, section))
     return code, places
 
 
-def _symbols(data: bytes, sections: list[tuple]) -> tuple[list[tuple], list[str]]:
+def _symbols(data: bytes, sections: list[_Section]) -> tuple[list[_Symbol], list[str]]:
     for section in sections:
-        if section[1] == _SYMBOLS:
-            start, size, names = section[4], section[5], sections[section[6]][4]
-            symbols = list(_SYMBOL.iter_unpack(data[start : start + size]))
-            return symbols, [data[names + s[0] : data.index(b"\0", names + s[0])].decode() for s in symbols]
+        if section.kind == _SYMBOLS:
+            symbols = [_Symbol._make(entry) for entry in _SYMBOL.iter_unpack(_content(data, section))]
+            starts = [sections[section.link].start + symbol.name for symbol in symbols]
+            return symbols, [data[start : data.index(b"\0", start)].decode() for start in starts]
     return [], []
 
 

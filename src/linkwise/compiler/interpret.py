@@ -5,7 +5,6 @@ ties to even, with subnormal numbers, in the precision of the program. NumPy's s
 and the square root; a fused multiply-add is computed exactly on integers here.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import math
@@ -19,6 +18,7 @@ from linkwise.compiler import loops, words
 from linkwise.compiler.graph import Node
 from linkwise.compiler.program import Program
 from linkwise.compiler.schedule import Body, LoopRegion
+from linkwise.compiler.walks import carried
 from linkwise.errors import ShapeError
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
@@ -83,7 +83,7 @@ class _Machine:
         if node.op == "input":
             return self.read(node)
         if node.op == "result":  # a loop leaves the last state in its carried values
-            return self.known[node.graph.loops[node.value[0]].phi[node.value[1]]]
+            return self.known[carried(node)]
         return self.known[node]
 
     def read(self, node: Node) -> Any:
@@ -168,6 +168,8 @@ def _run(lanes: Sequence[_Lane], body: Sequence[loops.Statement]) -> None:
                     held = [_JOINED[statement.how](held[k], held[k + half]) for k in range(half)]
                 for lane in lanes:
                     lane.registers[statement.register] = held[0]
+            case loops.Barrier():
+                pass  # a statement ends before the next begins
 
 
 class _Lane(_Machine):

@@ -1,11 +1,10 @@
 """A compiled program that takes arrays."""
 
-# pyright: standard
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,6 +13,7 @@ import numpy as np
 from linkwise.compiler import arrays, dispatch, host, layout, targets, threads
 from linkwise.compiler.native import Native, NativeProgram
 from linkwise.compiler.quick import QuickStates
+from linkwise.compiler.structures import is_sequence
 from linkwise.errors import LinkwiseError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Portable:
     """Copying returns the kernel itself; pickling stores what it was made from, not machine code."""
 
     name: str
-    origin: tuple[Callable[..., Any], tuple] | str | None = None
+    origin: tuple[Callable[..., Any], tuple[Any, ...]] | str | None = None
     """How to make it again after pickling, or its name in its module; None: it cannot be pickled."""
 
     def __copy__(self) -> Self:
@@ -126,7 +126,7 @@ class Kernel(Portable):
             results = [r if r.ndim else r[()] for r in results]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def quick(self, args: tuple, out: Any, threads: int | None) -> Any:
+    def quick(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
         """The result of a small batch where machine code cannot be called directly, or None; see ``compiler.quick``."""
         if threads is not None and not (type(threads) is int and threads > 0):
             return None
@@ -136,7 +136,7 @@ class Kernel(Portable):
                 return result
         return None
 
-    def _as_arrays(self, args: tuple) -> tuple[list[np.ndarray], tuple[int, ...], np.dtype]:
+    def _as_arrays(self, args: tuple[Any, ...]) -> tuple[list[np.ndarray], tuple[int, ...], np.dtype]:
         """The inputs as arrays of real numbers, their leading axes broadcast together, the precision."""
         given = [arrays.as_reals(name, value) for (name, _), value in zip(self.inputs, args, strict=True)]
         batch = arrays.batch_shape(given, self.inputs)
@@ -147,12 +147,12 @@ class Kernel(Portable):
         """The arrays of the caller that the results go to."""
         shapes = [(*batch, *shape) for _, shape in self.outputs]
         several = len(self.outputs) > 1
-        if several and (not isinstance(out, (tuple, list)) or len(out) != len(shapes)):
+        if several and (not is_sequence(out) or len(out) != len(shapes)):
             names = ", ".join(name for name, _ in self.outputs)
             raise TypeError(
                 f"out: expected {len(shapes)} arrays ({names}) as a tuple, got {type(out).__name__}"
             )
-        given = out if several else [out]
+        given: Sequence[Any] = out if several else [out]
         labels = [f"out[{k}]" if several else "out" for k in range(len(shapes))]
         return [arrays.check_out(*each, dtype) for each in zip(labels, given, shapes, strict=True)]
 
@@ -211,7 +211,7 @@ class Kernel(Portable):
         """What the program in this precision depends on besides this package; None: that is not known."""
         return self._natives[dtype].key
 
-    def content(self) -> tuple:
+    def content(self) -> tuple[Any, ...]:
         """Everything besides this package that decides the results: equal content, equal kernel."""
         if self.key is not None:
             return (self.name, self.inputs, self.outputs, self.dtype, self.key)
@@ -300,7 +300,7 @@ class Kernel(Portable):
         return f"<Kernel {self.name}: {ins} -> {outs}, {self.dtype}>"
 
 
-def check_number(name: str, inputs: tuple[tuple[str, int], ...], args: tuple) -> None:
+def check_number(name: str, inputs: tuple[tuple[str, int], ...], args: tuple[Any, ...]) -> None:
     """Raise where there are more or fewer arguments than inputs."""
     if len(args) != len(inputs):
         names = ", ".join(label for label, _ in inputs)

@@ -4,15 +4,17 @@ LLVM itself is loaded only when something is compiled. Where ``image`` can link 
 runs without LLVM; elsewhere the object file is stored and LLVM loads it.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import functools
 import sys
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from linkwise import forks
 from linkwise.compiler.image import Image, LoadedImage, UnsupportedObject, link
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
 
 _IMAGE, _OBJECT = b"image\0", b"object"
 
@@ -78,7 +80,7 @@ class LoadedObject:
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
         self._engine.finalize_object()
-        self.functions = {}
+        self.functions: dict[str, int] = {}
         for name in ("run", "room", "serve", "run_job", "call_kernel", "call_method"):
             address = self._engine.get_function_address(name)
             if address:
@@ -94,7 +96,7 @@ def _initialize() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def _target_machine():
+def _target_machine() -> llvm.TargetMachine:
     """The code generator for this processor.
 
     The graph has been optimized, so no pass runs before it; and level 1 of the generator gives the same code as

@@ -4,7 +4,6 @@ What depends on parameters alone (a payload, say) is computed once for all state
 two where such values are used. The prelude is counted apart.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,12 +1,11 @@
 """From a traced function to a program: the passes of the compiler in their order."""
 
-# pyright: standard
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from linkwise.compiler import arctangent, rounding, sincos
 from linkwise.compiler import operations as operations_
@@ -121,7 +120,7 @@ def record(
 ) -> Recorded:
     """What ``function`` computes, as nodes of a new graph: for each output its shape and its nodes row by row."""
     graph = Graph()
-    returned = function(**{key: graph.inputs(key, size) for key, size in inputs.items()})
+    returned: Any = function(**{key: graph.inputs(key, size) for key, size in inputs.items()})
     if not isinstance(returned, Mapping):
         if len(outputs) == 1:
             returned = dict(zip(outputs, (returned,), strict=True))
@@ -129,9 +128,9 @@ def record(
             returned = dict(zip(outputs, returned, strict=True))
         else:
             raise TraceError(f"{name} returned {len(returned)} outputs, expected {len(outputs)}")
-    elif set(returned) != set(outputs):
-        raise TraceError(f"{name} returned {sorted(returned)}, expected {sorted(outputs)}")
-    nodes = {}
+    elif set(keys := list(cast(Mapping[str, Any], returned))) != set(outputs):
+        raise TraceError(f"{name} returned {sorted(keys)}, expected {sorted(outputs)}")
+    nodes: Recorded = {}
     for key, shape in outputs.items():
         nodes[key] = (tuple(shape), [graph.lift(x) for x in _flatten(returned[key], tuple(shape), key)])
     return nodes
@@ -197,7 +196,8 @@ def relowered(program: Program, **options: bool) -> Program:
 
 
 def _split(nodes: Sequence[Node], sizes: Sequence[int]) -> tuple[tuple[Node, ...], ...]:
-    parts, start = [], 0
+    parts: list[tuple[Node, ...]] = []
+    start = 0
     for size in sizes:
         parts.append(tuple(nodes[start : start + size]))
         start += size

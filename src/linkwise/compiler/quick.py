@@ -5,7 +5,6 @@ known, with a view for every input and output. A call copies its arrays in, runs
 A frame is taken from its list while it is used, so that threads and signal handlers never share one.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import ctypes
@@ -35,7 +34,7 @@ class QuickStates:
             int, tuple[list[tuple[int, ...]], list[_Frame]]
         ] = {}  # by the number of states; 0: no batch
 
-    def __call__(self, args: tuple, out: Any = None) -> Any:
+    def __call__(self, args: tuple[Any, ...], out: Any = None) -> Any:
         """The result, or None where the arguments are not dense states of this precision, or ``out`` not for them."""
         first, dtype = args[0], self.dtype
         if type(first) is not np.ndarray or first.dtype is not dtype:
@@ -88,7 +87,9 @@ class _Frame:
         scratch = native.width * kernel.row_size + native.room
         numbers = np.zeros(count * kernel.row_size + scratch + 2 * _LINE, dtype)
         start = numbers.__array_interface__["data"][0]
-        views, words, at = [], [], -start % _LINE // dtype.itemsize
+        views: list[np.ndarray] = []
+        words: list[int] = []
+        at = -start % _LINE // dtype.itemsize
         for shape in shapes:
             size = int(np.prod(shape))
             views.append(numbers[at : at + size].reshape(shape))

@@ -12,7 +12,6 @@ around its arithmetic.
         carried = the outputs that follow
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import math
@@ -170,7 +169,9 @@ class RolloutKernel(Portable):
             {name: array.reshape(*batch, *array.shape[1:]) for name, array in written.items()},
         )
 
-    def _arranged(self, given: Mapping[str, Any], steps: int, kind: np.dtype):
+    def _arranged(
+        self, given: Mapping[str, Any], steps: int, kind: np.dtype
+    ) -> tuple[dict[str, np.ndarray], list[np.ndarray], tuple[int, ...]]:
         """Dense rows of what every robot has for itself (copies of what is carried), the tables, the batch's
         shape.
         """
@@ -183,7 +184,7 @@ class RolloutKernel(Portable):
             name: np.array(np.broadcast_to(values[name], (*batch, size)), order="C").reshape(-1, size)
             for name, size in sizes.items()
         }
-        tables = []
+        tables: list[np.ndarray] = []
         for name, feed in self.interface.feeds.items():
             shape = (feed.length(steps),) if feed.shared else (*batch, feed.length(steps))
             if feed.shared and values[name].shape != shape:
@@ -194,7 +195,16 @@ class RolloutKernel(Portable):
         return rows, tables, batch
 
     def _run(
-        self, carried, parameters, tables, written, count: int, steps: int, every: int, dtype: str, wanted
+        self,
+        carried: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
+        tables: Sequence[np.ndarray],
+        written: Sequence[np.ndarray],
+        count: int,
+        steps: int,
+        every: int,
+        dtype: str,
+        wanted: int | None,
     ) -> None:
         if count == 0 or steps == 0:
             return
@@ -230,7 +240,9 @@ def _chunk(native: Native, count: int, every: int) -> int:
     return every * max(1, int(_CALL_SECONDS / seconds) // every)
 
 
-def interpret(program: RolloutProgram, given: Mapping[str, Sequence[float]], steps: int, every: int = 1):
+def interpret(
+    program: RolloutProgram, given: Mapping[str, Sequence[float]], steps: int, every: int = 1
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """The definition: one robot, the loop run by the interpreter. Gives the same two dictionaries as a
     kernel.
     """

@@ -1,11 +1,11 @@
 """The shapes of programs as loops: batch, sweep over links, scan, rollout over time. One short builder each."""
 
-# pyright: standard
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +42,7 @@ SEED = "seed"  # one in the middle, else zeros: entry (row − direction) seen f
 
 
 @singledispatch
-def nest(program) -> Nest:
+def nest(program: Program | SweptProgram | RolloutProgram | Nest) -> Nest:
     """The loops of a program, for one state."""
     raise TypeError(f"{type(program).__name__} has no loops to be written")
 
@@ -178,7 +178,7 @@ def _row(program: SweptProgram, kind: Kind, passed: dict[int, Register]) -> list
 
     before = choose(row.equals(0), program.rows, row - 1)
 
-    def place(source: str, which) -> Place:
+    def place(source: str, which: Any) -> Place:
         if source == "given":
             key, k = which
             return Element(key, scalar(program.layouts[key], k))
@@ -244,14 +244,14 @@ def _levels(
     return [For("level", first, stop, level, step)]
 
 
-class _Reads(dict):
-    """Places of input nodes, found when they are asked for."""
+class _Reads(dict[tuple[str, Any], Place]):
+    """Places of input nodes, found when they are first looked up."""
 
-    def __init__(self, place):
+    def __init__(self, place: Callable[[str, Any], Place]):
         super().__init__()
         self._place = place
 
-    def __missing__(self, value) -> Place:
+    def __missing__(self, value: tuple[str, Any]) -> Place:
         self[value] = self._place(*value)
         return self[value]
 

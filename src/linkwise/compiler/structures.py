@@ -1,20 +1,23 @@
 """Nested values and the scalars in them, and how the scalars of arrays are shared out among rows."""
 
-# pyright: standard
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeGuard
+
+
+def is_sequence(value: Any) -> TypeGuard[tuple[Any, ...] | list[Any]]:
+    return isinstance(value, (tuple, list))
 
 
 def leaves(value: Any) -> list[Any]:
     """The scalars of nested tuples, lists and dataclasses."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = [getattr(value, f.name) for f in dataclasses.fields(value)]
-    if isinstance(value, (tuple, list)):
+    if is_sequence(value):
         return [leaf for part in value for leaf in leaves(part)]
     return [value]
 
@@ -26,7 +29,7 @@ def rebuilt(template: Any, scalars: Sequence[Any]) -> Any:
     def build(part: Any) -> Any:
         if dataclasses.is_dataclass(part) and not isinstance(part, type):
             return type(part)(*(build(getattr(part, f.name)) for f in dataclasses.fields(part)))
-        if isinstance(part, (tuple, list)):
+        if is_sequence(part):
             return type(part)(build(p) for p in part)
         return next(supply)
 
@@ -38,7 +41,7 @@ def aligned(template: Any, value: Any) -> Iterator[int]:
     if dataclasses.is_dataclass(template) and not isinstance(template, type):
         for f in dataclasses.fields(template):
             yield from aligned(getattr(template, f.name), getattr(value, f.name))
-    elif isinstance(template, (tuple, list)):
+    elif is_sequence(template):
         for inner, part in zip(template, value, strict=True):
             yield from aligned(inner, part)
     else:

@@ -23,7 +23,6 @@ Rows refer to memory by ``input`` nodes, so the passes of the compiler need not 
 =====================  ================================================================
 """
 
-# pyright: standard
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,10 +38,11 @@ from linkwise.compiler.derivative import tangents
 from linkwise.compiler.fuse import fuse
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.operations import Operations
-from linkwise.compiler.schedule import schedule
+from linkwise.compiler.schedule import Body, LoopRegion, schedule
 from linkwise.compiler.structures import Rows, aligned, leaves, rebuilt
 from linkwise.compiler.walks import reachable
 from linkwise.errors import TraceError
+from linkwise.scalar import Scalar
 
 
 @dataclass(eq=False)
@@ -52,7 +52,9 @@ class Array:
     template: Any
     sweep: Sweep | Scan | None = None
     given: str | None = None
-    sizes: Mapping[Any, int] = field(default_factory=dict)  # scalars of an input for a row of each kind
+    sizes: Mapping[Any, int] = field(
+        default_factory=dict[Any, int]
+    )  # scalars of an input for a row of each kind
     fields: list[int] = field(default_factory=list)  # the numbers of all fields that rows of some kind use
     own: dict[Any, tuple[Any, list[int]]] = field(default_factory=dict)  # per kind: its template and fields
     per_kind: dict[Any, list[Node]] = field(default_factory=dict)  # the nodes, where it was computed
@@ -70,7 +72,7 @@ class Kind:
     row: Any  # what the algorithm sees as the link
     stored: dict[int, Node] = field(default_factory=dict)  # field -> node
     carried: dict[int, Node] = field(default_factory=dict)  # accumulated field of the parent -> node
-    body: list = field(default_factory=list)
+    body: Body = field(default_factory=list["Node | LoopRegion"])
     traced: list[Node] = field(default_factory=list)  # what is stored and carried, before it is lowered
     elements: dict[str, int] = field(default_factory=dict)  # how many scalars of each input a row has
     directions: int = 1  # in which its elements can change
@@ -227,7 +229,8 @@ class Sweeper:
         for name, kind in sweep.kinds.items():
             parent = rebuilt(root, [kind.graph.make("input", (), ("above", f)) for f in fields])
             value = step(kind.row, parent, *self._own(kind, name, per_row))
-            own, more = [], 0
+            own: list[int] = []
+            more = 0
             for f, count in zip(fields, aligned(root, value), strict=True):
                 own.append(f)
                 while len(further) < more + count - 1:
@@ -281,7 +284,9 @@ class Sweeper:
         states = [self._field() for _ in leaves(start)]
         self.roots.update(dict(zip(states, leaves(start), strict=True)))
 
-        def pairs(step: Callable[..., Any], left: Any, fields: list[int], levels: list) -> Pairs:
+        def pairs(
+            step: Callable[..., Any], left: Any, fields: list[int], levels: list[scan_order.Level]
+        ) -> Pairs:
             graph = Graph()
             first = rebuilt(left, [graph.make("input", (), ("left", f)) for f in fields])
             second = rebuilt(elements.template, [graph.make("input", (), ("right", f)) for f in runs])
@@ -355,7 +360,7 @@ class Sweeper:
         graph = kind.graph
         own = {f: n for f, n in (*kind.stored.items(), *kind.carried.items()) if f not in fields.values()}
         inputs = [node for node in reachable(own.values()) if node.op == "input" and node.value[0] != "table"]
-        found = []
+        found: list[tuple[int, str, Node]] = []
         for name in by if own else ():
             seeds = self._seeds(kind, name, along)
             for node in inputs:
@@ -393,12 +398,14 @@ class Sweeper:
         last = self.sweeps[-1] if self.sweeps else None
         if isinstance(last, Sweep) and last.inward == inward:
             return last
-        kinds = {}
+        kinds: dict[Any, Kind] = {}
         for kind in self.kinds:
             graph = Graph()
             members = [k for k, other in enumerate(self.kind_of) if other == kind]
 
-            def constant(values: Sequence[float], graph=graph, members=members):
+            def constant(
+                values: Sequence[float], graph: Graph = graph, members: list[int] = members
+            ) -> Scalar:
                 if len(set(values)) == 1:
                     return float(values[0])
                 return graph.make("input", (), ("table", self._column(members, values)))
@@ -444,7 +451,7 @@ class Sweeper:
                 return float(values[0])
             return kind.graph.make("input", (), ("table", self._column(range(len(self.parents)), values)))
         own = [values[k] for k in members]
-        columns = []
+        columns: list[Scalar] = []
         for each in zip(*map(leaves, own), strict=True):
             same = len(set(each)) == 1
             columns.append(
@@ -536,7 +543,7 @@ class Sweeper:
         new = set(results)
         while new:
             needed |= new
-            new = set()
+            new: set[int] = set()
             for sweep in self.sweeps:
                 for kind, _ in self._steps(sweep):
                     roots = [n for f, n in (*kind.stored.items(), *kind.carried.items()) if f in needed]

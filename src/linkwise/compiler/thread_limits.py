@@ -4,27 +4,25 @@ threadpoolctl finds libraries by the names of their files. Linkwise has none, bu
 the file its controller answers to.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 from linkwise.compiler import threads
 
 
 def _register() -> None:
-    import threadpoolctl  # pyright: ignore[reportMissingImports]  (used where it is installed)
+    import threadpoolctl  # used where it is installed
 
     class Controller(threadpoolctl.LibController):
         user_api = "linkwise"
         internal_api = "linkwise"
         filename_prefixes = ("_multiarray_umath",)
 
-        def get_num_threads(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        def get_num_threads(self) -> int:
             return threads.wanted(None)
 
-        def set_num_threads(self, num_threads: Any) -> None:
+        def set_num_threads(self, num_threads: int) -> None:
             threads.limit = int(num_threads)
 
         def get_version(self) -> None:

@@ -8,6 +8,12 @@ from linkwise.compiler.graph import Graph, Node
 from linkwise.scalar import current_stage
 
 
+def carried(result: Node) -> Node:
+    """The carried value that holds the result of a loop when the loop has ended."""
+    number, k = _place(result)
+    return result.graph.loops[number].phi[k]
+
+
 def reachable(outputs: Iterable[Node]) -> list[Node]:
     """All nodes the outputs depend on, arguments first; a loop's result brings in its initial state and its body."""
     found: dict[int, Node] = {}

@@ -1,14 +1,14 @@
 """Whole numbers of 64 bits as values of a graph: what random bits and the classes of numbers are computed with."""
 
-# pyright: standard
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from linkwise.compiler.graph import Graph, Node
 
 MASK = (1 << 64) - 1
-FOLDED = {
+FOLDED: dict[str, Callable[[int, int], int]] = {
     "word_and": lambda a, b: a & b,
     "word_or": lambda a, b: a | b,
     "word_xor": lambda a, b: a ^ b,

@@ -4,7 +4,6 @@ One statement per operation, in the order of the schedule, so that nothing is le
 to decide about the arithmetic. Changes of sign and tests of single bits are written where they are used.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import re
@@ -400,7 +399,7 @@ class Printer:
             self._body(region.body)
         moves = [(phi, new) for phi, new in zip(loop.phi, loop.following, strict=True) if new is not phi]
         # All carried values change at once: one that becomes another's old value is set aside first.
-        aside = {}
+        aside: dict[int, str] = {}
         for k, (_, new) in enumerate(moves):
             if _without_sign(new).op == "phi":
                 aside[k] = f"n{number}_{k}"

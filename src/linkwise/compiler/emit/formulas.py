@@ -4,13 +4,13 @@ Formulas come from the graph as it was traced, before anything is fused or expan
 themselves. Joint coordinates are written as in the papers: s1, c1 for sin q1, cos q1 and c23 for cos(q2 + q3).
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import keyword
 import math
+import operator
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler.emit import clike
@@ -83,7 +83,7 @@ def python_source(program: Program, *, function_name: str | None = None, descrip
     uses = Counter(a.index for node in nodes for a in node.args)
     uses.update(node.index for node in values)
     texts: dict[int, str] = {}
-    lines = []
+    lines: list[str] = []
     for node in nodes:
         if node.op == "const":
             texts[node.index] = "np.nan" if math.isnan(node.value) else repr(node.value)
@@ -134,13 +134,20 @@ def to_sympy(program: Program, *, digits: int | None = None) -> dict[str, Any]:
     outputs = _simplified(program)
     nodes = reachable([node for output in outputs for node in output])
     _refuse_loops(nodes)
+
+    def divide(a: Any, b: Any) -> Any:
+        return a / b
+
+    def select(condition: Any, a: Any, b: Any) -> Any:
+        return sympy.Piecewise((a, condition), (b, True))
+
     found: dict[int, Any] = {}
-    functions = {
-        "add": lambda a, b: a + b,
-        "sub": lambda a, b: a - b,
-        "mul": lambda a, b: a * b,
-        "div": lambda a, b: a / b,
-        "neg": lambda a: -a,
+    functions: dict[str, Callable[..., Any]] = {
+        "add": operator.add,
+        "sub": operator.sub,
+        "mul": operator.mul,
+        "div": divide,
+        "neg": operator.neg,
         "sqrt": sympy.sqrt,
         "abs": sympy.Abs,
         "sin": sympy.sin,
@@ -153,7 +160,7 @@ def to_sympy(program: Program, *, digits: int | None = None) -> dict[str, Any]:
         "and": sympy.And,
         "or": sympy.Or,
         "not": sympy.Not,
-        "select": lambda c, a, b: sympy.Piecewise((a, c), (b, True)),
+        "select": select,
     }
     for node in nodes:
         if node.op == "const":
@@ -163,7 +170,7 @@ def to_sympy(program: Program, *, digits: int | None = None) -> dict[str, Any]:
             found[node.index] = sympy.Symbol(f"{name}{k + 1}", real=True)
         else:
             found[node.index] = functions[node.op](*(found[a.index] for a in node.args))
-    result = {}
+    result: dict[str, Any] = {}
     for (name, shape), row in zip(program.outputs, outputs, strict=True):
         entries = [found[node.index] for node in row]
         if not shape:
@@ -188,7 +195,7 @@ def _constant(sympy: Any, value: float, digits: int | None) -> Any:
 def to_latex(program: Program, *, digits: int = 4, simplify: bool = True) -> str:
     """Aligned equations, one per entry, with sines and cosines as in the papers (c_{23} = cos(q_2 + q_3))."""
     sympy = needed("sympy", "formulas")
-    lines = []
+    lines: list[str] = []
     for name, value in to_sympy(program, digits=digits).items():
         shape = getattr(value, "shape", ())
         entries = list(value) if shape else [value]
@@ -211,7 +218,7 @@ def _label(name: str, shape: tuple[int, ...], k: int) -> str:
     symbol = symbols.get(name, f"\\mathrm{{{name.replace('_', ' ')}}}")
     if not shape:
         return symbol
-    index = []
+    index: list[str] = []
     for length in reversed(shape):
         index.insert(0, str(k % length + 1))
         k //= length
@@ -222,10 +229,14 @@ def _label(name: str, shape: tuple[int, ...], k: int) -> str:
     )
 
 
+def _size(entry: Any) -> int:
+    return entry.count_ops()
+
+
 def _with_angle_sums(sympy: Any, entry: Any) -> Any:
     """Products of sines and cosines of parallel axes gathered into sums of angles, where that is shorter."""
     gathered = sympy.fu(sympy.expand(entry))
-    return min((entry, gathered), key=lambda e: e.count_ops())
+    return min((entry, gathered), key=_size)
 
 
 def _short_angles(sympy: Any, entry: Any) -> Any:
@@ -239,4 +250,7 @@ def _short_angles(sympy: Any, entry: Any) -> Any:
             return sympy.Symbol(f"{letters[function.func]}_{{{digits}}}")
         return function
 
-    return entry.replace(lambda e: e.func in (sympy.sin, sympy.cos), short)
+    def is_angle(part: Any) -> bool:
+        return part.func in (sympy.sin, sympy.cos)
+
+    return entry.replace(is_angle, short)

@@ -5,7 +5,6 @@ the same bits. Inputs are loaded just before their first use and outputs stored 
 values stay alive. ``memory`` decides where scalars are stored.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import math
@@ -17,6 +16,7 @@ from linkwise.compiler.emit.lanes import Lanes, Writer
 from linkwise.compiler.emit.memory import Memory, Output, spread
 from linkwise.compiler.graph import CONDITIONS, Node
 from linkwise.compiler.loops import (
+    Barrier,
     Change,
     Declare,
     Element,
@@ -34,6 +34,7 @@ from linkwise.compiler.loops import (
     statements,
 )
 from linkwise.compiler.schedule import LoopRegion
+from linkwise.compiler.walks import carried
 
 MANY_OUTPUTS = 800  # scalars of all outputs from which blocks are divided
 STORES = 100  # of one block, then
@@ -215,6 +216,8 @@ class Renderer(Arithmetic):
                     self.wholes = {}
                 case Join():
                     self.join(statement)
+                case Barrier():
+                    pass  # one thread computes a state
 
     # -- whole numbers ---------------------------------------------------------------------------------------
 
@@ -459,8 +462,7 @@ class Renderer(Arithmetic):
 def holder(node: Node) -> Node:
     """The node that holds the value: after a loop, what it carried."""
     if node.op == "result":
-        loop, k = node.value
-        return node.graph.loops[loop].phi[k]
+        return carried(node)
     return node
 
 

@@ -6,14 +6,13 @@ Every value is a 64-bit integer (addresses are integers too). The subset: assign
 in capital letters and attributes of classes are constants. ``linkwise.compiler.entry`` is written in it.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-_ARITHMETIC = {
+_ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "add",
     ast.Sub: "sub",
     ast.Mult: "mul",
@@ -22,7 +21,7 @@ _ARITHMETIC = {
     ast.LShift: "shl",
     ast.RShift: "ashr",
 }
-_COMPARISONS = {
+_COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "eq",
     ast.NotEq: "ne",
     ast.Lt: "slt",

@@ -7,7 +7,6 @@ sums", 2008); numbers near the ends of the range go to exact whole numbers in Ja
 target.
 """
 
-# pyright: standard
 from __future__ import annotations
 
 import base64
@@ -22,11 +21,13 @@ from linkwise.compiler.emit import clike
 from linkwise.compiler.graph import CONDITIONS, Node
 from linkwise.compiler.loops import (
     Array,
+    Barrier,
     Change,
     Declare,
     Element,
     For,
     If,
+    Join,
     Let,
     Nest,
     Place,
@@ -37,6 +38,7 @@ from linkwise.compiler.loops import (
 )
 from linkwise.compiler.schedule import LoopRegion
 from linkwise.compiler.shapes import nest
+from linkwise.compiler.walks import carried
 
 _I32, _F32, _F64 = b"\x7f", b"\x7d", b"\x7c"
 _BLOCK, _LOOP, _IF, _ELSE, _END = b"\x02\x40", b"\x03\x40", b"\x04\x40", b"\x05", b"\x0b"
@@ -131,7 +133,7 @@ class _Code:
         for name, values in made.constants.items():
             self.base[name] = _integer(place)
             place += self.item * np.size(values)
-        self.table = {}
+        self.table: dict[str, int] = {}
         for name, values in made.tables.items():
             self.table[name] = place
             place += 4 * len(values)
@@ -181,6 +183,8 @@ class _Code:
                         self.emit(value, _set(self.registers[register]))
                 case Let() | Change():
                     self.emit(self.whole(statement.value), _set(self.named(statement.name)))
+                case Join() | Barrier():
+                    pass  # one lane and one thread compute a state
 
     def named(self, name: str) -> int:
         if name not in self.names:
@@ -238,7 +242,7 @@ class _Code:
             self.item_of(item)
         for _, node in step.writes:
             self.value(node)  # all is read before anything is written
-        moves = []
+        moves: list[tuple[bytes, int]] = []
         for place, node in step.writes:
             value = self.value(node)
             if isinstance(place, Register):
@@ -264,8 +268,7 @@ class _Code:
                 self.emit(self.load(place), _set(self.held[place]))
             return _get(self.held[place])
         if node.op == "result":
-            loop, k = node.value
-            node = node.graph.loops[loop].phi[k]
+            node = carried(node)
         return _get(self.nodes[node])
 
     def item_of(self, item: Node | LoopRegion) -> None:
