@@ -324,7 +324,7 @@ def numbers(where):
     return set(map(int, open(where).read().split())) if os.path.exists(where) else set()
 
 imported = os.environ["MUTATION_IMPORTED"] = folder + "/imported"
-start()
+collected = start()
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_fixture_setup(fixturedef):
@@ -340,7 +340,7 @@ def pytest_fixture_setup(fixturedef):
 def pytest_runtest_protocol(item):
     where, begin = start(), time.perf_counter()
     yield
-    seen = numbers(where)
+    seen = numbers(where) | numbers(collected)
     for name in item._fixtureinfo.name2fixturedefs.values():
         for fixture in name:
             seen |= fixtures.get(fixture, set())

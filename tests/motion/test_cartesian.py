@@ -128,3 +128,24 @@ def test_bad_options_are_named(robot, options, message):
 def test_what_is_not_a_rotation_is_refused(robot):
     with pytest.raises(ValueError, match="not orthonormal"):
         motion.line(robot, (0.6, 0.1, 0.2), (0.5, 0.1, 0.2), speed=1.0, rotation=2 * np.eye(3))
+
+
+@pytest.mark.parametrize(("bend", "jumps"), [(0.0045, False), (0.003, True)])
+def test_joints_that_would_turn_half_a_radian_between_grid_points_are_refused(bend, jumps):
+    """The tool's axis passes that of joint 4 at a small angle: joint 4 turns by about step / bend at once."""
+    robot = lw.load("puma560")
+    q = np.array([0.3, -0.4, 0.5, 0.0, bend, 0.0])
+    middle, axes = robot.pose(q), robot.jacobian(q)[:3].T
+    turn = np.cross(
+        axes[4], axes[3]
+    )  # across joint 5, so that the angle at joint 5 is smallest in the middle
+    ends = [middle.copy(), middle.copy()]
+    for end, angle in zip(ends, (-0.2, 0.2), strict=True):
+        end[:3, :3] = motion.turn_about(angle * turn) @ middle[:3, :3]
+    start = motion.closed_form_inverse_kinematics(robot, ends[0])
+    start = start[np.argmin(np.abs(start[:, :3] - q[:3]).max(axis=1))]
+    if jumps:
+        with pytest.raises(SingularPathError, match="the joints would have to jump at 5"):
+            motion.line(robot, *ends, duration=1.0, q=start)
+    else:
+        assert np.abs(np.diff(motion.line(robot, *ends, duration=1.0, q=start).grid_q, axis=0)).max() > 0.35

@@ -46,6 +46,13 @@ def test_a_solution_stays_near_a_good_start(panda):
     assert np.abs(found.q - q).max() < 0.05
 
 
+def test_without_a_start_the_middle_of_the_limits_is_one(panda):
+    lower, upper = limits(panda)
+    q = (lower + upper) / 2 + 0.1  # a little beside the middle
+    found = motion.inverse_kinematics(panda, panda.pose(q), starts=1)
+    np.testing.assert_allclose(found.q, q, atol=1e-9)
+
+
 def test_positions_only(panda):
     point = np.array([0.4, 0.2, 0.5])
     found = motion.inverse_kinematics(panda, point, task="position")
@@ -69,7 +76,10 @@ def test_an_unreachable_pose_says_what_is_left(panda):
 def test_an_unreachable_one_of_a_batch_is_named(panda):
     targets = panda.pose(np.zeros((3, 7)) + [0, 0, 0, -1.5, 0, 1.5, 0])
     targets[1, 0, 3] = 5.0
-    with pytest.raises(motion.UnreachableError, match=r"target \[1\]"):
+    with pytest.raises(motion.UnreachableError, match=r"target \[1\] [^;]*; [^;]*$"):
+        motion.inverse_kinematics(panda, targets, starts=2)
+    targets[0, 0, 3] = 4.0
+    with pytest.raises(motion.UnreachableError, match=r"target \[1\] .*; 1 more targets are not reached"):
         motion.inverse_kinematics(panda, targets, starts=2)
 
 
@@ -142,6 +152,28 @@ def test_closed_form_is_nan_out_of_reach_and_agrees_with_the_iteration():
     assert np.abs(np.angle(np.exp(1j * (closed - numerical.q)))).max(axis=-1).min() < 1e-6
     target[:3, 3] = [3.0, 0.0, 0.0]
     assert np.isnan(motion.closed_form_inverse_kinematics(robot, target)).all()
+
+
+def test_closed_form_of_an_arm_whose_wrist_is_bent_at_zero():
+    robot = lw.load("puma560")
+    fifth = robot.moving_joints[4]
+    bent = replace(fifth, origin=fifth.origin @ lw.Transform.about(fifth.axis, 0.7))
+    joints = [bent if joint is fifth else joint for joint in robot.joints]
+    arm = lw.Robot("bent", robot.links, joints)
+    q = np.array([0.9, -0.4, 0.5, 0.3, 0.7, -0.1])
+    assert np.abs(arm.pose(q) - robot.pose(q)).max() > 0.1
+    found = motion.closed_form_inverse_kinematics(arm, arm.pose(q))
+    np.testing.assert_allclose(arm.pose(found), np.broadcast_to(arm.pose(q), (8, 4, 4)), atol=1e-10)
+
+
+def test_joints_without_limits_are_drawn_within_half_a_turn_or_a_metre():
+    robot = lw.load("stanford")
+    free = [replace(j, limits=lw.Limits()) if j.moves else j for j in robot.joints]
+    lower, upper = starts.sampling_range(lw.Robot("free", robot.links, free))
+    reach = [np.pi if j.revolute else 1.0 for j in robot.moving_joints]
+    assert set(reach) == {np.pi, 1.0}
+    assert (upper == reach).all()
+    assert (lower == np.negative(reach)).all()
 
 
 @pytest.mark.parametrize("q5", [0.0, 1e-9])

@@ -28,6 +28,18 @@ def test_positions_alone_become_a_spline(tmp_path):
     np.testing.assert_allclose(back.at([0, 1, 3]).q, [[0, 1], [5, 2], [1, 0]], atol=1e-12)
 
 
+def test_without_a_header_the_columns_are_in_the_usual_order(tmp_path):
+    path = tmp_path / "bare.csv"
+    path.write_text("0,1,0\n1,2,5\n3,0,1\n")
+    back = motion.read_csv(path, joints=["a", "b"])
+    np.testing.assert_allclose(back.at([0, 1, 3]).q, [[1, 0], [2, 5], [0, 1]], atol=1e-12)
+    path.write_text("0,1,0.5,0\n1,2,0,0\n")
+    assert back.dof == 2
+    assert motion.read_csv(path, joints=["a"]).at(0.0).qd == 0.5
+    with pytest.raises(ValueError, match="4 columns without a header; expected 3"):
+        motion.read_csv(path, joints=["a", "b"])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -39,6 +51,7 @@ def test_positions_alone_become_a_spline(tmp_path):
         ("t,q2,q3\n0,1,2\n1,2,3\n", "no columns q1"),
         ("t,x\n0,1\n1,2\n", "no columns q1"),
         ("t,q1\n0,1\n0,2\n", "not later"),
+        ("0,1\n1,2\n", "no header; expected columns t, q1"),
     ],
 )
 def test_wrong_files_are_named(tmp_path, text, message):

@@ -19,7 +19,7 @@ class Series:
     __slots__ = ("bend", "rate", "value")
     __array_ufunc__ = None  # arrays leave arithmetic with a series to it
 
-    def __init__(self, value: Any, rate: Any = 0.0, bend: Any = 0.0):
+    def __init__(self, value: Any, rate: Any, bend: Any):
         self.value, self.rate, self.bend = value, rate, bend
 
     @staticmethod
