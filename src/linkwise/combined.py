@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import LinkwiseError
-from linkwise.functions import Function, Setting, function_named
+from linkwise.functions import Function, Setting, function_named, labels_of
 from linkwise.kernels import cheapest_recorded, chosen_algorithm, is_straight, regroups
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def combined_kernel(names: Sequence[str], setting: Setting, dtype: str) -> Kerne
     content = (setting.model.content(), [(p.function.name, p.algorithm, p.setting.options()) for p in parts])
     key = hashlib.sha256(repr(content).encode()).digest()
     made = Kernel(title, sizes.items(), shapes.items(), dtype, build, key)
+    made.labels = labels_of(setting.model, sizes)
+    made.output_labels = {name: labels for part in parts for name, labels in part.labels.items()}
     made.origin = (combined_kernel, (tuple(names), setting, dtype))
     return made
 
@@ -67,7 +69,9 @@ class _Part:
             )
         own = function.shapes(setting.model)
         single = len(own) == 1
-        self.shapes = {function.name if single else f"{function.name}_{name}": s for name, s in own.items()}
+        titles = {name: function.name if single else f"{function.name}_{name}" for name in own}
+        self.shapes = {titles[name]: shape for name, shape in own.items()}
+        self.labels = {titles[name]: labels for name, labels in labels_of(setting.model, own).items()}
 
     def outputs(self, slide: bool, precision: str, given: dict[str, Any]) -> dict[str, Any]:
         from linkwise.evaluation import outputs_of

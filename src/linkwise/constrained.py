@@ -11,7 +11,7 @@ from linkwise.compiler.arrays import Array, is_numeric
 from linkwise.errors import ConstraintError, ModelError, ShapeError
 from linkwise.functions import Setting
 from linkwise.kernels import evaluate
-from linkwise.methods import SLOT, computed
+from linkwise.methods import SLOT, computed, takes_names
 from linkwise.model import Model
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Constrained(Model):
 
     __slots__ = (SLOT,)
 
+    @takes_names
     def constraint_forces(
         self,
         q: Array,
@@ -68,6 +69,7 @@ class Constrained(Model):
         """J M⁻¹ Jᵀ of the constraints, shape (..., constraint_rows, constraint_rows)."""
         return evaluate("delassus_matrix", Setting(self._held()), algorithm, {"q": q}, out, threads)
 
+    @takes_names
     def impact(
         self, q: Array, qd: Array, *, restitution: float = 0.0, out: Any = None, threads: int | None = None
     ) -> np.ndarray:
@@ -108,6 +110,7 @@ class Constrained(Model):
                 self._check_constraints_met(qdd, setting, given)
         return qdd
 
+    @takes_names
     def meet_constraints(self, q: Array) -> np.ndarray:
         """The position near q (..., nq) that meets all constraints, by Newton steps: loops are closed.
 

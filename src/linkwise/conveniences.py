@@ -15,6 +15,7 @@ import numpy as np
 from linkwise.compiler.arrays import Array
 from linkwise.errors import ShapeError, UnknownNameError
 from linkwise.inspection import Inspected
+from linkwise.methods import takes_names
 
 if TYPE_CHECKING:
     from linkwise.motion import Solution, Trajectory
@@ -33,6 +34,7 @@ class Convenient(Inspected):
 
     __slots__ = ()
 
+    @takes_names
     def inverse_kinematics(
         self,
         pose: Array,
@@ -78,6 +80,7 @@ class Convenient(Inspected):
             seed=seed,
         )
 
+    @takes_names
     def manipulability(self, q: Array, frame: str | None = None, *, task: str = "pose") -> np.ndarray:
         """Yoshikawa's measure √det(J Jᵀ), shape (...): the product of the singular values of the Jacobian.
 
@@ -95,6 +98,7 @@ class Convenient(Inspected):
 
         files.save(self, path)
 
+    @takes_names
     def plot(
         self, q: Array | None = None, *, ghosts: Sequence[Array] = (), trace: Array | None = None
     ) -> Plot:
@@ -111,6 +115,7 @@ class Convenient(Inspected):
         picture = report.robot_picture(self, shown, ghosts=others, trace=trace)
         return report.Plot([report.Figure("robot", picture)], f"{self.name} in one position")
 
+    @takes_names
     def show(
         self,
         q: Array | None = None,

@@ -7,7 +7,7 @@ this table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -172,6 +172,17 @@ class Function:
 
             sizes |= parameter_sizes(setting.model, setting.parameters)
         return sizes
+
+
+def labels_of(model: Model, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Names of the numbers of those quantities that have one per coordinate."""
+    known = model.__dict__.get("_labels")
+    if known is None:
+        from linkwise.model.coordinates import coordinate_names
+
+        velocities, positions = coordinate_names(model)
+        known = model.__dict__["_labels"] = (tuple(velocities), tuple(positions))
+    return {name: known[name in POSITIONS] for name in names if name in COORDINATES}
 
 
 def _vector(name: str):

@@ -22,7 +22,7 @@ MASS, BIAS, GRAVITY = "robot.mass_matrix(q)", "robot.bias_torques(q, qd)", "robo
 CORIOLIS = "robot.coriolis_matrix(q, qd), or robot.velocity_torques(q, qd) for its product with qd"
 ENERGY = "robot.kinetic_energy(q, qd) and robot.potential_energy(q)"
 RANGE = "robot.limits.lower and robot.limits.upper"
-SIMULATE = "linkwise.simulate.simulate(robot, q0=q, qd0=qd, duration=…)"
+SIMULATE = "linkwise.simulate.simulate(robot, controller, duration=…)"
 LOAD = "linkwise.load(path)"
 MASSES = "[link.inertia.mass for link in robot.links]"
 

@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.compiler.arrays import Array
 from linkwise.constrained import Constrained
 from linkwise.functions import FUNCTIONS, ITERATED, function_named
+from linkwise.methods import takes_names
 
 if TYPE_CHECKING:
     from linkwise import diagnose
@@ -38,12 +39,14 @@ class Inspected(Constrained):
 
         return applies(mechanism_of(self)) is None
 
+    @takes_names
     def filter(self, q: Array, qd: Array, tau: Array, *, friction: bool = True) -> diagnose.FilterStates:
         """The Kalman filter of one state, joint by joint: P, D, gains, innovations, predicted states, costates."""
         from linkwise import diagnose
 
         return diagnose.filter_states(self, q, qd, tau, friction)
 
+    @takes_names
     def acceleration_parts(
         self, q: Array, qd: Array, tau: Array, *, friction: bool = True
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -53,6 +56,7 @@ class Inspected(Constrained):
 
         return diagnose.acceleration_parts(self, q, qd, tau, friction)
 
+    @takes_names
     def conjugate_gradient(
         self,
         q: Sequence[float],

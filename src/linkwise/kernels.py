@@ -17,7 +17,7 @@ from linkwise import arrays
 from linkwise.compiler.arrays import is_foreign
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import DtypeError, ShapeError
-from linkwise.functions import Function, Setting, function_named
+from linkwise.functions import Function, Setting, function_named, labels_of
 
 if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
@@ -188,15 +188,22 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
 
         parameters = [name for name in sizes if name in setting.parameters]
         states = [(name, size) for name, size in sizes.items() if name not in setting.parameters]
-        return ParametricKernel(
+        kernel = ParametricKernel(
             function.name, states, [(name, sizes[name]) for name in parameters], shapes.items(), dtype, build
         )
+        kernel.main.labels, kernel.main.output_labels = _labels(setting.model, sizes, shapes)
+        return kernel
     identity = repr((setting.model.content(), algorithm, setting.options())).encode()
     made = Kernel(
         function.name, sizes.items(), shapes.items(), dtype, build, hashlib.sha256(identity).digest()
     )
+    made.labels, made.output_labels = _labels(setting.model, sizes, shapes)
     made.parameters_of = lambda output, index: _parameters_of(function, setting, algorithm, output, index)
     return made
+
+
+def _labels(model: Model, inputs: Iterable[str], outputs: Iterable[str]) -> tuple[dict, dict]:
+    return labels_of(model, inputs), labels_of(model, outputs)
 
 
 def _parameters_of(

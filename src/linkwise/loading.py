@@ -25,11 +25,11 @@ def load(
     base: str = "fixed",
     mimic: str = "coupled",
 ) -> Robot:
-    """A robot from a bundled name or a file.
+    """A robot from a bundled name, a file, or a name of the package robot_descriptions.
 
     Args:
         source: a name of ``robots()``, or a path: .urdf, .xml (MJCF or URDF), .toml (DH or modified DH), .spec (of
-            1992).
+            1992); or a name of the package robot_descriptions, such as "ur5e_description", where that is installed.
         gravity: gravity [m/s²] in the base frame, shape (3,), in place of the file's.
         lock: joints to be fixed, with their positions [rad or m].
         strict: whether physically impossible inertias are an error instead of a warning.
@@ -42,6 +42,10 @@ def load(
     """
     from linkwise.model import files
 
+    if isinstance(source, str):
+        from linkwise.model import descriptions
+
+        source = descriptions.locate(source).path
     model = files.read(source, gravity=gravity, lock=lock, strict=strict, mimic=mimic)
     return Robot.from_model(model).with_base(base)
 

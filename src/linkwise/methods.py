@@ -12,13 +12,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from linkwise.compiler import dispatch
+from linkwise.compiler import dispatch, named
 from linkwise.compiler.arrays import is_foreign
 from linkwise.compiler.layout import (
     OPTION,
@@ -29,6 +29,7 @@ from linkwise.compiler.layout import (
     KnownCall,
     MethodTable,
 )
+from linkwise.functions import FUNCTIONS, labels_of
 
 if TYPE_CHECKING:
     from linkwise.compiler.kernel import Kernel
@@ -92,6 +93,7 @@ class Method:
         self.out, self.threads = self.places["out"], self.places["threads"]
         self._options = [k for k, role in enumerate(self.roles) if role == OPTION]
         self._optional = [k for k, role in enumerate(self.roles) if role == OPTIONAL_INPUT]
+        self._inputs = [k for k, role in enumerate(self.roles) if role in (REQUIRED_INPUT, OPTIONAL_INPUT)]
         self._plain = self._key(self.defaults)
         self._kept: tuple = ()
 
@@ -108,6 +110,8 @@ class Method:
             if known is not None and (result := known(args, None, None)) is not None:
                 return result
         values = self._values(args, options)
+        if values is not None and named.any_named(values[k] for k in self._inputs):
+            return self._call_named(robot, values)
         key = None if values is None else self._key(values)
         if values is None or key is None:
             return self.function(robot, *args, **options)
@@ -121,6 +125,18 @@ class Method:
         if calls is None or key not in calls.by_options:
             self._learn(robot, values, key)
         return result
+
+    def _call_named(self, robot: Robot, values: list[Any]) -> Any:
+        """A call in which the numbers of some inputs have names."""
+        given = dict(zip(self.names, values, strict=True))
+        inputs = without_names(robot, {self.names[k]: values[k] for k in self._inputs})
+        given |= dict(zip((self.names[k] for k in self._inputs), inputs.arrays, strict=True))
+        result = self(robot, **given)
+        row = FUNCTIONS.get(self.__name__)  # type: ignore[attr-defined]
+        if row is None or given["out"] is not None or isinstance(result, tuple):
+            return result
+        (output, *_) = row.shapes(robot)
+        return inputs.dressed(result, labels_of(robot, [output]).get(output))
 
     def _values(self, args: tuple, options: dict[str, Any]) -> list[Any] | None:
         """The value of every parameter; None where the call is not complete or not allowed."""
@@ -231,6 +247,33 @@ class Method:
 def computed(function: AnyFunction) -> AnyFunction:
     """A decorator for methods of robots that are one kernel each."""
     return Method(function)  # type: ignore[return-value]
+
+
+QUANTITIES = {"q0": "q", "q1": "q", "v": "qd"}  # what arguments are, that are not named after their quantity
+
+
+def without_names(robot: Any, given: Mapping[str, Any]) -> named.Unnamed:
+    """Arguments of a robot's methods as plain arrays, matched by name where their numbers have names."""
+    labels = labels_of(robot, ("q", "qd", "qdd", "tau", "start"))
+    return named.Unnamed(
+        (name, value, labels.get(QUANTITIES.get(name, name))) for name, value in given.items()
+    )
+
+
+def takes_names(method: AnyFunction) -> AnyFunction:
+    """A decorator for other methods of robots: states whose numbers have names are matched by name."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def wrapper(self: Any, *args: Any, **options: Any) -> Any:
+        if not named.any_named((*args, *options.values())):
+            return method(self, *args, **options)
+        given = signature.bind(self, *args, **options).arguments
+        inputs = {name: value for name, value in given.items() if named.kind(value) is not None}
+        given |= dict(zip(inputs, without_names(self, inputs).arrays, strict=True))
+        return method(**given)
+
+    return wrapper  # type: ignore[return-value]
 
 
 def _role(parameter: inspect.Parameter) -> int:

@@ -57,6 +57,18 @@ def test_a_description_is_a_robot(linkwise, package, name, robot):
     assert ran.json["name"] == robot
 
 
+def test_load_takes_the_same_names(package, monkeypatch):
+    assert lw.load("twolink_description").name == lw.load("twolink").name == "two_link"
+    assert lw.load("hand", gravity=(0, 0, 0)).gravity == (0, 0, 0)
+    with pytest.raises(lw.ModelError, match="did you mean 'twolink_description'"):
+        lw.load("twolnk_description")
+    with pytest.raises(lw.ModelError, match="could not fetch it: OSError"):
+        lw.load("far_description")
+    monkeypatch.setitem(sys.modules, "robot_descriptions", None)
+    with pytest.raises(lw.ModelError, match="pip install robot_descriptions"):
+        lw.load("ur5e_description")
+
+
 def test_bundled_names_go_first(linkwise, package):
     assert linkwise("info", "panda", "--json").json["name"] == "panda"
 

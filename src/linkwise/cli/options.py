@@ -227,9 +227,8 @@ def load_robot(
 ) -> Robot:
     """The robot that the options describe; ``moving`` refuses one without a joint that moves."""
     import linkwise as lw
-    from linkwise.cli.descriptions import locate
 
-    robot = lw.load(locate(source).path, gravity=gravity, lock=dict(lock), base=base, mimic=mimic)
+    robot = lw.load(source, gravity=gravity, lock=dict(lock), base=base, mimic=mimic)
     if moving and robot.dof == 0:
         raise lw.ModelError(f"{source}: no joint of {robot.name} moves, so there is nothing to compute")
     return robot

@@ -74,8 +74,8 @@ def command(
       linkwise view arm.urdf --meshes ../arm_meshes --trajectory motion.csv
     """
     from linkwise import motion
-    from linkwise.cli.descriptions import locate
     from linkwise.model.coordinates import check_one_axis
+    from linkwise.model.descriptions import locate
     from linkwise.view import serve
 
     with warnings.catch_warnings(record=True) as caught:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
-from linkwise.compiler import layout
+from linkwise.compiler import layout, named
 from linkwise.errors import DtypeError, ShapeError
 
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
@@ -43,7 +43,8 @@ def is_masked(value: Any) -> bool:
 
 def as_reals(name: str, value: Any) -> np.ndarray:
     """An array of float64 or float32. Integers, booleans and floats of other sizes become float64; complex numbers,
-    text, objects and masked arrays, whose masks would be lost, are refused."""
+    text, objects, masked arrays, whose masks would be lost, and what has names are refused."""
+    named.refuse(name, value)
     if is_masked(value):
         raise DtypeError(
             f"{name}: masked arrays are not supported; fill() the masked entries or select the others"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from linkwise.compiler import arrays, dispatch, host, layout, targets, threads
+from linkwise.compiler import arrays, dispatch, host, layout, named, targets, threads
 from linkwise.compiler.native import Native, NativeProgram
 from linkwise.compiler.quick import QuickStates
 from linkwise.compiler.structures import is_sequence
@@ -76,6 +76,8 @@ class Kernel(Portable):
         self.dtype = dtype
         self.key = key
         self.parameters_of: Callable[[str, int | None], tuple[str, ...]] | None = None  # for ``explain``
+        self.labels: Mapping[str, named.Labels] = {}  # of the numbers of inputs, for those that have names
+        self.output_labels: Mapping[str, named.Labels] = {}
         self._dtype = np.dtype(dtype)
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self.row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
@@ -109,6 +111,8 @@ class Kernel(Portable):
         check_number(self.name, self.inputs, args)
         if (result := self.quick(args, out, threads)) is not None:
             return result
+        if named.any_named(args):
+            return self._call_named(args, out, threads)
         if targets.are_foreign(args):
             return targets.call(self, args, out, threads)
         given, batch, dtype = self._as_arrays(args)
@@ -126,6 +130,18 @@ class Kernel(Portable):
             results = [r if r.ndim else r[()] for r in results]
         return results[0] if len(results) == 1 else tuple(results)
 
+    def _call_named(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
+        """The same where numbers of some inputs have names."""
+        names = [name for name, _ in self.inputs]
+        inputs = named.Unnamed((name, x, self.labels.get(name)) for name, x in zip(names, args, strict=True))
+        result = self(*inputs.arrays, out=out, threads=threads)
+        if out is not None:
+            return result
+        labels = [self.output_labels.get(name) for name, _ in self.outputs]
+        if len(labels) == 1:
+            return inputs.dressed(result, labels[0])
+        return tuple(inputs.dressed(part, found) for part, found in zip(result, labels, strict=True))
+
     def quick(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
         """The result of a small batch where machine code cannot be called directly, or None; see ``compiler.quick``."""
         if threads is not None and not (type(threads) is int and threads > 0):
@@ -139,6 +155,9 @@ class Kernel(Portable):
     def _as_arrays(self, args: tuple[Any, ...]) -> tuple[list[np.ndarray], tuple[int, ...], np.dtype]:
         """The inputs as arrays of real numbers, their leading axes broadcast together, the precision."""
         given = [arrays.as_reals(name, value) for (name, _), value in zip(self.inputs, args, strict=True)]
+        for k, (_, size) in enumerate(self.inputs):
+            if size == 1 and not given[k].ndim:  # a single number for a robot with one joint
+                given[k] = given[k].reshape(1)
         batch = arrays.batch_shape(given, self.inputs)
         single = bool(given) and all(a.dtype is arrays.FLOAT32 for a in given)
         return given, batch, arrays.FLOAT32 if single else self._dtype

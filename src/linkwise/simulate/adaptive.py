@@ -17,6 +17,7 @@ from linkwise.algorithms.coordinates import position_rates
 from linkwise.control import Controller
 from linkwise.errors import LinkwiseError, ShapeError, needed
 from linkwise.functions import mechanism_of
+from linkwise.methods import without_names
 from linkwise.model.checks import check_moves
 from linkwise.model.mechanism import Mechanism, flat
 from linkwise.robot import Robot
@@ -65,6 +66,7 @@ def simulate_adaptive(
     """
     solve_ivp = needed("scipy.integrate", "simulate").solve_ivp
     check_moves(robot)
+    q, qd = without_names(robot, {"q": q, "qd": qd}).arrays
     duration = arguments.number("duration", duration, above=0.0)
     rows = arguments.whole("rows", rows, 2)
     for name, value in (("rtol", rtol), ("atol", atol), ("smoothing", smoothing)):

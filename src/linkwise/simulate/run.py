@@ -17,6 +17,7 @@ from linkwise.control import Controller
 from linkwise.control.controller import limits_of_torque
 from linkwise.errors import ShapeError, SimulationWarning, UnknownNameError
 from linkwise.functions import mechanism_of
+from linkwise.methods import without_names
 from linkwise.model.checks import check_moves
 from linkwise.model.inertia import LABELS
 from linkwise.model.model import suggest
@@ -107,6 +108,7 @@ def simulate(
         ConstraintError: the initial state does not meet a constraint, which is named.
     """
     plant = Plant(plant) if isinstance(plant, Robot) else plant
+    q, qd = without_names(plant.robot, {"q": q, "qd": qd}).arrays
     times = Times.of(duration, step, control_period, every)
     loop = closed_loop(
         plant,

@@ -9,12 +9,14 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import os
 import pkgutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from linkwise.errors import ModelError
+from linkwise.model.files import bundled_names
 
 PACKAGE = "robot_descriptions"
 ENDINGS = ("_description", "_mj_description")  # URDF and MJCF
@@ -29,10 +31,8 @@ class RobotSource:
 
 
 def locate(name: str) -> RobotSource:
-    """What is meant by ROBOT: a bundled name and a file go before a description."""
-    import linkwise as lw
-
-    if name in lw.robots() or Path(name).exists() or Path(name).suffix or "/" in name:
+    """What is meant by the name of a robot: a bundled name and a file go before a description."""
+    if name in bundled_names() or os.path.exists(name) or Path(name).suffix or "/" in name:
         return RobotSource(name)
     known = names()
     if name.endswith(ENDINGS[0]) and not known:
