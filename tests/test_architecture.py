@@ -30,6 +30,7 @@ ORDER = (
     ),
     *(
         "diagnose",
+        "directions",
         "methods",
         "constrained",
         "inspection",

@@ -10,6 +10,7 @@ import pytest
 import linkwise as lw
 from linkwise import control, joint_laws, motion
 from linkwise.compiler import interpret
+from linkwise.joint_laws.direction import direction
 from linkwise.model.dh_toml import read_toml
 from linkwise.model.joint import Joint
 from linkwise.model.urdf import read_urdf
@@ -27,8 +28,17 @@ JOINT = Joint(
     rotor_inertia=0.3,
     viscous_friction=0.7,
     coulomb_friction=(1.1, 1.3),
-    terms={"stiffness": 5.0, "spring_reference": 0.4},
+    terms={
+        "stiffness": 5.0,
+        "spring_reference": 0.4,
+        "torque_offset": -0.8,
+        "stribeck_friction": 0.6,
+        "stribeck_speed": 0.3,
+        "saturating_friction": 0.9,
+        "saturating_speed": 0.2,
+    },
 )
+SMOOTH = dataclasses.replace(JOINT, terms={**JOINT.terms, "friction_speed": 0.4})
 STATES = [(0.9, 0.8), (-0.6, -0.5), (0.1, 0.0)]
 
 
@@ -60,38 +70,44 @@ def springs(robot: lw.Robot, q: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("law", joint_laws.LAWS, ids=lambda law: law.name)
+@pytest.mark.parametrize("joint", [JOINT, SMOOTH], ids=["jumps", "smooth"])
 @pytest.mark.parametrize(("q", "qd"), STATES[:2])
-def test_slopes_and_energy_of_a_law_are_derivatives(law, q, qd):
+def test_slopes_and_energy_of_a_law_are_derivatives(law, joint, q, qd):
     h = 1e-6
-    by_q = (law.torque(JOINT, q + h, qd) - law.torque(JOINT, q - h, qd)) / (2 * h)
-    by_qd = (law.torque(JOINT, q, qd + h) - law.torque(JOINT, q, qd - h)) / (2 * h)
-    assert law.by_q(JOINT, q, qd) == pytest.approx(by_q, abs=FINITE_DIFFERENCES)
-    assert law.by_qd(JOINT, q, qd) == pytest.approx(by_qd, abs=FINITE_DIFFERENCES)
+    by_q = (law.torque(joint, q + h, qd) - law.torque(joint, q - h, qd)) / (2 * h)
+    by_qd = (law.torque(joint, q, qd + h) - law.torque(joint, q, qd - h)) / (2 * h)
+    assert law.by_q(joint, q, qd) == pytest.approx(by_q, abs=FINITE_DIFFERENCES)
+    assert law.by_qd(joint, q, qd) == pytest.approx(by_qd, abs=FINITE_DIFFERENCES)
     if not law.dissipates:
-        power = (law.energy(JOINT, q + h) - law.energy(JOINT, q - h)) / (2 * h)
-        assert law.torque(JOINT, q, qd) == pytest.approx(power, abs=FINITE_DIFFERENCES)
+        power = (law.energy(joint, q + h) - law.energy(joint, q - h)) / (2 * h)
+        assert law.torque(joint, q, qd) == pytest.approx(power, abs=FINITE_DIFFERENCES)
 
 
 @pytest.mark.parametrize("law", joint_laws.LAWS, ids=lambda law: law.name)
+@pytest.mark.parametrize("joint", [JOINT, SMOOTH], ids=["jumps", "smooth"])
 @pytest.mark.parametrize(("q", "qd"), STATES)
-def test_columns_times_coefficients_are_the_torque(law, q, qd):
+def test_columns_times_coefficients_are_the_torque(law, joint, q, qd):
     qdd = 0.6
-    total = sum(law.number(JOINT, name) * law.column(name, JOINT, q, qd, qdd) for name in law.labels([JOINT]))
-    rotor = JOINT.rotor_inertia * qdd if law.name == "rotor_inertia" else 0.0
-    assert total == pytest.approx(law.torque(JOINT, q, qd) + rotor, abs=ROUND_OFF)
+    total = sum(law.number(joint, name) * law.column(name, joint, q, qd, qdd) for name in law.labels([joint]))
+    rotor = joint.rotor_inertia * qdd if law.name == "rotor_inertia" else 0.0
+    assert total == pytest.approx(law.torque(joint, q, qd) + rotor, abs=ROUND_OFF)
 
 
-@pytest.mark.parametrize("law", joint_laws.LAWS, ids=lambda law: law.name)
-def test_friction_brakes_and_what_jumps_has_limits(law):
+@pytest.mark.parametrize("law", [law for law in joint_laws.LAWS if not law.of_load], ids=lambda law: law.name)
+@pytest.mark.parametrize("joint", [JOINT, SMOOTH], ids=["jumps", "smooth"])
+def test_friction_brakes_and_what_jumps_has_limits(law, joint):
     for q, qd in STATES:
-        power = law.torque(JOINT, q, qd) * qd
+        power = law.torque(joint, q, qd) * qd
         if law.dissipates:
             assert power >= 0.0
             assert (power > 0.0) == (qd != 0.0)
         if law.jumps:
-            forward, backward = law.limits(JOINT, qd)
-            assert law.torque(JOINT, q, abs(qd) + 1.0) == forward
-            assert law.torque(JOINT, q, -abs(qd) - 1.0) == -backward
+            for speed in (abs(qd) + 1.0, -abs(qd) - 1.0):
+                forward, backward = law.limits(joint, speed)
+                expected = (
+                    forward * direction(joint, speed) if speed > 0 else backward * direction(joint, speed)
+                )
+                assert law.torque(joint, q, speed) == pytest.approx(expected, rel=ROUND_OFF)
 
 
 @pytest.mark.parametrize("name", joint_laws.settable())

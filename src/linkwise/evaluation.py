@@ -229,6 +229,8 @@ def _under_constraints(method: equation.Torques):
         if not setting.model.constraints:
             return tau
         links = setting.links()
+        if setting.friction:
+            joint_terms.check_no_load_friction(links)  # what constraints carry is not known before
         _, J = _rows(setting, q)
         passive, joints = setting.model.passive, setting.model.coordinate_joints
         motors = [joint.name not in passive for joint in joints for _ in range(joint.dof)]
@@ -347,7 +349,7 @@ def _inverse_derivatives(method: equation.Torques | None):
 
     def run(setting: Setting, q, qd, qdd):
         links = setting.links()
-        if setting.model.constraints:
+        if setting.model.constraints or _rubs_with_load(setting):
             least = _under_constraints(method or newton_euler.inverse_dynamics)
             return _differentiated(setting, least, q, qd, qdd)
         by_q, by_qd, M = _torque_derivatives(links, method, q, qd, qdd)
@@ -401,7 +403,7 @@ def _forward_derivatives(method: Callable[..., Any]):
 
     def run(setting: Setting, q, qd, tau):
         links = setting.links()
-        if setting.model.constraints:
+        if setting.model.constraints or _rubs_with_load(setting):
             return _differentiated(setting, method, q, qd, tau)
         qdd = method(setting, q, qd, tau)
         if isinstance(qdd, tuple):  # conjugate gradients also give their error
@@ -415,6 +417,10 @@ def _forward_derivatives(method: Callable[..., Any]):
     return run
 
 
+def _rubs_with_load(setting: Setting) -> bool:
+    return setting.friction and joint_terms.has_load_friction(setting.links())
+
+
 def _christoffel(setting: Setting, q):
     links = setting.links()
     if any(link.free for link in links):
@@ -426,13 +432,14 @@ def _christoffel(setting: Setting, q):
 
 
 def _differentiated(setting: Setting, method: Callable[..., Any], q, qd, given):
-    """Derivatives of a function under constraints by q (along the velocities), q̇ and its third argument."""
+    """Derivatives of a function under constraints, or with load friction, by q (along the velocities), q̇ and its third
+    argument."""
     links = setting.links()
     by = [flat(q), flat(qd), flat(given)]
     if links.coupled or not by[0] or not isinstance(by[0][0], Node):
         raise ModelError(
-            f"{setting.model.name}: derivatives under constraints are for robots without followers that are small "
-            "enough to be written out"
+            f"{setting.model.name}: derivatives under constraints or with load friction are for robots without "
+            "followers that are small enough to be written out"
         )
     graph = by[0][0].graph
     results = [graph.lift(x) for x in flat(method(setting, q, qd, given))]

@@ -39,6 +39,25 @@ class Inspected(Constrained):
 
         return applies(mechanism_of(self)) is None
 
+    def directions(self, q: Array, qd: Array, *, start: Array | None = None) -> np.ndarray:
+        """The directions of friction at the samples of a motion, as ``inputs=("direction",)`` takes them.
+
+        A joint with a ``presliding_distance`` remembers in which direction its gear was loaded; what its friction is
+        depends on the motion before. ``robot.kernel("inverse_dynamics", inputs=("direction",))`` gives the torques.
+
+        Args:
+            q: positions, (..., samples, n), in the order of time.
+            qd: velocities, of the same shape.
+            start: directions at the first sample, (..., n) within [−1, 1]; by default as if the first step had been
+                made once before.
+
+        Returns:
+            Numbers within [−1, 1], shape (..., samples, n).
+        """
+        from linkwise.directions import directions_along
+
+        return directions_along(self, q, qd, start)
+
     @takes_names
     def filter(self, q: Array, qd: Array, tau: Array, *, friction: bool = True) -> diagnose.FilterStates:
         """The Kalman filter of one state, joint by joint: P, D, gains, innovations, predicted states, costates."""

@@ -18,6 +18,7 @@ from linkwise.compiler.arrays import is_foreign
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import DtypeError, ShapeError
 from linkwise.functions import Function, Setting, function_named, labels_of
+from linkwise.joint_laws.direction import MEMORY
 
 if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
@@ -183,11 +184,12 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
         _, nodes = _cheapest(function, replace(setting, dtype=precision), algorithm)
         return lower(nodes, sizes, name=function.name, dtype=precision)  # type: ignore[arg-type]
 
-    if setting.parameters:
+    # directions of friction belong to a state; the other parameters are the same for many
+    parameters = [name for name in sizes if name in setting.parameters and name != MEMORY]
+    if parameters:
         from linkwise.compiler.parametric import ParametricKernel
 
-        parameters = [name for name in sizes if name in setting.parameters]
-        states = [(name, size) for name, size in sizes.items() if name not in setting.parameters]
+        states = [(name, size) for name, size in sizes.items() if name not in parameters]
         kernel = ParametricKernel(
             function.name, states, [(name, sizes[name]) for name in parameters], shapes.items(), dtype, build
         )

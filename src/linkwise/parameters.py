@@ -1,7 +1,7 @@
 """Robots with parameters that are not known yet: symbols in place of numbers.
 
-A payload (Izaguirre's "arbitrary load at the end effector") or any labelled parameter becomes an input of the kernel;
-everything else stays a constant and folds.
+A payload (Izaguirre's "arbitrary load at the end effector"), the directions of friction (``joint_laws.direction``) or
+any labelled parameter become inputs of the kernel; everything else stays a constant and folds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from linkwise import joint_laws
 from linkwise.errors import UnknownNameError
+from linkwise.joint_laws.direction import MEMORY
 from linkwise.model import LABELS, Model, Transform
+from linkwise.model.coordinates import check_one_axis
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.model import suggest
 from linkwise.model.regroup import regrouped
@@ -19,17 +21,22 @@ from linkwise.scalar import Scalar
 from linkwise.spatial import Matrix, RigidInertia, Symmetric, Vector
 
 PAYLOAD = "payload"
+DIRECTION = MEMORY
+GROUPS = (PAYLOAD, DIRECTION)
+"""Inputs of several numbers; every other one is a labelled parameter."""
 
 
 def parameter_sizes(model: Model, names: Sequence[str]) -> dict[str, int]:
     """The scalars of each parameter input: ten for a payload (m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz about the origin and
-    along the axes of its frame), one for a labelled parameter."""
+    along the axes of its frame), one per joint for directions, one for a labelled parameter."""
     sizes = {}
     labels = model.parameter_labels
     for name in names:
-        if name != PAYLOAD and not model.is_parameter(name):
-            raise UnknownNameError(f"inputs: no parameter {name!r}; {suggest(name, (PAYLOAD, *labels))}")
-        sizes[name] = len(LABELS) if name == PAYLOAD else 1
+        if name not in GROUPS and not model.is_parameter(name):
+            raise UnknownNameError(f"inputs: no parameter {name!r}; {suggest(name, (*GROUPS, *labels))}")
+        if name == DIRECTION:
+            check_one_axis(model, "directions of friction")
+        sizes[name] = {PAYLOAD: len(LABELS), DIRECTION: model.dof}.get(name, 1)
     return sizes
 
 
@@ -50,6 +57,12 @@ def with_symbols(
             if body >= 0:
                 load = _expressed(_body(list(scalars)), changed[body].file_frame @ pose)
                 changed[body] = replace(changed[body], inertia=changed[body].inertia + load)
+            continue
+        if name == DIRECTION:
+            own = dict(zip((joint.name for joint in model.coordinate_joints), scalars, strict=True))
+            for k, joint in enumerate(model.moving_joints):
+                if joint.name in own:
+                    changed[k] = replace(changed[k], terms={**changed[k].terms, MEMORY: own[joint.name]})
             continue
         owner, label = name.rsplit(".", 1)
         for k, joint in enumerate(model.moving_joints):

@@ -94,8 +94,16 @@ def smooth_friction(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar])
     )
 
 
+def add_load_friction(links: Mechanism, tau: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+    """Carried torques with the friction that grows with them [N·m or N]; joints that follow others have none."""
+    if not joint_terms.has_load_friction(links):
+        return list(tau)
+    carried = coupling.expanded(links, tau, forces=True)
+    return _reduced(links, joint_terms.add_load_friction(links, carried, coupling.expanded(links, qd)))
+
+
 def dry_friction(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
-    """The part of friction that jumps where a speed changes its sign [N·m or N]."""
+    """The part of friction that jumps where a speed changes its sign [N·m or N], without load friction."""
     return _reduced(
         links, joint_terms.dry_friction(links, _positions(links, q), coupling.expanded(links, qd))
     )

@@ -35,7 +35,7 @@ def inverse_dynamics(
     tau = method(links, q, qd, qdd, wrenches)
     tau = added(links, tau, joint_terms.rotor_torques(links, qdd))
     tau = joint_terms.add_springs(links, tau, q)
-    return added(links, tau, joint_terms.friction(links, q, qd)) if friction else tau
+    return joint_terms.add_friction(links, tau, q, qd) if friction else tau
 
 
 def mass_matrix(
@@ -86,7 +86,7 @@ def torques_on_bodies(
 ) -> Sequence[JointValue]:
     """What is left of applied torques for the rigid bodies: less friction, less springs."""
     if friction:
-        tau = subtracted(links, tau, joint_terms.friction(links, q, qd))
+        tau = joint_terms.subtract_friction(links, tau, q, qd)
     return joint_terms.subtract_springs(links, tau, q)
 
 

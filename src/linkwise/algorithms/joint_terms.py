@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from linkwise.algorithms import gravity_compensation, manifold
-from linkwise.joint_laws import LAWS, Law
+from linkwise.errors import ModelError
+from linkwise.joint_laws import LAWS, Law, load
 from linkwise.model.axes import JointValue, joint_value, parts_of, single, times
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
 
-FRICTION = tuple(law for law in LAWS if law.dissipates)
+FRICTION = tuple(law for law in LAWS if law.dissipates and not law.of_load)
 SMOOTH_FRICTION = tuple(law for law in FRICTION if not law.jumps)
 DRY_FRICTION = tuple(law for law in FRICTION if law.jumps)
 SPRINGS = tuple(law for law in LAWS if not law.dissipates and law.uses_position)
@@ -26,9 +27,60 @@ SPRINGS = tuple(law for law in LAWS if not law.dissipates and law.uses_position)
 # -- friction ---------------------------------------------------------------------------------------------------------
 
 
+def add_friction(
+    links: Mechanism, tau: Sequence[JointValue], q: Sequence[JointValue], qd: Sequence[JointValue]
+) -> list[JointValue]:
+    """What the joints carry, with all friction [N·m or N]: T + f + c d |T|."""
+    rubbing = _summed("friction", links, FRICTION, q, qd)
+    return added(links, add_load_friction(links, tau, qd), rubbing)
+
+
+def add_load_friction(
+    links: Mechanism, tau: Sequence[JointValue], qd: Sequence[JointValue]
+) -> Sequence[JointValue]:
+    """T + c d |T|."""
+    if not has_load_friction(links):
+        return tau
+    with stage("friction"):
+        return links.each(lambda link, T, v: load.added(link, single(T), single(v)), tau, qd)
+
+
+def subtract_friction(
+    links: Mechanism, tau: Sequence[JointValue], q: Sequence[JointValue], qd: Sequence[JointValue]
+) -> list[JointValue]:
+    """What is left of torques for the joints to carry [N·m or N]: T, of T + f + c d |T|."""
+    left = subtracted(links, tau, _summed("friction", links, FRICTION, q, qd))
+    return subtract_load_friction(links, left, qd)
+
+
+def subtract_load_friction(
+    links: Mechanism, tau: Sequence[JointValue], qd: Sequence[JointValue]
+) -> list[JointValue]:
+    """T, of T + c d |T|."""
+    if not has_load_friction(links):
+        return list(tau)
+    with stage("friction"):
+        return links.each(lambda link, t, v: load.removed(link, single(t), single(v)), tau, qd)
+
+
 def friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
-    """Friction of every joint [N·m or N]; at rest it is zero."""
+    """Friction of every joint [N·m or N], for code that knows no carried torque; at rest it is zero."""
+    check_no_load_friction(links)
     return _summed("friction", links, FRICTION, q, qd)
+
+
+def has_load_friction(links: Mechanism) -> bool:
+    """Whether friction of a joint depends on the torque that it carries."""
+    return any(not load.is_absent(link) for link in links)
+
+
+def check_no_load_friction(links: Mechanism) -> None:
+    """Refuse friction that depends on the torque that a joint carries, where it is not known."""
+    if has_load_friction(links):
+        raise ModelError(
+            f"{links.name}: friction that grows with the carried torque (load_friction) is not supported here; "
+            "set it to 0 with with_parameters({'JOINT.load_friction': 0.0})"
+        )
 
 
 def smooth_friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
@@ -37,22 +89,29 @@ def smooth_friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[Join
 
 
 def dry_friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
-    """The part of friction that jumps where the speed changes its sign."""
+    """The part of friction that changes its direction with the speed; without load friction, which see."""
     return _summed("friction", links, DRY_FRICTION, q, qd)
 
 
-def dry_friction_limits(link: MovingLink, qd: JointValue) -> tuple[Scalar, Scalar]:
-    """Magnitudes of the dry friction of one joint in motion forward and backward [N·m or N]."""
+def dry_friction_limits(link: MovingLink, qd: JointValue, given: Scalar = 0.0) -> tuple[Scalar, Scalar]:
+    """Magnitudes of the dry friction of one joint in motion forward and backward [N·m or N].
+
+    ``given`` is the torque on the joint less its smooth friction, which load friction depends on.
+    """
     parts = [law.limits(link, single(qd)) for law in DRY_FRICTION if not law.absent(link)]
-    if not parts:
-        return 0.0, 0.0
-    forward, backward = zip(*parts, strict=True)
-    return _sum(forward), _sum(backward)
+    forward: Scalar = _sum([each for each, _ in parts])
+    backward: Scalar = _sum([each for _, each in parts])
+    if load.is_absent(link):
+        return forward, backward
+    return (
+        forward + load.limit(link, given - forward, True),
+        backward + load.limit(link, given + backward, False),
+    )
 
 
 def has_dry_friction(links: Mechanism) -> bool:
     """Whether a joint has some; a symbol may have."""
-    return bool(_present(links, DRY_FRICTION))
+    return bool(_present(links, DRY_FRICTION)) or has_load_friction(links)
 
 
 # -- springs ----------------------------------------------------------------------------------------------------------

@@ -61,8 +61,7 @@ class ComputedTorque(Tracking):
     def control(self, links, gains, q, qd, reference, memory, period):
         v = tracking_acceleration(links, gains, q, qd, reference)
         tau = torques_for(links, q, qd, v)
-        friction = compensation(links, q, qd, reference)
-        return self.saturated([a + b for a, b in zip(tau, friction, strict=True)]), []
+        return self.saturated(with_friction(links, tau, q, qd, reference)), []
 
 
 class IntegralTracking(Controller):
@@ -115,10 +114,11 @@ def tracking_acceleration(
     ]
 
 
-def compensation(
-    links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar], reference: Reference
+def with_friction(
+    links: Mechanism, tau: Sequence[Scalar], q: Sequence[Scalar], qd: Sequence[Scalar], reference: Reference
 ) -> list[Scalar]:
-    """The friction of the model: at the measured state, and the part that jumps with its sign at the planned one."""
+    """Torques with the model's friction: of the measured state, and what jumps with its sign of the planned one."""
     smooth = coordinates.smooth_friction(links, q, qd)
     dry = coordinates.dry_friction(links, reference.q, reference.qd)
-    return [a + b for a, b in zip(smooth, dry, strict=True)]
+    loaded = coordinates.add_load_friction(links, tau, reference.qd)
+    return [a + (b + c) for a, b, c in zip(loaded, smooth, dry, strict=True)]

@@ -10,10 +10,15 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from linkwise.joint_laws.coulomb import CoulombFriction
+from linkwise.joint_laws.direction import Direction
 from linkwise.joint_laws.gravity_compensation import GravityCompensation
 from linkwise.joint_laws.law import Law, Parameter, is_zero
+from linkwise.joint_laws.load import LoadFriction
+from linkwise.joint_laws.offset import Offset
 from linkwise.joint_laws.rotor import RotorInertia
+from linkwise.joint_laws.saturating import SaturatingFriction
 from linkwise.joint_laws.spring import Spring
+from linkwise.joint_laws.stribeck import Stribeck
 from linkwise.joint_laws.viscous import ViscousFriction
 from linkwise.scalar import Scalar
 
@@ -23,6 +28,11 @@ LAWS: tuple[Law, ...] = (
     CoulombFriction(),
     Spring(),
     GravityCompensation(),
+    Stribeck(),
+    SaturatingFriction(),
+    LoadFriction(),
+    Offset(),
+    Direction(),
 )
 FIELDS = ("rotor_inertia", "viscous_friction", "coulomb_friction")
 """Laws with a field of their own in ``Joint`` and a syntax of their own in files; the others are in ``terms``."""

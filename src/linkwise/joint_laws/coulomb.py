@@ -1,9 +1,10 @@
-"""Coulomb friction: F_s sgn q̇, with one magnitude for each direction, and zero at rest."""
+"""Coulomb friction: F_s d, with one magnitude for each direction d of ``joint_laws.direction``, sgn q̇ by default."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from linkwise.joint_laws.direction import direction, jumps, slope
 from linkwise.joint_laws.law import Law, Parameter
 from linkwise.scalar import sign, where
 
@@ -49,16 +50,24 @@ class CoulombFriction(Law):
     def torque(self, holder, q, qd):
         forward, backward = holder.coulomb_friction
         if forward is backward or forward == backward:
-            return forward * sign(qd)
-        # at rest there is no friction, and a NaN speed must stay NaN: both are what sign gives
-        return where(qd > 0.0, forward, where(qd < 0.0, -backward, sign(qd)))
+            return forward * direction(holder, qd)
+        if jumps(holder):
+            # at rest there is no friction, and a NaN speed must stay NaN: both are what sign gives
+            return where(qd > 0.0, forward, where(qd < 0.0, -backward, sign(qd)))
+        d = direction(holder, qd)
+        return where(d > 0.0, forward, backward) * d
+
+    def by_qd(self, holder, q, qd):
+        if jumps(holder):
+            return 0.0
+        forward, backward = holder.coulomb_friction
+        return where(direction(holder, qd) > 0.0, forward, backward) * slope(holder, qd)
 
     def limits(self, holder, qd):
         return holder.coulomb_friction
 
     def column(self, name, holder, q, qd, qdd):
+        d = direction(holder, qd)
         if name == BOTH:
-            return sign(qd)
-        if name == FORWARD:
-            return where(qd > 0.0, 1.0, where(qd < 0.0, 0.0, sign(qd)))
-        return where(qd < 0.0, -1.0, where(qd > 0.0, 0.0, sign(qd)))
+            return d
+        return where(d < 0.0, 0.0, d) if name == FORWARD else where(d > 0.0, 0.0, d)

@@ -35,6 +35,10 @@ class Parameter:
     """"allowed", "doubtful" (a warning) or "refused"."""
     doubt: str = ""
     """Why a negative value is doubtful."""
+    below: float = float("inf")
+    """Values from here on are refused."""
+    needed_by: str = ""
+    """The coefficient that makes no sense unless this number is positive."""
 
 
 class Law:
@@ -52,6 +56,8 @@ class Law:
     """Whether it is discontinuous at rest: simulations then ask for ``limits`` and let the joint stick."""
     uses_position: ClassVar[bool] = False
     """Whether the torque depends on q."""
+    of_load: ClassVar[bool] = False
+    """Whether it depends on the torque that the joint carries: see ``joint_laws.load``."""
     on_body: ClassVar[bool] = False
     """Whether it is a force on the link behind the joint, which all joints before it feel."""
     always_labelled: ClassVar[bool] = False
@@ -64,7 +70,7 @@ class Law:
         return tuple(holder.terms.get(parameter.name, 0.0) for parameter in self.parameters)
 
     def absent(self, holder: Any) -> bool:
-        """Whether the joint has no such law: its coefficients are all zero. A symbol is present."""
+        """Whether the joint has no such law: its coefficients are all zero, or it has none. A symbol is present."""
         pairs = zip(self.parameters, self.numbers(holder), strict=True)
         return all(is_zero(number) for parameter, number in pairs if parameter.coefficient)
 

@@ -128,6 +128,16 @@ def _check_moving_joint(joint: Joint) -> None:
             )
         if parameter.negative == "refused" and value < 0:
             raise ModelError(f"joint {joint.name!r}: {parameter.text} {value:g} is negative")
+        if value >= parameter.below:
+            raise ModelError(
+                f"joint {joint.name!r}: {parameter.text} {value:g} is not below {parameter.below:g}"
+            )
+        if parameter.needed_by and joint.number(parameter.needed_by) and not value:
+            raise ModelError(f"joint {joint.name!r}: {parameter.needed_by} needs a {parameter.name} above 0")
+    if joint.number("load_friction") and (joint.free or joint.mimic is not None):
+        raise ModelError(
+            f"joint {joint.name!r}: load_friction is for joints of one axis that follow no other"
+        )
     limits = joint.limits
     if any(math.isnan(v) for v in (limits.lower, limits.upper, limits.velocity, limits.effort)):
         raise ModelError(f"joint {joint.name!r}: a limit is NaN")

@@ -96,6 +96,7 @@ def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndar
     a = robot.inverse_dynamics(q, qd, qdd, friction=False) - gravity
     links = mechanism_of(robot)
     columns: tuple[list[Any], list[Any]] = (list(q.T), list(qd.T))
+    joint_terms.check_no_load_friction(links)
     b = _rows(joint_terms.smooth_friction(links, *columns), qd)
     c = gravity + _rows(joint_terms.dry_friction(links, *columns), qd)
     beyond = np.abs(c) > limits

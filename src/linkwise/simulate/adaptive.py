@@ -80,7 +80,7 @@ def simulate_adaptive(
         tau, change = law.torques(t, state)
         q, v = state[:nq], state[nq : nq + n]
         if friction:
-            tau = tau - _smoothed_friction(links, q, v, smoothing)
+            tau = tau - _smoothed_friction(links, q, v, tau, smoothing)
         qdd = robot.forward_dynamics(q, v, tau, friction=False, stabilization=decay)
         rates: Any = position_rates(links, q.tolist(), v.tolist())
         return np.concatenate([rates, qdd, change])
@@ -155,14 +155,17 @@ def _rate_of_decay(robot: Robot, stabilization: Any) -> float | None:
     return rate or None
 
 
-def _smoothed_friction(links: Mechanism, q: np.ndarray, qd: np.ndarray, smoothing: float) -> np.ndarray:
+def _smoothed_friction(
+    links: Mechanism, q: np.ndarray, qd: np.ndarray, tau: np.ndarray, smoothing: float
+) -> np.ndarray:
     """Friction with F·tanh(q̇/``smoothing``) in the place of the jump F·sgn q̇, shape (n,)."""
     at, rates = coupling.expanded(links, list(q), positions=True), coupling.expanded(links, list(qd))
     smooth = np.array(flat(joint_terms.smooth_friction(links, at, rates)), dtype=float)
     speeds = np.array(flat(rates), dtype=float)
+    given = np.array(flat(coupling.expanded(links, list(tau), forces=True)), dtype=float) - smooth
     pairs = [
-        joint_terms.dry_friction_limits(links[k], v)
-        for (k, _), v in zip(links.coordinates(), speeds, strict=True)
+        joint_terms.dry_friction_limits(links[k], v, carried)
+        for (k, _), v, carried in zip(links.coordinates(), speeds, given, strict=True)
     ]
     forward, backward = np.array(pairs, dtype=float).reshape(-1, 2).T
     all_axes = smooth + np.where(speeds > 0, forward, backward) * np.tanh(speeds / smoothing)

@@ -53,15 +53,18 @@ def dry_friction(
     free: Sequence[Scalar],
     h: Scalar,
     breakaway: Scalar,
+    given: Sequence[Scalar] | None = None,
 ) -> Friction:
     """The rule: ``v`` are the velocities before the step and ``free`` = v* those after it without dry
     friction.
 
-    ``breakaway`` is static friction over Coulomb friction, for joints that are at rest before the step.
+    ``breakaway`` is static friction over Coulomb friction, for joints that are at rest before the step. ``given`` are
+    the torques less smooth friction, which load friction depends on.
     """
+    carried: Sequence[Scalar] = [0.0] * len(v) if given is None else given
     limits = [
-        _limits(joint_terms.dry_friction_limits(link, speed), speed, h, breakaway)
-        for link, speed in zip(axes_of_coordinates(links), v, strict=True)
+        _limits(joint_terms.dry_friction_limits(link, speed, torque), speed, h, breakaway)
+        for link, speed, torque in zip(axes_of_coordinates(links), v, carried, strict=True)
     ]
     direction = _first_guess(M, free, limits)
     found = _given_directions(links, M, free, limits, direction)
@@ -94,6 +97,7 @@ def dry_friction_impulses(
     """The torques of dry friction where followers or constraints move joints along: (v, p) with v = v* + W p over the
     axes with friction, p between its limits, and against v where it is at one. W is the inverse mass matrix under the
     constraints."""
+    joint_terms.check_no_load_friction(links)
     speeds = flat(coupling.expanded(links, v))
     rows, bounds = [], []
     for j, (k, _) in enumerate(links.coordinates()):

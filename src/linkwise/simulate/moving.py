@@ -60,12 +60,16 @@ class Motion:
         if not (self.friction and joint_terms.has_dry_friction(links)):
             return move(torque)
         (breakaway,) = values["breakaway"]
-        start = self.accelerated(q, qd, torque(0.0, q, qd))
+        applied = torque(0.0, q, qd)
+        start = self.accelerated(q, qd, applied)
         v_free = [v + h * a for v, a in zip(qd, start.qdd, strict=True)]
         if links.coupled or self.held:
             rubbing = dry_friction_impulses(links, start.solve, start.held, qd, v_free, h, breakaway)
             return move(_with(torque, rubbing))
-        dry = dry_friction(links, start.mass_matrix, qd, v_free, h, breakaway)
+        if joint_terms.has_load_friction(links):
+            smooth = coordinates.smooth_friction(links, q, qd)
+            applied = [a - b for a, b in zip(applied, smooth, strict=True)]
+        dry = dry_friction(links, start.mass_matrix, qd, v_free, h, breakaway, applied)
         new_q, new_qd = move(_with(torque, dry.torques))
         # a joint that sticks ends the step at rest; one that was at rest has not moved at all
         stopped = space.moved(q, [(0.5 * h) * v for v in qd])
