@@ -2,10 +2,11 @@
 
 Every function of a robot in both precisions is compared with the CPU's kernel on random states. Then the functions are
 timed with data on the device, beside a copy on the same device in the same run: bytes are counted once for every scalar
-that must be read or written. Small batches are timed beside the CPU. JAX (the same graph compiled by XLA) and PyTorch
-(the same graph, one call per operation) run where they are installed. None of this computes contact.
+that must be read or written. Small batches are timed by every kind of call. JAX (the same graph compiled by XLA) and
+PyTorch (the same graph, one call per operation) run where they are installed. None of this computes contact.
 
     python benchmarks/gpu.py [--robot panda] [--states 1000000] [--json FILE] [--tune] [--seconds 400]
+    python benchmarks/gpu.py --small [--robot panda] [--json FILE]
 
 ``--quick`` runs everything with a few states each: the figures mean nothing then.
 """
@@ -22,9 +23,10 @@ from typing import Any
 
 import cupy
 from gpu_parts.closed_loops import check_rollout, closed_loop, time_rollout
-from gpu_parts.functions import check_bits, latencies, time_function, time_gradients
+from gpu_parts.functions import check_bits, time_function, time_gradients
 from gpu_parts.measuring import DTYPES, Size, copy_bandwidth, kernel_of
 from gpu_parts.peers import time_jax, time_torch
+from gpu_parts.small import parts_of_a_call, print_small, small_batches
 from gpu_parts.tuning import tune, tune_rollout
 
 import linkwise as lw
@@ -184,6 +186,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=float, default=400.0, help="optional parts start only before this time"
     )
+    parser.add_argument(
+        "--small", action="store_true", help="small batches by every kind of call, and nothing else"
+    )
     parser.add_argument("--tune", action="store_true", help="also time other layouts")
     parser.add_argument("--json", help="write all figures to this file")
     parser.add_argument("--quick", action="store_true", help="a few states each, to see that it runs")
@@ -200,6 +205,11 @@ def main() -> None:
         "device",
         {"name": properties["name"].decode(), "driver": driver.version(), "nvrtc": nvrtc.compiler().version},
     )
+    if options.small:
+        report.done("parts_of_a_call", parts_of_a_call())
+        report.done("small", small_batches(robot))
+        print_small(report.parts)
+        return
     with freed():
         report.done("copy_bytes_per_second", copy_bandwidth())
     kernels = {name: kernel_of(robot, name) for name in FUNCTIONS}
@@ -211,7 +221,7 @@ def main() -> None:
 
     functions(report, found)
     closed_loops(report, robot)
-    report.done("latency", latencies(robot))
+    report.done("small", small_batches(robot))
     gradients(report, robot)
     bits(report, found, options.states)
     peers(report, found["inverse_dynamics"])
@@ -247,13 +257,7 @@ def print_table(report: dict[str, Any]) -> None:
             f"{label:44} {row['per_second'] / 1e9:7.2f} G steps/s, goal {goal or '-'}; {row['registers']} registers, "
             f"{row['local']} local; CPU {row['cpu_per_second'] / 1e9:.3f}; {row['different_scalars']} scalars differ"
         )
-    for row in report.get("latency", []):
-        print(
-            f"{row['function']:18} {row['states']:6} states: GPU {row['gpu_finished'] * 1e6:7.1f} us finished; start "
-            f"{row['gpu_started'] * 1e6:.1f} kernel, {row['method_started'] * 1e6:.1f} method, "
-            f"{row['method_without_out'] * 1e6:.1f} without out=; {row['gpu_alone'] * 1e6:.1f} in a graph; "
-            f"CPU {row['cpu'] * 1e6:7.1f} us, one thread {row['cpu_one_thread'] * 1e6:7.1f} us"
-        )
+    print_small(report)
     gradients = report["gradients"]
     if isinstance(gradients, str):
         print(f"gradients through PyTorch: {gradients}")

@@ -1,9 +1,7 @@
-"""Single functions on a GPU: bits beside the CPU's, throughput, latency of small batches, gradients."""
+"""Single functions on a GPU: bits beside the CPU's, throughput, gradients."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import cupy
@@ -15,7 +13,6 @@ from gpu_parts.measuring import (
     Size,
     as_tuple,
     device_seconds,
-    host_seconds,
     kernel_of,
     random_states,
     scalars,
@@ -23,8 +20,6 @@ from gpu_parts.measuring import (
 from linkwise.compiler.kernel import Kernel
 from linkwise.gpu import call
 from linkwise.gpu.device import device_kernel
-
-SMALL = (1, 64, 4096, 65536)
 
 
 def check_bits(kernel: Kernel, dtype: str, count: int) -> int:
@@ -56,65 +51,6 @@ def time_function(kernel: Kernel, dtype: str, count: int, fast: bool = False) ->
         "spread": spread / seconds,
         **found,
     }
-
-
-def latencies(robot: lw.Robot) -> list[dict[str, Any]]:
-    """One call from Python until the result is there, and until the call returns, beside the CPU's."""
-    rows = []
-    for name in ("inverse_dynamics", "forward_dynamics"):
-        kernel = kernel_of(robot, name)
-        assert kernel is not None
-        method = getattr(robot, name)
-        for count in SMALL[:2] if Size.quick else SMALL:
-            there = random_states(kernel, count, "float64")
-            here = [cupy.asnumpy(a) for a in there]
-            out = cupy.empty((count, robot.dof))
-
-            def gpu(there=there, out=out, method=method):
-                method(*there, out=out)
-                cupy.cuda.get_current_stream().synchronize()
-
-            def start(work):
-                """Host time of a call while the GPU is busy with the calls before."""
-                count = Size.of("repeats", 300)
-                work()
-                cupy.cuda.get_current_stream().synchronize()
-                began = time.perf_counter()
-                for _ in range(count):
-                    work()
-                seconds = (time.perf_counter() - began) / count
-                cupy.cuda.get_current_stream().synchronize()
-                return seconds
-
-            rows.append(
-                {
-                    "function": name,
-                    "states": count,
-                    "gpu_finished": host_seconds(gpu),
-                    "gpu_started": start(lambda k=kernel, t=there, o=out: k(*t, out=o)),
-                    "method_started": start(lambda m=method, t=there, o=out: m(*t, out=o)),
-                    "method_without_out": start(lambda m=method, t=there: m(*t)),
-                    "gpu_alone": _graph_seconds(lambda k=kernel, t=there, o=out: k(*t, out=o)),
-                    "cpu": host_seconds(lambda m=method, h=here: m(*h)),
-                    "cpu_one_thread": host_seconds(lambda k=kernel, h=here: k(*h, threads=1)),
-                }
-            )
-    return rows
-
-
-def _graph_seconds(work: Callable[[], Any]) -> float:
-    """Time of one launch among many of a graph: what is left without Python and without launching one by one."""
-    count = Size.of("repeats", 100)
-    stream = cupy.cuda.Stream(non_blocking=True)
-    with stream:
-        work()
-        stream.begin_capture()
-        for _ in range(count):
-            work()
-        graph = stream.end_capture()
-        seconds, _ = device_seconds(lambda: graph.launch(), 10, 2)
-    stream.synchronize()
-    return seconds / count
 
 
 def time_gradients(robot: lw.Robot) -> dict[str, Any]:
