@@ -23,7 +23,7 @@ import numpy as np
 
 from linkwise import forks
 from linkwise.compiler import host, layout
-from linkwise.compiler.layout import Globals, Plan, Shape, Target
+from linkwise.compiler.layout import DeviceCall, Globals, Plan, Shape, Target
 
 if TYPE_CHECKING:
     from linkwise.compiler.machine import Code
@@ -105,6 +105,7 @@ class KernelPlan:
         self._rows = kernel.row_size
         self.inputs = len(kernel.inputs)
         self._codes: list[Code] = []  # must live as long as the plan
+        self._devices: list[Any] = []  # this, too
         inputs, outputs = [size for _, size in kernel.inputs], [shape for _, shape in kernel.outputs]
         self._sizes = (ctypes.c_int64 * max(len(inputs), 1))(*inputs)
         self._shapes = (ctypes.c_int64 * (len(Shape) * max(len(outputs), 1)))()
@@ -141,6 +142,13 @@ class KernelPlan:
             self._words[run] = address = native.code.functions["run"]  # last: from now on it is used
             if alone and native.states_for_one_thread >> layout.SHORT_WORK:
                 self._words[Plan.quick // 8 + k // 2] = address
+
+    def add_device(self, call: ctypes.Array[ctypes.c_int64], kept: Any) -> None:
+        """Let machine code launch the kernel on a GPU; ``call`` is a ``DeviceCall``, ``kept`` what it points to."""
+        first = Plan.devices // 8
+        call[DeviceCall.next // 8] = self._words[first]
+        self._devices.append((call, kept))
+        self._words[first] = ctypes.addressof(call)
 
 
 def can_connect(kernel: Any) -> bool:
@@ -207,6 +215,9 @@ def global_table() -> ctypes.Array[ctypes.c_int64]:
         clear_error=address(python.PyErr_Clear),
         compare_text=address(python.PyUnicode_Compare),
         is_subtype=address(python.PyType_IsSubtype),
+        true=id(True),
+        get_attribute=address(python.PyObject_GetAttr),
+        new_int=address(python.PyLong_FromLongLong),
     )
 
 
@@ -267,8 +278,8 @@ def entry_text() -> str:
     import inspect
 
     from linkwise.compiler.emit import routines
-    from linkwise.compiler.entry import calls, computation, inputs, results
+    from linkwise.compiler.entry import calls, computation, devices, inputs, launches, results
 
-    modules = (calls, computation, inputs, results)
+    modules = (calls, computation, devices, inputs, launches, results)
     sources = [(inspect.getsource(module), vars(module)) for module in modules]
-    return routines.module(sources, ("call_kernel", "call_method"))
+    return routines.module(sources, ("call_kernel", "call_method", "launch"))

@@ -80,6 +80,9 @@ class Globals(Words):
     clear_error = auto()
     compare_text = auto()
     is_subtype = auto()
+    true = auto()
+    get_attribute = auto()
+    new_int = auto()
 
 
 class Plan(Words):
@@ -106,6 +109,7 @@ class Plan(Words):
     limit_many = auto()
     limit_float = auto()
     limit_float_many = auto()
+    devices = auto()  # address of the first ``DeviceCall``; each has the address of the next; 0: none
 
 
 class Shape(Words):
@@ -194,12 +198,100 @@ class Frame(Words):
     length7 = auto()
 
 
+class Launch(Words):
+    """A kernel that is loaded on a GPU, and the driver's functions that start it."""
+
+    start = auto()  # address of cuLaunchKernel,
+    current = auto()  # of cuCtxGetCurrent,
+    enter = auto()  # of cuCtxPushCurrent,
+    leave = auto()  # of cuCtxPopCurrent
+    context = auto()  # of the GPU
+    function = auto()
+    threads = auto()  # of a block
+    shared = auto()  # bytes of a block
+    states = auto()  # that a block computes
+    most_blocks = auto()
+    grows = (
+        auto()
+    )  # 1: every further state needs room in a block; 0: the blocks take states until none is left
+    bytes = auto()  # of the parameters
+    scratch = auto()  # bytes of memory that a block needs; its address is the last parameter
+
+
+class Library(Words):
+    """How arrays of a library on a GPU are read and made. Names are the addresses of interned strings."""
+
+    array_type = auto()
+    exchange = auto()  # address of its ``Exchange``; 0: arrays are read by the attributes that CuPy's have
+    dense = auto()  # name of the attribute that is True for dense arrays
+    shape = auto()  # names,
+    dtype = auto()
+    memory = auto()
+    pointer = auto()  # of the memory,
+    device = auto()
+    followed = auto()  # name of the attribute that is True where gradients are wanted
+    make = auto()  # callable: (shape, dtype), or (an input, shape) where there is an ``exchange``
+    stream = auto()  # callable: the current stream, and the name of its attribute with the address
+    stream_pointer = auto()
+
+
+class Exchange(Words):
+    """DLPackExchangeAPI of DLPack 1.3: functions in C for arrays of a library."""
+
+    version = auto()
+    previous = auto()
+    allocate = auto()
+    from_object = auto()
+    to_object = auto()
+    view = auto()  # (object, DLTensor *): nothing is held
+    stream = auto()  # (kind of device, its number, void **)
+
+
+class DeviceCall(Words):
+    """A kernel for arrays of one library in one precision on one GPU."""
+
+    next = auto()
+    library = auto()
+    launch = auto()
+    dtype = auto()  # as ``DeviceArray`` has it
+    item = auto()  # bytes of a scalar
+    device = auto()
+    make_dtype = auto()  # object that ``Library.make`` is given
+
+
+class DeviceArray(Words):
+    """What a call finds out about a dense array on a GPU."""
+
+    data = auto()
+    device = auto()
+    dtype = auto()  # address of the object, or DLDataType
+    axes = auto()
+    lengths = auto()
+    length1 = auto()
+    length2 = auto()
+    length3 = auto()
+    length4 = auto()
+    length5 = auto()
+    length6 = auto()
+    length7 = auto()
+    length8 = auto()
+    length9 = auto()
+    length10 = auto()
+    length11 = auto()
+
+
+# DLTensor
+TENSOR_DATA, TENSOR_PLACE, TENSOR_DEVICE, TENSOR_AXES, TENSOR_DTYPE = 0, 8, 12, 16, 20
+TENSOR_SHAPE, TENSOR_STRIDES, TENSOR_OFFSET, TENSOR_BYTES = 24, 32, 40, 48
+ON_CUDA = 2  # kDLCUDA
+
 MOST_AXES = 8  # leading ones
 MOST_ARRAYS = 8  # inputs, and outputs, of the most frequent call
 # A batch is short up to the limit for one thread shifted by this; the interpreter lock is released for longer ones.
 SHORT_WORK = 6
 MOST_OUTPUT_AXES = 4
 INPUT_BYTES, SHAPE_BYTES, FRAME_BYTES = 8 * len(Input), 8 * len(Shape), 8 * len(Frame)
+ARRAY_BYTES = 8 * len(DeviceArray)
 
 # Kinds of inputs.
 DOUBLES, FLOATS, INTS, ITEMS = 0, 1, 2, 3
@@ -207,6 +299,7 @@ DOUBLES, FLOATS, INTS, ITEMS = 0, 1, 2, 3
 REQUIRED_INPUT, OPTIONAL_INPUT, OPTION, OTHER = 0, 1, 2, 3
 # Results of a call that are no object.
 NOT_TAKEN, FAILED, READY = 0, 1, 2
+TOO_MANY_STATES = -1  # result of a launch; others are the driver's
 
 
 def known() -> bool:

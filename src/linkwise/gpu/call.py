@@ -65,7 +65,15 @@ def _computed(kernel: Kernel, args: Sequence[Any], out: Any, threads: int | None
     else:
         results = _check_out(kernel, out, shapes, dtype, framework, device)
         targets = _targets(results, [view for view, _ in inputs], framework, device, stream)
-    _launch(device_kernel(kernel, dtype, device, fast), targets, inputs, math.prod(batch), framework, stream)
+    _launch(
+        device_kernel(kernel, dtype, device, fast),
+        targets,
+        inputs,
+        math.prod(batch),
+        framework,
+        device,
+        stream,
+    )
     for result, target in zip(results, targets, strict=True):
         if result is not target:
             framework.assign(result, target)
@@ -91,9 +99,11 @@ def _launch(
     inputs: Sequence[tuple[View, int]],
     count: int,
     framework: Framework,
+    device: int,
     stream: int,
 ) -> None:
     """Start the kernel for ``count`` states; nothing waits for it."""
+    scratch = scratch_for(on_device, count, framework, device, stream)
     made = [framework.view(target, stream) for target in targets]
     on_device.run(
         [view.address for view in made],
@@ -101,7 +111,17 @@ def _launch(
         [stride for _, stride in inputs],
         count,
         stream,
+        0 if scratch is None else scratch.address,
     )
+
+
+def scratch_for(
+    on_device: DeviceKernel, count: int, framework: Framework, device: int, stream: int
+) -> View | None:
+    """Memory that a launch needs besides its arrays, from the framework's allocator: it may be freed after the launch,
+    because the framework reuses memory in the order of the stream. None: the kernel needs none."""
+    needed = on_device.scratch_bytes(count)
+    return framework.view(framework.empty((-(-needed // 8),), "float64", device), stream) if needed else None
 
 
 def common_place(names: Sequence[str], args: Sequence[Any]) -> tuple[Framework, int | None]:

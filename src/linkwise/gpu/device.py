@@ -37,12 +37,23 @@ class DeviceKernel:
             raise DeviceError(f"{function.name}: {count} states are more than one launch can take")
         return function.most_blocks
 
+    def scratch_bytes(self, count: int) -> int:
+        """Bytes of memory that a launch for so many states needs besides its arrays."""
+        return self.blocks(count) * self.function.scratch if self.function.scratch else 0
+
     def run(
-        self, outputs: Sequence[int], inputs: Sequence[int], strides: Sequence[int], count: int, stream: int
+        self,
+        outputs: Sequence[int],
+        inputs: Sequence[int],
+        strides: Sequence[int],
+        count: int,
+        stream: int,
+        scratch: int = 0,
     ) -> None:
         """Start the computation of ``count`` states; addresses on the GPU and strides in scalars."""
         if count:
-            self.function.launch(self.blocks(count), stream, *outputs, *inputs, *strides, count)
+            room = (scratch,) if self.function.scratch else ()
+            self.function.launch(self.blocks(count), stream, *outputs, *inputs, *strides, count, *room)
 
 
 def device_kernel(kernel: Kernel, dtype: str, number: int, fast: bool = False) -> DeviceKernel:

@@ -5,12 +5,14 @@ All frameworks use a GPU's primary context, and so does this module: their point
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from linkwise.compiler import layout
 from linkwise.gpu.errors import DeviceError
 
 _SHARED_LIMIT = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -20,9 +22,8 @@ _REGISTERS, _LOCAL = 4, 3  # CU_FUNC_ATTRIBUTE_NUM_REGS, ..._LOCAL_SIZE_BYTES
 _MULTIPROCESSORS = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 _MOST_BLOCKS = 2**31 - 1
 _MOST_SCRATCH = 4 << 30  # bytes of a launch
-_KEPT_SCRATCH = 64 << 20  # bytes that are not given back to the system at once
-_PINNED, _ON_DEVICE = 1, 1  # CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
-_RELEASE_THRESHOLD = 4  # CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+_NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _OUT_OF_MEMORY = 2
 _PLAIN_SHARED = 48 << 10  # bytes that need no permission
 
@@ -49,14 +50,16 @@ def _library() -> ctypes.CDLL:
     library.cuFuncSetAttribute.argtypes = [_Pointer, _Int, _Int]
     library.cuFuncGetAttribute.argtypes = [ctypes.POINTER(_Int), _Int, _Pointer]
     library.cuDeviceGetAttribute.argtypes = [ctypes.POINTER(_Int), _Int, _Int]
-    library.cuMemAllocFromPoolAsync.argtypes = [
-        ctypes.POINTER(_Pointer),
-        ctypes.c_size_t,
-        _Pointer,
-        _Pointer,
-    ]
-    library.cuMemPoolSetAttribute.argtypes = [_Pointer, _Int, _Pointer]
-    library.cuMemFreeAsync.argtypes = [_Pointer, _Pointer]
+    library.cuThreadExchangeStreamCaptureMode.argtypes = [ctypes.POINTER(_Int)]
+    library.cuStreamCreate.argtypes = [ctypes.POINTER(_Pointer), ctypes.c_uint]
+    library.cuStreamDestroy_v2.argtypes = [_Pointer]
+    library.cuStreamBeginCapture_v2.argtypes = [_Pointer, _Int]
+    library.cuStreamEndCapture.argtypes = [_Pointer, ctypes.POINTER(_Pointer)]
+    library.cuMemcpyDtoDAsync_v2.argtypes = [_Pointer, _Pointer, ctypes.c_size_t, _Pointer]
+    library.cuGraphInstantiateWithFlags.argtypes = [ctypes.POINTER(_Pointer), _Pointer, ctypes.c_ulonglong]
+    library.cuGraphLaunch.argtypes = [_Pointer, _Pointer]
+    library.cuGraphDestroy.argtypes = [_Pointer]
+    library.cuGraphExecDestroy.argtypes = [_Pointer]
     library.cuGetErrorString.argtypes = [_Int, ctypes.POINTER(ctypes.c_char_p)]
     result = library.cuInit(0)
     if result:
@@ -123,15 +126,20 @@ def device(number: int) -> Device:
     return Device(number, context.value or 0)
 
 
-@functools.cache
-def _pool(on: Device) -> int:
-    """Memory for the room of launches, taken and given back in the order of streams; a little is kept for the next."""
-    library, pool = _library(), _Pointer()
-    properties = (_Int * 32)(_PINNED, 0, _ON_DEVICE, on.number)  # CUmemPoolProps; all else is zero
-    _check(library.cuMemPoolCreate(ctypes.byref(pool), ctypes.byref(properties)), "room for kernels")
-    kept = ctypes.c_uint64(_KEPT_SCRATCH)
-    _check(library.cuMemPoolSetAttribute(pool, _RELEASE_THRESHOLD, ctypes.byref(kept)), "room for kernels")
-    return pool.value or 0
+@contextlib.contextmanager
+def _during_capture() -> Iterator[None]:
+    """Calls that a stream capture elsewhere in the process would forbid, such as loading code, are allowed here."""
+    mode = _Int(_RELAXED)
+    exchange = _library().cuThreadExchangeStreamCaptureMode
+    exchange(ctypes.byref(mode))
+    try:
+        yield
+    finally:
+        exchange(ctypes.byref(mode))  # the mode that was there before
+
+
+def _address(function: object) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
 
 
 class Function:
@@ -139,7 +147,7 @@ class Function:
 
     ``resident``: blocks for each multiprocessor that are enough for any number of states; 0: one for every ``states``,
     which are what a block computes at a time (0: as many as it has threads). ``scratch``: bytes of global memory for
-    each block, whose address is the last parameter; it is taken and given back in the order of the stream.
+    each block, whose address is the last parameter.
     """
 
     def __init__(
@@ -156,7 +164,7 @@ class Function:
         self.device, self.name, self.threads, self.shared = on, name, threads, shared
         self.states, self.scratch = states or threads, scratch
         library = _library()
-        with on:
+        with on, _during_capture():
             allowed = on.attribute(_SHARED_PER_BLOCK)
             if shared > allowed:
                 raise DeviceError(
@@ -179,24 +187,6 @@ class Function:
 
     def launch(self, blocks: int, stream: int, *words: int) -> None:
         """Start the kernel on a stream; nothing is waited for. ``words`` are its parameters."""
-        if self.scratch:
-            self._launch_with_scratch(blocks, stream, words)
-        else:
-            self._launch_with(blocks, stream, words)
-
-    def _launch_with_scratch(self, blocks: int, stream: int, words: Sequence[int]) -> None:
-        library, memory = _library(), _Pointer()
-        doing = f"room for {self.name}"
-        with self.device:
-            size = blocks * self.scratch
-            code = library.cuMemAllocFromPoolAsync(ctypes.byref(memory), size, _pool(self.device), stream)
-            _check(code, f"{doing} ({size} bytes)")
-            try:
-                self._launch_with(blocks, stream, (*words, memory.value or 0))
-            finally:
-                _check(library.cuMemFreeAsync(memory, stream), doing)
-
-    def _launch_with(self, blocks: int, stream: int, words: Sequence[int]) -> None:
         try:
             parameters = self._idle.pop()
         except IndexError:
@@ -216,6 +206,25 @@ class Function:
     def _start(self, blocks: int, stream: int, parameters: _Parameters) -> int:
         return self._launch(
             self._function, blocks, 1, 1, self.threads, 1, 1, self.shared, stream, None, parameters.extra
+        )
+
+    def table(self, words: int) -> ctypes.Array[ctypes.c_int64]:
+        """The function as machine code launches it (``compiler.entry.launches``) with so many parameters."""
+        library = _library()
+        return layout.Launch.table(
+            start=_address(library.cuLaunchKernel),
+            current=_address(library.cuCtxGetCurrent),
+            enter=_address(library.cuCtxPushCurrent_v2),
+            leave=_address(library.cuCtxPopCurrent_v2),
+            context=self.device.context,
+            function=self._function.value or 0,
+            threads=self.threads,
+            shared=self.shared,
+            states=self.states,
+            most_blocks=self.most_blocks,
+            grows=int(self.grows),
+            bytes=8 * words,
+            scratch=self.scratch,
         )
 
     def resources(self) -> dict[str, int]:
@@ -239,3 +248,45 @@ class _Parameters:
         self._size = ctypes.c_size_t(8 * count)
         pairs = (1, ctypes.addressof(self.words), 2, ctypes.addressof(self._size), 0)  # CU_LAUNCH_PARAM_...
         self.extra = (_Pointer * len(pairs))(*pairs)
+
+
+class Recording:
+    """Work on one GPU that is recorded once and started many times, as a CUDA graph.
+
+    ``work`` is called with a stream and starts launches and copies on it: nothing runs while they are recorded.
+    """
+
+    def __init__(self, on: Device, name: str, work: Callable[[int], None]):
+        library, doing = _library(), f"recording {name}"
+        stream, graph, self._executable = _Pointer(), _Pointer(), _Pointer()
+        with on:
+            _check(library.cuStreamCreate(ctypes.byref(stream), _NON_BLOCKING), doing)
+            try:
+                _check(library.cuStreamBeginCapture_v2(stream, _RELAXED), doing)
+                try:
+                    work(stream.value or 0)
+                finally:
+                    code = library.cuStreamEndCapture(stream, ctypes.byref(graph))
+                _check(code, doing)
+                _check(library.cuGraphInstantiateWithFlags(ctypes.byref(self._executable), graph, 0), doing)
+            finally:
+                if graph:
+                    library.cuGraphDestroy(graph)
+                library.cuStreamDestroy_v2(stream)
+        self._device, self._name, self._launch = on, name, library.cuGraphLaunch
+
+    def start(self, stream: int) -> None:
+        """Start the work on a stream; nothing is waited for."""
+        code = self._launch(self._executable, stream)
+        if code:
+            _check(code, f"starting the graph of {self._name}")
+
+    def __del__(self) -> None:
+        if self._executable:
+            with self._device:
+                _library().cuGraphExecDestroy(self._executable)
+
+
+def copy(target: int, source: int, size: int, stream: int) -> None:
+    """Copy so many bytes on a GPU, on a stream."""
+    _check(_library().cuMemcpyDtoDAsync_v2(target, source, size, stream), "copying on the GPU")

@@ -1,4 +1,7 @@
-"""The short way to a launch, for the calls that matter when batches are small: dense arrays seen before.
+"""The short way to a launch in Python, for dense arrays seen before.
+
+It is taken by the first call of a kernel with arrays of a kind, which lets machine code make the following ones
+(``connect``), by calls with ``fast=True``, and where machine code cannot be called directly.
 
 What a call needs besides addresses (the kernel on the GPU, the number of blocks, strides, shapes of the results)
 depends on the kinds of its arrays alone: library, GPU, precision and shape of each. It is made once and remembered
@@ -11,6 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from linkwise.gpu.connect import connect
 from linkwise.gpu.device import DeviceKernel, device_kernel
 from linkwise.gpu.frameworks import reader_of
 
@@ -57,7 +61,7 @@ def quick_call(kernel: Kernel, args: Sequence[Any], out: Any, fast: bool) -> Any
     key = (reader, fast, *kinds)
     plan = kernel.on_device.get(key)
     if plan is None:
-        plan = _planned(kernel, reader, kinds, fast, key)
+        plan = _planned(kernel, kind, reader, kinds, fast, key)
         if plan is None:
             return None
     device = kinds[0][2]
@@ -93,7 +97,9 @@ def _overlap(plan: Plan, starts: list[int], addresses: list[int]) -> bool:
     return False
 
 
-def _planned(kernel: Kernel, reader: Any, kinds: list[tuple], fast: bool, key: tuple) -> Plan | None:
+def _planned(
+    kernel: Kernel, kind: type, reader: Any, kinds: list[tuple], fast: bool, key: tuple
+) -> Plan | None:
     """A plan for arrays of these kinds, remembered; None where they need conversion, copies or a message."""
     device = kinds[0][2]
     dtype = reader.dtype_name(kinds[0][0])
@@ -116,6 +122,10 @@ def _planned(kernel: Kernel, reader: Any, kinds: list[tuple], fast: bool, key: t
         return None
     shapes = [shape for _, shape in kernel.outputs]
     on_device = device_kernel(kernel, dtype, device, fast)
+    if not fast:
+        connect(kernel, kind, dtype, device)
+    if on_device.function.scratch:
+        return None
     if len(kernel.on_device) > _MOST_PLANS:
         for old in [key for key, value in kernel.on_device.items() if isinstance(value, Plan)]:
             kernel.on_device.pop(old, None)

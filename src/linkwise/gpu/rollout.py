@@ -14,7 +14,7 @@ import numpy as np
 
 from linkwise.compiler import arrays
 from linkwise.errors import ShapeError
-from linkwise.gpu.call import common_place, rows_of
+from linkwise.gpu.call import common_place, rows_of, scratch_for
 from linkwise.gpu.device import rollout_kernel
 from linkwise.gpu.frameworks import Framework, View
 from linkwise.gpu.host import host_view, same_kind
@@ -79,7 +79,9 @@ def _on_device(
         found = rollout_kernel(kernel, dtype, device)
         rows = [samples] if written else []
         addresses, strides = ([view.address for view, _ in inputs], [stride for _, stride in inputs])
-        words = (*outputs, *addresses, *strides, steps, every, *rows, count)
+        scratch = scratch_for(found, count, framework, device, stream)
+        room = () if scratch is None else (scratch.address,)
+        words = (*outputs, *addresses, *strides, steps, every, *rows, count, *room)
         found.function.launch(found.blocks(count), stream, *words)
     done = [{name: framework.finished(made) for name, made in part.items()} for part in (final, written)]
     return done[0], done[1]

@@ -16,6 +16,7 @@ _ARITHMETIC: dict[type[ast.operator], str] = {
     ast.Add: "add",
     ast.Sub: "sub",
     ast.Mult: "mul",
+    ast.FloorDiv: "sdiv",  # of numbers that are not negative
     ast.BitAnd: "and",
     ast.BitOr: "or",
     ast.LShift: "shl",

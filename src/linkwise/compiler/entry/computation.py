@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linkwise.compiler.entry.devices import compute_on_device
 from linkwise.compiler.entry.inputs import describe, fill
 from linkwise.compiler.entry.operations import call, inline, load, load_int, stack, store
 from linkwise.compiler.entry.results import finish, prepare, release_all
@@ -40,6 +41,10 @@ def compute(plan: int, inputs: int, out: int, threads: int, look: int) -> int:
             return made
     number = load(plan + Plan.inputs)
     outputs = load(plan + Plan.outputs)
+    if number and load(load(inputs) + TYPE) != load(table + Globals.array_type) and load(plan + Plan.devices):
+        made = compute_on_device(table, plan, inputs, out)
+        if made != NOT_TAKEN:
+            return made
     # words: addresses of outputs and inputs, strides of inputs; then the results, then room for scalars
     words = stack(8 * (3 * outputs + 2 * number) + FRAME_BYTES + INPUT_BYTES * number)
     addresses = words + 8 * outputs

@@ -152,6 +152,11 @@ def finish(table: int, plan: int, count: int, item: int, words: int, results: in
                 release_all(table, results, outputs)
                 return FAILED
             store(results + 8 * k, result)
+    return together(table, results, outputs)
+
+
+def together(table: int, results: int, outputs: int) -> int:
+    """The only result, or a tuple of all."""
     if outputs == 1:
         return load(results)
     made = call(load(table + Globals.new_tuple), outputs)

@@ -1,0 +1,123 @@
+"""Lets machine code launch a kernel for arrays of CuPy and PyTorch, without any Python between call and launch.
+
+Fills the tables of ``linkwise.compiler.layout`` that ``compiler.entry.devices`` reads: once per library how its arrays
+are read and made, and for every kernel one entry per library, precision and GPU that it was called with.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.compiler import layout
+from linkwise.compiler.dispatch import intern_for_ever
+from linkwise.compiler.layout import DeviceCall, Library
+from linkwise.gpu.launch import prepare
+
+if TYPE_CHECKING:
+    from linkwise.compiler.kernel import Kernel
+
+_CAPSULE = b"dlpack_exchange_api"
+_MAJOR_VERSION = 1  # of DLPack: its structures are the same in all versions 1.x
+_FLOAT = 2  # kDLFloat
+_BITS = {"float64": 64, "float32": 32}
+
+
+class ArrayLibrary:
+    """The table of one library, and the objects that it points to."""
+
+    def __init__(self, table: ctypes.Array[ctypes.c_int64], kept: tuple, by_exchange: bool):
+        self.table, self.kept, self.by_exchange = table, kept, by_exchange
+
+    def dtype(self, name: str) -> tuple[int, object]:
+        """(a precision as ``layout.DeviceArray`` has it, what new arrays are made with)."""
+        if self.by_exchange:
+            return _FLOAT | _BITS[name] << 8 | 1 << 16, None
+        made = np.dtype(name)
+        return id(made), made
+
+
+def connect(kernel: Kernel, kind: type, dtype: str, device: int) -> None:
+    """From now on machine code launches the kernel for arrays of this type and precision on this GPU."""
+    place = ("connected", kind, dtype, device)
+    if place in kernel.on_device:
+        return
+    library, plan = library_of(kind), kernel.connect()
+    kernel.on_device[place] = library is not None and plan is not None
+    if library is None or plan is None:
+        return
+    prepared = prepare(kernel, dtype, device)
+    code, made_with = library.dtype(dtype)
+    call = DeviceCall.table(
+        library=ctypes.addressof(library.table),
+        launch=prepared.address,
+        dtype=code,
+        item=_BITS[dtype] // 8,
+        device=device,
+        make_dtype=id(made_with),
+    )
+    plan.add_device(call, (library, prepared, made_with))
+
+
+_libraries: dict[type, ArrayLibrary | None] = {}
+
+
+def library_of(kind: type) -> ArrayLibrary | None:
+    """The table for arrays of exactly this type; None: calls with them go through Python."""
+    if kind not in _libraries:
+        module = kind.__module__.partition(".")[0]
+        made = None
+        if layout.SUPPORTED and module == "cupy" and kind.__name__ == "ndarray":
+            made = by_attributes(kind, sys.modules["cupy"].cuda.get_current_stream)
+        elif layout.SUPPORTED and module == "torch" and kind.__name__ == "Tensor":
+            made = by_exchange(kind)
+        _libraries[kind] = made
+    return _libraries[kind]
+
+
+def by_attributes(kind: Any, stream: Any) -> ArrayLibrary:
+    """CuPy. ``kind(shape, dtype)`` makes a new array, ``stream()`` gives the current stream."""
+    names = {
+        "dense": "_c_contiguous",
+        "shape": "shape",
+        "dtype": "dtype",
+        "memory": "data",
+        "pointer": "ptr",
+        "device": "device_id",
+        "stream_pointer": "ptr",
+    }
+    table = Library.table(
+        array_type=id(kind),
+        make=id(kind),
+        stream=id(stream),
+        **{word: id(intern_for_ever(name)) for word, name in names.items()},
+    )
+    return ArrayLibrary(table, (kind, stream), by_exchange=False)
+
+
+def by_exchange(kind: Any) -> ArrayLibrary | None:
+    """PyTorch, from the version on that has DLPack's functions in C."""
+    capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
+    if capsule is None:
+        return None
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.argtypes, get.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_void_p
+    try:
+        exchange = get(capsule, _CAPSULE)
+    except ValueError:
+        return None
+    functions = (ctypes.c_int64 * len(layout.Exchange)).from_address(exchange or 0)
+    major = ctypes.c_uint32.from_address(exchange or 0).value
+    if major != _MAJOR_VERSION or not functions[layout.Exchange.view // 8]:
+        return None
+    make = kind.new_empty
+    table = Library.table(
+        array_type=id(kind),
+        exchange=exchange or 0,
+        followed=id(intern_for_ever("requires_grad")),
+        make=id(make),
+    )
+    return ArrayLibrary(table, (kind, capsule, make), by_exchange=True)
