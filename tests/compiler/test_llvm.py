@@ -13,7 +13,7 @@ from sample_programs import everything, interpreted, loop, same_bits, samples, s
 from linkwise.compiler import host, image, machine
 from linkwise.compiler.emit import blocks
 from linkwise.compiler.emit.lanes import Lanes
-from linkwise.compiler.emit.llvm import literal
+from linkwise.compiler.emit.llvm import REGION, literal
 from linkwise.compiler.emit.transpose import tiles
 from linkwise.compiler.native import RUN
 from linkwise.compiler.program import Program, trace
@@ -149,6 +149,22 @@ def test_tiles_cover_every_column_and_stay_inside(width, dtype):
     for size in range(70):
         found = tiles(size, Lanes(width, dtype))
         assert {column for tile in found for column in tile.columns} == set(range(size))
+
+
+@pytest.mark.parametrize(("width", "whole"), [(4, True), (8, False), (1, False)])
+def test_constants_of_256_bits_are_operands_in_memory(width, whole):
+    """AVX2 has no operand that is one scalar for all lanes: broadcasts would be instructions of their own."""
+    text = blocks.module(nest(sweep(7, "float64")), width)
+    assert ("= private unnamed_addr constant <4 x double> splat (double" in text) == whole
+    assert not any("splat (" in line for line in text.splitlines() if whole and "@llvm.fma" in line)
+
+
+def test_llvm_keeps_the_order_of_the_program():
+    """Its own scheduler, which sees one region at a time, would need more values at once."""
+    program = sweep(7, "float64")
+    text = blocks.module(nest(program), 4)
+    operations = sum(node.op in ("add", "sub", "mul", "div", "fma") for node in program.nodes())
+    assert text.count("  call void @llvm.codeview.annotation") == operations // REGION > 3
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e-320, 1e300, math.inf, -math.inf, math.pi])

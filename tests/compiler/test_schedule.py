@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_programs import INPUTS, every_program, random_function
 
+import linkwise as lw
 from linkwise.compiler.graph import Graph
 from linkwise.compiler.program import trace
 from linkwise.compiler.schedule import LoopRegion, schedule
@@ -44,6 +45,33 @@ def test_a_long_sum_needs_few_registers():
     for product in products[1:]:
         total = total + product
     assert most_alive(schedule([total])) <= 3
+
+
+def reloads(body, registers: int = 16) -> int:
+    """How often a value is read that is not among the last ones used; changes of sign are no values."""
+
+    def unsigned(node):
+        return unsigned(node.args[0]) if node.op == "neg" else node
+
+    held, count = {}, 0
+    for node in body:
+        if node.op == "neg":
+            continue
+        for a in (unsigned(a) for a in node.args):
+            if a.op not in ("const", "input"):
+                count += held.pop(a.index, None) is None
+                held[a.index] = True
+        held[node.index] = True
+        for oldest in list(held)[:-registers]:
+            del held[oldest]
+    return count
+
+
+def test_changes_of_sign_need_no_register():
+    """They are options of the instructions that use them; as values of their own they led to other orders."""
+    program = lw.load("panda").kernel("forward_dynamics").program()
+    values = [node for nodes in program.values for node in nodes]
+    assert reloads(schedule(values)) < reloads(schedule(values, free_signs=False))
 
 
 def test_a_balanced_tree_needs_few_registers():

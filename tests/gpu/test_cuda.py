@@ -124,7 +124,7 @@ def test_registers_of_a_panda():
         function = FUNCTIONS[name]
         setting = replace(Setting(robot), base_parameters=True)
         for dtype, bound in (("float32", 150), ("float64", 255)):
-            program = kernels.kernel(function, setting, function.default).program(dtype)
+            program = cuda.ordered(kernels.kernel(function, setting, function.default).program(dtype))
             layout = cuda.chosen_layout(program)
             assert alive(program) * (2 if dtype == "float64" else 1) < bound + 10
             assert layout.resident * layout.warps >= (16 if dtype == "float32" else 8)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from types import MappingProxyType
 from typing import Any
 
 from linkwise.compiler.graph import Loop, Node
@@ -43,11 +44,12 @@ def scheduled(body: Body) -> Iterator[Node]:
             yield item
 
 
-def schedule(outputs: Iterable[Node]) -> Body:
+def schedule(outputs: Iterable[Node], *, free_signs: bool = True) -> Body:
     """Every operation that the outputs need, exactly once and after its arguments.
 
     Constants, inputs, phis and results are not listed: the first two are there from the start, the others
-    come with their loop. What does not vary in a loop is computed before it.
+    come with their loop. What does not vary in a loop is computed before it. ``free_signs``: changes of sign count as
+    options of the instructions that use them, not as values that need registers.
     """
     nodes = reachable(outputs)
     innermost, parent = loop_numbers(nodes)
@@ -67,12 +69,12 @@ def schedule(outputs: Iterable[Node]) -> Body:
         uses = _dependencies(body, reads)
         first = _needed_for(loop.active, body, uses)
         rest = [item for place, item in enumerate(body) if place not in first]
-        regions[number].body = _ordered([body[place] for place in sorted(first)], reads) + _ordered(
-            rest, reads
-        )
+        regions[number].body = _ordered(
+            [body[place] for place in sorted(first)], reads, free_signs
+        ) + _ordered(rest, reads, free_signs)
         reads[number] = [*loop.initial, loop.active, *loop.following]
         reads[number] += [node for item in body for node in _arguments(item, reads)]
-    return _ordered(contents[-1], reads)
+    return _ordered(contents[-1], reads, free_signs)
 
 
 def _arguments(item: Node | LoopRegion, reads: dict[int, list[Node]]) -> Sequence[Node]:
@@ -86,15 +88,23 @@ def _name(item: Node | LoopRegion) -> tuple[str, int]:
     return ("loop", item.value[0]) if item.op == "result" else ("node", item.index)
 
 
-def _dependencies(body: Body, reads: dict[int, list[Node]]) -> list[list[int]]:
-    """For each item the places of the items of this body that it uses, each once."""
+def _dependencies(
+    body: Body, reads: dict[int, list[Node]], signs: Mapping[int, Node] = MappingProxyType({})
+) -> list[list[int]]:
+    """For each item the places of the items of this body that it uses, each once; directly or with another sign."""
     places = {_name(item): place for place, item in enumerate(body)}
     found: list[list[int]] = []
     for place, item in enumerate(body):
-        used = {places.get(_name(a), place) for a in _arguments(item, reads)}
+        used = {places.get(_name(_unsigned(a, signs)), place) for a in _arguments(item, reads)}
         used.discard(place)
         found.append(sorted(used))
     return found
+
+
+def _unsigned(node: Node, signs: Mapping[int, Node]) -> Node:
+    while node.index in signs:
+        node = node.args[0]
+    return node
 
 
 def _needed_for(target: Node, body: Body, uses: list[list[int]]) -> set[int]:
@@ -109,7 +119,7 @@ def _needed_for(target: Node, body: Body, uses: list[list[int]]) -> set[int]:
     return needed
 
 
-def _ordered(body: Body, reads: dict[int, list[Node]]) -> Body:
+def _ordered(body: Body, reads: dict[int, list[Node]], free_signs: bool) -> Body:
     """The items in an order that keeps few values alive.
 
     Two passes of list scheduling: from the end to the beginning, which brings a value close to its uses, then
@@ -117,9 +127,37 @@ def _ordered(body: Body, reads: dict[int, list[Node]]) -> Body:
     follows the order it was given. Together they beat depth-first orders in reloads from memory and in
     measured time.
     """
-    uses = _dependencies(body, reads)
+    signs = _changes_of_sign(body, reads) if free_signs else {}
+    body = [item for item in body if isinstance(item, LoopRegion) or item.index not in signs]
+    uses = _dependencies(body, reads, signs)
     order = _forward(uses, _backward(uses))
-    return [body[place] for place in order]
+    return _with_signs([body[place] for place in order], reads, signs)
+
+
+def _changes_of_sign(body: Body, reads: dict[int, list[Node]]) -> dict[int, Node]:
+    """The changes of sign that other items of a body use: instructions have them as options, so that they are no
+    values of their own."""
+    used = {a.index for item in body for a in _arguments(item, reads)}
+    return {
+        item.index: item
+        for item in body
+        if not isinstance(item, LoopRegion) and item.op == "neg" and item.index in used
+    }
+
+
+def _with_signs(body: Body, reads: dict[int, list[Node]], signs: dict[int, Node]) -> Body:
+    """The items with each change of sign before its first use."""
+    left = dict(signs)
+    found: Body = []
+    for item in body:
+        for argument in _arguments(item, reads):
+            pending: list[Node] = []
+            while argument.index in left:
+                pending.append(left.pop(argument.index))
+                argument = argument.args[0]
+            found.extend(reversed(pending))
+        found.append(item)
+    return found
 
 
 def _forward(uses: list[list[int]], given: list[int]) -> list[int]:

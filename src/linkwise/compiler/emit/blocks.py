@@ -89,7 +89,7 @@ def module(nest: Nest, width: int, strides: tuple[int, int] | None = None) -> st
         f"define void @run(i64 %first, i64 %count, ptr %arguments, ptr %scratch) nounwind {attributes}{{\nentry:"
     )
     parts.extend(frame.lines())
-    parts.append("}\n")
+    parts.append("}\n" + frame.writer.definitions())
     room = sum(map(_scalars, nest.arrays))
     if room:
         parts.append(f"define i64 @room() nounwind {{\n  ret i64 {room * lanes.width}\n}}\n")

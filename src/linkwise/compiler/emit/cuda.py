@@ -8,6 +8,7 @@ the default options.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -21,10 +22,21 @@ from linkwise.compiler.emit.cuda_sweeps import ScannedFrame, SerialFrame
 from linkwise.compiler.loops import Nest, Place, Register
 from linkwise.compiler.program import Program, relowered
 from linkwise.compiler.rollout import RolloutProgram
+from linkwise.compiler.schedule import schedule
 from linkwise.compiler.shapes import nest
 from linkwise.compiler.sweeps import SweptProgram
 
-__all__ = ["Module", "WarpLayout", "candidates", "chosen_layout", "module", "options", "source", "variants"]
+__all__ = [
+    "Module",
+    "WarpLayout",
+    "candidates",
+    "chosen_layout",
+    "module",
+    "options",
+    "ordered",
+    "source",
+    "variants",
+]
 
 AnyProgram = Program | SweptProgram | RolloutProgram
 
@@ -60,6 +72,7 @@ def module(
     if isinstance(program, SweptProgram):
         return (ScannedFrame if program.scanned else SerialFrame)(program, name).module(description)
     layout = layout or chosen_layout(program)
+    program = ordered(program)
     frame = (
         BatchFrame(program, name, layout)
         if isinstance(program, Program)
@@ -68,8 +81,20 @@ def module(
     return frame.module(description)
 
 
+@functools.lru_cache(maxsize=4)
+def ordered(program: Program | RolloutProgram) -> Program | RolloutProgram:
+    """The program in the order that leaves the compiler fewer spills: with changes of sign as values of their own."""
+    if isinstance(program, RolloutProgram):
+        step = ordered(program.step)
+        assert isinstance(step, Program)
+        return replace(program, step=step)
+    values = [node for nodes in program.values for node in nodes]
+    return replace(program, body=schedule(values, free_signs=False))
+
+
 def candidates(program: Program | RolloutProgram) -> list[WarpLayout]:
     """Layouts to try, the boldest first: one is taken if the compiler has next to no spills with its registers."""
+    program = ordered(program)
     if isinstance(program, Program):
         return cuda_layout.candidates(program)
     return cuda_layout.bold_and_safe(program.step, 0.9, RolloutFrame(program, program.name).bytes)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+VECTOR_BYTES = 32  # of vectors whose constants are kept in memory as a whole
+
 
 @dataclass(frozen=True)
 class Lanes:
@@ -43,6 +45,15 @@ class Lanes:
         return literal if self.width == 1 else f"splat ({element} {literal})"
 
     @property
+    def stores_constants(self) -> bool:
+        """Whether constants are kept in memory as whole vectors, which instructions read as operands.
+
+        LLVM keeps one scalar and broadcasts it by an instruction of its own. AVX-512 broadcasts operands, and vectors
+        of 128 bits are kept whole anyway.
+        """
+        return self.width * self.bytes == VECTOR_BYTES
+
+    @property
     def suffix(self) -> str:
         """What LLVM appends to the names of its intrinsics."""
         return f"f{self.bits}" if self.width == 1 else f"v{self.width}f{self.bits}"
@@ -63,6 +74,8 @@ class Writer:
         self.lines: list[str] = []
         self.block = "entry"
         self._count = 0
+        self._constants: dict[tuple[str, str], str] = {}
+        self._bounded = False
 
     def value(self, instruction: str, name: str | None = None) -> str:
         """Write an instruction that has a result; the name of the result."""
@@ -84,3 +97,25 @@ class Writer:
     def start_block(self, label: str) -> None:
         self.lines.append(f"{label}:")
         self.block = label
+
+    def stored_constant(self, vector: str, text: str) -> str:
+        """A constant vector as a load from the module's memory, which ``definitions`` defines."""
+        name = self._constants.setdefault((vector, text), f"@vector{len(self._constants)}")
+        return self.value(f"load {vector}, ptr {name}, align {VECTOR_BYTES}, !invariant.load !0")
+
+    def schedule_as_written(self) -> None:
+        """Instructions before and after this place keep their order."""
+        self._bounded = True
+        self.effect("call void @llvm.codeview.annotation(metadata !1)")
+
+    def definitions(self) -> str:
+        """What the module must define besides the function that was written."""
+        text = "".join(
+            f"{name} = private unnamed_addr constant {vector} {value}, align {VECTOR_BYTES}\n"
+            for (vector, value), name in self._constants.items()
+        )
+        if self._constants:
+            text += "!0 = !{}\n"
+        if self._bounded:
+            text += 'declare void @llvm.codeview.annotation(metadata)\n!1 = !{!"order"}\n'
+        return text

@@ -38,6 +38,8 @@ from linkwise.compiler.walks import carried
 
 MANY_OUTPUTS = 800  # scalars of all outputs from which blocks are divided
 STORES = 100  # of one block, then
+REGION = 16  # operations that LLVM may reorder: the schedule of the program needs fewer reloads from memory
+_ARITHMETIC = frozenset({"add", "sub", "mul", "div", "fma"})
 
 # {R}: vector of reals, {C}: of conditions, {I}: of words, {S}: suffix of intrinsics, {TRUE}: always holds.
 SPELLING = {
@@ -83,6 +85,7 @@ class Arithmetic:
         self.names: dict[Node, str] = {}  # what the nodes written so far are called
         self.is_condition: dict[Node, bool] = {}  # for values that loops carry
         self.loops = 0  # written so far: their labels are numbered
+        self._operations = 0
 
     def input(self, node: Node) -> str:
         """The value of an input."""
@@ -114,9 +117,19 @@ class Arithmetic:
         if node.op == "bit":
             self.names[node] = self._bit(self.operand(node.args[0]), node.value)
         else:
-            text = self.spelling[node.op].format(*[self.operand(a) for a in node.args])
+            arithmetic = node.op in _ARITHMETIC
+            operand = self._arithmetic_operand if arithmetic else self.operand
+            text = self.spelling[node.op].format(*[operand(a) for a in node.args])
             self.names[node] = self.writer.value(text)
+            self._operations += arithmetic
+            if arithmetic and self._operations % REGION == 0:
+                self.writer.schedule_as_written()
         self.announce(node)
+
+    def _arithmetic_operand(self, node: Node) -> str:
+        if node.op == "const" and self.lanes.stores_constants:
+            return self.writer.stored_constant(self.lanes.real, self.constant(node.value))
+        return self.operand(node)
 
     def _bit(self, operand: str, k: int) -> str:
         lanes, writer = self.lanes, self.writer
