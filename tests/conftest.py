@@ -22,3 +22,5 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 if "LINKWISE_CACHE" not in os.environ:
     _folder = tempfile.TemporaryDirectory(prefix="linkwise-tests-")
     os.environ["LINKWISE_CACHE"] = _folder.name
+
+os.environ.setdefault("LINKWISE_BACKGROUND", "0")  # no further processes; tests of them switch it on

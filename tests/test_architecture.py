@@ -36,6 +36,7 @@ ORDER = (
         "inspection",
         "conveniences",
         "guesses",
+        "preparation",
         "robot",
         "loading",
         "user",

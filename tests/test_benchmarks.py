@@ -25,6 +25,10 @@ SMOKE = {  # script -> command lines
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
     "distribution.py": ["--wheel-only"],
     "excitation.py": ["--robots two_link --starts 1 --iterations 5"],
+    "first_call.py": [
+        "--robot two_link --function pose --function mass_matrix",
+        "--robot chain:2 --function pose --batch 4 --json",
+    ],
     "gpu.py": ["--quick --robot two_link --tune --json {out}/gpu.json"],
     "gpu_long_chains.py": ["--links 8 --batches 1 --json {out}/long.json"],
     "identification.py": ["--only ur10e --no-speed"],

@@ -69,6 +69,7 @@ class KnownCalls(ctypes.c_int64 * (len(KnownCall) * MOST_METHODS)):  # type: ign
     def __init__(self):
         super().__init__()
         self.by_options: dict[tuple, Known | None] = {}
+        self.waiting: dict[tuple, list[Any]] = {}  # calls that machine code finds when there are entry points
         self.kept: list[Any] = []  # what machine code points to
 
 
@@ -108,6 +109,8 @@ class Method:
         if calls is not None and not options and len(args) == self.required:
             known = calls.by_options.get(self._plain)
             if known is not None and (result := known(args, None, None)) is not None:
+                if calls.waiting:
+                    self._add_waiting(calls, self._plain)
                 return result
         values = self._values(args, options)
         if values is not None and named.any_named(values[k] for k in self._inputs):
@@ -120,6 +123,8 @@ class Method:
             inputs = tuple([values[k] for k in known.order])
             result = known(inputs, values[self.out], values[self.threads])
             if result is not None:
+                if calls is not None and calls.waiting:
+                    self._add_waiting(calls, key)
                 return result
         result = self.function(robot, *args, **options)
         if calls is None or key not in calls.by_options:
@@ -159,6 +164,16 @@ class Method:
                 return None
         return (self.index, *options, *[values[k] is not None for k in self._optional])
 
+    def options(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The options of a call with these, for ``kernel_for``: the defaults of the others."""
+        roles = zip(self.names, self.defaults, self.roles, strict=True)
+        plain = {
+            name: default if role == OPTION else False
+            for name, default, role in roles
+            if role in (OPTION, OPTIONAL_INPUT)
+        }
+        return plain | given
+
     def _learn(self, robot: Robot, values: list[Any], key: tuple) -> None:
         """Remember the kernel that computes calls with these options; None: there is none."""
         options = {
@@ -190,7 +205,17 @@ class Method:
         kernel, order, look = known
         plan = kernel.connect()
         if plan is None or not hasattr(type(self), "_vectorcall"):
+            if dispatch.is_pending():
+                calls.waiting[key] = [
+                    True
+                    if role == OPTIONAL_INPUT and value is not None
+                    else value
+                    if role == OPTION
+                    else None
+                    for value, role in zip(values, self.roles, strict=True)
+                ]
             return
+        calls.waiting.pop(key, None)
         if self._vectorcall == 0:  # type: ignore[attr-defined]
             self._connect()
         keys = (ctypes.c_int64 * len(values))()
@@ -214,6 +239,12 @@ class Method:
         if key == self._plain:
             calls[place + KnownCall.look // 8] = int(look)
             calls[place + KnownCall.plain // 8] = plan.address
+
+    def _add_waiting(self, calls: KnownCalls, key: tuple | None) -> None:
+        """Try again to let machine code find the kernel."""
+        values, known = calls.waiting.get(key), calls.by_options.get(key)  # type: ignore[arg-type]
+        if values is not None and known is not None:
+            self._add_entry(calls, values, key, known)  # type: ignore[arg-type]
 
     def _connect(self) -> None:
         """Let the interpreter call machine code for this method from now on."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from linkwise.compiler.arrays import Array, check_out, is_foreign, is_numeric
 from linkwise.compiler.kernel import Kernel
-from linkwise.conveniences import Convenient
 from linkwise.errors import SingularError, UnknownNameError
 from linkwise.functions import FUNCTIONS, ITERATED, Setting, function_named
 from linkwise.guesses import RobotType
@@ -27,6 +26,7 @@ from linkwise.model.checks import check_moves
 from linkwise.model.coordinates import CoordinateLimits, coordinate_limits
 from linkwise.model.elastic import Elastic, Pair, elastic_pairs, link_side, with_elastic_joints
 from linkwise.model.model import suggest
+from linkwise.preparation import Prepared
 
 if TYPE_CHECKING:
     from linkwise.base_parameters import BaseParameters
@@ -39,7 +39,7 @@ LOOKED_INTO = (  # a NaN in the results means a singular matrix
 FRAME_FUNCTIONS = ("pose", "jacobian", "velocity", "jacobian_rate", "task_inertia", "consistent_inverse")
 
 
-class Robot(Convenient, metaclass=RobotType):
+class Robot(Prepared, metaclass=RobotType):
     """A robot and its dynamics. Make one with ``linkwise.load``."""
 
     __slots__ = ()

@@ -420,7 +420,7 @@ def test_without_its_source_calls_go_through_python(monkeypatch, states):
     def missing(module):
         raise OSError("could not get source code")
 
-    monkeypatch.setattr(dispatch, "_entry", None)
+    monkeypatch.setattr(dispatch, "_entry", dispatch._Entry())
     monkeypatch.setattr("inspect.getsource", missing)
     monkeypatch.setattr("linkwise.compiler.cache.load", lambda name: None)
     made = kernel_of(arm)

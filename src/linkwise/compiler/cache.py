@@ -34,6 +34,8 @@ _MAGIC = b"linkwise code 1\n"
 _ENDING = ".code"
 _ABANDONED = 3600.0  # seconds after which an unfinished file is removed
 _warned = False
+creates = True
+"""Whether ``store`` makes the folder where there is none."""
 
 
 def key(content: bytes) -> str:
@@ -65,9 +67,14 @@ def load(name: str) -> bytes | None:
     return code
 
 
+def prepare() -> bool:
+    """Make the folder; whether it can be used."""
+    return _folder(create=True) is not None
+
+
 def store(name: str, code: bytes) -> None:
     """Keep code under a name; whatever goes wrong is a warning."""
-    folder = _folder(create=True)
+    folder = _folder(create=creates)
     if folder is None:
         return
     try:

@@ -26,6 +26,7 @@ from linkwise.compiler import host, layout
 from linkwise.compiler.layout import DeviceCall, Globals, Plan, Shape, Target
 
 if TYPE_CHECKING:
+    from linkwise.compiler.background import Result
     from linkwise.compiler.machine import Code
     from linkwise.compiler.native import Native
 
@@ -153,9 +154,10 @@ class KernelPlan:
 
 def can_connect(kernel: Any) -> bool:
     """Whether the interpreter can call machine code for this kernel."""
-    few_axes = all(len(shape) <= layout.MOST_OUTPUT_AXES for _, shape in kernel.outputs)
     prepared = hasattr(cast(type[object], type(kernel)), "_vectorcall")
-    return SUPPORTED and few_axes and prepared and "call_kernel" in entry_points()
+    if not SUPPORTED or not prepared or not entry_points():
+        return False
+    return all(len(shape) <= layout.MOST_OUTPUT_AXES for _, shape in kernel.outputs)
 
 
 class Connection:
@@ -243,34 +245,81 @@ def _numpy_functions() -> Any:
 
 
 _lock = forks.lock()
-_entry: Code | None = None
 
 
-def entry_points() -> dict[str, int]:
-    """The addresses of the functions of ``entry``: from the cache, or compiled once.
+class _Entry:
+    """The machine code of ``entry``: from the cache, or compiled once, in the background where that is allowed."""
 
-    None of them where its source is not there, as in a package of compiled files only: calls go through Python then.
+    def __init__(self):
+        self.code: Code | None = None
+        self.is_pending = False  # being compiled, or about to be
+        self._asked = 0
+        self.coming: Result | None = None
+
+    def ask(self, wait: bool) -> None:
+        """Take the code if it is there; compile it now where nothing else will."""
+        from linkwise.compiler import background, cache, machine
+
+        self._asked += 1
+        stored = cache.load(_entry_name()) if self._asked == 1 else None
+        if stored is None and self.coming is not None:
+            stored = self.coming.get()
+        if stored is None and (wait or not background.is_on() or (self.coming and self.coming.is_missing)):
+            stored = stored_entry()
+        if stored is not None:
+            self.code, self.is_pending = machine.load(stored), False
+            return
+        self.is_pending = True
+        if self.coming is None and self._asked > _ASKED_BY_ONE_CALL:
+            self.coming = background.start(background.Task(stored_entry, ()))
+
+
+_ASKED_BY_ONE_CALL = 2  # a program that calls once needs no entry points
+_entry = _Entry()
+
+
+def entry_points(*, wait: bool = False) -> dict[str, int]:
+    """The addresses of the functions of ``entry``.
+
+    None of them while they are compiled in the background (unless ``wait``), and where its source is not there, as in a
+    package of compiled files only: calls go through Python then.
     """
-    global _entry
-    if _entry is None:
+    if _entry.code is None:
         with forks.unforked, _lock:
-            if _entry is None:
+            if _entry.code is None:
                 try:
-                    _entry = _load_entry()
+                    _entry.ask(wait)
                 except OSError:
                     return {}
-    return _entry.functions
+    return {} if _entry.code is None else _entry.code.functions
 
 
-def _load_entry() -> Code:
+def expect_entry(result: Result) -> None:
+    """Another process makes the entry points."""
+    if _entry.code is None:
+        _entry.coming = result
+
+
+def is_pending() -> bool:
+    """Whether the entry points are going to be there, but are not yet."""
+    return _entry.is_pending
+
+
+def stored_entry() -> bytes:
+    """The machine code of ``entry`` as the cache has it: found there, or compiled and stored there."""
     from linkwise.compiler import cache, machine
 
-    name = cache.key(f"entry {layout.VECTORCALL}".encode())
-    stored = cache.load(name)
+    stored = cache.load(_entry_name())
     if stored is None:
         stored = machine.compile_text(entry_text(), optimize=True)
-        cache.store(name, stored)
-    return machine.load(stored)
+        cache.store(_entry_name(), stored)
+    return stored
+
+
+def _entry_name() -> str:
+    from linkwise.compiler import cache
+
+    return cache.key(f"entry {layout.VECTORCALL}".encode())
 
 
 def entry_text() -> str:

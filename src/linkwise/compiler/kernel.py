@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from linkwise.compiler.sweeps import SweptProgram
 
 _DTYPES = ("float64", "float32")
+MOST_QUICK_STATES = 4096  # of a batch; more are worth the time that it takes to compile well
 
 
 class Portable:
@@ -192,16 +193,21 @@ class Kernel(Portable):
             wanted = threads.wanted(wanted)
         if count == 0:
             return
-        native = self.native(dtype, 1 if count == 1 else host.lanes(dtype))
+        width = 1 if count == 1 else host.lanes(dtype)
+        native = self._natives[dtype].form(width, quick=count <= MOST_QUICK_STATES)
         words = [*(arrays.address(t) for t in written), *(r.address for r in rows), *(r.stride for r in rows)]
         arguments = np.array(words, np.int64)
         if wanted is None:
             wanted = threads.wanted(None) if count > native.states_for_one_thread else 1
         scratch = (native.width * self.row_size + native.room) * written[0].itemsize
         threads.run(native, count, arguments, scratch, wanted, (written, rows))
-        if (dtype, native.width) not in self._forms:
-            self._forms.add((dtype, native.width))
-            self.connect()
+        if self._plan is None or (dtype, width) not in self._forms:
+            self._connect_form(dtype, width)
+
+    def _connect_form(self, dtype: str, width: int) -> None:
+        """Let the interpreter call this form: not while it is quick code, nor while the entry points are compiled."""
+        if self.known_native(dtype, width) is not None and self.connect() is not None:
+            self._forms.add((dtype, width))
 
     def connect(self) -> dispatch.KernelPlan | None:
         """Let the interpreter call the machine code that there is by now; None where that is not possible."""
@@ -215,6 +221,10 @@ class Kernel(Portable):
     def native(self, dtype: str, width: int) -> Native:
         """The machine code for blocks of ``width`` states."""
         return self._natives[dtype].form(width)
+
+    def native_program(self, dtype: str) -> NativeProgram:
+        """The machine code of all widths."""
+        return self._natives[dtype]
 
     def known_native(self, dtype: str, width: int) -> Native | None:
         """The machine code for blocks of ``width`` states if it is there already."""

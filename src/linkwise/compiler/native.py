@@ -1,6 +1,8 @@
 """A program as machine code, in the two forms that calls need: for one state at once, and for batches.
 
-Both are compiled when first asked for, or come from the cache without the program being built at all.
+Both are compiled when first asked for, or come from the cache without the program being built at all. A large program
+is compiled quickly first; when it is used again the better code is made in the background, and used from then on. Both
+do the same operations in the same order: the bits are the same.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from linkwise.once import once
 if TYPE_CHECKING:  # code from the cache runs without the rest of the compiler
     import numpy as np
 
+    from linkwise.compiler.background import Result
     from linkwise.compiler.program import Program
     from linkwise.compiler.rollout import RolloutProgram
     from linkwise.compiler.sweeps import SweptProgram
@@ -35,6 +38,8 @@ RUN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ct
 # seen to take up to half of that.
 _WORTH_A_THREAD = 8 << 20
 _REPEATS = 32  # how often a loop is taken to run: that is not known before
+LARGE = 3000  # lines of LLVM text for one state; they take about a fifth of a second
+_COST_OF_WIDTH = 2  # how much longer a line takes for a batch
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,16 @@ def _without_collecting() -> Generator[None, None, None]:
             gc.enable()
 
 
+@dataclass(frozen=True)
+class _Quick:
+    """Code that was compiled quickly, and what the better code is made from."""
+
+    native: Native
+    text: str
+    prefix: bytes
+    name: str
+
+
 class NativeProgram:
     """The machine code of one program in one precision."""
 
@@ -96,25 +111,57 @@ class NativeProgram:
         self.key = key
         self._lock = forks.lock()
         self._forms: dict[int, Native] = {}
+        self._quick: dict[int, _Quick] = {}
+        self._coming: dict[int, Result] = {}  # code that another process makes
 
     @once
     def program(self) -> AnyProgram:
         with forks.unforked, self._lock, _without_collecting():
             return self._build()
 
-    def form(self, width: int) -> Native:
-        """The code for blocks of this many states."""
+    def form(self, width: int, *, quick: bool = False) -> Native:
+        """The code for blocks of this many states; with ``quick`` it may be slow code while the better is made."""
         native = self._forms.get(width)
-        if native is None:
-            with forks.unforked, self._lock:
-                native = self._forms.get(width)
-                if native is None:
-                    native = self._forms[width] = self._load(width)
-        return native
+        if native is not None:
+            return native
+        if quick and (made := self._quick.get(width)) is not None:
+            return self._better(width, made) or made.native
+        with forks.unforked, self._lock:
+            return self._forms.get(width) or self._received(width) or self._load(width, quick)
 
     def known_form(self, width: int) -> Native | None:
-        """The code for this width if it has been asked for before."""
+        """The code for this width if it has been asked for before; never quick code."""
         return self._forms.get(width)
+
+    def expect(self, width: int, result: Result) -> None:
+        """Another process makes the code for this width."""
+        self._coming[width] = result
+
+    def _better(self, width: int, quick: _Quick) -> Native | None:
+        """The code that takes the place of quick code, once it is there; until then see that it is made."""
+        coming = self._coming.get(width)
+        if coming is None:
+            self._start(width, quick)
+            return None
+        if coming.get() is None and not coming.is_missing:
+            return None
+        with forks.unforked, self._lock:
+            return self._forms.get(width) or self._received(width) or self._load(width, quick=False)
+
+    def _start(self, width: int, quick: _Quick) -> None:
+        from linkwise.compiler import background
+
+        with forks.unforked, self._lock:
+            if width not in self._coming and width not in self._forms:
+                task = background.Task(_stored_code, (quick.name, quick.prefix, quick.text))
+                if (started := background.start(task)) is not None:
+                    self._coming[width] = started
+
+    def _received(self, width: int) -> Native | None:
+        """What another process has made."""
+        coming = self._coming.get(width)
+        stored = None if coming is None else coming.get()
+        return None if stored is None else self._take(width, stored)
 
     def text(self, width: int) -> str:
         """The LLVM text for blocks of this many states."""
@@ -123,16 +170,59 @@ class NativeProgram:
 
         return blocks.module(nest(self.program), width)
 
-    def _load(self, width: int) -> Native:
-        """From the cache, by the key or at least by the text; else compiled and stored there."""
-        content = self.key or hashlib.sha256(self.text(width).encode()).digest()
-        name = cache.key(b"%d\0" % width + content)
-        stored = cache.load(name)
+    def stored(self, width: int) -> bytes:
+        """What the cache holds for this width: found there, or compiled and stored there."""
+        name, text, stored = self._found(width)
+        return stored or self._stored_now(name, text or self.text(width))
+
+    def _load(self, width: int, quick: bool) -> Native:
+        """From the cache; else compiled quickly where that is allowed and worth it, else compiled and stored there."""
+        name, text, stored = self._found(width)
         if stored is None:
-            stored = b"%d\n" % _repeats(self.program) + machine.compile_text(self.text(width))
-            cache.store(name, stored)
+            text = text or self.text(width)
+            if quick and _is_large(text, width) and _in_background():
+                repeats = _repeats(self.program)
+                native = Native(machine.load(machine.compile_text(text, quick=True)), width, repeats)
+                self._quick[width] = _Quick(native, text, b"%d\n" % repeats, name)
+                return native
+            stored = self._stored_now(name, text)
+        return self._take(width, stored)
+
+    def _found(self, width: int) -> tuple[str, str | None, bytes | None]:
+        """The name of an entry of the cache, the text where the name was made from it, and the entry."""
+        text = None if self.key else self.text(width)
+        content = self.key if text is None else hashlib.sha256(text.encode()).digest()
+        assert content is not None
+        name = cache.key(b"%d\0" % width + content)
+        return name, text, cache.load(name)
+
+    def _stored_now(self, name: str, text: str) -> bytes:
+        return _stored_code(name, b"%d\n" % _repeats(self.program), text)
+
+    def _take(self, width: int, stored: bytes) -> Native:
         repeats, code = stored.split(b"\n", 1)
-        return Native(machine.load(code), width, int(repeats))
+        native = self._forms[width] = Native(machine.load(code), width, int(repeats))
+        self._coming.pop(width, None)
+        self._quick.pop(width, None)
+        return native
+
+
+def _is_large(text: str, width: int) -> bool:
+    """Whether compiling takes so long that quick code is worth it."""
+    return text.count("\n") * (1 if width == 1 else _COST_OF_WIDTH) > LARGE
+
+
+def _in_background() -> bool:
+    from linkwise.compiler import background
+
+    return background.is_on()
+
+
+def _stored_code(name: str, prefix: bytes, text: str) -> bytes:
+    """Compile an entry of the cache and store it there."""
+    stored = prefix + machine.compile_text(text)
+    cache.store(name, stored)
+    return stored
 
 
 def _repeats(program: AnyProgram) -> int:
