@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from linkwise import forks
 from linkwise.compiler import cache
 
 _LENGTH = 8  # bytes of the number before each result
@@ -53,6 +54,7 @@ class Job:
 
         self.count = len(tasks)
         self._owner = os.getpid()
+        self._lock = forks.lock()
         self._kept = cache.prepare()
         self._results: list[bytes] = []
         self._size = 0  # bytes of the output that were looked at
@@ -77,13 +79,14 @@ class Job:
 
     def results(self) -> list[bytes]:
         """What the tasks have given so far, in their order."""
-        if not self._output.closed:
-            output = self._output.fileno()
-            size = os.fstat(output).st_size
-            if size != self._size:
-                self._results, self._size = _whole_results(os.pread(output, size, 0)), size
-            if len(self._results) == self.count:
-                self._output.close()
+        with self._lock:
+            if not self._output.closed:
+                output = self._output.fileno()
+                size = os.fstat(output).st_size
+                if size != self._size:
+                    self._results, self._size = _whole_results(os.pread(output, size, 0)), size
+                if len(self._results) == self.count:
+                    self._output.close()
         return self._results
 
     def wait(self, timeout: float | None) -> bool:
@@ -105,7 +108,8 @@ class Job:
                 self._process.kill()
                 self._process.wait()
             self._process.returncode = 0  # so that ``subprocess`` does not warn about a child that goes on
-        self._output.close()
+        with self._lock:
+            self._output.close()
 
 
 class Result:
