@@ -85,6 +85,8 @@ KEYED = ("identify", "motion", "study")
 compiled code is found by the text that it was made from."""
 STAGES = ((20, 20.0), (200, 90.0))
 """(most tests, most seconds of them) that a mutant is run against, one after the other."""
+SLOWEST = 5.0  # [s] of a test; slower ones are not used
+VARIANTS = 4  # most sets of parameters that a test is run with
 SPARE_TIME = 60.0  # [s] that a mutant gets beyond five times what its tests take
 CAUGHT = ("failed", "timeout")
 
@@ -300,7 +302,7 @@ def _first(body: list[ast.stmt]) -> int:
 # -- tests --------------------------------------------------------------------------------------------------
 
 PLUGIN = """
-import json, os, time
+import json, os, signal, time
 import pytest
 
 folder, fixtures, found, passed = os.environ["MUTATION_SEEN"], {}, {}, set()
@@ -340,11 +342,34 @@ def pytest_fixture_setup(fixturedef):
 def pytest_runtest_protocol(item):
     where, begin = start(), time.perf_counter()
     yield
-    seen = numbers(where) | numbers(collected)
+    seen, shared = numbers(where), numbers(collected)
     for name in item._fixtureinfo.name2fixturedefs.values():
         for fixture in name:
             seen |= fixtures.get(fixture, set())
-    found[item.nodeid] = {"seconds": time.perf_counter() - begin, "seen": sorted(seen)}
+    seconds = time.perf_counter() - begin
+    found[item.nodeid] = {"seconds": seconds, "seen": sorted(seen), "shared": sorted(shared)}
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    variants = {}
+    for item in items:
+        variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    most = int(os.environ["MUTATION_VARIANTS"])
+    chosen = {item for found in variants.values() for item in found[:: -(-len(found) // most)]}
+    items[:] = [item for item in items if item in chosen]
+
+class TooSlow(BaseException):
+    pass
+
+def stop(number, frame):
+    raise TooSlow
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, float(os.environ["MUTATION_SLOWEST"]))
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 def pytest_runtest_logreport(report):
     if report.when == "call" and report.passed:
@@ -480,7 +505,8 @@ class Project:
                 start = time.perf_counter()
                 self.pytest(
                     "-p", "mutation_plugin", name, timeout=900.0, **self._settings(part, part == "compiler"),
-                    MUTATION_MAP=str(where), MUTATION_SEEN=str(self.folder / "seen"),
+                    MUTATION_MAP=str(where), MUTATION_SLOWEST=str(SLOWEST),
+                    MUTATION_VARIANTS=str(VARIANTS), MUTATION_SEEN=str(self.folder / "seen"),
                 )  # fmt: skip
                 print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
             if not where.is_file():
@@ -558,12 +584,16 @@ def nearest(
 ) -> list[tuple[float, str]]:
     """(seconds, name) of the tests that reach a mutant, the quickest first.
 
-    A mutant that is evaluated when its module is imported is reached by all tests that execute some function of it.
+    Those come last that reach it only by what their file does before the first test. A mutant that is evaluated when
+    its module is imported is reached by all tests that execute some function of it.
     """
     wanted = {number, file} if number in imported else {number}
-    return sorted(
-        (test["seconds"], name) for name, test in tests.items() if wanted.intersection(test["seen"])
-    )
+    found = [
+        (not wanted.intersection(test["seen"]), test["seconds"], name)
+        for name, test in tests.items()
+        if wanted.intersection(test["seen"]) or wanted.intersection(test.get("shared", ()))
+    ]
+    return [(seconds, name) for _, seconds, name in sorted(found)]
 
 
 # -- the run ------------------------------------------------------------------------------------------------

@@ -33,6 +33,13 @@ def test_sensors(name, value):
         Sensors(**{name: value})
 
 
+def test_up_to_eight_numbers_are_shown():
+    with pytest.raises(SimulationError, match=r"got \[-1\., -1\., -1\., -1\., -1\., -1\., -1\., -1\.\]"):
+        Sensors(resolution=np.full(8, -1.0))
+    with pytest.raises(SimulationError, match=r"got \[-1\., -1\., -1\., \.\.\., -1\., -1\., -1\.\]"):
+        Sensors(resolution=np.full(9, -1.0))
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, [1.0, 2.0]])
 def test_the_filter_of_a_sensor(value):
     assert Sensors(cutoff=np.inf).cutoff == np.inf

@@ -125,3 +125,14 @@ def test_the_adaptive_integrator_with_friction_and_integral_action():
     # the smoothed sign of slow speeds is the difference
     np.testing.assert_allclose(smooth.q[10:30], fixed.q[10:], atol=2e-3)
     assert np.abs(smooth.error).max() > 1e-4
+
+
+def test_the_adaptive_integrator_integrates_the_memory_of_a_controller():
+    robot = lw.load("two_link")
+    gains = control.Gains.from_frequency(4.0, integral=True)
+    controller = control.IntegralTracking(robot, gains, torque_limits=False)
+    options = {"duration": 0.8, "q": [0.2, -0.1]}  # two_link has no friction
+    smooth = simulate_adaptive(robot, controller, np.zeros(2), rows=2, **options)
+    fixed = simulate(robot, controller, np.zeros(2), step=1e-3, continuous=True, **options)
+    np.testing.assert_allclose(smooth.final_q, fixed.final_q, atol=1e-3)
+    assert np.abs(fixed.final_q).max() > 0.02

@@ -67,6 +67,12 @@ def test_converters_limit_and_round(robot):
     )
 
 
+def test_torques_at_full_voltage_are_those_of_the_arm(robot):
+    hardware = PumaHardware(robot, Q)
+    hardware.set_voltages(np.full(6, -10.0))
+    np.testing.assert_allclose(hardware.tau, [-97.6, -186.4, -89.4, -24.2, -20.1, -21.3])
+
+
 def test_motors_get_hot_under_load_and_only_then(robot):
     hardware = PumaHardware(robot, Q, thermal_time=0.1)
     hardware.set_voltages([0.0, 0.0, 0.0, 0.0, 0.0, 0.9])

@@ -20,12 +20,11 @@ ROUNDS = 20  # twice Philox's: additions mix less than exclusive-or. The tests l
 
 @dataclass(frozen=True)
 class _Words:
-    """What the precision decides: bits of a word, words of a counter, multipliers and the steps of the
-    key.
+    """What the precision decides: bits of a word, a multiplier for every two words of a counter, and the steps of
+    the key.
     """
 
     bits: int
-    count: int
     multipliers: tuple[int, ...]
     steps: tuple[int, int]
 
@@ -36,8 +35,8 @@ class _Words:
 
 # Odd multipliers from the upper bits of Philox's own; steps from the golden ratio and √3 − 1, as there.
 WORDS = {
-    "float64": _Words(24, 2, (0xD2511F,), (0x9E3779, 0xBB67AF)),
-    "float32": _Words(12, 4, (0xD25, 0xCD9), (0x9E3, 0xBB7)),
+    "float64": _Words(24, (0xD2511F,), (0x9E3779, 0xBB67AF)),
+    "float32": _Words(12, (0xD25, 0xCD9), (0x9E3, 0xBB7)),
 }
 
 
@@ -64,13 +63,13 @@ def streams(seed: int, count: int, dtype: str = "float64") -> np.ndarray:
 def _scrambled(stream: Sequence[Scalar], step: Scalar, channel: Scalar, kind: _Words) -> list[Scalar]:
     """The words of one block: (step, channel), mixed with the key."""
     low, high = _split(step, kind.size)
-    counter = [low, high + channel] if kind.count == 2 else [low, channel, high, 0.0]
+    counter = [low, high + channel] if len(kind.multipliers) == 1 else [low, channel, high, 0.0]
     for round_ in range(ROUNDS):
         keys = [
             _centred(word + float(round_ * step_ % int(kind.size)), kind.size)
             for word, step_ in zip(stream, kind.steps, strict=True)
         ]
-        if kind.count == 2:
+        if len(kind.multipliers) == 1:
             (m,) = kind.multipliers
             lower, upper = _product(m, counter[0], kind.size)
             counter = [_centred(upper + counter[1] + keys[round_ % 2], kind.size), lower]

@@ -122,8 +122,7 @@ class PumaHardware:
         turn = self.counts_per_turn
         low, high = np.minimum(before, after), np.maximum(before, after)
         last = np.floor(high / turn) * turn  # the largest multiple not above the higher count
-        passed = (last > low) & (last <= high)
-        self._index = np.where(passed, last - self._powered_at, self._index)
+        self._index = np.where(last > low, last - self._powered_at, self._index)
 
 
 @dataclass
