@@ -126,6 +126,7 @@ INSTEAD = {  # what to type: instead of which names
     "robot.with_base('floating')": "add_freeflyer JointModelFreeFlyer floating_base free_flyer root_joint",
     SIMULATE: "simulate step mj_step stepSimulation rollout sim run simulation",
     "linkwise.motion.quintic(q0, q1, duration)": "jtraj trajectory plan move interpolate ctraj",
+    "robot.kernel('inverse_dynamics').casadi()": "casadi to_casadi casadi_function",
     "robot.kernel('inverse_dynamics').source('c')": "codegen generate_code c_code compile to_c generate",
     "robot.kernel('inverse_dynamics').sympy()": "sympy symbolic symbolics equations symbolic_dynamics",
     "jax.jit(robot.inverse_dynamics)": "jit jax",

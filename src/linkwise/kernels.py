@@ -17,7 +17,7 @@ from linkwise import arrays
 from linkwise.compiler.arrays import is_foreign
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import DtypeError, ShapeError
-from linkwise.functions import Function, Setting, function_named, labels_of
+from linkwise.functions import FUNCTIONS, Function, Setting, function_named, labels_of
 from linkwise.joint_laws.direction import MEMORY
 
 if TYPE_CHECKING:
@@ -200,12 +200,23 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
         function.name, sizes.items(), shapes.items(), dtype, build, hashlib.sha256(identity).digest()
     )
     made.labels, made.output_labels = _labels(setting.model, sizes, shapes)
+    made.derivatives = _derivatives(function, setting, algorithm)
     made.parameters_of = lambda output, index: _parameters_of(function, setting, algorithm, output, index)
     return made
 
 
 def _labels(model: Model, inputs: Iterable[str], outputs: Iterable[str]) -> tuple[dict, dict]:
     return labels_of(model, inputs), labels_of(model, outputs)
+
+
+def _derivatives(function: Function, setting: Setting, algorithm: str) -> Callable[[], Kernel] | None:
+    """What makes the kernel of the derivatives of a function by each of its inputs, where there is one."""
+    row = FUNCTIONS.get(f"{function.name}_derivatives")
+    model = setting.model
+    if row is None or setting.wrench or model.nq != model.dof or model.constraints:
+        return None
+    name = algorithm if algorithm in row.algorithms else row.default
+    return lambda: kernel(row, setting, name)  # type: ignore[return-value]
 
 
 def _parameters_of(

@@ -9,9 +9,9 @@ import click
 
 from linkwise import outputs
 from linkwise.cli import written
-from linkwise.cli.options import OneOf, json_option, load_robot, robot_argument
+from linkwise.cli.options import POSITIVE, OneOf, json_option, load_robot, robot_argument
 from linkwise.cli.output import say, say_json
-from linkwise.compiler.emit import TARGETS
+from linkwise.compiler.emit import DIFFERENTIATED, TARGETS
 
 
 @click.command("generate")
@@ -22,7 +22,17 @@ from linkwise.compiler.emit import TARGETS
     type=OneOf(tuple(TARGETS), "target"),
     default="c",
     show_default=True,
-    help="c, cuda, python or wasm (WebAssembly in a JavaScript module).",
+    help="c, cuda, python, wasm (WebAssembly in a JavaScript module), casadi or acados.",
+)
+@click.option("--casadi", is_flag=True, help="C for casadi.external, with the Jacobian: --target casadi.")
+@click.option(
+    "--acados", is_flag=True, help="C with acados' interface for discrete dynamics: --target acados."
+)
+@click.option(
+    "--step",
+    type=POSITIVE,
+    metavar="SECONDS",
+    help="Length of the step of --acados.  [default: 0.01]",
 )
 @click.option("--out", metavar="FILE", help="Write here; default: standard output.")
 @click.option("--header", is_flag=True, help="Write a C header beside FILE too.")
@@ -54,6 +64,9 @@ def command(
     target: str,
     out: str | None,
     as_json: bool,
+    casadi: bool,
+    acados: bool,
+    step: float | None,
     **options,
 ) -> None:
     """Write the source code of one FUNCTION of one robot.
@@ -66,16 +79,20 @@ def command(
     Example:
       linkwise generate puma560 inverse_dynamics --target c --out puma560.c --header
       linkwise generate arm.urdf forward_dynamics --algorithm compound_link --main --out arm.c
+      linkwise generate panda forward_dynamics --casadi --out panda.c
     """
     from linkwise.compiler.emit.clike import spelt
 
+    target = _target(target, casadi, acados, step)
     _check(function, target, out, options)
     header = str(Path(out).with_suffix(".h")) if out is not None and options["header"] else None
     written.check_targets(out, header)
     loaded = load_robot(robot, gravity, lock, base, mimic)
     kernel, what = _kernel(loaded, function, options)
     style = {"function_name": options["name"] or spelt(f"{loaded.name}_{function}"), "description": what}
-    if target == "c":
+    if target == "acados":
+        style["step"] = 0.01 if step is None else step
+    if target in ("c", *DIFFERENTIATED):
         style["fma"] = not options["no_fma"]
     texts = {out or "": kernel.source(target, **style, **({"main": True} if options["with_main"] else {}))}
     if out is not None:
@@ -94,12 +111,23 @@ def command(
         say(f"written: {', '.join(texts)}")
 
 
+def _target(target: str, casadi: bool, acados: bool, step: float | None) -> str:
+    """The target that --target, --casadi and --acados mean together."""
+    wanted = {name for name, on in (("casadi", casadi), ("acados", acados)) if on}
+    if len(wanted | ({target} - {"c"})) > 1:
+        raise click.UsageError("--target, --casadi and --acados name different targets; give one")
+    found = next(iter(wanted), target)
+    if step is not None and found != "acados":
+        raise click.UsageError("--step is for --acados")
+    return found
+
+
 def _check(function: str, target: str, out: str | None, options: dict[str, Any]) -> None:
     """Refuse options that go with something else."""
     if options["header"] and (out is None or outputs.is_standard_output(out)):
         raise click.UsageError("--header needs --out FILE")
     for option in ("header", "with_main", "no_fma"):
-        if options[option] and target != "c":
+        if options[option] and target != "c" and not (option == "no_fma" and target in DIFFERENTIATED):
             raise click.UsageError(f"--{option.removeprefix('with_').replace('_', '-')} is for --target c")
     if options["wrench"] and function not in ("inverse_dynamics", "forward_dynamics"):
         raise click.UsageError(f"{function} takes no wrench; inverse_dynamics and forward_dynamics do")

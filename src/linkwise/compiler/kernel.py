@@ -79,6 +79,9 @@ class Kernel(Portable):
         self.parameters_of: Callable[[str, int | None], tuple[str, ...]] | None = None  # for ``explain``
         self.labels: Mapping[str, named.Labels] = {}  # of the numbers of inputs, for those that have names
         self.output_labels: Mapping[str, named.Labels] = {}
+        self.derivatives: Callable[[], Kernel] | None = (
+            None  # of the only output by each input, if known apart
+        )
         self._dtype = np.dtype(dtype)
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self.row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
@@ -291,12 +294,27 @@ class Kernel(Portable):
         return found
 
     def source(self, target: str, **options: Any) -> str:
-        """The program as source code in "c", "cuda", "python" or "wasm"; the options are those of the target's
-        ``source``."""
-        from linkwise.compiler.emit import source
+        """The program as source code in "c", "cuda", "python", "wasm", "casadi" (C for ``casadi.external``, with the
+        Jacobian) or "acados" (C, one step of forward dynamics); the options are those of the target's ``source``."""
+        from linkwise.compiler.emit import DIFFERENTIATED, source
 
-        program = self._straight_program() if target == "python" else self.program()
+        program = self._straight_program() if target in ("python", *DIFFERENTIATED) else self.program()
+        if target in DIFFERENTIATED and self.derivatives is not None:
+            options["jacobian"] = self.derivatives()._straight_program()
         return source(program, target, **options)
+
+    def casadi(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> Any:
+        """The kernel as a ``casadi.Function`` of SX, with its inputs and outputs by name.
+
+        CasADi differentiates it exactly, to any order, and acados takes it. Vectors are columns, matrices matrices.
+
+        Args:
+            name: of the function; by default the kernel's.
+            options: passed to ``casadi.Function``, as ``{"cse": True}``.
+        """
+        from linkwise.compiler.emit.sx import to_casadi
+
+        return to_casadi(self._straight_program(), name, options)
 
     def sympy(self, **options: Any) -> Any:
         """The output as a SymPy expression or Matrix (a dictionary of them where there are several

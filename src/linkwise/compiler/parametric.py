@@ -6,7 +6,7 @@ two where such values are used. The prelude is counted apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -114,6 +114,10 @@ class ParametricKernel(Portable):
     def explain(self, output: str | None = None, index: int | None = None) -> Explanation:
         """Which states and parameters an output depends on, and its cost alone, prelude included."""
         return self.whole.explain(output, index)
+
+    def casadi(self, name: str | None = None, options: Mapping[str, Any] | None = None) -> Any:
+        """A ``casadi.Function`` of the states and the parameters: see ``Kernel.casadi``."""
+        return self.whole.casadi(name, options)
 
     def sympy(self, **options: Any) -> Any:
         """The output as a SymPy expression or Matrix in the states and the parameters."""

@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from linkwise.compiler.rollout import RolloutProgram
     from linkwise.compiler.sweeps import SweptProgram
 
+DIFFERENTIATED = ("casadi", "acados")  # targets that write derivatives too, see ``Kernel.derivatives``
 TARGETS = {
     "c": ("c", "source"),
     "cuda": ("cuda", "source"),
     "python": ("formulas", "python_source"),
     "wasm": ("wasm", "source"),
+    "casadi": ("external", "source"),
+    "acados": ("acados", "source"),
 }
 
 

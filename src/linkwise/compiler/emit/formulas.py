@@ -43,12 +43,12 @@ _PYTHON = {
 }
 
 
-def _refuse_loops(nodes: Sequence[Node]) -> None:
+def refuse_loops(nodes: Sequence[Node]) -> None:
     if any(node.op in ("phi", "result") for node in nodes):
         raise LinkwiseError("a program with a data-dependent loop has no closed formula; use source('c')")
 
 
-def _simplified(program: Program) -> list[list[Node]]:
+def simplified(program: Program) -> list[list[Node]]:
     """The outputs after the rules that save operations, so that a formula shows what is counted."""
     from linkwise.compiler.program import simplify
 
@@ -75,10 +75,10 @@ def _named(node: Node) -> str | None:
 
 def python_source(program: Program, *, function_name: str | None = None, description: str = "") -> str:
     """A Python function of arrays (..., size) that needs NumPy only. Not fused: its last bits may differ."""
-    outputs = _simplified(program)
+    outputs = simplified(program)
     values = [node for output in outputs for node in output]
     nodes = reachable(values)
-    _refuse_loops(nodes)
+    refuse_loops(nodes)
     name = clike.function_name(function_name, program.name, keyword.kwlist)
     uses = Counter(a.index for node in nodes for a in node.args)
     uses.update(node.index for node in values)
@@ -131,9 +131,9 @@ def to_sympy(program: Program, *, digits: int | None = None) -> dict[str, Any]:
     ``digits`` rounds the constants for reading; without it they are exact rationals of their binary values.
     """
     sympy = needed("sympy", "formulas")
-    outputs = _simplified(program)
+    outputs = simplified(program)
     nodes = reachable([node for output in outputs for node in output])
-    _refuse_loops(nodes)
+    refuse_loops(nodes)
 
     def divide(a: Any, b: Any) -> Any:
         return a / b
