@@ -215,7 +215,7 @@ def install(monkeypatch):
             kernel.on_device[place] = device.DeviceKernel(Function(driver, kernel, dtype, driver.scratch))
         return kernel.on_device[place]
 
-    for name in ("call", "launch", "quick"):
+    for name in ("call", "graph", "launch", "quick"):
         monkeypatch.setattr(importlib.import_module(f"linkwise.gpu.{name}"), "device_kernel", device_kernel)
     monkeypatch.setattr(connect, "_libraries", made)
     monkeypatch.setattr(frameworks, "_READERS", {kind: Reader(kind) for kind in made})

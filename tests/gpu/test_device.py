@@ -1,12 +1,18 @@
 """On a GPU: every framework's arrays, any stream, bits of the CPU. Skipped where there is no GPU."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise import gpu
 from linkwise.control import Gains, GravityPD
-from linkwise.gpu import DeviceError
+from linkwise.gpu import DeviceError, launch
 from linkwise.simulate import simulate
+from linkwise.simulate.loop import ClosedLoop
+from linkwise.simulate.plant import Plant
+from linkwise.simulate.reference import source_of
 
 cupy = pytest.importorskip("cupy")
 try:
@@ -105,6 +111,140 @@ def test_streams():
     with torch.cuda.stream(torch.cuda.Stream()):
         there = [torch.as_tensor(a, device="cuda") for a in given]
         assert same_bits(ROBOT.inverse_dynamics(*there) + 0.0, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("convert", [to_cupy, to_torch])
+def test_every_kind_of_call_has_the_same_bits(convert, dtype):
+    """Python's way and machine code's, options, ``out``, kernels, graphs, repeated rows, one state and many."""
+    kernel = ROBOT.kernel("inverse_dynamics")
+    for count in (1, 33, 4096):
+        given = states(count, dtype=dtype)
+        there = [convert(a) for a in given]
+        wanted = ROBOT.inverse_dynamics(*given)
+        out = convert(np.full((count, 7), np.nan, dtype))
+        graph = kernel.graph(*there)
+        for _ in range(3):
+            assert same_bits(ROBOT.inverse_dynamics(*there), wanted)
+            assert ROBOT.inverse_dynamics(*there, out=out) is out
+            assert same_bits(out, wanted)
+            out[...] = 0
+            assert same_bits(kernel(*there), wanted)
+            assert same_bits(graph(), wanted)
+            graph.outputs[0][...] = 0
+            assert same_bits(gpu.call(kernel, there), wanted)
+            got = ROBOT.inverse_dynamics(*there, friction=False)
+            assert same_bits(got, ROBOT.inverse_dynamics(*given, friction=False))
+            got = ROBOT.forward_dynamics(there[0], there[1][0], there[2])
+            assert same_bits(got, ROBOT.forward_dynamics(given[0], given[1][0], given[2]))
+            parts = ROBOT.inverse_dynamics_derivatives(*there)
+            assert all(map(same_bits, parts, ROBOT.inverse_dynamics_derivatives(*given)))
+    one = [a[0] for a in there]
+    assert same_bits(ROBOT.inverse_dynamics(*one), ROBOT.inverse_dynamics(*(a[0] for a in given)))
+
+
+@pytest.mark.parametrize("convert", [to_cupy, to_torch])
+def test_several_functions_as_one_kernel(convert):
+    kernel = ROBOT.kernel(["mass_matrix", "bias_torques", "jacobian"])
+    q, qd, _ = states(1000)
+    there = convert(q), convert(qd)
+    graph = kernel.graph(*there)
+    for _ in range(2):
+        for got in (kernel(*there), graph()):
+            assert all(map(same_bits, got, kernel(q, qd)))
+
+
+@pytest.mark.parametrize("convert", [to_cupy, to_torch])
+def test_graphs_read_what_their_inputs_hold(convert):
+    kernel = ROBOT.kernel("forward_dynamics", inputs=("payload",))
+    payload = np.array([1.5, 0.1, 0.0, 0.2, 0.02, 0.0, 0.0, 0.02, 0.0, 0.02])
+    first, second = ([*states(500, seed=seed), seed * payload] for seed in (1, 2))
+    graph = kernel.graph(*map(convert, first))
+    assert same_bits(graph(), kernel(*first))
+    for array, new in zip(graph.inputs, second, strict=True):
+        array[...] = convert(new)
+    graph.replay()
+    assert same_bits(graph.outputs[0], kernel(*second))
+
+
+def test_graph_of_a_long_chain():
+    """Kernels that need memory besides their arrays."""
+    chain = lw.random_robot(4, 50, rotor=True)
+    given = list(np.random.default_rng(0).normal(size=(3, 100, 50)))
+    graph = chain.kernel("forward_dynamics").graph(*map(cupy.asarray, given))
+    for _ in range(3):
+        graph.outputs[0][...] = 0
+        assert same_bits(graph(), chain.forward_dynamics(*given))
+        assert same_bits(chain.forward_dynamics(*map(cupy.asarray, given)), chain.forward_dynamics(*given))
+
+
+def test_graph_of_a_rollout():
+    loop = ClosedLoop(
+        Plant(ROBOT), GravityPD(ROBOT, Gains(100.0, 10.0)), source_of(np.zeros(7), 7),
+        "semi_implicit_euler", False, False, 0, (), ("q",),
+    )  # fmt: skip
+    kernel = loop.kernel()
+    q, qd, _ = states(300)
+    here = {**loop.numbers(1e-3, 1), "kp": np.full(7, 100.0), "kd": np.full(7, 10.0), "target": np.zeros(7)}
+    there = {**here, "q": cupy.asarray(q), "qd": cupy.asarray(qd)}
+    graph = kernel.graph(there, steps=50, every=10)
+    for seed in (0, 1):
+        q, qd, _ = states(300, seed=seed)
+        graph.inputs["q"][...], graph.inputs["qd"][...] = cupy.asarray(q), cupy.asarray(qd)
+        wanted = kernel({**here, "q": q, "qd": qd}, steps=50, every=10)
+        for part, other in zip(graph(), wanted, strict=True):
+            assert all(same_bits(part[name], other[name]) for name in other)
+
+
+def test_calls_inside_a_capture():
+    """Of CuPy and of PyTorch; also the first call of a kernel, which compiles and loads it."""
+    given, changed = states(700), states(700, seed=3)
+    for robot in (ROBOT, lw.load("puma560")):
+        n = robot.dof
+        first, second = [a[:, :n] for a in given], [a[:, :n] for a in changed]
+        there = [cupy.asarray(np.ascontiguousarray(a)) for a in first]
+        stream = cupy.cuda.Stream(non_blocking=True)
+        with stream:
+            stream.begin_capture()
+            result = robot.coriolis_matrix(*there[:2]) @ there[2][..., None]
+            graph = stream.end_capture()
+            for array, new in zip(there, second, strict=True):
+                array[...] = cupy.asarray(np.ascontiguousarray(new))
+            graph.launch()
+        stream.synchronize()
+        wanted = robot.coriolis_matrix(*second[:2]) @ second[2][..., None]
+        np.testing.assert_allclose(on_host(result), wanted, rtol=1e-12, atol=1e-12)
+    torch = pytest.importorskip("torch")
+    for robot in (ROBOT, lw.load("puma560")):
+        n = robot.dof
+        there = [torch.as_tensor(np.ascontiguousarray(a[:, :n]), device="cuda") for a in given]
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            result = robot.forward_dynamics(*there, friction=False)
+        second = [np.ascontiguousarray(a[:, :n]) for a in changed]
+        for array, new in zip(there, second, strict=True):
+            array.copy_(torch.as_tensor(new))
+        graph.replay()
+        assert same_bits(result, robot.forward_dynamics(*second, friction=False))
+
+
+def test_launch_by_addresses():
+    """What other callers use: pointers and a stream."""
+    kernel = ROBOT.kernel("inverse_dynamics")
+    given = states(77)
+    there = [cupy.asarray(a) for a in given]
+    out = cupy.empty((77, 7))
+    prepared = launch.prepare(kernel, "float64", 0)
+    pointers = [a.data.ptr for a in (out, *there)]
+    stream = cupy.cuda.get_current_stream().ptr
+    launch.launch(prepared, pointers, 77, stream)
+    assert same_bits(out, ROBOT.inverse_dynamics(*given))
+    out[...] = 0
+    words = (ctypes.c_int64 * 8)(*prepared.words(pointers, 77))
+    start = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(launch.launch_address())
+    assert start(prepared.address, ctypes.addressof(words), 77, stream) == 0
+    assert same_bits(out, ROBOT.inverse_dynamics(*given))
 
 
 def test_mixed_places():

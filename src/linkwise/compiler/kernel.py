@@ -146,6 +146,15 @@ class Kernel(Portable):
             return inputs.dressed(result, labels[0])
         return tuple(inputs.dressed(part, found) for part, found in zip(result, labels, strict=True))
 
+    def graph(self, *args: Any, out: Any = None) -> Any:
+        """A call with these arrays of CuPy or PyTorch on a GPU, recorded as a CUDA graph.
+
+        ``graph()`` repeats it with what ``graph.inputs`` hold by then and gives the same ``graph.outputs`` every time;
+        see ``linkwise.gpu.graph``. ``out`` are arrays to write to, as in a call.
+        """
+        check_number(self.name, self.inputs, args)
+        return targets.graph(self, args, out)
+
     def quick(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
         """The result of a small batch where machine code cannot be called directly, or None; see ``compiler.quick``."""
         if threads is not None and not (type(threads) is int and threads > 0):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from linkwise.compiler import dispatch
+from linkwise.compiler import dispatch, targets
 from linkwise.compiler.derivative import substituted
 from linkwise.compiler.graph import Node
 from linkwise.compiler.kernel import Kernel, Portable, check_number
@@ -75,6 +75,11 @@ class ParametricKernel(Portable):
         if self._connection is None:
             self._connect()
         return result
+
+    def graph(self, *args: Any, out: Any = None) -> Any:
+        """A call recorded as a CUDA graph, see ``Kernel.graph``; the prelude is part of every repetition."""
+        check_number(self.name, self.inputs, args)
+        return targets.parametric_graph(self, args, out)
 
     def _connect(self) -> None:
         """Let the interpreter call the machine code of both parts."""

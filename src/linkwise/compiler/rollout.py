@@ -142,8 +142,7 @@ class RolloutKernel(Portable):
         shared, else (..., length); leading axes broadcast together. With arrays of other libraries (CuPy,
         PyTorch, JAX) among them the work is done where these are.
         """
-        if steps < 0 or every < 1:
-            raise ValueError(f"steps and every: expected at least 0 and 1, got {steps} and {every}")
+        _check_steps(steps, every)
         if targets.are_foreign(given.values()):
             return targets.call_rollout(self, given, steps, every, dtype, threads)
         interface, kind = self.interface, np.dtype(dtype)
@@ -168,6 +167,15 @@ class RolloutKernel(Portable):
             {name: array.reshape(*batch, array.shape[-1]) for name, array in final.items()},
             {name: array.reshape(*batch, *array.shape[1:]) for name, array in written.items()},
         )
+
+    def graph(self, given: Mapping[str, Any], *, steps: int, every: int = 1, dtype: str = "float64") -> Any:
+        """A rollout with these arrays of CuPy or PyTorch on a GPU, recorded as a CUDA graph, see ``Kernel.graph``.
+
+        Every repetition begins with what the carried inputs hold by then; ``graph.inputs`` and ``graph.outputs`` are
+        dictionaries, and ``graph()`` gives what a call gives.
+        """
+        _check_steps(steps, every)
+        return targets.rollout_graph(self, given, steps, every, dtype)
 
     def _arranged(
         self, given: Mapping[str, Any], steps: int, kind: np.dtype
@@ -258,3 +266,8 @@ def interpret(
         {name: arrays[name] for name in interface.carried},
         {name: arrays[name].reshape(-1, *shape) for name, shape in interface.written.items()},
     )
+
+
+def _check_steps(steps: int, every: int) -> None:
+    if steps < 0 or every < 1:
+        raise ValueError(f"steps and every: expected at least 0 and 1, got {steps} and {every}")

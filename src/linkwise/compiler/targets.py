@@ -34,3 +34,18 @@ def call(kernel: Any, args: tuple[Any, ...], out: Any, threads: int | None) -> A
 def call_rollout(kernel: Any, *args: Any) -> Any:
     """What ``RolloutKernel.__call__`` gives, for arrays of other libraries."""
     return _other_libraries().call_rollout(kernel, *args)
+
+
+def graph(kernel: Any, args: tuple[Any, ...], out: Any) -> Any:
+    """What ``Kernel.graph`` gives."""
+    return _other_libraries().graph(kernel, args, out)
+
+
+def parametric_graph(kernel: Any, args: tuple[Any, ...], out: Any) -> Any:
+    """What ``ParametricKernel.graph`` gives."""
+    return _other_libraries().parametric_graph(kernel, args, out)
+
+
+def rollout_graph(kernel: Any, *args: Any) -> Any:
+    """What ``RolloutKernel.graph`` gives."""
+    return _other_libraries().rollout_graph(kernel, *args)

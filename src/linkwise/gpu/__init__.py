@@ -8,6 +8,9 @@ the first call says in one line what is missing.
 ``call``                what a kernel does with arrays that are not NumPy's
 ``autograd``            gradients in PyTorch and JAX
 ``frameworks``          the three kinds of arrays: how each is recognised, read and made
+``graph``               calls recorded as CUDA graphs
+``connect``             lets machine code make calls that were seen before
+``launch``              a launch by addresses, for machine code and other callers
 ``device``              a kernel compiled for one GPU, from the cache where possible; its launch
 ``driver``, ``nvrtc``   the C interfaces
 ======================  ======================================================================
@@ -15,6 +18,7 @@ the first call says in one line what is missing.
 
 from linkwise.gpu.call import call
 from linkwise.gpu.errors import DeviceError
-from linkwise.gpu.rollout import call_rollout
+from linkwise.gpu.graph import Graph, graph, parametric_graph
+from linkwise.gpu.rollout import call_rollout, rollout_graph
 
-__all__ = ["DeviceError", "call", "call_rollout"]
+__all__ = ["DeviceError", "Graph", "call", "call_rollout", "graph", "parametric_graph", "rollout_graph"]

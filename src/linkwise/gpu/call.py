@@ -63,7 +63,7 @@ def _computed(kernel: Kernel, args: Sequence[Any], out: Any, threads: int | None
     if out is None:
         results = targets = [framework.empty(shape, dtype, device) for shape in shapes]
     else:
-        results = _check_out(kernel, out, shapes, dtype, framework, device)
+        results = check_out(kernel, out, shapes, dtype, framework, device)
         targets = _targets(results, [view for view, _ in inputs], framework, device, stream)
     _launch(
         device_kernel(kernel, dtype, device, fast),
@@ -189,9 +189,10 @@ def row_stride(shape: Sequence[int], strides: Sequence[int], batch: Sequence[int
     return shape[-1] if distance is None else distance if distance >= 0 else None
 
 
-def _check_out(
+def check_out(
     kernel: Kernel, out: Any, shapes: list[tuple[int, ...]], dtype: str, framework: Framework, device: int
 ) -> list[Any]:
+    """The caller's arrays for the outputs, one for each."""
     several = len(shapes) > 1
     if several and (not isinstance(out, (tuple, list)) or len(out) != len(shapes)):
         raise TypeError(f"out: expected {len(shapes)} arrays as a tuple, got {type(out).__name__}")
@@ -218,13 +219,14 @@ def _targets(
     targets, others = [], list(inputs)
     for result in results:
         view = framework.view(result, stream)
-        direct = _is_dense(view) and not any(_overlap(view, other) for other in others)
+        direct = is_dense(view) and not any(overlap(view, other) for other in others)
         targets.append(result if direct else framework.empty(view.shape, view.dtype, device))
         others.append(view)
     return targets
 
 
-def _is_dense(view: View) -> bool:
+def is_dense(view: View) -> bool:
+    """Whether rows follow each other without gaps."""
     expected = 1
     for length, step in zip(reversed(view.shape), reversed(view.strides), strict=True):
         if length != 1 and step != expected:
@@ -233,7 +235,8 @@ def _is_dense(view: View) -> bool:
     return True
 
 
-def _overlap(a: View, b: View) -> bool:
+def overlap(a: View, b: View) -> bool:
+    """Whether two arrays may share memory."""
     (first, last), (other_first, other_last) = _extent(a), _extent(b)
     return first < other_last and other_first < last
 

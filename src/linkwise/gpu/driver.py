@@ -257,8 +257,9 @@ class Recording:
     """
 
     def __init__(self, on: Device, name: str, work: Callable[[int], None]):
+        self._executable = _Pointer()
         library, doing = _library(), f"recording {name}"
-        stream, graph, self._executable = _Pointer(), _Pointer(), _Pointer()
+        stream, graph = _Pointer(), _Pointer()
         with on:
             _check(library.cuStreamCreate(ctypes.byref(stream), _NON_BLOCKING), doing)
             try:
@@ -273,18 +274,24 @@ class Recording:
                 if graph:
                     library.cuGraphDestroy(graph)
                 library.cuStreamDestroy_v2(stream)
-        self._device, self._name, self._launch = on, name, library.cuGraphLaunch
+        self._device, self._name = on, name
+        self._launch, self._current = library.cuGraphLaunch, library.cuCtxGetCurrent
 
     def start(self, stream: int) -> None:
         """Start the work on a stream; nothing is waited for."""
-        code = self._launch(self._executable, stream)
+        context = _Pointer()
+        self._current(ctypes.byref(context))
+        if context.value == self._device.context:
+            code = self._launch(self._executable, stream)
+        else:
+            with self._device:
+                code = self._launch(self._executable, stream)
         if code:
             _check(code, f"starting the graph of {self._name}")
 
     def __del__(self) -> None:
-        if self._executable:
-            with self._device:
-                _library().cuGraphExecDestroy(self._executable)
+        if self._executable:  # work that is under way ends first
+            _library().cuGraphExecDestroy(self._executable)
 
 
 def copy(target: int, source: int, size: int, stream: int) -> None:
