@@ -47,7 +47,7 @@ def add_load_friction(
 
 def subtract_friction(
     links: Mechanism, tau: Sequence[JointValue], q: Sequence[JointValue], qd: Sequence[JointValue]
-) -> list[JointValue]:
+) -> Sequence[JointValue]:
     """What is left of torques for the joints to carry [N·m or N]: T, of T + f + c d |T|."""
     left = subtracted(links, tau, _summed("friction", links, FRICTION, q, qd))
     return subtract_load_friction(links, left, qd)
@@ -55,10 +55,10 @@ def subtract_friction(
 
 def subtract_load_friction(
     links: Mechanism, tau: Sequence[JointValue], qd: Sequence[JointValue]
-) -> list[JointValue]:
+) -> Sequence[JointValue]:
     """T, of T + c d |T|."""
     if not has_load_friction(links):
-        return list(tau)
+        return tau  # as it is: links that are swept have arrays of symbols
     with stage("friction"):
         return links.each(lambda link, t, v: load.removed(link, single(t), single(v)), tau, qd)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler import arrays
 from linkwise.errors import ShapeError
-from linkwise.gpu.autograd import refuse_out, wants_gradient
+from linkwise.gpu.autograd import refuse_out, through_torch, wants_gradient
 from linkwise.gpu.device import DeviceKernel, device_kernel
 from linkwise.gpu.errors import DeviceError
 from linkwise.gpu.frameworks import Framework, View, framework_of
@@ -44,6 +44,8 @@ def call(
     refuse_out(out)
 
     def compute(kernel: Kernel, args: Sequence[Any]) -> Any:
+        if through is through_torch and not fast:  # without gradients now: the shortest way of all
+            return kernel(*args, threads=threads)
         found = quick_call(kernel, args, None, fast)
         return _computed(kernel, args, None, threads, fast) if found is None else found
 
