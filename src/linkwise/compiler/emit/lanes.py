@@ -72,6 +72,7 @@ class Writer:
 
     def __init__(self):
         self.lines: list[str] = []
+        self.first_lines: list[str] = []  # of the function's first block
         self.block = "entry"
         self._count = 0
         self._constants: dict[tuple[str, str], str] = {}

@@ -11,9 +11,11 @@ import math
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from linkwise.compiler.emit import alike
 from linkwise.compiler.emit.lanes import Lanes, Writer
-from linkwise.compiler.emit.memory import Memory, Output, spread
+from linkwise.compiler.emit.memory import Memory, Output, gathered, spread
 from linkwise.compiler.graph import CONDITIONS, Node
 from linkwise.compiler.loops import (
     Barrier,
@@ -114,20 +116,22 @@ class Arithmetic:
             self._operation(item)
 
     def _operation(self, node: Node) -> None:
-        if node.op == "bit":
-            self.names[node] = self._bit(self.operand(node.args[0]), node.value)
-        else:
-            arithmetic = node.op in _ARITHMETIC
-            operand = self._arithmetic_operand if arithmetic else self.operand
-            text = self.spelling[node.op].format(*[operand(a) for a in node.args])
-            self.names[node] = self.writer.value(text)
-            self._operations += arithmetic
-            if arithmetic and self._operations % REGION == 0:
-                self.writer.schedule_as_written()
+        arithmetic = node.op in _ARITHMETIC
+        self.names[node] = self.written(node.op, node.value, [self.argument(node.op, a) for a in node.args])
+        self._operations += arithmetic
+        if arithmetic and self._operations % REGION == 0:
+            self.writer.schedule_as_written()
         self.announce(node)
 
-    def _arithmetic_operand(self, node: Node) -> str:
-        if node.op == "const" and self.lanes.stores_constants:
+    def written(self, op: str, value: Any, operands: Sequence[str]) -> str:
+        """The result of an operation."""
+        if op == "bit":
+            return self._bit(operands[0], value)
+        return self.writer.value(self.spelling[op].format(*operands))
+
+    def argument(self, op: str, node: Node) -> str:
+        """An operand of this operation; constants of arithmetic can be in memory."""
+        if node.op == "const" and op in _ARITHMETIC and self.lanes.stores_constants:
             return self.writer.stored_constant(self.lanes.real, self.constant(node.value))
         return self.operand(node)
 
@@ -209,6 +213,8 @@ class Renderer(Arithmetic):
         self._ready: list[Output] = []
         self._many_outputs = sum(a.columns for a in nest.arrays if a.kind == "output") > MANY_OUTPUTS
         self._stores = self._divisions = 0
+        self._stored: dict[Node, str] = {}  # what vectors have computed -> its address
+        self._read_in: dict[Node, int] = {}  # -> the region in which it was read last
 
     def write(self, body: Sequence[Statement] | None = None) -> None:
         """All statements, or these."""
@@ -357,7 +363,7 @@ class Renderer(Arithmetic):
         self._step, self._here = step, {}
         late = self._expect(step)
         self._store_ready()
-        for item in step.body:
+        for item in self._side_by_side(step):
             for node in _inputs_of(item):
                 self.input(node)
             self.item(item)
@@ -376,6 +382,56 @@ class Renderer(Arithmetic):
                 held = memory.load(self, place)[place]
                 value = self.writer.value(f"{memory.sum.format(R=self.lanes.real)} {held}, {value}")
             memory.store(self, place, value)
+
+    def _side_by_side(self, step: Step) -> Sequence[Node | LoopRegion]:
+        """Compute functions of single inputs in vectors, where there is one state; the operations that are left."""
+        if self.lanes.width > 1 or [*self.nest.body] != [step]:
+            return step.body
+        outside = [node for _, node in step.writes]
+        found = alike.find(step.body, step.reads, outside, self.lanes.bits)
+        for lockstep in found:
+            self._lockstep(lockstep)
+        if not found:
+            return step.body
+        for node in list(self._waiting):
+            if node in self._stored:
+                self.announce(node)
+        self._store_ready()
+        left = alike.left_over(step.body, found, outside)
+        return [item for item in step.body if item in left]
+
+    def _lockstep(self, lockstep: alike.Lockstep) -> None:
+        """Operations on vectors; what others use is stored to the stack and read from there."""
+        lanes, writer = Lanes(len(lockstep.inputs), self.lanes.dtype), self.writer
+        vectors = Arithmetic(lanes, writer)
+        given = gathered(writer, lanes, [self.read(value) for value in lockstep.inputs])
+        for row in lockstep.operations:
+            nodes = [node for node in row if node is not None]
+            op, value = nodes[0].op, nodes[0].value
+            operands = [
+                given if argument.op == "input" else vectors.argument(op, argument)
+                for argument in nodes[0].args
+            ]
+            name = vectors.written(op, value, operands)
+            vectors.names.update(dict.fromkeys(nodes, name))
+        for row in lockstep.used:
+            place = f"%alike{len(self._stored)}"
+            writer.first_lines.append(f"  {place} = alloca {lanes.real}, align {lanes.width * lanes.bytes}")
+            nodes = [node for node in row if node is not None]
+            writer.effect(f"store {lanes.real} {vectors.names[nodes[0]]}, ptr {place}")
+            for lane, node in enumerate(row):
+                if node is not None:
+                    at = writer.value(f"getelementptr {lanes.scalar}, ptr {place}, i64 {lane}")
+                    self._stored[node] = at
+        writer.schedule_as_written()
+
+    def operand(self, node: Node) -> str:
+        if node in self._stored:  # read again later rather than kept: a register is worth more than a load
+            region = self._operations // REGION
+            if self._read_in.get(node) != region:
+                self._read_in[node] = region
+                self.names[node] = self.writer.value(f"load {self.lanes.scalar}, ptr {self._stored[node]}")
+        return super().operand(node)
 
     def first_lane(self, kind: str, value: str) -> str:
         """What lane 0 holds."""
@@ -406,7 +462,11 @@ class Renderer(Arithmetic):
         self.now[join.register] = vector
 
     def input(self, node: Node) -> str:
-        place = self._step.reads[node.value]
+        return self.read(node.value)
+
+    def read(self, value: Any) -> str:
+        """The value of an input, by the value of its node."""
+        place = self._step.reads[value]
         if isinstance(place, Whole):
             return spread(self, "i64", self.whole(place))
         return self.now[place] if isinstance(place, Register) else self.loaded(place)
