@@ -83,7 +83,7 @@ whose source is translated, run without the shared cache of compiled code."""
 KEYED = ("identify", "motion", "study")
 """Parts whose mutants cannot change a program that is found in the cache by its model and options. For all others,
 compiled code is found by the text that it was made from."""
-STAGES = ((20, 20.0), (200, 90.0))
+STAGES = ((20, 15.0), (80, 30.0))
 """(most tests, most seconds of them) that a mutant is run against, one after the other."""
 SLOWEST = 5.0  # [s] of a test; slower ones are not used
 VARIANTS = 4  # most sets of parameters that a test is run with

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise import control
 from linkwise.identify import Log, Noise, coverage, excite, identify, ordinary, simulated_log
 from linkwise.identify.campaign import true_parameters
 from linkwise.identify.coloured import uncertainty
 from linkwise.identify.regression import Regression
+from linkwise.motion import quintic
+from linkwise.simulate import simulate
 
 RUNS = 30
 
@@ -32,6 +35,15 @@ def test_the_simulated_recording_obeys_the_robot(puma, log):
     away[:5] = away[-5:] = False
     error = (log.tau - puma.inverse_dynamics(log.q, qd, qdd))[away]
     assert (np.median(np.abs(error), axis=0) < 2e-3 * np.abs(log.tau).max(axis=0)).all()
+
+
+def test_the_motion_is_followed_under_computed_torque_of_30_radians_per_second(puma):
+    move = quintic(np.zeros(6), np.full(6, 0.3), 0.1)
+    log = simulated_log(puma, move, 0.1, rest=0.0)
+    law = control.ComputedTorque(puma, control.Gains.from_frequency(30.0))
+    run = simulate(puma, law, move, duration=0.1, step=2.5e-4, every=4, continuous=True)
+    np.testing.assert_array_equal(log.q, run.q)
+    np.testing.assert_array_equal(log.tau, run.tau)
 
 
 def test_noise_is_as_large_as_it_says(log):

@@ -174,6 +174,11 @@ def test_gaps_are_not_bridged(arm):
     assert [len(part) for part in parts] == [197, 40]
     assert "2 gaps in the recording, the longest of 0.31 s" in parts[0].notes[-1]
 
+    slow = np.arange(60) * 0.1  # ten usual steps are a second here
+    for missing, count in ((0.8, 1), (1.2, 2)):
+        broken = np.r_[slow[:30], slow[30:] + missing]
+        assert len(Log(broken, np.ones((60, 2)), np.ones((60, 2))).pieces()) == count
+
     pairs = np.sort(np.r_[0:100, 0.01 + np.arange(100)])
     with pytest.raises(LogError, match="run: 99 gaps, and no 20 samples in a row"):
         Log(pairs, np.ones((200, 2)), np.ones((200, 2)), name="run").pieces()

@@ -17,10 +17,10 @@ from linkwise.identify import (
     condition,
     friction_named,
 )
-from linkwise.identify.base import base_of
+from linkwise.identify.base import base_of, excitation_of
 from linkwise.identify.friction import AxisSignals, column, directions, mean_sign
 from linkwise.identify.rank import independent, random_states
-from linkwise.identify.regression import axes_of, axis_names
+from linkwise.identify.regression import Regression, axes_of, axis_names
 from linkwise.model.regroup import regrouped
 
 
@@ -178,10 +178,24 @@ def test_coupled_axes_have_columns_of_their_own(arm, truth):
     np.testing.assert_allclose(regression.Y[..., place], wanted, atol=1e-12)
 
 
+@pytest.mark.parametrize(("ratio", "mixed"), [(1.5e-3, ()), (0.7e-3, (("a", "b"),))])
+def test_columns_that_are_nearly_alike_cannot_be_told_apart(ratio, mixed):
+    """``ratio`` is the smallest singular value of the columns, all of length 1, over the largest."""
+    cosine = (1 - ratio**2) / (1 + ratio**2)
+    a, b, c = np.eye(3)
+    columns = [1e3 * a, cosine * a + np.sqrt(1 - cosine**2) * b, c]  # lengths do not count
+    regression = Regression(np.stack(columns, axis=1)[:, None], np.ones((3, 1)), tuple("abc"), 3, ())
+    found = excitation_of(regression, np.ones(1))
+    assert found.mixed == mixed
+    assert found.condition == pytest.approx(1 / ratio, rel=1e-6)
+
+
 def test_presliding_friction_remembers_and_does_not_chatter():
     q = np.concatenate([np.linspace(0, 1, 50), np.full(20, 1.0), np.linspace(1, 0.5, 50)])[:, None]
     wide, narrow = directions(q, (0.2, 1e-3))[:, :, 0]
     assert narrow[49] == 1.0
+    assert narrow[0] == 1.0  # it starts as if the axis had begun to move one sample earlier
+    np.testing.assert_allclose(wide[:3], np.array([1, 2, 3]) / 49 / 0.2)
     assert (narrow[50:70] == 1.0).all()  # at rest it stays, whatever sgn of a noisy speed says
     assert narrow[75] == -1.0
     assert wide[71] > 0  # it takes 2δ to turn over
