@@ -15,7 +15,7 @@ ROOT = Path(linkwise.__file__).parent
 # parts named before it.
 # Imports inside functions count too. Imports under TYPE_CHECKING do not: they are gone when the code runs.
 ORDER = (
-    *("errors", "version", "scalar", "spatial", "scan_order", "forks", "identity", "once"),
+    *("errors", "version", "flags", "scalar", "spatial", "scan_order", "forks", "identity", "once"),
     *("outputs", "tables", "settings", "joint_laws", "model", "algorithms", "compiler"),
     *(
         "parameters",
@@ -54,6 +54,7 @@ ORDER = (
 ALLOWED = {
     "errors": set(),
     "version": set(),
+    "flags": {"errors"},
     "scalar": {"errors"},
     "spatial": {"errors", "scalar"},
     "scan_order": set(),
@@ -64,11 +65,21 @@ ALLOWED = {
     "tables": {"errors"},
     "settings": {"errors"},
     "joint_laws": {"errors", "scalar"},
-    "model": {"errors", "scalar", "spatial", "scan_order", "joint_laws", "outputs", "settings"},
+    "model": {"errors", "flags", "scalar", "spatial", "scan_order", "joint_laws", "outputs", "settings"},
     "algorithms": {"errors", "scalar", "spatial", "joint_laws", "model"},
-    "compiler": {"errors", "scalar", "spatial", "scan_order", "once", "outputs", "forks", "identity"},
-    "gpu": {"errors", "scalar", "once", "forks", "compiler"},
-    "report": {"errors", "version", "outputs", "model"},
+    "compiler": {
+        "errors",
+        "flags",
+        "scalar",
+        "spatial",
+        "scan_order",
+        "once",
+        "outputs",
+        "forks",
+        "identity",
+    },
+    "gpu": {"errors", "flags", "scalar", "once", "forks", "compiler"},
+    "report": {"errors", "flags", "version", "outputs", "model"},
 }
 
 # Modules that import each other, by lazy imports: a program and its builders.

@@ -244,7 +244,7 @@ def test_a_robot_remembers_a_bounded_number_of_calls(robots):
     robot, q = lw.load("two_link"), np.full(2, 0.5)
     wanted = robot.gravity_torques(q)
     for k in range(400):
-        robot.forward_dynamics(q, q, q, friction=k + 2)
+        robot.forward_dynamics(q, q, q, stabilization=k + 1.0)
     assert len(getattr(robot, SLOT).by_options) <= 256
     assert same_bits(robot.gravity_torques(q), wanted)
 

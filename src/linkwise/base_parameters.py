@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.errors import LinkwiseError, UnknownNameError
+from linkwise.flags import flag
 from linkwise.model.model import suggest
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def base_parameters(
     states: int | None = None,
 ) -> BaseParameters:
     """See ``Robot.base_parameters``."""
-    labels = robot.parameter_labels
+    links_only, labels = flag("links_only", links_only), robot.parameter_labels
     for label in first:
         if label not in labels:
             raise UnknownNameError(f"first: no parameter {label!r}; {suggest(label, labels)}")

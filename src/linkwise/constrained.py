@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise.compiler.arrays import Array, is_numeric
 from linkwise.errors import ConstraintError, ModelError, ShapeError
+from linkwise.flags import flag
 from linkwise.functions import Setting
 from linkwise.kernels import evaluate
 from linkwise.methods import SLOT, computed, takes_names
@@ -47,7 +48,7 @@ class Constrained(Model):
         share them so that they are smallest. Raises ConstraintError where a constraint cannot be met.
         """
         given = {"q": q, "qd": qd, "tau": tau}
-        setting = Setting(self._held(), friction=bool(friction), stabilization=stabilization)
+        setting = Setting(self._held(), friction=flag("friction", friction), stabilization=stabilization)
         result = evaluate("constraint_forces", setting, algorithm, given, out, threads)
         self._check_constraints_met(result, setting, given)
         return result
@@ -96,7 +97,7 @@ class Constrained(Model):
             wrench_frame = self._frame(wrench_frame)
         setting = Setting(
             self,
-            friction=bool(friction),
+            friction=flag("friction", friction),
             frame=wrench_frame,
             wrench=wrench is not None,
             stabilization=stabilization,

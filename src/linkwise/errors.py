@@ -21,7 +21,8 @@ class ShapeError(LinkwiseError, ValueError):
 
 
 class DtypeError(LinkwiseError, TypeError):
-    """An array has elements that cannot be used; the message names the argument, what was expected and what came."""
+    """An array or an option has a type that cannot be used; the message names the argument, what was expected and what
+    was given."""
 
 
 class UnknownNameError(LinkwiseError, ValueError):

@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise.compiler.arrays import Array
 from linkwise.constrained import Constrained
+from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS, ITERATED, function_named
 from linkwise.methods import takes_names
 
@@ -63,7 +64,7 @@ class Inspected(Constrained):
         """The Kalman filter of one state, joint by joint: P, D, gains, innovations, predicted states, costates."""
         from linkwise import diagnose
 
-        return diagnose.filter_states(self, q, qd, tau, friction)
+        return diagnose.filter_states(self, q, qd, tau, flag("friction", friction))
 
     @takes_names
     def acceleration_parts(
@@ -73,7 +74,7 @@ class Inspected(Constrained):
         gravity; each (..., n), their sum is q̈. How the last two share depends on where the links' frames lie."""
         from linkwise import diagnose
 
-        return diagnose.acceleration_parts(self, q, qd, tau, friction)
+        return diagnose.acceleration_parts(self, q, qd, tau, flag("friction", friction))
 
     @takes_names
     def conjugate_gradient(
@@ -102,5 +103,12 @@ class Inspected(Constrained):
 
         diagnose.check_stop(tolerance, limit)
         return diagnose.conjugate_gradient_history(
-            self, q, qd, tau, preconditioned=preconditioned, tolerance=tolerance, limit=limit, start=start
+            self,
+            q,
+            qd,
+            tau,
+            preconditioned=flag("preconditioned", preconditioned),
+            tolerance=tolerance,
+            limit=limit,
+            start=start,
         )

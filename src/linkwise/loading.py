@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from linkwise.flags import flag
 from linkwise.model import Model
 from linkwise.robot import Robot
 
@@ -46,6 +47,7 @@ def load(
         from linkwise.model import descriptions
 
         source = descriptions.locate(source).path
+    strict = flag("strict", strict)
     model = files.read(source, gravity=gravity, lock=lock, strict=strict, mimic=mimic)
     return Robot.from_model(model).with_base(base)
 

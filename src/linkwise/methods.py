@@ -41,6 +41,7 @@ MOST_KNOWN = 256  # calls with different options that a robot remembers
 SLOT = "_known_calls"
 
 _KEYS = {str, bool, int, float, type(None), np.bool_}  # types of options that never change
+_FLAGS = (bool, np.bool_)
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
@@ -95,6 +96,7 @@ class Method:
         self._options = [k for k, role in enumerate(self.roles) if role == OPTION]
         self._optional = [k for k, role in enumerate(self.roles) if role == OPTIONAL_INPUT]
         self._inputs = [k for k, role in enumerate(self.roles) if role in (REQUIRED_INPUT, OPTIONAL_INPUT)]
+        self._flags = [k for k, default in enumerate(self.defaults) if isinstance(default, bool)]
         self._plain = self._key(self.defaults)
         self._kept: tuple = ()
 
@@ -161,6 +163,9 @@ class Method:
         options = [values[k] for k in self._options]
         for value in options:
             if type(value) not in _KEYS:
+                return None
+        for k in self._flags:
+            if type(values[k]) not in _FLAGS:  # 1 equals True, but is refused
                 return None
         return (self.index, *options, *[values[k] is not None for k in self._optional])
 

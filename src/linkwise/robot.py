@@ -16,6 +16,7 @@ import numpy as np
 from linkwise.compiler.arrays import Array, check_out, is_foreign, is_numeric
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import SingularError, UnknownNameError
+from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS, ITERATED, Setting, function_named
 from linkwise.guesses import RobotType
 from linkwise.kernels import chosen_algorithm, compiled, evaluate
@@ -158,7 +159,7 @@ class Robot(Prepared, metaclass=RobotType):
         diagnose.check_stop(tolerance, limit)
         setting = Setting(
             self,
-            friction=friction,
+            friction=flag("friction", friction),
             frame=wrench_frame,
             wrench=wrench is not None,
             tolerance=tolerance,
@@ -474,6 +475,7 @@ class Robot(Prepared, metaclass=RobotType):
         Raises:
             UnknownNameError: no such function, algorithm, frame or parameter.
         """
+        friction, wrench = flag("friction", friction), flag("wrench", wrench)
         if not isinstance(function, str):
             return self._combined(function, dtype, friction, frame, algorithm or inputs or wrench)
         inputs = (inputs,) if isinstance(inputs, str) else tuple(dict.fromkeys(inputs))
@@ -481,7 +483,7 @@ class Robot(Prepared, metaclass=RobotType):
         if name == "forward_dynamics" and algorithm in FUNCTIONS[ITERATED].algorithms:
             name = ITERATED
         row = function_named(name)
-        regroup = row.regroups if base_parameters is None else bool(base_parameters)
+        regroup = row.regroups if base_parameters is None else flag("base_parameters", base_parameters)
         if regroup and not row.regroups:
             raise ValueError(f"base_parameters: regrouping would change the result of {name}")
         if frame is not None:
@@ -555,7 +557,7 @@ class Robot(Prepared, metaclass=RobotType):
         elif wrench_frame is not None:
             self.locate(wrench_frame)  # an unknown name is an error even without a wrench
             frame = wrench_frame
-        return Setting(self, friction=bool(friction), frame=frame, wrench=wrench)
+        return Setting(self, friction=flag("friction", friction), frame=frame, wrench=wrench)
 
     def kernel_for(self, method: str, options: Mapping[str, Any]) -> tuple[Kernel, bool] | None:
         """The kernel that computes a method with these options, and whether a NaN in its results is looked into.

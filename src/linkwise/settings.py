@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+
 from linkwise.errors import LinkwiseError, suggest
 
 T = TypeVar("T")
@@ -122,6 +124,8 @@ class Settings:
             return value  # type: ignore[return-value]
         if kind is list and isinstance(value, tuple):
             value = list(value)
+        if kind is bool and isinstance(value, np.bool_):
+            value = bool(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise self.fail(key, f"expected {_NAMES[kind]}, got {shown(value)}")
         return value  # type: ignore[return-value]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.flags import flag
+
 
 @dataclass(frozen=True)
 class Gains:
@@ -37,6 +39,7 @@ class Gains:
             integral: whether there is a third pole at −ω, (s + ω)(s² + 2ζωs + ω²), for a controller with integral
                 action.
         """
+        integral = flag("integral", integral)
         w, z = np.asarray(frequency, dtype=float), np.asarray(damping, dtype=float)
         if not ((w > 0) & np.isfinite(w)).all() or not ((z > 0) & np.isfinite(z)).all():
             raise ValueError(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler import arrays
 from linkwise.errors import ShapeError
+from linkwise.flags import flag
 from linkwise.gpu.autograd import refuse_out, through_torch, wants_gradient
 from linkwise.gpu.device import DeviceKernel, device_kernel
 from linkwise.gpu.errors import DeviceError
@@ -35,6 +36,8 @@ def call(
     Where PyTorch or JAX wants gradients they flow; see ``autograd``. ``threads`` is for arrays on the CPU.
     ``fast=True`` trades bits for speed on a GPU, in float32: approximate sine, cosine and division.
     """
+    if fast is not False:
+        fast = flag("fast", fast)
     results = quick_call(kernel, args, out, fast)
     if results is not None:
         return results

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from linkwise.errors import UnknownNameError
+from linkwise.flags import flag
 from linkwise.model.model import suggest
 from linkwise.once import once
 
@@ -187,5 +188,5 @@ def friction_named(name: str, joints: int, coupled: int = 0, *, rotor: bool = Tr
     """A friction model by name for every axis; ``rotor`` adds the rotor's inertia. Coupled axes have no offset."""
     if name not in MODELS:
         raise UnknownNameError(f"friction: no model {name!r}; {suggest(name, [*MODELS, 'auto'])}")
-    terms = ((Term("rotor_inertia"),) if rotor else ()) + MODELS[name]
+    terms = ((Term("rotor_inertia"),) if flag("rotor", rotor) else ()) + MODELS[name]
     return (terms,) * joints + (tuple(term for term in terms if term.kind != "offset"),) * coupled

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from linkwise.flags import flag
 from linkwise.identify import units
 from linkwise.identify.errors import LogError
 from linkwise.identify.layout import QUANTITIES, Layout
@@ -51,6 +52,7 @@ def read_log(
             numbers can only be degrees, millimetres or milliseconds and the layout names no unit.
     """
     check_one_axis(robot, "identification")
+    drop_bad_rows = flag("drop_bad_rows", drop_bad_rows)
     try:
         return _read(source, robot, _layout(layout), rows, drop_bad_rows, name)
     except LogError:

@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwise import outputs
 from linkwise.base_parameters import BaseParameters
+from linkwise.flags import flag
 from linkwise.identify.base import Excitation
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import ESTIMATORS, estimator_named
@@ -117,7 +118,7 @@ class Identification:
 
     def code(self, *, reduced: bool = True, function_name: str | None = None) -> str:
         """C99 source of the inverse dynamics, of the reduced model or of the whole robot."""
-        robot = self.reduction.robot if reduced else self.robot
+        robot = self.reduction.robot if flag("reduced", reduced) else self.robot
         kernel = robot.kernel("inverse_dynamics")
         words = f"{robot.name}, identified from {self.signals[0].log.name}"
         return kernel.source("c", function_name=function_name, description=words)

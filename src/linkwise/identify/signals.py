@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from linkwise.errors import needed
+from linkwise.flags import flag
 from linkwise.identify.clock import read_clock
 from linkwise.identify.cutoff import choose_cutoff
 from linkwise.identify.derivatives import Motion, low_pass, method_named
@@ -107,7 +108,7 @@ def condition(
         raise ValueError(f"decimation: expected a positive whole number, got {decimation!r}")
     clock = read_clock(log.t, log.q)
     record = [*log.notes, clock.note]
-    qd = log.qd if use_velocities else None
+    qd = log.qd if flag("use_velocities", use_velocities) else None
     t, (q, tau, qd) = clock.t, (log.q, log.tau, qd)
     if not clock.regular:
         t = np.linspace(clock.t[0], clock.t[-1], len(clock.t))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.errors import ModelError
+from linkwise.flags import flag
 from linkwise.model.dh import DhJoint, chain, radians
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.model.joint import Joint, Limits
@@ -63,6 +64,7 @@ def random_model(
     ``tree``: links may branch anywhere. ``joints``: "R", "P", "RP" (a random mix), or one letter for every
     joint. ``friction``: viscous and direction-dependent Coulomb friction. ``rotor``: rotor inertias.
     """
+    tree, friction, rotor = flag("tree", tree), flag("friction", friction), flag("rotor", rotor)
     if dof < 1:
         raise ModelError(f"random_model: expected at least one joint, got dof = {dof}")
     if not joints or set(joints) - set(KINDS) or (joints not in ("R", "P", "RP") and len(joints) != dof):
@@ -116,7 +118,7 @@ def general_chain(n: int, seed: int = 0, *, twists: str = "general", base_offset
         "a": [f"a{k}" for k in range(1, n + 1)],
         "d": [f"d{k}" for k in range(1, n + 1)],
     }
-    if not base_offsets:
+    if not flag("base_offsets", base_offsets):
         for key in ("alpha", "a", "d"):
             table[key] = [0, *table[key][1:]]
     return record_robot(table, seed, name=f"{twists}_chain_{n}")

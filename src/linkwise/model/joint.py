@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwise import joint_laws
 from linkwise.errors import ModelError, UnknownNameError, suggest
+from linkwise.flags import flag_or_none
 from linkwise.model.transform import Transform
 
 ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
@@ -56,6 +57,9 @@ class Mimic:
     multiplier: float = 1.0
     offset: float = 0.0
     coupled: bool | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coupled", flag_or_none("coupled", self.coupled))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwise import joint_laws
 from linkwise.errors import ModelError, ModelWarning, UnknownNameError, suggest
+from linkwise.flags import flag
 from linkwise.model import variants
 from linkwise.model.checks import check_numbers, check_tree
 from linkwise.model.constraints import Constraint, Coupling, Point, Weld
@@ -51,7 +52,7 @@ class Model:
         put("links", links)
         put("gravity", tuple(float(g) for g in gravity))
         put("frames", frames)
-        put("reduced", reduced)
+        put("reduced", flag("reduced", reduced))
         children: dict[str, list[Joint]] = {}
         for joint in joints:
             children.setdefault(joint.parent, []).append(joint)
@@ -489,7 +490,7 @@ class Model:
 
         ``undecided_only`` leaves relations as they are that a file has called coupled or independent.
         """
-        joints = variants.with_mimics(self, coupled, undecided_only)
+        joints = variants.with_mimics(self, flag("coupled", coupled), flag("undecided_only", undecided_only))
         return self if joints is None else self._with(joints=joints)
 
     def with_coupled_mimics(self) -> Self:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import LinkwiseError, ModelError, ShapeError
+from linkwise.flags import flag
 from linkwise.model.checks import check_moves
 from linkwise.motion import arguments
 from linkwise.motion import starts as starting
@@ -88,6 +89,7 @@ def inverse_kinematics(
     check_moves(robot)
     if task not in ("pose", "position"):
         raise ValueError(f"task: expected 'pose' or 'position', got {task!r}")
+    limits, strict = flag("limits", limits), flag("strict", strict)
     starts, iterations = arguments.whole("starts", starts, 1), arguments.whole("iterations", iterations, 1)
     tolerance = arguments.number("tolerance", tolerance, positive=True)
     seed = arguments.whole("seed", seed, 0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import LinkwiseError
+from linkwise.flags import flag
 from linkwise.motion import arguments
 from linkwise.motion.trajectory import Trajectory, check_trajectory
 from linkwise.robot import Robot
@@ -67,6 +68,7 @@ def check(
         points: number of times at which the motion is checked; a crossing is then located by bisection.
     """
     check_same_joints(trajectory, robot)
+    torque = flag("torque", torque)
     t = times(trajectory, points)
     found = []
     for quantity, evaluate, lower, upper in _quantities(trajectory, robot, acceleration, torque):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.algorithms import joint_terms
+from linkwise.flags import flag
 from linkwise.functions import mechanism_of
 from linkwise.motion import arguments
 from linkwise.motion.limits import POINTS, LimitError, check_same_joints, times
@@ -74,6 +75,7 @@ def fastest(
         LimitError: the holding torques alone exceed the limits, so no speed is slow enough.
     """
     check_same_joints(trajectory, robot)
+    velocity, speed_up = flag("velocity", velocity), flag("speed_up", speed_up)
     t = times(trajectory, points)
     moment = trajectory.at(t)
     limits = robot.effort_limits if torque is None else arguments.limits("torque", torque, robot.dof)

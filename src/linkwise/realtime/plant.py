@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.flags import flag
 from linkwise.realtime.limits import SettingsError
 from linkwise.robot import Robot
 
@@ -86,7 +87,8 @@ class SimulatedPlant:
     """
 
     def __init__(self, robot: Robot, *, q=None, qd=None, fault: Fault | None = None, brakes: bool = False):
-        self.robot, self.q, self.qd, self.fault, self.brakes = robot, q, qd, fault, brakes
+        self.robot, self.q, self.qd, self.fault = robot, q, qd, fault
+        self.brakes = flag("brakes", brakes)
         if fault is not None and not 0 <= fault.joint < robot.dof:
             raise SettingsError(f"fault: joint {fault.joint}, {robot.name} has joints 0 to {robot.dof - 1}")
 

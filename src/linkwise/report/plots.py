@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.flags import flag
 from linkwise.report.svg import (
     FAINT,
     FONT,
@@ -36,6 +37,9 @@ class Line:
     y: np.ndarray
     colour: str | None = None
     dashed: bool = False
+
+    def __post_init__(self) -> None:
+        flag("dashed", self.dashed)
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,7 @@ def line_plot(
     vertical mark at this x; ``hover``: carries its numbers, for the page's script to show under the pointer;
     ``dots``: (x, y) of points behind the lines, such as measurements.
     """
+    zero, hover = flag("zero", zero), flag("hover", hover)
     x = np.asarray(x, dtype=float)
     low, high = span([line.y for line in lines] + ([dots[1]] if dots is not None else []), zero=zero)
     low, high = _with_near_limits(low, high, limits)

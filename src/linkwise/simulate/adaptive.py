@@ -16,6 +16,7 @@ from linkwise.algorithms import coupling, joint_terms
 from linkwise.algorithms.coordinates import position_rates
 from linkwise.control import Controller
 from linkwise.errors import LinkwiseError, ShapeError, needed
+from linkwise.flags import flag
 from linkwise.functions import mechanism_of
 from linkwise.methods import without_names
 from linkwise.model.checks import check_moves
@@ -68,7 +69,7 @@ def simulate_adaptive(
     check_moves(robot)
     q, qd = without_names(robot, {"q": q, "qd": qd}).arrays
     duration = arguments.number("duration", duration, above=0.0)
-    rows = arguments.whole("rows", rows, 2)
+    rows, friction = arguments.whole("rows", rows, 2), flag("friction", friction)
     for name, value in (("rtol", rtol), ("atol", atol), ("smoothing", smoothing)):
         arguments.number(name, value, above=0.0)
     source = source_of(robot.neutral if reference is None else reference, robot.dof, robot.nq)

@@ -208,7 +208,7 @@ class ClosedLoop:
 
     def kernel(self) -> RolloutKernel:
         """The rollout, made once per robot."""
-        known = self.plant.robot.__dict__.setdefault("_rollouts", {})
+        known = vars(self.plant.robot).setdefault("_rollouts", {})
         own = self.controller.known
         key = (self.key(), None if own else self.controller)
         if key not in known:

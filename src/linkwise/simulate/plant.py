@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from linkwise.flags import flag
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, rint, where
 from linkwise.simulate import arguments
@@ -187,6 +188,7 @@ class Plant:
     drives: Drives = field(default_factory=Drives)
 
     def __post_init__(self):
+        object.__setattr__(self, "friction", flag("friction", self.friction))
         arguments.number("breakaway", self.breakaway, least=1.0)
 
 

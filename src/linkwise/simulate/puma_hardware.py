@@ -19,6 +19,7 @@ import numpy as np
 
 from linkwise.control import GravityPD
 from linkwise.errors import LinkwiseError
+from linkwise.flags import flag
 from linkwise.motion import PiecewisePolynomial, quintic
 from linkwise.robot import Robot
 from linkwise.simulate.loop import step_kernel
@@ -98,7 +99,7 @@ class PumaHardware:
         """One of the two digital outputs for the tool."""
         if output not in (0, 1):
             raise ValueError(f"output: there are outputs 0 and 1, got {output!r}")
-        self.tool[output] = bool(on)
+        self.tool[output] = flag("on", on)
 
     # -- time
     # -------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from linkwise.compiler.arrays import is_foreign
 from linkwise.control import Controller
 from linkwise.control.controller import limits_of_torque
 from linkwise.errors import ShapeError, SimulationWarning, UnknownNameError
+from linkwise.flags import flag, flag_or_none
 from linkwise.functions import mechanism_of
 from linkwise.methods import without_names
 from linkwise.model.checks import check_moves
@@ -109,6 +110,7 @@ def simulate(
     """
     plant = Plant(plant) if isinstance(plant, Robot) else plant
     q, qd = without_names(plant.robot, {"q": q, "qd": qd}).arrays
+    fused, warn = flag_or_none("fused", fused), flag("warn", warn)
     times = Times.of(duration, step, control_period, every)
     loop = closed_loop(
         plant,
@@ -206,7 +208,7 @@ def closed_loop(
     stabilization: Any = None,
 ) -> ClosedLoop:
     """The loop that these arguments of ``simulate`` describe, with all that does not fit refused."""
-    robot = plant.robot
+    robot, continuous = plant.robot, flag("continuous", continuous)
     check_moves(robot)
     arguments.check_sensors(robot, plant.sensors)
     if integrator not in INTEGRATORS:

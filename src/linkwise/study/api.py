@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.flags import flag
 from linkwise.study import memory
 from linkwise.study.description import describe, read_file
 from linkwise.study.errors import StudyError
@@ -87,6 +88,8 @@ class Study:
         from linkwise.study.progress import bar
         from linkwise.study.run import run
 
+        resume, progress = flag("resume", resume), flag("progress", progress)
+        accept_changed_code = flag("accept_changed_code", accept_changed_code)
         silent = lambda *_: nullcontext(lambda _: None)  # noqa: E731
         run(
             self.plan,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.errors import LinkwiseError, ShapeError, needed
+from linkwise.flags import flag
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.view import solids
 from linkwise.view.access import LOOPBACK, Access, guarded_server
@@ -48,6 +49,7 @@ class Page:
         shadows: bool = True,
         framed: bool = False,
     ):
+        dark, shadows, framed = flag("dark", dark), flag("shadows", shadows), flag("framed", framed)
         self.live = Live(robot, frame)
         self.robot, self.motion = robot, motion
         self.looks = looks or Looks()
@@ -116,7 +118,7 @@ class Page:
 
     def shade(self, shadows: bool) -> None:
         """Switch shadows; without a graphics card they take half of the rendering time."""
-        self.shadows = shadows
+        self.shadows = flag("shadows", shadows)
         self.server.scene.configure_default_lights(cast_shadow=shadows)
 
     def refresh(self, torques: np.ndarray | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linkwise.flags import flag, flag_or_none
 from linkwise.view.page import PORT, Page, serve
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def show(
         height: of the frame in a notebook [pixels].
         wait: whether to wait until Ctrl+C; by default in scripts, which would end at once.
     """
+    dark, wait = flag("dark", dark), flag_or_none("wait", wait)
     notebook = in_notebook()
     page = serve(
         robot, source, meshes=meshes, motion=motion, frame=frame, port=port, dark=dark, framed=notebook

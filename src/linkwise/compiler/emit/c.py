@@ -19,6 +19,7 @@ from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import RolloutProgram
 from linkwise.compiler.shapes import CONSTANTS, ROOM, SEED, nest
 from linkwise.compiler.sweeps import SweptProgram
+from linkwise.flags import flag
 
 _RESERVED = clike.WORDS | {
     *("memcpy", "printf", "scanf", "uint32_t", "uint64_t", "size_t", "NAN", "INFINITY", "NULL", "EOF"),
@@ -95,6 +96,7 @@ def source(
     standard input and prints the outputs with all digits. ``fma=False`` gives a variant without fused
     multiply-adds for processors that have none; its results differ in the last bits.
     """
+    header, main, fma = flag("header", header), flag("main", main), flag("fma", fma)
     name = clike.function_name(function_name, program.name, _RESERVED)
     function = _Function(program if fma else unfused(program), name, description)
     if header:

@@ -25,6 +25,7 @@ from linkwise.compiler.rollout import RolloutProgram
 from linkwise.compiler.schedule import schedule
 from linkwise.compiler.shapes import nest
 from linkwise.compiler.sweeps import SweptProgram
+from linkwise.flags import flag
 
 __all__ = [
     "Module",
@@ -66,6 +67,7 @@ def module(
     fast: bool = False,
 ) -> Module:
     """The kernel with its launch parameters; ``layout=None`` follows the rule of ``chosen_layout``."""
+    fast = flag("fast", fast)
     name = clike.function_name(function_name, program.name, KEYWORDS)
     if fast and isinstance(program, Program) and program.dtype == "float32":
         program = relowered(program, hardware=True)  # there is no such sine of float64

@@ -17,6 +17,7 @@ from linkwise.compiler.emit import clike
 from linkwise.compiler.graph import Node
 from linkwise.compiler.walks import reachable
 from linkwise.errors import LinkwiseError, needed
+from linkwise.flags import flag
 
 if TYPE_CHECKING:
     from linkwise.compiler.program import Program
@@ -194,7 +195,7 @@ def _constant(sympy: Any, value: float, digits: int | None) -> Any:
 
 def to_latex(program: Program, *, digits: int = 4, simplify: bool = True) -> str:
     """Aligned equations, one per entry, with sines and cosines as in the papers (c_{23} = cos(q_2 + q_3))."""
-    sympy = needed("sympy", "formulas")
+    sympy, simplify = needed("sympy", "formulas"), flag("simplify", simplify)
     lines: list[str] = []
     for name, value in to_sympy(program, digits=digits).items():
         shape = getattr(value, "shape", ())

@@ -1,0 +1,259 @@
+"""Options that are flags take True and False only: ``friction="no"`` would otherwise count as true."""
+
+import importlib
+import inspect
+import re
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise import control, gpu, identify, motion, realtime, report, simulate, view
+from linkwise.flags import flag, flag_or_none
+from linkwise.model import Model
+from linkwise.model.generators import general_chain, random_model
+
+MODULES = (
+    *("compat", "control", "gpu", "identify", "motion", "realtime", "report", "simulate", "view"),
+    *("model", "study"),
+)
+NOT_OPTIONS = {"realtime.Report": {"braked"}}  # a result
+REFUSED = ("no", "False", "", 0, 1, 1.0, [], np.array([True]))
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return lw.load("two_link")
+
+
+def _path(robot):
+    return motion.quintic(robot.neutral, robot.neutral + 0.5, 1.0)
+
+
+def _log(robot):
+    t = np.linspace(0, 1, 50)
+    q = np.sin(t)[:, None] * np.ones(robot.dof)
+    return identify.Log(name="log", t=t, q=q, tau=q)
+
+
+STATE = ([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
+
+# (callable, flag) -> a call with the flag
+CALLS = {
+    ("Robot", "reduced"): lambda r, **f: lw.Robot("r", r.links, r.joints, **f),
+    ("Robot.inverse_dynamics", "friction"): lambda r, **f: r.inverse_dynamics(*STATE, **f),
+    ("Robot.forward_dynamics", "friction"): lambda r, **f: r.forward_dynamics(*STATE, **f),
+    ("Robot.inverse_dynamics_derivatives", "friction"): lambda r, **f: r.inverse_dynamics_derivatives(
+        *STATE, **f
+    ),
+    ("Robot.forward_dynamics_derivatives", "friction"): lambda r, **f: r.forward_dynamics_derivatives(
+        *STATE, **f
+    ),
+    ("Robot.constraint_forces", "friction"): lambda r, **f: _held(r).constraint_forces(*STATE, **f),
+    ("Robot.filter", "friction"): lambda r, **f: r.filter(*STATE, **f),
+    ("Robot.acceleration_parts", "friction"): lambda r, **f: r.acceleration_parts(*STATE, **f),
+    ("Robot.conjugate_gradient", "preconditioned"): lambda r, **f: r.conjugate_gradient(*STATE, **f),
+    ("Robot.base_parameters", "links_only"): lambda r, **f: r.base_parameters(**f),
+    ("Robot.kernel", "friction"): lambda r, **f: r.kernel("inverse_dynamics", **f),
+    ("Robot.kernel", "wrench"): lambda r, **f: r.kernel("inverse_dynamics", **f),
+    ("Robot.kernel", "base_parameters"): lambda r, **f: r.kernel("inverse_dynamics", **f),
+    ("Robot.inverse_kinematics", "limits"): lambda r, **f: r.inverse_kinematics(r.pose(STATE[0]), **f),
+    ("Robot.inverse_kinematics", "strict"): lambda r, **f: r.inverse_kinematics(r.pose(STATE[0]), **f),
+    ("Robot.show", "dark"): lambda r, **f: r.show(**f),
+    ("Robot.show", "wait"): lambda r, **f: r.show(**f),
+    ("Robot.with_mimics", "coupled"): lambda r, **f: r.with_mimics(**f),
+    ("Robot.with_mimics", "undecided_only"): lambda r, **f: r.with_mimics(True, **f),
+    ("model.Model", "reduced"): lambda r, **f: Model("r", r.links, r.joints, **f),
+    ("model.Model.with_mimics", "coupled"): lambda r, **f: Model.with_mimics(r, **f),
+    ("model.Model.with_mimics", "undecided_only"): lambda r, **f: Model.with_mimics(r, True, **f),
+    ("Mimic", "coupled"): lambda r, **f: lw.Mimic("joint", **f),
+    ("load", "strict"): lambda r, **f: lw.load("two_link", **f),
+    ("random_robot", "tree"): lambda r, **f: lw.random_robot(0, 3, **f),
+    ("control.Gains.from_frequency", "integral"): lambda r, **f: control.Gains.from_frequency(10.0, **f),
+    ("gpu.call", "fast"): lambda r, **f: gpu.call(r.kernel("mass_matrix"), [np.zeros(2)], **f),
+    ("identify.condition", "use_velocities"): lambda r, **f: identify.condition(_log(r), **f),
+    ("identify.Stages.condition", "use_velocities"): None,  # a function that ``identify`` calls
+    ("identify.friction_named", "rotor"): lambda r, **f: identify.friction_named("viscous", 2, **f),
+    ("identify.read_log", "drop_bad_rows"): lambda r, **f: identify.read_log("missing.csv", r, **f),
+    ("identify.Identification.code", "reduced"): lambda r, **f: identify.Identification.code(None, **f),
+    ("identify.Identification.write_code", "reduced"): lambda r, **f: identify.Identification.write_code(
+        SimpleNamespace(code=partial(identify.Identification.code, None)), "code.c", **f
+    ),
+    ("motion.check", "torque"): lambda r, **f: motion.check(_path(r), r, **f),
+    ("motion.fastest", "velocity"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),
+    ("motion.fastest", "speed_up"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),
+    ("motion.inverse_kinematics", "limits"): lambda r, **f: motion.inverse_kinematics(
+        r, r.pose(STATE[0]), **f
+    ),
+    ("motion.inverse_kinematics", "strict"): lambda r, **f: motion.inverse_kinematics(
+        r, r.pose(STATE[0]), **f
+    ),
+    ("realtime.SimulatedPlant", "brakes"): lambda r, **f: realtime.SimulatedPlant(r, **f),
+    ("report.Line", "dashed"): lambda r, **f: report.Line("line", np.zeros(2), **f),
+    ("report.line_plot", "zero"): lambda r, **f: report.line_plot(
+        np.arange(2.0), [report.Line("l", np.ones(2))], **f
+    ),
+    ("report.line_plot", "hover"): lambda r, **f: report.line_plot(
+        np.arange(2.0), [report.Line("l", np.ones(2))], **f
+    ),
+    ("simulate.Plant", "friction"): lambda r, **f: simulate.Plant(r, **f),
+    ("simulate.simulate", "continuous"): lambda r, **f: _simulated(r, **f),
+    ("simulate.simulate", "fused"): lambda r, **f: _simulated(r, **f),
+    ("simulate.simulate", "warn"): lambda r, **f: _simulated(r, **f),
+    ("simulate.simulate_adaptive", "friction"): lambda r, **f: simulate.simulate_adaptive(
+        r, duration=0.01, **f
+    ),
+    ("simulate.source", "continuous"): lambda r, **f: simulate.source(r, _law(r), **f),
+    ("view.Page", "dark"): lambda r, **f: view.Page(r, **f),
+    ("view.Page", "shadows"): lambda r, **f: view.Page(r, **f),
+    ("view.Page", "framed"): lambda r, **f: view.Page(r, **f),
+    ("view.Page.shade", "shadows"): lambda r, **f: view.Page.shade(SimpleNamespace(), **f),
+    ("view.serve", "dark"): lambda r, **f: view.serve(r, **f),
+    ("view.serve", "shadows"): lambda r, **f: view.serve(r, **f),
+    ("view.serve", "framed"): lambda r, **f: view.serve(r, **f),
+    ("view.show", "dark"): lambda r, **f: view.show(r, **f),
+    ("view.show", "wait"): lambda r, **f: view.show(r, **f),
+}
+OPTIONAL = {  # None is allowed
+    *(("Robot.kernel", "base_parameters"), ("simulate.simulate", "fused"), ("Mimic", "coupled")),
+    *(("Robot.show", "wait"), ("view.show", "wait")),
+}
+FURTHER = {  # options that reach their function through **options
+    "random_robot friction": lambda r, **f: lw.random_robot(0, 3, friction=f["flag"]),
+    "random_robot rotor": lambda r, **f: lw.random_robot(0, 3, rotor=f["flag"]),
+    "random_model tree": lambda r, **f: random_model(0, 3, tree=f["flag"]),
+    "general_chain base_offsets": lambda r, **f: general_chain(2, base_offsets=f["flag"]),
+    "conjugate_gradient friction": lambda r, **f: r.forward_dynamics(
+        *STATE, algorithm="conjugate_gradient", friction=f["flag"]
+    ),
+    "source main": lambda r, **f: r.kernel("mass_matrix").source("c", main=f["flag"]),
+    "source header": lambda r, **f: r.kernel("mass_matrix").source("c", header=f["flag"]),
+    "source fma": lambda r, **f: r.kernel("mass_matrix").source("c", fma=f["flag"]),
+    "source fast": lambda r, **f: r.kernel("mass_matrix").source("cuda", fast=f["flag"]),
+    "kernels friction": lambda r, **f: r.kernel(["mass_matrix", "energy"], friction=f["flag"]),
+    "study resume": lambda r, **f: _study().run("missing", resume=f["flag"]),
+    "study accept_changed_code": lambda r, **f: _study().run("missing", accept_changed_code=f["flag"]),
+    "study progress": lambda r, **f: _study().run("missing", progress=f["flag"]),
+}
+
+
+def _law(robot):
+    return control.GravityPD(robot, control.Gains(10.0, 1.0))
+
+
+def _simulated(robot, **options):
+    return simulate.simulate(robot, _law(robot), duration=0.002, **options)
+
+
+def _held(robot):
+    return robot.with_constraints([lw.Point("tip", (0.0, 0.0, 0.0))])
+
+
+def _study():
+    return lw.study(
+        {"robot": "two_link", "vary": {"x": {"grid": [0.0]}}, "compute": {"y": "x"}, "keep": {"y": ["mean"]}}
+    )
+
+
+@pytest.mark.parametrize("value", REFUSED, ids=repr)
+def test_what_is_no_flag_is_refused(value):
+    with pytest.raises(lw.DtypeError, match=r"^friction: expected True or False, got "):
+        flag("friction", value)
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, np.False_])
+def test_a_flag_becomes_a_bool(value):
+    assert type(flag("friction", value)) is bool
+    assert flag("friction", value) == value
+    assert flag_or_none("friction", value) is bool(value)
+    assert flag_or_none("friction", None) is None
+
+
+def test_a_long_value_is_shortened():
+    with pytest.raises(lw.DtypeError) as error:
+        flag("friction", "no" * 1000)
+    assert len(str(error.value)) < 100
+
+
+def test_every_flag_of_the_public_functions_is_tried_here():
+    assert sorted(_public_flags()) == sorted(CALLS)
+
+
+@pytest.mark.parametrize(("where", "name"), [key for key, call in CALLS.items() if call is not None])
+def test_text_and_numbers_are_refused(robot, where, name):
+    for value in ("no", 1, *(() if (where, name) in OPTIONAL else (None,))):
+        with pytest.raises(
+            lw.DtypeError, match=rf"^{name}: expected True or False, got {re.escape(repr(value))}$"
+        ):
+            CALLS[where, name](robot, **{name: value})
+
+
+@pytest.mark.parametrize("what", FURTHER)
+def test_options_of_options_are_refused(robot, what):
+    with pytest.raises(lw.DtypeError, match=rf"^{what.split()[1]}: expected True or False, got 'no'$"):
+        FURTHER[what](robot, flag="no")
+
+
+def test_numpy_bools_mean_the_same(robot):
+    rubbing = lw.load("puma560")
+    state = (np.full(6, 0.3), np.full(6, 0.5), np.full(6, 0.1))
+    for _ in range(3):  # by Python first, then by machine code
+        for value in (True, False):
+            wanted = rubbing.inverse_dynamics(*state, friction=value)
+            assert (rubbing.inverse_dynamics(*state, friction=np.bool_(value)) == wanted).all()
+    assert (rubbing.inverse_dynamics(*state) != rubbing.inverse_dynamics(*state, friction=False)).any()
+
+
+def test_numbers_are_refused_after_a_call_with_the_flag_that_equals_them(robot):
+    for _ in range(3):
+        robot.inverse_dynamics(*map(np.array, STATE), friction=True)
+    with pytest.raises(lw.DtypeError, match=r"friction: expected True or False, got 1$"):
+        robot.inverse_dynamics(*map(np.array, STATE), friction=1)
+    with pytest.raises(lw.DtypeError, match=r"friction: expected True or False, got 1\.0$"):
+        robot.inverse_dynamics(*map(np.array, STATE), friction=1.0)
+
+
+def _public_flags() -> set[tuple[str, str]]:
+    found = set()
+    for label, function in _public():
+        options = {p.name for p in inspect.signature(function).parameters.values() if _is_flag(p)}
+        found |= {(label, name) for name in options - NOT_OPTIONS.get(label, set())}
+    return found
+
+
+def _is_flag(parameter: inspect.Parameter) -> bool:
+    return parameter.annotation in ("bool", "bool | None", bool) or isinstance(parameter.default, bool)
+
+
+def _public():
+    """(name, function or class) of what the package and its parts export, methods included."""
+    seen = set()
+    for module in (lw, *(importlib.import_module(f"linkwise.{name}") for name in MODULES)):
+        prefix = module.__name__.removeprefix("linkwise").removeprefix(".")
+        for name in getattr(module, "__all__", None) or _own(module):
+            value = getattr(module, name)
+            label = f"{prefix}.{name}" if prefix else name
+            if id(value) in seen or not (inspect.isclass(value) or inspect.isfunction(value)):
+                continue
+            if not value.__module__.startswith("linkwise") or (
+                inspect.isclass(value) and issubclass(value, Exception)
+            ):
+                continue
+            seen.add(id(value))
+            yield label, value
+            for method in methods_of(value) if inspect.isclass(value) else ():
+                yield f"{label}.{method.__name__}", method
+
+
+def _own(module) -> list[str]:
+    return [n for n, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+
+
+def methods_of(owner: type):
+    for name in dir(owner):
+        value = inspect.getattr_static(owner, name)
+        value = getattr(value, "__func__", getattr(value, "function", value))
+        if not name.startswith("_") and inspect.isfunction(value):
+            yield value
