@@ -56,6 +56,8 @@ CALLS = {
     ("Robot.acceleration_parts", "friction"): lambda r, **f: r.acceleration_parts(*STATE, **f),
     ("Robot.conjugate_gradient", "preconditioned"): lambda r, **f: r.conjugate_gradient(*STATE, **f),
     ("Robot.base_parameters", "links_only"): lambda r, **f: r.base_parameters(**f),
+    ("Robot.compile", "background"): lambda r, **f: r.compile("mass_matrix", **f),
+    ("Robot.compile", "batches"): lambda r, **f: r.compile("mass_matrix", **f),
     ("Robot.kernel", "friction"): lambda r, **f: r.kernel("inverse_dynamics", **f),
     ("Robot.kernel", "wrench"): lambda r, **f: r.kernel("inverse_dynamics", **f),
     ("Robot.kernel", "base_parameters"): lambda r, **f: r.kernel("inverse_dynamics", **f),
@@ -128,6 +130,8 @@ FURTHER = {  # options that reach their function through **options
     "conjugate_gradient friction": lambda r, **f: r.forward_dynamics(
         *STATE, algorithm="conjugate_gradient", friction=f["flag"]
     ),
+    "compile friction": lambda r, **f: r.compile("inverse_dynamics", friction=f["flag"]),
+    "compile wrench": lambda r, **f: r.compile("inverse_dynamics", wrench=f["flag"]),
     "source main": lambda r, **f: r.kernel("mass_matrix").source("c", main=f["flag"]),
     "source header": lambda r, **f: r.kernel("mass_matrix").source("c", header=f["flag"]),
     "source fma": lambda r, **f: r.kernel("mass_matrix").source("c", fma=f["flag"]),

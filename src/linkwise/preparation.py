@@ -12,6 +12,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.parametric import ParametricKernel
 from linkwise.conveniences import Convenient
 from linkwise.errors import UnknownNameError
+from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS
 from linkwise.methods import OPTIONAL_INPUTS, Method
 from linkwise.model.model import suggest
@@ -110,6 +111,7 @@ class Prepared(Convenient):
         Raises:
             UnknownNameError: no such function, algorithm, frame or precision.
         """
+        background, batches = flag("background", background), flag("batches", batches)
         listed = (
             list(functions)
             if isinstance(functions, Iterable) and not isinstance(functions, str)
@@ -143,7 +145,7 @@ def _kernels(robot: Any, wanted: Any, options: dict[str, Any]) -> list[Kernel]:
     given = {name: value for name, value in options.items() if name in method.places}
     for name in OPTIONAL_INPUTS:
         if name in given:
-            given[name] = given[name] is not None and given[name] is not False
+            given[name] = flag(name, given[name])
     found = robot.kernel_for(wanted, method.options(given))
     return [] if found is None else [found[0]]
 
