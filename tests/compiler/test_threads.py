@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from sample_programs import loop, same_bits, samples, sweep
 
 from linkwise.compiler import host, native_threads, python_threads, threads
+from linkwise.compiler.emit import pool as pool_text
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.native import Native
 
@@ -187,6 +189,26 @@ def test_large_batches_run_on_threads_without_the_interpreter(kernel, monkeypatc
     for number in (2, 3, 8):
         assert same_bits(kernel(*inputs, threads=number), wanted)
         assert jobs[-1][-1] == number
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no POSIX threads here")
+@pytest.mark.parametrize("calls", [{}, pool_text.FUTEX], ids=["condition", "futex"])
+def test_threads_that_sleep_wake_up_and_wake_others(kernel, calls, monkeypatch):
+    """By a condition of the C library and, on Linux, by the system call."""
+    monkeypatch.setattr(pool_text, "FUTEX", calls)
+    monkeypatch.setattr(pool_text, "SPINS", 1)  # the caller sleeps, too
+    monkeypatch.setattr(native_threads, "_code", native_threads._code.__wrapped__)
+    pool = native_threads._Pool(native_threads._code(), ctypes.CDLL(None))
+    monkeypatch.setattr(native_threads, "_pool", lambda: pool)
+    asleep = ctypes.c_int64.from_address(pool._start + pool_text.PLACES["sleepers"])
+    inputs = large_batch(kernel)
+    wanted = kernel(*inputs, threads=1)
+    for number in (8, 8, 8, 3, 8):
+        assert same_bits(kernel(*inputs, threads=number), wanted)
+        limit = time.monotonic() + 20.0
+        while asleep.value < 7 and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert asleep.value == 7
 
 
 def test_a_call_that_finds_the_threads_at_work_computes_alone(kernel):

@@ -12,6 +12,7 @@ import ctypes
 import functools
 import os
 import platform
+import sys
 import threading
 from typing import Any
 
@@ -54,6 +55,8 @@ class _Pool:
         self._memory = np.zeros(text.SIZE + _LINE, np.uint8)
         start = arrays.address(self._memory)
         self._start = start + -start % _LINE
+        self._scratch = np.empty(0, np.uint8)
+        self._job = (ctypes.c_int64 * len(text.JOB)).from_address(self._start + text.PLACES[text.JOB[0]])
         self._serve = _SERVE(code.functions["serve"])
         self._run = _SERVE(code.functions["run_job"])
         # The helpers use both to the end of the process, also while the interpreter takes its modules apart.
@@ -62,8 +65,7 @@ class _Pool:
         for place, function in _FUNCTIONS.items():
             self._set(place, ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0)
         library.pthread_mutex_init(ctypes.c_void_p(self._start + text.PLACES["mutex"]), None)
-        for condition in ("work", "done"):
-            library.pthread_cond_init(ctypes.c_void_p(self._start + text.PLACES[condition]), None)
+        library.pthread_cond_init(ctypes.c_void_p(self._start + text.PLACES["changed"]), None)
 
     def run(self, code: int, arguments: int, scratch: int, count: int, width: int, threads: int) -> bool:
         if not self._busy.acquire(blocking=False):
@@ -71,16 +73,11 @@ class _Pool:
         try:
             self._make_helpers(threads - 1)
             step = scratch + -scratch % _LINE
-            memory = np.empty(step * threads + _LINE, np.uint8)
-            blocks = -(-count // width)
-            self._set("run", code)
-            self._set("arguments", arguments)
-            start = arrays.address(memory)
-            self._set("scratch", start + -start % _LINE)
-            self._set("scratch_step", step)
-            self._set("count", count)
-            self._set("chunk", width * -(-blocks // (threads * _CHUNKS_PER_THREAD)))
-            self._set("helpers", threads - 1)
+            if step * threads + _LINE > self._scratch.nbytes:
+                self._scratch = np.empty(step * threads + _LINE, np.uint8)
+            start = arrays.address(self._scratch)
+            chunk = width * -(-count // (width * threads * _CHUNKS_PER_THREAD))
+            self._job[:] = (code, count, chunk, arguments, start + -start % _LINE, step, threads - 1)
             self._run(self._start)
         finally:
             self._busy.release()
@@ -108,7 +105,8 @@ _FUNCTIONS = {
     "lock": "pthread_mutex_lock",
     "unlock": "pthread_mutex_unlock",
     "wait": "pthread_cond_wait",
-    "signal": "pthread_cond_signal",
+    "broadcast": "pthread_cond_broadcast",
+    "syscall": "syscall",
 }
 
 
@@ -118,7 +116,8 @@ def _affinity() -> Any:
 
 @functools.cache
 def _code() -> machine.Code:
-    content = text.module(platform.machine())
+    processor = platform.machine()
+    content = text.module(processor, text.FUTEX.get(processor) if sys.platform == "linux" else None)
     name = cache.key(b"threads\0" + content.encode())
     stored = cache.load(name)
     if stored is None:

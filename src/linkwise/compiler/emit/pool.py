@@ -4,20 +4,30 @@
 with a job in the pool: it lets as many helpers join as there are tickets, takes part itself and returns when the last
 of them has left. The arrays of a job are not accessed after that.
 
-- ``generation`` counts the jobs; helpers look at it for a short while before they sleep, so that a call soon after
-  another finds them awake.
+- ``generation`` counts the jobs; helpers look at it for a while before they sleep, so that a call soon after another
+  finds them awake.
 - A helper joins a job by taking a ticket. Those left over are void when the caller has run out of chunks.
-- The caller wakes two helpers that sleep, each of these two more: waking takes some ten microseconds, one after the
-  other would take longer than many jobs.
+- The caller wakes ``FAN`` helpers that sleep, each of these as many more: a thread takes some ten microseconds to wake,
+  and waking it some microseconds.
 - Chunks are handed out by one counter, so a helper that was held up takes fewer of them.
 
-Sleeping is by the C library's mutexes and conditions. A thread that is about to sleep announces it and then checks
-again; a thread that changes something changes it first and then looks for sleepers: with sequentially consistent
-order one of the two sees the other.
+A thread sleeps until a word changes: by Linux' futex, which needs no lock after waking, else by a mutex and a condition
+of the C library. A thread that is about to sleep announces it, and the word is compared once more before it sleeps; a
+thread that changes the word changes it first and then looks for sleepers: with sequentially consistent order one of the
+two sees the other.
 """
 
 from __future__ import annotations
 
+JOB = (
+    "run",
+    "count",
+    "chunk",
+    "arguments",
+    "scratch",
+    "scratch_step",
+    "helpers",
+)  # words, one after the other
 # Places in the pool, in bytes. What different threads write lies in different cache lines.
 PLACES = {
     "generation": 0,
@@ -26,26 +36,24 @@ PLACES = {
     "left": 384,
     "caller_sleeps": 512,
     "sleepers": 520,
-    # the job
-    "run": 640,
-    "count": 648,
-    "chunk": 656,
-    "arguments": 664,
-    "scratch": 672,
-    "scratch_step": 680,
-    "helpers": 688,
+    **{word: 640 + 8 * k for k, word in enumerate(JOB)},
     "slots": 768,
     # what the C library has
     "mutex": 896,
-    "work": 1024,
-    "done": 1152,
-    "lock": 1280,
-    "unlock": 1288,
-    "wait": 1296,
-    "signal": 1304,
+    "changed": 1024,
+    "lock": 1152,
+    "unlock": 1160,
+    "wait": 1168,
+    "broadcast": 1176,
+    "syscall": 1184,
 }
-SIZE = 1408
-SPINS = 4000  # looks before sleeping, each with a pause of the processor: some tens of microseconds
+SIZE = 1280
+SPINS = (
+    4000  # looks of the caller before sleeping, each with a pause of the processor: some tens of microseconds
+)
+PATIENCE = 20000  # looks of a helper: several tenths of a millisecond, about as long as the smallest jobs
+FAN = 4
+FUTEX = {"x86_64": 202, "aarch64": 98}  # number of the system call
 _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "AMD64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
@@ -54,16 +62,76 @@ _PAUSES = {
 }
 
 
-def module(processor: str) -> str:
-    """The text for a processor by the name that ``platform.machine`` gives."""
+def module(processor: str, futex: int | None = None) -> str:
+    """The text for a processor, by its name in ``platform.machine``; ``futex``: the number of the system call."""
     declaration, pause = _PAUSES.get(processor, ("", ""))
     places = "\n".join(
         f"  %{name}_at = getelementptr i8, ptr %pool, i64 {place}" for name, place in PLACES.items()
     )
-    text = _TEXT.replace("PLACES", places).replace("SPINS", str(SPINS)).replace("PAUSE", pause)
+    text = (_CONDITION if futex is None else _FUTEX) + _TEXT
+    words = {
+        "PLACES": places,
+        "SPINS": SPINS,
+        "PATIENCE": PATIENCE,
+        "PAUSE": pause,
+        "FAN": FAN,
+        "NUMBER": futex,
+    }
+    for word, value in words.items():
+        text = text.replace(word, str(value))
     return f"{declaration}\n{text}"
 
 
+# ``sleep`` returns when ``wake`` is called for its word, when the word is not ``seen``, or for no reason.
+_FUTEX = """
+define internal void @sleep(ptr %pool, ptr %word, i64 %seen) nounwind {
+entry:
+PLACES
+  %syscall = load ptr, ptr %syscall_at
+  %half = trunc i64 %seen to i32
+  call i64 (i64, ...) %syscall(i64 NUMBER, ptr %word, i32 128, i32 %half, ptr null)
+  ret void
+}
+
+define internal void @wake(ptr %pool, ptr %word, i32 %threads) nounwind {
+entry:
+PLACES
+  %syscall = load ptr, ptr %syscall_at
+  call i64 (i64, ...) %syscall(i64 NUMBER, ptr %word, i32 129, i32 %threads)
+  ret void
+}
+"""
+_CONDITION = """
+define internal void @sleep(ptr %pool, ptr %word, i64 %seen) nounwind {
+entry:
+PLACES
+  %lock = load ptr, ptr %lock_at
+  %unlock = load ptr, ptr %unlock_at
+  %wait = load ptr, ptr %wait_at
+  call i32 %lock(ptr %mutex_at)
+  %now = load atomic i64, ptr %word seq_cst, align 8
+  %same = icmp eq i64 %now, %seen
+  br i1 %same, label %doze, label %end
+doze:
+  call i32 %wait(ptr %changed_at, ptr %mutex_at)
+  br label %end
+end:
+  call i32 %unlock(ptr %mutex_at)
+  ret void
+}
+
+define internal void @wake(ptr %pool, ptr %word, i32 %threads) nounwind {
+entry:
+PLACES
+  %lock = load ptr, ptr %lock_at
+  %unlock = load ptr, ptr %unlock_at
+  %broadcast = load ptr, ptr %broadcast_at
+  call i32 %lock(ptr %mutex_at)
+  call i32 %broadcast(ptr %changed_at)
+  call i32 %unlock(ptr %mutex_at)
+  ret void
+}
+"""
 _TEXT = """
 define internal void @take_part(ptr %pool, i64 %slot) nounwind {
 entry:
@@ -96,10 +164,6 @@ define void @run_job(ptr %pool) nounwind {
 entry:
 PLACES
   %helpers = load i64, ptr %helpers_at
-  %mutex_lock = load ptr, ptr %lock_at
-  %mutex_unlock = load ptr, ptr %unlock_at
-  %wait = load ptr, ptr %wait_at
-  %signal = load ptr, ptr %signal_at
   store atomic i64 0, ptr %next_at monotonic, align 8
   store atomic i64 0, ptr %left_at monotonic, align 8
   store atomic i64 1, ptr %slots_at monotonic, align 8
@@ -110,10 +174,7 @@ PLACES
   %any = icmp sgt i64 %asleep, 0
   br i1 %any, label %wake, label %begin
 wake:
-  call i32 %mutex_lock(ptr %mutex_at)
-  call i32 %signal(ptr %work_at)
-  call i32 %signal(ptr %work_at)
-  call i32 %mutex_unlock(ptr %mutex_at)
+  call void @wake(ptr %pool, ptr %generation_at, i32 FAN)
   br label %begin
 begin:
   call void @take_part(ptr %pool, i64 0)
@@ -130,24 +191,20 @@ spin:
 wait_on:
   %spins1 = add i64 %spins, 1
   %patient = icmp slt i64 %spins1, SPINS
-  br i1 %patient, label %pause, label %sleep
+  br i1 %patient, label %pause, label %announce
 pause:
   PAUSE
   br label %spin
-sleep:
-  call i32 %mutex_lock(ptr %mutex_at)
+announce:
   store atomic i64 1, ptr %caller_sleeps_at seq_cst, align 8
   br label %check
 check:
   %gone2 = load atomic i64, ptr %left_at seq_cst, align 8
   %finished2 = icmp eq i64 %gone2, %joined
-  br i1 %finished2, label %wake_up, label %doze
+  br i1 %finished2, label %end, label %doze
 doze:
-  call i32 %wait(ptr %done_at, ptr %mutex_at)
+  call void @sleep(ptr %pool, ptr %left_at, i64 %gone2)
   br label %check
-wake_up:
-  call i32 %mutex_unlock(ptr %mutex_at)
-  br label %end
 end:
   ret void
 }
@@ -155,10 +212,6 @@ end:
 define void @serve(ptr %pool) nounwind {
 entry:
 PLACES
-  %mutex_lock = load ptr, ptr %lock_at
-  %mutex_unlock = load ptr, ptr %unlock_at
-  %wait = load ptr, ptr %wait_at
-  %signal = load ptr, ptr %signal_at
   br label %next_job
 next_job:
   %seen = phi i64 [ 0, %entry ], [ %now, %joining ], [ %now, %work ], [ %now, %tell ]
@@ -170,13 +223,12 @@ spin:
   br i1 %changed, label %joining, label %wait_on
 wait_on:
   %spins1 = add i64 %spins, 1
-  %patient = icmp slt i64 %spins1, SPINS
-  br i1 %patient, label %pause, label %sleep
+  %patient = icmp slt i64 %spins1, PATIENCE
+  br i1 %patient, label %pause, label %announce
 pause:
   PAUSE
   br label %spin
-sleep:
-  call i32 %mutex_lock(ptr %mutex_at)
+announce:
   atomicrmw add ptr %sleepers_at, i64 1 seq_cst
   br label %check
 check:
@@ -184,17 +236,17 @@ check:
   %changed2 = icmp ne i64 %newest2, %seen
   br i1 %changed2, label %wake_up, label %doze
 doze:
-  call i32 %wait(ptr %work_at, ptr %mutex_at)
+  call void @sleep(ptr %pool, ptr %generation_at, i64 %seen)
   br label %check
 wake_up:
-  atomicrmw sub ptr %sleepers_at, i64 1 seq_cst
-  call i32 %mutex_unlock(ptr %mutex_at)
+  %asleep = atomicrmw sub ptr %sleepers_at, i64 1 seq_cst
   %tickets = load atomic i64, ptr %tickets_at seq_cst, align 8
-  %more = icmp sgt i64 %tickets, 1
+  %wanted = icmp sgt i64 %tickets, 1
+  %others = icmp sgt i64 %asleep, 1
+  %more = and i1 %wanted, %others
   br i1 %more, label %pass_on, label %joining
 pass_on:
-  call i32 %signal(ptr %work_at)
-  call i32 %signal(ptr %work_at)
+  call void @wake(ptr %pool, ptr %generation_at, i32 FAN)
   br label %joining
 joining:
   %now = phi i64 [ %newest, %spin ], [ %newest2, %wake_up ], [ %newest2, %pass_on ]
@@ -209,9 +261,7 @@ work:
   %must_tell = icmp ne i64 %sleeping, 0
   br i1 %must_tell, label %tell, label %next_job
 tell:
-  call i32 %mutex_lock(ptr %mutex_at)
-  call i32 %signal(ptr %done_at)
-  call i32 %mutex_unlock(ptr %mutex_at)
+  call void @wake(ptr %pool, ptr %left_at, i32 1)
   br label %next_job
 }
 """
