@@ -3,6 +3,8 @@
 import ctypes
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -245,3 +247,11 @@ def test_what_cannot_be_generated_says_so(capsys):
         lw.load("two_link").kernel("pose", dtype="float32").source("casadi")
     with pytest.raises(lw.LinkwiseError, match="step"):
         lw.load("two_link").kernel("forward_dynamics").source("acados", step=-1.0)
+
+
+@compiler
+def test_the_example_solves_one_motion_in_three_ways(tmp_path):
+    example = Path(__file__).parents[2] / "examples" / "50_casadi_point_to_point.py"
+    ran = subprocess.run([sys.executable, example], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.count("iterations") == 3
