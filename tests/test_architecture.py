@@ -40,6 +40,7 @@ ORDER = (
         "robot",
         "loading",
         "user",
+        "ode",
         "engine_coordinates",
         "compat",
         "motion",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from linkwise.methods import takes_names
 
 if TYPE_CHECKING:
     from linkwise.motion import Solution, Trajectory
+    from linkwise.ode import Ode
     from linkwise.report import Plot
 
 TASKS = {"pose": slice(0, 6), "position": slice(3, 6), "rotation": slice(0, 3)}  # rows of a Jacobian
@@ -91,6 +92,33 @@ class Convenient(Inspected):
             raise UnknownNameError(f"task: expected {', '.join(map(repr, TASKS))}, got {task!r}")
         rows = np.asarray(self.jacobian(q, frame))[..., TASKS[task], :]  # type: ignore[attr-defined]
         return np.linalg.svd(rows, compute_uv=False).prod(axis=-1)
+
+    def as_ode(
+        self,
+        tau: Any = None,
+        *,
+        tau_jacobian: Callable[..., Any] | None = None,
+        friction: bool = True,
+    ) -> Ode:
+        """The equation of motion as ẏ = f(t, y) with y = (q, q̇), for ``scipy.integrate.solve_ivp`` and other solvers::
+
+            ode = robot.as_ode(tau=lambda t, q, qd: -20.0 * q - 4.0 * qd)
+            solution = solve_ivp(ode, (0.0, 2.0), ode.state(q, qd), method="Radau", jac=ode.jac)
+            q, qd = ode.split(solution.y)
+
+        Args:
+            tau: torques [N·m or N]: None for none, constant ones, shape (n,), or a function of (t, q, qd) that gives
+                them.
+            tau_jacobian: a function of (t, q, qd) that gives ∂τ/∂q and ∂τ/∂q̇; without it ``jac`` takes finite
+                differences of ``tau``.
+            friction: whether viscous and Coulomb terms count. Coulomb friction jumps where a joint turns back, and
+                solvers take small steps there.
+
+        Returns:
+            A function with ``jac``, ``state`` and ``split``. For ball and floating joints y has the numbers of q, whose
+            rates follow from the velocities, and ``split`` gives quaternions length one.
+        """
+        return part("ode").Ode(self, tau, tau_jacobian=tau_jacobian, friction=friction)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the robot as .urdf, .toml or .xml (MJCF); the file appears whole or not at all."""

@@ -125,6 +125,7 @@ INSTEAD = {  # what to type: instead of which names
     "robot.lock({joint: position})": "lock_joints buildReducedModel fix_joints reduced_model freeze",
     "robot.with_base('floating')": "add_freeflyer JointModelFreeFlyer floating_base free_flyer root_joint",
     SIMULATE: "simulate step mj_step stepSimulation rollout sim run simulation",
+    "robot.as_ode()": "to_ode ode_function rhs vector_field as_odes solve_ivp",
     "linkwise.motion.quintic(q0, q1, duration)": "jtraj trajectory plan move interpolate ctraj",
     "robot.kernel('inverse_dynamics').casadi()": "casadi to_casadi casadi_function",
     "robot.kernel('inverse_dynamics').source('c')": "codegen generate_code c_code compile to_c generate",
