@@ -78,11 +78,29 @@ AFTER_THE_TEXT = (
     ),
     *("emit/routines", "structures"),
 )
-"""Files of the compiler that decide something besides the text that is compiled. Their mutants, and those of functions
-whose source is translated, run without the shared cache of compiled code."""
+"""Files of the compiler that decide something besides the text that is compiled. Their mutants run without the shared
+cache of compiled code."""
 KEYED = ("identify", "motion", "study")
 """Parts whose mutants cannot change a program that is found in the cache by its model and options. For all others,
 compiled code is found by the text that it was made from."""
+IN_THE_COPY = (
+    (
+        "compiler/native.py", "content = self.key or ",
+        'content = (None if __import__("os").environ.get("MUTATION_BY_TEXT") else self.key) or ',
+    ),
+    (
+        "compiler/cache.py", "identity.package_digest())",
+        'identity.package_digest() if "MUTATION_FRESH" in os.environ else "")',
+    ),
+    (
+        "compiler/cache.py", "SIZE_LIMIT = 64 << 20",
+        'SIZE_LIMIT = (64 if "MUTATION_FRESH" in os.environ else 4096) << 20',
+    ),
+    (
+        "compiler/dispatch.py", 'f"entry {layout.VECTORCALL}"', 'f"entry {layout.VECTORCALL} {entry_text()}"',
+    ),
+)  # fmt: skip
+"""(file, text, what stands there in the copy): how compiled code is found in the cache."""
 STAGES = ((20, 15.0), (80, 30.0))
 """(most tests, most seconds of them) that a mutant is run against, one after the other."""
 SLOWEST = 5.0  # [s] of a test; slower ones are not used
@@ -413,16 +431,11 @@ class Project:
             if not path.startswith(SOURCE_IS_READ):
                 (package / path).write_text(instrumented(text, wanted, -file), encoding="utf-8")
         (package / "_mutation.py").write_text(SWITCH, encoding="utf-8")
-        native = package / "compiler/native.py"
-        text, key = native.read_text(encoding="utf-8"), "content = self.key or "
-        by_text = 'content = (None if __import__("os").environ.get("MUTATION_BY_TEXT") else self.key) or '
-        assert key in text
-        native.write_text(text.replace(key, by_text), encoding="utf-8")
-        cache = package / "compiler/cache.py"
-        text, limit = cache.read_text(encoding="utf-8"), "SIZE_LIMIT = 64 << 20"
-        assert limit in text
-        larger = 'SIZE_LIMIT = (64 if "MUTATION_FRESH" in os.environ else 4096) << 20'
-        cache.write_text(text.replace(limit, larger), encoding="utf-8")
+        for path, old, new in IN_THE_COPY:
+            text = (package / path).read_text(encoding="utf-8")
+            old = old if old in text else old.replace('"', "'")  # as ``ast.unparse`` writes it
+            assert text.count(old) == 1, (path, old)
+            (package / path).write_text(text.replace(old, new), encoding="utf-8")
         (aside / "mutation_plugin.py").write_text(PLUGIN, encoding="utf-8")
         if (ROOT.parent / "shared").is_dir() and not (self.folder / "shared").exists():
             (self.folder / "shared").symlink_to((ROOT.parent / "shared").resolve())
@@ -528,7 +541,7 @@ class Project:
             path.write_text(mutated(mutant, original), encoding="utf-8")
             os.utime(path, (number, number))  # compiled files are recognised by time and size
         after = part == "compiler" and name.removesuffix(".py") in AFTER_THE_TEXT
-        settings = self._settings(part, after or not within)
+        settings = self._settings(part, after)
         try:
             for stage in _stages(tests):
                 verdict = self.pytest(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.identify.friction import Term
-from linkwise.identify.friction_choice import ALWAYS, FURTHER, _Trials
+from linkwise.identify.friction_choice import ALWAYS, FURTHER, _Trials, offered
 
 
 def chosen(truth: dict[Term, float]) -> set[Term]:
     """What is picked for torques that these terms explain, with random columns."""
-    terms = list(dict.fromkeys((*ALWAYS, *FURTHER)))
+    terms = offered(joint=True)
     columns = np.random.default_rng(0).normal(size=(400, len(terms)))
     noise = 0.1 * np.random.default_rng(1).normal(size=400)
     wanted = noise + sum(factor * columns[:, terms.index(term)] for term, factor in truth.items())
@@ -32,3 +32,8 @@ def test_two_widths_of_presliding_friction_at_most():
     first, second, third = (Term("presliding", width=width) for width in (1e-3, 1e-2, 3e-3))
     truth = {first: 1.0, second: 0.9, third: 0.8, Term("stiffness"): 0.3}
     assert chosen(truth) == {*ALWAYS, first, second, Term("stiffness")}
+
+
+def test_further_axes_have_neither_offset_nor_stiffness():
+    assert set(offered(joint=True)) == {*ALWAYS, *FURTHER}
+    assert set(offered(joint=False)) == {*ALWAYS, *FURTHER} - {Term("offset"), Term("stiffness")}

@@ -170,3 +170,16 @@ def test_newtons_method_takes_over(arm, regression, monkeypatch):
     np.testing.assert_allclose(
         regression.Y @ found.x, regression.Y @ conic.x, atol=1e-4 * np.abs(regression.tau).max()
     )
+
+
+def test_the_objective_is_infinite_outside():
+    """Parameters that must not be negative, and pseudo-inertias whose smallest eigenvalue is under 1e-6."""
+    problem = Interior(np.zeros((11, 11)), np.zeros(11), _units(), 1, 1.0, MARGIN, [10])
+
+    def value(eigenvalue: float, positive: float) -> float:
+        P = np.diag([1.0, 1.0, 1.0, eigenvalue])
+        return problem.value(np.r_[np.einsum("aij,ij->a", _units(), P), positive], 0.1)
+
+    assert np.isfinite(value(1.5e-6, 0.5))
+    assert value(0.5e-6, 0.5) == np.inf
+    assert value(1.5e-6, 0.0) == value(1.5e-6, -0.5) == np.inf

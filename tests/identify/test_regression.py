@@ -17,9 +17,9 @@ from linkwise.identify import (
     condition,
     friction_named,
 )
-from linkwise.identify.base import base_of, excitation_of
+from linkwise.identify.base import SHARED, base_of, excitation_of
 from linkwise.identify.friction import AxisSignals, column, directions, mean_sign
-from linkwise.identify.rank import independent, random_states
+from linkwise.identify.rank import independent, random_states, regrouping_order
 from linkwise.identify.regression import Regression, axes_of, axis_names
 from linkwise.model.regroup import regrouped
 
@@ -176,6 +176,22 @@ def test_coupled_axes_have_columns_of_their_own(arm, truth):
     margin = (len(signals) - len(regression)) // 2
     wanted = ((signals.qd @ axis.T) * axis)[margin : len(signals) - margin]
     np.testing.assert_allclose(regression.Y[..., place], wanted, atol=1e-12)
+
+
+def test_what_can_pass_to_the_parent_link_is_regrouped_last():
+    robot = lw.load("two_link")  # axes along z
+    every = ("m", "hx", "hy", "hz", "xx", "xy", "xz", "yy", "yz", "zz")
+    labels = [f"{name}.{p}" for name in ("a", "b") for p in every]
+    own = ("hx", "hy", "xx", "xy", "xz", "yz", "zz")
+    passing = ("m", "hz", "yy")
+    wanted = [f"{name}.{p}" for group in (own, passing) for name in ("a", "b") for p in group]
+    assert regrouping_order([*labels, "a.rotor_inertia"], robot) == ["a.rotor_inertia", *wanted]
+
+
+def test_coulomb_friction_of_one_direction_acts_in_this_direction_alone():
+    qd = np.array([-2.0, 0.0, 0.5])
+    np.testing.assert_array_equal(SHARED["forward"](qd, qd), [0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(SHARED["backward"](qd, qd), [-1.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize(("ratio", "mixed"), [(1.5e-3, ()), (0.7e-3, (("a", "b"),))])

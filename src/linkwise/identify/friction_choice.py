@@ -63,18 +63,19 @@ def _choose_axis(observer: Observer, found: Fit, axis: int) -> tuple[Term, ...]:
     others = found.x.copy()
     others[[k for k in mine if k not in inertia]] = 0.0
     wanted = found.regression.residuals(others)
-    joint = axis < observer.robot.dof
-    terms = [
-        term
-        for term in dict.fromkeys((*ALWAYS, *FURTHER))
-        if joint or term.kind not in ("offset", "stiffness")
-    ]
+    terms = offered(joint=axis < observer.robot.dof)
     columns = observer.term_columns(terms, found.links)[:, axis]
     row = observer.axes[axis]
     never = {k for k, term in enumerate(terms) if term.kind in NEVER}
     trials = _Trials(columns, wanted, row, found.weights, never)
     picked = trials.grow([k for k, term in enumerate(terms) if term in ALWAYS], terms)
     return (Term("rotor_inertia"), *(terms[k] for k in picked))
+
+
+def offered(*, joint: bool) -> list[Term]:
+    """The terms that may be chosen for a joint, or for a further axis, which has no position to hold it."""
+    terms = dict.fromkeys((*ALWAYS, *FURTHER))
+    return [term for term in terms if joint or term.kind not in ("offset", "stiffness")]
 
 
 class _Trials:
