@@ -55,6 +55,7 @@ CALLS = {
     ("Robot.filter", "friction"): lambda r, **f: r.filter(*STATE, **f),
     ("Robot.acceleration_parts", "friction"): lambda r, **f: r.acceleration_parts(*STATE, **f),
     ("Robot.conjugate_gradient", "preconditioned"): lambda r, **f: r.conjugate_gradient(*STATE, **f),
+    ("Robot.as_ode", "friction"): lambda r, **f: r.as_ode(**f),
     ("Robot.base_parameters", "links_only"): lambda r, **f: r.base_parameters(**f),
     ("Robot.compile", "background"): lambda r, **f: r.compile("mass_matrix", **f),
     ("Robot.compile", "batches"): lambda r, **f: r.compile("mass_matrix", **f),

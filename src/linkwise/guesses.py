@@ -128,7 +128,7 @@ INSTEAD = {  # what to type: instead of which names
     "robot.as_ode()": "to_ode ode_function rhs vector_field as_odes solve_ivp",
     "linkwise.motion.quintic(q0, q1, duration)": "jtraj trajectory plan move interpolate ctraj",
     "robot.kernel('inverse_dynamics').casadi()": "casadi to_casadi casadi_function",
-    "robot.kernel('inverse_dynamics').source('c')": "codegen generate_code c_code compile to_c generate",
+    "robot.kernel('inverse_dynamics').source('c')": "codegen generate_code c_code to_c generate",
     "robot.kernel('inverse_dynamics').sympy()": "sympy symbolic symbolics equations symbolic_dynamics",
     "jax.jit(robot.inverse_dynamics)": "jit jax",
     "q as an array, list or dictionary; robots have no state": "q qd state configuration config data",

@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.algorithms.coordinates import position_rates
 from linkwise.compiler.arrays import Array
 from linkwise.errors import ShapeError
+from linkwise.flags import flag
 from linkwise.functions import mechanism_of
 from linkwise.methods import without_names
 from linkwise.model.checks import check_moves
@@ -42,7 +43,7 @@ class Ode:
         friction: bool = True,
     ):
         check_moves(robot)
-        self.robot, self.friction = robot, bool(friction)
+        self.robot, self.friction = robot, flag("friction", friction)
         self._tau_jacobian = tau_jacobian
         self._follows: Torques | None = tau if callable(tau) else None
         self._fixed = np.zeros(robot.dof)
