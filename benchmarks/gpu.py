@@ -6,7 +6,7 @@ that must be read or written. Small batches are timed by every kind of call. JAX
 PyTorch (the same graph, one call per operation) run where they are installed. None of this computes contact.
 
     python benchmarks/gpu.py [--robot panda] [--states 1000000] [--json FILE] [--tune] [--seconds 400]
-    python benchmarks/gpu.py --small [--robot panda] [--json FILE]
+    python benchmarks/gpu.py --small [STATES ...] --peers [--robot panda] [--json FILE]
 
 ``--quick`` runs everything with a few states each: the figures mean nothing then.
 """
@@ -25,8 +25,8 @@ import cupy
 from gpu_parts.closed_loops import check_rollout, closed_loop, time_rollout
 from gpu_parts.functions import check_bits, time_function, time_gradients
 from gpu_parts.measuring import DTYPES, Size, copy_bandwidth, kernel_of
-from gpu_parts.peers import time_jax, time_torch
-from gpu_parts.small import parts_of_a_call, print_small, small_batches
+from gpu_parts.peers import print_libraries, time_jax, time_libraries, time_torch
+from gpu_parts.small import COUNTS, parts_of_a_call, print_small, small_batches
 from gpu_parts.tuning import tune, tune_rollout
 
 import linkwise as lw
@@ -142,8 +142,8 @@ def bits(report: Report, found: dict[str, Kernel], states: int) -> None:
     report.done("different_scalars", different)
 
 
-def peers(report: Report, kernel: Kernel) -> None:
-    """Inverse dynamics by JAX and PyTorch."""
+def peers(report: Report, kernel: Kernel, robot: lw.Robot) -> None:
+    """Inverse dynamics by JAX and PyTorch, and other libraries."""
     rates: dict[str, Any] = {}
     for label, work in (("JAX", time_jax), ("PyTorch", time_torch)):
         if report.late():
@@ -155,6 +155,8 @@ def peers(report: Report, kernel: Kernel) -> None:
             except Exception as error:  # a missing or broken peer does not end the run
                 rates[name] = message_of(error)
         report.done("peers", rates)
+    with freed():
+        report.done("libraries", time_libraries(robot, report.late))
 
 
 def layouts(report: Report, robot: lw.Robot, found: dict[str, Kernel]) -> None:
@@ -187,7 +189,10 @@ def arguments() -> argparse.Namespace:
         "--seconds", type=float, default=400.0, help="optional parts start only before this time"
     )
     parser.add_argument(
-        "--small", action="store_true", help="small batches by every kind of call, and nothing else"
+        "--small", type=int, nargs="*", metavar="STATES", help="only small batches, by every kind of call"
+    )
+    parser.add_argument(
+        "--peers", action="store_true", help="only frax, adam and MJX, where they are installed"
     )
     parser.add_argument("--tune", action="store_true", help="also time other layouts")
     parser.add_argument("--json", help="write all figures to this file")
@@ -205,10 +210,14 @@ def main() -> None:
         "device",
         {"name": properties["name"].decode(), "driver": driver.version(), "nvrtc": nvrtc.compiler().version},
     )
-    if options.small:
+    if options.small is not None:
         report.done("parts_of_a_call", parts_of_a_call())
-        report.done("small", small_batches(robot))
+        report.done("small", small_batches(robot, options.small or COUNTS))
         print_small(report.parts)
+    if options.peers:
+        report.done("libraries", time_libraries(robot, report.late))
+        print_libraries(report.parts["libraries"])
+    if options.small is not None or options.peers:
         return
     with freed():
         report.done("copy_bytes_per_second", copy_bandwidth())
@@ -221,10 +230,10 @@ def main() -> None:
 
     functions(report, found)
     closed_loops(report, robot)
-    report.done("small", small_batches(robot))
+    report.done("small", small_batches(robot, COUNTS))
     gradients(report, robot)
     bits(report, found, options.states)
-    peers(report, found["inverse_dynamics"])
+    peers(report, found["inverse_dynamics"], robot)
     if options.tune:
         layouts(report, robot, found)
     print_table(report.parts)
@@ -271,6 +280,7 @@ def print_table(report: dict[str, Any]) -> None:
             )
     for label, rate in report.get("peers", {}).items():
         print(f"{label}: {rate if isinstance(rate, str) else f'{rate / 1e9:.3f} G/s'}")
+    print_libraries(report["libraries"])
     wrong = {label: n for label, n in report["different_scalars"].items() if n}
     print(
         f"bits: {len(report['different_scalars']) - len(wrong)} of {len(report['different_scalars'])} identical",

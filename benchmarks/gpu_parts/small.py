@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import cupy
@@ -34,15 +34,15 @@ class Call(NamedTuple):
     wanted: tuple[np.ndarray, ...]  # the CPU's result
 
 
-def small_batches(robot: lw.Robot) -> list[dict[str, Any]]:
+def small_batches(robot: lw.Robot, counts: Sequence[int]) -> list[dict[str, Any]]:
     """A row for every function, precision, number of states and kind of call."""
     rows = []
     for name in FUNCTIONS:
         for dtype in DTYPES:
-            for count in COUNTS[:2] if Size.quick else COUNTS:
+            for count in counts[:2] if Size.quick else counts:
                 about = {"function": name, "dtype": dtype, "states": count}
                 rows += [{**about, **_timed(call, count)} for call in _calls(robot, name, dtype, count)]
-    for count in COUNTS[:2] if Size.quick else COUNTS:
+    for count in counts[:2] if Size.quick else counts:
         about = {"function": "+".join(COMBINED), "dtype": "float64", "states": count}
         rows += [{**about, **_timed(call, count)} for call in _several(robot, count)]
     return rows

@@ -35,6 +35,9 @@ class ByExchange(Pretended):
 
     requires_grad = False
 
+    def empty_like(self):
+        return self.new_empty(self.shape)
+
     def new_empty(self, shape):
         return ByExchange(np.full(shape, np.nan, self.array.dtype))
 
@@ -204,7 +207,7 @@ def install(monkeypatch):
     ByExchange.__dlpack_c_exchange_api__ = exchange()
     made = {
         ByAttributes: connect.by_attributes(ByAttributes, lambda: STREAM),
-        ByExchange: connect.by_exchange(ByExchange),
+        ByExchange: connect.by_exchange(ByExchange, ByExchange.empty_like),
     }
     driver = Driver()
     driver.scratch = 0  # bytes for each block of kernels that are loaded from now on

@@ -231,6 +231,7 @@ class Library(Words):
     device = auto()
     followed = auto()  # name of the attribute that is True where gradients are wanted
     make = auto()  # callable: (shape, dtype), or (an input, shape) where there is an ``exchange``
+    like = auto()  # callable: (an input), a new array of the same shape; 0: none
     stream = auto()  # callable: the current stream, and the name of its attribute with the address
     stream_pointer = auto()
 

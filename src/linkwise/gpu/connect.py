@@ -73,7 +73,7 @@ def library_of(kind: type) -> ArrayLibrary | None:
         if layout.SUPPORTED and module == "cupy" and kind.__name__ == "ndarray":
             made = by_attributes(kind, sys.modules["cupy"].cuda.get_current_stream)
         elif layout.SUPPORTED and module == "torch" and kind.__name__ == "Tensor":
-            made = by_exchange(kind)
+            made = by_exchange(kind, sys.modules["torch"].empty_like)
         _libraries[kind] = made
     return _libraries[kind]
 
@@ -98,8 +98,11 @@ def by_attributes(kind: Any, stream: Any) -> ArrayLibrary:
     return ArrayLibrary(table, (kind, stream), by_exchange=False)
 
 
-def by_exchange(kind: Any) -> ArrayLibrary | None:
-    """PyTorch, from the version on that has DLPack's functions in C."""
+def by_exchange(kind: Any, like: Any) -> ArrayLibrary | None:
+    """PyTorch, from the version on that has DLPack's functions in C. ``like(array)`` makes one of the same shape.
+
+    Not by DLPack's own allocator: PyTorch does not know its arrays as memory that ``record_stream`` keeps.
+    """
     capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
     if capsule is None:
         return None
@@ -119,5 +122,6 @@ def by_exchange(kind: Any) -> ArrayLibrary | None:
         exchange=exchange or 0,
         followed=id(intern_for_ever("requires_grad")),
         make=id(make),
+        like=id(like),
     )
-    return ArrayLibrary(table, (kind, capsule, make), by_exchange=True)
+    return ArrayLibrary(table, (kind, capsule, make, like), by_exchange=True)

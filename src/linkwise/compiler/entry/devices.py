@@ -76,7 +76,7 @@ def compute_on_device(table: int, plan: int, inputs: int, out: int) -> int:
         return NOT_TAKEN
     store(last, count)
     if out == load(table + Globals.none):
-        made = make_results(table, plan, device, widest, load(inputs), words, results)
+        made = make_results(table, plan, device, arrays, widest, load(inputs), words, results)
     else:
         made = take_results(table, plan, device, widest, count, out, words, results)
     if made == READY:
@@ -285,14 +285,19 @@ def number_of(table: int, value: int, name: int) -> int:
 
 
 def make_results(
-    table: int, plan: int, device: int, widest: int, first: int, words: int, results: int
+    table: int, plan: int, device: int, arrays: int, widest: int, first: int, words: int, results: int
 ) -> int:
-    """New arrays from the library's allocator."""
+    """New arrays from the library's allocator; ``first`` is the first input, ``arrays`` begins with what it is."""
     library = load(device + DeviceCall.library)
     array = stack(ARRAY_BYTES)
+    argument = stack(8)
+    store(argument, first)
     for k in range(load(plan + Plan.outputs)):
         shape = load(plan + Plan.shapes) + SHAPE_BYTES * k
-        result = new_array_on_device(table, device, widest, first, shape)
+        if load(library + Library.like) and has_shape(arrays, widest, shape):
+            result = call(load(table + Globals.vectorcall), load(library + Library.like), argument, 1, 0)
+        else:
+            result = new_array_on_device(table, device, widest, first, shape)
         if result and not read_address(table, library, result, array):
             call(load(table + Globals.release), result)
             result = 0
@@ -373,15 +378,20 @@ def can_take_on_device(
 ) -> int:
     """Whether the k-th output can be written to an array: its precision, place and shape, and nothing overlaps."""
     shape = load(plan + Plan.shapes) + SHAPE_BYTES * k
+    if not fits(device, array) or not has_shape(array, widest, shape):
+        return 0
+    item = load(device + DeviceCall.item)
+    first = load(array + DeviceArray.data)
+    return is_apart(plan, count, item, words, k, first, first + count * item * load(shape + Shape.size))
+
+
+def has_shape(array: int, widest: int, shape: int) -> int:
+    """Whether an array has the shape of an output: the leading axes of the inputs and its own."""
     leading = load(widest + DeviceArray.axes) - 1
     own = load(shape + Shape.axes)
-    if not fits(device, array) or load(array + DeviceArray.axes) != leading + own:
-        return 0
-    if not begins_alike(array, widest, leading):
+    if load(array + DeviceArray.axes) != leading + own or not begins_alike(array, widest, leading):
         return 0
     for j in range(own):
         if load(array + DeviceArray.lengths + 8 * (leading + j)) != load(shape + Shape.lengths + 8 * j):
             return 0
-    item = load(device + DeviceCall.item)
-    first = load(array + DeviceArray.data)
-    return is_apart(plan, count, item, words, k, first, first + count * item * load(shape + Shape.size))
+    return 1
