@@ -22,7 +22,7 @@ import numpy as np
 
 import linkwise as lw
 from linkwise import kernels
-from linkwise.functions import FUNCTIONS
+from linkwise.functions import FUNCTIONS, Setting
 
 LINKS = (10, 20, 30, 40, 50, 60, 80, 120, 200, 400, 1000)
 TASKS = {"inverse_dynamics": "qdd", "forward_dynamics": "tau"}  # the function and its third input
@@ -51,7 +51,7 @@ class Runner:
         states = max(16, SCALARS // n)
         self.given = [rng.uniform(-np.pi, np.pi, (states, n)), *(0.1 * rng.normal(size=(2, states, n)))]
         usual = kernels.STRAIGHT_LINE_LIMIT
-        chosen = "straight" if FUNCTIONS[task].size(robot) <= usual else "swept"
+        chosen = "straight" if kernels.is_straight(FUNCTIONS[task], Setting(robot)) else "swept"
         kernels.STRAIGHT_LINE_LIMIT = FORMS[form]
         try:
             start = time.process_time()

@@ -37,7 +37,7 @@ from linkwise.algorithms import (
 from linkwise.algorithms.singularity import may_be_singular
 from linkwise.compiler.derivative import forward, reverse, substituted
 from linkwise.compiler.graph import Node
-from linkwise.compiler.operations import count
+from linkwise.compiler.operations import total
 from linkwise.errors import ModelError
 from linkwise.functions import COORDINATES, POSITIONS, Function, Setting, mechanism_of
 from linkwise.model import Model
@@ -392,7 +392,7 @@ def _torque_derivatives(links: Mechanism, method, q, qd, qdd) -> tuple[Any, Any,
             *candidates,
         ]
     entries = [[graph.lift(x) for matrix in each for row in matrix for x in row] for each in candidates]
-    best = min(entries, key=lambda nodes: count(nodes).total)
+    best = min(entries, key=total)
     values = substituted(best, {node.index: graph.lift(a) for node, a in zip(still, flat(qdd), strict=True)})
     rows = [values[k * n : (k + 1) * n] for k in range(3 * n)]
     return rows[:n], rows[n : 2 * n], rows[2 * n :]

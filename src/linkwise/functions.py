@@ -121,6 +121,12 @@ def _extent(model: Model) -> tuple[int, int, int]:
     return known
 
 
+def is_chain(model: Model) -> bool:
+    """Whether every moving link carries the next one, by joints with one axis each."""
+    links, pairs, _ = _extent(model)
+    return pairs == links * links and links == model.dof
+
+
 @dataclass(frozen=True)
 class Function:
     """One function of the public surface."""

@@ -17,7 +17,7 @@ from linkwise import arrays
 from linkwise.compiler.arrays import is_foreign
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import DtypeError, ShapeError
-from linkwise.functions import FUNCTIONS, Function, Setting, function_named, labels_of
+from linkwise.functions import FUNCTIONS, Function, Setting, function_named, is_chain, labels_of
 from linkwise.joint_laws.direction import MEMORY
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ STRAIGHT_LINE_LIMIT = 20_000
 # The same for functions that are not one pass over the links: their loops go over the links once for every direction,
 # or there are none, and compiling for some seconds is worth it.
 FACTOR_WITHOUT_SWEEPS = 1.75
+# Loops over the links of a chain pass values on in registers: they are as fast as straight-line code from about 28
+# links on and compile in a tenth of a second.
+FACTOR_OF_CHAINS = 0.7
+# Estimated operations of derivatives from which origins are chosen as for the function itself: recording the
+# derivatives twice would take longer than all the rest.
+LARGE_DERIVATIVE = 10_000
 
 
 def evaluate(
@@ -120,7 +126,10 @@ def regroups(function: Function, algorithm: str) -> bool:
 
 def is_straight(function: Function, setting: Setting, algorithm: str | None = None) -> bool:
     """Whether the function of this robot is small enough to be written out."""
-    limit = STRAIGHT_LINE_LIMIT * (1.0 if function.swept else FACTOR_WITHOUT_SWEEPS)
+    factor = FACTOR_WITHOUT_SWEEPS
+    if function.swept:
+        factor = FACTOR_OF_CHAINS if is_chain(setting.model) else 1.0
+    limit = STRAIGHT_LINE_LIMIT * factor
     return algorithm not in function.scanned and function.size(setting.model) <= limit
 
 
@@ -255,15 +264,20 @@ def _cheapest(function: Function, setting: Setting, algorithm: str) -> tuple[Set
             name=function.name,
         )
 
-    return cheapest_recorded((setting, replace(setting, slide=False)), recorded)
+    choices = (setting, replace(setting, slide=False))
+    if function.derivative_of is not None and function.size(setting.model) > LARGE_DERIVATIVE:
+        base = function_named(function.derivative_of)
+        chosen, _ = _cheapest(base, setting, algorithm if algorithm in base.algorithms else base.default)
+        choices = (chosen,)
+    return cheapest_recorded(choices, recorded)
 
 
 def cheapest_recorded(choices: Iterable[T], recorded: Callable[[T], Recorded]) -> tuple[T, Recorded]:
     """The choice whose program needs the fewest operations, with what was recorded for it."""
-    from linkwise.compiler.operations import count
+    from linkwise.compiler.operations import total
 
     def cost(pair: tuple[T, Recorded]) -> int:
-        return count([node for _, nodes in pair[1].values() for node in nodes]).total
+        return total([node for _, nodes in pair[1].values() for node in nodes])
 
     return min(((choice, recorded(choice)) for choice in choices), key=cost)
 

@@ -81,11 +81,11 @@ class Job:
         """What the tasks have given so far, in their order."""
         with self._lock:
             if not self._output.closed:
-                output = self._output.fileno()
+                output, was_over = self._output.fileno(), self.is_over
                 size = os.fstat(output).st_size
                 if size != self._size:
                     self._results, self._size = _whole_results(os.pread(output, size, 0)), size
-                if len(self._results) == self.count:
+                if was_over or len(self._results) == self.count:
                     self._output.close()
         return self._results
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from linkwise.compiler.graph import Graph, Node
-from linkwise.compiler.operations import count
+from linkwise.compiler.operations import total
 from linkwise.compiler.walks import reachable
 from linkwise.errors import TraceError
 
@@ -23,7 +23,7 @@ def jacobian(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]
     if not outputs or not inputs:
         return [[] for _ in outputs]
     modes = (forward(outputs, inputs), reverse(outputs, inputs))
-    return min(modes, key=lambda rows: count([node for row in rows for node in row]).total)
+    return min(modes, key=lambda rows: total([node for row in rows for node in row]))
 
 
 def forward(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]:
@@ -35,11 +35,14 @@ def forward(outputs: Sequence[Node], inputs: Sequence[Node]) -> list[list[Node]]
     for by in inputs:
         tangents: dict[int, Node] = {by.index: graph.one}
         for node in nodes:
-            if node.index in tangents or not any(a.index in tangents for a in node.args):
+            if not node.args or node.index in tangents:
                 continue
-            tangent = _tangent(graph, node, tangents)
-            if tangent is not graph.zero:
-                tangents[node.index] = tangent
+            for a in node.args:
+                if a.index in tangents:
+                    tangent = _tangent(graph, node, tangents)
+                    if tangent is not graph.zero:
+                        tangents[node.index] = tangent
+                    break
         columns.append([tangents.get(output.index, graph.zero) for output in outputs])
     return [list(row) for row in zip(*columns, strict=True)]
 

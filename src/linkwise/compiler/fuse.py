@@ -48,7 +48,7 @@ def fuse(outputs: Iterable[Node]) -> list[Node]:
         terms.sort(key=lambda term: (known_after(term), term.old.index, term.sign))
         return _chain(graph, terms, absorbed)
 
-    return _sink_signs(rebuild(sums.outputs, make))
+    return _sink_signs(rebuild(sums.outputs, make, sums.nodes))
 
 
 def _absorbed(sums: Sums) -> set[int]:
@@ -97,7 +97,8 @@ def _negate_product(graph: Graph, a: Node, b: Node) -> tuple[Node, Node]:
 
 def _sink_signs(outputs: list[Node]) -> list[Node]:
     """Moves a change of sign into the operation before it, where that operation has no other use."""
-    uses = count_uses(reachable(outputs))
+    nodes = reachable(outputs)
+    uses = count_uses(nodes)
     uses.update(node.index for node in outputs)
 
     def make(graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
@@ -112,4 +113,4 @@ def _sink_signs(outputs: list[Node]) -> list[Node]:
                 return graph.make("mul", (graph.neg(value.args[0]), value.args[1]))
         return copy(graph, node, args)
 
-    return rebuild(outputs, make)
+    return rebuild(outputs, make, nodes)

@@ -249,7 +249,7 @@ class Graph:
 
     def make(self, op: str, args: tuple[Node, ...] = (), value: Any = None) -> Node:
         """The node for this operation exactly as given; ``add``, ``mul`` and so on simplify first."""
-        key = (op, *[a.index for a in args], value)
+        key = (op, args, value)  # nodes are equal to themselves alone
         node = self._nodes.get(key)
         if node is None:
             node = Node(self, op, args, value, self._count)

@@ -25,6 +25,7 @@ _COUNTED = {
     "atan2": "trigonometric",
     "sqrt": "square_roots",
 }
+_ADDED_UP = frozenset({"mul", "add", "sub", "div"})
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,14 @@ def count(outputs: Iterable[Node]) -> Operations:
     for level in reversed(levels[:-1]):
         counted = _tally(level, counted)
     return counted
+
+
+def total(outputs: Iterable[Node]) -> int:
+    """``count(outputs).total``, found faster: which of several programs is the cheapest."""
+    nodes = reachable(outputs)
+    if any(node.op == "phi" for node in nodes):
+        return count(nodes).total
+    return sum([node.op in _ADDED_UP for node in nodes])
 
 
 def _loop_depths(nodes: list[Node]) -> dict[int, int]:

@@ -103,20 +103,26 @@ RULES = (
 def simplify(outputs: Sequence[Node], rules: Sequence[Rule] = RULES) -> list[Node]:
     """The outputs at a lower cost, or as they are where no rule helps. Stages are kept."""
     best = list(outputs)
-    cost = total_cost(best)
+    nodes = reachable(best)
+    cost = _total_cost(nodes)
     for _ in range(MOST_PASSES):
-        candidate = _Pass(best, rules).run()
-        new_cost = total_cost(candidate)
+        candidate = _Pass(best, nodes, rules).run()
+        new_nodes = reachable(candidate)
+        new_cost = _total_cost(new_nodes)
         saved = cost - new_cost
         if saved > 1e-6:
-            best, cost = candidate, new_cost
+            best, nodes, cost = candidate, new_nodes, new_cost
         if saved < WORTH_A_PASS * cost:
             break
     return best
 
 
 def total_cost(outputs: Iterable[Node]) -> float:
-    return sum(_cost(node) for node in reachable(outputs))
+    return _total_cost(reachable(outputs))
+
+
+def _total_cost(nodes: list[Node]) -> float:
+    return sum([COST.get(node.op, COST_OF_LOGIC) for node in nodes])
 
 
 def _cost(node: Node) -> float:
@@ -126,14 +132,15 @@ def _cost(node: Node) -> float:
 class _Pass:
     """One pass over the graph, arguments first, so that what one rule leaves is seen by the next."""
 
-    def __init__(self, outputs: Sequence[Node], rules: Sequence[Rule]):
+    def __init__(self, outputs: Sequence[Node], nodes: list[Node], rules: Sequence[Rule]):
         self.table = _by_operation(tuple(rules))
-        self.sums = Sums(outputs)
+        self.fitting = _fitting(tuple(rules))
+        self.sums = Sums(outputs, nodes)
         self.terms: dict[int, list[Term]] = {}  # of inner additions, until the whole sum is made
         self.uses: Counter[int] = Counter()  # of the new nodes, by the old ones that they stand for
 
     def run(self) -> list[Node]:
-        return rebuild(self.sums.outputs, self.make)
+        return rebuild(self.sums.outputs, self.make, self.sums.nodes)
 
     def make(self, graph: Graph, node: Node, args: tuple[Node, ...]) -> Node:
         new = plain = make_simplified(graph, node.op, args, node.value)
@@ -150,7 +157,15 @@ class _Pass:
         return new
 
     def rewritten(self, graph: Graph, node: Node) -> Node:
-        for pattern, replacement, condition in self.table.get(node.op, ()):
+        if node.op not in self.table:
+            return node
+        operations = (node.op, *[a.op for a in node.args])
+        fitting = self.fitting.get(operations)
+        if fitting is None:
+            fitting = self.fitting[operations] = [
+                row for row in self.table[node.op] if _may_fit(row[0], operations)
+            ]
+        for pattern, replacement, condition in fitting:
             if _fits(pattern, node):
                 better = _applied(graph, node, pattern, replacement, condition, self.uses)
                 if better is not None:
@@ -202,6 +217,19 @@ def _newer_than(before: int, node: Node) -> set[Node]:
             found.add(node)
             stack.extend(node.args)
     return found
+
+
+def _may_fit(pattern: tuple[Any, ...], operations: tuple[str, ...]) -> bool:
+    """Whether a pattern can fit a node with this operation, whose arguments have these."""
+    parts, args = pattern[1:], operations[1:]
+    fits = all(map(_is_operation, parts, args))
+    return fits or (pattern[0] in _COMMUTATIVE and all(map(_is_operation, parts, args[::-1])))
+
+
+def _is_operation(pattern: Any, op: str) -> bool:
+    if isinstance(pattern, (str, float)):
+        return op == "const" or (isinstance(pattern, str) and pattern not in _CONSTANTS)
+    return bool(pattern[0] == op)
 
 
 def _fits(pattern: Any, node: Node) -> bool:
@@ -264,6 +292,12 @@ def _built(graph: Graph, pattern: Any, found: Found) -> Node:
 _CONSTANTS = frozenset("klmn")
 _COMMUTATIVE = frozenset({"add", "mul"})
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+
+
+@cache
+def _fitting(rules: tuple[Rule, ...]) -> dict[tuple[str, ...], list[tuple[Any, Any, Any]]]:
+    """The rows of the table that may fit a node, by its operation and those of its arguments; filled when needed."""
+    return {}
 
 
 @cache

@@ -41,9 +41,9 @@ def count_uses(nodes: list[Node]) -> Counter[int]:
 class Sums:
     """The sums of a graph. A sum does not reach into a loop from outside it."""
 
-    def __init__(self, outputs: Iterable[Node]):
+    def __init__(self, outputs: Iterable[Node], nodes: list[Node] | None = None):
         self.outputs = list(outputs)
-        self.nodes = reachable(self.outputs)
+        self.nodes = reachable(self.outputs) if nodes is None else nodes
         self.uses = count_uses(self.nodes)
         self.uses.update(node.index for node in self.outputs)
         self.loop, _ = loop_numbers(self.nodes)

@@ -18,13 +18,16 @@ def reachable(outputs: Iterable[Node]) -> list[Node]:
     """All nodes the outputs depend on, arguments first; a loop's result brings in its initial state and its body."""
     found: dict[int, Node] = {}
     stack = list(outputs)
+    take, add = stack.pop, stack.extend
     while stack:
-        node = stack.pop()
-        if node.index in found:
+        node = take()
+        index = node.index
+        if index in found:
             continue
-        found[node.index] = node
-        stack.extend(node.args)
-        if node.op == "result":
+        found[index] = node
+        if node.args:
+            add(node.args)
+        elif node.op == "result":
             number, _ = _place(node)
             loop = node.graph.loops[number]
             stack.extend(loop.initial)
@@ -41,6 +44,9 @@ def loop_numbers(nodes: Iterable[Node]) -> tuple[dict[int, int], dict[int, int]]
     ``nodes`` come arguments first, as ``reachable`` gives them. A node varies in a loop if it depends on one of its
     carried values; what does not vary in a loop can be computed before it. Inner loops have the higher numbers.
     """
+    nodes = list(nodes)
+    if not any(node.op == "phi" for node in nodes):
+        return {node.index: -1 for node in nodes}, {}
     varies: dict[int, int] = {}  # a set of loops, as bits
     parent: dict[int, int] = {}
     for node in nodes:
@@ -60,19 +66,27 @@ def loop_numbers(nodes: Iterable[Node]) -> tuple[dict[int, int], dict[int, int]]
     return {index: loops.bit_length() - 1 for index, loops in varies.items()}, parent
 
 
-def rebuild(outputs: Iterable[Node], make: Callable[[Graph, Node, tuple[Node, ...]], Node]) -> list[Node]:
+def rebuild(
+    outputs: Iterable[Node],
+    make: Callable[[Graph, Node, tuple[Node, ...]], Node],
+    nodes: Iterable[Node] | None = None,
+) -> list[Node]:
     """The outputs again in a new graph, every node made by ``make(graph, old node, its new arguments)``.
 
-    Stages are kept. Loops are carried over here: ``make`` is never asked for a ``phi`` or a ``result``.
+    Stages are kept. Loops are carried over here: ``make`` is never asked for a ``phi`` or a ``result``. ``nodes`` is
+    what the outputs depend on, where that is known already.
     """
     outputs = list(outputs)
     graph = Graph()
     image: dict[int, Node] = {}
     numbers: dict[int, int] = {}  # old loop -> new loop
-    token = current_stage.set("")
+    now = ""
+    token = current_stage.set(now)
     try:
-        for node in reachable(outputs):
-            current_stage.set(node.stage)
+        for node in reachable(outputs) if nodes is None else nodes:
+            if node.stage != now:
+                now = node.stage
+                current_stage.set(now)
             op = node.op
             if op == "const":
                 new = graph.const(node.value)
