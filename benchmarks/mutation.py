@@ -80,6 +80,8 @@ AFTER_THE_TEXT = (
 )
 """Files of the compiler that decide something besides the text that is compiled. Their mutants run without the shared
 cache of compiled code."""
+TESTS_OF_CACHE = "tests/compiler/test_cache.py"
+"""They need it as it is, see ``IN_THE_COPY``."""
 KEYED = ("identify", "motion", "study")
 """Parts whose mutants cannot change a program that is found in the cache by its model and options. For all others,
 compiled code is found by the text that it was made from."""
@@ -542,6 +544,7 @@ class Project:
             os.utime(path, (number, number))  # compiled files are recognised by time and size
         after = part == "compiler" and name.removesuffix(".py") in AFTER_THE_TEXT
         settings = self._settings(part, after)
+        tests = [test for test in tests if after or not test[1].startswith(TESTS_OF_CACHE)]
         try:
             for stage in _stages(tests):
                 verdict = self.pytest(

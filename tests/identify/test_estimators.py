@@ -118,6 +118,21 @@ def test_total_bears_columns_that_are_the_same():
     np.testing.assert_allclose(total(Regression(Y, tau, tuple("abc"), 3, ())).x, [1.0, 2.0, 2.0], atol=0.03)
 
 
+def test_the_strength_of_ridge_regression_is_one_of_four_per_decade():
+    """Many columns and noise as large as the signal, so that some strength is better than none."""
+    rng = np.random.default_rng(3)
+    Y = rng.normal(size=(60, 1, 20))
+    regression = Regression(
+        Y, Y @ rng.normal(size=20) + 5.0 * rng.normal(size=(60, 1)), tuple("abcdefghijklmnopqrst"), 20, ()
+    )
+    W, _ = regression.compressed(ridge(regression).weights)
+    largest = np.linalg.svd(W / np.linalg.norm(W, axis=0), compute_uv=False)[0] ** 2
+    strength = float(ridge(regression).notes[0].split()[1].rstrip(","))
+    quarters = 4 * np.log10(strength / largest)
+    assert -8 < quarters < -1
+    assert quarters == pytest.approx(round(quarters), abs=0.01)
+
+
 def test_ridge_shrinks_towards_the_prior(made):
     regression, x = made
     np.testing.assert_allclose(ridge(regression, strength=0.0).x, weighted(regression).x, rtol=1e-8)

@@ -1,5 +1,7 @@
 """Exciting motions: exact gradients, limits kept everywhere, better than chance, the same for the same seed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -188,3 +190,14 @@ def test_one_limit_that_is_not_positive_is_refused(name):
     given[name] = np.array([1.0, 0.0, 1.0])
     with pytest.raises(ValueError, match=f"limits: {name}: expected positive numbers"):
         MotionLimits(**given)
+
+
+@pytest.mark.parametrize(
+    ("upper", "middle", "half"), [(2.0, 1.0, 1.0), (2 * np.pi, np.pi, np.pi), (9.0, 0.0, np.pi)]
+)
+def test_joints_that_turn_more_than_once_stay_within_a_turn(upper, middle, half):
+    robot = lw.load("two_link")
+    joints = [replace(j, limits=lw.Limits(0.0, upper)) if j.moves else j for j in robot.joints]
+    limits = MotionLimits.of(lw.Robot("limited", robot.links, joints))
+    np.testing.assert_allclose(limits.lower, middle - half, atol=1e-12)
+    np.testing.assert_allclose(limits.upper, middle + half, atol=1e-12)
