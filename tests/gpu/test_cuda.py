@@ -136,6 +136,15 @@ def test_names():
         cuda.source(everything(), function_name="threadIdx")
 
 
+@pytest.mark.parametrize(
+    ("registers", "warps"), [(1, 64), (8, 64), (9, 32), (32, 16), (64, 8), (65, 7), (255, 2)]
+)
+def test_warps_share_the_512_registers_of_a_lane_in_eights(registers, warps):
+    from linkwise.compiler.emit.cuda_layout import warps_per_scheduler
+
+    assert warps_per_scheduler(registers) == warps
+
+
 def test_large_outputs_leave_through_shared_memory():
     """As long as one warp's rows fit; the rest is written directly."""
     import linkwise as lw

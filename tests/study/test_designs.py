@@ -84,6 +84,11 @@ def sampler(samples: int, block: int, vary=VARY):
     return Sampler(Axes(grid, samples, 1000), variables, 11, block)
 
 
+def test_sobol_dimensions_are_counted_from_zero():
+    made = sampler(100, 64, {**VARY, "qd": {"normal": [0.0, 1.0], "design": "sobol"}})
+    assert [c.dimension for c in made.columns if c.variable.design == "sobol"] == [0, 1, 2, 3]
+
+
 @given(st.integers(1, 400), st.sampled_from([16, 64, 256]), st.integers(0, 100))
 def test_blocks_are_what_the_definitions_say(samples, block, start):
     made = sampler(samples, block)

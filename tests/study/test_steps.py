@@ -265,6 +265,18 @@ IDENTIFICATION = {
 }
 
 
+@pytest.mark.parametrize(
+    ("given", "each"), [(1.5, (1.5, 1.5)), ([1.5], (1.5, 1.5)), ([0.5, 2.0], (0.5, 2.0))]
+)
+def test_amplitudes_of_the_motion_are_for_all_joints_or_for_each(given, each):
+    tables = {
+        **IDENTIFICATION,
+        "compute": {"id": {**IDENTIFICATION["compute"]["id"], "motion": {"amplitude": given}}},
+    }
+    (step,) = lw.study(tables).plan.description.steps
+    assert step.motion.amplitude == each
+
+
 def test_identification(run):
     study = lw.study(IDENTIFICATION)
     data = run(IDENTIFICATION).dataset().load()
