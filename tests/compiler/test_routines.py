@@ -34,6 +34,10 @@ def comparisons(a: int, b: int) -> int:
         result += 8
     if not (a >= b or a == -b):
         result += 16
+    if a > -5 and b != 1 and a + b < 8:
+        result += 1000
+    if a == 9 or b == 9 or a - b == 3:
+        result += 2000
     found = a > 0 and b > 0
     return result + 32 * found + 64 * ((a != b) != 1) + (100 if a > b else 200)
 
@@ -62,7 +66,7 @@ PAIRS = list(itertools.product((-7, -1, 0, 1, 2, 3, 5, 9), repeat=2))
 
 def compiled(source: str, names: tuple[str, ...], constants=None):
     text = routines.module([(source, constants or {})], names)
-    binary = machine._object_file(text, optimize=True)
+    binary = machine._object_file(text, optimize=True, quick=False)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine._target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
     engine.finalize_object()

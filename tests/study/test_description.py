@@ -4,6 +4,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.study.errors import StudyError
+from linkwise.study.keep import Keep
 
 
 def changed(tables, path, value):
@@ -92,6 +93,16 @@ def test_nothing_kept(small):
     small["failures"] = {}
     with pytest.raises(StudyError, match="keep: nothing is kept"):
         lw.study(small)
+
+
+def test_names_of_the_arrays_of_a_quantity():
+    keep = Keep("a", raw=True, statistics=("mean", "min", "max"))
+    assert keep.arrays() == ["a", "a_mean", "a_min", "a_max", "a_min_point", "a_max_point", "a_left_out"]
+    assert Keep("a", raw=True).arrays() == ["a"]
+    more = Keep("a", quantiles=(0.5,), histogram=(0.0, 1.0, 10)).arrays()
+    assert more == [
+        f"a_{name}" for name in ("quantiles", "quantile_level", "histogram", "outside", "bin", "left_out")
+    ]
 
 
 def test_too_many_dimensions():

@@ -6,6 +6,7 @@ import pytest
 import linkwise as lw
 from linkwise.study.errors import StudyError
 from linkwise.study.expression import parse
+from linkwise.study.steps import formula
 
 A, B = np.array([1.0, -2.0, 3.0]), np.array([2.0, 2.0, 4.0])
 
@@ -100,3 +101,9 @@ def test_a_formula_of_hundreds_of_terms_is_computed():
     assert value(" + ".join(["a[0]"] * 390)) == 390.0
     with pytest.raises(StudyError, match="nested deeper than 400 levels"):
         parse(" + ".join(["a[0]"] * 410), "compute.x")
+
+
+def test_a_formula_of_computed_arrays():
+    step = formula.read("f", "x[1] * y", "compute.f", lw.load("two_link"))
+    x, y = np.arange(12.0).reshape(4, 3), np.array([1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(step.computed({"x": x, "y": y}, 0)["f"].ravel(), x[:, 1] * y)

@@ -91,6 +91,17 @@ def test_every_function_of_a_robot():
         assert np.allclose(found[name], expected, rtol=1e-10, atol=1e-11), name
 
 
+def test_only_functions_of_a_frame_need_one():
+    """A robot with two ends has no frame that could be meant."""
+    tool = lw.Joint("mount", "fixed", ROBOT.moving_joints[0].child, "tool")
+    forked = lw.Robot("forked", [*ROBOT.links, lw.Link("tool")], [*ROBOT.joints, tool])
+    tables = {"robot": forked, "samples": 10, "vary": {"q": {"uniform": [-1, 1]}}, "keep": {"M": "raw"}}
+    study = lw.study({**tables, "compute": {"M": {"function": "mass_matrix"}}})
+    assert study.plan.description.steps[0].setting.frame is None
+    with pytest.raises(StudyError, match="name the frame: one of"):
+        lw.study({**tables, "compute": {"M": {"function": "pose"}}})
+
+
 def test_conjugate_gradients_tell_their_iterations(run):
     tables = {
         "robot": "puma560",
