@@ -15,7 +15,18 @@ ROOT = Path(linkwise.__file__).parent
 # parts named before it.
 # Imports inside functions count too. Imports under TYPE_CHECKING do not: they are gone when the code runs.
 ORDER = (
-    *("errors", "version", "flags", "scalar", "spatial", "scan_order", "forks", "identity", "once"),
+    *(
+        "errors",
+        "version",
+        "flags",
+        "described",
+        "scalar",
+        "spatial",
+        "scan_order",
+        "forks",
+        "identity",
+        "once",
+    ),
     *("outputs", "tables", "settings", "joint_laws", "model", "algorithms", "compiler"),
     *(
         "parameters",
@@ -56,6 +67,7 @@ ALLOWED = {
     "errors": set(),
     "version": set(),
     "flags": {"errors"},
+    "described": set(),
     "scalar": {"errors"},
     "spatial": {"errors", "scalar"},
     "scan_order": set(),

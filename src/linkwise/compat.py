@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from linkwise.described import described
 from linkwise.engine_coordinates import Coordinates, coordinates
 from linkwise.errors import ShapeError
 from linkwise.model import Inertia, Model, Transform
@@ -23,46 +24,55 @@ from linkwise.robot import Robot
 # -- Pinocchio's names: no friction, rotor inertia ("armature") included ----------------------------------------------
 
 
+@described()
 def rnea(robot: Robot, q, v, a) -> np.ndarray:
     """Pinocchio's ``rnea``: ``inverse_dynamics`` without friction [N·m or N], shape (..., n)."""
     return robot.inverse_dynamics(q, v, a, friction=False)
 
 
+@described()
 def aba(robot: Robot, q, v, tau) -> np.ndarray:
     """Pinocchio's ``aba``: ``forward_dynamics`` without friction [rad/s² or m/s²], shape (..., n)."""
     return robot.forward_dynamics(q, v, tau, friction=False)
 
 
+@described()
 def crba(robot: Robot, q) -> np.ndarray:
     """Pinocchio's ``crba``: ``mass_matrix``, shape (..., n, n), both triangles."""
     return robot.mass_matrix(q)
 
 
+@described()
 def computeMinverse(robot: Robot, q) -> np.ndarray:
     """Pinocchio's ``computeMinverse``: ``inverse_mass_matrix``, shape (..., n, n)."""
     return robot.inverse_mass_matrix(q)
 
 
+@described()
 def nonLinearEffects(robot: Robot, q, v) -> np.ndarray:
     """Pinocchio's ``nonLinearEffects``: ``bias_torques`` [N·m or N], shape (..., n)."""
     return robot.bias_torques(q, v)
 
 
+@described()
 def computeGeneralizedGravity(robot: Robot, q) -> np.ndarray:
     """Pinocchio's ``computeGeneralizedGravity``: ``gravity_torques`` [N·m or N], shape (..., n)."""
     return robot.gravity_torques(q)
 
 
+@described()
 def computeCoriolisMatrix(robot: Robot, q, v) -> np.ndarray:
     """Like Pinocchio's ``computeCoriolisMatrix``, shape (..., n, n): C v are the velocity torques, Ṁ − 2C is skew."""
     return robot.coriolis_matrix(q, v)
 
 
+@described()
 def computeRNEADerivatives(robot: Robot, q, v, a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """∂τ/∂q, ∂τ/∂v and M, each (..., n, n)."""
     return robot.inverse_dynamics_derivatives(q, v, a, friction=False)
 
 
+@described()
 def computeABADerivatives(robot: Robot, q, v, tau) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """∂q̈/∂q, ∂q̈/∂v and M⁻¹, each (..., n, n)."""
     return robot.forward_dynamics_derivatives(q, v, tau, friction=False)
@@ -71,26 +81,31 @@ def computeABADerivatives(robot: Robot, q, v, tau) -> tuple[np.ndarray, np.ndarr
 # -- names of robotics-toolbox-python: friction and motor inertia included --------------------------------------------
 
 
+@described()
 def rne(robot: Robot, q, qd, qdd) -> np.ndarray:
     """Toolbox ``rne``: ``inverse_dynamics`` with friction [N·m or N], shape (..., n)."""
     return robot.inverse_dynamics(q, qd, qdd)
 
 
+@described()
 def accel(robot: Robot, q, qd, torque) -> np.ndarray:
     """Toolbox ``accel``: ``forward_dynamics`` with friction [rad/s² or m/s²], shape (..., n)."""
     return robot.forward_dynamics(q, qd, torque)
 
 
+@described()
 def inertia(robot: Robot, q) -> np.ndarray:
     """Toolbox ``inertia``: ``mass_matrix`` with motor inertia, shape (..., n, n)."""
     return robot.mass_matrix(q)
 
 
+@described()
 def coriolis(robot: Robot, q, qd) -> np.ndarray:
     """Toolbox ``coriolis``: a *matrix*, shape (..., n, n); times qd it gives ``velocity_torques``."""
     return robot.coriolis_matrix(q, qd)
 
 
+@described()
 def gravload(robot: Robot, q) -> np.ndarray:
     """Toolbox ``gravload``: ``gravity_torques`` [N·m or N], shape (..., n)."""
     return robot.gravity_torques(q)
@@ -120,7 +135,13 @@ def inertia_to_rtb(body: Inertia) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 def inertia_from_rtb(m: float, r: ArrayLike, I: ArrayLike) -> Inertia:
-    """From m, r and I of a toolbox link: six numbers Ixx Iyy Izz Ixy Iyz Ixz, or a matrix, about the centre of mass."""
+    """From m, r and I of a toolbox link: six numbers Ixx Iyy Izz Ixy Iyz Ixz, or a matrix, about the centre of mass.
+
+    Args:
+        m: mass [kg].
+        r: centre of mass [m], shape (3,).
+        I: inertia [kg·m²], shape (6,) or (3, 3).
+    """
     given = np.asarray(I, dtype=float)
     if given.shape == (6,):
         xx, yy, zz, xy, yz, xz = given
@@ -138,7 +159,14 @@ def inertia_to_mujoco(body: Inertia) -> tuple[float, np.ndarray, np.ndarray, np.
 
 
 def inertia_from_mujoco(mass: float, ipos: ArrayLike, iquat: ArrayLike, moments: ArrayLike) -> Inertia:
-    """From body_mass, body_ipos, body_iquat (w, x, y, z) and body_inertia of one body."""
+    """From body_mass, body_ipos, body_iquat (w, x, y, z) and body_inertia of one body.
+
+    Args:
+        mass: [kg].
+        ipos: centre of mass [m], shape (3,).
+        iquat: orientation of the principal axes (w, x, y, z).
+        moments: principal moments [kg·m²], shape (3,).
+    """
     axes = matrix_from_quaternion(iquat)
     return Inertia.from_com(
         float(mass), np.asarray(ipos, dtype=float), np.diag(np.asarray(moments, dtype=float)), axes
@@ -194,12 +222,22 @@ def matrix_from_quaternion(quaternion: ArrayLike) -> np.ndarray:
 
 
 def linear_first(spatial: ArrayLike, axis: int = -1) -> np.ndarray:
-    """Wrenches (..., 6) as (force, moment), velocities as (linear, angular); ``axis=-2`` for the rows of a Jacobian."""
+    """Wrenches (..., 6) as (force, moment), velocities as (linear, angular); ``axis=-2`` for the rows of a Jacobian.
+
+    Args:
+        spatial: spatial vectors, with six entries along ``axis``.
+        axis: the axis of the six entries.
+    """
     return np.roll(_six(spatial, axis), 3, axis=axis)
 
 
 def angular_first(spatial: ArrayLike, axis: int = -1) -> np.ndarray:
-    """Wrenches (..., 6) as (moment, force), velocities as (angular, linear); ``axis=-2`` for the rows of a Jacobian."""
+    """Wrenches (..., 6) as (moment, force), velocities as (angular, linear); ``axis=-2`` for the rows of a Jacobian.
+
+    Args:
+        spatial: spatial vectors, with six entries along ``axis``.
+        axis: the axis of the six entries.
+    """
     return np.roll(_six(spatial, axis), 3, axis=axis)
 
 
@@ -226,6 +264,10 @@ def pinocchio_order(robot: Model, model: Any) -> np.ndarray:
 
     A floating joint has its linear velocities first there. Those of a planar joint are in the axes of its link there,
     in those of the plane here: their places are given, but ``pinocchio_rates`` is needed for their values.
+
+    Args:
+        robot: the robot.
+        model: the ``pinocchio.Model``.
     """
     return np.argmax(pinocchio_rates(robot, model, robot.neutral), axis=-2)
 
@@ -234,17 +276,34 @@ def pinocchio_rates(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
     """T with v_theirs = T v_ours and τ_ours = Tᵀ τ_theirs at positions q (..., nq), shape (..., model.nv, n).
 
     It is a permutation, ``pinocchio_order``, where no joint is planar.
+
+    Args:
+        robot: the robot.
+        model: the ``pinocchio.Model``.
+        q: positions [rad or m], shape (..., nq).
     """
     return coordinates(robot, "pinocchio", model).velocity_matrix(q)
 
 
 def q_to_pinocchio(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
-    """Positions (..., nq) as the configuration of a ``pinocchio.Model``: continuous joints as cos and sin."""
+    """Positions (..., nq) as the configuration of a ``pinocchio.Model``: continuous joints as cos and sin.
+
+    Args:
+        robot: the robot.
+        model: the ``pinocchio.Model``.
+        q: positions [rad or m], shape (..., nq).
+    """
     return coordinates(robot, "pinocchio", model).positions(q)
 
 
 def q_from_pinocchio(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
-    """The configuration of a ``pinocchio.Model`` as positions (..., nq); continuous joints in (−π, π]."""
+    """The configuration of a ``pinocchio.Model`` as positions (..., nq); continuous joints in (−π, π].
+
+    Args:
+        robot: the robot.
+        model: the ``pinocchio.Model``.
+        q: configurations, shape (..., model.nq).
+    """
     return coordinates(robot, "pinocchio", model).own_positions(q)
 
 
@@ -255,14 +314,30 @@ def to_pinocchio(
     robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, model=None
 ):
     """q, (q, v) or (q, v, a) as Pinocchio has them: quaternions x y z w, base velocities linear before angular, both in
-    the base's axes. ``model``: the ``pinocchio.Model``, where its joints are in another order."""
+    the base's axes. ``model``: the ``pinocchio.Model``, where its joints are in another order.
+
+    Args:
+        robot: the robot.
+        q: positions [rad or m], shape (..., nq).
+        v: velocities, shape (..., n); none by default.
+        a: accelerations, shape (..., n); none by default.
+        model: the ``pinocchio.Model``, where its joints are in another order.
+    """
     return _to(coordinates(robot, "pinocchio", model), q, v, a)
 
 
 def from_pinocchio(
     robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, model=None
 ):
-    """q, (q, v) or (q, v, a) from Pinocchio's: the inverse of ``to_pinocchio``."""
+    """q, (q, v) or (q, v, a) from Pinocchio's: the inverse of ``to_pinocchio``.
+
+    Args:
+        robot: the robot.
+        q: positions [rad or m], shape (..., nq) of the engine.
+        v: velocities, shape (..., n); none by default.
+        a: accelerations, shape (..., n); none by default.
+        model: the ``pinocchio.Model``, where its joints are in another order.
+    """
     return _from(coordinates(robot, "pinocchio", model), q, v, a)
 
 
@@ -271,24 +346,54 @@ def to_mujoco(
 ):
     """qpos, (qpos, qvel) or (qpos, qvel, qacc) of MuJoCo: quaternions w x y z, base velocities linear in the axes of
     the world, then angular in the base's own. ``model``: the ``mujoco.MjModel``, where its joints are in another
-    order."""
+    order.
+
+    Args:
+        robot: the robot.
+        q: positions [rad or m], shape (..., nq).
+        v: velocities, shape (..., n); none by default.
+        a: accelerations, shape (..., n); none by default.
+        model: the ``mujoco.MjModel``, where its joints are in another order.
+    """
     return _to(coordinates(robot, "mujoco", model), q, v, a)
 
 
 def from_mujoco(
     robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, model=None
 ):
-    """q, (q, v) or (q, v, a) from MuJoCo's qpos, qvel and qacc: the inverse of ``to_mujoco``."""
+    """q, (q, v) or (q, v, a) from MuJoCo's qpos, qvel and qacc: the inverse of ``to_mujoco``.
+
+    Args:
+        robot: the robot.
+        q: positions [rad or m], shape (..., nq) of the engine.
+        v: velocities, shape (..., n); none by default.
+        a: accelerations, shape (..., n); none by default.
+        model: the ``mujoco.MjModel``, where its joints are in another order.
+    """
     return _from(coordinates(robot, "mujoco", model), q, v, a)
 
 
 def to_frax(robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None):
-    """q, (q, v) or (q, v, a) of frax with ``floating_base="quaternion"``, its joints in the order of ours."""
+    """q, (q, v) or (q, v, a) of frax with ``floating_base="quaternion"``, its joints in the order of ours.
+
+    Args:
+        robot: the robot.
+        q: positions [rad or m], shape (..., nq).
+        v: velocities, shape (..., n); none by default.
+        a: accelerations, shape (..., n); none by default.
+    """
     return _to(coordinates(robot, "frax"), q, v, a)
 
 
 def from_frax(robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None):
-    """q, (q, v) or (q, v, a) from frax's: the inverse of ``to_frax``."""
+    """q, (q, v) or (q, v, a) from frax's: the inverse of ``to_frax``.
+
+    Args:
+        robot: the robot.
+        q: positions [rad or m], shape (..., nq) of the engine.
+        v: velocities, shape (..., n); none by default.
+        a: accelerations, shape (..., n); none by default.
+    """
     return _from(coordinates(robot, "frax"), q, v, a)
 
 

@@ -76,7 +76,12 @@ class Constrained(Model):
     ) -> np.ndarray:
         """Velocities, shape (..., n), after an impact at velocities qd that the constraints take.
 
-        ``restitution``: the part of the approach velocity with which the held points part again.
+        Args:
+            q: positions [rad or m], shape (..., nq).
+            qd: velocities before the impact, shape (..., n).
+            restitution: the part of the approach velocity with which the held points part again.
+            out: array that takes the result.
+            threads: number of threads.
         """
         given = {"q": q, "qd": qd, "restitution": np.atleast_1d(np.asarray(restitution, dtype=float))}
         return evaluate("impact", Setting(self._held()), None, given, out, threads)

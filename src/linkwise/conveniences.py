@@ -85,8 +85,12 @@ class Convenient(Inspected):
     def manipulability(self, q: Array, frame: str | None = None, *, task: str = "pose") -> np.ndarray:
         """Yoshikawa's measure √det(J Jᵀ), shape (...): the product of the singular values of the Jacobian.
 
-        Zero in singular positions. With fewer joints than rows it is √det(Jᵀ J). ``task``: "pose" for all six rows,
-        "position" for the linear, "rotation" for the angular ones.
+        Zero in singular positions. With fewer joints than rows it is √det(Jᵀ J).
+
+        Args:
+            q: positions [rad or m], shape (..., nq).
+            frame: the frame; by default the only leaf.
+            task: "pose" for all six rows, "position" for the linear, "rotation" for the angular ones.
         """
         if task not in TASKS:
             raise UnknownNameError(f"task: expected {', '.join(map(repr, TASKS))}, got {task!r}")

@@ -53,14 +53,27 @@ def load(
 
 
 def save(robot: Model, path: str | os.PathLike[str]) -> None:
-    """Write a robot as .urdf, .toml or .xml (MJCF); the file appears whole or not at all."""
+    """Write a robot as .urdf, .toml or .xml (MJCF); the file appears whole or not at all.
+
+    Args:
+        robot: the robot.
+        path: the file; its ending chooses the format.
+
+    Raises:
+        ModelError: the format cannot describe this robot; the message names what it lacks.
+    """
     from linkwise.model import files
 
     files.save(robot, path)
 
 
 def planar_chain(n: int, **options) -> Robot:
-    """n equal links in a vertical plane, see ``linkwise.model.generators.planar_chain``."""
+    """n equal links in a vertical plane, see ``linkwise.model.generators.planar_chain``.
+
+    Args:
+        n: number of links.
+        **options: those of that function: length, mass, radius, gravity.
+    """
     from linkwise.model import generators
 
     return Robot.from_model(generators.planar_chain(n, **options))
@@ -74,6 +87,7 @@ def random_robot(seed: int, dof: int, *, tree: bool = False, joints: str = "RP",
         dof: number of joints.
         tree: whether parents are arbitrary; by default it is a chain.
         joints: the joint types to draw from, "R", "P" or "RP".
+        **options: those of ``linkwise.model.generators.random_model``: friction, rotor, gravity.
     """
     from linkwise.model import generators
 
@@ -81,7 +95,14 @@ def random_robot(seed: int, dof: int, *, tree: bool = False, joints: str = "RP",
 
 
 def general_chain(n: int, *, seed: int = 0, twists: str = "general", **options) -> Robot:
-    """A chain of general links (free α, a, d and ten parameters each), as in the papers' operation counts."""
+    """A chain of general links (free α, a, d and ten parameters each), as in the papers' operation counts.
+
+    Args:
+        n: number of joints.
+        seed: of the random numbers.
+        twists: "general" or "perpendicular", see ``linkwise.model.generators.general_chain``.
+        **options: further ones of that function.
+    """
     from linkwise.model import generators
 
     return Robot.from_model(generators.general_chain(n, seed=seed, twists=twists, **options))

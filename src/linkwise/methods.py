@@ -29,6 +29,7 @@ from linkwise.compiler.layout import (
     KnownCall,
     MethodTable,
 )
+from linkwise.described import described
 from linkwise.functions import FUNCTIONS, labels_of
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ class Method:
 
 def computed(function: AnyFunction) -> AnyFunction:
     """A decorator for methods of robots that are one kernel each."""
-    return Method(function)  # type: ignore[return-value]
+    return Method(described()(function))  # type: ignore[return-value]
 
 
 QUANTITIES = {"q0": "q", "q1": "q", "v": "qd"}  # what arguments are, that are not named after their quantity
@@ -300,7 +301,7 @@ def takes_names(method: AnyFunction) -> AnyFunction:
     """A decorator for other methods of robots: states whose numbers have names are matched by name."""
     signature = inspect.signature(method)
 
-    @functools.wraps(method)
+    @functools.wraps(described()(method))
     def wrapper(self: Any, *args: Any, **options: Any) -> Any:
         if not named.any_named((*args, *options.values())):
             return method(self, *args, **options)

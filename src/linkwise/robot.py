@@ -408,6 +408,12 @@ class Robot(Prepared, metaclass=RobotType):
 
         q + v for joints with one axis; for ball and floating joints the motion at constant velocity in the link's own
         axes (the exponential of SO(3) and SE(3), as in Pinocchio).
+
+        Args:
+            q: positions [rad or m], shape (..., nq).
+            v: the step, shape (..., n).
+            out: array that takes the result.
+            threads: number of threads.
         """
         return self._compute("integrate", {"q": q, "step": v}, out, threads)
 
@@ -562,7 +568,11 @@ class Robot(Prepared, metaclass=RobotType):
     def kernel_for(self, method: str, options: Mapping[str, Any]) -> tuple[Kernel, bool] | None:
         """The kernel that computes a method with these options, and whether a NaN in its results is looked into.
 
-        ``wrench`` and ``start`` say whether these are given. None where a call is more than one kernel.
+        None where a call is more than one kernel.
+
+        Args:
+            method: its name.
+            options: its options; ``wrench`` and ``start`` say whether these are given.
         """
         options = dict(options)
         algorithm = options.pop("algorithm", None)

@@ -27,6 +27,16 @@ def kernel(*, dtype: str = "float64", **inputs: int) -> Callable[[Callable[..., 
 
     The function gets one array of symbols per argument and returns a scalar, an array, a tuple of them (several
     outputs) or a dictionary of named ones. The kernel takes arrays (..., size), gives C and derivatives.
+
+    Args:
+        dtype: "float64" or "float32".
+        **inputs: the number of scalars of each argument of the function.
+
+    Returns:
+        A decorator, which replaces the function by its kernel.
+
+    Raises:
+        TraceError: the function branches on a symbol or returns something else than scalars.
     """
     for name, size in inputs.items():
         if not isinstance(size, int) or size < 1:

@@ -37,8 +37,11 @@ class Reference:
 class Controller(ABC):
     """A control law for one robot model, which may differ from the robot it controls.
 
-    ``torque_limits`` [N·m or N], one number or (n,), saturate the output; None: the model's effort limits
-    where it has some, ``False``: none.
+    Args:
+        robot: the model that the law uses, which may differ from the robot that is controlled.
+        gains: numbers of the law, shape (n,) or one for all joints.
+        torque_limits: bounds to which the torques are saturated [N·m or N], one number or (n,); None: the effort
+            limits of the model where it has some, ``False``: none.
     """
 
     feedback: ClassVar[bool] = True
@@ -54,7 +57,13 @@ class Controller(ABC):
     @classmethod
     def gains_for(cls, robot: Robot, frequency, damping=1.0) -> Gains:
         """The gains with which errors of an exact model decay like ë + 2ζω ė + ω² e = 0, with ω = ``frequency``
-        [rad/s] and ζ = ``damping``, one number or (n,) each."""
+        and ζ = ``damping``.
+
+        Args:
+            robot: the robot.
+            frequency: ω [rad/s], one number or (n,).
+            damping: ζ, one number or (n,).
+        """
         return Gains.from_frequency(frequency, damping)
 
     @abstractmethod
@@ -68,12 +77,27 @@ class Controller(ABC):
         memory: Sequence[Scalar],
         period: Scalar,
     ) -> tuple[list[Scalar], list[Scalar]]:
-        """(torques, next memory); ``links`` are those of the controller's model, ``period`` [s] is the sample
-        period.
+        """The law: torques for one sample, over scalars.
+
+        Args:
+            links: those of the controller's model.
+            gains: values of the gains by name, n scalars each.
+            q: measured positions, nq scalars.
+            qd: measured velocities, n scalars.
+            reference: desired positions, velocities and accelerations.
+            memory: what the law remembered after the last sample.
+            period: the sample period [s].
+
+        Returns:
+            Torques, n scalars, and the next memory.
         """
 
     def limited(self, links, gains, q, qd, reference, memory, period) -> tuple[list[Scalar], list[Scalar]]:
-        """What ``control`` gives, within the torque limits; the laws of this package see to them themselves."""
+        """What ``control`` gives, within the torque limits; the laws of this package apply the limits themselves.
+
+        Args:
+            links, gains, q, qd, reference, memory, period: as for ``control``.
+        """
         tau, following = self.control(links, gains, q, qd, reference, memory, period)
         return (list(tau) if self.known else self.saturated(tau)), following
 

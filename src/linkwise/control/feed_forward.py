@@ -12,6 +12,11 @@ class FeedForward(Controller):
 
     ``gravity="planned"`` takes gravity where the arm should be (nothing is fed back), ``"online"`` where it
     is: "an elementary form of feedback" that keeps gravity from building up errors in slow motions.
+
+    Args:
+        robot: the model.
+        gravity: "planned" or "online".
+        torque_limits: see ``Controller``.
     """
 
     feedback = False

@@ -23,7 +23,14 @@ class GravityPD(Controller):
     @classmethod
     def gains_for(cls, robot: Robot, frequency, damping=1.0, q=None) -> Gains:
         """Gains as torques: those of accelerations times the inertia that each joint feels at ``q``, by
-        default at zero."""
+        default at zero.
+
+        Args:
+            robot: the robot.
+            frequency: ω [rad/s], one number or (n,).
+            damping: ζ, one number or (n,).
+            q: the position [rad or m], shape (nq,); by default zero.
+        """
         gains = Gains.from_frequency(frequency, damping)
         inertia = np.diag(robot.mass_matrix(robot.neutral if q is None else q))
         return Gains(inertia * gains.kp, inertia * gains.kd)

@@ -10,7 +10,12 @@ from linkwise.scalar import Scalar
 
 
 class Passive(Controller):
-    """τ = 0, whatever the limits."""
+    """τ = 0, whatever the limits.
+
+    Args:
+        robot: the robot.
+        torque_limits: not used; for the same call as other controllers.
+    """
 
     feedback = False
 
@@ -22,7 +27,12 @@ class Passive(Controller):
 
 
 class ConstantTorque(Controller):
-    """τ = torque [N·m or N], one number or (n,)."""
+    """τ = torque [N·m or N], one number or (n,).
+
+    Args:
+        robot: the robot.
+        torque: [N·m or N], one number or (n,).
+    """
 
     feedback = False
 

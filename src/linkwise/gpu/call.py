@@ -33,8 +33,14 @@ def call(
 ) -> Any:
     """The outputs for these inputs, of the same kind on the same device; several outputs come as a tuple.
 
-    Where PyTorch or JAX wants gradients they flow; see ``autograd``. ``threads`` is for arrays on the CPU.
-    ``fast=True`` trades bits for speed on a GPU, in float32: approximate sine, cosine and division.
+    Where PyTorch or JAX wants gradients they flow; see ``autograd``.
+
+    Args:
+        kernel: the kernel.
+        args: its inputs: arrays of CuPy, PyTorch or JAX, shape (..., size).
+        out: array to write to (a tuple of arrays for several outputs); by default new ones.
+        threads: number of threads, for arrays on the CPU.
+        fast: trades bits for speed on a GPU, in float32: approximate sine, cosine and division.
     """
     if fast is not False:
         fast = flag("fast", fast)

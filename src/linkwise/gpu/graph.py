@@ -97,14 +97,26 @@ class Place:
 
 
 def graph(kernel: Kernel, args: Sequence[Any], out: Any = None) -> Graph:
-    """A kernel with these arrays as a graph; ``out``: arrays to write to, else new ones."""
+    """A kernel with these arrays as a graph; ``out``: arrays to write to, else new ones.
+
+    Args:
+        kernel: the kernel.
+        args: its inputs: arrays of CuPy, PyTorch or JAX, shape (..., size).
+        out: array to write to (a tuple of arrays for several outputs); by default new ones.
+    """
     place = Place(kernel.name, dict(zip([name for name, _ in kernel.inputs], args, strict=True)))
     step = _Step(kernel, args, out, place)
     return Graph(kernel.name, place, tuple(args), step.outputs, step.run, step, result_of(step.outputs))
 
 
 def parametric_graph(kernel: ParametricKernel, args: Sequence[Any], out: Any = None) -> Graph:
-    """A kernel with a prelude as one graph: both parts are computed by every repetition."""
+    """A kernel with a prelude as one graph: both parts are computed by every repetition.
+
+    Args:
+        kernel: the kernel.
+        args: its inputs: arrays of CuPy, PyTorch or JAX, shape (..., size).
+        out: array to write to (a tuple of arrays for several outputs); by default new ones.
+    """
     place = Place(kernel.name, dict(zip([name for name, _ in kernel.inputs], args, strict=True)))
     states, parameters = list(args[: len(kernel.states)]), args[len(kernel.states) :]
     steps = []

@@ -29,7 +29,16 @@ Results = tuple[dict[str, Any], dict[str, Any]]
 def call_rollout(
     kernel: RolloutKernel, given: Mapping[str, Any], steps: int, every: int, dtype: str, threads: int | None
 ) -> Results:
-    """What ``RolloutKernel.__call__`` gives, as arrays of the kind that was given."""
+    """What ``RolloutKernel.__call__`` gives, as arrays of the kind that was given.
+
+    Args:
+        kernel: the kernel.
+        given: every carried input, parameter and feed, by name.
+        steps: number of steps.
+        every: steps from one recorded row to the next.
+        dtype: "float64" or "float32".
+        threads: number of threads, for arrays on the CPU.
+    """
     foreign = {name: value for name, value in given.items() if arrays.is_foreign(value)}
     framework, device = common_place(list(foreign), list(foreign.values()))
     if device is None:
@@ -148,7 +157,15 @@ class _Arranged:
 def rollout_graph(
     kernel: RolloutKernel, given: Mapping[str, Any], steps: int, every: int, dtype: str
 ) -> Graph:
-    """A rollout as a graph: it begins with what the carried inputs hold when it is repeated."""
+    """A rollout as a graph: it begins with what the carried inputs hold when it is repeated.
+
+    Args:
+        kernel: the kernel.
+        given: every carried input, parameter and feed, by name.
+        steps: number of steps.
+        every: steps from one recorded row to the next.
+        dtype: "float64" or "float32".
+    """
     place = Place(kernel.name, given, others=True)
     made = _Arranged(kernel, given, steps, every, dtype, place.framework, place.device, fixed=True)
     copy = copies(made.copies())

@@ -32,7 +32,12 @@ class Noise:
     torque: float = 0.05
 
     def added(self, log: Log, rng: np.random.Generator) -> Log:
-        """The recording with noise."""
+        """The recording with noise.
+
+        Args:
+            log: the recording.
+            rng: the generator of the noise.
+        """
         size = np.sqrt((log.tau**2).mean(axis=0))
         return replace(
             log,
@@ -48,6 +53,13 @@ def simulated_log(
 
     Under computed-torque control with friction, integrated four times finer. A motion begins and ends at rest, where
     friction is not defined by the speed: the first and last ``rest`` [s] are left out.
+
+    Args:
+        robot: the robot.
+        trajectory: the motion.
+        duration: [s].
+        rate: samples per second [Hz].
+        rest: time [s] that is left out at the start and at the end.
     """
     from linkwise.control import ComputedTorque, Gains
     from linkwise.simulate import simulate

@@ -25,18 +25,34 @@ MAD = 1.4826  # standard deviation of normal errors per median of their absolute
 
 
 def ordinary(regression: Regression, *, solver: str = "qr") -> Estimate:
-    """Ordinary least squares: all joints weigh the same. ``solver``: qr, svd or pinv."""
+    """Ordinary least squares: all joints weigh the same.
+
+    Args:
+        regression: the columns and torques.
+        solver: "qr", "svd" or "pinv".
+    """
     weights = np.ones(regression.dof)
     return _finished("ordinary", regression, solve(*regression.compressed(weights), solver), weights)
 
 
 def weighted(regression: Regression, *, solver: str = "qr", iterations: int = 20) -> Estimate:
-    """Weighted least squares: every joint by the standard deviation of its residuals, until these stay the same."""
+    """Weighted least squares: every joint by the standard deviation of its residuals, until these stay the same.
+
+    Args:
+        regression: the columns and torques.
+        solver: "qr", "svd" or "pinv".
+        iterations: most iterations.
+    """
     return _finished("weighted", regression, *iterated_weights(regression, solver, iterations))
 
 
 def total(regression: Regression, *, column_noise: float = 1e-3) -> Estimate:
-    """Total least squares: columns are uncertain too, by ``column_noise`` of their size; weights as above."""
+    """Total least squares: columns are uncertain too, by ``column_noise`` of their size; weights as above.
+
+    Args:
+        regression: the columns and torques.
+        column_noise: uncertainty of columns relative to their size.
+    """
     _, weights = iterated_weights(regression)
     W, y = regression.compressed(weights)
     scale = (
@@ -50,7 +66,13 @@ def total(regression: Regression, *, column_noise: float = 1e-3) -> Estimate:
 
 
 def robust(regression: Regression, *, threshold: float = HUBER, iterations: int = 50) -> Estimate:
-    """Huber's estimator by reweighting: residuals beyond ``threshold`` standard deviations count linearly only."""
+    """Huber's estimator by reweighting: residuals beyond ``threshold`` standard deviations count linearly only.
+
+    Args:
+        regression: the columns and torques.
+        threshold: standard deviations beyond which residuals count linearly.
+        iterations: most iterations.
+    """
     x, weights = iterated_weights(regression)
     sigma = 1.0 / weights
     share = np.ones_like(regression.tau)
@@ -73,7 +95,13 @@ def robust(regression: Regression, *, threshold: float = HUBER, iterations: int 
 def ridge(
     regression: Regression, *, strength: float | None = None, prior: np.ndarray | None = None
 ) -> Estimate:
-    """Ridge regression towards ``prior`` (p,) or zero; default strength: least generalised cross-validation."""
+    """Ridge regression towards ``prior`` (p,) or zero; default strength: least generalised cross-validation.
+
+    Args:
+        regression: the columns and torques.
+        strength: weight of the prior; by default the one with the least generalised cross-validation.
+        prior: parameters, shape (p,); zero by default.
+    """
     _, weights = iterated_weights(regression)
     W, y = regression.compressed(weights)
     length = column_lengths(W)
@@ -98,7 +126,12 @@ def ridge(
 
 
 def idim_iv(regression: Regression, **options) -> Estimate:
-    """Instrumental variables from a simulated robot; see ``instrumental``."""
+    """Instrumental variables from a simulated robot; see ``instrumental``.
+
+    Args:
+        regression: the columns and torques.
+        **options: those of ``instrumental``.
+    """
     from linkwise.identify.instrumental import instrumental
 
     return instrumental(regression, **options)

@@ -64,7 +64,12 @@ class Excited:
         return float(self.samples.t[-1])
 
     def sampled(self, rate: float, periods: float = 1.0) -> Samples:
-        """Samples at ``rate`` [Hz] for so many periods; a spline has one."""
+        """Samples at ``rate`` [Hz] for so many periods; a spline has one.
+
+        Args:
+            rate: samples per second [Hz].
+            periods: number of periods.
+        """
         rows = self.duration * periods * rate + 1
         bounds.check(f"{rows:.6g} samples of {self.robot.dof} joints", rows * (1 + 3 * self.robot.dof))
         t = np.arange(round(self.duration * periods * rate) + 1) / rate
@@ -73,7 +78,13 @@ class Excited:
         return Samples(t, *self.trajectory.at(t))
 
     def write_csv(self, path: str | os.PathLike[str], rate: float = 1000.0, periods: float = 1.0) -> None:
-        """Write t, q, qd, qdd as a table."""
+        """Write t, q, qd, qdd as a table.
+
+        Args:
+            path: the file.
+            rate: samples per second [Hz].
+            periods: number of periods.
+        """
         from linkwise.motion import write_csv
 
         write_csv(path, self.sampled(rate, periods))

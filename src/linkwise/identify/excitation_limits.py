@@ -59,7 +59,13 @@ class MotionLimits:
     def of(
         cls, robot: Robot, acceleration: float | Sequence[float] | None = None, share: float = 1.0
     ) -> MotionLimits:
-        """Those in the robot file, and usual ones where it has none; ``share`` of speeds, accelerations and torques."""
+        """Those in the robot file, and usual ones where it has none; ``share`` of speeds, accelerations and torques.
+
+        Args:
+            robot: the robot.
+            acceleration: limit [rad/s² or m/s²], one number or (n,); by default a usual one.
+            share: fraction of speeds, accelerations and torques that may be used.
+        """
         joints = robot.coordinate_joints
         reach = UNKNOWN_LIMITS["position"]
         lower = np.array([j.limits.lower if np.isfinite(j.limits.lower) else -reach for j in joints])

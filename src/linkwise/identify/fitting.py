@@ -29,7 +29,13 @@ class Fit:
         return self.x[: self.regression.links]
 
     def steady_friction(self, axis: int, speeds: np.ndarray, load: float) -> np.ndarray:
-        """Torque of all friction terms of an axis at constant speeds (points,), position zero, under a load."""
+        """Torque of all friction terms of an axis at constant speeds (points,), position zero, under a load.
+
+        Args:
+            axis: number of the axis.
+            speeds: [rad/s or m/s], shape (points,).
+            load: torque that the gear transmits [N·m or N].
+        """
         v = speeds[:, None]
         zero = np.zeros_like(v)
         total = zero.copy()
@@ -54,6 +60,14 @@ def fit(
     """Weighted, physically consistent least squares; each pass renews the weights and the torques that load the gears.
 
     Rotor inertias must not be negative where torques were taken at the motors; behind the gear they are only a name.
+
+    Args:
+        observer: the recordings.
+        friction: friction terms of every axis.
+        prior: parameters of the links that are known before, shape (n, 10).
+        strength: weight of the prior.
+        start: a fit to begin with.
+        passes: number of passes.
     """
     links = prior.reshape(-1) if start is None else start.links
     size = np.sqrt((observer.tau**2).mean(axis=0))

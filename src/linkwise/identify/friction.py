@@ -185,7 +185,14 @@ MODELS: dict[str, tuple[Term, ...]] = {
 
 
 def friction_named(name: str, joints: int, coupled: int = 0, *, rotor: bool = True) -> Friction:
-    """A friction model by name for every axis; ``rotor`` adds the rotor's inertia. Coupled axes have no offset."""
+    """A friction model by name for every axis.
+
+    Args:
+        name: a name of ``MODELS``.
+        joints: number of joints.
+        coupled: number of coupled axes, which have no offset.
+        rotor: whether the rotor's inertia is added.
+    """
     if name not in MODELS:
         raise UnknownNameError(f"friction: no model {name!r}; {suggest(name, [*MODELS, 'auto'])}")
     terms = ((Term("rotor_inertia"),) if flag("rotor", rotor) else ()) + MODELS[name]

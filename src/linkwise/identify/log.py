@@ -78,13 +78,23 @@ class Log:
         return (len(self) - 1) / self.duration
 
     def rows(self, first: int, last: int) -> Log:
-        """Rows ``first`` to ``last``, counted from 1, both included, as people and editors count them."""
+        """Rows ``first`` to ``last``, counted from 1, both included.
+
+        Args:
+            first: the first row.
+            last: the last row.
+        """
         if not 1 <= first < last <= len(self):
             raise LogError(f"{self.name}: rows {first} to {last}: the recording has rows 1 to {len(self)}")
         return self._pick(slice(first - 1, last), f"rows {first} to {last} of {len(self)}")
 
     def between(self, start: float, end: float) -> Log:
-        """What was recorded from ``start`` to ``end`` [s] after the first stamp."""
+        """What was recorded from ``start`` to ``end`` [s] after the first stamp.
+
+        Args:
+            start: first time [s].
+            end: last time [s].
+        """
         since = self.t - self.t[0]
         chosen = np.flatnonzero((since >= start) & (since <= end))
         if len(chosen) < 2:
@@ -92,7 +102,12 @@ class Log:
         return self._pick(slice(int(chosen[0]), int(chosen[-1]) + 1), f"from {start:g} to {end:g} s")
 
     def trim(self, head: int = 0, tail: int = 0) -> Log:
-        """Without the first ``head`` and the last ``tail`` samples."""
+        """Without the first ``head`` and the last ``tail`` samples.
+
+        Args:
+            head: number of samples at the start.
+            tail: number of samples at the end.
+        """
         if head + tail > len(self) - 2:
             raise LogError(f"{self.name}: trimming {head} and {tail} of {len(self)} samples leaves nothing")
         return self._pick(slice(head, len(self) - tail), f"without the first {head} and last {tail} samples")

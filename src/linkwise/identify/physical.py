@@ -47,8 +47,12 @@ def physical(
 ) -> PhysicalFit:
     """Parameters (p,) of a regression with ten columns per link first, none left out.
 
-    ``weights`` (n,) of the joints, ``prior`` (n, 10) positive definite bodies, ``nonnegative`` columns that must not be
-    negative. ``strength`` is γ; zero leaves what torques do not decide to the solver.
+    Args:
+        regression: ten columns per link first, none left out.
+        weights: of the joints, shape (n,).
+        prior: positive definite bodies, shape (n, 10).
+        strength: γ; zero leaves what torques do not decide to the solver.
+        nonnegative: columns whose parameters must not be negative.
     """
     gram, right = regression.gram(weights)
     return physical_from_gram(gram, right, prior, strength=strength, nonnegative=nonnegative)

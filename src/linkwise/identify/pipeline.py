@@ -235,7 +235,15 @@ def _no_better(robot: Robot, judged: Validation) -> str:
 
 
 def all_estimates(found: Identification, names: Sequence[str] = ()) -> dict[str, Estimate]:
-    """The base parameters by several estimators (default: all), for comparison."""
+    """The base parameters by several estimators (default: all), for comparison.
+
+    Args:
+        found: an identification.
+        names: estimators; all by default.
+
+    Returns:
+        An estimate by the name of its estimator.
+    """
     return found.estimates(names)
 
 

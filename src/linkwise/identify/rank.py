@@ -25,8 +25,11 @@ def base_by_rank(
 ) -> BaseParameters:
     """The base parameters of a robot by the rank of its regressor at random states.
 
-    ``order``: labels in the order in which they are taken (those left out come last), or "rotors first": rotor
-    inertias, then the links from the tip to the base, then friction, as in the paper.
+    Args:
+        robot: the robot.
+        order: labels in the order in which they are taken (those left out come last), or "rotors first": rotor
+            inertias, then the links from the tip to the base, then friction, as in the paper.
+        seed: of the random states.
     """
     labels = robot.parameter_labels
     W = robot.regressor(*random_states(robot, STATES, seed)).reshape(-1, len(labels))

@@ -116,7 +116,12 @@ def _triangle(A: np.ndarray) -> np.ndarray:
 
 
 class Observer:
-    """Builds regressions along recordings, for any friction; what does not depend on it is computed once."""
+    """Builds regressions along recordings, for any friction; what does not depend on it is computed once.
+
+    Args:
+        robot: the robot.
+        signals: filtered recordings.
+    """
 
     def __init__(self, robot: Robot, signals: Sequence[Signals]):
         self.robot, self.signals = robot, list(signals)
@@ -145,7 +150,12 @@ class Observer:
         ]
 
     def term_columns(self, terms: Sequence[Term], links: np.ndarray) -> np.ndarray:
-        """Filtered columns of terms for every axis, shape (N, axes, terms)."""
+        """Filtered columns of terms for every axis, shape (N, axes, terms).
+
+        Args:
+            terms: friction terms.
+            links: parameters of the links, shape (10 n,).
+        """
         parts = []
         for s, motion in zip(self.signals, self.axis_signals(links), strict=True):
             motion.prepare(sorted({term.width for term in terms if term.width}))
@@ -153,7 +163,12 @@ class Observer:
         return np.concatenate(parts)
 
     def regression(self, friction: Friction, links: np.ndarray) -> Regression:
-        """All columns for a friction model, with load friction at links with these parameters (10 n,)."""
+        """All columns for a friction model, with load friction at links with these parameters (10 n,).
+
+        Args:
+            friction: friction terms of every axis.
+            links: parameters of the links, shape (10 n,), from which the torques that load the gears are computed.
+        """
         used = list(dict.fromkeys(term for terms in friction for term in terms))
         placed = [(axis, term) for axis, terms in enumerate(friction) for term in terms]
         columns = [self.link_columns]

@@ -117,7 +117,12 @@ class Identification:
         return np.array([known.get(label, 0.0) for label in self.fit.regression.labels])
 
     def code(self, *, reduced: bool = True, function_name: str | None = None) -> str:
-        """C99 source of the inverse dynamics, of the reduced model or of the whole robot."""
+        """C99 source of the inverse dynamics, of the reduced model or of the whole robot.
+
+        Args:
+            reduced: whether parameters that are not significant are left out.
+            function_name: of the C function; inverse_dynamics by default.
+        """
         robot = self.reduction.robot if flag("reduced", reduced) else self.robot
         kernel = robot.kernel("inverse_dynamics")
         words = f"{robot.name}, identified from {self.signals[0].log.name}"
@@ -130,7 +135,12 @@ class Identification:
         save(self.robot, path)
 
     def write_code(self, path: str | os.PathLike[str], *, reduced: bool = True) -> None:
-        """Write the C code; the function is called inverse_dynamics."""
+        """Write the C code; the function is called inverse_dynamics.
+
+        Args:
+            path: the file.
+            reduced: as for ``code``.
+        """
         outputs.write(path, self.code(reduced=reduced))
 
     def write_report(self, path: str | os.PathLike[str]) -> None:

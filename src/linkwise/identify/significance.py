@@ -53,7 +53,14 @@ def by_contribution(
     *,
     threshold: float = THRESHOLD,
 ) -> Significance:
-    """Izaguirre's rule."""
+    """Izaguirre's rule: parameters whose contribution to the torques is small are left out.
+
+    Args:
+        regression: the columns and torques.
+        estimate: the estimate of all parameters.
+        estimator: estimates again with fewer parameters.
+        threshold: relative contribution to the torques below which a parameter is left out.
+    """
     found = contributions(regression, estimate.x)
     kept = tuple(int(k) for k in np.flatnonzero(found >= threshold))
     return Significance("contribution", kept, estimator(regression.pick(kept)), found, estimate.condition)
@@ -62,7 +69,13 @@ def by_contribution(
 def by_statistics(
     regression: Regression, estimate: Estimate, estimator: Estimator = weighted
 ) -> Significance:
-    """Backward elimination: drop the smallest |t| while Akaike's criterion falls, weights as they were."""
+    """Backward elimination: drop the smallest |t| while Akaike's criterion falls, weights as they were.
+
+    Args:
+        regression: the columns and torques.
+        estimate: the estimate of all parameters.
+        estimator: estimates again with fewer parameters.
+    """
     W, y = regression.compressed(estimate.weights)
     gram, right, square = W.T @ W, W.T @ y, float(y @ y)
     inflation = _inflation(estimate, gram)

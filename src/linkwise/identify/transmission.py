@@ -31,7 +31,14 @@ class Transmission:
         coupling: Sequence[Sequence[float]] | None = None,
         offset: Sequence[float] | None = None,
     ) -> Transmission:
-        """From reductions (motor turns per joint turn), or from the whole matrix R as ``coupling``."""
+        """From reductions (motor turns per joint turn), or from the whole matrix R as ``coupling``.
+
+        Args:
+            dof: number of joints.
+            reduction: motor turns per joint turn, shape (n,).
+            coupling: the matrix R, shape (n, n), in place of the reductions.
+            offset: joint positions where motor angles are zero [rad or m], shape (n,).
+        """
         if coupling is not None:
             ratio = np.asarray(coupling, dtype=float)
         else:

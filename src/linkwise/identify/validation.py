@@ -121,13 +121,28 @@ def validate(
     signals: Signals,
     band: float | None = None,
 ) -> Validation:
-    """Judge a model on a recording; ``band`` [Hz] is the cut-off of the signals unless given."""
+    """Judge a model on a recording.
+
+    Args:
+        robot: the robot.
+        links: parameters of its links, shape (10 n,).
+        friction: friction terms of every axis.
+        coefficients: of the friction terms.
+        signals: the recording.
+        band: cut-off [Hz]; by default that of the signals.
+    """
     t, qd, tau = predict(robot, links, friction, coefficients, signals)
     return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff)
 
 
 def validate_robot(robot: Robot, signals: Signals, band: float | None = None) -> Validation:
-    """Judge a robot as it is, with its own friction: the prior model, say."""
+    """Judge a robot as it is, with its own friction: the prior model, say.
+
+    Args:
+        robot: the robot.
+        signals: the recording.
+        band: cut-off [Hz]; by default that of the signals.
+    """
     t, (q, qd, qdd) = signals.at_stamps()
     return Validation(
         signals.log, t, qd, signals.log.tau, robot.inverse_dynamics(q, qd, qdd), band or signals.cutoff

@@ -131,7 +131,12 @@ class Joint:
         return zero
 
     def random(self, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:
-        """Random positions, shape (*shape, nq), see ``Model.random``."""
+        """Random positions, shape (*shape, nq), see ``Model.random``.
+
+        Args:
+            rng: the generator.
+            shape: leading axes of the result.
+        """
         if self.free:
             quaternion = rng.normal(size=(*shape, 4))
             quaternion /= np.linalg.norm(quaternion, axis=-1, keepdims=True)

@@ -29,7 +29,19 @@ class Model:
     """An immutable robot: a tree of links. Every ``with_…`` method gives a new one.
 
     Joint coordinates are those of the moving joints, parents before children, branches in the order of the file.
-    ``reduced`` marks a set of identified (base) parameters, which need not be physically possible link by link.
+
+    Args:
+        name: of the robot.
+        links: the links, each with its inertia.
+        joints: the joints, which form a tree.
+        gravity: [m/s²] in the base frame, shape (3,).
+        frames: further frames that are fixed to links.
+        reduced: marks a set of identified (base) parameters, which need not be physically possible link by link.
+        constraints: points and poses that are held.
+        passive: names of joints without a motor.
+
+    Raises:
+        ModelError: links and joints are no tree, or a number is impossible.
     """
 
     def __init__(
@@ -120,7 +132,12 @@ class Model:
         self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] | None = None
     ) -> np.ndarray:
         """Random positions, shape (nq,) or (*size, nq): uniform between the limits (±π rad or ±1 m where there is
-        none), orientations uniform over all rotations. ``rng`` is a generator or a seed."""
+        none), orientations uniform over all rotations.
+
+        Args:
+            rng: a generator or a seed.
+            size: leading axes of the result; none by default.
+        """
         rng = np.random.default_rng(rng)
         shape = () if size is None else np.atleast_1d(size)
         parts = [joint.random(rng, tuple(int(k) for k in shape)) for joint in self.coordinate_joints]
@@ -453,8 +470,10 @@ class Model:
     ) -> Self:
         """A new robot that is held by these constraints, in place of those it had.
 
-        A ``Coupling`` makes a joint follow another and takes its coordinate away. ``passive`` names joints without a
-        motor.
+        Args:
+            constraints: points, poses and couplings; a ``Coupling`` makes a joint follow another and takes its
+                coordinate away.
+            passive: names of joints without a motor; by default as before.
         """
         relations = {c.follower: c for c in constraints if isinstance(c, Coupling)}
         names = [joint.name for joint in self.moving_joints]
@@ -488,7 +507,9 @@ class Model:
     def with_mimics(self, coupled: bool, *, undecided_only: bool = False) -> Self:
         """A new robot in which joints that mimic another one have no coordinate of their own (or keep it).
 
-        ``undecided_only`` leaves relations as they are that a file has called coupled or independent.
+        Args:
+            coupled: whether they have no coordinate of their own.
+            undecided_only: leaves relations as they are that a file has called coupled or independent.
         """
         joints = variants.with_mimics(self, flag("coupled", coupled), flag("undecided_only", undecided_only))
         return self if joints is None else self._with(joints=joints)

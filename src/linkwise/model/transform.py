@@ -35,13 +35,23 @@ class Transform:
 
     @classmethod
     def from_rpy(cls, xyz: Numbers = (0, 0, 0), rpy: Numbers = (0, 0, 0)) -> Transform:
-        """URDF's origin: fixed-axis roll, pitch, yaw [rad] = Rz(yaw)·Ry(pitch)·Rx(roll)."""
+        """URDF's origin: fixed-axis roll, pitch, yaw [rad] = Rz(yaw)·Ry(pitch)·Rx(roll).
+
+        Args:
+            xyz: translation [m], shape (3,).
+            rpy: roll, pitch and yaw [rad], shape (3,).
+        """
         roll, pitch, yaw = rpy
         return cls(turn(2, yaw) @ turn(1, pitch) @ turn(0, roll), np.asarray(xyz, dtype=float))
 
     @classmethod
     def from_quaternion(cls, xyz: Numbers, wxyz: Numbers) -> Transform:
-        """From a quaternion (w, x, y, z) of any length; exact where it says a right angle, as (1, 1, 0, 0) does."""
+        """From a quaternion (w, x, y, z) of any length; exact where it says a right angle, as (1, 1, 0, 0) does.
+
+        Args:
+            xyz: translation [m], shape (3,).
+            wxyz: quaternion, shape (4,).
+        """
         parts = [float(c) for c in wxyz]
         # by a power of two, which changes no digit: squares of very small or large numbers would leave the doubles
         power = math.frexp(max(map(abs, parts)))[1]
@@ -57,11 +67,22 @@ class Transform:
 
     @classmethod
     def along(cls, axis: Numbers, distance: float) -> Transform:
+        """A translation along a unit axis.
+
+        Args:
+            axis: unit vector, shape (3,).
+            distance: [m].
+        """
         return cls(np.eye(3), distance * np.asarray(axis, dtype=float))
 
     @classmethod
     def about(cls, axis: Numbers, angle: float) -> Transform:
-        """A turn about a unit axis through the origin [rad]."""
+        """A turn about a unit axis through the origin [rad].
+
+        Args:
+            axis: unit vector, shape (3,).
+            angle: [rad].
+        """
         x, y, z = axis
         K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
         return cls(np.eye(3) + sine(angle) * K + (1 - cosine(angle)) * K @ K, np.zeros(3))

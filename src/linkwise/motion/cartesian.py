@@ -87,7 +87,15 @@ class _Arc(_Turning):
 
 
 class CartesianMove(Trajectory):
-    """A path of a frame, run through by a timing law s(t) of one coordinate from 0 to 1."""
+    """A path of a frame, run through by a timing law s(t) of one coordinate from 0 to 1.
+
+    Args:
+        robot: the robot.
+        path: the path of the frame.
+        timing: s(t), from 0 to 1.
+        frame: the frame that follows the path; by default the only leaf.
+        start: positions that are tried first at the start of the path, shape (n,).
+    """
 
     def __init__(
         self, robot: Robot, path: Path, timing: PiecewisePolynomial, frame: str | None = None, start=None

@@ -37,6 +37,11 @@ def closed_form_inverse_kinematics(robot: Robot, target, *, frame: str | None = 
     NaN where a solution does not exist. The order is: two for the waist, two for the elbow, two for the
     wrist. In a singular pose (wrist straight, or above the waist) one of infinitely many is given. Another
     arm raises ModelError.
+
+    Args:
+        robot: an arm of the PUMA type.
+        target: poses, shape (..., 4, 4).
+        frame: the frame that is brought there; by default the only leaf.
     """
     check_robot(robot)
     arm = _arm(robot, frame)

@@ -34,8 +34,12 @@ class ElasticMotionError(LinkwiseError, ValueError):
 class ElasticMotion(Trajectory):
     """The motion of motors and springs while the links follow a plan; for the coordinates of the elastic robot.
 
-    ``plan``: a motion of ``robot.link_side()`` with four continuous derivatives, a polynomial (``motion.nonic``) or a
-    Fourier series. Any controller follows it; ``control.FeedForward`` has its motor torques.
+    Any controller follows it; ``control.FeedForward`` has its motor torques.
+
+    Args:
+        robot: a robot with elastic joints.
+        plan: a motion of ``robot.link_side()`` with four continuous derivatives: a polynomial (``motion.nonic``) or a
+            Fourier series.
     """
 
     def __init__(self, robot: Robot, plan: Trajectory):
@@ -137,6 +141,12 @@ def nonic(start, end, duration: float, *, begin: float = 0.0) -> PiecewisePolyno
     """From ``start`` to ``end`` [rad or m], shape (n,), in ``duration`` [s] by one polynomial of degree nine.
 
     Velocity, acceleration, jerk and snap vanish at both ends, as motors behind springs need it.
+
+    Args:
+        start: [rad or m], shape (n,).
+        end: [rad or m], shape (n,).
+        duration: [s].
+        begin: time of the start [s].
     """
     first = positions("start", start)
     last = positions("end", end, first.size)

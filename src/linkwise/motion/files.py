@@ -21,6 +21,11 @@ class MotionFileError(TableError):
 def write_csv(path: str | os.PathLike[str], motion: Trajectory | Samples, *, rate: float = 1000.0) -> None:
     """Write a motion with all digits; a trajectory at ``rate`` samples per second. The file appears whole or
     not at all.
+
+    Args:
+        path: the file.
+        motion: a trajectory or samples.
+        rate: samples of a trajectory per second [Hz].
     """
     samples = motion.sampled(rate) if isinstance(motion, Trajectory) else motion
     columns = {"t": samples.t} | numbered("q", samples.q) | numbered("qd", samples.qd)

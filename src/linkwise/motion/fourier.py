@@ -14,8 +14,13 @@ from linkwise.motion.trajectory import Moment, Trajectory
 class FourierSeries(Trajectory):
     """q = centre + Σ_k sine[k]·sin((k+1)ωt) + cosine[k]·cos((k+1)ωt), ω = 2π/period.
 
-    ``centre`` [rad or m], shape (n,); ``sine`` and ``cosine``, shape (harmonics, n); ``period`` [s]. It has
-    no end.
+    It has no end.
+
+    Args:
+        centre: mean position [rad or m], shape (n,).
+        sine: amplitudes, shape (harmonics, n).
+        cosine: amplitudes, shape (harmonics, n).
+        period: [s].
     """
 
     def __init__(self, centre, sine, cosine, period: float):

@@ -118,7 +118,13 @@ def _violation(
 
 
 def require(trajectory: Trajectory, robot: Robot, **options) -> None:
-    """Raise LimitError if the motion breaks a limit; options as for ``check``."""
+    """Raise LimitError if the motion breaks a limit; options as for ``check``.
+
+    Args:
+        trajectory: the motion.
+        robot: its limits.
+        **options: those of ``check``.
+    """
     found = check(trajectory, robot, **options)
     if found:
         raise LimitError("; ".join(map(str, found)))

@@ -15,8 +15,9 @@ from linkwise.motion.trajectory import Moment, Trajectory
 class PiecewisePolynomial(Trajectory):
     """q = Σ_k coefficients[s, k]·(t − times[s])ᵏ in segment s.
 
-    ``times``: where segments begin and the last one ends [s], shape (segments + 1,), ascending;
-    ``coefficients``: shape (segments, order, n).
+    Args:
+        times: where segments begin and the last one ends [s], shape (segments + 1,), ascending.
+        coefficients: shape (segments, order, n).
     """
 
     def __init__(self, times, coefficients):
@@ -129,6 +130,12 @@ def ramp(
 ) -> PiecewisePolynomial:
     """Constant speed from ``start`` to ``end``: a test signal whose speed jumps at both ends, which no arm
     can follow.
+
+    Args:
+        start: [rad or m], shape (n,).
+        end: [rad or m], shape (n,).
+        duration: [s].
+        begin: time of the start [s].
     """
     first = positions("start", start)
     last = positions("end", end, first.size)
@@ -139,6 +146,11 @@ def ramp(
 
 
 def hold(position: Sequence[float], duration: float = 1.0) -> PiecewisePolynomial:
-    """Standing still."""
+    """Standing still.
+
+    Args:
+        position: [rad or m], shape (n,).
+        duration: [s].
+    """
     times = [0.0, arguments.duration(duration)]
     return PiecewisePolynomial(times, positions("position", position)[np.newaxis, np.newaxis])

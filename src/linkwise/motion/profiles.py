@@ -41,7 +41,16 @@ def trapezoidal(start, end, *, velocity, acceleration, duration: float | None = 
 def jerk_limited(
     start, end, *, velocity, acceleration, jerk, duration: float | None = None
 ) -> PiecewisePolynomial:
-    """Seven phases of constant jerk; fewer where a limit is not reached. Arguments as for ``trapezoidal``."""
+    """Seven phases of constant jerk; fewer where a limit is not reached.
+
+    Args:
+        start: [rad or m], shape (n,).
+        end: [rad or m], shape (n,).
+        velocity: limit [rad/s or m/s], one number or (n,).
+        acceleration: limit [rad/s² or m/s²], one number or (n,).
+        jerk: limit [rad/s³ or m/s³], one number or (n,).
+        duration: [s] to which the move is stretched; it is never shortened.
+    """
     limits = {"velocity": velocity, "acceleration": acceleration, "jerk": jerk}
     first, way, length, (v, a, j) = _scaled(start, end, **limits)
     if length < SHORTEST:

@@ -42,7 +42,12 @@ class SlowedTrajectory(Trajectory):
 
 
 def slowed(trajectory: Trajectory, factor: float) -> Trajectory:
-    """The same path in ``factor`` times the time (below 1: faster)."""
+    """The same path in ``factor`` times the time (below 1: faster).
+
+    Args:
+        trajectory: the motion.
+        factor: of the duration; below 1 the motion becomes faster.
+    """
     check_trajectory(trajectory)
     factor = arguments.number("factor", factor, positive=True)
     if not math.isfinite(trajectory.begin):

@@ -67,6 +67,10 @@ class Trajectory(ABC):
     def sampled(self, rate: float | None = None, *, points: int | None = None) -> Samples:
         """Samples from the begin to the end: ``rate`` per second (the last one may be earlier), or so many
         points.
+
+        Args:
+            rate: samples per second [Hz]; the last one may be earlier than the end.
+            points: number of samples, in place of the rate.
         """
         if (rate is None) == (points is None):
             raise TypeError("sampled: give either a rate [1/s] or a number of points")

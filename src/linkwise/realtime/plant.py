@@ -93,7 +93,12 @@ class SimulatedPlant:
             raise SettingsError(f"fault: joint {fault.joint}, {robot.name} has joints 0 to {robot.dof - 1}")
 
     def structure(self, start: np.ndarray, speed: np.ndarray) -> ctypes.Structure:
-        """State of the plant as a C structure."""
+        """State of the plant as a C structure.
+
+        Args:
+            start: positions, shape (n,).
+            speed: velocities, shape (n,).
+        """
         n = self.robot.dof
 
         class Simulated(ctypes.Structure):

@@ -25,6 +25,11 @@ class TwoRatePrograms:
     ``inertia``: D_ij with rotor inertias and the gravity torques D_i, of q. ``velocity``: Coriolis and
     centrifugal torques of q and q̇, and friction at the planned speed. ``synchronous``: Σ_j D_ij v_j + D_i +
     velocity torques with v = q̈_d − K_d ė − K_p e.
+
+    Args:
+        model: the robot of the controller.
+        plant: the robot that is simulated; by default the same.
+        period: of the synchronous task [s].
     """
 
     def __init__(self, model: Robot, plant: Robot | None = None, period: float = 1e-3):

@@ -13,7 +13,13 @@ from linkwise.simulate.puma_hardware import HomedArm
 
 class PumaDriver(PlantDriver):
     """A homed arm, sampled every ``period`` [s]. Velocities are differences of counts through a first-order
-    filter with ``cutoff`` [rad/s]."""
+    filter with ``cutoff`` [rad/s].
+
+    Args:
+        arm: the homed arm.
+        period: sample period [s].
+        cutoff: of the velocity filter [rad/s].
+    """
 
     def __init__(self, arm: HomedArm, period: float, *, cutoff: float = 100.0):
         self.arm, self.period = arm, period

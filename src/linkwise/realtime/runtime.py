@@ -163,7 +163,12 @@ class TwoRateController:
         return report
 
     def time_synchronous(self, count: int = 20000, calls: int = 64) -> np.ndarray:
-        """Durations of the synchronous task [s], shape (count,); each is the mean of ``calls`` successive calls."""
+        """Durations of the synchronous task [s], shape (count,); each is the mean of ``calls`` successive calls.
+
+        Args:
+            count: number of durations.
+            calls: number of calls in each.
+        """
         code = library(self.programs.source())
         numbers, found = numbers_for_timing(self.programs), np.empty(count)
         code.time_synchronous(

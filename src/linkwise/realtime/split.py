@@ -21,6 +21,13 @@ def split_torques(
     Inertia, gravity and velocity terms are those of the last multiple of ``background_period`` [s], and
     become available ``latency`` [s] later (Izaguirre's background took a whole period of 20 ms);
     accelerations and friction are current.
+
+    Args:
+        robot: the robot.
+        trajectory: the motion.
+        t: times [s], shape (times,).
+        background_period: [s].
+        latency: time from sampling to availability of the background's results [s].
     """
     t = np.asarray(t, dtype=float)
     q, qd, qdd = trajectory.at(t)
@@ -45,6 +52,13 @@ def split_error(
 ):
     """Largest error of the split's torques along a trajectory, per joint (n,), relative to the largest exact
     torque.
+
+    Args:
+        robot: the robot.
+        trajectory: the motion.
+        background_period: [s].
+        latency: time from sampling to availability of the background's results [s].
+        rate: samples per second [Hz].
     """
     samples = trajectory.sampled(rate)
     exact = robot.inverse_dynamics(samples.q, samples.qd, samples.qdd)

@@ -13,7 +13,13 @@ POSITIVE, NEGATIVE = "#0072b2", "#d55e00"
 
 
 def heat_map(matrix: np.ndarray, labels: Sequence[str], *, width: float = 760) -> str:
-    """An SVG picture of a matrix with entries from −1 to 1: blue is positive, orange negative, full colour is ±1."""
+    """An SVG picture of a matrix with entries from −1 to 1: blue is positive, orange negative, full colour is ±1.
+
+    Args:
+        matrix: shape (n, n).
+        labels: of rows and columns, n texts.
+        width: [pixels].
+    """
     n = len(labels)
     left = min(16 + 6 * max((len(name) for name in labels), default=0), int(width) // 3)
     cell = min((width - left - 10) / max(n, 1), 22.0)

@@ -31,7 +31,12 @@ WHITE = 1.96  # standard deviations: 95 % of the autocorrelations of white noise
 
 
 def identification_report(found: Identification, *, command: str | None = None) -> Report:
-    """The report page; ``command`` is the command line shown in the table at the top."""
+    """The report page.
+
+    Args:
+        found: the identification.
+        command: the command line shown in the table at the top.
+    """
     judged = found.validation
     report = Report(
         f"Identification of {found.prior.name}",

@@ -55,7 +55,16 @@ def robot_picture(
     width: float = 420,
     height: float = 420,
 ) -> str:
-    """A drawing of the robot at q (n,). ``ghosts``: other positions, faintly; ``trace``: points (k, 3) of a path."""
+    """A drawing of the robot at a position, as SVG.
+
+    Args:
+        model: the robot.
+        q: its position [rad or m], shape (nq,).
+        ghosts: other positions, drawn faintly.
+        trace: points of a path [m], shape (points, 3).
+        width: [pixels].
+        height: [pixels].
+    """
     gravity = np.array(model.gravity)
     up = -gravity if np.linalg.norm(gravity) > 0 else np.array([0.0, 0, 1])
     view = _View(model, Camera.seeing(up), [np.asarray(q, dtype=float), *ghosts], trace, width, height)

@@ -76,11 +76,20 @@ def line_plot(
     hover: bool = True,
     dots: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> str:
-    """An SVG plot of lines over x, shape (points,).
+    """An SVG plot of lines over x.
 
-    ``limits``: (lower, upper) of each line, drawn dashed in its colour where they are near what is shown; ``cursor``: a
-    vertical mark at this x; ``hover``: carries its numbers, for the page's script to show under the pointer;
-    ``dots``: (x, y) of points behind the lines, such as measurements.
+    Args:
+        x: shape (points,).
+        lines: the lines, each with y of shape (points,).
+        x_label: text below the plot.
+        y_label: text above the plot.
+        limits: (lower, upper) of each line, drawn dashed in its colour where they are near what is shown.
+        height: [pixels].
+        width: [pixels].
+        zero: whether the range of y contains zero.
+        cursor: x of a vertical mark.
+        hover: whether the plot contains its numbers, for the page's script to show under the pointer.
+        dots: (x, y) of points behind the lines, such as measurements.
     """
     zero, hover = flag("zero", zero), flag("hover", hover)
     x = np.asarray(x, dtype=float)
@@ -126,7 +135,12 @@ class Legend(str):
 
 
 def legend(names: Sequence[str], colours: Sequence[str] | None = None) -> Legend:
-    """HTML legend of names and colours."""
+    """HTML legend of names and colours.
+
+    Args:
+        names: of the lines.
+        colours: of the lines; by default those of the palette.
+    """
     keys = list(zip(names, colours or [colour(k) for k in range(len(names))], strict=True))
     spans = [
         f'<span class="key"><i style="background:{tint}"></i>{escape(name)}</span>' for name, tint in keys
@@ -147,7 +161,13 @@ class Bar:
 
 
 def bar_chart(bars: Sequence[Bar], *, unit: str = "", width: float = 760) -> str:
-    """Horizontal bars from zero with their values."""
+    """Horizontal bars from zero with their values.
+
+    Args:
+        bars: the bars, from the top.
+        unit: of the values.
+        width: [pixels].
+    """
     row, right = 24, 150
     left = min(16 + 7 * max((len(bar.name) for bar in bars), default=0), width // 2)
     height = row * len(bars) + 8

@@ -54,6 +54,11 @@ class Sensors:
     def encoders(cls, counts_per_turn, gear_ratio, **options) -> Sensors:
         """Incremental encoders on the motors: counts per motor turn, motor turns per joint turn (its sign is
         not used).
+
+        Args:
+            counts_per_turn: of the motor, one number or (n,).
+            gear_ratio: motor turns per joint turn; its sign is not used.
+            **options: further fields of ``Sensors``.
         """
         turns = np.abs(arguments.array("gear_ratio", gear_ratio))
         arguments.array("gear_ratio", turns, above=0.0)
@@ -75,7 +80,12 @@ class Sensors:
         return self.velocity == "difference"
 
     def numbers(self, dof: int, period: float) -> dict[str, np.ndarray]:
-        """The inputs of a kernel, by name."""
+        """The inputs of a kernel, by name.
+
+        Args:
+            dof: number of joints.
+            period: the sample period [s].
+        """
         found: dict[str, np.ndarray] = {}
         if self.noisy:
             found["position_noise"] = arguments.per_joint("position_noise", self.position_noise, dof)
@@ -98,6 +108,14 @@ class Sensors:
         """(measured q, measured q̇, next memory); the memory is the last measured q and the filtered q̇.
 
         ``drawn`` are 2n random numbers of variance 1, where there is noise.
+
+        Args:
+            values: numbers of the sensors by name.
+            q: positions, n scalars.
+            qd: velocities, n scalars.
+            memory: what the last sample left.
+            period: the sample period [s].
+            drawn: random numbers.
         """
         n = len(q)
         q, qd = list(q), list(qd)
@@ -159,7 +177,12 @@ class Drives:
         return found
 
     def driven(self, values: Values, tau: Sequence[Scalar]) -> list[Scalar]:
-        """The torques that come of the wanted ones."""
+        """The torques that come of the wanted ones.
+
+        Args:
+            values: numbers of the drives by name.
+            tau: wanted torques, n scalars.
+        """
         if self.ideal:
             return list(tau)
         (most,) = values["volts"]

@@ -32,9 +32,22 @@ class Source(ABC):
     """Whether a kernel needs the time."""
 
     def feeds(self, dof: int, places: Sequence[float]) -> dict[str, Feed]:
+        """Tables that a kernel reads row by row, by name.
+
+        Args:
+            dof: number of joints.
+            places: see ``Source``.
+        """
         return {}
 
     def tables(self, steps: int, period: float, places: Sequence[float]) -> dict[str, np.ndarray]:
+        """What the feeds contain, by name.
+
+        Args:
+            steps: number of control periods.
+            period: control period [s].
+            places: see ``Source``.
+        """
         return {}
 
     def parameters(self, dof: int) -> dict[str, np.ndarray]:
@@ -42,11 +55,24 @@ class Source(ABC):
 
     @abstractmethod
     def at(self, values: Values, number: int, time: Scalar, dof: int) -> Reference:
-        """The reference at the place of this number; ``time`` [s] there."""
+        """The reference at one of the places of a step, over scalars.
+
+        Args:
+            values: feeds and parameters by name.
+            number: of the place in ``places``.
+            time: [s] there.
+            dof: number of joints.
+        """
 
     @abstractmethod
     def moment(self, t: np.ndarray, batch: tuple[int, ...], dof: int) -> Moment:
-        """The same for Python: q, qd, qdd (batch..., times, n) at the times (times,)."""
+        """The same for Python: q, qd, qdd (batch..., times, n) at the times (times,).
+
+        Args:
+            t: times [s], shape (times,).
+            batch: leading axes of the result.
+            dof: number of joints.
+        """
 
     @abstractmethod
     def batch(self) -> tuple[int, ...]:

@@ -32,6 +32,16 @@ def study(description: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     compute={"tau": {"function": "inverse_dynamics"}}, keep={"tau": ["mean", "max"]}, seed=1)``. Named arguments replace
     those of the file. ``robot`` may be a Robot, and an entry of ``compute`` a kernel or a function. ``run`` computes it
     into a folder. See docs/studies.md.
+
+    Args:
+        description: a TOML file, or its tables as a dictionary.
+        **tables: the same tables by name; they replace those of the description.
+
+    Returns:
+        A study; ``run`` computes it.
+
+    Raises:
+        StudyError: an entry is unknown or cannot be right; the message names it.
     """
     from linkwise.study.api import make
 

@@ -34,7 +34,12 @@ _CORNER = np.array([0.66, -0.68, 0.32])  # initial direction of view
 
 
 class Page:
-    """A robot on a web page; created by ``serve``, stopped by ``close``."""
+    """A robot on a web page; created by ``serve``, stopped by ``close``.
+
+    Args:
+        looks: visuals of the links.
+        robot, motion, frame, host, port, dark, shadows, framed: as for ``serve``.
+    """
 
     def __init__(
         self,
@@ -189,13 +194,21 @@ def serve(
 ) -> Page:
     """Serve a page that shows a robot; it stays until ``close`` is called or the process ends.
 
-    ``source`` is the file that the robot came from: a URDF file's visuals are shown, with meshes that lie inside its
-    own folder tree or inside ``meshes``. ``motion`` is a motion to play, ``frame`` the frame that carries the load and
-    can be dragged. The page is served to this machine alone unless ``host`` says otherwise ("0.0.0.0": to the
-    network). ``Page.url`` contains a token, new for each page, without which the server refuses every request; it
-    also refuses requests under other host names and from pages of other origins. Where the port is busy the next free
-    one is taken: see ``Page.port``. ``shadows=False`` draws twice as fast on machines without a graphics card.
-    ``framed`` lets pages of other servers on this machine, such as notebooks, show the page in a frame.
+    ``Page.url`` contains a token, new for each page, without which the server refuses every request; it also refuses
+    requests under other host names and from pages of other origins.
+
+    Args:
+        robot: the robot.
+        source: the file that the robot came from: a URDF file's visuals are shown, with meshes that lie inside its
+            own folder tree or inside ``meshes``.
+        meshes: further folders with meshes.
+        motion: a motion to play.
+        frame: the frame that carries the load and can be dragged.
+        host: address to bind; "0.0.0.0" serves the page to the network.
+        port: port of the page; the next free one if it is busy, see ``Page.port``.
+        dark: a dark page.
+        shadows: False draws twice as fast on machines without a graphics card.
+        framed: whether pages of other servers on this machine, such as notebooks, may show the page in a frame.
     """
     needed("viser", "view")
     looks = Looks() if source is None else read_looks(source, meshes)

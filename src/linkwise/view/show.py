@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 class Embedded:
-    """A page that a notebook shows in a frame; ``page`` is the page itself, stopped by ``close``."""
+    """A page that a notebook shows in a frame; ``page`` is the page itself, stopped by ``close``.
+
+    Args:
+        page: the page.
+        height: of the frame [pixels].
+    """
 
     def __init__(self, page: Page, height: int):
         self.page, self.height = page, height
