@@ -42,6 +42,7 @@ SMOKE = {  # script -> command lines
     "sizes.py": [""],
     "soak.py": ["--calls 4000 --threads 4"],
     "simulation.py": ["--robots 8 --steps 5 --repeats 1"],
+    "limits.py": ["--robot two_link --function inverse_dynamics --states 64 --rounds 1"],
     "threads.py": ["--robot two_link --states 100,5000 --threads 1,2 --rounds 1"],
     "versions.py": ["--quick"],
     "study.py": [
