@@ -211,7 +211,7 @@ def main() -> None:
         {"name": properties["name"].decode(), "driver": driver.version(), "nvrtc": nvrtc.compiler().version},
     )
     if options.small is not None:
-        report.done("parts_of_a_call", parts_of_a_call())
+        report.done("parts_of_a_call", parts_of_a_call(robot))
         report.done("small", small_batches(robot, options.small or COUNTS))
         print_small(report.parts)
     if options.peers:

@@ -1,13 +1,13 @@
 """Small batches by every kind of call: time until the call returns, until the result is there, of the kernel alone.
 
-"To launch" is the mean over many calls between two synchronisations: what a call costs the program that makes it.
-"To result" is one call and a synchronisation. "Alone" is one launch among many of a CUDA graph. Before anything is
-timed the result of every kind of call is compared with the CPU's, bit by bit.
+"To launch" is the mean over many calls between two synchronisations, the best of many such runs: what a call costs the
+program that makes it. "To result" is one call and a synchronisation, the median of many. "Alone" is one launch among
+many of a CUDA graph. Before anything is timed the result of every kind of call is compared with the CPU's, bit by bit.
 """
 
 from __future__ import annotations
 
-import statistics
+import ctypes
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +18,12 @@ import numpy as np
 
 import linkwise as lw
 from gpu_parts.measuring import DTYPES, Size, as_tuple, device_seconds, host_seconds, random_states
+from linkwise.gpu.launch import launch_address, prepare
 
 COUNTS = (1, 16, 256, 4096, 65536)
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics")
 COMBINED = ("mass_matrix", "bias_torques", "jacobian")
-LONGEST = 200  # calls between two synchronisations: fewer than the driver's queue of launches holds
+LONGEST = 100  # calls between two synchronisations: fewer than the driver's queue of launches holds
 
 
 class Call(NamedTuple):
@@ -68,16 +69,19 @@ def _timed(call: Call, count: int) -> dict[str, Any]:
 
 
 def _launch_seconds(work: Callable[[], Any], finish: Callable[[], Any]) -> float:
-    """Host time of a call that does not wait for the GPU: the median of several runs of many calls."""
+    """Host time of a call that does not wait for the GPU: the best of many runs of many calls.
+
+    The best, because other work on the host only adds to it.
+    """
     count, means = Size.of("repeats", LONGEST), []
-    for _ in range(Size.of("repeats", 9)):
+    for _ in range(Size.of("repeats", 25)):
         finish()
         began = time.perf_counter()
         for _ in range(count):
             work()
         means.append((time.perf_counter() - began) / count)
     finish()
-    return statistics.median(means)
+    return min(means)
 
 
 def graph_seconds(work: Callable[[], Any]) -> float:
@@ -189,12 +193,19 @@ def _library(name: str) -> Any:
 # -- what the parts of a call cost ------------------------------------------------------------------------------------
 
 
-def parts_of_a_call() -> dict[str, float]:
+def parts_of_a_call(robot: lw.Robot) -> dict[str, float]:
     """Host seconds of the single steps that a call is made of."""
     array = cupy.empty((4096, 7))
+    kernel: Any = robot.kernel("gravity_torques")
+    (q,), tau = random_states(kernel, 4096, "float64"), cupy.empty((4096, robot.dof))
+    prepared = prepare(kernel, "float64", cupy.cuda.runtime.getDevice())
+    words = (ctypes.c_int64 * 4)(*prepared.words([tau.data.ptr, q.data.ptr], 4096))
+    start = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(launch_address())
+    about = (prepared.address, ctypes.addressof(words), 4096, cupy.cuda.get_current_stream().ptr)
     kind, shape = np.dtype("float64"), (4096, 7)
     steps: dict[str, Callable[[], Any]] = {
         "nothing": lambda: None,
+        "launch by addresses, with ctypes": lambda: start(*about),
         "cupy.empty": lambda: cupy.empty(shape, kind),
         "cupy.ndarray": lambda: cupy.ndarray(shape, kind),
         "CuPy: shape": lambda: array.shape,
@@ -224,7 +235,7 @@ def parts_of_a_call() -> dict[str, float]:
 
 def print_small(report: dict[str, Any]) -> None:
     for label, seconds in report.get("parts_of_a_call", {}).items():
-        print(f"{label:28} {seconds * 1e6:6.2f} us")
+        print(f"{label:32} {seconds * 1e6:6.2f} us")
     print(
         f"{'function':40} {'dtype':8} {'states':>6} {'call':26} {'launch':>7} {'result':>7} {'alone':>6} "
         f"{'G/s':>8} bits"

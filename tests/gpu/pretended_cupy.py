@@ -7,6 +7,7 @@ nothing; that the script runs to its end, with the functions and results that th
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import runpy
 import sys
 import time
@@ -110,12 +111,18 @@ class Function:
         pass
 
 
+NOTHING = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 5)(lambda *_words: 0)
+
+
 def pretend() -> None:
     """Put the CPU in place of the GPU in everything that scripts import from ``linkwise.gpu``."""
     sys.modules["cupy"] = cupy_of_numpy()
     from linkwise import gpu
-    from linkwise.gpu import device, driver, nvrtc
+    from linkwise.gpu import device, driver, launch, nvrtc
 
+    prepared = types.SimpleNamespace(address=0, words=lambda pointers, count: (*pointers, 0, count))
+    launch.prepare = lambda *_about: prepared
+    launch.launch_address = lambda: ctypes.cast(NOTHING, ctypes.c_void_p).value
     kernel = types.SimpleNamespace(function=Function())
     compiler = types.SimpleNamespace(version=(13, 0), compile=lambda text, name, options: b"")
     gpu.call = lambda kernel, given, out=None, fast=False: kernel(*map(np.asarray, given), out=out)

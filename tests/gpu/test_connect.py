@@ -9,7 +9,7 @@ import pytest
 from pretended_libraries import ByAttributes, ByExchange, Driver, install
 
 import linkwise as lw
-from linkwise.compiler import layout
+from linkwise.compiler import background, dispatch, layout
 from linkwise.gpu import DeviceError
 
 pytestmark = pytest.mark.skipif(not layout.SUPPORTED, reason="machine code cannot be called directly here")
@@ -82,6 +82,19 @@ def test_every_kind_of_call_has_the_same_bits(robot, kind, dtype, launches):
     assert got is out
     assert count == 1
     assert same(out, robot.inverse_dynamics(*given))
+
+
+def test_the_second_call_is_by_machine_code_wherever_entry_points_come_from(
+    robot, launches, monkeypatch, tmp_path
+):
+    """They are compiled in the background for calls on the CPU; a kernel on a GPU does not wait for many calls."""
+    monkeypatch.setenv("LINKWISE_CACHE", str(tmp_path))
+    monkeypatch.setattr(dispatch, "_entry", type(dispatch._entry)())
+    monkeypatch.setattr(background, "is_on", lambda: True)
+    q = ByAttributes(states(5)[0])
+    kernel = robot.kernel("gravity_torques")
+    assert launches(lambda: kernel(q))[1] == 0
+    assert launches(lambda: kernel(q))[1] == 1
 
 
 @pytest.mark.parametrize("kind", LIBRARIES)

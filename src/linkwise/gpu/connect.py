@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.compiler import layout
-from linkwise.compiler.dispatch import intern_for_ever
+from linkwise.compiler.dispatch import entry_points, intern_for_ever
 from linkwise.compiler.layout import DeviceCall, Library
 from linkwise.gpu.launch import prepare
 
@@ -45,6 +45,7 @@ def connect(kernel: Kernel, kind: type, dtype: str, device: int) -> None:
     place = ("connected", kind, dtype, device)
     if place in kernel.on_device:
         return
+    entry_points(wait=True)  # compiled once for all kernels; the kernel itself took NVRTC longer
     library, plan = library_of(kind), kernel.connect()
     kernel.on_device[place] = library is not None and plan is not None
     if library is None or plan is None:

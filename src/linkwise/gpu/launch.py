@@ -83,4 +83,4 @@ def launch(
 
 def launch_address() -> int:
     """The address of the C function that launches; 0 where machine code for calls is not available."""
-    return dispatch.entry_points().get("launch", 0)
+    return dispatch.entry_points(wait=True).get("launch", 0)
