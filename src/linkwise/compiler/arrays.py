@@ -37,7 +37,8 @@ def is_foreign(value: Any) -> bool:
 
 
 def is_masked(value: Any) -> bool:
-    """Whether a value is a masked array; asks the value, because ``np.ma`` is a slow import that a fork could cut."""
+    """Whether a value is a masked array; looks for its attribute, because importing ``np.ma`` is slow and not safe
+    during a fork."""
     return type(value) is not np.ndarray and _is_array(value) and hasattr(value, "mask")
 
 
@@ -80,7 +81,7 @@ def batch_shape(arrays: Sequence[np.ndarray], inputs: Sequence[tuple[str, int]])
 
 
 def rows(array: np.ndarray, batch: tuple[int, ...]) -> Rows:
-    """An input as rows of equal distance; copied only where its memory does not look like that."""
+    """An input as rows of equal distance; copied only where its memory is laid out in another way."""
     size = array.shape[-1]
     flags = array.flags
     if flags.c_contiguous and flags.aligned:
@@ -147,5 +148,6 @@ def writes_directly(out: np.ndarray, others: Sequence[np.ndarray]) -> bool:
 
 
 def is_numeric(result: Any) -> bool:
-    """Whether a result is NumPy's and holds numbers: not symbols, and not on a GPU, where looking would wait."""
+    """Whether a result is NumPy's and holds numbers: not symbols, and not on a GPU, where reading it would wait for
+    the GPU."""
     return isinstance(result, np.generic) or (_is_array(result) and result.dtype != object)

@@ -45,7 +45,7 @@ def is_on() -> bool:
 
 
 class Job:
-    """A child process with a list of tasks. Looked at, never waited for, except by ``wait``."""
+    """A child process with a list of tasks. Its output is polled; only ``wait`` waits for it."""
 
     def __init__(self, tasks: list[Task]):
         import pickle
@@ -74,11 +74,11 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Whether no more results will come. A forked child of this process cannot know, and does not wait."""
+        """Whether no more results will come. True in a forked child of this process, which cannot wait for it."""
         return self._owner != os.getpid() or self._process.poll() is not None
 
     def results(self) -> list[bytes]:
-        """What the tasks have given so far, in their order."""
+        """Results of the tasks so far, in their order."""
         with self._lock:
             if not self._output.closed:
                 output, was_over = self._output.fileno(), self.is_over
@@ -102,7 +102,7 @@ class Job:
         return True
 
     def leave(self) -> None:
-        """This process ends: let the child go on where its work is kept, else end it."""
+        """At exit of this process: the child continues if its results go to the cache, else it is ended."""
         if self._owner == os.getpid() and self._process.poll() is None:
             if not self._kept:
                 self._process.kill()
@@ -171,7 +171,7 @@ def serve() -> None:
     """What the child does."""
     import pickle
 
-    cache.creates = False  # a folder that was removed in the meantime stays away
+    cache.creates = False  # a folder that was removed in the meantime is not made again
     for task in pickle.load(sys.stdin.buffer):
         result = task.function(*task.args)
         sys.stdout.buffer.write(_packed(result))

@@ -1,9 +1,10 @@
 """Compiled code on disk, so that a new process need not compile again.
 
-An entry is a file named by the hash of everything the code depends on. It is written aside and renamed, so a reader
-sees a whole entry or none, whatever other processes write and wherever a writer is interrupted. Because entries are
-executed, the folder is private to its user, and owner, permissions and a checksum are verified before an entry is
-used: a damaged one is removed and built anew. A folder that cannot be used costs one warning, never a result.
+An entry is a file named by the hash of everything the code depends on. It is written to a temporary file that is
+renamed, so a reader sees a whole entry or none, whatever other processes write and wherever a writer is interrupted.
+Because entries are executed, the folder is private to its user, and owner, permissions and a checksum are verified
+before an entry is used: a damaged one is removed and built anew. Where the folder cannot be used there is one
+warning, and everything is compiled.
 
 The folder is ``$LINKWISE_CACHE``, else ``linkwise`` in the user's cache folder (``$XDG_CACHE_HOME`` or
 ``~/.cache``). An empty ``LINKWISE_CACHE`` turns the cache off.
@@ -73,7 +74,7 @@ def prepare() -> bool:
 
 
 def store(name: str, code: bytes) -> None:
-    """Keep code under a name; whatever goes wrong is a warning."""
+    """Store code under a name; every failure is a warning."""
     folder = _folder(create=creates)
     if folder is None:
         return
@@ -92,7 +93,7 @@ def _checksum(name: str, code: bytes) -> bytes:
 
 
 def _folder(create: bool) -> Path | None:
-    """The folder of the entries if it can be trusted; made if asked for."""
+    """The folder of the entries if its owner and permissions are right; created with ``create``."""
     base = _base()
     if base is None:
         return None
@@ -143,7 +144,7 @@ def _read_private(path: Path) -> bytes:
 
 
 def _trim(folder: Path) -> None:
-    """Remove what dead writers left, and the oldest entries while the folder is too large."""
+    """Remove temporary files of processes that have ended, and the oldest entries while the folder is too large."""
     with contextlib.suppress(OSError):
         entries: list[tuple[float, int, Path]] = []
         total = 0

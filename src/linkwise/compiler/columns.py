@@ -74,8 +74,8 @@ class Ticks:
 def draws(variables: Sequence[Ticks], high: int = 0) -> Nest:
     """The random numbers of one sample, a column for each; ``high`` is the upper word of all indices.
 
-    Blocks of words are computed side by side, a round of all of them at a time: a single one would wait for its own
-    multiplications.
+    Blocks of words are computed side by side, a round of all of them at a time: a single block would wait for the
+    latency of its multiplications.
     """
     graph = Graph()
     index = Word(graph.make("input", (), INDEX)) & MASK
@@ -144,7 +144,7 @@ def moments() -> Nest:
     spoiled = _step(lambda read: {name("spoiled"): _word_of(~_is_number(read(_SUM)))})
     body = [
         Let("spoiled", whole(1)),
-        # full rows of numbers need no care; a sum that is not a number shows that they are none
+        # full rows need no test for NaN: a sum that is NaN shows that there is one
         If(
             (name("rows") * LANES).equals(name("count")),
             [*_sums(_entry), spoiled, If(name("spoiled").equals(0), _rest(_entry))],
@@ -159,7 +159,7 @@ def _entry(read: Read) -> Node:
 
 
 def _entry_or_nan(read: Read) -> Node:
-    """An entry that may be no number, or lie behind the end."""
+    """An entry that may be NaN or beyond the end."""
     counted = read(_AT) < _real(read(name("count")))
     return counted.where(_entry(read), float("nan"))
 
@@ -242,7 +242,7 @@ def _extreme(
 
 
 def _pass(turn: Callable[[Read], dict[Place, Node]]) -> list[Statement]:
-    """All rows; a turn may ask for ``at``, the place of the lane's entry in the column."""
+    """All rows; a turn may use ``at``, the place of the lane's entry in the column."""
     plain = _step(turn)
     if _AT not in plain.reads:
         return [For("row", whole(0), name("rows"), [plain])]

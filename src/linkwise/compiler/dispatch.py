@@ -7,7 +7,7 @@ or ``entry.call_method``, which gives everything it does not recognise to ``__ca
 object, its class, its signature and its documentation are the same before and after.
 
 All of this relies on the memory layout of CPython's and NumPy's objects. Where that is not known (``SUPPORTED``),
-classes stay as they are and every call takes the way through Python.
+classes stay as they are and every call goes through Python.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class KernelPlan:
         self.address = ctypes.addressof(self._words)
 
     def learn(self) -> None:
-        """Take the machine code that is there by now."""
+        """Add the machine code that has been compiled since."""
         for k, (dtype, width) in enumerate(FORMS):
             run = Plan.run // 8 + k
             if self._words[run]:
@@ -227,7 +227,7 @@ _names: list[str] = []
 
 
 def intern_for_ever(name: str) -> str:
-    """The interned string that keywords in calls are; kept, so that its address stays its own."""
+    """The interned string that keywords of calls are; kept alive, so that its address is not reused."""
     import sys
 
     _names.append(sys.intern(name))
@@ -257,7 +257,7 @@ class _Entry:
         self.coming: Result | None = None
 
     def ask(self, wait: bool) -> None:
-        """Take the code if it is there; compile it now where nothing else will."""
+        """Use the code if it is there; compile it now if no other process does."""
         from linkwise.compiler import background, cache, machine
 
         self._asked += 1
@@ -295,13 +295,13 @@ def entry_points(*, wait: bool = False) -> dict[str, int]:
 
 
 def expect_entry(result: Result) -> None:
-    """Another process makes the entry points."""
+    """Let another process compile the entry points."""
     if _entry.code is None:
         _entry.coming = result
 
 
 def is_pending() -> bool:
-    """Whether the entry points are going to be there, but are not yet."""
+    """Whether the entry points are still being compiled."""
     return _entry.is_pending
 
 

@@ -44,7 +44,7 @@ def fuse(outputs: Iterable[Node]) -> list[Node]:
         terms = sums.gather(node, args, inner)
         if node.index in sums.inner:
             inner[node.index] = terms
-            return args[0]  # a stand-in: only the sum around it asks for this node
+            return args[0]  # a placeholder: only the sum around it uses this node
         terms.sort(key=lambda term: (known_after(term), term.old.index, term.sign))
         return _chain(graph, terms, absorbed)
 

@@ -5,8 +5,7 @@ itself (its constants) and, rarely, to a few functions of the C library; so the 
 when the code is compiled, and what is stored is position independent. Loading it takes a copy and one change
 of the page protection.
 
-Only ELF for x86-64 is handled; ``link`` says so by an ``UnsupportedObject`` and the caller leaves the work to
-LLVM.
+Only ELF for x86-64 is handled; otherwise ``link`` raises ``UnsupportedObject`` and the caller uses LLVM.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class _Symbol(NamedTuple):
 
 
 class UnsupportedObject(Exception):
-    """The object file has something this linker does not know."""
+    """The object file contains something that this linker does not support."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def _places(line: bytes) -> dict[str, int]:
 
 
 class LoadedImage:
-    """Code in executable memory; the memory lives as long as this object."""
+    """Code in executable memory, which is freed with this object."""
 
     def __init__(self, image: Image):
         self._memory = mmap.mmap(-1, len(image.code), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -123,7 +123,7 @@ class _Machine:
 
 
 def run_nest(nest: loops.Nest, arrays: Mapping[str, np.ndarray], **numbers: int) -> None:
-    """Do what the statements say with one state.
+    """Execute the statements for one state.
 
     ``arrays`` has every input, and every array that is written, which changes: flat, of the program's precision.
     ``numbers`` are those that a call gives, and ``index``, the number of the state, for nests that read it. Parallel
@@ -173,7 +173,7 @@ def _run(lanes: Sequence[_Lane], body: Sequence[loops.Statement]) -> None:
 
 
 class _Lane(_Machine):
-    """What one lane knows; memory and the values of names belong to all of them."""
+    """The state of one lane; memory and the values of names are shared by all lanes."""
 
     def __init__(self, nest: loops.Nest, scalar: Any, memory: Any, names: dict[str, int], number: int):
         super().__init__(scalar, memory)

@@ -91,7 +91,7 @@ class Kernel(Portable):
         if not layout.SUPPORTED:
             kinds = (arrays.FLOAT64, arrays.FLOAT32) if dtype == "float64" else (arrays.FLOAT32,)
             self._quick = [QuickStates(self, kind) for kind in kinds] if self.inputs else []
-        self._forms: set[tuple[str, int]] = set()  # of machine code, that the plan knows
+        self._forms: set[tuple[str, int]] = set()  # forms of machine code that are in the plan
         self._natives: dict[str, NativeProgram] = {}
         self._vjps: dict[tuple[str, ...], Kernel] = {}
         self.on_device: dict[Any, Any] = {}  # what other targets have compiled of this kernel

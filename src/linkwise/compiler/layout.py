@@ -152,7 +152,7 @@ class MethodTable(Words):
 
 
 class KnownCall(Words):
-    """What a robot knows of one method."""
+    """What a robot remembers of one method."""
 
     first = auto()  # address of the first entry; each has the address of the next
     plain = auto()  # address of the plan for calls without options; 0: not known yet
@@ -351,7 +351,7 @@ def supported() -> bool:
         os.environ.get("LINKWISE_CALLS") != "python"
         and sys.implementation.name == "cpython"
         and (3, 11) <= sys.version_info[:2] <= (3, 14)
-        and "t" not in sys.abiflags  # no interpreter lock: other objects, other rules
+        and "t" not in sys.abiflags  # without interpreter lock: objects have another layout
         and (1, 26) <= version < (3, 0)
         and ctypes.sizeof(ctypes.c_void_p) == 8
         and not hasattr(sys, "gettotalrefcount")  # debugging builds have longer objects

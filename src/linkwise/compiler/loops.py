@@ -5,7 +5,7 @@ Arithmetic is a graph (``graph``); a ``Nest`` is a list of statements around pie
 
 =============  =====================================================================================================
 ``Step``       reads places, computes nodes in the order of their schedule, writes places
-``For``        a range of whole numbers; turns of a ``parallel`` loop need nothing of each other
+``For``        a range of whole numbers; turns of a ``parallel`` loop are independent of each other
 ``If``         a choice by a whole-number condition
 ``Declare``    registers with their first values: what loops carry
 ``Let``        a whole number with a name; ``Change`` gives it another value
@@ -15,7 +15,7 @@ Arithmetic is a graph (``graph``); a ``Nest`` is a list of statements around pie
 
 Statements nest: a loop over time around a sweep over links is a ``For`` in a ``For``. Each shape of program (batch,
 sweep, scan, rollout) has a builder in ``shapes``; each target has one renderer; ``interpret.run_nest`` is the
-definition. What a machine needs besides (lanes, shared memory) is the matter of its renderer.
+definition. What a machine needs besides (lanes, shared memory) is decided by its renderer.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Array:
     name: str
     kind: Kind
     columns: int
-    rows: int | str = 1  # a name where only the call tells, as the number of time steps
+    rows: int | str = 1  # a name where it depends on the call, as the number of time steps
     stride: int | None = None  # from row to row; None: ``columns``
     shared: bool = False  # the same for all states
     label: str = ""  # what people call it, where an input and an output have the same name
@@ -276,7 +276,7 @@ Statement = Step | For | If | Declare | Let | Change | Join | Barrier
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """The statements for one state, the memory they work on, and what a call must tell."""
+    """The statements for one state, the memory they work on, and the numbers that a call must give."""
 
     name: str
     dtype: str

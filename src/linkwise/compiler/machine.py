@@ -20,7 +20,7 @@ _IMAGE, _OBJECT = b"image\0", b"object"
 
 
 class Code(Protocol):
-    """Loaded machine code: addresses by name, valid as long as the object lives."""
+    """Loaded machine code: addresses by name, valid as long as the object exists."""
 
     functions: dict[str, int]
     size: int

@@ -1,6 +1,6 @@
 """A program as machine code, in the two forms that calls need: for one state at once, and for batches.
 
-Both are compiled when first asked for, or come from the cache without the program being built at all. A large program
+Both are compiled when first needed, or come from the cache without the program being built at all. A large program
 is compiled quickly first; when it is used again the better code is made in the background, and used from then on. Both
 do the same operations in the same order: the bits are the same.
 """
@@ -130,7 +130,7 @@ class NativeProgram:
             return self._forms.get(width) or self._received(width) or self._load(width, quick)
 
     def known_form(self, width: int) -> Native | None:
-        """The code for this width if it has been asked for before; never quick code."""
+        """The code for this width if it has been needed before; never quick code."""
         return self._forms.get(width)
 
     def expect(self, width: int, result: Result) -> None:
@@ -138,7 +138,7 @@ class NativeProgram:
         self._coming[width] = result
 
     def _better(self, width: int, quick: _Quick) -> Native | None:
-        """The code that takes the place of quick code, once it is there; until then see that it is made."""
+        """The code that takes the place of quick code, once it is there; until then start its compilation."""
         coming = self._coming.get(width)
         if coming is None:
             self._start(width, quick)

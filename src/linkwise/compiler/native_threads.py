@@ -1,8 +1,8 @@
-"""A batch over threads that never need the interpreter: machine code hands out the chunks.
+"""A batch over threads that never need the interpreter: machine code distributes the chunks.
 
 The helpers are threads of Python that call ``serve`` (see ``emit.pool``) and never come back, so that starting a job
 costs no lock of the interpreter and a chunk costs one atomic addition. They end with the process. There is one pool and
-one job at a time: a call that finds it at work computes alone, which is what a call from inside another batch wants.
+one job at a time: a call that finds it busy computes alone, which is also right for a call from inside another batch.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from linkwise import forks
 from linkwise.compiler import arrays, cache, machine
 from linkwise.compiler.emit import pool as text
 
-_CHUNKS_PER_THREAD = (
-    16  # of some microseconds or more; a thread that was held up holds up the rest for one of them
-)
+_CHUNKS_PER_THREAD = 16  # of some microseconds or more; a delayed thread delays the others by one of them
 _LINE = 128  # bytes; two cache lines, which some processors fetch together
 _SERVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 

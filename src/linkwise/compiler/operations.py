@@ -92,7 +92,7 @@ def total(outputs: Iterable[Node]) -> int:
 
 
 def _loop_depths(nodes: list[Node]) -> dict[int, int]:
-    """How many loops each node sits in."""
+    """How many loops are around each node."""
     innermost, parent = loop_numbers(nodes)
 
     def depth(loop: int) -> int:

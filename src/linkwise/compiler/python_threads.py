@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-_CHUNKS_PER_THREAD = 4  # so that a thread that was held up does not hold up the rest
+_CHUNKS_PER_THREAD = 4  # so that a delayed thread does not delay the others
 
 Work = Callable[[int, int], None]
 """Computes the states from ``first`` on, ``count`` of them."""

@@ -1,6 +1,6 @@
 """Single states and small batches through Python alone, for interpreters whose memory layout is not known.
 
-Asking NumPy for addresses takes longer than copying a few numbers. So a kernel keeps frames: memory whose address is
+Getting addresses from NumPy takes longer than copying a few numbers. So a kernel keeps frames: memory whose address is
 known, with a view for every input and output. A call copies its arrays in, runs the code and copies the results out.
 A frame is taken from its list while it is used, so that threads and signal handlers never share one.
 """

@@ -156,7 +156,7 @@ def _sweep(program: SweptProgram, number: int, sweep: Sweep) -> list[Statement]:
     if passed:
         starts = program.passed(sweep)
         found.append(Declare({register: starts[field] for field, register in passed.items()}))
-    alone = not (sweep.above or sweep.received)  # rows need nothing of each other
+    alone = not (sweep.above or sweep.received)  # rows are independent of each other
     if sweep.inward:
         found.append(For("row", whole(rows - 1), whole(-1), body, whole(-1), parallel=alone))
     else:
@@ -261,7 +261,7 @@ class _Reads(dict[tuple[str, Any], Place]):
 
 @nest.register
 def rollout(program: RolloutProgram) -> Nest:
-    """A loop over time: what is carried lives in registers, feeds move on, samples are written every so often."""
+    """A loop over time: what is carried is kept in registers, feeds advance, samples are written at intervals."""
     made = Repetition(program)
     sample = Step(made.reads, [], made.samples)
     return made.nest(

@@ -7,7 +7,7 @@ same row needs never reaches memory. In a chain a row's parent is the row before
 
 A scan (see ``scan_order``) is two more loops, over pairs of rows: ``Pairs``. The rows must form a chain.
 
-Rows refer to memory by ``input`` nodes, so the passes of the compiler need not know any of this:
+Rows refer to memory by ``input`` nodes, so the passes of the compiler do not depend on this:
 
 =====================  ================================================================
 ("given", (name, k))   this row's element of an input, or the k-th where a row has several

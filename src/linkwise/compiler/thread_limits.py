@@ -1,7 +1,7 @@
-"""``threadpoolctl.threadpool_limits`` counts for Linkwise's threads, too.
+"""``threadpoolctl.threadpool_limits`` also limits Linkwise's threads.
 
-threadpoolctl finds libraries by the names of their files. Linkwise has none, but never runs without NumPy's, so that is
-the file its controller answers to.
+threadpoolctl finds libraries by the names of their files. Linkwise has no such file, but always runs together with
+NumPy's, so its controller is registered for that one.
 """
 
 from __future__ import annotations

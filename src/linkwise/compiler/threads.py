@@ -21,7 +21,7 @@ limit: int | None = None
 
 
 def wanted(threads: int | None, name: str = "threads") -> int:
-    """How many threads an argument asks for; None: ``LINKWISE_THREADS``, else the cores this process may
+    """Number of threads for an argument; None: ``LINKWISE_THREADS``, else the cores this process may
     use."""
     if threads is None:
         text = os.environ.get("LINKWISE_THREADS", "")

@@ -73,7 +73,7 @@ def rebuild(
 ) -> list[Node]:
     """The outputs again in a new graph, every node made by ``make(graph, old node, its new arguments)``.
 
-    Stages are kept. Loops are carried over here: ``make`` is never asked for a ``phi`` or a ``result``. ``nodes`` is
+    Stages are kept. Loops are carried over here: ``make`` is never called for a ``phi`` or a ``result``. ``nodes`` is
     what the outputs depend on, where that is known already.
     """
     outputs = list(outputs)

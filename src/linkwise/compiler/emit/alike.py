@@ -1,7 +1,7 @@
 """The same function of several inputs, computed side by side in the lanes of a vector: the sines of all joint angles.
 
-Code for one state has lanes to spare. Operations that depend on one scalar input alone, and that are the same for
-several inputs, become one operation on a vector. They are the same IEEE operations, so the bits are the same; and
+Code for one state leaves vector lanes unused. Operations that depend on one scalar input alone, and that are the same
+for several inputs, become one operation on a vector. They are the same IEEE operations, so the bits are the same; and
 selections between numbers, which are branches in scalar code, become blends.
 """
 

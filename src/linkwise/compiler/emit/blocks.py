@@ -13,8 +13,8 @@ The module has one function, ``void run(i64 first, i64 count, ptr arguments, ptr
   state repeat it: they read the same numbers and write the same results to the same places. Where lanes work on one
   state together, a block is one state.
 * ``columns`` for studies: every scalar of an input or output has a column of its own, with an entry for each state. The
-  addresses of the first columns of the inputs and of the outputs (of what there is); so many scalars further is the
-  next. Whole vectors are computed: what lies behind the last state is read, and overwritten in the outputs.
+  addresses of the first columns of the inputs and of the outputs ; the next column begins one stride further. Whole
+  vectors are computed: what lies behind the last state is read, and overwritten in the outputs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Self-contained C99: one function, no allocation, no library but libm (if fused multiply-adds need it).
 
-Whatever the compiler has loops for can be written: straight-line code, sweeps over the links of long chains, whole
+Every program can be written: straight-line code, sweeps over the links of long chains, whole
 simulations. Memory that a function needs besides its arguments is one more argument, ``room``.
 """
 
@@ -176,7 +176,7 @@ class _Argument:
 
     @property
     def size(self) -> int | None:
-        """Scalars; None where only the call tells."""
+        """Number of scalars; None where it depends on the call."""
         return None if isinstance(self.array.rows, str) else self.array.rows * self.array.columns
 
     @property

@@ -128,7 +128,7 @@ def identifier(name: str, reserved: Iterable[str]) -> str:
 
 
 def function_name(given: str | None, own: str, reserved: Iterable[str]) -> str:
-    """The name that was asked for, checked; else the program's own, spelt so that it can be one."""
+    """The requested name, checked; else the program's own, made a valid identifier."""
     if given is not None:
         return identifier(given, reserved)
     name = spelt(own)
@@ -452,7 +452,7 @@ class Printer:
 
 
 def comment(lines: Iterable[str], width: int, indent: str = "") -> str:
-    """Lines of text as a comment, whatever they contain."""
+    """Lines of text as a comment; what would end the comment is escaped."""
     wrapped = [
         part for line in lines for part in (textwrap.wrap(line, width, subsequent_indent=indent) or [""])
     ]

@@ -53,7 +53,7 @@ def source(
     """The program as the text of a CUDA file with one kernel.
 
     ``fast=True`` gives a variant with the GPU's approximate sine and cosine in float32, meant to be compiled with
-    ``options(fast=True)``: other bits than everywhere else, and fewer correct ones.
+    ``options(fast=True)``: its bits differ from those of other targets, and it is less accurate.
     """
     return module(program, function_name=function_name, description=description, fast=fast).text
 

@@ -43,7 +43,7 @@ def item_size(dtype: str) -> int:
 
 
 def pitch(size: int) -> int:
-    """The distance of two rows in shared memory, in scalars: odd, so that no two lanes meet in a bank."""
+    """The distance of two rows in shared memory, in scalars: odd, so that no two lanes access the same bank."""
     return size | 1
 
 
@@ -101,7 +101,7 @@ def _fitting(warps: int, shared: int) -> int:
 
 
 def warps_per_scheduler(registers: int) -> int:
-    """Warps that fit if each thread has so many registers; they are handed out in eights."""
+    """Warps that fit if each thread has so many registers; registers are allocated in multiples of eight."""
     return _REGISTERS // (8 * max(1, math.ceil(registers / 8)))
 
 

@@ -1,8 +1,8 @@
 """CUDA: a rollout as one kernel, a robot per thread, what is carried from step to step in registers.
 
-Parameters, and what depends on them alone, wait in shared memory: read where they are used they cost an instruction,
-kept in registers they would cost warps. Nothing else is read or written during the steps, apart from feeds and the
-samples that are asked for.
+Parameters, and what depends on them alone, are kept in shared memory: reading them there costs an instruction,
+keeping them in registers would cost warps. Nothing else is read or written during the steps, apart from feeds and
+requested samples.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class RolloutFrame(WarpFrame):
         self._close()
 
     def choice(self, choice: If) -> None:
-        """A sample is complete: its rows leave together."""
+        """A sample is complete: its rows are written to global memory together."""
         self._open(f"if ({self.whole(choice.test)})")
         self._line("__syncwarp();")
         for array in self.written:

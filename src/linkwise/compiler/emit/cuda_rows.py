@@ -2,9 +2,9 @@
 
 Rows follow each other in global memory, so the rows of a warp are one block of it, which the lanes copy together, 16
 bytes each where that is possible. In shared memory a row has an odd pitch: the lanes, each reading its own row, then
-meet 32 different banks (of 4 bytes; with 8-byte scalars each half of the warp meets 16 different pairs).
-Copies into shared memory are asynchronous where the GPU can do that (compute capability 8.0): all inputs are on their
-way before any is waited for, and none passes through a register.
+access 32 different banks (of 4 bytes; with 8-byte scalars each half of the warp accesses 16 different pairs). Copies
+into shared memory are asynchronous where the GPU can do that (compute capability 8.0): all inputs are on their way
+before any is waited for, and none passes through a register.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class ScannedFrame(SerialFrame):
     def range(self, loop: For) -> str:
         if not loop.parallel:
             return super().range(loop)
-        if loop.step.number == -1:  # turns need nothing of each other: any direction will do
+        if loop.step.number == -1:  # turns are independent: any order gives the same result
             loop = For(loop.name, loop.stop + 1, loop.first + 1, loop.body)
         first, step = self.whole(loop.first), self.whole(loop.step, 5)
         start, further = ("threadIdx.x", f"{self.threads}")

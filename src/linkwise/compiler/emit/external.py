@@ -203,7 +203,7 @@ def _call(function: str, inputs: int, results: Mapping[int, int], name: str) -> 
 
 @dataclass(frozen=True)
 class _Signature:
-    """A function of the interface with everything that CasADi asks of it."""
+    """A function of the interface with everything that CasADi requires."""
 
     name: str
     inputs: Sequence[str]

@@ -1,7 +1,8 @@
 """A program for people: SymPy expressions, LaTeX, and readable Python that needs NumPy only.
 
 Formulas come from the graph as it was traced, before anything is fused or expanded, so that sin and cos are still
-themselves. Joint coordinates are written as in the papers: s1, c1 for sin q1, cos q1 and c23 for cos(q2 + q3).
+operations of their own. Joint coordinates are written as in the papers: s1, c1 for sin q1, cos q1 and c23 for cos(q2
++ q3).
 """
 
 from __future__ import annotations

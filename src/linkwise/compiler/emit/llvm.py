@@ -192,7 +192,7 @@ class Arithmetic:
 class Renderer(Arithmetic):
     """Writes the statements of a nest for one block of states.
 
-    ``memory`` says where each array lies; ``now`` must know what the whole numbers of the call are called.
+    ``memory`` says where each array lies; ``now`` must have the names of the whole numbers of the call.
     """
 
     def __init__(
@@ -313,7 +313,7 @@ class Renderer(Arithmetic):
         return held
 
     def _leave(self, held: dict[Element, str], known: Iterable[Register | str]) -> None:
-        """Such a block ends: only what was known before it has a value on every way here."""
+        """Such a block ends: only values from before it exist on every path to here."""
         self.held, self.wholes = held, {}
         self.now = {key: self.now[key] for key in known}
 
@@ -426,7 +426,7 @@ class Renderer(Arithmetic):
         writer.schedule_as_written()
 
     def operand(self, node: Node) -> str:
-        if node in self._stored:  # read again later rather than kept: a register is worth more than a load
+        if node in self._stored:  # loaded again later instead of kept: a register costs more than a load
             region = self._operations // REGION
             if self._read_in.get(node) != region:
                 self._read_in[node] = region
@@ -486,7 +486,7 @@ class Renderer(Arithmetic):
                 self._ready.append(output)
 
     def _expect(self, step: Step) -> list[tuple[Place, Node]]:
-        """Let outputs wait for their values; what is not stored that way."""
+        """Register outputs to be stored when their values are known; gives those that are not stored that way."""
         late: list[tuple[Place, Node]] = []
         early: dict[str, list[tuple[Element, Node]]] = defaultdict(list)
         for place, node in step.writes:

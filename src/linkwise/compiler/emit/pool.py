@@ -1,20 +1,20 @@
 """Threads that wait for batches, as LLVM text; see ``linkwise.compiler.native_threads``.
 
-``serve`` is what every helper runs, for ever: wait for a job, take part in it, wait for the next. ``run_job`` is called
+Every helper runs ``serve`` without end: wait for a job, take part in it, wait for the next. ``run_job`` is called
 with a job in the pool: it lets as many helpers join as there are tickets, takes part itself and returns when the last
 of them has left. The arrays of a job are not accessed after that.
 
-- ``generation`` counts the jobs; helpers look at it for a while before they sleep, so that a call soon after another
-  finds them awake.
+- ``generation`` counts the jobs; helpers poll it for a while before they sleep, so that they are awake for a call
+soon after another.
 - A helper joins a job by taking a ticket. Those left over are void when the caller has run out of chunks.
 - The caller wakes ``FAN`` helpers that sleep, each of these as many more: a thread takes some ten microseconds to wake,
   and waking it some microseconds.
-- Chunks are handed out by one counter, so a helper that was held up takes fewer of them.
+- One counter gives out the chunks, so a helper that was delayed takes fewer of them.
 
 A thread sleeps until a word changes: by Linux' futex, which needs no lock after waking, else by a mutex and a condition
 of the C library. A thread that is about to sleep announces it, and the word is compared once more before it sleeps; a
-thread that changes the word changes it first and then looks for sleepers: with sequentially consistent order one of the
-two sees the other.
+thread that changes the word changes it first and then checks for sleeping threads: with sequentially consistent order
+one of the two sees the change of the other.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ PLACES = {
 }
 SIZE = 1280
 SPINS = (
-    4000  # looks of the caller before sleeping, each with a pause of the processor: some tens of microseconds
+    4000  # polls of the caller before sleeping, each with a pause of the processor: some tens of microseconds
 )
-PATIENCE = 20000  # looks of a helper: several tenths of a millisecond, about as long as the smallest jobs
+PATIENCE = 20000  # polls of a helper: several tenths of a millisecond, about as long as the smallest jobs
 FAN = 4
 FUTEX = {"x86_64": 202, "aarch64": 98}  # number of the system call
 _PAUSES = {

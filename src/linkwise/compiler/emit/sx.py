@@ -92,5 +92,5 @@ def _quotient(a: Any, b: Any) -> Any:
 
 
 def apart(names: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """Names of outputs that differ from those of the inputs, as CasADi wants."""
+    """Names of outputs that differ from those of the inputs, as CasADi requires."""
     return [f"{name}_out" if name in taken else name for name in names]

@@ -1,7 +1,7 @@
 """Rows of states in memory, columns of lanes in registers: the transposition between the two, as LLVM text.
 
-A batch is row-major: state after state, n scalars each. The arithmetic wants W states side by side in one
-vector, so a block of W rows is loaded and transposed in registers. All 128-bit pieces ("quads" below, holding
+A batch is row-major: state after state, n scalars each. The arithmetic needs W states side by side in one vector, so
+a block of W rows is loaded and transposed in registers. All 128-bit pieces ("quads" below, holding
 ``q`` scalars) are moved by loads and stores where possible, and each q x q square is transposed inside its
 quad by unpack instructions; with four quads in a register, two quads of a row are loaded at once and
 separated by one more shuffle. Every load and store covers existing elements only: where n is no multiple of

@@ -28,7 +28,7 @@ def store(address: int, value: int) -> int:
 
 
 def stack(size: int) -> int:
-    """The address of new memory that lives until the function returns; never in a loop."""
+    """The address of new memory, valid until the function returns; not to be used in a loop."""
     raise NotImplementedError
 
 

@@ -180,7 +180,7 @@ def has_nan(data: int, count: int, item: int) -> int:
 
 
 def release_all(table: int, results: int, count: int) -> int:
-    """Give back the first results."""
+    """Release the references to the first results."""
     for k in range(count):
         if load(results + 8 * k):
             call(load(table + Globals.release), load(results + 8 * k))
