@@ -27,7 +27,7 @@ _PARTS = ("compat", "control", "gpu", "identify", "motion", "realtime", "report"
 
 
 def __getattr__(name: str):
-    """Parts that are imported when they are asked for: ``lw.compat``, ``lw.motion`` …"""
+    """Parts that are imported when they are first used: ``lw.compat``, ``lw.motion`` …"""
     if name in _PARTS:
         import importlib
 

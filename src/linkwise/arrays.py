@@ -1,6 +1,6 @@
 """The array path: an algorithm run on NumPy arrays, one lane per state.
 
-It is the reference that compiled kernels are tested against, and it serves where nothing is compiled.
+It is the reference that compiled kernels are tested against, and it is used where nothing is compiled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which combinations of a robot's parameters its torques can tell apart.
+"""Which combinations of a robot's parameters its torques depend on.
 
 A. Izaguirre et al., 1992, section 6.1, (25)–(29): the columns of the regressor at random states are taken one after the
 other; a column that the earlier ones already span is dropped and its parameter is added to theirs. Columns are scaled

@@ -250,7 +250,7 @@ def wrench_from_rtb(fext: ArrayLike) -> np.ndarray:
 
 
 def columns(states: ArrayLike) -> np.ndarray:
-    """(states, n) as (n, states) in Fortran order, which ``rneaInParallel`` wants; the same bytes where possible."""
+    """(states, n) as (n, states) in Fortran order, which ``rneaInParallel`` needs; the same bytes where possible."""
     return np.asarray(states).T if np.ndim(states) == 2 else _refuse_states(states)
 
 
@@ -260,7 +260,7 @@ def rows(states: ArrayLike) -> np.ndarray:
 
 
 def pinocchio_order(robot: Model, model: Any) -> np.ndarray:
-    """Where each of our velocities stands among those of a ``pinocchio.Model``, by name: ours = theirs[order].
+    """The place of each of our velocities among those of a ``pinocchio.Model``, by name: ours = theirs[order].
 
     A floating joint has its linear velocities first there. Those of a planar joint are in the axes of its link there,
     in those of the plane here: their places are given, but ``pinocchio_rates`` is needed for their values.

@@ -4,9 +4,9 @@ D. Orin, A. Goswami and S.-H. Lee, "Centroidal dynamics of a humanoid robot", 20
 mass is h = A(q) q̇, and ḣ = A q̈ + Ȧ q̇. All quantities are taken in the axes of the file's base frame, moments before
 forces. Only moving links count: what is fixed to the world has no momentum.
 
-O. Khatib, "A unified approach for motion and force control of robot manipulators", 1987: the inertia that a force at a
-frame feels is (J M⁻¹ Jᵀ)⁻¹. J M⁻¹ Jᵀ is the covariance of the smoother's costate (Rodriguez, JPL 86-48, (9.20)), so no
-matrix of the joints is formed.
+O. Khatib, "A unified approach for motion and force control of robot manipulators", 1987: the inertia that a force at
+a frame has to move is (J M⁻¹ Jᵀ)⁻¹. J M⁻¹ Jᵀ is the covariance of the smoother's costate (Rodriguez, JPL 86-48,
+(9.20)), so no matrix of the joints is formed.
 """
 
 from __future__ import annotations

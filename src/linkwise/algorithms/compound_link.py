@@ -70,10 +70,11 @@ def compound_links(links: Mechanism, q: Sequence[JointValue]) -> tuple[list[Turn
 def inertia_coefficients(
     links: Mechanism, turned: Sequence[Turned], compound: Sequence[RigidInertia]
 ) -> list[list[Scalar]]:
-    """(3), (9), (11): D_ij = (z_i × p)·(z_j × L_j) + z_i·I_j z_j and its prismatic kin.
+    """(3), (9), (11): D_ij = (z_i × p)·(z_j × L_j) + z_i·I_j z_j, and the same for prismatic joints.
 
     The force and moment that compound link j needs for a unit acceleration of joint j are carried inward, link by
-    link; each joint i on the way feels D_ij of them. With a·(b × c) = (a × b)·c that is (9), with all p's shared.
+    link; their component along the axis of each joint i on the way is D_ij. With a·(b × c) = (a × b)·c that is (9),
+    with all p's shared.
     """
     with stage("inertia coefficients"):
         # I z, z × L for a turning axis; L × z, M z for a sliding one

@@ -35,7 +35,7 @@ from linkwise.spatial import Matrix, RigidInertia, Spatial, Vector, zero_rigid, 
 
 DEFAULT_TOLERANCE = {"float64": 1e-9, "float32": 1e-3}  # of the error of q̈, relative to its largest component
 
-# The first cycle, which knows no norm of A yet, ends at this share of the tolerance relative to ‖τ − b‖. A warm start
+# The first cycle, which has no norm of A yet, ends at this share of the tolerance relative to ‖τ − b‖. A warm start
 # with such a residual is returned as it is.
 FIRST_MARGIN = 1e-5
 
@@ -54,7 +54,7 @@ class Projected:
 
 @dataclass(slots=True, eq=False)
 class System:
-    """A q̈ = Γ: the product with A, the right-hand side, and the diagonal of A where it is wanted."""
+    """A q̈ = Γ: the product with A, the right-hand side, and the diagonal of A where it is needed."""
 
     product: Callable[[Sequence[Scalar]], list[Scalar]]
     right_side: list[Scalar]
@@ -194,7 +194,7 @@ def advance(system: System, inverse: list[Scalar] | None, stop: Stop, now: Progr
     step = _largest(steps)
     shallow = (
         now.rz > now.goal
-    )  # at a refresh: the cycle ended for fear of underflow, and its steps prove nothing
+    )  # at a refresh: the cycle ended to avoid underflow, and its steps prove nothing
     unproven = (new > goal) & ((alpha > stop.tolerance) | shallow)
     return Progress(
         x,
@@ -382,7 +382,7 @@ def _gather(links: Mechanism, projected: Sequence[Projected], loads: Sequence[Sp
 
 
 def _felt(axis: Axis, e: Vector, x: Spatial) -> Scalar:
-    """What an axis along e feels of a force about a point of it."""
+    """The component along an axis e of a force about a point of it."""
     if not axis.turns:
         return e.dot(x.force)
     return e.dot(x.moment) + axis.pitch * e.dot(x.force) if axis.screws else e.dot(x.moment)

@@ -1,11 +1,11 @@
 """Constraints as measurements of the filter: links held to the world by a point or a pose.
 
-A held direction with noise R measures the acceleration K λ of its link to be t. It adds Kᵀ R⁻¹ K to the link's own
-inertia and Kᵀ R⁻¹ t to its own force, and filter and smoother go on as before: one pass gives the soft constraint
-K λ + R f = t (MuJoCo's), with no matrix to factorise and a cost that grows with the number of links. For K of a point,
-Kᵀ R⁻¹ K is the inertia of a point mass 1/R there.
+A held direction is a measurement, with noise R, of the acceleration K λ of its link; the value is t. It adds Kᵀ R⁻¹ K
+to the link's own inertia and Kᵀ R⁻¹ t to its own force, and filter and smoother go on as before: one pass gives the
+soft constraint K λ + R f = t (MuJoCo's), with no matrix to factorise and a cost that grows with the number of links.
+For K of a point, Kᵀ R⁻¹ K is the inertia of a point mass 1/R there.
 
-Without noise, 1/R is a large number and the forces that were found are given again, a fixed number of times: the
+Without noise, 1/R is a large number, and the step is repeated a fixed number of times with the forces found so far: the
 proximal steps of A. Sathya and J. Carpentier, "Constrained articulated body dynamics algorithms", 2024. The gains
 do not change from step to step, so the inertias are filtered once.
 """

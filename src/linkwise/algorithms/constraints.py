@@ -8,7 +8,7 @@ Two ways to solve it. ``by_delassus``: the Delassus matrix G = J M⁻¹ Jᵀ fro
 ``by_penalty``: the mass matrix with a stiff penalty, M + ρ JᵀJ. Both repeat a few proximal steps (J. Carpentier,
 R. Budhiraja and N. Mansard, "Proximal and sparse resolution of constrained dynamic equations", 2021), a fixed number of
 operations: exact where constraints are independent, and finite where they are redundant or singular, because the forces
-then are the smallest ones. What is left of J q̈ + γ tells whether a constraint cannot be met.
+then are the smallest ones. The residual of J q̈ + γ shows whether a constraint cannot be met.
 
 Drift: γ includes 2α J q̇ + α² e (Baumgarte) with the error e of the constraint, if a rate α is given.
 """
@@ -274,8 +274,9 @@ def least_torques(
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(τ, λ): the smallest torques of the motors with τ + Jᵀ λ = ``tau``; joints without a motor get none.
 
-    The smallest λ that does without torques at those joints, and of those that they do not feel the one that leaves the
-    least to the motors. Where a motion needs a torque at a joint without a motor, the nearest one is taken.
+    The smallest λ that needs no torques at those joints; the part of λ that does not act on them is chosen so that
+    the motors' torques are smallest. Where a motion needs a torque at a joint without a motor, the nearest possible
+    torques are used.
     """
     columns = dense.transposed(J)
     driven = [column for column, motor in zip(columns, motors, strict=True) if motor]
@@ -283,14 +284,14 @@ def least_torques(
     crossed = dense.symmetric_product(passive, passive)
 
     def along(right: Sequence[Scalar]) -> list[Scalar]:
-        """The smallest forces that joints without a motor feel as ``right``."""
+        """The smallest forces whose torques at the joints without a motor are ``right``."""
         if not passive:
             return [0.0] * len(J)
         shares = least_forces(crossed, right)
         return [dense.dot(row, shares) for row in dense.transposed(passive)]
 
     def unfelt(values: Sequence[Scalar]) -> list[Scalar]:
-        """The part of forces that these joints do not feel."""
+        """The part of forces that has no torque at these joints."""
         seen = along([dense.dot(column, values) for column in passive])
         return [x - y for x, y in zip(values, seen, strict=True)]
 
@@ -308,7 +309,7 @@ def least_torques(
 
 
 def _positive(x: Scalar) -> Scalar:
-    """x, or 1 where it is zero: rows that no joint moves have nothing to be compared with."""
+    """x, or 1 where it is zero: rows that no joint moves have no scale."""
     return where(x > 0.0, x, 1.0)
 
 

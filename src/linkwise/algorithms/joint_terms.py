@@ -2,8 +2,8 @@
 
     M(q) q̈ + c(q, q̇) + g(q) + friction(q, q̇) = τ + Jᵀ w
 
-M includes the rotor inertias, g the torques of springs and of weight that is carried from outside, which are as little
-friction as gravity is.
+M includes the rotor inertias, g the torques of springs and of weight that is carried from outside, which, like
+gravity, are not friction.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def subtract_load_friction(
 
 
 def friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
-    """Friction of every joint [N·m or N], for code that knows no carried torque; at rest it is zero."""
+    """Friction of every joint [N·m or N], for code that has no carried torque; at rest it is zero."""
     check_no_load_friction(links)
     return _summed("friction", links, FRICTION, q, qd)
 
@@ -89,7 +89,7 @@ def smooth_friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[Join
 
 
 def dry_friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
-    """The part of friction that changes its direction with the speed; without load friction, which see."""
+    """The part of friction that changes its direction with the speed; without load friction."""
     return _summed("friction", links, DRY_FRICTION, q, qd)
 
 

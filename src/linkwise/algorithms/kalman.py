@@ -2,7 +2,7 @@
 
 G. Rodriguez, JPL 86-48, 1986, and K. Kozłowski, 1990, (3.46)–(3.58). The spatial force is the state, its inertia P
 the covariance of the prediction, the joint torque the measurement: filtering goes from the tips to the base, smoothing
-back. On a tree a link adds what its branches predict. Rotor inertia stands where a filter has its measurement noise:
+back. On a tree a link adds what its branches predict. Rotor inertia takes the place of a filter's measurement noise:
 D = H P Hᵀ + I_a. Biases are those of (3.31)–(3.33), which need no linear velocities; λ at the base is −g.
 """
 
@@ -32,7 +32,7 @@ from linkwise.spatial import (
 
 @dataclass(slots=True, eq=False)
 class Filtered:
-    """What the filter knows at a joint: P⁻ (inertia), and for each axis D (axis inertia), 1/D and G (gain)."""
+    """Quantities of the filter at a joint: P⁻ (inertia), and for each axis D (axis inertia), 1/D and G (gain)."""
 
     inertia: ArticulatedInertia
     axis_inertia: tuple[Scalar, ...]

@@ -5,8 +5,8 @@ velocities and accelerations outward, forces inward. Links are numbered from the
 tip). The acceleration recursion carries the joint *acceleration* (printed with one dot), and gravity enters as a base
 that accelerates with −g.
 
-The two bias terms (3.31)–(3.33) and the accelerations meet in one matrix per link, U = ω̇^ + ω^ω^ (Luh, Khalil): the
-acceleration of a point at l is v̇ + U·l, the force of the body is m·v̇ + U·h.
+The two bias terms (3.31)–(3.33) and the accelerations are combined in one matrix per link, U = ω̇^ + ω^ω^ (Luh,
+Khalil): the acceleration of a point at l is v̇ + U·l, the force of the body is m·v̇ + U·h.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def joint_torques(
     loads: Sequence[Spatial],
     wrenches: Sequence[Spatial] | None = None,
 ) -> list[JointValue]:
-    """(3.28)–(3.30): forces from the tips to the base, and what each joint feels of them."""
+    """(3.28)–(3.30): forces from the tips to the base, and their component along each joint's axis."""
     if wrenches is not None:
         loads = links.each(lambda link, load, wrench: load - wrench, loads, wrenches)
 

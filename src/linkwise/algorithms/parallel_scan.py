@@ -6,7 +6,7 @@ acceleration λ of the link inside and the force f from the link outside it give
     λ' = A λ − C f + b    (acceleration of the run's last link)
     f' = Aᵀ f + J λ + η   (force on the link inside, about its origin)
 
-J is the articulated inertia that the inside feels, C the compliance that the outside feels; both are symmetric and not
+J is the articulated inertia seen from the inside, C the compliance seen from the outside; both are symmetric and not
 negative, so that joining two runs (inner 1, outer 2) needs the inverse of I + C₁J₂ alone, which always exists:
 
     D = (I + C₁J₂)⁻¹    A = A₂DA₁    C = C₂ + A₂DC₁A₂ᵀ    J = J₁ + A₁ᵀJ₂DA₁
@@ -14,7 +14,7 @@ negative, so that joining two runs (inner 1, outer 2) needs the inverse of I + C
 
 This is the filter's element of S. Särkkä and Á. F. García-Fernández, *Temporal parallelization of Bayesian smoothers*,
 2021, with the joint torque as measurement and the rotor inertia as its noise. D is found from two Cholesky
-factors, J₂ = WWᵀ and I + WᵀC₁W = QQᵀ, which no order of pivots can spoil: with H = Q⁻¹Wᵀ and K = C₁Hᵀ
+factors, J₂ = WWᵀ and I + WᵀC₁W = QQᵀ, which need no pivoting: with H = Q⁻¹Wᵀ and K = C₁Hᵀ
 
     D = I − KH    J₂D = HᵀH    DC₁ = C₁ − KKᵀ
 
@@ -70,7 +70,7 @@ class Map:
 
 @dataclass(slots=True, eq=False)
 class Felt:
-    """What a link feels of all links outside it: J and η."""
+    """The effect on a link of all links outside it: J and η."""
 
     inertia: ArticulatedInertia
     force: Spatial
@@ -176,7 +176,7 @@ def joined(outer: Run, inner: Run) -> Run:
 
 
 def extended(outside: Felt, inner: Run) -> Felt:
-    """What is felt inside a run beyond which ``outside`` is felt."""
+    """The effect on the link inside a run, given the effect ``outside`` on its last link."""
     _, E, _, Hy = _halves(outside, inner)
     return _felt(inner, outside.force, E, Hy)
 
@@ -209,7 +209,7 @@ def _felt(inner: Run, force: Spatial, E: Rows, Hy: list[Scalar]) -> Felt:
 def acceleration_map(
     link: MovingLink, turned: Turned, n: Spatial, force: Spatial, tau: JointValue, felt: Felt
 ) -> Map:
-    """The link's acceleration from its parent's, with all that hangs on the link."""
+    """The link's acceleration from its parent's, with all links that the link carries."""
     gain, residual = _innovation(link, force, tau, felt)
     return Map(_transmission(link, link.placed(turned), gain), _list(_moved(link, n, residual - gain.dot(n))))
 

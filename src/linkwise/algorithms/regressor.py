@@ -2,7 +2,7 @@
 
 Columns follow ``Model.parameter_labels``: ten per link, about the origin and along the axes of the file's link frame,
 then the coefficients of the joints (see ``linkwise.joint_laws``). The force that one unit parameter causes is carried
-inward along the link's ancestors, each of which feels its entry.
+inward along the link's ancestors; its component along each joint's axis is an entry.
 """
 
 from __future__ import annotations

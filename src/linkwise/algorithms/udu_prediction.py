@@ -6,7 +6,8 @@ of G. Bierman, "Factorization methods for discrete sequential estimation", 1977:
 before forces, so φU is the new U without further work, and the six terms of M = Σ m a aᵀ enter one after the other,
 each by a rank-one update.
 
-Nothing runs on this file: it is here to be counted against ``ArticulatedInertia.shifted`` (see ``linkwise.records``).
+No function uses this file: its operations are counted beside those of ``ArticulatedInertia.shifted`` (see
+``linkwise.records``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Velocity (Coriolis and centrifugal) torques by a recursion of their own.
 
 A. Izaguirre et al., 1992, (18)–(24), after Khalil: the motion that joint speeds alone cause, outward; its forces,
-inward. No gravity and no joint accelerations take part, so the background task needs nothing else.
+inward. Gravity and joint accelerations are not included, as the background task needs it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What every controller is: a pure function of scalars.
 
-It sees the measured state, the reference, its own memory and its gains, and gives torques and the memory for
-the next sample. Scalars may be numbers, arrays or symbols, so the same lines run in Python, become a kernel
-or C, and fuse with friction, dynamics and integrator into one loop (see ``linkwise.simulate``). e = q − q_d
-throughout.
+Its inputs are the measured state, the reference, its own memory and its gains; its results are torques and the memory
+for the next sample. Scalars may be numbers, arrays or symbols, so the same code runs in Python, is compiled to a
+kernel or C, and is fused with friction, dynamics and integrator into one loop (see ``linkwise.simulate``). e = q −
+q_d throughout.
 """
 
 from __future__ import annotations

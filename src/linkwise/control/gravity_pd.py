@@ -22,8 +22,7 @@ class GravityPD(Controller):
 
     @classmethod
     def gains_for(cls, robot: Robot, frequency, damping=1.0, q=None) -> Gains:
-        """Gains as torques: those of accelerations times the inertia that each joint feels at ``q``, by
-        default at zero.
+        """Gains as torques: those of accelerations times the inertia of each joint at ``q``, by default at zero.
 
         Args:
             robot: the robot.

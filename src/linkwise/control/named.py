@@ -39,7 +39,7 @@ def named(
 
     Args:
         name: a key of ``CONTROLLERS``.
-        robot: the model that the controller knows.
+        robot: the model that the controller uses.
         gains: its gains in its own units: accelerations per error for laws by inverse dynamics, torques per error for
             ``gravity_pd``.
         frequency: instead of gains, a natural frequency [rad/s] that means the same for every law: errors of an exact

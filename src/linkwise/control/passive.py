@@ -1,4 +1,4 @@
-"""No control: zero or constant torques, to look at the arm alone."""
+"""No control: zero or constant torques, to study the arm alone."""
 
 from __future__ import annotations
 

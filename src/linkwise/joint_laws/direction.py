@@ -1,4 +1,4 @@
-"""The direction of friction at a joint: a number in [−1, 1] that Coulomb friction and its kin are multiplied with.
+"""The direction of friction at a joint: a number in [−1, 1] by which Coulomb friction and similar terms are multiplied.
 
 Without further numbers it is sgn q̇, which jumps. With a ``friction_speed`` v it is smooth,
 

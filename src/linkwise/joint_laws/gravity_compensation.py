@@ -7,7 +7,7 @@ from linkwise.joint_laws.law import Law, Parameter
 
 class GravityCompensation(Law):
     """A force against gravity on the link behind the joint, as large as the weight of a mass with a first moment, both
-    in the frame of the joint's child link. All joints before it feel it: see ``algorithms.gravity_compensation``."""
+    in the frame of the joint's child link. It acts on all joints before it: see ``algorithms.gravity_compensation``."""
 
     name = "gravity_compensation"
     parameters = (

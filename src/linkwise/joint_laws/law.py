@@ -70,7 +70,8 @@ class Law:
         return tuple(holder.terms.get(parameter.name, 0.0) for parameter in self.parameters)
 
     def absent(self, holder: Any) -> bool:
-        """Whether the joint has no such law: its coefficients are all zero, or it has none. A symbol is present."""
+        """Whether the joint has no such law: its coefficients are all zero, or it has none. A symbol counts as not
+        zero."""
         pairs = zip(self.parameters, self.numbers(holder), strict=True)
         return all(is_zero(number) for parameter, number in pairs if parameter.coefficient)
 

@@ -6,7 +6,7 @@ from linkwise.joint_laws.law import Law, Parameter
 
 
 class Offset(Law):
-    """No friction: it drives as much as it brakes, and ``friction=False`` keeps it, as it keeps springs."""
+    """Not friction: it can drive the joint as well as brake it, so ``friction=False`` keeps it, as it keeps springs."""
 
     name = "torque_offset"
     parameters = (Parameter("torque_offset", "torque offset", ("N·m", "N")),)

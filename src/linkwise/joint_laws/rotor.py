@@ -1,4 +1,4 @@
-"""Rotor inertia, as the joint feels it through its gear: I_a q̈ (Izaguirre 1992, equation (1))."""
+"""Rotor inertia, reflected through the gear to the joint: I_a q̈ (Izaguirre 1992, equation (1))."""
 
 from __future__ import annotations
 

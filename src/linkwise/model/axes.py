@@ -1,4 +1,4 @@
-"""The axes of a joint: how each moves its link, what it feels of a force, and which column of an inertia it sees.
+"""The axes of a joint: how each moves its link, the component of a force along it, and its column of an inertia.
 
 A joint is a set of axes in its link's own frame, each with a rate: S q̇ = Σ axis·rate. Every axis lies along a
 coordinate axis of that frame, so its products pick components instead of multiplying by zeros and ones. All that
@@ -38,7 +38,7 @@ class Axis:
         return Spatial(along, self._along(self.pitch * rate) if self.screws else zero_vector())
 
     def felt(self, x: Spatial) -> Scalar:
-        """H·x: the component of a spatial force that the joint feels."""
+        """H·x: the component of a spatial force along the axis."""
         if not self.turns:
             return component(x.linear, self.k)
         turning = component(x.angular, self.k)
@@ -90,7 +90,7 @@ SLIDING = (Axis(False, 0), Axis(False, 1), Axis(False, 2))
 class Several(Tensor):
     """One scalar for each axis of a joint that has several: rates, accelerations, torques.
 
-    Joints with one axis use a plain scalar instead, so that what is written for all joints costs them nothing.
+    Joints with one axis use a plain scalar instead, so that code for all joints has no overhead for them.
     """
 
     __slots__ = ("parts",)

@@ -147,7 +147,7 @@ def _check_moving_joint(joint: Joint) -> None:
 
 
 def check_physics(model: Model, *, strict: bool, where: str) -> None:
-    """Warn about (or, if strict, refuse) links that no body can be, joints that move no mass, friction that drives
+    """Warn about (or, if strict, refuse) inertias that no body can have, joints that move no mass, friction that drives
     and limits that cannot be kept; sets of reduced parameters are exempt."""
     if model.reduced:
         return

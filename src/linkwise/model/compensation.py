@@ -38,8 +38,8 @@ def of_shares(model: Model, shares: Mapping[str, float]) -> list[Joint]:
 
 
 def carried_over(model: Model, joints: Sequence[Joint]) -> list[Joint]:
-    """The joints of ``model`` after some of them were fixed: what those carried, the joints before them carry. Further
-    terms of fixed joints have no effect and go."""
+    """The joints of ``model`` after some of them were fixed: what those carried is added to the joints before them.
+    Further terms of fixed joints have no effect and go."""
     fixed = [joint for joint in joints if not joint.moves and any(map(joint.terms.get, NAMES))]
     plain = [joint if joint.moves or not joint.terms else replace(joint, terms={}) for joint in joints]
     if not fixed:

@@ -32,7 +32,7 @@ class Coordinate:
 
     @property
     def limits(self) -> Limits:
-        """Those of the joint; the position of a ball or floating joint has none."""
+        """Limits of the joint; the position of a ball or floating joint has none."""
         limits = self.joint.limits
         return Limits(velocity=limits.velocity, effort=limits.effort) if self.joint.free else limits
 

@@ -31,7 +31,7 @@ class RobotSource:
 
 
 def locate(name: str) -> RobotSource:
-    """What is meant by the name of a robot: a bundled name and a file go before a description."""
+    """Finds a robot by its name: bundled names and files take precedence over descriptions."""
     if name in bundled_names() or os.path.exists(name) or Path(name).suffix or "/" in name:
         return RobotSource(name)
     known = names()

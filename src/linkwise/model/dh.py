@@ -116,7 +116,7 @@ def _standard(row: DhJoint) -> Placing:
 
 
 def radians(degrees: float) -> float:
-    """Degrees in radians; multiples of 90 become multiples of π/2, which sine and cosine know exactly."""
+    """Degrees in radians; multiples of 90 become multiples of π/2, of which sine and cosine are exact."""
     quarters = degrees / 90.0
     exact = math.isfinite(quarters) and quarters == round(quarters)
     return quarters * (math.pi / 2) if exact else math.radians(degrees)

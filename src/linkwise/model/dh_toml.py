@@ -47,7 +47,7 @@ def read_toml(data: bytes, where: str) -> Model:
     try:
         return _tree(top, where) if convention == "tree" else _chain(top, convention, where)
     except ModelError as error:
-        # the checks of the model itself know links and joints, not files
+        # the checks of the model itself have no names of files
         raise error if str(error).startswith(where) else ModelError(f"{where}: {error}") from None
 
 

@@ -130,7 +130,7 @@ class RobotSettings(Settings):
         given = self.one_of("limits", "limits_deg")
         if given:
             lower, upper = self.numbers(given, 2, infinite=True)
-            if lower > upper:  # found in the wild, and harmless to the dynamics
+            if lower > upper:  # occurs in published files, and has no effect on the dynamics
                 message = f"{self.where(given)}: the lower limit {lower:g} is above the upper {upper:g}"
                 warnings.warn(message, ModelWarning, stacklevel=2)
             if given == "limits_deg":
@@ -143,7 +143,7 @@ class RobotSettings(Settings):
         return Limits(lower, upper, velocity, effort)
 
     def drive(self) -> dict[str, Any]:
-        """Rotor inertia, friction and further laws as the joint feels them; the first two also on the motor's side.
+        """Rotor inertia, friction and further laws as seen at the joint; the first two also on the motor's side.
 
         Seen through the gear, inertia and viscous friction grow with G², Coulomb friction with |G|. The two
         Coulomb magnitudes stand for positive and negative speed of the *joint*, also where G is negative.

@@ -20,7 +20,7 @@ from linkwise.model.xml import MAX_BYTES
 READ_ENDINGS = (".urdf", ".xml", ".toml", ".spec")
 WRITE_ENDINGS = (".urdf", ".toml", ".xml")
 
-_ROBOTS = "linkwise.model.robots"  # the package that holds one TOML file for each bundled robot
+_ROBOTS = "linkwise.model.robots"  # the package with one TOML file for each bundled robot
 
 
 def bundled_names() -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 
 
 def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
-    """The bytes of a robot, how to call it in messages, and its ending."""
+    """The bytes of a robot, its name in messages, and its ending."""
     if isinstance(source, str) and source in bundled_names():
         data = resources.files(_ROBOTS).joinpath(f"{source}.toml").read_bytes()
         return data, f"{source}.toml", ".toml"
@@ -124,7 +124,7 @@ def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
 
 
 def _reader(data: bytes, where: str, ending: str) -> Callable[[bytes, str], Model]:
-    """Who reads this file. Readers are imported where used: a bundled robot needs no XML."""
+    """The reader of this file. Readers are imported where used: a bundled robot needs no XML."""
     if ending == ".toml":
         from linkwise.model.dh_toml import read_toml
 
@@ -182,7 +182,7 @@ def _with_mimics(model: Model, where: str, coupled: bool) -> Model:
 
 @contextmanager
 def _numbers_of(where: str) -> Generator[None, None, None]:
-    """Arithmetic that a file's numbers break is an error of the file, and no warnings of NumPy."""
+    """Arithmetic errors due to a file's numbers are errors of the file, without warnings of NumPy."""
     try:
         with np.errstate(all="ignore"):
             yield

@@ -1,4 +1,4 @@
-"""Robots made up on the spot: for tests, for scaling studies, and for comparing operation counts.
+"""Generated robots: for tests, for scaling studies, and for comparing operation counts.
 
 Everything random comes from ``numpy.random.default_rng(seed)``: one seed, one robot, on every machine.
 """
@@ -180,7 +180,7 @@ def record_robot(which: str | Mapping[str, Any], seed: int = 0, *, name: str | N
     """A robot behind a published operation count, by name or as a table with joints, alpha, a, d and perhaps
     nonzero.
 
-    Modified Denavit–Hartenberg; a text in the table becomes a random number that is nothing special, "joint"
+    Modified Denavit–Hartenberg; a text in the table becomes a random number, "joint"
     marks the coordinate of a prismatic joint. ``nonzero`` lists the labels of the inertial parameters of each
     link that are not zero (all ten otherwise); such sparse sets are marked as reduced. No friction, no rotor
     inertia."""
@@ -237,5 +237,5 @@ def _direction(rng: np.random.Generator) -> list[float]:
 
 
 def _quaternion(rng: np.random.Generator) -> np.ndarray:
-    """Uniform over all rotations (of any length: the rotation does not mind)."""
+    """Uniform over all rotations, as a quaternion of any length."""
     return rng.normal(size=4)

@@ -29,7 +29,7 @@ class _Cloud:
         self.thickness = THICKNESS * float(np.abs(points).max(initial=0.0))
         self.corners: list[tuple[int, int, int] | None] = []  # None: a face that was replaced
         self.normals: list[np.ndarray] = []
-        self.outside: list[np.ndarray] = []  # numbers of points that a face sees, each kept by one face
+        self.outside: list[np.ndarray] = []  # numbers of points outside a face, each kept by one face
         self.face_of: dict[tuple[int, int], int] = {}  # the face to the left of each edge
         self.open_faces: list[int] = []
 
@@ -56,7 +56,7 @@ class _Cloud:
         self._distribute(np.setdiff1d(np.arange(len(p)), (a, b, c, d)), new)
 
     def grow(self, face: int) -> None:
-        """Extend the hull to the point farthest outside a face: what it sees goes, a cone to it comes."""
+        """Extend the hull to the point farthest outside a face: faces visible from it are replaced by a cone to it."""
         own = self.corners[face]
         if own is None or not len(self.outside[face]):
             return
@@ -97,7 +97,7 @@ class _Cloud:
         return number
 
     def _distribute(self, points: np.ndarray, faces: list[int]) -> None:
-        """Each point goes to the first of the faces that sees it; what none sees lies inside."""
+        """Each point is assigned to the first of the faces that it is outside of; the others lie inside."""
         for face in faces:
             corners = self.corners[face]
             assert corners is not None

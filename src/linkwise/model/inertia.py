@@ -1,4 +1,4 @@
-"""The ten inertial parameters of a body, and which of them nature allows."""
+"""The ten inertial parameters of a body, and which of them are physically possible."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def matrix_of(inertia: Sequence[float] | np.ndarray) -> np.ndarray:
     I = np.asarray(inertia, dtype=float)
     if I.shape == (3, 3):
         skew = np.abs(I - I.T)
-        if (skew > 1e-6 * np.abs(I).max()).any():  # half of it would be left out without a word
+        if (skew > 1e-6 * np.abs(I).max()).any():  # half of it would be ignored silently
             raise ModelError(f"inertia: expected a symmetric matrix, got {I.tolist()}")
         return I
     if I.shape == (6,):

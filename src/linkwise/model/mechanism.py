@@ -1,6 +1,6 @@
 """A robot prepared for computing: moving links only, every joint axis turned onto z.
 
-The frames of a file are chosen for people. Here each link gets a frame in which the arithmetic is shortest:
+The frames of a file are chosen for readability. Here each link gets a frame in which the arithmetic is shortest:
 
 * fixed joints are lumped;
 * the link's joint axis is z, so a joint turn is a planar pair (c, s);
@@ -11,7 +11,7 @@ The frames of a file are chosen for people. Here each link gets a frame in which
 * the base frame is aligned with the first joint;
 * a link behind a ball or floating joint keeps the frame of the file, in whose axes its velocities are given.
 
-Nothing of this is seen outside: poses, Jacobians, wrenches and parameters are given in the frames of the file.
+None of this is visible outside: poses, Jacobians, wrenches and parameters are given in the frames of the file.
 Angles within 8e-12 rad of a multiple of a right angle are taken as that multiple: 1.57079632679 in a file means π/2.
 """
 
@@ -163,7 +163,7 @@ class MovingLink:
         return motion
 
     def felt(self, x: Spatial) -> JointValue:
-        """H x: the components of a spatial force that the joint feels."""
+        """H x: the components of a spatial force along the joint's axes."""
         return joint_value([axis.felt(x) for axis in self.axes])
 
     def carried(self, V: Spatial, rates: JointValue) -> Spatial:
@@ -311,8 +311,8 @@ class Mechanism(Traversal, Sequence[MovingLink]):
         return any(link.follows is not None for link in self.links)
 
     def pairings(self, turned: Sequence[Turned], force: Callable[[int, Axis], Spatial]) -> list[list[Scalar]]:
-        """A symmetric matrix over the velocity coordinates: what axis i feels of a force that belongs to axis j of the
-        same link or of one beyond it. ``force(k, axis)`` is given on link k; zero between branches."""
+        """A symmetric matrix over the velocity coordinates: the component along axis i of a force that belongs to
+        axis j of the same link or of one beyond it. ``force(k, axis)`` is given on link k; zero between branches."""
         first = self.first_coordinates()
         n = self.dof
         matrix: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
@@ -519,7 +519,7 @@ def _twist(z: np.ndarray, primary: bool) -> tuple[Turn, Turn]:
 
 
 def _slide(lever: np.ndarray, z: np.ndarray, turns: bool, slide: bool) -> float:
-    """How far to move the origin along the axis so that the lever loses the component it most easily can."""
+    """How far to move the origin along the axis so that one component of the lever vanishes."""
     if not (slide and turns):
         return 0.0
     if math.hypot(z[0], z[1]) < SLIDE_SINE:
@@ -549,8 +549,8 @@ def _normal(
 
 
 def _unit_across(v: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The direction of v, which is nearly across the unit vector z, made exactly so: where v is what two nearly equal
-    vectors leave, normalising it would blow its round-off along z up."""
+    """The direction of v, which is nearly across the unit vector z, made exactly so: where v is the difference of two
+    nearly equal vectors, normalising it would amplify its round-off along z."""
     v = v / np.linalg.norm(v)
     v = v - (v @ z) * z
     return v / np.linalg.norm(v)

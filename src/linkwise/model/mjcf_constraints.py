@@ -59,7 +59,7 @@ def check_sections(root: Element, defaults: Defaults, settings: MjcfSettings) ->
 
 
 def _tendon(tendon: Element, settings: MjcfSettings) -> None:
-    """A tendon that only measures or pulls is harmless; one with mechanics of its own is not."""
+    """A tendon that only measures or pulls does not change the motion; one with stiffness, damping or limits does."""
     active = {
         "stiffness": settings.springs,
         "damping": settings.dampers,

@@ -1,7 +1,7 @@
 """The robot itself, as TOML in a <custom> text of an MJCF file that Linkwise wrote.
 
 MJCF cannot hold everything that a robot has, nor its numbers to the last bit. The copy does, and counts as long as the
-rest of the file is what Linkwise wrote, which a digest tells.
+rest of the file is what Linkwise wrote, which a digest shows.
 """
 
 from __future__ import annotations

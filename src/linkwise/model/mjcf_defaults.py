@@ -24,7 +24,7 @@ class Defaults:
                 self.classes[MAIN] = self.classes[name]
 
     def check(self, root: Element) -> None:
-        """Refuse a name of a class that is not there, also where nothing is read."""
+        """Refuse names of classes that do not exist, also in sections that are not read."""
         for element in root.iter():
             assert isinstance(element, Element)
             for key in ("class", "childclass"):

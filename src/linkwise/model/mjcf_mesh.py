@@ -22,7 +22,7 @@ MOST_MESHES = 1000  # files that are opened for one robot
 
 
 class Meshes:
-    """The <mesh> elements of a file by name; each is read once, when it is asked for."""
+    """The <mesh> elements of a file by name; each is read once, when it is needed."""
 
     def __init__(self, root: Element, defaults: Defaults, settings: MjcfSettings, where: str):
         self.settings, self.folder = settings, Path(where).parent

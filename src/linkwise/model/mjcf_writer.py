@@ -1,7 +1,7 @@
 """A ``Model`` as MJCF text that MuJoCo loads, and that gives the same robot back here, to the last bit.
 
 Standard elements say what MuJoCo can compute. A copy of the robot in TOML stands beside them in a <custom> text, which
-MuJoCo keeps and does not use; a digest tells whether the file was edited since, and then the standard elements count
+MuJoCo keeps and does not use; a digest shows whether the file was edited since, and then the standard elements count
 (``mjcf_copy``). Massless links get the smallest mass that MuJoCo allows, 2·10⁻¹⁵ kg.
 
 Not for MuJoCo, and therefore errors: helical joints, inertias that no body has, floating joints that do not start at

@@ -15,7 +15,7 @@ LARGEST = 1e30  # magnitude of any number of a robot, in SI units
 
 
 def in_range(value: float) -> bool:
-    """Whether a number is finite and not absurdly large."""
+    """Whether a number is finite and at most ``LARGEST``."""
     return abs(value) <= LARGEST  # false for NaN
 
 

@@ -7,8 +7,9 @@ Two kinds of bodies can change their link without changing any torque:
 * the inertia tensor of a link behind a prismatic joint: it turns with the parent anyway;
 * a mass in the centre of a ball joint.
 
-What arrives at the base is gone. The rules are exact, for trees too. They change potential energy, the states and gains
-of the filter and the columns of the regressor, so they serve torques, mass matrices and accelerations only.
+What passes to the base has no effect and is dropped. The rules are exact, for trees too. They change potential
+energy, the states and gains of the filter and the columns of the regressor, so they serve torques, mass matrices and
+accelerations only.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ class Transform:
 
 
 def cosine(angle: float) -> float:
-    """cos, exact at multiples of a right angle (math.cos(pi/2) is 6e-17, which would cost operations for ever)."""
+    """cos, exact at multiples of a right angle (math.cos(pi/2) is 6e-17, which would add operations to every
+    program)."""
     quarter = _quarters(angle)
     return math.cos(angle) if quarter is None else (1.0, 0.0, -1.0, 0.0)[quarter % 4]
 

@@ -25,7 +25,7 @@ Where the format leaves room, or files break it in ways whose meaning is clear:
 Numbers must be plain decimals; unexpanded xacro is an error where a value depends on it. A ``planar`` joint NAME is
 the three joints ``NAME_x``, ``NAME_y`` and ``NAME_theta``: its axis is the normal of the plane (see ``planar``).
 
-``linkwise:`` elements carry what URDF has no words for: see ``urdf_writer``.
+``linkwise:`` elements contain what URDF cannot express: see ``urdf_writer``.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def read_urdf(data: bytes, where: str) -> Model:
 
 @dataclass(frozen=True)
 class _Context:
-    """What an element must know of the rest of its file."""
+    """What reading an element needs of the rest of its file."""
 
     quaternions: bool  # whether quat_xyzw counts
     moving_joints: frozenset[str | None]  # names that a mimic joint may follow
@@ -236,7 +236,7 @@ def _read_axis(joint: Element) -> tuple[float, float, float]:
     if largest == 0:
         raise axis.error(f'xyz="{axis.get("xyz")}" is zero and no direction')
     length = math.hypot(x, y, z)
-    if abs(length - 1.0) <= 1e-15:  # already as good as a double can be: keep the digits of the file
+    if abs(length - 1.0) <= 1e-15:  # already exact to double precision: keep the digits of the file
         return (x, y, z)
     x, y, z = x / largest, y / largest, z / largest  # neither overflow nor underflow, whatever the length
     length = math.hypot(x, y, z)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from linkwise.model.xml import Element
 
-# elements with their children and their attributes, as far as the reader cares
+# elements with those of their children and attributes that are read
 _CHILDREN = {
     "robot": ("link", "joint"),
     "link": ("inertial",),
@@ -49,7 +49,7 @@ def _look(element: Element, tag: str) -> None:
     known = _CHILDREN.get(tag, ())
     present = {child.tag for child in element}
     for child in element:
-        # a robot has many links and joints, so the right ones do not tell that a wrong one is none
+        # a robot has many links and joints, so correct ones do not show that a misspelt one is missing
         meant = _meant(child.tag, known, () if tag == "robot" else present)
         if meant is not None and (tag != "robot" or child.tag.lower() == meant):
             child.warn(f"it is not read; did you mean <{meant}>?")

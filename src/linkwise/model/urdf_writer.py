@@ -1,8 +1,8 @@
 """A ``Model`` as URDF text that gives the same robot back, to the last bit.
 
 Numbers are written with as many digits as a double needs. Standard elements say everything they can, so that
-any reader gets the robot to round-off; what URDF has no words for (rotor inertia, friction that differs by
-direction, gravity, named frames, constraints) and the last bits that its words cannot hold go into ``linkwise:``
+any reader gets the robot to round-off; what URDF cannot express (rotor inertia, friction that differs by
+direction, gravity, named frames, constraints) and the last bits that its elements cannot hold go into ``linkwise:``
 elements, which other readers pass over: see ``urdf_extension``. "No limit" is written as the largest double, as
 Pinocchio does.
 

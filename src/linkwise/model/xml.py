@@ -2,10 +2,10 @@
 
 The parser is defusedxml's: a file that declares a document type or an entity, or that refers to another file,
 is refused, and nothing but the given bytes is ever read. Size, depth and number of elements are limited.
-Namespaces are not resolved: ``xacro:macro`` is just a name, whether or not the prefix is declared, as in the
-parsers of the robotics world.
+Namespaces are not resolved: ``xacro:macro`` is just a name, whether or not the prefix is declared, as in other
+parsers of robot files.
 
-Four faults are common in robot files, and other tools do not mind them. They are repaired, each with a
+Four faults are common in robot files and accepted by other tools. They are repaired, each with a
 ``ModelWarning``:
 
 - white space or comments before the ``<?xml ...?>`` declaration;
@@ -40,7 +40,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Element(ElementTree.Element):
-    """An element that knows where it stands, so that an error can say so."""
+    """An element with its line in the file, for error messages."""
 
     def __init__(self, tag: str, attributes: dict[str, str], where: str, line: int, parent: Element | None):
         super().__init__(tag, attributes)
@@ -135,7 +135,7 @@ def parse_xml(data: bytes, where: str) -> Element:
 
 
 def root_tag(data: bytes, where: str) -> str:
-    """The name of the root element, without warnings: to decide who reads the file."""
+    """The name of the root element, without warnings: to choose the reader."""
     return _parse_tolerantly(data, where)[0].tag
 
 
