@@ -1,4 +1,4 @@
-"""Looking inside: why a result is not a number, and what the filter and the iterations did on the way."""
+"""Diagnosis: why a result is not a number, the states of the filter, the history of the iterations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from linkwise.spatial import ArticulatedInertia, Spatial, zero_vector
 
 def singular(model: Model, result: np.ndarray | np.generic, given: Mapping[str, Any]) -> None:
     """Raise SingularError, naming the joint, if the result has a NaN that its inputs do not explain."""
-    if not isinstance(result, (np.ndarray, np.generic)):  # on a GPU: looking would wait for it
+    if not isinstance(result, (np.ndarray, np.generic)):  # on a GPU: reading the result would wait for it
         return
     if result.dtype == object or not np.isnan(result).any():  # (symbols are not numbers yet)
         return
@@ -74,7 +74,7 @@ def unmet_constraints(model: Model, residuals: np.ndarray, sizes: np.ndarray, to
 
 
 def state_name(state: tuple[int, ...]) -> str:
-    """How messages call one state of a batch."""
+    """The name of one state of a batch in messages."""
     return f"state {state[0] if len(state) == 1 else state}"
 
 

@@ -1,8 +1,8 @@
 """Positions, velocities and torques of a robot as other engines number them.
 
-Velocities of an engine are T(q) q̇, its accelerations T q̈ + Ṫ q̇ and, because power is power, τ = Tᵀ τ_engine and
-M = Tᵀ M_engine T. T turns base velocities into the axes that the engine uses; it also orders joints, and has a row for
-each joint that follows another one where the engine keeps that joint as one of its own.
+Velocities of an engine are T(q) q̇, its accelerations T q̈ + Ṫ q̇ and, because power is the same in both, τ = Tᵀ
+τ_engine and M = Tᵀ M_engine T. T turns base velocities into the axes that the engine uses; it also orders joints, and
+has a row for each joint that follows another one where the engine keeps that joint as one of its own.
 
 ============  ===========================================================================================
 Linkwise      floating: (x y z, quaternion x y z w); velocities (angular, linear) in the link's own axes

@@ -9,7 +9,7 @@ from types import ModuleType
 
 
 class LinkwiseError(Exception):
-    """Base class of every error that Linkwise raises on purpose."""
+    """Base class of all errors of Linkwise."""
 
 
 class ModelError(LinkwiseError, ValueError):

@@ -51,7 +51,7 @@ from linkwise.spatial import Spatial, zero_spatial, zero_vector
 
 
 def _wrenches(setting: Setting, wrench) -> list[Spatial] | None:
-    """The wrench as seen by every prepared link; none if it acts on the base."""
+    """The wrench on every prepared link; none if it acts on the base."""
     if wrench is None:
         return None
     links = setting.links()
@@ -114,7 +114,8 @@ def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
 def _free_kalman(setting: Setting, q, qd, tau, wrench=None):
     links, net = setting.links(), _net(setting, q, qd, tau)
     if links.coupled and may_be_singular(links):
-        # a follower without inertia of its own is moved by its leader: only the coupled mass matrix tells
+        # a follower without inertia of its own is moved by its leader: only the coupled mass matrix shows whether it
+        # is singular
         return _free_compound(setting, q, qd, tau, wrench)
     qdd = kalman.forward_dynamics(links, q, qd, net, _wrenches(setting, wrench))
     if not links.coupled:
@@ -385,7 +386,7 @@ def _torque_derivatives(links: Mechanism, method, q, qd, qdd) -> tuple[Any, Any,
 
     candidates = [[*analytic(links, q, qd, fixed), M]]
     if not links.coupled:  # else positions are no symbols of their own
-        # Reverse mode gets M along the way; forward mode would go through the whole program for it.
+        # Reverse mode computes M in the same pass; forward mode would need a pass over the whole program for it.
         candidates = [
             [*differentiated(forward, positions, rates), M],
             differentiated(reverse, positions, rates, still),
@@ -564,7 +565,7 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
 def outputs_of(
     function: Function, setting: Setting, algorithm: str, /, **inputs: Sequence[Scalar]
 ) -> dict[str, Any]:
-    """The outputs by name, as nested lists of scalars: floats, arrays or symbols, whatever the inputs are."""
+    """The outputs by name, as nested lists of scalars: floats, arrays or symbols, as the inputs are."""
     if setting.parameters:
         values = {name: inputs.pop(name) for name in setting.parameters}
         links = mechanism_of(setting.model, slide=setting.slide)

@@ -2,8 +2,8 @@
 
 A forked child has only the thread that forked. A lock that another thread held is never released there, a module that
 another thread was importing stays half imported, and LLVM stays in the middle of a compilation. So a fork waits until
-no other thread is inside a section that ``unforked`` guards, and new sections wait until the fork is over. A section
-that takes longer than ``PATIENCE`` is not waited for; even then the locks made by ``lock`` are free in the child.
+no other thread is inside a section that ``unforked`` guards, and new sections wait until the fork is over. The fork
+waits at most ``PATIENCE`` for a section; even then the locks made by ``lock`` are free in the child.
 """
 
 from __future__ import annotations

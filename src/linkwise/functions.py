@@ -29,7 +29,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a function is asked of: a robot, and the choices that are settled before any state is known."""
+    """What a function is computed for: a robot, and the options that do not depend on the state."""
 
     model: Model
     friction: bool = True
@@ -97,7 +97,7 @@ ONE_PASS = Cost(link=400)
 def _extent(model: Model) -> tuple[int, int, int]:
     """What the fields of ``Cost`` are multiplied by: n, n² and n² for a chain of n links, less for trees.
 
-    A floating joint counts as two links, because its link is seen along six axes.
+    A floating joint counts as two links, because its link has six axes.
     """
     known = model.__dict__.get("_extent")
     if known is None:

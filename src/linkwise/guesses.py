@@ -1,8 +1,8 @@
 """Names that people try first, and what to type instead: one table for robots, one for the module.
 
-The names are those of Pinocchio, MuJoCo, the Robotics Toolbox, PyBullet, Drake and textbooks. A robot answers
-``robot.fk`` with "fk: use robot.pose(q)", as an AttributeError: ``hasattr`` is False, and neither ``dir`` nor
-completion lists the name.
+The names are those of Pinocchio, MuJoCo, the Robotics Toolbox, PyBullet, Drake and textbooks. ``robot.fk`` raises an
+AttributeError with the text "fk: use robot.pose(q)": ``hasattr`` is False, and neither ``dir`` nor completion lists
+the name.
 
 Robots must not have a ``__getattr__``: CPython looks up methods without creating an object for each call only in
 classes that have none, and a call would take about 50 ns more. So every name is a descriptor in a base class that comes
@@ -205,8 +205,8 @@ class Guess:
 
 
 class RobotType(type):
-    """The class of ``Robot``: gives it a last base with the guesses, which are not listed, and answers for names that
-    the class itself does not have."""
+    """The class of ``Robot``: adds a last base class with the guesses, which are not listed, and raises a helpful
+    error for names that the class does not have."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], content: dict[str, Any]) -> Any:
         if not any(isinstance(base, mcls) for base in bases):

@@ -21,7 +21,7 @@ _PROCESS = os.urandom(16)
 
 
 def digest(*parts: bytes) -> str:
-    """SHA-256 of byte strings; where one ends and the next begins counts."""
+    """SHA-256 of byte strings; their lengths are part of it."""
     found = hashlib.sha256()
     for part in parts:
         found.update(len(part).to_bytes(8, "little"))
@@ -31,7 +31,7 @@ def digest(*parts: bytes) -> str:
 
 @functools.cache
 def package_digest() -> str:
-    """Stands for the content of every file of this package."""
+    """One digest of all files of this package."""
     return tree_digest(package_files())
 
 
@@ -54,7 +54,7 @@ def files_below(
     folder: Path, imported: int | None = None, endings: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, str]]:
     """(path, digest) of every file below a folder, or of those with an ending; without compiled Python files."""
-    if not folder.is_dir():  # imported from an archive, which stands for all that is in it
+    if not folder.is_dir():  # imported from an archive: its digest is that of all its files
         archive = next((parent for parent in folder.parents if parent.is_file()), None)
         if archive is not None:
             yield archive.name, _content(str(archive), imported)

@@ -1,10 +1,10 @@
-"""Methods of robots that are one kernel each: found by the options of a call, called without delay.
+"""Methods of robots that are one kernel each: found by the options of a call, called with little overhead.
 
 A function decorated with ``computed`` becomes a ``Method`` in its class. It remembers, robot by robot, which kernel
 computes a call with certain options (``algorithm``, ``friction``, ``frame``, whether a ``wrench`` is given), and the
 interpreter then goes from the call to machine code; see ``linkwise.compiler.dispatch``. All other calls run the
 function itself, which also has the error messages. The class and its robots stay as they are: ``inspect.signature``,
-``help`` and pickling of bound methods see the function.
+``help`` and pickling of bound methods use the function.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A property that is computed once, whichever thread reads it first.
 
-``functools.cached_property`` has no lock from Python 3.12 on: threads that ask at the same time would each compute a
-value, and machine code of which one of them still holds the address would go away with the value that loses.
+``functools.cached_property`` has no lock from Python 3.12 on: threads that read it at the same time would each
+compute a value, and one of these values would be freed while its machine code may still be in use.
 """
 
 from __future__ import annotations

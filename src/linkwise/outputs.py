@@ -2,14 +2,15 @@
 
 Where a path leads decides how it is written:
 
-- a regular file, or nothing yet: the content is written aside and then put in its place in one step. Symbolic
+- a regular file, or nothing yet: the content is written to a temporary file, which then replaces the file in one
+step. Symbolic
   links are followed (the file they lead to is replaced, the link stays), mode and owner are kept, and a file
   without write permission is refused, for root too;
 - a character device, a FIFO or a descriptor of this process (``/dev/null``, ``/dev/stdout``, ``>(command)``):
   written directly;
 - a folder, a block device, a socket: refused.
 
-A signal that ends the process leaves nothing aside. Where the file system has unnamed files (``O_TMPFILE``), the
+A signal that ends the process leaves no temporary file. Where the file system has unnamed files (``O_TMPFILE``), the
 file has no name until it is complete; elsewhere signal handlers remove it.
 """
 
@@ -219,7 +220,7 @@ def _descriptor(target: _Target) -> int:
         return os.open(target.path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
     if fcntl.fcntl(target.descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
         raise OSError(errno.EBADF, "not open for writing")
-    for stream in (sys.stdout, sys.stderr):  # what was printed before comes before
+    for stream in (sys.stdout, sys.stderr):  # text that was printed before must come first
         with contextlib.suppress(AttributeError, OSError, ValueError):
             stream.flush()
     return os.dup(target.descriptor)
@@ -241,7 +242,7 @@ class Aside:
     """A regular file that replaces whatever has its path when ``put`` is called; ``drop`` leaves nothing of it.
 
     For files in folders of Linkwise's own, such as caches: links are not followed. Outputs of users go through
-    ``Output``, which asks first where their path leads. Its folder must exist.
+    ``Output``, which first resolves their path. Its folder must exist.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class Preparation:
             dispatch.entry_points(wait=True)
 
     def _given_away(self, forms: list[tuple[Kernel, str, int]]) -> list[tuple[Kernel, str, int]]:
-        """Let another process compile these; what it cannot be told about is left for this one."""
+        """Let another process compile these; what cannot be pickled is compiled by this one."""
         sent = [form for form in forms if _can_be_sent(form[0])]
         tasks = [processes.Task(dispatch.stored_entry, ())]
         tasks += [processes.Task(stored_form, form) for form in sent]

@@ -233,8 +233,8 @@ class Robot(Prepared, metaclass=RobotType):
     def christoffel(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """D_ijk of Izaguirre's (1), shape (..., n, n, n), symmetric in j and k: c_i = Σ_jk D_ijk q̇_j q̇_k.
 
-        A robot with ball or floating joints has none: its angular rates are the rates of no coordinates, so the symbols
-        of its velocity coordinates do not exist; use ``coriolis_matrix``.
+        A robot with ball or floating joints has none: its angular rates are not derivatives of coordinates, so these
+        symbols do not exist; use ``coriolis_matrix``.
         """
         return self._compute("christoffel", {"q": q}, out, threads)
 
@@ -367,7 +367,7 @@ class Robot(Prepared, metaclass=RobotType):
     def task_inertia(
         self, q: Array, frame: str | None = None, *, out: Any = None, threads: int | None = None
     ) -> np.ndarray:
-        """(J M⁻¹ Jᵀ)⁻¹ of a frame, shape (..., 6, 6), in base axes: the inertia that a wrench at the frame feels.
+        """(J M⁻¹ Jᵀ)⁻¹ of a frame, shape (..., 6, 6), in base axes: the inertia that a wrench at the frame has to move.
 
         Raises SingularError where the frame cannot be moved in all six directions.
         """

@@ -1,8 +1,8 @@
 """The abstract scalar: what an algorithm may do with a number.
 
 An algorithm is written once over scalars. They may be Python floats, NumPy arrays (one lane per state) or symbols of
-the compiler; beyond ``+ - * /`` and comparisons it uses only the functions of this module. A symbol takes part by
-having methods of these names (``x.sin()``, ``x.where(...)``), so this module knows no compiler.
+the compiler; beyond ``+ - * /`` and comparisons it uses only the functions of this module. A symbol has methods of
+these names (``x.sin()``, ``x.where(...)``), so this module does not depend on the compiler.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings from TOML files and mappings: every key is asked for by name and type, and what is left over is an error.
+"""Settings from TOML files and mappings: every key is read by name and type, and keys that were not read are errors.
 
 Robot files, layouts of recordings and studies are all read with ``Settings``; errors name the table, the key, what was
 expected and what is there.
@@ -104,7 +104,7 @@ class Settings:
         self.finish()
 
     def finish(self) -> None:
-        """Raise for a key that was not asked for."""
+        """Raise for keys that were not read."""
         for key in self.values:
             if key not in self._asked:
                 raise self.fail(str(key), f"unknown key; {suggest(str(key), self._asked)}")

@@ -3,7 +3,7 @@
 Spatial vectors are ordered (angular, linear) and (moment, force), as in Rodriguez and Kozłowski; an inertia is taken
 about the origin of the frame it is expressed in. A rotation about one axis stays a planar pair (c, s) = (cos, sin):
 turning a vector costs 4 multiplications and 2 additions, a symmetric matrix 8 and 7 instead of the 27 and 18 of a
-3×3 product. Zeros cost nothing once the compiler has seen them, so nothing here treats them apart.
+3×3 product. The compiler removes zeros, so nothing here treats them specially.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A robot whose links are swept in loops: what an algorithm sees instead of the list of links.
+"""A robot whose links are swept in loops: used by an algorithm in place of the list of links.
 
 For the algorithm nothing changes: it goes outward and inward over ``links``. Here each step is traced once for all
 links of a kind (revolute, prismatic, helical, ball, floating), with the constants that differ between links read from
@@ -46,7 +46,7 @@ def _with_prepared_terms(link: MovingLink) -> MovingLink:
 
 
 class _Fields:
-    """What links of one kind have, each as one value that stands for all of them."""
+    """Properties of the links of one kind, each as one value for all of them."""
 
     def __init__(self, links: Sequence[MovingLink], constant: Callable[[Sequence[float]], Any]):
         self.links, self.constant = links, constant
@@ -112,7 +112,7 @@ class SweptLinks(Mechanism):
     def _row(
         self, kind: str, members: Sequence[int], constant: Callable[[Sequence[float]], Any]
     ) -> MovingLink:
-        """One link that stands for all of its kind."""
+        """One link that represents all of its kind."""
         links = [_with_prepared_terms(self.links[k]) for k in members]
         field = _Fields(links, constant)
         I, orientation = field.second_moment(), field.orientation()

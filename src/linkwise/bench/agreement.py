@@ -1,8 +1,8 @@
-"""Do they agree? Every algorithm of a function, and every other library, on the same states.
+"""Agreement of every algorithm of a function, and of every other library, on the same states.
 
 Torques and mass matrices are compared entry by entry, relative to the largest. Accelerations are judged by their
-residual, ‖ID(q̈) − τ‖ / (‖τ‖ + ‖b‖ + ‖M‖‖q̈‖), and an inverse by ‖M M⁻¹ − 1‖ / (‖M‖‖M⁻¹‖): an arm that is hard to
-accelerate must not hide a wrong answer, nor make one of a right one.
+residual, ‖ID(q̈) − τ‖ / (‖τ‖ + ‖b‖ + ‖M‖‖q̈‖), and an inverse by ‖M M⁻¹ − 1‖ / (‖M‖‖M⁻¹‖): so an ill-conditioned mass
+matrix neither hides a wrong result nor makes a right one look wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENGINE_TOLERANCE = 1e-9  # file readers of two libraries differ by the last digi
 
 @dataclass(frozen=True)
 class Finding:
-    """One comparison: who computed what, how far off, or why not."""
+    """One comparison: library, function, error, or why there is none."""
 
     function: str
     who: str

@@ -1,8 +1,8 @@
 """Every method of a robot by every kind of call: what a call costs beyond its arithmetic.
 
-The arithmetic of one state is measured apart: the machine code runs through many states in one go. The rest is the way
-from Python and back. Results of all kinds of calls are compared with those of the plain call, bit for bit, before they
-are timed.
+The arithmetic of one state is measured apart: the machine code runs through many states in one go. The rest is the
+overhead of the call. Results of all kinds of calls are compared with those of the plain call, bit for bit, before
+they are timed.
 """
 
 from __future__ import annotations

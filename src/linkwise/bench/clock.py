@@ -49,7 +49,7 @@ def _seconds(call: Callable[[], Any], number: int) -> float:
 
 
 def is_busy() -> bool:
-    """Whether others compute on this machine, so that figures are rough."""
+    """Whether other processes load this machine, so that figures are rough."""
     return hasattr(os, "getloadavg") and os.getloadavg()[0] > 0.75 * (os.cpu_count() or 1)
 
 

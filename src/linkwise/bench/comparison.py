@@ -14,7 +14,7 @@ from linkwise.bench.subject import random_states
 from linkwise.robot import Robot
 
 ALLOWED = {"float64": 1e-8, "float32": 1e-4}  # relative: enough to know that the same thing is computed
-LARGE_FOR_SLOW = 64  # states that a library of milliseconds per state is still asked for
+LARGE_FOR_SLOW = 64  # most states for a library that takes milliseconds per state
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""``python -m linkwise.claims [NAME …] [--markdown]``: test the papers' claims, and say what came of it."""
+"""``python -m linkwise.claims [NAME …] [--markdown]``: test the papers' claims, and print the results."""
 
 from __future__ import annotations
 

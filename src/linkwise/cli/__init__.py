@@ -1,4 +1,4 @@
-"""The command line: ``linkwise COMMAND``. One small file per command, each imported when it is asked for."""
+"""The command line: ``linkwise COMMAND``. One small file per command, each imported when it is called."""
 
 from __future__ import annotations
 

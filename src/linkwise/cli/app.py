@@ -1,4 +1,4 @@
-"""The commands by name, and what happens when one of them goes wrong.
+"""The commands by name, and their errors.
 
 Bad input ends with exit status 2 and one line on standard error, never a traceback.
 """
@@ -118,7 +118,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _complain(_with_command(error))
     except (LinkwiseError, ValueError) as error:
-        if os.environ.get("LINKWISE_TRACEBACK"):  # for those who look for a bug in Linkwise itself
+        if os.environ.get("LINKWISE_TRACEBACK"):  # to find bugs in Linkwise itself
             raise
         return _complain(str(error))
     except BrokenPipeError:
@@ -160,7 +160,7 @@ def _operating_system_said(error: OSError) -> str:
 
 
 def _close_quietly() -> None:
-    """Nothing more can be written to standard output: Python must not complain about it while it ends."""
+    """Nothing more can be written to standard output: prevents an error of Python at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -50,8 +50,9 @@ def command(robot, functions, batch, dtypes, peers, rounds, no_cold, calls, as_j
     """Time Linkwise side by side with the libraries that are installed.
 
     One core, the same robot (without rotor inertia and friction) and the same states for all. Results are checked
-    first; times are medians of interleaved repeats, in processor time. Linkwise's counted operations per second stand
-    beside the machine's own limit, measured in the same run. A library without float32 runs in float64 beside float32.
+    first; times are medians of interleaved repeats, in processor time. Linkwise's counted operations per second are
+    shown beside the machine's own limit, measured in the same run. A library without float32 runs in float64 beside
+    float32.
 
     ``--calls`` times every method of a robot by every kind of call (options, out=, lists, strided arrays, small
     batches, kernels), beside the arithmetic alone and Pinocchio, and lists what is out of line.

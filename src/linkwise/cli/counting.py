@@ -113,7 +113,7 @@ def totals(operations: Operations, iterations: int = 0) -> tuple[int, int, int]:
 
 
 def axes_of(robot: Robot) -> str | None:
-    """ "perpendicular" or "general" for a chain of revolute joints, as the papers tell arms apart; None for others."""
+    """ "perpendicular" or "general" for a chain of revolute joints, as the papers classify arms; None for others."""
     from linkwise.model import Transform
 
     joints = robot.moving_joints

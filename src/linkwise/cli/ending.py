@@ -1,4 +1,4 @@
-"""How a command ends on a signal: through its ``finally`` blocks, so that temporary files go, and soon.
+"""How a command ends on a signal: through its ``finally`` blocks, so that temporary files are removed.
 
 Python handles signals between two of its own instructions. Compiled code may run for minutes without one, so a
 thread ends the process where Python has not handled a signal after ``GRACE`` seconds.
@@ -20,7 +20,7 @@ ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Ended(Terminated):
-    """A signal asked the process to end; studies finish what they have in hand and say how to go on."""
+    """The process received a signal to end; studies finish the current chunks and print how to continue."""
 
     def __init__(self, number: int):
         super().__init__(number)

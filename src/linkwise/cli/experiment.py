@@ -30,7 +30,8 @@ RATES_OF_1990 = {
 
 @dataclass(frozen=True)
 class Judged:
-    """How one algorithm did: ``error`` relative to the largest value, ``residual`` that of the equation of motion."""
+    """The errors of one algorithm: ``error`` relative to the largest value, ``residual`` that of the equation of
+    motion."""
 
     function: str
     algorithm: str
@@ -40,7 +41,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Experiment:
-    """The motion, its torques, and what every algorithm made of it."""
+    """The motion, its torques, and the results of every algorithm."""
 
     robot: Robot
     motion: SampledMotion

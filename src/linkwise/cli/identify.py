@@ -220,7 +220,7 @@ def _stages(now) -> Stages:
 
 
 def _write(found: Identification, options) -> dict[str, str]:
-    """Write what was asked for; {what: path}."""
+    """Write the requested outputs; {what: path}."""
     written = {}
     if options["out"]:
         found.save(options["out"])

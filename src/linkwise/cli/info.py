@@ -17,7 +17,7 @@ from linkwise.model.joint import FREE
 @robot_argument
 @json_option
 def command(robot: str, gravity, lock, base, mimic, as_json: bool) -> None:
-    """Show what is in a robot: joints, links, frames, parameters, and what is odd about it.
+    """Show what is in a robot: joints, links, frames, parameters, and warnings about it.
 
     \b
     Example:

@@ -39,7 +39,8 @@ def command(
     """Count the operations of every algorithm on this robot, beside the published counts.
 
     A multiplication or addition counts even by a constant; a change of sign is free; what depends on constants alone
-    is folded. Papers count a general arm, so the same count of a general arm with as many joints stands beside theirs.
+    is folded. Papers count a general arm, so the same count of a general arm with as many joints is shown beside
+    theirs.
 
     \b
     Example:

@@ -62,7 +62,7 @@ class Number(click.ParamType):
 
 
 class WholeNumber(click.ParamType):
-    """A whole number within bounds, both included. The upper one keeps memory and time within reason."""
+    """A whole number within bounds, both included. The upper one bounds memory and time."""
 
     name = "whole number"
 

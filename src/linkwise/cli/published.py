@@ -30,8 +30,8 @@ OURS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
 def published(function: str, algorithm: str, axes: str, n: int, robot: str) -> list[tuple[str, int, int]]:
     """(source, multiplications, additions) of each printed count for an arm of n revolute joints.
 
-    ``axes``: "general" or "perpendicular", as the papers tell arms apart. Where nothing was printed for parallel and
-    perpendicular axes, the count for any axes stands in, and says so.
+    ``axes``: "general" or "perpendicular", as the papers classify arms. Where nothing was printed for parallel and
+    perpendicular axes, the count for any axes is given instead, and marked.
     """
     wanted = OURS.get((function, algorithm), ()) if n >= 3 else ()
     rows = [row for mark in wanted for row in PUBLISHED if _is(row, mark) and (row.is_formula or n == JOINTS)]

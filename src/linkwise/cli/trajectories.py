@@ -30,8 +30,8 @@ class SampledMotion:
 def quintic(start: ArrayLike, end: ArrayLike, duration: float, points: int) -> SampledMotion:
     """From ``start`` to ``end`` in ``duration`` [s], at rest and without acceleration at both ends.
 
-    ``linkwise.motion.quintic`` is the same polynomial in powers of t; this form, in parts of the way, meets both ends
-    to the last bit, so that what a command prints is what was typed.
+    ``linkwise.motion.quintic`` is the same polynomial in powers of t; this form, in fractions of the distance, meets
+    both ends to the last bit, so that a command prints exactly the given positions.
     """
     if not duration > 0:
         raise ValueError(f"duration: expected a positive time in seconds, got {duration:g}")

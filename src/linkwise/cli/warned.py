@@ -9,7 +9,7 @@ import click
 
 
 def show_warnings(caught: Sequence[warnings.WarningMessage]) -> None:
-    """Print what was caught, without what concerns programmers only."""
+    """Print the caught warnings, without those for programmers only."""
     seen = dict.fromkeys(
         " ".join(str(warning.message).split()) for warning in caught if _concerns_people(warning)
     )

@@ -1,4 +1,4 @@
-"""Outputs of a command: checked before the work, and kept apart from what the command says."""
+"""Outputs of a command: checked before the work, and kept apart from messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEY = "linkwise.says_on_standard_error"
 def check_targets(*paths: str | os.PathLike[str] | None) -> None:
     """Raise for an output that cannot be written, before any work is done for it.
 
-    Where one of them goes to standard output, everything else that the command says goes to standard error.
+    Where one of them goes to standard output, all other messages go to standard error.
     """
     context = click.get_current_context()
     to_stdout = [path for path in paths if outputs.is_standard_output(path)]
@@ -29,7 +29,7 @@ def check_targets(*paths: str | os.PathLike[str] | None) -> None:
 
 
 def says_on_standard_error() -> bool:
-    """Whether standard output is taken by a table or a page, so that words go elsewhere."""
+    """Whether standard output is taken by a table or a page, so that messages go to standard error."""
     context = click.get_current_context(silent=True)
     return context is not None and context.meta.get(_KEY, False)
 

@@ -42,7 +42,7 @@ _function: Any = None  # made when PyTorch is there
 
 
 def through_torch(kernel: Kernel, args: Sequence[Any], compute: Call) -> Any:
-    """The outputs as tensors that know how to send gradients back."""
+    """The outputs as tensors with a backward function."""
     global _function
     if _function is None:
         _function = _torch_function()

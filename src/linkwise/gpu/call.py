@@ -1,7 +1,7 @@
 """What a kernel does with arrays that are not NumPy's: checks, conversion, broadcasting, launch.
 
 The same rules as on the CPU: (..., size) inputs that broadcast together, float64 or float32 when all inputs are
-float32, a copy only where memory does not look like rows of equal distance. Nothing waits for the GPU.
+float32, a copy only where memory is not rows of equal distance. Nothing waits for the GPU.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def call(
 ) -> Any:
     """The outputs for these inputs, of the same kind on the same device; several outputs come as a tuple.
 
-    Where PyTorch or JAX wants gradients they flow; see ``autograd``.
+    They are differentiable where PyTorch or JAX needs gradients; see ``autograd``.
 
     Args:
         kernel: the kernel.
@@ -53,7 +53,7 @@ def call(
     refuse_out(out)
 
     def compute(kernel: Kernel, args: Sequence[Any]) -> Any:
-        if through is through_torch and not fast:  # without gradients now: the shortest way of all
+        if through is through_torch and not fast:  # no gradients here: the shortest path
             return kernel(*args, threads=threads)
         found = quick_call(kernel, args, None, fast)
         return _computed(kernel, args, None, threads, fast) if found is None else found

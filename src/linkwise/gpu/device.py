@@ -57,7 +57,7 @@ class DeviceKernel:
 
 
 def device_kernel(kernel: Kernel, dtype: str, number: int, fast: bool = False) -> DeviceKernel:
-    """The kernel on the GPU of this number, compiled when it is first asked for."""
+    """The kernel on the GPU of this number, compiled when it is first needed."""
     known = kernel.on_device
     place = (dtype, number, fast)
     found = known.get(place)
@@ -70,7 +70,7 @@ def device_kernel(kernel: Kernel, dtype: str, number: int, fast: bool = False) -
 
 
 def rollout_kernel(kernel: RolloutKernel, dtype: str, number: int) -> DeviceKernel:
-    """The rollout on the GPU of this number, compiled when it is first asked for."""
+    """The rollout on the GPU of this number, compiled when it is first needed."""
     place = (dtype, number)
     with _lock:
         found = kernel.on_device.get(place)

@@ -80,7 +80,7 @@ def _check(code: int, doing: str) -> None:
 
 
 def version() -> tuple[int, int]:
-    """The CUDA version that the driver knows."""
+    """The CUDA version that the driver supports."""
     number = _Int()
     _check(_library().cuDriverGetVersion(ctypes.byref(number)), "asking for the driver's version")
     return number.value // 1000, number.value % 1000 // 10

@@ -1,4 +1,4 @@
-"""What goes wrong around a GPU."""
+"""Errors of GPUs."""
 
 from __future__ import annotations
 

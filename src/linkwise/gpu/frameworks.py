@@ -1,4 +1,4 @@
-"""The kinds of arrays that live on a GPU: how each is recognised, read and made, without a copy.
+"""The kinds of arrays on a GPU: how each is recognised, read and made, without a copy.
 
 A framework's own attributes are used where they are public (they are faster than the protocols); JAX is reached
 through DLPack, with CuPy's memory for the results because JAX's arrays cannot be written to.
@@ -25,7 +25,7 @@ class View(NamedTuple):
 
 
 class Framework(Protocol):
-    """What the dispatch asks of a kind of arrays."""
+    """What the dispatch needs of a kind of arrays."""
 
     name: str
 
@@ -298,7 +298,7 @@ _READERS: dict[type, Reader | None] = {}
 
 
 def reader_of(value: Any) -> Reader | None:
-    """The reader for arrays of exactly this type; None: they go the long way."""
+    """The reader for arrays of exactly this type; None: they take the general path."""
     kind = type(value)
     try:
         return _READERS[kind]

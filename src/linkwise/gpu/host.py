@@ -1,4 +1,4 @@
-"""Tensors of PyTorch and JAX that live on the CPU: NumPy views of them go through the CPU's kernel, without a copy."""
+"""Tensors of PyTorch and JAX on the CPU: NumPy views of them go through the CPU's kernel, without a copy."""
 
 from __future__ import annotations
 

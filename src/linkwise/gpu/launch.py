@@ -47,7 +47,7 @@ class Prepared:
 
 
 def prepare(kernel: Kernel, dtype: str, device: int, fast: bool = False) -> Prepared:
-    """The kernel on this GPU, compiled and loaded when it is first asked for."""
+    """The kernel on this GPU, compiled and loaded when it is first needed."""
     place = (Prepared, dtype, device, fast)
     found = kernel.on_device.get(place)
     if found is None:

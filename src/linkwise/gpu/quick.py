@@ -1,11 +1,11 @@
-"""The short way to a launch in Python, for dense arrays seen before.
+"""The short path to a launch in Python, for dense arrays of known kinds.
 
 It is taken by the first call of a kernel with arrays of a kind, which lets machine code make the following ones
 (``connect``), by calls with ``fast=True``, and where machine code cannot be called directly.
 
 What a call needs besides addresses (the kernel on the GPU, the number of blocks, strides, shapes of the results)
 depends on the kinds of its arrays alone: library, GPU, precision and shape of each. It is made once and remembered
-with the kernel as a ``Plan``; whatever does not fit goes the long way, which also has the messages.
+with the kernel as a ``Plan``; all other calls take the general path, which also has the messages.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Plan:
 
 
 def quick_call(kernel: Kernel, args: Sequence[Any], out: Any, fast: bool) -> Any:
-    """The results, or None where the long way must be taken."""
+    """The results, or None where the general path must be taken."""
     reader = reader_of(args[0])
     if reader is None:
         return None

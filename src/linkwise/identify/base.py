@@ -14,7 +14,7 @@ from linkwise.identify.regression import Regression, axis_names
 from linkwise.identify.solvers import column_lengths
 from linkwise.robot import Robot
 
-UNSEEN = 1e-3  # singular value, of the largest, under which a recording says nothing; recorded arms have 5e-3 and more
+UNSEEN = 1e-3  # singular value, of the largest, without information below; recorded arms have 5e-3 and more
 STILL = 0.01  # [rad or m] a joint that stays within this does not move: what is seen of its drive is noise
 SHARE = 0.3  # entry of a unit singular vector from which a parameter takes part in it
 
@@ -29,7 +29,7 @@ SHARED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 def base_of(robot: Robot, axes: np.ndarray, friction: Friction, seed: int = 0) -> BaseParameters:
-    """Base parameters of links, rotors and friction terms: what any recording of this robot could tell apart.
+    """Base parameters of links, rotors and friction terms: what can be distinguished in recordings of this robot.
 
     Links, and terms that they can cause as well, by rank at random states; other terms are parameters of their own.
     """
@@ -81,10 +81,10 @@ def _in_order(
 
 @dataclass(frozen=True)
 class Excitation:
-    """What a recording can tell apart: condition number of the scaled columns, and where it says nothing.
+    """What a recording can distinguish: condition number of the scaled columns, and what has no information.
 
-    ``absent`` parameters cause no torque in it, each group of ``mixed`` ones cannot be told apart, ``still`` joints
-    hardly move.
+    ``absent`` parameters cause no torque in it, parameters of one group of ``mixed`` cannot be distinguished,
+    ``still`` joints hardly move.
     """
 
     condition: float
@@ -110,7 +110,7 @@ class Excitation:
 
 
 def excitation_of(regression: Regression, weights: np.ndarray) -> Excitation:
-    """Look at the columns of a regression with independent columns, and at the motion it was made of."""
+    """Examine the columns of a regression with independent columns, and the motion."""
     W, _ = regression.compressed(weights)
     sizes = np.sqrt((W**2).sum(axis=0))
     present = sizes > 1e-12 * sizes.max()

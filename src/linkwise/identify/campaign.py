@@ -1,6 +1,6 @@
 """A campaign on a simulated robot: excite, simulate with friction and noise, identify, compare with the truth.
 
-It closes the circle: what the estimators claim about their own uncertainty can be counted.
+So the uncertainties that the estimators state can be compared with the actual errors.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def true_parameters(robot: Robot, labels: Sequence[str]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How often confidence intervals held the truth: ``share`` (p,) of ``runs`` recordings.
+    """How often confidence intervals contained the true values: ``share`` (p,) of ``runs`` recordings.
 
     ``truth`` (p,) are the base parameters; ``bias`` and ``spread`` (p,) those of the estimates over the runs,
     ``claimed`` the root mean square of the standard deviations that the estimates claim.

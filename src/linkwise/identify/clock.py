@@ -1,6 +1,6 @@
-"""Time stamps: a steady clock that was read late now and then, or samples that really are irregular?
+"""Time stamps: whether the clock was steady but read late at times, or the samples are irregular.
 
-A logger often stamps samples when it gets round to them, while the controller took them at a steady rate. Differences
+A logger often stamps samples some time after the controller took them at a steady rate. Differences
 of such stamps would put their jitter into the velocities. So both readings are tried, and the one under which the
 joints move more smoothly is taken.
 """

@@ -4,13 +4,13 @@ Residuals of a filtered recording are correlated, so the textbook covariance σ�
 correlation of each joint's errors is estimated and carried through the solution: for x = Σ_j A_jᵀ τ_j it is cov = Σ_j
 A_jᵀ Γ_j A_j, with Γ_j the covariance of joint j's errors in time.
 
-Errors are not seen, only residuals: the fit has eaten a part of the errors, and most where the columns have their
+Errors are not known, only residuals: the fit absorbs a part of the errors, most of it where the columns have their
 power, at the low frequencies of the motion. There a spectrum of residuals is too small by much more than parameters
-per sample. What was eaten follows from the spectrum itself,
+per sample. The absorbed part follows from the spectrum itself,
 
     Γ_j − E[e_j e_jᵀ] = Y_j (Γ_j A_j)ᵀ + (Γ_j A_j) Y_jᵀ − Y_j cov Y_jᵀ,
 
-so it is given back, and the spectrum renewed, until both agree (the expectation–maximisation of variance components).
+so it is added again, and the spectrum renewed, until both agree (the expectation–maximisation of variance components).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import numpy as np
 from linkwise.identify.regression import Regression
 
 LONGEST_MEMORY = 0.1  # of the samples: lags beyond are taken as uncorrelated
-ROUNDS = 6  # of giving back what the fit has eaten, at most
+ROUNDS = 6  # iterations that add what the fit has absorbed, at most
 ENOUGH = 0.01  # of a variance: where it changes less, there need be no further round
 MOST_EATEN = 0.9  # of the power at a frequency
-FEWEST = 4.0  # degrees of freedom that are believed
+FEWEST = 4.0  # largest number of degrees of freedom
 
 
 def uncertainty(
@@ -86,7 +86,8 @@ class _Joint:
         return np.sum([part.T @ _smeared(part, self.correlation) for part in self.A], axis=0)
 
     def give_back(self, covariance: np.ndarray) -> None:
-        """The spectrum of the errors from that of the residuals and what an estimate with this covariance has eaten."""
+        """The spectrum of the errors from that of the residuals and what an estimate with this covariance has
+        absorbed."""
         eaten = []
         for n, F, mixed in zip(self.lengths, self.FY, self.mixed, strict=True):
             spectrum = _spectrum(self.correlation, n)
@@ -110,7 +111,7 @@ class _Joint:
         gain = np.fft.fft(around, axis=0).real  # of a variance by the power at each frequency
         power = _spectrum(self.correlation, size, full=True)
         eaten = np.minimum(_spectrum(self.eaten, size, full=True), MOST_EATEN * power)
-        seen = 1.0 - eaten / np.maximum(power, 1e-300)  # what was eaten tells nothing
+        seen = 1.0 - eaten / np.maximum(power, 1e-300)  # the absorbed part has no information
         parts = gain * power[:, None]
         return parts.mean(axis=0), 2.0 * (parts**2 / seen[:, None]).mean(axis=0) / self.total
 
@@ -126,7 +127,7 @@ def tapered(raw: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """(autocovariances, taper): the first brought to zero by the second where they are noise themselves."""
     longest = max(2, int(LONGEST_MEMORY * len(raw)))
     small = np.abs(raw[:longest]) < 2.0 * np.sqrt(np.log10(samples) / samples) * raw[0]
-    # the memory ends where five lags in a row cannot be told from zero (Politis' flat-top rule)
+    # the correlation ends where five lags in a row cannot be distinguished from zero (Politis' flat-top rule)
     runs = np.convolve(small, np.ones(5), "valid") == 5
     memory = max(int(np.argmax(runs)) if runs.any() else longest, 1)
     lags = np.arange(min(2 * memory, longest))

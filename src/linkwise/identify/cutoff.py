@@ -1,10 +1,10 @@
-"""Where to cut: the cut-off frequency of the filters, from the recording itself.
+"""The cut-off frequency of the filters, chosen from the recording.
 
 Two limits are computed and the lower one is taken. *Noise*: beyond some frequency the accelerations computed from the
 recording are noise; the cut-off that minimises the expected error (what is lost of the motion above it plus the noise
 let through below it) follows from the spectrum of what was recorded (not of its differences, which colour the noise),
-whose floor is the noise. *Motion*: a rigid arm without a gripper full of springs is understood up to some multiple of
-the frequencies at which it is moved; what is above (vibrations, ripple of the drives) is no part of the model.
+whose floor is the noise. *Motion*: the model of a rigid arm is valid up to some multiple of the frequencies at which
+it is moved; what is above (vibrations, ripple of the drives) is no part of the model.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from linkwise.errors import needed
 
 MOTION_SHARE = 0.99  # of the power of the velocities lies below the motion band
-MOTION_FACTOR = 30.0  # the model is asked for up to this many times the motion band
+MOTION_FACTOR = 30.0  # the model is used up to this many times the motion band
 HIGHEST = 0.4  # of the sampling rate: a filter at the Nyquist frequency is none
 LONGEST_WINDOW = 8.0  # [s] of a spectrum
 

@@ -20,7 +20,7 @@ from linkwise.model.model import suggest
 
 Estimator = Callable[[Regression], Estimate]
 HUBER = 1.345  # of Huber's function: 95 % efficient for normal errors
-GENERIC = 1e-8  # a direction in which torques have no more part than this says nothing of parameters
+GENERIC = 1e-8  # a direction with less of the torques than this has no information about parameters
 MAD = 1.4826  # standard deviation of normal errors per median of their absolute values
 
 

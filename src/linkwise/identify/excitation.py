@@ -1,8 +1,8 @@
 """Motions that excite every parameter: Fourier series or splines, optimised under the limits of the robot.
 
 Coefficients are found by a quasi-Newton method with exact gradients. Limits (positions, speeds, accelerations,
-torques, workspace) enter as penalties; at the end the motion is drawn together until it keeps all of them on a
-fine grid, so what is returned can be run.
+torques, workspace) enter as penalties; at the end the amplitudes are reduced until the motion keeps all of them on a
+fine grid.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Excited:
     """An exciting motion and how good it is.
 
     ``condition`` is the condition number of the base regressor along the motion, rows scaled by joint and columns to
-    unit length, as an estimator meets it; ``condition_random`` the median of that over random motions of the same
+    unit length, as in an estimation; ``condition_random`` the median of that over random motions of the same
     family that fill the same limits. (While it is searched, columns are scaled by their size at random states, so that
     a small motion does not look as good as a large one.) ``log_det`` is log det(WᵀW) per parameter, ``torque`` (n,)
     are the largest torques [N·m or N] and ``labels`` the base parameters.
@@ -206,7 +206,7 @@ class Search:
         return self.feasible(theta + _constant(theta, self.rest))
 
     def improve(self, theta: np.ndarray, iterations: int) -> np.ndarray:
-        """First by the smooth volume criterion, then by the one asked for, with penalties that grow."""
+        """First by the smooth volume criterion, then by the given one, with growing penalties."""
         minimize = needed("scipy.optimize", "identify").minimize
         shape = theta.shape
         scale = np.broadcast_to(self.bounds.limits.half / 2, shape)
@@ -227,7 +227,8 @@ class Search:
         return theta
 
     def feasible(self, theta: np.ndarray) -> np.ndarray:
-        """The motion drawn together, and if need be towards the resting posture, until it keeps every limit."""
+        """The motion with reduced amplitudes, and if necessary moved towards the resting posture, so that it keeps
+        every limit."""
         q = self.fine[0] @ theta
         limits = self.bounds.limits
         middle = np.clip((q.max(axis=0) + q.min(axis=0)) / 2, limits.lower, limits.upper)

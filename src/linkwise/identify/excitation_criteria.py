@@ -1,8 +1,8 @@
 """How well a motion excites the parameters, and the derivative of that by the motion.
 
 The criterion f is a function of the observation matrix W alone, so its derivative by a state is that of ⟨C, Y(q, q̇,
-q̈)⟩ with C = ∂f/∂W held fast. That is one scalar: its gradient is one compiled kernel, differentiated backwards, with
-about as many operations as the regressor itself, instead of the derivatives of all of its entries.
+q̈)⟩ with C = ∂f/∂W held constant. That is one scalar: its gradient is one compiled kernel, differentiated backwards,
+with about as many operations as the regressor itself, instead of the derivatives of all of its entries.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Criterion:
         return _value(np.linalg.svd(W.reshape(-1, W.shape[2]), compute_uv=False), name)
 
     def condition(self, motion: Sequence[np.ndarray]) -> float:
-        """Condition number of W with columns of unit length: what an estimator meets."""
+        """Condition number of W with columns of unit length: as in an estimation."""
         W = self.matrix(motion)
         W = W.reshape(-1, W.shape[2])
         s = np.linalg.svd(W / np.maximum(np.linalg.norm(W, axis=0), 1e-300), compute_uv=False)

@@ -93,7 +93,7 @@ class MotionLimits:
 
 
 class Bounds:
-    """The limits of one robot, asked about motions (q, q̇, q̈), each (points, n)."""
+    """The limits of one robot, evaluated for motions (q, q̇, q̈), each (points, n)."""
 
     def __init__(self, robot: Robot, limits: MotionLimits, box: Box | None = None):
         if limits.lower.shape != (robot.dof,):

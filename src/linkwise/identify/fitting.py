@@ -59,7 +59,8 @@ def fit(
 ) -> Fit:
     """Weighted, physically consistent least squares; each pass renews the weights and the torques that load the gears.
 
-    Rotor inertias must not be negative where torques were taken at the motors; behind the gear they are only a name.
+    Rotor inertias must not be negative where torques were taken at the motors; with torque sensors behind the gear
+    they have no such meaning.
 
     Args:
         observer: the recordings.

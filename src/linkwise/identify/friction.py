@@ -10,11 +10,11 @@ With s = |q̇| and the direction z, which is sgn q̇ with a memory:
     tanh(v)         tanh(q̇/v)               stribeck(v)   sgn q̇·exp(−(q̇/v)²)
     forward         1 if q̇ > 0              backward      −1 if q̇ < 0
 
-The direction z of *presliding* friction answers to positions: it goes from −1 to 1 while the axis moves by 2δ [rad or
+The direction z of *presliding* friction depends on positions: it goes from −1 to 1 while the axis moves by 2δ [rad or
 m], and stays where it is while the axis rests, as the bristles of a gear do (the stop operator of Prandtl, the
 elements of a Maxwell slip model). For small δ it is sgn q̇ that remembers the last direction, so it does not chatter
-at rest. *Load* friction grows with the torque that the gear carries; *saturating* friction is what viscous friction of
-a greased gear looks like. All of these are linear in their coefficients, so they are columns of a regression.
+at rest. *Load* friction grows with the torque that the gear carries; *saturating* friction describes the viscous
+friction of a greased gear. All of these are linear in their coefficients, so they are columns of a regression.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def directions(q: np.ndarray, widths: Sequence[float]) -> np.ndarray:
 def mean_sign(v: np.ndarray) -> np.ndarray:
     """sgn v (N, …), averaged from half a sample before to half a sample after, with v straight in between.
 
-    A reversal lies somewhere between two samples; this is where. The mean of sgn v along a straight line from a to b is
-    (|b| − |a|)/(b − a).
+    A reversal lies somewhere between two samples; the interpolation gives its time. The mean of sgn v along a
+    straight line from a to b is (|b| − |a|)/(b − a).
     """
     middle = 0.5 * (v[1:] + v[:-1])
     before = np.concatenate([v[:1], middle])

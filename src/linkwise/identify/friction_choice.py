@@ -3,7 +3,7 @@
 Links and friction are fitted with a rich model first. What is left of the torques when the links are taken away is
 then explained axis by axis: terms are added as long as they lower the error on blocks of the recording that were left
 out of the fit, by enough to be worth a parameter. Links are fitted again with the friction that was found, and so on a
-few times. Nothing here knows a robot: widths and speeds are taken from a list that spans what gears do.
+few times. Nothing here depends on the robot: widths and speeds come from a list that covers usual gears.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class _Trials:
         return error
 
     def grow(self, start: list[int], terms: Sequence[Term]) -> list[int]:
-        """The best first friction term, then whatever is worth it."""
+        """The best first friction term, then further terms that reduce the error enough."""
         chosen = min(([*start, terms.index(term)] for term in FIRST), key=self.error)
         least = self.error(chosen)
         while len(chosen) < MOST_TERMS:

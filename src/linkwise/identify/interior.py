@@ -4,7 +4,8 @@ With P_k(v) the links' pseudo-inertias in coordinates in which the prior is the 
 
     ½ vᵀQv + cᵀv + γ Σ_k (tr P_k − log det P_k) − μ (Σ_k log det(P_k − ε1) + Σ_j log v_j)
 
-is convex, and finite at the prior, from where Newton's steps go downhill; μ falls until it does not matter.
+is convex, and finite at the prior, from where Newton's method starts; μ is reduced until it has no effect on the
+result.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from linkwise.identify.errors import LogError
 SENSED = ("motor", "joint")
 GAP = 0.1  # [s] without samples, where they are usually much closer: what happened meanwhile is not known
 GAP_STEPS = 10.0  # usual steps, the same
-SHORTEST = 20  # samples of a part between gaps that is of use
+SHORTEST = 20  # fewest samples of a usable part between gaps
 
 
 @dataclass(frozen=True)

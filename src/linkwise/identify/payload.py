@@ -1,6 +1,6 @@
 """Payloads from a loaded and an unloaded run, and drive gains from a payload that is known.
 
-In the unloaded run a load causes nothing; in the loaded one it causes what the last link's parameters would. So its ten
+In the unloaded run a load has no torques; in the loaded one it adds to the last link's parameters. So its ten
 parameters are ten more columns, and both runs are fitted at once: what the runs have in common is the robot, and
 what they differ in is the load. With a known load the same equations give the gains of the drives instead
 (Gautier and Briot 2014): measured currents i_j = k_j (Y_j x + load_j), unknown k_j and x.

@@ -3,9 +3,10 @@
 A body is possible exactly if its pseudo-inertia P = [[Σ, h], [hᵀ, m]], Σ = ∫ x xᵀ dm, is positive semidefinite
 (Wensing, Kim and Slotine 2018). The weighted sum of squared residuals is minimised under that, plus γ times the
 distance to a prior in the sense of entropy, tr(P₀⁻¹P) − log det(P₀⁻¹P) − 4: a Bregman divergence that does not depend
-on units or frames (Lee, Wensing and Park 2020) and settles what torques leave open. Written in coordinates in which P₀
-is the unit matrix, the problem is well scaled, and goes to the conic solver Clarabel as it is. Where that stalls
-(residuals of almost nothing make the objective steep), Newton's method with a barrier takes over: see ``interior``.
+on units or frames (Lee, Wensing and Park 2020) and decides what torques do not determine. Written in coordinates in
+which P₀ is the unit matrix, the problem is well scaled, and goes to the conic solver Clarabel as it is. Where that
+stalls (residuals of almost nothing make the objective steep), Newton's method with a barrier takes over: see
+``interior``.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ STRENGTH = (
 )
 LEAST = 1e-3  # γ of Newton's method, which needs some prior where torques decide nothing
 MARGIN = 1e-6  # smallest eigenvalue of P₀^(−½) P P₀^(−½): strictly possible, not just so
-TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # upper triangle by columns, as Clarabel wants it
+TRIANGLE = [(i, j) for j in range(4) for i in range(j + 1)]  # upper triangle by columns, as Clarabel requires
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ def _identify(
 
 
 def _warned(doubts: Sequence[str]) -> tuple[str, ...]:
-    """What there is to say, said as warnings, too."""
+    """Findings as texts, also given as warnings."""
     for words in filter(None, doubts):
         warnings.warn(words, IdentificationWarning, stacklevel=4)
     return tuple(filter(None, doubts))
@@ -190,7 +190,7 @@ def _judge(
 
 
 def _other_size(robot: Robot, scale: float) -> str:
-    """Said where torques are of another size than the file's masses cause."""
+    """A finding where torques are much larger or smaller than the file's masses cause."""
     if scale == 1.0 or not has_masses(robot):
         return ""
     return (
@@ -200,7 +200,7 @@ def _other_size(robot: Robot, scale: float) -> str:
 
 
 def _driven(observer: Observer, found: Fit) -> str:
-    """Said where friction would have to drive a joint, which it cannot: most likely a sign is wrong."""
+    """A finding where friction would have to drive a joint, which is impossible: most likely a sign is wrong."""
     power, size = np.zeros(observer.robot.dof), np.zeros(observer.robot.dof)
     coefficients = found.x[found.regression.links :]
     for signals, motion in zip(observer.signals, observer.axis_signals(found.links), strict=True):

@@ -1,4 +1,4 @@
-"""What is believed of a robot's links before it is measured: its file, repaired where no body could be like that."""
+"""The prior of a robot's links: the numbers of its file, changed where they are not physically possible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from linkwise.identify.regression import Observer
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.robot import Robot
 
-THINNEST = 1e-3  # smallest radius of gyration of a believable body, as a part of its largest
+THINNEST = 1e-3  # smallest radius of gyration of a plausible body, relative to its largest
 GUESSED_RADIUS = 0.08  # [m] radius of gyration of a link of which nothing is known
 ALIKE = 0.7  # correlation of its torques with the measured ones from which a prior can be compared with them
 FAR = 3.0  # a prior whose torques differ by more than this factor, or its inverse, is scaled
@@ -51,7 +51,7 @@ def scale_of(observer: Observer, prior: np.ndarray) -> float:
 
 
 def has_masses(robot: Robot) -> bool:
-    """Whether the file knows the masses of all moving links."""
+    """Whether the file has the masses of all moving links."""
     return all(body.mass > 0 for body in robot.labelled_bodies())
 
 

@@ -1,4 +1,4 @@
-"""Which parameters can be told apart: Izaguirre's rank procedure (1992, section 6.1).
+"""Which parameters can be distinguished: Izaguirre's rank procedure (1992, section 6.1).
 
 Columns are taken one after the other. If the smallest singular value of those taken so far vanishes, the last one is
 spanned by those before it: it is dropped, and its parameter passes to theirs (27)–(29). He took 1e-10 for zero; here

@@ -43,7 +43,7 @@ class Regression:
 
     The first ``links`` labels are inertial, ten per link; ``terms`` are (axis, term) of the others. ``edges`` are the
     places where one recording ends and the next begins. ``observer`` made it, with gears loaded by links of the
-    parameters ``loaded_by`` (10 n,): estimators that simulate the robot ask it for the columns of other motions.
+    parameters ``loaded_by`` (10 n,): estimators that simulate the robot compute the columns of other motions with it.
     """
 
     Y: np.ndarray
@@ -87,7 +87,7 @@ class Regression:
 
     @once
     def triangles(self) -> np.ndarray:
-        """R of each joint's [Y_j, τ_j] = Q R, shape (n, p + 1, p + 1): all that least squares need to know of it."""
+        """R of each joint's [Y_j, τ_j] = Q R, shape (n, p + 1, p + 1): all that least squares need of it."""
         return np.stack([_triangle(np.column_stack([self.Y[:, j], self.tau[:, j]])) for j in range(self.dof)])
 
     def compressed(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

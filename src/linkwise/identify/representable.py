@@ -36,7 +36,7 @@ def robot_of(observer: Observer, x: np.ndarray, terms: tuple[tuple[int, Term], .
         given[f"{name}.viscous_friction"] = float(viscous)
         given[f"{name}.coulomb_friction_forward"] = float(forward)
         given[f"{name}.coulomb_friction_backward"] = float(backward)
-    # a parameter that the recording says nothing of may come out as any number, which a robot cannot have
+    # a parameter without information in the recording may get any value, also an impossible one
     known = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
     given = {label: value if in_range(value) else known.get(label, 0.0) for label, value in given.items()}
     return robot.with_parameters(given)

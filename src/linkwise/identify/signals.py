@@ -62,8 +62,8 @@ class Signals:
         """sgn q̇ (N, axes) of axes (axes, n), from every sample of the recording and thinned as the torques were.
 
         A torque is sampled at instants, at which Coulomb friction has one direction or the other: in a recording it
-        turns over at a sample, wherever the axis turned in between. A column that were more exact than that would not
-        explain it, and with clean torques the difference is more than their noise.
+        turns over at a sample, wherever the axis turned in between. A more exact column would not explain such
+        torques: without noise in the torques the difference is larger than the noise.
         """
         if self.speeds is None:
             return None
@@ -142,7 +142,7 @@ def condition(
 
 
 def _thinned(x: np.ndarray, rate: float, step: int) -> np.ndarray:
-    """One sample of ``step``, without what so few cannot show."""
+    """Every ``step``-th sample, low-passed for the lower rate."""
     return x if step == 1 else low_pass(x, rate, 0.4 * rate / step)[::step]
 
 

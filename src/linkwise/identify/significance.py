@@ -2,7 +2,7 @@
 
 *Contribution* (Izaguirre 1992, section 7): a parameter whose largest contribution to any torque is under 1 % of that
 joint's largest measured torque is dropped. *Statistics*: the parameter with the smallest |t| is dropped as long as
-that lowers Akaike's criterion, so parameters stay that predict better than they cost.
+that lowers Akaike's criterion, so parameters stay whose effect on the prediction justifies them.
 """
 
 from __future__ import annotations

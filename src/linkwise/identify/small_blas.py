@@ -1,4 +1,4 @@
-"""One thread for small matrices: several would wait for each other longer than they work."""
+"""One thread for small matrices: with several threads, synchronisation would take longer than the work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import contextlib
 
 
 def one_thread() -> contextlib.AbstractContextManager:
-    """A block in which NumPy's linear algebra uses one thread; without threadpoolctl it does as it likes."""
+    """A block in which NumPy's linear algebra uses one thread; without threadpoolctl the number of threads is not
+    changed."""
     try:
         from threadpoolctl import threadpool_limits
     except ImportError:

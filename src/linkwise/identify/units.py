@@ -89,7 +89,7 @@ def _velocities(log: Log, qd: np.ndarray, robot: Robot, path: str) -> None:
 
 
 def _torques(log: Log, robot: Robot, path: str) -> None:
-    """Measured torques against gravity in the robot file, where it knows masses."""
+    """Measured torques against gravity in the robot file, where it has masses."""
     gravity = robot.gravity_torques(log.q[:: max(1, len(log) // 200)])
     expected = np.sqrt((gravity**2).mean(axis=0))
     largest = int(np.argmax(expected))

@@ -71,7 +71,7 @@ class Validation:
         return float(100 * error / size)
 
     def _low_passed(self, x: np.ndarray) -> np.ndarray:
-        """Below ``band``, without one period of it at either end, where a filter guesses what was not recorded."""
+        """Below ``band``, without one period of it at either end, where the filter extrapolates the recording."""
         rate = (len(self.t) - 1) / float(self.t[-1] - self.t[0])
         margin = min(int(rate / self.band), len(x) // 10)
         return low_pass(x, rate, self.band)[margin : len(x) - margin]

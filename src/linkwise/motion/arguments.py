@@ -49,7 +49,7 @@ def whole(name: str, value: Any, least: int) -> int:
 
 
 def duration(value: Any, name: str = "duration") -> float:
-    """A time in seconds, longer than none and not without end."""
+    """A finite positive time in seconds."""
     array = numbers(name, value)
     if array.shape != () or not math.isfinite(array) or not array > 0:
         raise ValueError(f"{name}: expected a positive time in seconds, got {value!r}")

@@ -87,7 +87,7 @@ class _Arc(_Turning):
 
 
 class CartesianMove(Trajectory):
-    """A path of a frame, run through by a timing law s(t) of one coordinate from 0 to 1.
+    """A path of a frame, traversed by a timing law s(t) of one coordinate from 0 to 1.
 
     Args:
         robot: the robot.

@@ -1,10 +1,10 @@
 """Inverse kinematics in closed form for arms of the PUMA type: all eight solutions at once.
 
 Such an arm has six turning joints: 2 and 3 parallel to each other and across 1, and 4, 5, 6 through one
-point, each across its neighbour. Whether an arm is of that type is read off its Jacobian at the zero
-position, not off a table, so any frames and offsets will do. With the axes at zero (screws), pose = e^{1}
-e^{2} … e^{6} pose₀: the wrist's centre gives joints 1 to 3, the rotation that remains joints 4 to 6 (B.
-Paden's subproblems; R. Murray, Z. Li, S. Sastry, 1994, ch. 3).
+point, each across its neighbour. Whether an arm is of that type is decided by its Jacobian at the zero position, so
+any frames and offsets are allowed. With the axes at zero (screws), pose = e^{1} e^{2} … e^{6} pose₀: the wrist's
+centre gives joints 1 to 3, the rotation that remains joints 4 to 6 (B. Paden's subproblems; R. Murray, Z. Li, S.
+Sastry, 1994, ch. 3).
 """
 
 from __future__ import annotations

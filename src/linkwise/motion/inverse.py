@@ -23,7 +23,7 @@ from linkwise.motion.rotations import check_poses, rotation_vector
 from linkwise.robot import Robot
 
 SMALLEST_DAMPING = 1e-12  # of squared lengths [m²]: far below what matters, far above round-off
-STALLED = 1e-13  # [rad or m]: a step this short leads nowhere
+STALLED = 1e-13  # [rad or m]: a step this short makes no progress
 ROUNDS = (7, 24)  # starts per target of the first rounds after the first start; then all others
 PATIENCE = 8  # iterations after which a start that has not halved its cost is left
 PAIRS = 20_000  # targets times starts that run side by side: bounds the memory
@@ -123,7 +123,7 @@ class _Problem:
         joints = robot.coordinate_joints
         self.lower = np.array([joint.limits.lower if limits else -np.inf for joint in joints])
         self.upper = np.array([joint.limits.upper if limits else np.inf for joint in joints])
-        # errors in metres: an angle counts as the way of a point at the arm's length
+        # errors in metres: an angle counts as the path of a point at the arm's length
         levers = np.linalg.norm(robot.jacobian(np.zeros(robot.dof), frame)[3:], axis=0)
         reach = levers.max(initial=0.0)
         self.length = float(reach) if reach > 0 else 1.0
@@ -188,7 +188,7 @@ class _Problem:
                 self.keep_better(best, rows, candidates[nearest])
             done += size
             left = self.left(best)
-        if left.size and starts > 1:  # the nearest position found, as near as it gets
+        if left.size and starts > 1:  # the nearest position found
             self.keep_better(best, left, self.improved(best[left], left, iterations))
         return best
 
@@ -210,8 +210,8 @@ class _Problem:
     def improved(
         self, q: np.ndarray, rows: np.ndarray, iterations: int, *, leave: bool = False
     ) -> np.ndarray:
-        """The iteration, for the targets ``rows``; a step that makes things worse is taken back and damped
-        more. ``leave``: a start ends when another of its target has arrived, or when it makes no progress.
+        """The iteration, for the targets ``rows``; a step that increases the error is undone and damped more.
+        ``leave``: a start ends when another of its target has arrived, or when it makes no progress.
         """
         w = self.weights()
         q = np.clip(q, self.lower, self.upper)

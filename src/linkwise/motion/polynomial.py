@@ -66,7 +66,7 @@ class PiecewisePolynomial(Trajectory):
         return self.times
 
     def stretched(self, factor: float) -> PiecewisePolynomial:
-        """The same path in ``factor`` times the time, from the same begin."""
+        """Time-scaled copy: same path and start, duration multiplied by ``factor``."""
         with np.errstate(all="ignore"):
             powers = np.asarray(factor, dtype=float) ** -np.arange(self.coefficients.shape[1])
             coefficients = self.coefficients * powers[:, np.newaxis]

@@ -1,7 +1,7 @@
 """Fastest moves under constant limits: trapezoidal speed, and limited jerk.
 
-All joints start and stop together and move in proportion, so one path coordinate has the profile, which runs
-over the longest way of a joint; the joint that is slowest under its own limits decides.
+All joints start and stop together and move in proportion, so one path coordinate has the profile, which runs over the
+longest distance of a joint; the joint that is slowest under its own limits decides.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from linkwise.motion import arguments
 from linkwise.motion.arguments import per_joint, positions
 from linkwise.motion.polynomial import PiecewisePolynomial
 
-SHORTEST = 1e-290  # [rad or m]: a way that is no way
+SHORTEST = 1e-290  # [rad or m]: shorter distances count as zero
 Phases = list[tuple[float, float]]  # (duration, the constant highest derivative)
 
 
@@ -56,7 +56,7 @@ def jerk_limited(
     if length < SHORTEST:
         return _standing(first, duration)
     a = min(a, math.sqrt(v) * math.sqrt(j))  # the speed is reached before the acceleration
-    if v / a + a / j > length / v:  # the way is too short for the speed
+    if v / a + a / j > length / v:  # the distance is too short for the speed
         bend = a / j
         v = 2 * length / (bend + math.hypot(bend, 2 * math.sqrt(length / a)))
         if v / a < bend:  # and too short for the acceleration
@@ -70,7 +70,7 @@ def jerk_limited(
 
 
 def _scaled(start, end, **limits) -> tuple[np.ndarray, np.ndarray, float, list[float]]:
-    """(start, way, the longest way of a joint, each limit for a path coordinate that runs over that)."""
+    """(start, displacement, the longest distance of a joint, each limit for a path coordinate over that distance)."""
     first = positions("start", start)
     with np.errstate(over="ignore"):
         way = positions("end", end, first.size) - first

@@ -10,7 +10,7 @@ POSES = 1e-4  # how far a rotation typed with a few digits may be from orthonorm
 
 
 def check_poses(name: str, poses: np.ndarray) -> None:
-    """Refuse what is no pose: a mirrored, scaled or sheared one would be answered by another one's solution."""
+    """Refuse what is no pose: a mirrored, scaled or sheared one would get the solution of another pose."""
     R = poses[..., :3, :3]
     square = R @ np.swapaxes(R, -1, -2)
     if (np.abs(square - np.eye(3)) > POSES).any() or (np.linalg.det(R) < 0).any():

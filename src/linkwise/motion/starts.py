@@ -22,7 +22,7 @@ def sampling_range(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Library:
-    """Random positions of the joints, to be had by their distance from a target."""
+    """Random positions of the joints, ordered by their distance from a target."""
 
     def __init__(self, robot: Robot, frame: str | None, length: float, size: int, seed: int):
         self.q = np.random.default_rng(seed).uniform(*sampling_range(robot), (size, robot.dof))

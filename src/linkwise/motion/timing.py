@@ -25,7 +25,7 @@ from linkwise.robot import Robot
 
 
 class SlowedTrajectory(Trajectory):
-    """Another motion with its time stretched by a factor, from the same begin."""
+    """Time-scaled copy of a motion: same path and start."""
 
     def __init__(self, original: Trajectory, factor: float):
         self.original, self.factor = original, factor
@@ -42,7 +42,7 @@ class SlowedTrajectory(Trajectory):
 
 
 def slowed(trajectory: Trajectory, factor: float) -> Trajectory:
-    """The same path in ``factor`` times the time (below 1: faster).
+    """Time-scaled copy: same path and start, duration multiplied by ``factor``.
 
     Args:
         trajectory: the motion.

@@ -14,7 +14,7 @@ from linkwise.tables import bounds
 
 
 class Moment(NamedTuple):
-    """q [rad or m], q̇ and q̈ at the times that were asked for, each of shape (..., n)."""
+    """q [rad or m], q̇ and q̈ at given times, each of shape (..., n)."""
 
     q: np.ndarray
     qd: np.ndarray

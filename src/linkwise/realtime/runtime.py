@@ -33,7 +33,7 @@ class TwoRateController:
     Faults and the normal end lead into a stop sequence; docs/realtime.md has the table.
 
     Args:
-        model: the robot that the controller knows.
+        model: the robot that the controller uses.
         gains: feedback gains.
         period: of the synchronous task [s].
         background: periods of the background tasks [s]; one number or (inertia, velocity).

@@ -113,7 +113,7 @@ def iterated(operations: Operations, iterations: int) -> Operations:
 
 @cache
 def synchronous(n: int = 6) -> Operations:
-    """Izaguirre's synchronous task: Σ_j D_ij q̈_j and what the background knows of gravity and velocity."""
+    """Izaguirre's synchronous task: Σ_j D_ij q̈_j and the background's gravity and velocity torques."""
 
     def torques(D, background, qdd):
         return [sum((D[n * i + j] * qdd[j] for j in range(n)), start=background[i]) for i in range(n)]
@@ -206,7 +206,7 @@ def as_written(
 
 
 def _outputs(function: Function, setting: Setting, algorithm: str, given: dict[str, Any]) -> list[Any]:
-    """The results of an algorithm, without what only tells how a loop ended."""
+    """The results of an algorithm, without outputs about how a loop ended."""
     outputs = outputs_of(function, setting, algorithm, **given)
     return next(iter(outputs.values())) if function.name == ITERATED else list(outputs.values())
 

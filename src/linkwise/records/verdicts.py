@@ -23,7 +23,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a goal."""
+    """The result for a goal."""
 
     goal: Goal
     algorithm: str

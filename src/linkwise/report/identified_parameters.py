@@ -163,7 +163,7 @@ def _measured_friction(
 ) -> tuple[np.ndarray, list[np.ndarray | None], np.ndarray]:
     """Speeds (N, axes), torques without links and rotors (None where motors are coupled), typical loads (axes,).
 
-    The ends of the recording, where filters do not know what was before or after, are left out.
+    The ends of the recording, where filters lack samples on one side, are left out.
     """
     signals, fit = found.signals[0], found.fit
     axes = found.axes

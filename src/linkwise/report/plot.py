@@ -24,7 +24,7 @@ class Plot:
 
     Args:
         figures: what is shown, from top to bottom.
-        title: what ``repr`` says that it is.
+        title: text of ``repr``.
     """
 
     def __init__(self, figures: Sequence[Figure], title: str):

@@ -128,7 +128,7 @@ def line_plot(
 
 
 class Legend(str):
-    """HTML text of a legend that knows its ``keys``: names and colours."""
+    """HTML text of a legend, with its ``keys``: names and colours."""
 
     __slots__ = ("keys",)
     keys: list[tuple[str, str]]

@@ -1,6 +1,6 @@
 """Sections of reports; each function takes plain data and returns a section.
 
-A report of one's own puts some of them together::
+Your own report can combine them::
 
     report = Report("A pick and place", "UR10e, 2 kg")
     report.add(sections.robot(arm, q[0]))

@@ -1,7 +1,7 @@
 """Dry (Coulomb) friction and stiction, valid at zero speed, by a rule with a fixed number of operations.
 
-sgn q̇ has no meaning at rest: there friction is whatever keeps the joint at rest, up to its limit. Over a
-step h the rule asks for the velocities v at its end that minimise
+sgn q̇ has no meaning at rest: there friction is the torque that keeps the joint at rest, up to its limit. Over a step
+h the rule takes the velocities v at its end that minimise
 
     ½ (v − v*)ᵀ M (v − v*) + h Σ F_i |v_i|,
 
@@ -10,10 +10,10 @@ dissipation (J. J. Moreau's implicit step). It is strictly convex, so there is o
 energy; and a joint whose friction can hold it gets v_i = 0 exactly, not a small number.
 
 Coordinate descent with soft thresholds finds in a few sweeps which joints stand still and which way the
-others slide; given that, the rest is a linear system, solved exactly. Two more passes correct who is driven
-by its own friction or held by more than there is (a primal-dual active set). In arms with rotor inertias the
-pattern is then right; in light direct drives, whose mass matrices are ill conditioned, it is in all but a few
-of a thousand arbitrary states, and a joint that is still driven by its own friction is stopped instead.
+others slide; given that, the rest is a linear system, solved exactly. Two more passes correct joints that would be
+driven by their own friction or held by more than its limit (a primal-dual active set). In arms with rotor inertias
+the pattern is then right; in light direct drives, whose mass matrices are ill conditioned, it is in all but a few of
+a thousand arbitrary states, and a joint that is still driven by its own friction is stopped instead.
 
 In robots with followers or constraints the impulses themselves are found, by sweeps of projected Gauss-Seidel over the
 axes with friction.
@@ -124,7 +124,7 @@ def dry_friction_impulses(
 
 @dataclass(frozen=True)
 class _Solution:
-    """Velocities for one choice of who slides which way, and the impulses of friction that go with them."""
+    """Velocities for one choice of which joints slide in which direction, and the impulses of friction for it."""
 
     v: list[Scalar]
     impulses: list[Scalar]
@@ -169,8 +169,8 @@ def _drag(limit, direction: Scalar) -> Scalar:
 
 
 def _corrected(limit, direction: Scalar, new: Scalar, impulse: Scalar) -> Scalar:
-    """Who would be driven by its own friction sticks instead; who would need more than its limit to stick,
-    slides.
+    """Joints that would be driven by their own friction stick instead; those that would need more than the limit to
+    stick, slide.
     """
     if limit is None:
         return direction
@@ -181,7 +181,7 @@ def _corrected(limit, direction: Scalar, new: Scalar, impulse: Scalar) -> Scalar
 
 
 def _given_who_slides(links: Mechanism, M, free, sliding, drag) -> list[Scalar]:
-    """v − v* where the sticking joints have v = 0 and the others feel their drag: M x = −drag in the rows
+    """v − v* where the sticking joints have v = 0 and the others their drag: M x = −drag in the rows
     that slide.
     """
     n = len(M)

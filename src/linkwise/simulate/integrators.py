@@ -1,7 +1,7 @@
 """Fixed-step integrators over any scalar.
 
 Each takes ``acceleration(place, q, qd)`` and gives (q, q̇) one step later; ``place`` is where in the step the
-acceleration is asked for: 0 at its begin, 0.5 in the middle, 1 at its end. ``Space`` says how positions move:
+acceleration is needed: 0 at its begin, 0.5 in the middle, 1 at its end. ``Space`` says how positions move:
 orientations by rotation vectors, q ⊗ exp(φ), so that quaternions keep their length.
 """
 

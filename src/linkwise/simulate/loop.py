@@ -195,7 +195,7 @@ class ClosedLoop:
     # -------------------------------------------------------------------------------------------------
 
     def key(self) -> bytes:
-        """Stands for everything the step computes."""
+        """Identifies everything that the step computes."""
         robot = self.plant.robot
         sensors, drives = self.plant.sensors, self.plant.drives
         parts = (
@@ -219,7 +219,7 @@ class ClosedLoop:
         return known[key]
 
     def _traced_key(self) -> bytes:
-        """What stands for a controller of somebody else's: all that tracing it gives."""
+        """Identifies a controller that is not one of this package: by its traced program."""
         from linkwise.compiler.emit import c
 
         return hashlib.sha256(c.source(self.program("float64").step).encode()).digest()

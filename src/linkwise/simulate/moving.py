@@ -20,7 +20,7 @@ Values = Mapping[str, Sequence[Scalar]]
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """How a plant moves: its links, whether they rub, its constraints, and what keeps these from drifting."""
+    """How a plant moves: its links, whether there is friction, its constraints and their stabilization."""
 
     links: Mechanism
     friction: bool

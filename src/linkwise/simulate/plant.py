@@ -18,7 +18,7 @@ from linkwise.scalar import Scalar, rint, where
 from linkwise.simulate import arguments
 from linkwise.simulate.arguments import SimulationError
 
-MOST_BITS = 48  # of a converter: more steps than a double can tell apart
+MOST_BITS = 48  # of a converter: more steps than a double can resolve
 
 Values = Mapping[str, Sequence[Scalar]]
 
@@ -144,7 +144,7 @@ class Sensors:
 
 @dataclass(frozen=True)
 class Drives:
-    """How torques come about: a voltage, limited and in steps, times a torque per volt."""
+    """How torques are made: a voltage, limited and in steps, times a torque per volt."""
 
     torque_per_volt: float | np.ndarray | None = None
     """[N·m/V or N/V], one number or (n,); None: ideal drives."""
@@ -177,7 +177,7 @@ class Drives:
         return found
 
     def driven(self, values: Values, tau: Sequence[Scalar]) -> list[Scalar]:
-        """The torques that come of the wanted ones.
+        """The torques that result from the wanted ones.
 
         Args:
             values: numbers of the drives by name.

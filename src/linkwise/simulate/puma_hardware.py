@@ -1,11 +1,10 @@
-"""The hardware of Valera's PC-based controller (2003, section 3), simulated down to its cards.
+"""The hardware of Valera's PC-based controller (2003, section 3), simulated including its cards.
 
-Four cards stand between controller and arm: incremental encoders on the motors (200 counts per turn on joints
-1 and 2, 250 on the others) with an index pulse once per turn; potentiometers on the joints (0 to 5 V) that
-know the position roughly but absolutely; an over-temperature input per motor; analog outputs of ±10 V to the
-power amplifiers; two digital outputs for the tool. After power-up the encoders count from zero wherever the
-arm stands, so it has to be homed: the potentiometer tells in which motor turn a joint is, the index pulse
-where in that turn.
+There are four cards between controller and arm: incremental encoders on the motors (200 counts per turn on joints
+1 and 2, 250 on the others) with an index pulse once per turn; potentiometers on the joints (0 to 5 V), which give an
+absolute but rough position; an over-temperature input per motor; analog outputs of ±10 V to the power amplifiers; two
+digital outputs for the tool. After power-up the encoders count from zero wherever the arm stands, so it has to be
+homed: the potentiometer gives the motor turn of a joint, the index pulse the position within that turn.
 
 The paper does not state gear ratios and amplifiers; gear ratios are those of the PUMA 560 (Corke and
 Armstrong 1994), torques at full voltage its maximum torques (Armstrong, Khatib and Burdick 1986).
@@ -36,7 +35,7 @@ class HomingError(LinkwiseError, RuntimeError):
 
 @dataclass
 class PumaHardware:
-    """The arm and its cards. Time goes on in ``advance``; everything else is instantaneous.
+    """The arm and its cards. Time advances in ``advance`` only.
 
     ``q`` is where the arm stands when it is switched on. Potentiometers have ``potentiometer_error`` [rad] of
     noise and a resolution of 12 bits; a motor's temperature follows the square of its torque with
@@ -151,7 +150,7 @@ def homed(hardware: PumaHardware, model: Robot, *, frequency: float = 12.0, spee
     """Find out where the arm stands: every joint makes a little more than one motor turn, slowly, and stays
     there.
 
-    The potentiometers, averaged, tell the motor turn; the index pulse the count in it.
+    The potentiometers, averaged, give the motor turn; the index pulse the count in it.
     """
     volts = np.mean([hardware.potentiometers() for _ in range(64)], axis=0)
     rough = (volts - 2.5) * hardware.potentiometer_range / 5.0
@@ -166,7 +165,7 @@ def homed(hardware: PumaHardware, model: Robot, *, frequency: float = 12.0, spee
         raise HomingError(
             f"no index pulse from {model.joint_names[silent[0]]} in more than a turn of its motor"
         )
-    # the index lies at a multiple of a turn; the potentiometer knows which
+    # the index lies at a multiple of a turn; the potentiometer gives which
     turn = hardware.counts_per_turn
     multiple = np.rint((latched + arm.offset) / turn) * turn
     uncertainty = np.abs(latched + arm.offset - multiple) / turn

@@ -27,7 +27,7 @@ from linkwise.simulate.watch import (
 class Result:
     """A simulated motion. Rows are moments in time; leading axes are those of the batch.
 
-    All that stands in one row belongs to the same moment: the state at ``t``, what was measured there, and
+    All values of one row belong to the same time: the state at ``t``, what was measured there, and
     the torque that acts from then on.
     """
 

@@ -234,7 +234,7 @@ def closed_loop(
 
 
 class _Called(Controller):
-    """Stands for a Python function in a loop: it has no law to trace, only limits."""
+    """Takes the place of a Python function in a loop: it has limits, but no law to trace."""
 
     feedback = False
 
@@ -311,7 +311,7 @@ POSITIVE = ("step", "torque_per_volt", "volts", "volt_step", "rate")
 
 
 def _varied(name: str, value: Any, size: int) -> Any:
-    """Other values for every robot, (..., size); what lies on a GPU is not looked at."""
+    """Other values for every robot, (..., size); arrays on a GPU are not checked."""
     if is_foreign(value):
         found = value
     else:
@@ -351,7 +351,7 @@ def _streams(seed: Any, first: Any, batch: tuple[int, ...], dtype: str) -> np.nd
 def _prepare_start(loop: ClosedLoop, given: Arrays, batch: tuple[int, ...]) -> None:
     """Broadcast the initial positions to the batch, and refuse states in which the motion is not defined.
 
-    Arrays on a GPU are not looked at: that would wait for it.
+    Arrays on a GPU are not checked: that would wait for it.
     """
     robot = loop.plant.robot
     if is_foreign(given["q"]):
@@ -404,7 +404,7 @@ def _result(
 def _look_at(
     found: Result, loop: ClosedLoop, times: Times, given: Arrays | None, batch: tuple[int, ...], dtype: str
 ) -> None:
-    """Warn of what cannot be right. ``given`` are the inputs of the kernel, where one was run."""
+    """Warn of motions that went wrong. ``given`` are the inputs of the kernel, where one was run."""
     lost = found.divergence
     if lost is not None:
         if given is not None:

@@ -1,4 +1,4 @@
-"""Signs of a simulation that failed: numbers beyond all bounds, joints beyond their range, constraints
+"""Signs of a simulation that failed: numbers without bounds, joints beyond their range, constraints
 that are not kept.
 """
 

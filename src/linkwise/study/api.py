@@ -78,8 +78,8 @@ class Study:
         """Compute everything into the folder ``out``.
 
         ``resume`` completes a folder that was left unfinished, to the same bytes; it is refused where Linkwise, the
-        robot or a function of your own changed since, unless ``accept_changed_code`` says to mix the results, which
-        the folder then tells. ``cluster`` is the address of a Dask scheduler, a ``distributed.Client`` or a cluster
+        robot or a function of your own changed since, unless ``accept_changed_code`` allows mixed results, which the
+        folder then records. ``cluster`` is the address of a Dask scheduler, a ``distributed.Client`` or a cluster
         object such as ``LocalCluster``; default: ``threads`` of this process (None: all cores, or what
         LINKWISE_THREADS says). ``progress``: a bar on a terminal, elsewhere a line a minute, on standard error.
         """

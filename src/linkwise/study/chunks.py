@@ -41,9 +41,8 @@ class Worker:
         return self.begin(number)()
 
     def begin(self, number: int) -> Callable[[], bytes]:
-        """Compute a chunk and begin to make its files durable; what comes back waits for that and gives the record.
-
-        While the disk works on one chunk, the caller may compute the next.
+        """Compute a chunk and begin to make its files durable; the returned function waits for that and gives the
+        record. While one chunk is being written, the caller may compute the next.
         """
         chunk = self.plan.axes.chunk(number)
         shards = self.store.shards(chunk)

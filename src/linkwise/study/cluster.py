@@ -1,8 +1,8 @@
 """The same chunks on Dask distributed: tasks of a few chunks each, sent as fast as they come back.
 
 A worker builds the plan once from the description, computes chunks, writes raw arrays and tables straight to the
-store (which it must see under the same path) and returns the rest. When a worker fails nothing is lost: Dask gives
-its task to another one, and a chunk that was written twice was written with the same bytes.
+store (which it must see under the same path) and returns the rest. When a worker fails nothing is lost: Dask assigns
+its task to another one, and a chunk that is written twice has the same bytes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TASKS_PER_THREAD = 2
 
 @dataclass(frozen=True)
 class Job:
-    """All that a worker needs to know."""
+    """Everything that a worker needs."""
 
     tables: dict[str, Any]
     robot: Robot | None
@@ -87,7 +87,7 @@ def job_for(plan: Plan) -> Job:
 
 
 def fault(job: Job, expected: Identity) -> str | None:
-    """What this worker lacks for a job, or has otherwise than the driver, in a few words."""
+    """What this worker lacks for a job, or how it differs from the driver, in a few words."""
     try:
         own = _description(job).identity
     except (LinkwiseError, OSError) as error:
@@ -139,7 +139,7 @@ def _worker(job: Job) -> Worker:
     key = (job.path, job.digest, job.identity)
     with _making:
         if key not in _workers:
-            # it may have joined after all were asked
+            # it may have joined after the check
             problem = blind(job) or fault(job, read_study(Path(job.path)).get("identity") or {})
             if problem:
                 raise StudyError(f"a worker {problem}")
@@ -155,8 +155,8 @@ def worker_for(job: Job) -> Worker:
 
 
 def _watched(job: Job, worker: Worker, chunk: int) -> ChunkOutcome:
-    """What becomes of a chunk with functions of the user, which may end the process: a mark is left behind while it is
-    computed, and who finds such a mark computes the chunk in processes of its own."""
+    """What becomes of a chunk with functions of the user, which may end the process: a marker file exists while it is
+    computed, and a worker that finds one computes the chunk in separate processes."""
     mark = files.mark(worker.store.path, f"chunk-{chunk}")
     if mark.exists():
         return guarded(worker_for, job, chunk)
@@ -191,7 +191,7 @@ class ClusterEngine(Engine):
         self._ask(blind)
 
     def _ask(self, question: Callable[..., str | None], *more: Any) -> None:
-        """Ask every worker; the first that has an objection is named."""
+        """Check every worker; an error names the first one that cannot be used."""
         try:
             faults = self._client.run(question, self._job, *more)
         except Exception as error:
@@ -242,7 +242,7 @@ class ClusterEngine(Engine):
             yield from found
 
     def _room(self) -> int:
-        """Tasks that may be in flight; the scheduler is asked from time to time how many threads there are."""
+        """Tasks that may be in flight; the number of threads is read from the scheduler at intervals."""
         when, known = self._asked
         if time.monotonic() - when > ASKING_SECONDS:
             known = self.threads
@@ -251,14 +251,14 @@ class ClusterEngine(Engine):
 
     @contextmanager
     def _talking(self) -> Iterator[None]:
-        """Whatever goes wrong between here and the scheduler means that it is gone."""
+        """Every error of the connection to the scheduler means that it is lost."""
         try:
             yield
         except (OSError, TimeoutError, CancelledError):
             raise StoppedError(f"cluster {self._address}: the scheduler is gone") from None
 
     def _next(self, landed: queue.SimpleQueue) -> Any:
-        """The next task that comes back; patience with a cluster without workers has an end."""
+        """The next finished task; gives up on a cluster without workers after some time."""
         alone = None
         while True:
             try:
@@ -333,7 +333,8 @@ def _reach(address: str) -> None:
 
 
 def _was_killed(future: Any, part: list[int], tried: set[int]) -> bool:
-    """Whether workers died of a chunk, for the first time: the next one will be careful."""
+    """Whether workers were killed while computing a chunk, for the first time: the next attempt runs it in separate
+    processes."""
     killed = type(future.exception()).__name__ == "KilledWorker" and not tried & set(part)
     tried.update(part)
     return killed

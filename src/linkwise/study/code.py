@@ -1,9 +1,9 @@
-"""What a function is made of, by content: its bytecode and constants, defaults, closure, the globals that it refers to,
-what those refer to in turn, and the project's files that are imported on the way.
+"""What a function consists of, by content: its bytecode and constants, defaults, closure, the globals that it refers
+to, what those refer to in turn, and the project's files that are imported on the way.
 
-``parts`` gives a digest for each of them, by a label that a person understands. Functions and classes of the standard
+``parts`` gives a digest for each of them, by a readable label. Functions and classes of the standard
 library, of Linkwise and of installed packages count by their name only. Files count by their compiled code: comments
-and blank lines do not matter. What a function reads from disk while it runs is not known here.
+and blank lines do not matter. What a function reads from disk while it runs is not included.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class _Walk:
         return self._all(value.__name__, owner)
 
     def _object(self, value: Any) -> str:
-        """By what it says of itself, what it wraps, or what it would be pickled as; else by its type."""
+        """By its own identity, what it wraps, or what it would be pickled as; else by its type."""
         kind = type(value)
         content = getattr(kind, "content", None)
         if kind.__module__.partition(".")[0] == "linkwise" and callable(content):

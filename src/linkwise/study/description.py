@@ -58,7 +58,7 @@ class Description:
 
     @once
     def robot_content(self) -> str:
-        """Stands for everything that defines the robot."""
+        """Digest of everything that defines the robot."""
         return robot_hash(self.robot)
 
     @once
@@ -80,7 +80,7 @@ class Description:
 
 
 def robot_hash(robot: Robot) -> str:
-    """Stands for everything that defines a robot."""
+    """Digest of everything that defines a robot."""
     return hashlib.sha256(repr(robot.content()).encode()).hexdigest()
 
 

@@ -53,7 +53,7 @@ def arrays() -> Any:
 
 
 class DeviceProgram:
-    """Computes the values of any run of points; any thread may ask, one at a time is served."""
+    """Computes the values of any run of points; can be called by any thread; calls run one at a time."""
 
     def __init__(self, program: Program, sampler: Sampler):
         self._cupy = arrays()
@@ -94,7 +94,7 @@ class DeviceProgram:
 
 
 class DeviceBlocks:
-    """Blocks cut from large runs: what a thread asks for next is mostly there already."""
+    """Blocks cut from large runs: the next block of a thread has mostly been computed already."""
 
     def __init__(self, program: DeviceProgram):
         self._program = program

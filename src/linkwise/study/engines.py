@@ -30,14 +30,14 @@ class Engine(ABC):
     """Computes chunks of a plan for a store."""
 
     def meet(self, store: Store) -> None:  # noqa: B027  # most engines have no workers to check
-        """Make sure that everybody can write to the store."""
+        """Check that all workers can write to the store."""
 
     def close(self) -> None:  # noqa: B027
-        """Leave nothing behind."""
+        """Release all resources."""
 
     @abstractmethod
     def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[ChunkOutcome]:
-        """What became of each chunk; to be closed. A ``StoppedError`` means that going on makes no sense."""
+        """What became of each chunk; to be closed. A ``StoppedError`` ends the run."""
 
     @property
     @abstractmethod

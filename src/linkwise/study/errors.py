@@ -1,4 +1,4 @@
-"""What can be wrong with a study, said in one line."""
+"""Errors of studies, each with a message of one line."""
 
 from __future__ import annotations
 

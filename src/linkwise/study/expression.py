@@ -1,6 +1,6 @@
 """Formulas in a study, such as ``max(abs(tau) / effort_limit) > 1``: parsed, never executed as Python.
 
-An expression knows names, numbers, arithmetic, comparisons, ``and or not``, ``a if c else b``, indices, and the
+An expression consists of names, numbers, arithmetic, comparisons, ``and or not``, ``a if c else b``, indices, and the
 functions listed below. It is evaluated over abstract scalars and arrays of them, so it becomes part of a kernel.
 """
 

@@ -164,12 +164,12 @@ def beside(path: Path) -> Path:
 
 
 def mark(folder: Path, name: str) -> Path:
-    """A file that tells others something for as long as a run lasts."""
+    """A marker file that exists as long as a run lasts."""
     return folder / f"{_ASIDE}{name}"
 
 
 def sweep(folder: Path) -> None:
-    """Remove what writers left that died before they were done."""
+    """Remove temporary files of writers that were killed."""
     for here, _, names in os.walk(folder):
         for name in names:
             if is_aside(name):
@@ -195,7 +195,7 @@ class NewFolder:
             try:
                 self._lock = _lock(self._aside)
             except (BlockingIOError, FileNotFoundError):
-                continue  # another process took it for a leftover before it was locked
+                continue  # another process removed it before it was locked
             except OSError:
                 pass  # a file system without locks
             break

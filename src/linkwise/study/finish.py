@@ -181,7 +181,7 @@ def _quantiles(
 
 
 def _whole_quantiles(plan: Plan, store: Store, collection: Collection, keep: Keep) -> tuple[np.ndarray, bool]:
-    """(quantiles (elements, levels), whether they are exact): exact where the raw values are there to be looked at."""
+    """(quantiles (elements, levels), whether they are exact): exact where the raw values are kept."""
     quantity = plan.quantity(keep.name)
     found = np.full((quantity.size, len(keep.quantiles)), np.nan)
     key, rows = plan.reduced(keep.name, "classes")

@@ -1,7 +1,7 @@
 """Which code and which robot a study is computed with, by content; what has changed since a store was begun.
 
 A store keeps the identity in ``study.json``. A run that finds another one stops before it computes anything: results
-of different code must not be mixed without a word. Workers of a cluster are compared with the driver in the same way.
+of different code must not be mixed silently. Workers of a cluster are compared with the driver in the same way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMED = 4  # changes that a message names
 
 
 class ChangeWords(NamedTuple):
-    """How differences are told."""
+    """How differences are described."""
 
     changed: str
     new: str

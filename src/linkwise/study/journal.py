@@ -53,7 +53,7 @@ def lock(file: FileIO, path: Path) -> None:
 
 
 def running(path: Path) -> bool | None:
-    """Whether a process holds the journal at a path; None: that cannot be told."""
+    """Whether a process holds the journal at a path; None: that is unknown."""
     try:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -104,7 +104,7 @@ class Journal:
                     yield data
 
     def append(self, data: bytes) -> None:
-        """Keep a record. It survives this process at once, and a loss of power after a second."""
+        """Append a record. It survives the end of this process at once, and a loss of power after a second."""
         files.disk.write(self._file, framed(data))
         if time.monotonic() - self._synced > SYNC_SECONDS:
             self.sync()
@@ -133,7 +133,7 @@ class Journal:
         self._synced = time.monotonic()
 
     def remove(self) -> None:
-        """It is not needed any more."""
+        """Remove the journal."""
         files.disk.unlink(self.path)
         files.disk.sync_folder(self.path.parent)
         self.close()
@@ -157,7 +157,7 @@ def framed(data: bytes) -> bytes:
 
 
 class Torn:
-    """Stands for a record that was not written to its end."""
+    """A record that was not written completely."""
 
 
 def scan(file: Any) -> Iterator[tuple[int, bytes | Torn | None]]:

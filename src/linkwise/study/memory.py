@@ -50,7 +50,7 @@ def _at_grid_points(plan: Plan) -> int:
 
 
 def _gathered(plan: Plan) -> int:
-    """Raw values that are looked at again for exact quantiles: those of a class, and copies to sort them."""
+    """Raw values that are read again for exact quantiles: those of a class, and copies to sort them."""
     found = 0
     for keep in plan.description.keeps:
         if keep.raw and keep.quantiles and not keep.by_cell:

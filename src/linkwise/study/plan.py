@@ -57,7 +57,7 @@ class Workspace:
 
 
 class Plan:
-    """What to compute for any run of points, and what to make of it."""
+    """What to compute for any run of points, and what is done with the results."""
 
     def __init__(self, description: Description):
         self.description = description
@@ -146,7 +146,7 @@ class Plan:
             try:
                 placed = self._tried(points)
             except StudyError as error:
-                problem = problem or error  # it may be a matter of these points
+                problem = problem or error  # it may fail at these points only
                 continue
             for quantity in placed:
                 self._place(quantity)

@@ -1,4 +1,4 @@
-"""How far a run is, on standard error: a bar on a terminal, elsewhere a line a minute."""
+"""Progress of a run, on standard error: a bar on a terminal, elsewhere a line a minute."""
 
 from __future__ import annotations
 

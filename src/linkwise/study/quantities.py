@@ -1,4 +1,4 @@
-"""What numbers mean: dimensions and units of everything that a study can hold."""
+"""Meaning of numbers: dimensions and units of everything that a study can hold."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def output(robot: Robot, name: str, kind: str, shape: tuple[int, ...], text: str
 
 
 def derived(robot: Robot, name: str, shape: tuple[int, ...], unit: str = "") -> Quantity:
-    """A quantity that somebody computed: an axis as long as there are joints is taken for them."""
+    """A result of a user's function: an axis whose length is the number of joints is labelled with the joints."""
     axes = tuple(
         JOINT if n == robot.dof and shape.index(n) == k else f"{name}_axis{k}" for k, n in enumerate(shape)
     )

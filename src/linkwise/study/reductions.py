@@ -1,4 +1,4 @@
-"""What becomes of a block's columns: statistics, quantiles, histograms. One class per kind of reduction.
+"""Reductions of a block's columns: statistics, quantiles, histograms. One class per kind of reduction.
 
 Each takes the blocks of a chunk in order (``add``), gives named arrays for the chunk (``finish``), and merges those
 of two chunks. Sums are combined as trees, over the blocks of a chunk and then over the chunks, so that the result

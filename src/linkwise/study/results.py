@@ -39,8 +39,8 @@ class Results:
 
     @property
     def complete(self) -> bool:
-        """Whether every point is done; if not, some failed (see the table "errors"), chunks were set aside (see the
-        table "aside") or never reached."""
+        """Whether every point is done; if not, some failed (see the table "errors"), or chunks were set aside (see
+        the table "aside") or not computed."""
         return not (self.path / JOURNAL).exists()
 
     def dataset(self) -> Any:

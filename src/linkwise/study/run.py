@@ -72,8 +72,8 @@ def run(
 
 
 def _reopened(store: Store) -> bool:
-    """Whether a complete store is damaged. Then it becomes one that has everything to do: what the chunks added to the
-    reductions is no longer known."""
+    """Whether a complete store is damaged. Then everything is computed again: what the chunks added to the reductions
+    is no longer known."""
     damage = list(verify(store.path).damage)
     if not damage:
         return False
@@ -111,7 +111,7 @@ def check(store: Store, resume: bool) -> bool:
 def engine_for(plan: Plan, cluster: Any, threads: int | None) -> Engine:
     """The threads of this process, or a cluster."""
     if cluster is None:
-        _ = plan.on_device  # a GPU that is asked for and not there is noticed here
+        _ = plan.on_device  # a requested GPU that is missing is noticed here
         return LocalEngine(wanted(threads))
     from linkwise.study.cluster import ClusterEngine
 
@@ -132,7 +132,7 @@ def _complete(
         with bar(plan.description.name or store.path.name, plan.axes.points, done) as advance:
 
             def compute(chunks: Sequence[int]) -> None:
-                # closed whatever happens: an engine whose results are not taken would wait forever
+                # closed in any case: an engine whose results are not taken would wait forever
                 with closing(engine.run(plan, store, chunks)) as outcomes:
                     for outcome in outcomes:
                         found.take(outcome, journal)
@@ -229,8 +229,8 @@ def _say(path: Path, text: str) -> None:
 
 
 def _finish(plan: Plan, store: Store, journal: Journal, found: _Progress) -> None:
-    """Write what is known only at the end. The journal tells first what is going to be written; it goes, or becomes
-    shorter, when all of that is durable."""
+    """Write what is known only at the end. The journal first lists what is going to be written; it is removed, or
+    shortened, when all of that is durable."""
     collection = found.collection
     content = finished(plan, store, collection)
     entries = {name: digests.of(data) for name, data in content.items()}
@@ -251,7 +251,7 @@ def _finish(plan: Plan, store: Store, journal: Journal, found: _Progress) -> Non
 
 @contextmanager
 def _stopping(path: Path) -> Iterator[None]:
-    """Whatever stops a run is one line, with the way to go on."""
+    """Errors that stop a run become one line that says how to continue."""
     try:
         yield
     except (StoppedError, OSError, KeyboardInterrupt, Terminated) as problem:

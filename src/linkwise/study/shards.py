@@ -1,8 +1,9 @@
 """One chunk of a raw array as the bytes of a Zarr shard: smaller chunks, compressed one by one, and an index of them.
 
 Zarr's own library could write these, too; here the bytes are made in the thread that computed them, while they are in
-its caches, and leave for the disk at once. Elements of a value come first (all samples of joint 1, of joint 2 …): that
-is how they were computed, and neighbours in time are not alike, but the samples of one joint have common exponents.
+its caches, and are written to the disk at once. Elements of a value come first (all samples of joint 1, of joint 2
+…): that is how they were computed, and neighbours in time are not alike, but the samples of one joint have common
+exponents.
 """
 
 from __future__ import annotations
@@ -90,10 +91,10 @@ class ShardLayout:
 
 
 class Shard:
-    """A shard that is being filled: points come in their order, and a piece is compressed and leaves for the file as
-    soon as it is full.
+    """A shard that is being filled: points come in their order, and a piece is compressed and written as soon as it
+    is full.
 
-    Blosc must run without threads of its own, which would put its blocks in an order of chance; that is so in every
+    Blosc must run without threads of its own, which would write its blocks in random order; it has none in every
     thread but the main one.
     """
 

@@ -1,8 +1,8 @@
 """Quantiles of any number of values in fixed memory: how many fall into each of fixed, fine classes.
 
 A class is the upper 19 bits of a double: sign, exponent, seven bits of the mantissa; its middle is within 0.4 % of
-every value in it. Counts add up the same in any order. Where the values themselves are kept, a second look at one
-class gives the exact quantile.
+every value in it. Counts add up the same in any order. Where the values themselves are kept, reading the values of
+one class again gives the exact quantile.
 """
 
 from __future__ import annotations

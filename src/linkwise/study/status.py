@@ -1,4 +1,4 @@
-"""What a store has: how much is done, whether a run is going on, what computes it. Nothing is changed by looking."""
+"""What a store has: how much is done, whether a run is active, which code computes it. Nothing is changed."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@
     journal              what has been done, as long as something is left to do
     digests.json         what the bytes of all other files are, when nothing is left to do
 
-Nothing in it tells when, where or by how many workers it was made. Arrays are built in memory and written by ``files``
-as everything else is, so that the order in which things become durable is known.
+Its content does not depend on when, where or by how many workers it was made. Arrays are built in memory and written
+by ``files`` as everything else is, so that the order in which things become durable is known.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Store:
     # -- making and opening -----------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """Make the folder: it appears whole or not at all. What dead processes left of it is removed."""
+        """Make the folder: it appears whole or not at all. Remains of processes that were killed are removed."""
         files.sweep_new_folders(self.path)
         made = files.NewFolder(self.path)
         try:
@@ -260,7 +260,7 @@ class ArrayFiles:
 
 
 def _fill_value(dtype: str) -> dict[str, str]:
-    """Attribute by which xarray knows that NaN marks missing values."""
+    """Attribute that marks NaN as missing values for xarray."""
     return {"_FillValue": "AAAAAAAA+H8="} if dtype == "float64" else {}
 
 

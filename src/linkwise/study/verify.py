@@ -142,7 +142,7 @@ def problems(path: Path, listed: ExpectedFiles, names: Iterable[str]) -> list[Da
 
 
 def _unknown(path: Path, listed: ExpectedFiles) -> list[str]:
-    """Files among the arrays and tables that nothing is known of."""
+    """Files among the arrays and tables that have no entry."""
     found = []
     for part in (DATA, TABLES):
         for here, _, names in os.walk(path / part):

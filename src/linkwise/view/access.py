@@ -1,8 +1,8 @@
 """Access to the page: a token in the address, and checks of the Host and Origin headers, as Jupyter does.
 
-A page of any web site can send requests to a server on the same machine. The token keeps out whoever does not know
-the address; the Host check stops DNS rebinding; the Origin check stops other pages of the same browser, which would
-send the cookie along.
+A page of any web site can send requests to a server on the same machine. Without the token, which is part of the
+address, requests are refused; the Host check stops DNS rebinding; the Origin check stops other pages of the same
+browser, which would send the cookie along.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _one_at_a_time = threading.Lock()
 
 
 class Access:
-    """Decides which requests a page answers.
+    """Decides which requests are answered.
 
     Args:
         host: the address that the server is bound to.

@@ -1,4 +1,4 @@
-"""The numbers that a person sets by sliders, and the positions that they mean.
+"""The numbers that sliders set, and the positions of the robot for them.
 
 A joint with one coordinate has one; a ball joint has three turns (roll, pitch, yaw about fixed axes, in this order), a
 floating joint three lengths and three turns.

@@ -1,8 +1,9 @@
 """Search paths and size limits for the mesh files of a robot file.
 
 A mesh is searched inside the file's own folder tree (its folder, or the folder above where that one is called
-``urdf`` or the like, as in ROS packages) and inside folders that the user names; nowhere else, whatever the path in
-the file says. ``package://name/meshes/link1.stl`` is found there as ``name/meshes/link1.stl`` or ``meshes/link1.stl``.
+``urdf`` or the like, as in ROS packages) and inside folders that the user names; and nowhere else, also for absolute
+paths in the file. ``package://name/meshes/link1.stl`` is found there as ``name/meshes/link1.stl`` or
+``meshes/link1.stl``.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Page:
 
     @property
     def url(self) -> str:
-        """Address of the page for this machine, with the token that it asks for."""
+        """Address of the page for this machine, with the token that it requires."""
         return self._address(LOOPBACK if self.access.any_address else self.host)
 
     @property

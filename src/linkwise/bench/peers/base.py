@@ -23,7 +23,7 @@ INPUTS = {
     "inverse_mass_matrix": ("q",),
 }
 MATRICES = ("mass_matrix", "inverse_mass_matrix")
-INVERSES = ("forward_dynamics", "inverse_mass_matrix")  # not reduced by adding up what followers feel
+INVERSES = ("forward_dynamics", "inverse_mass_matrix")  # not reduced by adding the torques of followers
 
 
 class Refusal(Exception):
@@ -45,7 +45,7 @@ class Peer:
 
     name: str
     version: str
-    order: np.ndarray  # where each coordinate of Linkwise stands among the peer's
+    order: np.ndarray  # the place of each coordinate of Linkwise among the peer's
     precisions: tuple[str, ...] = ("float64",)
     slow = False  # milliseconds per state: not worth a large batch
     engine: Coordinates | None = None  # where coordinates are more than numbers in another order

@@ -13,7 +13,7 @@ from linkwise.bench.peers.base import INPUTS, Peer, States, Task
 
 
 def load_jax() -> Any:
-    """JAX on the processor, in double precision, with one thread; has to come before anyone else imports it."""
+    """JAX on the processor, in double precision, with one thread; must be called before JAX is imported elsewhere."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
     jax: Any = importlib.import_module("jax")

@@ -1,7 +1,7 @@
 """A closed-loop simulation at every point: ``run = { simulate = "tracking", duration = 1.0, … }``.
 
-The controller knows the study's robot as it is; what moves is the robot with the parameters and the payload of the
-point. Gains (kp, kd, ki), the ends of the reference and the initial state may vary, too. A point gives the errors and
+The controller uses the study's robot as it is; the simulated robot has the parameters and the payload of the point.
+Gains (kp, kd, ki), the ends of the reference and the initial state may vary, too. A point gives the errors and
 torques of its whole motion.
 """
 

@@ -20,7 +20,7 @@ from linkwise.study.steps.base import Arrays, Step
 
 
 def constants(robot: Robot) -> dict[str, Any]:
-    """Names that every formula knows: pi, and the limits of the joints, each an array (n,)."""
+    """Names that every formula may use: pi, and the limits of the joints, each an array (n,)."""
     limits = [joint.limits for joint in robot.coordinate_joints]
     return {
         **CONSTANTS,

@@ -1,7 +1,7 @@
 """An identification at every point: ``id = { identify = "least_squares", torque_noise = 0.5, … }``.
 
 The robot with the parameters of the point follows a fixed periodic motion; its torques, with noise, are explained
-by base parameters in the sense of least squares. So a study tells how well parameters can be identified, from which
+by base parameters in the sense of least squares. So a study shows how well parameters can be identified, from which
 robots, with which noise. Everything is done with kernels and sums of fixed order: the same bits on every machine.
 """
 

@@ -1,7 +1,7 @@
 """All of ``linkwise.identify`` at every point: ``id = { identify = "pipeline", torque_noise = 0.1, … }``.
 
 The robot of the point is recorded along a periodic motion, with noise on torques and positions; filters, friction,
-physically consistent fit and all that follows are those of a real recording. A point tells how well the identified
+physically consistent fit and all that follows are those of a real recording. A point gives how well the identified
 robot predicts the torques of the true one. Linear algebra is LAPACK's, so the last bits are those of the machine.
 """
 

@@ -1,4 +1,4 @@
-"""Pick a controller, make its model wrong, and watch how the arm follows: the ghost is where it should be."""
+"""A controller with model errors, simulated and shown; the ghost is the reference."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ControlTab(Tab):
         self.player.play()
 
     def simulated(self) -> Recording:
-        """The arm with its true parameters under a controller that knows the file's."""
+        """The arm with its true parameters under a controller with those of the file."""
         page = self.page
         model = page.live.with_load()
         wrong = {} if self.wrong.value == NOTHING else {self.wrong.value: self.factor.value / 100.0}

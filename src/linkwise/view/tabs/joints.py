@@ -127,7 +127,8 @@ class JointsTab(Tab):
                 slider.value = round(min(max(value, slider.min), slider.max), 1)
 
     def _same_position(self, q: np.ndarray) -> bool:
-        """Whether the sliders already mean this orientation: roll, pitch and yaw have two ways to say each."""
+        """Whether the sliders already mean this orientation: every orientation has two triples of roll, pitch and
+        yaw."""
         if self.free is None:
             return False
         shown = [slider.value / dial.unit for dial, slider in zip(self.dials, self.sliders, strict=True)]
