@@ -135,7 +135,7 @@ class StandingStill(Source):
 
 @dataclass(frozen=True, eq=False)
 class Moves(Source):
-    """Quintic moves from ``start`` (..., n) to ``end`` (..., n) in ``duration`` [s], (...,): computed inside the loop."""
+    """Quintic moves from ``start`` (..., n) to ``end`` (..., n) in ``duration`` [s], (...,): computed in the loop."""
 
     start: np.ndarray
     end: np.ndarray
