@@ -6,7 +6,8 @@ other figures are of the calls after them. Efficiency is the time on one thread 
 write much reach the memory's speed before the processors' (the mass matrix of a large batch); for them the bytes moved
 in a second stand beside what NumPy's copies reach on as many threads.
 
-    python benchmarks/threads.py [--robot panda] [--states 4096,65536,1000000] [--threads 1,2,4] [--rounds 15] [--json]
+    python benchmarks/threads.py [--robot panda] [--states 4096,65536,1000000] [--threads 1,2,4] [--rounds 15]
+                                 [--function forward_dynamics] [--json]
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ def main() -> None:
     parser.add_argument("--robot", default="panda")
     parser.add_argument("--states", default="4096,65536,1000000")
     parser.add_argument("--threads", default="")
+    parser.add_argument("--function", action="append", help="may be repeated; default: four of them")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -95,7 +97,7 @@ def main() -> None:
     copies = {number: 1e-9 * copy_speed(number, options.rounds) for number in numbers}
     rows = [
         row
-        for name in FUNCTIONS
+        for name in options.function or FUNCTIONS
         for states in map(int, options.states.split(","))
         for row in measured(robot, name, states, numbers, options.rounds)
     ]
