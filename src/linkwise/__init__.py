@@ -23,7 +23,18 @@ from linkwise.study import open_study, study
 from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
 from linkwise.version import __version__
 
-_PARTS = ("compat", "control", "gpu", "identify", "motion", "realtime", "report", "simulate", "view")
+_PARTS = (
+    "compat",
+    "control",
+    "frameworks",
+    "gpu",
+    "identify",
+    "motion",
+    "realtime",
+    "report",
+    "simulate",
+    "view",
+)
 
 
 def __getattr__(name: str):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from linkwise.compiler import dispatch, named
+from linkwise.compiler import dispatch, named, targets
 from linkwise.compiler.arrays import is_foreign
 from linkwise.compiler.layout import (
     OPTION,
@@ -30,7 +30,8 @@ from linkwise.compiler.layout import (
     MethodTable,
 )
 from linkwise.described import described
-from linkwise.functions import FUNCTIONS, labels_of
+from linkwise.errors import LinkwiseError
+from linkwise.functions import FUNCTIONS, ITERATED, Setting, labels_of
 
 if TYPE_CHECKING:
     from linkwise.compiler.kernel import Kernel
@@ -56,6 +57,8 @@ class Known(NamedTuple):
 
     def __call__(self, inputs: tuple, out: Any, threads: int | None) -> Any:
         """The result; None where the function itself must be called: with symbols, and to explain a NaN."""
+        if is_foreign(inputs[0]):
+            return targets.call(self.kernel, inputs, out, threads)
         result = self.kernel.quick(inputs, out, threads)
         if result is None:
             if not _are_numbers(inputs):
@@ -105,9 +108,13 @@ class Method:
         self.owner = owner
 
     def __get__(self, robot: Any, owner: type | None = None) -> Any:
-        return self if robot is None else MethodType(self, robot)
+        if robot is None:
+            return self
+        return functools.partial(self, robot) if targets.is_compiling() else MethodType(self, robot)
 
     def __call__(self, robot: Robot, /, *args: Any, **options: Any) -> Any:
+        if targets.is_compiling():
+            return targets.torch_calls().traced_method(self, robot, args, options)
         calls = getattr(robot, SLOT, None)
         if calls is not None and not options and len(args) == self.required:
             known = calls.by_options.get(self._plain)
@@ -179,6 +186,29 @@ class Method:
             if role in (OPTION, OPTIONAL_INPUT)
         }
         return plain | given
+
+    def chosen(self, robot: Robot, given: dict[str, Any]) -> tuple[Kernel, tuple[str, ...], bool]:
+        """For a call that is only traced: the kernel, the names of its inputs, whether its first output alone is meant.
+
+        ``given`` has the arguments by name, with an ellipsis in place of each array.
+        """
+        values = self._values((), given)
+        if values is None:
+            raise TypeError(f"expected {self.function.__name__}{inspect.signature(self.function)}")
+        options = {
+            name: value is not None if role == OPTIONAL_INPUT else value
+            for name, value, role in zip(self.names, values, self.roles, strict=True)
+            if role in (OPTION, OPTIONAL_INPUT)
+        }
+        order = tuple(
+            name
+            for name, value, role in zip(self.names, values, self.roles, strict=True)
+            if role == REQUIRED_INPUT or (role == OPTIONAL_INPUT and value is not None)
+        )
+        found = robot.kernel_for(self.function.__name__, options)
+        if found is not None:
+            return found[0], order, False
+        return _several(robot, self.function.__name__, options), order, True
 
     def _learn(self, robot: Robot, values: list[Any], key: tuple) -> None:
         """Remember the kernel that computes calls with these options; None: there is none."""
@@ -281,6 +311,25 @@ class Method:
         self._vectorcall = dispatch.entry_points()["call_method"]
 
 
+def _several(robot: Robot, method: str, options: dict[str, Any]) -> Kernel:
+    """The kernel of a call that also looks at its other outputs: constrained and iterated forward dynamics."""
+    from linkwise.kernels import compiled
+
+    found = None
+    if method == "forward_dynamics":
+        algorithm = options["algorithm"]
+        iterated = algorithm in FUNCTIONS[ITERATED].algorithms
+        frame = options["wrench_frame"]
+        if options["wrench"] and frame is None:
+            frame = robot.default_frame()
+        names = ("friction", "wrench", *(("tolerance", "limit", "start") if iterated else ("stabilization",)))
+        setting = Setting(robot, frame=frame, **{name: options[name] for name in names})
+        found = compiled(ITERATED if iterated else "constrained_forward_dynamics", setting, algorithm)
+    if found is None:
+        raise LinkwiseError(f"{method}: with these options it is computed on NumPy arrays only")
+    return found
+
+
 def computed(function: AnyFunction) -> AnyFunction:
     """A decorator for methods of robots that are one kernel each."""
     return Method(described()(function))  # type: ignore[return-value]
@@ -323,8 +372,6 @@ def _role(parameter: inspect.Parameter) -> int:
 
 def _are_numbers(inputs: tuple) -> bool:
     """Whether these are arrays that a kernel takes, not symbols of a function that is being traced."""
-    if is_foreign(inputs[0]):
-        return True
     return all(type(value) is np.ndarray and value.dtype.kind == "f" for value in inputs)
 
 

@@ -200,7 +200,7 @@ def test_threads_that_sleep_wake_up_and_wake_others(kernel, calls, monkeypatch):
     monkeypatch.setattr(native_threads, "_code", native_threads._code.__wrapped__)
     pool = native_threads._Pool(native_threads._code(), ctypes.CDLL(None))
     monkeypatch.setattr(native_threads, "_pool", lambda: pool)
-    asleep = ctypes.c_int64.from_address(pool._start + pool_text.PLACES["sleepers"])
+    asleep = ctypes.c_int64.from_address(pool.start + pool_text.PLACES["sleepers"])
     inputs = large_batch(kernel)
     wanted = kernel(*inputs, threads=1)
     for number in (8, 8, 8, 3, 8):

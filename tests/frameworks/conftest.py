@@ -8,3 +8,9 @@ import linkwise as lw
 @pytest.fixture(scope="session")
 def panda():
     return lw.load("panda")
+
+
+@pytest.fixture(scope="session")
+def small():
+    """Small enough for numerical derivatives of derivatives."""
+    return lw.load("two_link")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from linkwise.compiler.derivative import jacobian, reverse
+from linkwise.compiler.derivative import jacobian, reverse, tangents
 from linkwise.compiler.program import Program, lower
 from linkwise.errors import TraceError, UnknownNameError
 
@@ -20,14 +20,11 @@ def jacobian_kernel(kernel: Kernel, by: str) -> Kernel:
     from linkwise.compiler.kernel import Kernel
 
     sizes = dict(kernel.inputs)
-    if by not in sizes:
-        raise UnknownNameError(f"jacobian: {kernel.name} has no input {by!r}; it has {', '.join(sizes)}")
+    _check_inputs(kernel, (by,), "jacobian")
     outputs = [(f"d{name}_d{by}", (*shape, sizes[by])) for name, shape in kernel.outputs]
 
     def build(dtype: str) -> Program:
-        program = kernel.program(dtype)
-        if not isinstance(program, Program):
-            raise TraceError(f"{kernel.name} has too many links to be differentiated as one formula")
+        program = _straight(kernel, dtype)
         graph = program.source_values[0][0].graph
         inputs = graph.inputs(by, sizes[by])
         sources = [node for values in program.source_values for node in values]
@@ -39,9 +36,7 @@ def jacobian_kernel(kernel: Kernel, by: str) -> Kernel:
             start += count
         return lower(nodes, sizes, name=f"{kernel.name}_by_{by}", dtype=dtype)  # type: ignore[arg-type]
 
-    key = None
-    if kernel.key is not None:
-        key = hashlib.sha256(kernel.key + b"\0jacobian by " + by.encode()).digest()
+    key = _key(kernel, "jacobian", (by,))
     return Kernel(f"{kernel.name}_by_{by}", kernel.inputs, outputs, kernel.dtype, build, key)
 
 
@@ -54,18 +49,18 @@ def vjp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
     from linkwise.compiler.kernel import Kernel
 
     sizes = dict(kernel.inputs)
-    unknown = [name for name in by if name not in sizes]
-    if unknown:
-        raise UnknownNameError(f"vjp: {kernel.name} has no input {unknown[0]!r}; it has {', '.join(sizes)}")
+    _check_inputs(kernel, by, "vjp")
     name = f"{kernel.name}_vjp"
-    cotangents = {_bar(output, sizes): math.prod(shape) for output, shape in kernel.outputs}
-    inputs = {**sizes, **cotangents}
-    outputs = [(_bar(each, inputs), (sizes[each],)) for each in by]
+    inputs = dict(sizes)
+    cotangents = {
+        _added(inputs, f"{output}_bar", math.prod(shape)): math.prod(shape)
+        for output, shape in kernel.outputs
+    }
+    taken = dict(inputs)
+    outputs = [(_added(taken, f"{each}_bar", sizes[each]), (sizes[each],)) for each in by]
 
     def build(dtype: str) -> Program:
-        program = kernel.program(dtype)
-        if not isinstance(program, Program):
-            raise TraceError(f"{kernel.name} has too many links to be differentiated as one formula")
+        program = _straight(kernel, dtype)
         graph = program.source_values[0][0].graph
         total = graph.zero
         for (bar, size), values in zip(cotangents.items(), program.source_values, strict=True):
@@ -78,15 +73,84 @@ def vjp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
             start += shape[0]
         return lower(nodes, inputs, name=name, dtype=dtype)  # type: ignore[arg-type]
 
-    key = None
-    if kernel.key is not None:
-        key = hashlib.sha256(kernel.key + b"\0vjp by " + "\0".join(by).encode()).digest()
-    return Kernel(name, inputs.items(), outputs, kernel.dtype, build, key)
+    return Kernel(name, inputs.items(), outputs, kernel.dtype, build, _key(kernel, "vjp", by))
 
 
-def _bar(name: str, taken: Container[str]) -> str:
-    """A name for the gradient by a value, other than those taken."""
-    bar = f"{name}_bar"
-    while bar in taken:
-        bar += "_bar"
-    return bar
+def jvp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
+    """Another kernel: how the outputs change when these inputs change along one direction, in one forward pass.
+
+    It takes the inputs and then ``<input>_dot`` for each of ``by``. It gives ``<output>_dot`` for each output.
+    """
+    from linkwise.compiler.kernel import Kernel
+
+    sizes = dict(kernel.inputs)
+    _check_inputs(kernel, by, "jvp")
+    name = f"{kernel.name}_jvp"
+    inputs = dict(sizes)
+    directions = {_added(inputs, f"{each}_dot", sizes[each]): each for each in by}
+    names: dict[str, tuple[int, ...]] = {}
+    for output, shape in kernel.outputs:
+        _added(names, f"{output}_dot", shape)
+    outputs = list(names.items())
+
+    def build(dtype: str) -> Program:
+        program = _straight(kernel, dtype)
+        graph = program.source_values[0][0].graph
+        seeds = {
+            node: seed
+            for dot, each in directions.items()
+            for node, seed in zip(
+                graph.inputs(each, sizes[each]), graph.inputs(dot, sizes[each]), strict=True
+            )
+        }
+        sources = [node for values in program.source_values for node in values]
+        supply = iter(tangents(sources, seeds))
+        nodes = {
+            output: (shape, [next(supply) for _ in values])
+            for (output, shape), values in zip(outputs, program.source_values, strict=True)
+        }
+        return lower(nodes, inputs, name=name, dtype=dtype)  # type: ignore[arg-type]
+
+    return Kernel(name, inputs.items(), outputs, kernel.dtype, build, _key(kernel, "jvp", by))
+
+
+def _straight(kernel: Kernel, dtype: str) -> Program:
+    """The program of a kernel that can be differentiated."""
+    program = kernel.program(dtype)
+    if not isinstance(program, Program):
+        raise TraceError(f"{kernel.name} has too many links to be differentiated as one formula")
+    return program
+
+
+def _check_inputs(kernel: Kernel, by: Sequence[str], what: str) -> None:
+    sizes = dict(kernel.inputs)
+    unknown = [name for name in by if name not in sizes]
+    if unknown:
+        raise UnknownNameError(
+            f"{what}: {kernel.name} has no input {unknown[0]!r}; it has {', '.join(sizes)}"
+        )
+
+
+def _key(kernel: Kernel, what: str, by: Sequence[str]) -> bytes | None:
+    """What the derivative depends on, if that is known of the kernel."""
+    if kernel.key is None:
+        return None
+    return hashlib.sha256(kernel.key + f"\0{what} by ".encode() + "\0".join(by).encode()).digest()
+
+
+T = TypeVar("T")
+
+
+def _added(to: dict[str, T], name: str, value: T) -> str:
+    """Add a value under a name that is not taken, which is given back."""
+    free = _free_name(name, to)
+    to[free] = value
+    return free
+
+
+def _free_name(name: str, taken: Container[str]) -> str:
+    """The name with its ending repeated until it is none of those taken."""
+    ending = name[name.rindex("_") :]
+    while name in taken:
+        name += ending
+    return name

@@ -93,7 +93,7 @@ class Kernel(Portable):
             self._quick = [QuickStates(self, kind) for kind in kinds] if self.inputs else []
         self._forms: set[tuple[str, int]] = set()  # forms of machine code that are in the plan
         self._natives: dict[str, NativeProgram] = {}
-        self._vjps: dict[tuple[str, ...], Kernel] = {}
+        self._derivatives: dict[tuple[str, tuple[str, ...]], Kernel] = {}
         self.on_device: dict[Any, Any] = {}  # what other targets have compiled of this kernel
         for precision in _DTYPES:
             own_key = (
@@ -113,6 +113,8 @@ class Kernel(Portable):
         LINKWISE_THREADS says.
         """
         check_number(self.name, self.inputs, args)
+        if targets.is_compiling():
+            return targets.torch_calls().traced_kernel(self, args, out)
         if (result := self.quick(args, out, threads)) is not None:
             return result
         if named.any_named(args):
@@ -292,14 +294,24 @@ class Kernel(Portable):
         It takes the inputs, then the cotangent of each output as one row. Made once: this is what gradients in
         PyTorch and JAX use.
         """
-        from linkwise.compiler.calculus import vjp_kernel
+        return self._derivative("vjp", by)
+
+    def jvp(self, *by: str) -> Kernel:
+        """Another kernel: how the outputs change along one direction of these inputs (default: of all of them).
+
+        It takes the inputs, then the direction of each. Made once: this is what forward mode in PyTorch and JAX uses.
+        """
+        return self._derivative("jvp", by)
+
+    def _derivative(self, what: str, by: tuple[str, ...]) -> Kernel:
+        from linkwise.compiler.calculus import jvp_kernel, vjp_kernel
 
         names = by or tuple(name for name, _ in self.inputs)
-        found = self._vjps.get(names)
+        found = self._derivatives.get((what, names))
         if found is None:
-            found = vjp_kernel(self, names)
-            found.origin = (Kernel.vjp, (self, *names))
-            self._vjps[names] = found
+            found = (vjp_kernel if what == "vjp" else jvp_kernel)(self, names)
+            found.origin = (getattr(Kernel, what), (self, *names))
+            self._derivatives[what, names] = found
         return found
 
     def source(self, target: str, **options: Any) -> str:

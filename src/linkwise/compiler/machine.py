@@ -16,6 +16,11 @@ from linkwise.compiler.image import Image, LoadedImage, UnsupportedObject, link
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
 
+# functions that are called by their address
+NAMES = (
+    *("run", "room", "serve", "run_job", "share_job", "call_kernel", "call_method", "launch"),
+    *("handle", "handle_cpu", "handle_cuda"),
+)
 _IMAGE, _OBJECT = b"image\0", b"object"
 
 
@@ -82,7 +87,7 @@ class LoadedObject:
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(binary))
         self._engine.finalize_object()
         self.functions: dict[str, int] = {}
-        for name in ("run", "room", "serve", "run_job", "call_kernel", "call_method"):
+        for name in NAMES:
             address = self._engine.get_function_address(name)
             if address:
                 self.functions[name] = address

@@ -36,7 +36,7 @@ RUN = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ct
 
 # Bytes of straight-line machine code for each thread, about a tenth of a millisecond: waking a thread that sleeps was
 # seen to take up to half of that.
-_WORTH_A_THREAD = 8 << 20
+WORTH_A_THREAD = 8 << 20
 _REPEATS = 32  # how often a loop is taken to run: that is not known before
 LARGE = 3000  # lines of LLVM text for one state; they take about a fifth of a second
 _COST_OF_WIDTH = 2  # how much longer a line takes for a batch
@@ -73,12 +73,12 @@ class Native:
     @property
     def states_for_one_thread(self) -> int:
         """The largest batch that is not worth a second thread, judged by how much code it runs through."""
-        return self.width * (2 * _WORTH_A_THREAD // (self.code.size * self.repeats) + 1)
+        return self.width * (2 * WORTH_A_THREAD // (self.code.size * self.repeats) + 1)
 
     def useful_threads(self, count: int, repeats: int | None = None) -> int:
         """How many threads a batch is worth: starting one must cost less than it saves."""
         blocks = -(-count // self.width)
-        return max(1, min(blocks, blocks * self.code.size * (repeats or self.repeats) // _WORTH_A_THREAD))
+        return max(1, min(blocks, blocks * self.code.size * (repeats or self.repeats) // WORTH_A_THREAD))
 
 
 @contextlib.contextmanager

@@ -22,9 +22,10 @@ from linkwise import forks
 from linkwise.compiler import arrays, cache, machine
 from linkwise.compiler.emit import pool as text
 
-_CHUNKS_PER_THREAD = 16  # of some microseconds or more; a delayed thread delays the others by one of them
+CHUNKS_PER_THREAD = 16  # of some microseconds or more; a delayed thread delays the others by one of them
 _LINE = 128  # bytes; two cache lines, which some processors fetch together
 _SERVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_SHARE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
 
 
 def run(code: int, arguments: int, scratch: int, count: int, width: int, threads: int) -> bool:
@@ -45,25 +46,38 @@ def run(code: int, arguments: int, scratch: int, count: int, width: int, threads
     return pool is not None and pool.run(code, arguments, scratch, count, width, threads)
 
 
+def prepare(threads: int) -> tuple[int, int]:
+    """For machine code that starts jobs itself: the addresses of the pool and of ``share_job``, with helpers waiting.
+
+    (0, 0) where there is no pool.
+    """
+    pool = _pool()
+    if pool is None:
+        return 0, 0
+    pool.prepare(threads - 1)
+    return pool.start, pool.share_address
+
+
 class _Pool:
     def __init__(self, code: machine.Code, library: ctypes.CDLL):
-        self._busy = threading.Lock()
+        self._busy = threading.Lock()  # callers in Python; machine code and they meet in ``share_job``
         self._helpers: list[threading.Thread] = []
         self._mask = _affinity()
         self._memory = np.zeros(text.SIZE + _LINE, np.uint8)
         start = arrays.address(self._memory)
-        self._start = start + -start % _LINE
+        self.start = start + -start % _LINE
         self._scratch = np.empty(0, np.uint8)
-        self._job = (ctypes.c_int64 * len(text.JOB)).from_address(self._start + text.PLACES[text.JOB[0]])
+        self._job = (ctypes.c_int64 * len(text.JOB))()
         self._serve = _SERVE(code.functions["serve"])
-        self._run = _SERVE(code.functions["run_job"])
+        self.share_address = code.functions["share_job"]
+        self._share = _SHARE(self.share_address)
         # The helpers use both to the end of the process, also while the interpreter takes its modules apart.
         for kept in (code, self._memory):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
         for place, function in _FUNCTIONS.items():
             self._set(place, ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0)
-        library.pthread_mutex_init(ctypes.c_void_p(self._start + text.PLACES["mutex"]), None)
-        library.pthread_cond_init(ctypes.c_void_p(self._start + text.PLACES["changed"]), None)
+        library.pthread_mutex_init(ctypes.c_void_p(self.start + text.PLACES["mutex"]), None)
+        library.pthread_cond_init(ctypes.c_void_p(self.start + text.PLACES["changed"]), None)
 
     def run(self, code: int, arguments: int, scratch: int, count: int, width: int, threads: int) -> bool:
         if not self._busy.acquire(blocking=False):
@@ -74,18 +88,22 @@ class _Pool:
             if step * threads + _LINE > self._scratch.nbytes:
                 self._scratch = np.empty(step * threads + _LINE, np.uint8)
             start = arrays.address(self._scratch)
-            chunk = width * -(-count // (width * threads * _CHUNKS_PER_THREAD))
+            chunk = width * -(-count // (width * threads * CHUNKS_PER_THREAD))
             self._job[:] = (code, count, chunk, arguments, start + -start % _LINE, step, threads - 1)
-            self._run(self._start)
+            return bool(self._share(self.start, ctypes.addressof(self._job)))
         finally:
             self._busy.release()
-        return True
+
+    def prepare(self, helpers: int) -> None:
+        """See that so many helpers wait."""
+        with self._busy:
+            self._make_helpers(helpers)
 
     def _make_helpers(self, number: int) -> None:
         """So many helpers, on the processors that the calling thread may use now."""
         while len(self._helpers) < number:
             name = f"linkwise-{len(self._helpers) + 1}"
-            helper = threading.Thread(target=self._serve, args=(self._start,), name=name, daemon=True)
+            helper = threading.Thread(target=self._serve, args=(self.start,), name=name, daemon=True)
             helper.start()
             self._helpers.append(helper)
         mask = _affinity()
@@ -96,7 +114,7 @@ class _Pool:
                     os.sched_setaffinity(helper.native_id or 0, mask)
 
     def _set(self, place: str, value: int) -> None:
-        ctypes.c_int64.from_address(self._start + text.PLACES[place]).value = value
+        ctypes.c_int64.from_address(self.start + text.PLACES[place]).value = value
 
 
 _FUNCTIONS = {

@@ -72,7 +72,7 @@ class ParametricKernel(Portable):
             result = self.main(*args[: len(self.main.inputs)], out=out, threads=threads)
         else:
             result = self.main(*states, self.prelude(*parameters), out=out, threads=threads)
-        if self._connection is None:
+        if self._connection is None and not targets.is_compiling():
             self._connect()
         return result
 
@@ -115,6 +115,10 @@ class ParametricKernel(Portable):
     def vjp(self, *by: str) -> Kernel:
         """The gradient by states and parameters, as a kernel of all inputs: see ``Kernel.vjp``."""
         return self.whole.vjp(*by)
+
+    def jvp(self, *by: str) -> Kernel:
+        """The change along a direction of states and parameters, as a kernel of all inputs: see ``Kernel.jvp``."""
+        return self.whole.jvp(*by)
 
     def explain(self, output: str | None = None, index: int | None = None) -> Explanation:
         """Which states and parameters an output depends on, and its cost alone, prelude included."""

@@ -6,7 +6,6 @@ the first call says in one line what is missing.
 
 ======================  ======================================================================
 ``call``                what a kernel does with arrays that are not NumPy's
-``autograd``            gradients in PyTorch and JAX
 ``frameworks``          the three kinds of arrays: how each is recognised, read and made
 ``graph``               calls recorded as CUDA graphs
 ``connect``             lets machine code make calls that were seen before

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from linkwise.compiler import arrays
 from linkwise.errors import ShapeError
 from linkwise.flags import flag
-from linkwise.gpu.autograd import refuse_out, through_torch, wants_gradient
 from linkwise.gpu.device import DeviceKernel, device_kernel
 from linkwise.gpu.errors import DeviceError
 from linkwise.gpu.frameworks import Framework, View, framework_of
@@ -33,7 +32,7 @@ def call(
 ) -> Any:
     """The outputs for these inputs, of the same kind on the same device; several outputs come as a tuple.
 
-    They are differentiable where PyTorch or JAX needs gradients; see ``autograd``.
+    Gradients and transformations of PyTorch and JAX belong to ``linkwise.frameworks``: call the kernel for them.
 
     Args:
         kernel: the kernel.
@@ -47,18 +46,11 @@ def call(
     results = quick_call(kernel, args, out, fast)
     if results is not None:
         return results
-    through = wants_gradient(args)
-    if through is None:
-        return _computed(kernel, args, out, threads, fast)
-    refuse_out(out)
-
-    def compute(kernel: Kernel, args: Sequence[Any]) -> Any:
-        if through is through_torch and not fast:  # no gradients here: the shortest path
-            return kernel(*args, threads=threads)
-        found = quick_call(kernel, args, None, fast)
-        return _computed(kernel, args, None, threads, fast) if found is None else found
-
-    return through(kernel, args, compute)
+    if any(getattr(value, "requires_grad", False) for value in args):
+        raise DeviceError(
+            "linkwise.gpu.call gives no gradients: call the kernel itself, or detach the inputs"
+        )
+    return _computed(kernel, args, out, threads, fast)
 
 
 def _computed(kernel: Kernel, args: Sequence[Any], out: Any, threads: int | None, fast: bool) -> Any:

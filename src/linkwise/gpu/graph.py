@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from linkwise.compiler.arrays import batch_shape, is_foreign
 from linkwise.errors import DtypeError, ShapeError
 from linkwise.gpu import driver
-from linkwise.gpu.autograd import wants_gradient
 from linkwise.gpu.call import check_out, common_place, is_dense, overlap, row_stride, scratch_for
 from linkwise.gpu.device import device_kernel
 from linkwise.gpu.errors import DeviceError
@@ -85,7 +84,7 @@ class Place:
             raise DeviceError(
                 f"{name}: a graph writes to fixed arrays, and JAX's cannot be written to; use jax.jit"
             )
-        if wants_gradient(list(foreign.values())) is not None:
+        if any(getattr(value, "requires_grad", False) for value in foreign.values()):
             raise DeviceError(f"{name}: gradients do not flow through a graph; detach the inputs")
         self.framework: Framework = framework
         self.device: int = device

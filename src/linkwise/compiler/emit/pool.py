@@ -2,7 +2,8 @@
 
 Every helper runs ``serve`` without end: wait for a job, take part in it, wait for the next. ``run_job`` is called
 with a job in the pool: it lets as many helpers join as there are tickets, takes part itself and returns when the last
-of them has left. The arrays of a job are not accessed after that.
+of them has left. The arrays of a job are not accessed after that. ``share_job`` takes the words of a job and calls
+``run_job``, or returns 0 at once if the pool is at work for another caller. It needs no interpreter lock.
 
 - ``generation`` counts the jobs; helpers poll it for a while before they sleep, so that they are awake for a call
 soon after another.
@@ -36,6 +37,7 @@ PLACES = {
     "left": 384,
     "caller_sleeps": 512,
     "sleepers": 520,
+    "busy": 528,  # 1 while a job is under way
     **{word: 640 + 8 * k for k, word in enumerate(JOB)},
     "slots": 768,
     # what the C library has
@@ -69,8 +71,15 @@ def module(processor: str, futex: int | None = None) -> str:
         f"  %{name}_at = getelementptr i8, ptr %pool, i64 {place}" for name, place in PLACES.items()
     )
     text = (_CONDITION if futex is None else _FUTEX) + _TEXT
+    copy = "\n".join(
+        f"  %{name}_from = getelementptr i64, ptr %job, i64 {k}\n"
+        f"  %{name}_word = load i64, ptr %{name}_from\n"
+        f"  store i64 %{name}_word, ptr %{name}_at"
+        for k, name in enumerate(JOB)
+    )
     words = {
         "PLACES": places,
+        "COPY": copy,
         "SPINS": SPINS,
         "PATIENCE": PATIENCE,
         "PAUSE": pause,
@@ -207,6 +216,22 @@ doze:
   br label %check
 end:
   ret void
+}
+
+define i64 @share_job(ptr %pool, ptr %job) nounwind {
+entry:
+PLACES
+  %taken = cmpxchg ptr %busy_at, i64 0, i64 1 seq_cst seq_cst
+  %free = extractvalue { i64, i1 } %taken, 1
+  br i1 %free, label %begin, label %end
+begin:
+COPY
+  call void @run_job(ptr %pool)
+  store atomic i64 0, ptr %busy_at seq_cst, align 8
+  br label %end
+end:
+  %done = zext i1 %free to i64
+  ret i64 %done
 }
 
 define void @serve(ptr %pool) nounwind {
