@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.compiler.arrays import Array, is_numeric
+from linkwise.compiler.kernel import Kernel
 from linkwise.errors import ConstraintError, ModelError, ShapeError
 from linkwise.flags import flag
-from linkwise.functions import Setting
-from linkwise.kernels import evaluate
+from linkwise.functions import FUNCTIONS, ITERATED, Setting
+from linkwise.kernels import checked, compiled, evaluate, evaluate_checked
 from linkwise.methods import SLOT, computed, takes_names
 from linkwise.model import Model
 
 if TYPE_CHECKING:
     from linkwise.robot import Robot
 
+CONSTRAINED = "constrained_forward_dynamics"
 CONSTRAINT_TOLERANCE = {"float64": 1e-6, "float32": 1e-2}  # of J q̈ + γ, relative to what adds up to it
 MET = 1e-11  # [rad or m] of constraints that are met
 NEWTON_STEPS = 200
@@ -48,6 +50,12 @@ class Constrained(Model):
         share them so that they are smallest. Raises ConstraintError where a constraint cannot be met.
         """
         given = {"q": q, "qd": qd, "tau": tau}
+        if _are_arrays(q, qd, tau):
+            forces, check = self._forces_kernels(algorithm, flag("friction", friction), stabilization)
+            if forces is not None and check is not None:
+                result = forces(q, qd, tau, out=out, threads=threads)
+                if not np.isnan(check(q, qd, tau, threads=threads)).any():
+                    return result
         setting = Setting(self._held(), friction=flag("friction", friction), stabilization=stabilization)
         result = evaluate("constraint_forces", setting, algorithm, given, out, threads)
         self._check_constraints_met(result, setting, given)
@@ -83,6 +91,12 @@ class Constrained(Model):
             out: array that takes the result.
             threads: number of threads.
         """
+        if type(restitution) is float and _are_arrays(q, qd):
+            kernel = self.__dict__.get("_impact_kernel")
+            if kernel is None:
+                kernel = self.__dict__["_impact_kernel"] = compiled("impact", Setting(self._held()), None)
+            if kernel is not None:
+                return kernel(q, qd, [restitution], out=out, threads=threads)
         given = {"q": q, "qd": qd, "restitution": np.atleast_1d(np.asarray(restitution, dtype=float))}
         return evaluate("impact", Setting(self._held()), None, given, out, threads)
 
@@ -99,22 +113,72 @@ class Constrained(Model):
     ) -> np.ndarray:
         if wrench is not None:
             given = {**given, "wrench": wrench}
-            wrench_frame = self._frame(wrench_frame)
-        setting = Setting(
-            self,
-            friction=flag("friction", friction),
-            frame=wrench_frame,
-            wrench=wrench is not None,
-            stabilization=stabilization,
-        )
+        setting = self._constrained_setting(wrench is not None, wrench_frame, friction, stabilization)
+        kernel = checked(CONSTRAINED, setting, algorithm, CONSTRAINT_TOLERANCE)
+        if (result := evaluate_checked(kernel, given, out, threads)) is not None:
+            return result
         written = None if out is None else (out, None)
-        qdd, unmet = evaluate("constrained_forward_dynamics", setting, algorithm, given, written, threads)
+        qdd, unmet = evaluate(CONSTRAINED, setting, algorithm, given, written, threads)
         if is_numeric(qdd):
             if np.isnan(qdd).any():
                 self._look_at(qdd, given)
             if np.any(unmet > CONSTRAINT_TOLERANCE[str(qdd.dtype)]):
                 self._check_constraints_met(qdd, setting, given)
         return qdd
+
+    def _forces_kernels(
+        self, algorithm: str | None, friction: bool, stabilization: float | None
+    ) -> tuple[Kernel | None, Kernel | None]:
+        """What computes forces of constraints, and what is NaN where a constraint is not met."""
+        known = self.__dict__.setdefault("_kernels_of_forces", {})
+        key = (algorithm, friction, stabilization)
+        if key not in known:
+            setting = Setting(self._held(), friction=friction, stabilization=stabilization)
+            known[key] = (
+                compiled("constraint_forces", setting, algorithm),
+                checked(CONSTRAINED, setting, algorithm, CONSTRAINT_TOLERANCE),
+            )
+        return known[key]
+
+    def _constrained_setting(
+        self, wrench: bool, wrench_frame: str | None, friction: bool, stabilization: float | None
+    ) -> Setting:
+        frame = self._frame(wrench_frame) if wrench else wrench_frame
+        chosen = flag("friction", friction)
+        return Setting(self, friction=chosen, frame=frame, wrench=wrench, stabilization=stabilization)
+
+    def _checked_kernel(self, algorithm: str | None, options: Mapping[str, Any]) -> Kernel | None:
+        """What computes forward dynamics of a robot with constraints and by conjugate gradients: NaN where a constraint
+        is not met or the iteration has not converged. ``options`` as for ``kernel_for``."""
+        common = {key: options[key] for key in ("wrench", "wrench_frame", "friction")}
+        if algorithm not in FUNCTIONS[ITERATED].algorithms:
+            setting = self._constrained_setting(**common, stabilization=options["stabilization"])
+            return checked(CONSTRAINED, setting, algorithm, CONSTRAINT_TOLERANCE)
+        from linkwise.diagnose import convergence_tolerances
+
+        setting = self._iterated_setting(
+            **common, tolerance=options["tolerance"], limit=options["limit"], start=options["start"]
+        )
+        return checked(ITERATED, setting, algorithm, convergence_tolerances(setting.tolerance))
+
+    def _iterated_setting(
+        self,
+        wrench: bool,
+        wrench_frame: str | None,
+        friction: bool,
+        tolerance: float | None,
+        limit: int | None,
+        start: bool,
+    ) -> Setting:
+        return Setting(
+            self,
+            friction=flag("friction", friction),
+            frame=wrench_frame,
+            wrench=wrench,
+            tolerance=tolerance,
+            limit=limit,
+            start=start,
+        )
 
     @takes_names
     def meet_constraints(self, q: Array) -> np.ndarray:
@@ -155,6 +219,11 @@ class Constrained(Model):
             from linkwise import diagnose
 
             diagnose.singular(self, result, given)
+
+
+def _are_arrays(*values: Any) -> bool:
+    """Whether these are NumPy's arrays of real numbers, which kernels take as they are."""
+    return all(type(value) is np.ndarray and value.dtype.kind == "f" for value in values)
 
 
 def _met(robot: Robot, q: np.ndarray) -> np.ndarray:

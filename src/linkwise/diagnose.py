@@ -192,6 +192,13 @@ def check_stop(tolerance: float | None, limit: int | None) -> None:
         raise ValueError(f"limit: expected a whole number of iterations, got {limit!r}")
 
 
+def convergence_tolerances(tolerance: float | None) -> dict[str, float]:
+    """The largest estimated error that counts as converged, by precision."""
+    room = 1.0 + 1e-5  # estimated by a division after the loop: the last bits may differ
+    defaults = conjugate_gradient.DEFAULT_TOLERANCE
+    return {dtype: room * (usual if tolerance is None else tolerance) for dtype, usual in defaults.items()}
+
+
 def check_convergence(
     model: Model, qdd: np.ndarray, error: np.ndarray, tolerance: float | None, given: Mapping[str, Any]
 ) -> None:
@@ -200,7 +207,7 @@ def check_convergence(
         return
     singular(model, qdd, given)
     wanted = conjugate_gradient.DEFAULT_TOLERANCE[str(qdd.dtype)] if tolerance is None else tolerance
-    failed = error > wanted * (1.0 + 1e-5)  # estimated by a division after the loop: the last bits may differ
+    failed = error > convergence_tolerances(tolerance)[str(qdd.dtype)]
     if not np.any(failed):
         return
     worst = np.unravel_index(np.argmax(np.where(failed, error, -1.0)), np.shape(error))

@@ -7,9 +7,10 @@ enough, loops over the links where it is not. What can be neither runs on the ar
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from linkwise.joint_laws.direction import MEMORY
 
 if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
-    from linkwise.compiler.program import Recorded
+    from linkwise.compiler.program import Program, Recorded
     from linkwise.model import Model
 
 T = TypeVar("T")
@@ -101,6 +102,49 @@ def compiled(name: str, setting: Setting, algorithm: str | None) -> Kernel | Non
         return None
     found = kernel(function, setting, algorithm)
     return found if isinstance(found, Kernel) else None
+
+
+def checked(
+    name: str, setting: Setting, algorithm: str | None, tolerance: Mapping[str, float]
+) -> Kernel | None:
+    """A kernel of the first output alone, NaN in states whose second output exceeds the tolerance of the precision.
+
+    None where the function runs without a kernel. A call then needs no look at the second output: there is a NaN.
+    """
+    base = compiled(name, setting, algorithm)
+    if base is None:
+        return None
+    known = setting.model.__dict__.setdefault("_kernels", {})
+    key = ("checked", base.key, tuple(tolerance.items()))
+    found = known.get(key)
+    if found is None:
+        (output, shape), *_ = base.outputs
+
+        def build(precision: str) -> Program:
+            from linkwise.compiler.program import lower
+
+            program = cast("Program", base.program(precision))
+            values, (judged,) = program.source_values[:2]
+            graph = judged.graph
+            good = graph.compare("le", judged, graph.const(tolerance[precision]))
+            kept = [graph.select(good, value, graph.const(math.nan)) for value in values]
+            outputs = {output: (shape, kept)}
+            return lower(outputs, dict(program.inputs), name=base.name, dtype=program.dtype)
+
+        content = repr((base.key, sorted(tolerance.items()))).encode()
+        found = known[key] = Kernel(
+            base.name, base.inputs, [(output, shape)], base.dtype, build, hashlib.sha256(content).digest()
+        )
+        found.origin = (checked, (name, setting, algorithm, dict(tolerance)))
+    return found
+
+
+def evaluate_checked(kernel: Kernel | None, given: Mapping[str, Any], out: Any, threads: int | None) -> Any:
+    """The result of such a kernel; None where it has a NaN, and for symbols and arrays of other libraries."""
+    if kernel is None or any(_is_traced(value) or is_foreign(value) for value in given.values()):
+        return None
+    result = kernel(*(given[key] for key, _ in kernel.inputs), out=out, threads=threads)
+    return None if np.isnan(result).any() else result
 
 
 def _settled(name: str, setting: Setting, algorithm: str | None) -> tuple[Function, Setting, str]:

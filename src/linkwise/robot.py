@@ -19,7 +19,7 @@ from linkwise.errors import SingularError, UnknownNameError
 from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS, ITERATED, Setting, function_named
 from linkwise.guesses import RobotType
-from linkwise.kernels import chosen_algorithm, compiled, evaluate
+from linkwise.kernels import checked, chosen_algorithm, compiled, evaluate, evaluate_checked
 from linkwise.kernels import kernel as make_kernel
 from linkwise.methods import computed
 from linkwise.model import Model
@@ -157,19 +157,16 @@ class Robot(Prepared, metaclass=RobotType):
         from linkwise import diagnose
 
         diagnose.check_stop(tolerance, limit)
-        setting = Setting(
-            self,
-            friction=flag("friction", friction),
-            frame=wrench_frame,
-            wrench=wrench is not None,
-            tolerance=tolerance,
-            limit=limit,
-            start=start is not None,
+        setting = self._iterated_setting(
+            wrench is not None, wrench_frame, friction, tolerance, limit, start is not None
         )
         if wrench is not None:
             given["wrench"] = wrench
         if start is not None:
             given["start"] = start
+        kernel = checked(ITERATED, setting, algorithm, diagnose.convergence_tolerances(tolerance))
+        if (result := evaluate_checked(kernel, given, out, threads)) is not None:
+            return result
         qdd, error, _ = evaluate(ITERATED, setting, algorithm, given, None, threads)
         if is_foreign(qdd):  # looking at the error would wait for the GPU
             if out is None:
@@ -576,11 +573,12 @@ class Robot(Prepared, metaclass=RobotType):
         """
         options = dict(options)
         algorithm = options.pop("algorithm", None)
-        iterated = [options.pop(name, None) for name in ("tolerance", "limit", "start", "stabilization")]
-        if method == "forward_dynamics" and (
-            self.constraints or any(iterated) or algorithm in FUNCTIONS[ITERATED].algorithms
-        ):
-            return None
+        if method == "forward_dynamics":
+            if self.constraints or algorithm in FUNCTIONS[ITERATED].algorithms:
+                found = self._checked_kernel(algorithm, options)
+                return None if found is None else (found, True)
+            if any(options.pop(name, None) for name in ("tolerance", "limit", "start", "stabilization")):
+                return None
         setting = self._setting(method, **options)
         found = compiled(method, setting, algorithm)
         if found is None or method not in LOOKED_INTO:
