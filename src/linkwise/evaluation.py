@@ -250,7 +250,7 @@ def _forward_gradient(preconditioned: bool):
     def run(setting: Setting, q, qd, tau, wrench=None, start=None):
         if setting.model.constraints:
             raise ModelError(
-                f"{setting.model.name}: conjugate gradients do not know constraints; "
+                f"{setting.model.name}: conjugate gradients do not support constraints; "
                 "use algorithm='kalman' or 'compound_link'"
             )
         links = setting.links()

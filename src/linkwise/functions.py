@@ -408,7 +408,7 @@ FUNCTIONS: dict[str, Function] = {
             ("q",),
             lambda model: {"task_inertia": (6, 6)},
             ("kalman",),
-            "inertia that a wrench at a frame feels, (J M⁻¹ Jᵀ)⁻¹",
+            "inertia that a wrench at a frame has to move, (J M⁻¹ Jᵀ)⁻¹",
             Cost(600),
             reduces=False,
         ),

@@ -343,7 +343,7 @@ REFUSED = {
 }
 TOLERATED = {
     "malformed/manipulator_parameter_identification/KrangBlocks.urdf": r"taken as a point mass",
-    "malformed/pybullet_data/diff_ring.urdf": r"something stands before",
+    "malformed/pybullet_data/diff_ring.urdf": r"text before the",
     "pybullet_data/cube_no_rotation.urdf": r"taken as no limit",
     "ros_urdf/no_visual.urdf": r"misspelt",
     "ros_urdf/one_link.urdf": r"misspelt",

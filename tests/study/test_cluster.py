@@ -277,7 +277,7 @@ def test_a_robot_that_is_missing_on_a_worker(cluster, tmp_path):
 
 def test_a_store_that_a_worker_does_not_see(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "replace", lambda job, path: replace(job, path="/nowhere"))
-    with pytest.raises(StudyError, match=r"worker tcp://\S+ does not see the store /nowhere"):
+    with pytest.raises(StudyError, match=r"worker tcp://\S+ cannot access the store /nowhere"):
         lw.study(SMALL).run(tmp_path / "store", cluster=cluster.address)
     assert not (tmp_path / "store").exists()
 

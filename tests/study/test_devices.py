@@ -55,7 +55,7 @@ def test_the_same_bytes(library, small, run, monkeypatch):
 def test_without_a_gpu_it_says_so(small, run, monkeypatch):
     monkeypatch.setenv(devices.VARIABLE, "1")
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(StudyError, match=r"^a GPU was asked for .*pip install 'linkwise\[gpu\]'$"):
+    with pytest.raises(StudyError, match=r"^a GPU was requested .*pip install 'linkwise\[gpu\]'$"):
         run(small)
 
 

@@ -49,7 +49,7 @@ def write(done: Experiment, counted: list[Row], folder: Path) -> Path:
             motion.q[chosen],
             ghosts=[motion.q[0], motion.q[-1]],
             trace=robot.pose(motion.q)[:, :3, 3],
-            caption=f"at {motion.t[chosen]:.1f} s, with begin and end behind it; the line is the way of the wrist",
+            caption=f"at {motion.t[chosen]:.1f} s, start and end poses faded; the line is the wrist's path",
         )
     )
     report.add(sections.motion(robot, motion.t, motion.q, motion.qd))

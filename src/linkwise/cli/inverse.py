@@ -128,7 +128,7 @@ def _write_report(
     t = np.arange(len(tau), dtype=float) if motion.t is None else motion.t
     page = Report(f"Torques of {robot.name}", f"{len(tau)} points of {trajectory}")
     page.add(
-        sections.robot(robot, motion.q[0], ghosts=[motion.q[-1]], caption="at the begin, the end behind it")
+        sections.robot(robot, motion.q[0], ghosts=[motion.q[-1]], caption="at the start, end pose faded")
     )
     page.add(sections.motion(robot, t, motion.q, motion.qd))
     page.add(sections.torques(robot, t, tau))

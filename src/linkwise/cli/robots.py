@@ -29,7 +29,7 @@ def command(as_json: bool) -> None:
             "Bundled robots",
             ["name", ">joints", "types", ">mass [kg]"],
             rows,
-            ["linkwise info NAME tells more"],
+            ["linkwise info NAME shows more"],
         )
     )
 

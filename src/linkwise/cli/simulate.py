@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     "--payload",
     type=NOT_NEGATIVE,
     default=0.0,
-    help="A point mass at the tip that the controller does not know [kg].",
+    help="A point mass at the tip that is not in the controller's model [kg].",
 )
 @click.option(
     "--noise", type=NOT_NEGATIVE, default=0.0, help="Standard deviation of measured positions [rad or m]."
@@ -199,9 +199,7 @@ def _write_report(
 
     page = Report(f"{robot.name} under {controller}", f"{found.duration:g} s in closed loop")
     page.add(sections.facts({"command": shlex.join(["linkwise", *command_line()])}))
-    page.add(
-        sections.robot(robot, found.q[-1], ghosts=[found.q[0]], caption="at the end, the begin behind it")
-    )
+    page.add(sections.robot(robot, found.q[-1], ghosts=[found.q[0]], caption="at the end, start pose faded"))
     page.add(sections.tracking(robot, found.t, {controller: found.error}))
     page.add(sections.motion(robot, found.t, found.q, found.qd))
     page.add(sections.torques(robot, found.t, found.tau))

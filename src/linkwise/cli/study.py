@@ -38,7 +38,7 @@ INCOMPLETE = 1
     help="Resume although Linkwise, the robot or a function changed; the folder keeps a record of it.",
 )
 @click.option(
-    "--status", "only_status", is_flag=True, help="Tell what a folder has, while it is running or after."
+    "--status", "only_status", is_flag=True, help="Show the state of a folder, during a run or after."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def command(
@@ -94,7 +94,7 @@ def _verify(path: Path, as_json: bool) -> int:
         for one in found.damage:
             say(str(one))
         if found.torn:
-            say("the last record of the journal is torn, as a killed run leaves it; --resume goes on")
+            say("the last record of the journal is incomplete, as a killed run leaves it; --resume continues")
         state = f"{len(damage)} damaged" if damage else "all as they were written"
         say(f"{path}: {found.files} files, {found.bytes / 1e6:.3g} MB: {state}")
         if damage:
@@ -238,7 +238,11 @@ def _say_status(path: Path, as_json: bool) -> None:
     if as_json:
         say_json(found.facts())
         return
-    state = {True: "running", False: "not running", None: "running or not: its file system cannot tell"}
+    state = {
+        True: "running",
+        False: "not running",
+        None: "running or not: unknown, its file system has no locks",
+    }
     say(f"{path}: {'complete' if found.complete else state[found.running]}")
     rate = found.rate if found.running else None
     say(f"points: {line(found.points, found.points_done, rate)}")

@@ -120,7 +120,7 @@ def device(number: int) -> Device:
     count = _Int()
     _check(library.cuDeviceGetCount(ctypes.byref(count)), "counting GPUs")
     if not 0 <= number < count.value:
-        raise DeviceError(f"there is no cuda:{number}: the driver sees {count.value} GPUs")
+        raise DeviceError(f"there is no cuda:{number}: the driver has {count.value} GPUs")
     context = _Pointer()
     _check(library.cuDevicePrimaryCtxRetain(ctypes.byref(context), number), f"opening cuda:{number}")
     return Device(number, context.value or 0)

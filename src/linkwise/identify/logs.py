@@ -157,7 +157,7 @@ def _by_position(table: NumberTable, layout: Layout, n: int) -> Layout:
         )
     raise LogError(
         f"{table.path}: {width} columns without a header; expected {len(time) + 2 * n} (t, q, tau) or "
-        f"{len(time) + 3 * n} (t, q, qd, tau) for {n} joints, or a layout that says which is which"
+        f"{len(time) + 3 * n} (t, q, qd, tau) for {n} joints, or a layout that names them"
     )
 
 
@@ -250,7 +250,7 @@ def _joint_side(
         t = found["time"][:, 0]
     elif layout.rate is not None:
         t = np.arange(len(found["position"])) / layout.rate
-        notes.append(f"no time stamps: {layout.rate:g} samples per second as said")
+        notes.append(f"no time stamps: {layout.rate:g} samples per second as given")
     else:
         raise LogError(
             f"{path}: no column of time; name it in the layout (columns.time) or give recording.rate"

@@ -251,7 +251,7 @@ def _equality(model: Model) -> Iterable[str]:
     for constraint, (first, second) in zip(model.constraints, _ends(model), strict=True):
         if constraint.compliance:
             raise ModelError(
-                f"{constraint.label}: MJCF says softness by solref and solimp; save it as TOML or URDF"
+                f"{constraint.label}: MJCF describes softness by solref and solimp; save it as TOML or URDF"
             )
         tag = {"weld": "weld", "point": "connect"}[parts_of(constraint).kind]
         named = {"name": constraint.name} if constraint.name else {}

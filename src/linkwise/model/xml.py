@@ -290,7 +290,7 @@ def _latin1_as_utf8(data: bytes) -> bytes:
 
 
 _REPAIRS: tuple[tuple[Callable[[bytes], bytes], str], ...] = (
-    (_declaration_first, "something stands before the <?xml ...?> declaration; read as if nothing did"),
+    (_declaration_first, "text before the <?xml ...?> declaration is ignored"),
     (_version_spelt, "the declaration <?xml verison=...?> is misspelt; read as 'version'"),
     (_comments_without_double_hyphen, "a comment contains '--', which XML forbids; the comment is ignored"),
     (_latin1_as_utf8, "the file is not valid UTF-8; read as Latin-1"),

@@ -44,7 +44,7 @@ class PiecewisePolynomial(Trajectory):
             self._acceleration = (k * (k - 1) * self.coefficients)[:, 2:] if order > 2 else none
         if not self._is_finite():
             raise ValueError(
-                "the motion is beyond the range of numbers: its way is too long or its time too short"
+                "the motion is beyond the range of numbers: its path is too long or its duration too short"
             )
 
     def _is_finite(self) -> bool:

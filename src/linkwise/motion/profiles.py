@@ -76,7 +76,7 @@ def _scaled(start, end, **limits) -> tuple[np.ndarray, np.ndarray, float, list[f
         way = positions("end", end, first.size) - first
     length = float(np.abs(way).max(initial=0.0))
     if not math.isfinite(length):
-        raise ValueError("start, end: the way between them is beyond the range of numbers")
+        raise ValueError("start, end: the distance between them is beyond the range of numbers")
     scaled = []
     for name, values in limits.items():
         array = per_joint(name, values, first.size)
@@ -106,7 +106,7 @@ def _along(
     total = sum(time for time, _ in phases)
     if not math.isfinite(total) or any(value and time <= 1e-12 * total for time, value in phases):
         raise ValueError(
-            f"the limits are too far apart for a way of {length:g}: of {total:g} s, too little is left to speed up"
+            f"the limits are too far apart for a distance of {length:g}: of {total:g} s, too little is left to speed up"
         )
     phases = [phase for phase in phases if phase[0] > 1e-12 * total]
     times, pieces = [0.0], []

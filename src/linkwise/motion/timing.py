@@ -51,7 +51,7 @@ def slowed(trajectory: Trajectory, factor: float) -> Trajectory:
     check_trajectory(trajectory)
     factor = arguments.number("factor", factor, positive=True)
     if not math.isfinite(trajectory.begin):
-        raise ValueError("a motion without begin cannot be stretched from there")
+        raise ValueError("a motion without a start cannot be scaled in time")
     if isinstance(trajectory, PiecewisePolynomial):
         return trajectory.stretched(factor)
     return SlowedTrajectory(trajectory, factor)

@@ -27,7 +27,7 @@ def excitation_report(found: Excited, limits: MotionLimits) -> Report:
     if len(robot.leaf_names) == 1:
         trace = robot.pose(q[::5])[:, :3, 3]
     at = len(q) // 3
-    words = "at a third of the motion, its begin behind it" + (
+    words = "at a third of the motion, start pose faded" + (
         "" if trace is None else "; the line is the path of the end effector"
     )
     report.add(sections.robot(robot, q[at], ghosts=[q[0]], trace=trace, caption=words))

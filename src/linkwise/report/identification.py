@@ -76,7 +76,7 @@ def verdict(found: Identification) -> Section:
         parts.append(
             Text(
                 "The recording that is predicted is one that the model was fitted to: a separate one (--validate) or "
-                "a part that is kept back (--split) says more about other motions."
+                "a part that is kept back (--split) shows more about other motions."
             )
         )
     parts += [Text(f"⚠ {line[0].upper()}{line[1:]}.") for line in found.warnings]
@@ -114,12 +114,12 @@ def doubts(found: Identification) -> list[str]:
     unsure = [row.label for row in found.table() if row.lower <= 0.0 <= row.upper]
     if unsure:
         lines.append(
-            f"{len(unsure)} of {len(found.base)} base parameters cannot be told from zero at 95 %: see the table."
+            f"{len(unsure)} of {len(found.base)} base parameters do not differ from zero at 95 %: see the table."
         )
     if found.excitation.condition > 1000:
         lines.append(
             f"The condition number is {found.excitation.condition:.3g}: the motion mixes some parameters. A motion "
-            "from linkwise excite tells them apart better."
+            "from linkwise excite separates them better."
         )
     return lines
 

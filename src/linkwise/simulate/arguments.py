@@ -101,7 +101,7 @@ def stabilization(robot: Robot, value: Any) -> float | str:
     if isinstance(value, str):
         if soft:
             raise SimulationError(
-                f"stabilization: {soft[0].label} is soft and gives way; give a rate [1/s] instead of {value!r}"
+                f"stabilization: {soft[0].label} is soft; give a rate [1/s] instead of {value!r}"
             )
         if value != "projection":
             raise SimulationError(f"stabilization: expected 'projection' or a rate [1/s], got {value!r}")

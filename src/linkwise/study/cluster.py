@@ -115,7 +115,7 @@ def blind(job: Job) -> str | None:
         if known["digest"] != job.digest:
             return f"finds another study in {job.path}"
     except LinkwiseError:
-        return f"does not see the store {job.path}; it must be on a file system that all workers share"
+        return f"cannot access the store {job.path}; it must be on a file system that all workers share"
     return None
 
 

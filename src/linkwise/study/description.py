@@ -163,7 +163,9 @@ def _robot(
 def _check_sampling(table: StudySettings, varied: list[Variable], samples: int | None) -> None:
     drawn = [variable for variable in varied if variable.draws]
     if drawn and samples is None:
-        raise StudyError(f"samples: missing; vary.{drawn[0].name} is drawn at random, say how often")
+        raise StudyError(
+            f"samples: missing; vary.{drawn[0].name} is drawn at random; give the number of samples"
+        )
     if not drawn and samples not in (None, 1):
         raise StudyError(f"samples: {samples} of them, but nothing is drawn at random")
     dimensions = sum(variable.draws for variable in drawn if variable.design == "sobol")

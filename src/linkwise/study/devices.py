@@ -49,7 +49,7 @@ def arrays() -> Any:
         reason = "it sees no GPU"
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    raise StudyError(f"a GPU was asked for and CuPy cannot use one ({reason}); pip install 'linkwise[gpu]'")
+    raise StudyError(f"a GPU was requested and CuPy cannot use one ({reason}); pip install 'linkwise[gpu]'")
 
 
 class DeviceProgram:

@@ -73,7 +73,7 @@ def digest(found: Identity) -> str:
 def changes(before: Identity | None, now: Identity, words: ChangeWords = SINCE) -> list[str]:
     """What is different, each in a few words; nothing where both are the same."""
     if before is None:
-        return ["it does not say which code computed it"]
+        return ["it does not record which code computed it"]
     found = []
     if before.get("linkwise") != now["linkwise"]:
         found.append(f"linkwise {before.get('linkwise')} {words.became} {now['linkwise']}")

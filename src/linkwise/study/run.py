@@ -184,7 +184,7 @@ def _read(plan: Plan, store: Store, journal: Journal) -> _Progress:
         else:
             others.append(record)
     if journal.damaged:
-        _say(store.path, f"{JOURNAL} is damaged; the chunks that it does not tell of are computed again")
+        _say(store.path, f"{JOURNAL} is damaged; chunks without a record are computed again")
         journal.rewrite([*others, *found.records.values()])
     wanted = {number: unpacked(record) for number, record in found.records.items()}
     # chunks that were set aside, or with points that failed, get another chance

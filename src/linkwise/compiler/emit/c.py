@@ -364,7 +364,7 @@ def _shapes(program: AnyProgram) -> tuple[dict[str, str], dict[str, str]]:
     if not isinstance(program, RolloutProgram):
         given = {key: str(size) for key, size in program.inputs}
         if isinstance(program, SweptProgram):
-            given |= {ROOM: f"{program.scratch_scalars(1)}, whatever it holds; overwritten"}
+            given |= {ROOM: f"{program.scratch_scalars(1)}, of any content; overwritten"}
             given |= dict.fromkeys((CONSTANTS, SEED), "")
         return given, {key: " x ".join(map(str, shape)) or "1" for key, shape in program.outputs}
     interface = program.interface

@@ -82,7 +82,7 @@ def ordered(steps: Sequence[Step], known: Iterable[str], robot: Robot) -> list[S
                     f"compute.{step.name}: needs {missing[0]}, which is neither varied nor computed; "
                     f"{suggest(missing[0], (*have, *constants))}"
                 )
-            raise StudyError(f"compute.{step.name}: depends on itself by way of {', '.join(step.takes)}")
+            raise StudyError(f"compute.{step.name}: depends on itself through {', '.join(step.takes)}")
         left.remove(ready)
         done.update(ready.gives())
         result.append(ready)

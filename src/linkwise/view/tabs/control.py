@@ -47,7 +47,7 @@ class ControlTab(Tab):
             max=300.0,
             step=5.0,
             initial_value=130.0,
-            hint="of the arm, in % of what the model says",
+            hint="of the arm, in % of the model's value",
         )
         self.button = self.gui.add_button("Simulate and play")
         self.result = self.gui.add_html("")
