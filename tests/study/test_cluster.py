@@ -121,7 +121,7 @@ def test_a_worker_says_what_it_lacks():
 
 def test_a_worker_that_joins_later_is_asked_too(tmp_path):
     job, identity = job_and_identity(SMALL)
-    with pytest.raises(StudyError, match="a worker does not see the store"):
+    with pytest.raises(StudyError, match="a worker cannot access the store"):
         engine.run_chunks(replace(job, path=str(tmp_path)), [0])
     store = lw.study({**SMALL, "retries": 5}).run(tmp_path / "store").path
     known = read_study(store)
