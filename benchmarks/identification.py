@@ -38,9 +38,9 @@ from linkwise.identify import (
     condition,
     identify,
     read_log,
-    validate,
 )
 from linkwise.identify.prior import pseudo_inertias
+from linkwise.identify.validation import by_columns
 from linkwise.model.dh import DhJoint, chain
 
 BASELINE_SLACK = 1.05  # column (a): within 5 % of every figure
@@ -177,8 +177,7 @@ def plain(recording: Recording, found: Identification) -> list[float]:
     x = np.zeros(len(found.fit.x))
     x[list(found.base.columns)] = found.estimate.x
     signals = condition(recording.test, cutoff=found.signals[0].cutoff)
-    links = found.fit.regression.links
-    shown = validate(found.prior, x[:links], found.fit.friction, x[links:], signals, recording.band)
+    shown = by_columns(found.prior, x, found.fit.regression.terms, signals, recording.band)
     if recording.band:
         return [*shown.in_band.tolist(), shown.total_in_band]
     return [*shown.relative.tolist(), shown.total]

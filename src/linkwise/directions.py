@@ -11,7 +11,7 @@ import numpy as np
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import Program, trace
 from linkwise.errors import ShapeError
-from linkwise.joint_laws.direction import DISTANCE, direction
+from linkwise.joint_laws.direction import DISTANCE, MEMORY, direction
 from linkwise.model import Model
 from linkwise.model.coordinates import check_one_axis
 from linkwise.scalar import Scalar, maximum, minimum
@@ -64,3 +64,15 @@ def directions_along(model: Model, q: Any, qd: Any, start: Any = None) -> np.nda
     for k in range(steps.shape[-2]):
         found[..., k + 1, :] = following(found[..., k, :], steps[..., k, :], qd[..., k + 1, :])
     return found
+
+
+def remembers(model: Model) -> bool:
+    """Whether friction of a joint depends on the motion before."""
+    return any(joint.number(DISTANCE) for joint in model.moving_joints)
+
+
+def torques_along(robot: Any, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+    """Inverse dynamics at the samples (..., samples, n) of a motion, with friction that remembers it."""
+    if not remembers(robot):
+        return robot.inverse_dynamics(q, qd, qdd)
+    return robot.kernel("inverse_dynamics", inputs=(MEMORY,))(q, qd, qdd, directions_along(robot, q, qd))

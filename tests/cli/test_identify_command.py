@@ -211,7 +211,7 @@ def test_rows_of_each_recording(linkwise, logs):
         (("--validate", "nowhere.csv"), "nowhere.csv: no such file"),
         (("--layout", "nowhere.toml"), "nowhere.toml"),
         (("--cutoff", "-3"), "cutoff"),
-        (("--whole-code",), "belongs to --code"),
+        (("--reduce",), "belongs to --code"),
     ],
 )
 def test_bad_input_is_one_line(linkwise, logs, tmp_path, monkeypatch, more, expected):

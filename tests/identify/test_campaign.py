@@ -137,7 +137,7 @@ def test_truth_of_friction_that_differs_by_direction():
     joint = arm.moving_joints[0]
     forward, backward = joint.coulomb_friction
     assert forward != backward
-    mean, offset = true_parameters(arm, [f"{joint.name}.coulomb_friction", f"{joint.name}.offset"])
+    mean, offset = true_parameters(arm, [f"{joint.name}.coulomb_friction", f"{joint.name}.torque_offset"])
     assert mean + offset == pytest.approx(forward)
     assert mean - offset == pytest.approx(backward)
 

@@ -35,7 +35,7 @@ def regression_of(arm, log, cutoff: float = CUTOFF):
     """(the regression of a log with independent columns, its base parameters)."""
     friction = friction_named("coulomb", 2)
     base = base_of(arm, np.eye(2), friction)
-    whole = Observer(arm, [condition(log, cutoff=cutoff)]).regression(friction, np.zeros(20))
+    whole = Observer(arm, [condition(log, cutoff=cutoff)]).regression(friction)
     return whole.pick(base.columns), base
 
 
@@ -176,7 +176,7 @@ def test_intervals_of_filtered_noise_cover_the_truth(arm, truth):
     friction = friction_named("coulomb", 2)
     base = base_of(arm, np.eye(2), friction)
     signals = condition(Log(t, q, clean), cutoff=CUTOFF, decimation=1)
-    regression = Observer(arm, [signals]).regression(friction, np.zeros(20)).pick(base.columns)
+    regression = Observer(arm, [signals]).regression(friction).pick(base.columns)
     true = weighted(regression).x
     exact = regression.Y @ true
     rng = np.random.default_rng(0)

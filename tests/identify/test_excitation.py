@@ -97,7 +97,7 @@ def test_columns_are_those_of_identification(puma):
             ("rotor_inertia", motion[2]),
             ("viscous_friction", motion[1]),
             ("coulomb_friction", np.sign(motion[1])),
-            ("offset", np.ones((50, 6))),
+            ("torque_offset", np.ones((50, 6))),
         ):
             column = W[..., criterion.labels.index(f"{name}.{label}")]
             np.testing.assert_allclose(column, expected * (np.arange(6) == joint), rtol=1e-12)
@@ -179,7 +179,7 @@ def test_bad_requests_are_named(puma):
         excite(puma, limits=feeble)
     with pytest.raises(ValueError, match="velocity: expected positive numbers"):
         MotionLimits(weak.lower, weak.upper, -weak.velocity, weak.acceleration, weak.torque)
-    with pytest.raises(IdentificationError, match="presliding terms"):
+    with pytest.raises(IdentificationError, match="depend on the motion before"):
         excite(puma, friction="presliding")
 
 

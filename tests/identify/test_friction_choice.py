@@ -3,37 +3,62 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from linkwise.identify.friction import Term
-from linkwise.identify.friction_choice import ALWAYS, FURTHER, _Trials, offered
+from linkwise.identify.friction_choice import DIRECTIONS, Law, Trials, _all_terms, _directed, simplest
+
+MEMORY = Term("coulomb", width=1e-3)
 
 
-def chosen(truth: dict[Term, float]) -> set[Term]:
-    """What is picked for torques that these terms explain, with random columns."""
-    terms = offered(joint=True)
-    columns = np.random.default_rng(0).normal(size=(400, len(terms)))
-    noise = 0.1 * np.random.default_rng(1).normal(size=400)
-    wanted = noise + sum(factor * columns[:, terms.index(term)] for term, factor in truth.items())
-    trials = _Trials(columns, wanted[:, None], np.ones(1), np.ones(1), set())
-    return {terms[k] for k in trials.grow([terms.index(term) for term in ALWAYS], terms)}
+def trials(truth: dict[Term, float], noise: float = 0.1) -> Trials:
+    """Random columns for all terms, and torques that these terms explain."""
+    terms = _all_terms()
+    rng = np.random.default_rng(0)
+    columns = rng.normal(size=(600, len(terms)))
+    wanted = noise * rng.normal(size=600)
+    wanted = wanted + sum(factor * columns[:, terms.index(term)] for term, factor in truth.items())
+    folds = [np.arange(600) // 60 == k for k in range(10)]
+    return Trials(terms, columns, wanted[:, None], np.ones(1), np.ones(1), folds)
 
 
 def test_what_is_worth_it_joins_and_nothing_else():
-    truth = {
-        Term("viscous"): 2.0,
-        Term("offset"): 0.5,
-        Term("presliding", width=1e-3): 1.0,
-        Term("saturating", speed=0.1, width=1e-3): 0.7,
-    }
-    assert chosen(truth) == set(truth)
+    truth = {Term("viscous"): 2.0, Term("offset"): 0.5, MEMORY: 1.0, Term("saturating", speed=0.1): 0.7}
+    assert set(simplest(list(trials(truth).laws())).terms) == set(truth)
 
 
-def test_two_widths_of_presliding_friction_at_most():
-    first, second, third = (Term("presliding", width=width) for width in (1e-3, 1e-2, 3e-3))
-    truth = {first: 1.0, second: 0.9, third: 0.8, Term("stiffness"): 0.3}
-    assert chosen(truth) == {*ALWAYS, first, second, Term("stiffness")}
+def test_all_terms_have_one_direction():
+    load = _directed(Term("load"), MEMORY)
+    truth = {Term("viscous"): 2.0, Term("offset"): 0.5, MEMORY: 1.0, load: 0.3}
+    assert set(simplest(list(trials(truth).laws())).terms) == set(truth)
+    for law in trials(truth).laws():
+        assert len({(term.blur, term.width) for term in law.terms if term.kind in ("coulomb", "load", "stribeck")}) == 1
 
 
-def test_further_axes_have_neither_offset_nor_stiffness():
-    assert set(offered(joint=True)) == {*ALWAYS, *FURTHER}
-    assert set(offered(joint=False)) == {*ALWAYS, *FURTHER} - {Term("offset"), Term("stiffness")}
+def test_a_gear_does_not_lose_most_of_its_load_and_friction_does_not_drive():
+    load = _directed(Term("load"), MEMORY)
+    found = trials({Term("viscous"): -2.0, MEMORY: 1.0, load: 0.8})
+    assert found.law([Term("viscous"), Term("offset"), MEMORY, load]) is None
+    plain = found.law([Term("viscous"), Term("offset"), MEMORY])
+    without = found.law([Term("offset"), MEMORY])
+    np.testing.assert_allclose(plain.errors, without.errors, rtol=1e-3)  # a negative coefficient is none
+
+
+def test_errors_are_those_of_motions_left_out():
+    found = trials({Term("viscous"): 2.0, MEMORY: 1.0})
+    law = found.law([Term("viscous"), MEMORY])
+    columns = [found.terms.index(term) for term in law.terms]
+    gram, right = found.grams.sum(axis=0), found.rights.sum(axis=0)
+    pick = np.ix_(columns, columns)
+    x = np.linalg.solve((gram - found.grams[3])[pick], (right - found.rights[3])[columns])
+    expected = found.squares[3] - 2 * x @ found.rights[3][columns] + x @ found.grams[3][pick] @ x
+    assert law.errors[3] == pytest.approx(expected, rel=1e-4)
+
+
+def test_of_equal_laws_the_simpler_one_and_the_one_with_a_memory():
+    short = Law((Term("viscous"), DIRECTIONS[1]), np.array([1.0, 1.2, 0.9, 1.1]))
+    remembering = Law((Term("viscous"), MEMORY), np.array([1.0, 1.3, 0.9, 1.1]))
+    long = Law((*remembering.terms, Term("offset")), np.array([1.1, 1.0, 1.0, 0.9]))
+    assert simplest([short, remembering, long]) is remembering
+    better = Law((*remembering.terms, Term("offset")), np.array([0.5, 0.6, 0.4, 0.5]))
+    assert simplest([short, remembering, better]) is better

@@ -1,6 +1,9 @@
 """From a recording to a robot in one call: what comes out, and that every stage can be replaced."""
 
+import ctypes
 import json
+import shutil
+import subprocess
 from functools import partial
 
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 from known_arm import motion
 
 import linkwise as lw
+from linkwise.directions import torques_along
 from linkwise.identify import (
     ESTIMATORS,
     Log,
@@ -26,6 +30,7 @@ from linkwise.identify import (
     weighted,
 )
 from linkwise.identify.friction import AxisSignals, column
+from linkwise.identify.friction_choice import motions
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +102,14 @@ def test_friction_is_chosen_by_the_recording(arm, truth):
     t, q, qd, qdd = motion(1)
     rigid = arm.inverse_dynamics(q, qd, qdd)
     signals = AxisSignals.of(q, qd, qdd, rigid, np.eye(2))
-    bristles, loaded = Term("presliding", width=1e-2), Term("load", width=1e-2)
+    bristles, loaded = Term("coulomb", width=1e-2), Term("load", width=1e-2)
     tau = rigid + 0.8 * column(signals, bristles) + 0.1 * column(signals, loaded) + 0.1 * qd
     tau += 0.01 * np.random.default_rng(0).normal(size=tau.shape)
     observer, prior = Observer(arm, [condition(Log(t, q, tau), cutoff=20.0)]), prior_bodies(arm)
     chosen = choose_friction(observer, prior)
     plain = fit(observer, friction_named("coulomb", 2), prior)
     for terms in chosen.friction:
-        assert {"presliding", "load"} <= {term.kind for term in terms}
+        assert {"coulomb", "load"} <= {term.kind for term in terms}
         assert 1e-2 in {term.width for term in terms}
     assert (chosen.regression.spread(chosen.x) < 0.5 * plain.regression.spread(plain.x)).all()
 
@@ -117,12 +122,93 @@ def test_no_terms_are_invented(arm, record):
         assert len(terms) <= 5  # rotor, viscous, offset, one direction, at most one more
 
 
-@pytest.mark.parametrize("name", ["viscous", "asymmetric", "tanh", "stribeck", "rich"])
+@pytest.mark.parametrize(
+    "name", ["viscous", "asymmetric", "smooth", "tanh", "stribeck", "presliding", "rich"]
+)
 def test_friction_by_name(arm, record, name):
     found = identify(arm, record(noise=0.02), friction=name)
     assert [term.kind for term in found.fit.friction[0]][1:] == [
         term.kind for term in friction_named(name, 1)[0]
     ][1:]
+
+
+@pytest.mark.parametrize("friction", ["auto", "rich", "stribeck", "asymmetric"])
+def test_what_is_kept_is_what_was_judged(arm, record, friction, tmp_path):
+    """The robot, its predictions, the saved files and the C code give the same torques; so do the residuals."""
+    log = record(noise=0.02)
+    found = identify(arm, log, friction=friction)
+    assert found.of_robot[0].total == found.validation.total
+    _, (q, qd, qdd) = found.signals[0].at_stamps()
+    expected = found.robot.inverse_dynamics(q, qd, qdd)
+    np.testing.assert_array_equal(found.predict(q, qd, qdd), expected)
+    along = found.predict(q, qd, qdd, in_order=True)
+    np.testing.assert_allclose(along, found.validation.predicted, rtol=1e-12, atol=1e-12)
+    for ending in ("toml", "urdf"):
+        found.save(tmp_path / f"arm.{ending}")
+        saved = lw.load(tmp_path / f"arm.{ending}")
+        np.testing.assert_allclose(saved.inverse_dynamics(q, qd, qdd), expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            torques_along(saved, q, qd, qdd), found.validation.predicted, rtol=1e-12, atol=1e-12
+        )
+    in_c, in_c_along = _called(found, tmp_path, q, qd, qdd)
+    np.testing.assert_allclose(in_c, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(in_c_along, found.validation.predicted, rtol=1e-12, atol=1e-12)
+
+
+def _called(found, folder, q, qd, qdd) -> tuple[np.ndarray, np.ndarray]:
+    """Torques by the generated C code: state by state, and along the motion."""
+    if shutil.which("gcc") is None:
+        pytest.skip("no C compiler")
+    found.write_code(folder / "arm.c")
+    library = folder / "arm.so"
+    subprocess.run(
+        ["gcc", "-std=c99", "-O2", "-shared", "-fPIC", "-o", library, folder / "arm.c", "-lm"], check=True
+    )
+    code, n = ctypes.CDLL(str(library)), found.robot.dof
+
+    def call(name: str, *given: np.ndarray) -> np.ndarray:
+        result = np.zeros(n)
+        arrays = [np.ascontiguousarray(x, dtype=float) for x in (*given, result)]
+        getattr(code, name)(*(x.ctypes.data_as(ctypes.c_void_p) for x in arrays))
+        return arrays[-1]
+
+    single = np.array([call("inverse_dynamics", *state) for state in zip(q, qd, qdd, strict=True)])
+    if not found.remembers:
+        return single, single
+    d = call("next_directions", np.zeros(n), q[1] - q[0], qd[0])
+    along = [call("inverse_dynamics_along", q[0], qd[0], qdd[0], d)]
+    for k in range(1, len(q)):
+        d = call("next_directions", d, q[k] - q[k - 1], qd[k])
+        along.append(call("inverse_dynamics_along", q[k], qd[k], qdd[k], d))
+    return single, np.array(along)
+
+
+def test_laws_that_no_gear_has_are_not_chosen(arm, truth):
+    """A motor that helps itself, or a gear that would lose most of its load: friction never drives."""
+    t, q, qd, qdd = motion(1)
+    tau = truth.inverse_dynamics(q, qd, qdd, friction=False) - 0.5 * qd
+    observer = Observer(arm, [condition(Log(t, q, tau), cutoff=20.0)])
+    found = choose_friction(observer, prior_bodies(arm))
+    for (_, term), value in zip(found.regression.terms, found.x[found.regression.links :], strict=True):
+        if term.dissipates:
+            assert value > -1e-6
+
+
+def test_a_motion_that_is_repeated_is_one_motion(arm):
+    t = np.arange(4000) / 200.0
+    again = np.column_stack(
+        [np.sin(2 * np.pi * t / 5.0), np.cos(2 * np.pi * t / 2.5)]
+    )  # four times the same 5 s
+    signals = condition(Log(t, again, again), cutoff=10.0)
+    folds = motions(Observer(arm, [signals]))
+    assert set(folds) == set(range(10))
+    rows = round(5.0 * len(folds) / (signals.filtered(signals.t)[-1] - signals.filtered(signals.t)[0]))
+    assert (np.abs(folds[:rows] - folds[rows : 2 * rows]) <= 1).all()
+    twice = motions(Observer(arm, [signals, signals]))
+    np.testing.assert_array_equal(twice[: len(folds)], twice[len(folds) :])
+    other = np.column_stack([np.sin(0.3 * t + 0.05 * t**2), np.cos(0.11 * t**1.5)])
+    once = motions(Observer(arm, [condition(Log(t, other, other), cutoff=10.0)]))
+    assert (np.diff(once) >= 0).all()
 
 
 def test_every_stage_can_be_replaced(arm, record):

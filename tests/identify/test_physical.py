@@ -38,7 +38,7 @@ def smallest(links: np.ndarray) -> float:
 @pytest.fixture(scope="module")
 def regression(arm, record):
     observer = Observer(arm, [condition(record(noise=0.02), cutoff=20.0)])
-    return observer.regression(friction_named("coulomb", 2), np.zeros(20))
+    return observer.regression(friction_named("coulomb", 2))
 
 
 def test_links_are_possible_where_least_squares_are_not(arm, regression):

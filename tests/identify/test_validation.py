@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from known_arm import RATE, motion
 
-from linkwise.identify import Log, Validation, condition, friction_named, validate, validate_robot
+from linkwise.identify import Log, Validation, condition, friction_named, validate
 from linkwise.identify.derivatives import low_pass
-from linkwise.identify.validation import AT_REST
+from linkwise.identify.validation import AT_REST, by_columns
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +55,9 @@ def test_whiteness_tells_noise_from_what_was_not_modelled(judged):
 
 def test_the_true_robot_predicts_its_own_torques(truth, record):
     log = record(3)
-    judged = validate_robot(truth, condition(log, cutoff=20.0))
+    judged = validate(truth, condition(log, cutoff=20.0))
     assert (judged.relative < 2.0).all()  # reversals of Coulomb friction lie between samples
-    assert (
-        validate_robot(truth.with_gravity((0.0, 0.0, 0.0)), condition(log, cutoff=20.0)).relative > 20
-    ).all()
+    assert (validate(truth.with_gravity((0.0, 0.0, 0.0)), condition(log, cutoff=20.0)).relative > 20).all()
 
 
 def test_links_and_friction_by_their_coefficients(arm, truth, record):
@@ -68,6 +66,8 @@ def test_links_and_friction_by_their_coefficients(arm, truth, record):
     names = [f"joint{k + 1}.{term.label}" for k, terms in enumerate(friction) for term in terms]
     coefficients = np.array([known.get(name, 0.0) for name in names])
     links = np.array([known[label] for label in truth.parameter_labels[:20]])
-    judged = validate(arm, links, friction, coefficients, condition(record(3), cutoff=20.0))
+    terms = [(k, term) for k, own in enumerate(friction) for term in own]
+    x = np.concatenate([links, coefficients])
+    judged = by_columns(arm, x, terms, condition(record(3), cutoff=20.0))
     assert (judged.relative < 2.0).all()
     assert judged.band == 20.0

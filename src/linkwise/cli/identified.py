@@ -15,6 +15,9 @@ MIXED = 1000  # a condition number from which single parameters are hardly known
 def show_identification(found: Identification) -> None:
     """A table for every recording that was predicted, then a few lines about how it was done."""
     fitted = ", ".join(f"{s.log.name} ({len(s.log)} samples)" for s in found.signals)
+    show(_verdict(found))
+    for line in found.worse_than_given():
+        say(line)
     for place, judged in enumerate(found.validations):
         own = any(judged.log is s.log for s in found.signals)
         on = "the same recording" if own else f"{judged.log.name} ({len(judged.t)} samples)"
@@ -44,9 +47,27 @@ def all_validations(found: Identification) -> list[dict[str, Any]]:
             "total": judged.total,
             "total_prior": prior.total,
             "total_robot": saved.total,
+            "total_reduced": reduced.total,
         }
-        for judged, prior, saved in zip(found.validations, found.of_prior, found.of_robot, strict=True)
+        for judged, prior, saved, reduced in zip(
+            found.validations, found.of_prior, found.of_robot, found.of_reduced, strict=True
+        )
     ]
+
+
+def _verdict(found: Identification) -> Table:
+    """What one takes away, on every recording: saved robot, its C code, reduced model; beside the robot as given."""
+    rows = [
+        [judged.log.name, *(_percent(each.total) for each in (saved, saved, reduced, prior))]
+        for judged, saved, reduced, prior in zip(
+            found.validations, found.of_robot, found.of_reduced, found.of_prior, strict=True
+        )
+    ]
+    columns = ["recording", ">saved robot", ">its C code", ">reduced model", ">robot as given"]
+    notes = [
+        "100·‖τ − τ̂‖/‖τ‖ of all joints together; --code writes the saved robot, --reduce the reduced model"
+    ]
+    return Table(f"{found.prior.name}: residuals of what can be taken away", columns, rows, notes)
 
 
 def _table(title: str, found: Identification, place: int) -> Table:
@@ -68,7 +89,7 @@ def _table(title: str, found: Identification, place: int) -> Table:
     ]
     notes = [
         "100·‖τ − τ̂‖/‖τ‖ of measured and predicted torques; moving: without samples slower than 0.01 rad/s;",
-        "as given: the robot before; saved robot: viscous and Coulomb friction only, as in a robot file;",
+        "as given: the robot before; saved robot: without motors that move several joints, else the same model;",
         "RMS: of the residuals, N·m or N",
     ]
     return Table(title, columns, rows, notes if place == len(found.validations) - 1 else ())

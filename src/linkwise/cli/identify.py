@@ -102,8 +102,8 @@ if TYPE_CHECKING:
     help="How much the given inertias count; 1: like one sample of each link.",
 )
 @click.option("--out", metavar="ROBOT2", help="Write the identified robot: .urdf or .toml.")
-@click.option("--code", metavar="FILE.c", help="Write C code of the reduced model's inverse dynamics.")
-@click.option("--whole-code", is_flag=True, help="--code is of the whole identified robot instead.")
+@click.option("--code", metavar="FILE.c", help="Write C code of the identified robot's inverse dynamics.")
+@click.option("--reduce", is_flag=True, help="--code is of the reduced model instead: shorter, less exact.")
 @report_option
 @figures_option
 @json_option
@@ -153,8 +153,8 @@ def _check_targets(options) -> None:
     check_targets(options["out"], options["code"], options["report"])
     if options["out"] and Path(options["out"]).suffix not in (".urdf", ".toml"):
         raise click.UsageError(f"--out: {options['out']}: a robot is saved as .urdf or .toml")
-    if options["whole_code"] and not options["code"]:
-        raise click.UsageError("--whole-code belongs to --code")
+    if options["reduce"] and not options["code"]:
+        raise click.UsageError("--reduce belongs to --code")
 
 
 # -- recordings -------------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def _write(found: Identification, options) -> dict[str, str]:
         found.save(options["out"])
         written["robot"] = options["out"]
     if options["code"]:
-        found.write_code(options["code"], reduced=not options["whole_code"])
+        found.write_code(options["code"], reduced=options["reduce"])
         written["code"] = options["code"]
     if options["report"] or options["figures"]:
         from linkwise.report import identification_report

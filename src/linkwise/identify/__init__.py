@@ -28,7 +28,7 @@ from linkwise.identify.result import Identification
 from linkwise.identify.signals import Signals, condition
 from linkwise.identify.significance import by_contribution, by_statistics
 from linkwise.identify.transmission import Transmission
-from linkwise.identify.validation import Validation, validate, validate_robot
+from linkwise.identify.validation import Validation, validate
 
 __all__ = [
     "ESTIMATORS",
@@ -81,6 +81,5 @@ __all__ = [
     "simulated_log",
     "total",
     "validate",
-    "validate_robot",
     "weighted",
 ]

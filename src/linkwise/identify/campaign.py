@@ -88,7 +88,7 @@ def true_parameters(robot: Robot, labels: Sequence[str]) -> np.ndarray:
     for joint in robot.moving_joints:
         forward, backward = joint.coulomb_friction
         known[f"{joint.name}.coulomb_friction"] = 0.5 * (forward + backward)
-        known[f"{joint.name}.offset"] = 0.5 * (forward - backward)
+        known[f"{joint.name}.torque_offset"] = 0.5 * (forward - backward)
         known[f"{joint.name}.coulomb_friction_forward"] = forward
         known[f"{joint.name}.coulomb_friction_backward"] = backward
     return np.array([known.get(label, 0.0) for label in labels])
@@ -155,7 +155,7 @@ def coverage(
         for _ in range(runs):
             signals = condition(noise.added(log, rng), cutoff=cutoff)
             observer = Observer(robot, [signals])
-            regression = observer.regression(terms, np.zeros(len(observer.link_labels)))
+            regression = observer.regression(terms)
             found = estimator(regression.pick(base.columns))
             lower, upper = found.interval(level)
             hits += (lower <= truth) & (truth <= upper)

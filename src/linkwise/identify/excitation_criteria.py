@@ -50,12 +50,12 @@ class Criterion:
         self._links = [k for k in base.columns if k < links]
         placed = [(joint, term.kind) for joint, own in enumerate(terms) for term in own]
         self._terms = [placed[k - links] for k in base.columns if k >= links]
-        for _, kind in self._terms:
-            if kind not in TERMS:
-                raise IdentificationError(
-                    f"excite: friction {friction!r} has {kind} terms, which depend on the past; "
-                    "use viscous, coulomb or asymmetric"
-                )
+        used = {term for own in terms for term in own}
+        if any(term.kind not in TERMS or term.width for term in used):
+            raise IdentificationError(
+                f"excite: friction {friction!r} has terms that depend on the motion before or on carried torques; "
+                "use viscous, coulomb, smooth or asymmetric"
+            )
         Y = self._columns(random_states(robot, 200))
         self.rows = 1.0 / np.maximum(np.sqrt((Y**2).mean(axis=(0, 2))), 1e-9)
         self.scale = 1.0 / np.maximum(np.sqrt(((Y * self.rows[:, None]) ** 2).mean(axis=(0, 1))), 1e-9)

@@ -8,7 +8,7 @@ import numpy as np
 
 from linkwise.identify.friction import AxisSignals, Friction, column
 from linkwise.identify.physical import STRENGTH, physical
-from linkwise.identify.regression import Observer, Regression
+from linkwise.identify.regression import Carried, Observer, Regression
 
 PASSES = 4
 EXACT = 1e-5  # residuals under this part of the torques weigh no more: nothing measured is as exact
@@ -27,6 +27,11 @@ class Fit:
     def links(self) -> np.ndarray:
         """Inertial parameters, (10 n,)."""
         return self.x[: self.regression.links]
+
+    @property
+    def carried(self) -> Carried:
+        """What the axes carry besides friction."""
+        return Carried.of(self.regression, self.x)
 
     def steady_friction(self, axis: int, speeds: np.ndarray, load: float) -> np.ndarray:
         """Torque of all friction terms of an axis at constant speeds (points,), position zero, under a load.
@@ -59,8 +64,7 @@ def fit(
 ) -> Fit:
     """Weighted, physically consistent least squares; each pass renews the weights and the torques that load the gears.
 
-    Rotor inertias must not be negative where torques were taken at the motors; with torque sensors behind the gear
-    they have no such meaning.
+    Friction only brakes: coefficients of terms that dissipate are not negative, nor are rotor inertias.
 
     Args:
         observer: the recordings.
@@ -70,22 +74,23 @@ def fit(
         start: a fit to begin with.
         passes: number of passes.
     """
-    links = prior.reshape(-1) if start is None else start.links
+    carried = Carried(prior.reshape(-1)) if start is None else start.carried
     size = np.sqrt((observer.tau**2).mean(axis=0))
     floor = np.maximum(EXACT * size, 1e-9 * max(float(size.max()), 1e-300))
     weights = 1.0 / np.maximum(size, floor) if start is None else start.weights
     depends = any(term.kind == "load" for terms in friction for term in terms)
-    at_motor = all(s.log.sensed == "motor" for s in observer.signals)
-    regression = observer.regression(friction, links)
+    regression = observer.regression(friction, carried)
+    never = [
+        k
+        for k, (_, term) in enumerate(regression.terms, regression.links)
+        if term.dissipates or term.kind == "rotor_inertia"
+    ]
     x = np.zeros(len(regression.labels))
     for number in range(passes):
         if depends and number:
-            regression = observer.regression(friction, links)
-        rotors = [
-            k for k, label in enumerate(regression.labels) if at_motor and label.endswith(".rotor_inertia")
-        ]
-        x = physical(regression, weights, prior, strength=strength, nonnegative=rotors).x
-        links = x[: regression.links]
+            regression = observer.regression(friction, carried)
+        x = physical(regression, weights, prior, strength=strength, nonnegative=never).x
+        carried = Carried.of(regression, x)
         before, weights = weights, 1.0 / np.maximum(regression.spread(x), floor)
         if not depends and np.allclose(weights, before, rtol=1e-3):
             break

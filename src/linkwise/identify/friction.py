@@ -1,20 +1,14 @@
 """Torques of an axis that are not its links': rotor inertia, friction, offset, stiffness. Each term has one
-coefficient.
-
-With s = |q̇| and the direction z, which is sgn q̇ with a memory:
+coefficient, and is a law of the identified robot's joint (see ``linkwise.joint_laws``).
 
     rotor_inertia   q̈                       viscous       q̇
-    coulomb         sgn q̇                   offset        1
-    presliding(δ)   z                       load(δ)       z·|τ_link|
-    saturating(v,δ) z·s/(s + v)             stiffness     q
-    tanh(v)         tanh(q̇/v)               stribeck(v)   sgn q̇·exp(−(q̇/v)²)
-    forward         1 if q̇ > 0              backward      −1 if q̇ < 0
+    coulomb         d                       offset        1
+    load            d·|T|                   stiffness     q
+    saturating(v)   q̇/(|q̇| + v)             stribeck(v)   d/(1 + (q̇/v)²)
+    forward         d if d > 0              backward      d if d < 0
 
-The direction z of *presliding* friction depends on positions: it goes from −1 to 1 while the axis moves by 2δ [rad or
-m], and stays where it is while the axis rests, as the bristles of a gear do (the stop operator of Prandtl, the
-elements of a Maxwell slip model). For small δ it is sgn q̇ that remembers the last direction, so it does not chatter
-at rest. *Load* friction grows with the torque that the gear carries; *saturating* friction describes the viscous
-friction of a greased gear. All of these are linear in their coefficients, so they are columns of a regression.
+d is the direction of friction, and T the torque that the axis carries besides friction. All of these are linear in
+their coefficients, so they are columns of a regression; that of *load* needs T from a fit before.
 """
 
 from __future__ import annotations
@@ -25,17 +19,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from linkwise.errors import UnknownNameError
-from linkwise.flags import flag
 from linkwise.model.model import suggest
 from linkwise.once import once
 
 
 @dataclass(frozen=True)
 class Term:
-    """One term of an axis: its kind, and a speed [rad/s] and a width δ [rad] for the kinds that have them."""
+    """One term of an axis: its kind, a ``speed`` [rad/s or m/s] for the kinds that have one, and how its direction
+    changes: over a speed ``blur`` [rad/s or m/s], or with a memory over a distance ``width`` [rad or m].
+
+    With neither the direction jumps; with both, ``blur`` is for those who know no motion before. All terms of an axis
+    have the same direction.
+    """
 
     kind: str
     speed: float = 0.0
+    blur: float = 0.0
     width: float = 0.0
 
     def __post_init__(self) -> None:
@@ -44,10 +43,17 @@ class Term:
 
     @property
     def label(self) -> str:
-        """The name of its coefficient."""
-        known = LABELS.get(self.kind, self.kind)
-        numbers = [f"{value:g}" for value in (self.speed, self.width) if value]
-        return f"{known}({', '.join(numbers)})" if numbers else known
+        """The name of its coefficient: the end of the label of a robot's parameter."""
+        return LABELS.get(self.kind, self.kind)
+
+    @property
+    def text(self) -> str:
+        """The same for people, with its speed and direction."""
+        parts = [f"speed {self.speed:g}"] * bool(self.speed)
+        if self.kind in DIRECTED:
+            parts += [f"over {self.width:g} of way"] * bool(self.width)
+            parts += [f"over a speed of {self.blur:g}"] * bool(self.blur and not self.width)
+        return f"{self.label} ({', '.join(parts)})" if parts else self.label
 
     @property
     def dissipates(self) -> bool:
@@ -57,7 +63,7 @@ class Term:
 
 @dataclass
 class AxisSignals:
-    """The motion of axes, shape (N, axes), and the torque that links put on them.
+    """The motion of axes, shape (N, axes), and the torque that they carry besides friction.
 
     ``sampled_sign`` is sgn q̇ as a sampled torque shows it, see ``Signals.signs``; without it the mean between samples.
     """
@@ -79,12 +85,12 @@ class AxisSignals:
         axes: np.ndarray,
         sampled_sign: np.ndarray | None = None,
     ) -> AxisSignals:
-        """Of joint motions (N, n) and the torques of the links (N, n); ``axes`` (axes, n)."""
+        """Of joint motions (N, n) and the torques that joints carry (N, n); ``axes`` (axes, n)."""
         share = axes / (axes**2).sum(axis=1, keepdims=True)
         return cls(q @ axes.T, qd @ axes.T, qdd @ axes.T, load @ share.T, sampled_sign=sampled_sign)
 
     def with_load(self, load: np.ndarray, axes: np.ndarray) -> AxisSignals:
-        """The same motion under other torques of the links, (N, n)."""
+        """The same motion of joints that carry other torques, (N, n)."""
         share = axes / (axes**2).sum(axis=1, keepdims=True)
         return AxisSignals(self.q, self.qd, self.qdd, load @ share.T, self._directions, self.sampled_sign)
 
@@ -93,11 +99,14 @@ class AxisSignals:
         """sgn q̇ (N, axes)."""
         return mean_sign(self.qd) if self.sampled_sign is None else self.sampled_sign
 
-    def direction(self, width: float) -> np.ndarray:
-        """z (N, axes) in [−1, 1] for a width δ."""
-        if width not in self._directions:
-            self._directions[width] = directions(self.q, (width,))[0]
-        return self._directions[width]
+    def direction(self, term: Term) -> np.ndarray:
+        """d (N, axes) in [−1, 1], as the term has it."""
+        if term.width:
+            self.prepare([term.width])
+            return self._directions[term.width]
+        if term.blur:
+            return self.qd / np.sqrt(self.qd**2 + term.blur**2)
+        return self.sign
 
     def prepare(self, widths: Sequence[float]) -> None:
         """Compute the directions of several widths together, which is faster."""
@@ -125,8 +134,8 @@ def directions(q: np.ndarray, widths: Sequence[float]) -> np.ndarray:
 def mean_sign(v: np.ndarray) -> np.ndarray:
     """sgn v (N, …), averaged from half a sample before to half a sample after, with v straight in between.
 
-    A reversal lies somewhere between two samples; the interpolation gives its time. The mean of sgn v along a
-    straight line from a to b is (|b| − |a|)/(b − a).
+    A reversal lies somewhere between two samples; this is where. The mean of sgn v along a straight line from a to b is
+    (|b| − |a|)/(b − a).
     """
     middle = 0.5 * (v[1:] + v[:-1])
     before = np.concatenate([v[:1], middle])
@@ -142,22 +151,26 @@ def _mean_sign(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 KINDS: dict[str, Callable[[AxisSignals, Term], np.ndarray]] = {
     "rotor_inertia": lambda a, term: a.qdd,
     "viscous": lambda a, term: a.qd,
-    "coulomb": lambda a, term: a.sign,
+    "coulomb": lambda a, term: a.direction(term),
     "offset": lambda a, term: np.ones_like(a.qd),
-    "presliding": lambda a, term: a.direction(term.width),
-    "load": lambda a, term: a.direction(term.width) * np.abs(a.load),
-    "saturating": lambda a, term: a.direction(term.width) * np.abs(a.qd) / (np.abs(a.qd) + term.speed),
+    "load": lambda a, term: a.direction(term) * np.abs(a.load),
+    "saturating": lambda a, term: a.qd / (np.abs(a.qd) + term.speed),
     "stiffness": lambda a, term: a.q,
-    "tanh": lambda a, term: np.tanh(a.qd / term.speed),
-    "stribeck": lambda a, term: a.sign * np.exp(-((a.qd / term.speed) ** 2)),
-    "forward": lambda a, term: 0.5 * (1 + a.sign),
-    "backward": lambda a, term: -0.5 * (1 - a.sign),
+    "stribeck": lambda a, term: a.direction(term) / (1.0 + (a.qd / term.speed) ** 2),
+    "forward": lambda a, term: np.maximum(a.direction(term), 0.0),
+    "backward": lambda a, term: np.minimum(a.direction(term), 0.0),
 }
+DIRECTED = ("coulomb", "load", "stribeck", "forward", "backward")
+"""Kinds that depend on the direction of friction."""
 LABELS = {
     "viscous": "viscous_friction",
     "coulomb": "coulomb_friction",
     "forward": "coulomb_friction_forward",
     "backward": "coulomb_friction_backward",
+    "offset": "torque_offset",
+    "load": "load_friction",
+    "saturating": "saturating_friction",
+    "stribeck": "stribeck_friction",
 }
 
 
@@ -169,19 +182,21 @@ def column(signals: AxisSignals, term: Term) -> np.ndarray:
 Friction = tuple[tuple[Term, ...], ...]
 """The terms of every axis: joints first, then the axes of coupled motors."""
 
+_PLAIN = (Term("viscous"), Term("offset"))
 MODELS: dict[str, tuple[Term, ...]] = {
     "none": (),
-    "viscous": (Term("viscous"), Term("offset")),
-    "coulomb": (Term("viscous"), Term("coulomb"), Term("offset")),
+    "viscous": _PLAIN,
+    "coulomb": (*_PLAIN, Term("coulomb")),
     "asymmetric": (Term("viscous"), Term("forward"), Term("backward")),
-    "tanh": (Term("viscous"), Term("tanh", speed=0.02), Term("offset")),
-    "stribeck": (Term("viscous"), Term("coulomb"), Term("stribeck", speed=0.1), Term("offset")),
-    "presliding": (Term("viscous"), Term("presliding", width=3e-4), Term("offset")),
+    "smooth": (*_PLAIN, Term("coulomb", blur=0.02)),
+    "stribeck": (*_PLAIN, Term("coulomb", blur=0.02), Term("stribeck", speed=0.1, blur=0.02)),
+    "presliding": (*_PLAIN, Term("coulomb", width=3e-4)),
     "rich": (
-        *(Term("viscous"), Term("offset"), Term("presliding", width=3e-4), Term("load", width=3e-4)),
-        Term("saturating", speed=0.1, width=3e-4),
+        *(*_PLAIN, Term("coulomb", width=3e-4), Term("load", width=3e-4)),
+        Term("saturating", speed=0.1),
     ),
 }
+MODELS["tanh"] = MODELS["smooth"]  # the name under which others know it
 
 
 def friction_named(name: str, joints: int, coupled: int = 0, *, rotor: bool = True) -> Friction:
@@ -195,5 +210,5 @@ def friction_named(name: str, joints: int, coupled: int = 0, *, rotor: bool = Tr
     """
     if name not in MODELS:
         raise UnknownNameError(f"friction: no model {name!r}; {suggest(name, [*MODELS, 'auto'])}")
-    terms = ((Term("rotor_inertia"),) if flag("rotor", rotor) else ()) + MODELS[name]
+    terms = ((Term("rotor_inertia"),) if rotor else ()) + MODELS[name]
     return (terms,) * joints + (tuple(term for term in terms if term.kind != "offset"),) * coupled

@@ -39,13 +39,13 @@ def instrumental(
 
     The simulated robot has the viscous and Coulomb friction nearest to the terms of the regression.
     """
-    observer, links = regression.observer, regression.loaded_by
-    if observer is None or links is None:
+    observer, carried = regression.observer, regression.carried
+    if observer is None:
         raise IdentificationError("instruments: the regression must come from an Observer, with all samples")
     friction = tuple(
         tuple(term for a, term in regression.terms if a == axis) for axis in range(len(observer.axes))
     )
-    whole = observer.regression(friction, links)
+    whole = observer.regression(friction, carried)
     places = [whole.labels.index(label) for label in regression.labels]
     prior = prior_bodies(observer.robot)
     prior = scale_of(observer, prior) * prior
@@ -57,7 +57,7 @@ def instrumental(
         filled[places] = x
         robot = robot_of(observer, _possible(whole, weights, filled, prior), whole.terms)
         simulated = [follow(robot, s, bandwidth) for s in observer.signals]
-        Z = Observer(observer.robot, simulated).regression(friction, links).Y[..., places]
+        Z = Observer(observer.robot, simulated).regression(friction, carried).Y[..., places]
         before, (x, _) = x, _solution(regression, Z, weights)
         change = np.linalg.norm((x - before) * column_lengths(regression.compressed(weights)[0]))
         if change <= TOLERANCE * size:

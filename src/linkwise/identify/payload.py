@@ -170,7 +170,7 @@ def _with_load(
     both = [first, *(condition(log, cutoff=first.cutoff) for log in (*unloaded[1:], *loaded))]
     observer = Observer(robot, both)
     names = friction_named(friction, robot.dof, len(observer.axes) - robot.dof)
-    plain = observer.regression(names, np.zeros(len(observer.link_labels)))
+    plain = observer.regression(names)
     edges = (0, *plain.edges, len(plain))
     begin = edges[len(unloaded)]
     body, pose = robot.locate(frame)

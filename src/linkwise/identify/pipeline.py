@@ -27,7 +27,7 @@ from linkwise.identify.result import Identification
 from linkwise.identify.signals import Signals, condition
 from linkwise.identify.significance import Rule, rule_named
 from linkwise.identify.small_blas import one_thread
-from linkwise.identify.validation import Validation, validate, validate_robot
+from linkwise.identify.validation import Validation, validate
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot import Robot
 
@@ -138,7 +138,11 @@ def _identify(
     rule = rule_named(significance) if isinstance(significance, str) else significance
     reduction = reduce(observer, identified, rule, chosen)
 
-    judged = [_judge(robot, identified, found, each, first.cutoff, stages, band) for each in tests]
+    bare = robot_of(observer, found.x, found.regression.terms, coupled=False)
+    models = (robot, identified, reduction.robot)
+    judged = [
+        _judge(models, bare, found, stages.condition(each, cutoff=first.cutoff), band) for each in tests
+    ]
     doubts = (
         excitation.words(),
         _other_size(robot, scale),
@@ -154,9 +158,10 @@ def _identify(
         excitation=excitation,
         reduction=reduction,
         signals=tuple(signals),
-        validations=tuple(v for v, _, _ in judged),
-        of_prior=tuple(v for _, v, _ in judged),
-        of_robot=tuple(v for _, _, v in judged),
+        validations=tuple(v for v, _, _, _ in judged),
+        of_prior=tuple(v for _, v, _, _ in judged),
+        of_robot=tuple(v for _, _, v, _ in judged),
+        of_reduced=tuple(v for _, _, _, v in judged),
         warnings=_warned(doubts),
     )
 
@@ -177,16 +182,16 @@ def _check_logs(robot: Robot, logs: Sequence[Log]) -> None:
 
 
 def _judge(
-    prior: Robot, identified: Robot, found: Fit, log: Log, cutoff: float, stages: Stages, band: float | None
-) -> tuple[Validation, Validation, Validation]:
-    """The fitted model, the prior and the identified robot on a recording."""
-    signals = stages.condition(log, cutoff=cutoff)
-    coefficients = found.x[found.regression.links :]
-    return (
-        validate(prior, found.links, found.friction, coefficients, signals, band),
-        validate_robot(prior, signals, band),
-        validate_robot(identified, signals, band),
-    )
+    models: tuple[Robot, Robot, Robot], bare: Robot, found: Fit, signals: Signals, band: float | None
+) -> tuple[Validation, Validation, Validation, Validation]:
+    """The fitted model, the robots given, identified and reduced on a recording.
+
+    The first and the third differ only where motors move several joints; ``bare`` is the robot without these.
+    """
+    placed = zip(found.regression.terms, found.x[found.regression.links :].tolist(), strict=True)
+    coupled = [(axis, term, value) for (axis, term), value in placed if axis >= bare.dof]
+    prior, saved, reduced = (validate(robot, signals, band) for robot in models)
+    return validate(bare, signals, band, coupled) if coupled else saved, prior, saved, reduced
 
 
 def _other_size(robot: Robot, scale: float) -> str:
@@ -203,7 +208,7 @@ def _driven(observer: Observer, found: Fit) -> str:
     """A finding where friction would have to drive a joint, which is impossible: most likely a sign is wrong."""
     power, size = np.zeros(observer.robot.dof), np.zeros(observer.robot.dof)
     coefficients = found.x[found.regression.links :]
-    for signals, motion in zip(observer.signals, observer.axis_signals(found.links), strict=True):
+    for signals, motion in zip(observer.signals, observer.axis_signals(found.carried), strict=True):
         size += np.abs(signals.tau * signals.qd).sum(axis=0)
         for (axis, term), value in zip(found.regression.terms, coefficients, strict=True):
             if axis < len(power) and term.dissipates:

@@ -35,7 +35,7 @@ def scale_of(observer: Observer, prior: np.ndarray) -> float:
     Torques in other units, unknown drive gains, guessed masses make a prior wrong as a whole; its shape may be right.
     """
     load = observer.link_columns @ prior.reshape(-1)
-    terms = observer.term_columns((Term("viscous"), Term("coulomb"), Term("offset")), np.zeros(prior.size))
+    terms = observer.term_columns((Term("viscous"), Term("coulomb"), Term("offset")))
     right = gram = square = 0.0
     for j in range(observer.robot.dof):
         size = float(np.linalg.norm(observer.tau[:, j]))

@@ -40,8 +40,8 @@ def reduce(observer: Observer, full: Robot, rule: Rule, estimator: Estimator) ->
     of the reduced robot need not be possible bodies; their torques are what counts.
     """
     coupled = len(observer.axes) - observer.robot.dof
-    friction = friction_named("coulomb", observer.robot.dof, coupled)
-    regression = observer.regression(friction, np.zeros(len(observer.link_labels)))
+    friction = friction_named("smooth", observer.robot.dof, coupled)
+    regression = observer.regression(friction)
     base = base_of(observer.robot, observer.axes, friction)
     independent = regression.pick(base.columns)
     before = estimator(independent)

@@ -38,12 +38,36 @@ def axis_names(robot: Robot, axes: np.ndarray) -> list[str]:
 
 
 @dataclass(frozen=True)
+class Carried:
+    """What axes carry besides friction: links of these parameters (10 n,), and (axis, term, coefficient) of drives."""
+
+    links: np.ndarray
+    drives: tuple[tuple[int, Term, float], ...] = ()
+
+    @classmethod
+    def of(cls, regression: Regression, x: np.ndarray) -> Carried:
+        """By the parameters x of all columns of a regression."""
+        placed = zip(regression.terms, x[regression.links :].tolist(), strict=True)
+        return cls(
+            x[: regression.links],
+            tuple((axis, term, value) for (axis, term), value in placed if not term.dissipates),
+        )
+
+    def torques(self, links: np.ndarray, motion: AxisSignals, axes: np.ndarray) -> np.ndarray:
+        """(N, n), from the columns of the links (N, n, 10 n) and the motion of the axes."""
+        found = links @ self.links
+        for axis, term, value in self.drives:
+            found = found + value * column(motion, term)[:, axis, None] * axes[axis]
+        return found
+
+
+@dataclass(frozen=True)
 class Regression:
     """Torques (N, n) and what explains them: columns Y (N, n, p) under their labels.
 
     The first ``links`` labels are inertial, ten per link; ``terms`` are (axis, term) of the others. ``edges`` are the
-    places where one recording ends and the next begins. ``observer`` made it, with gears loaded by links of the
-    parameters ``loaded_by`` (10 n,): estimators that simulate the robot compute the columns of other motions with it.
+    places where one recording ends and the next begins. ``observer`` made it, with axes that carry ``carried``:
+    estimators that simulate the robot ask it for the columns of other motions.
     """
 
     Y: np.ndarray
@@ -53,7 +77,7 @@ class Regression:
     terms: tuple[tuple[int, Term], ...]
     edges: tuple[int, ...] = ()
     observer: Observer | None = None
-    loaded_by: np.ndarray | None = None
+    carried: Carried | None = None
 
     @property
     def dof(self) -> int:
@@ -87,7 +111,7 @@ class Regression:
 
     @once
     def triangles(self) -> np.ndarray:
-        """R of each joint's [Y_j, τ_j] = Q R, shape (n, p + 1, p + 1): all that least squares need of it."""
+        """R of each joint's [Y_j, τ_j] = Q R, shape (n, p + 1, p + 1): all that least squares need to know of it."""
         return np.stack([_triangle(np.column_stack([self.Y[:, j], self.tau[:, j]])) for j in range(self.dof)])
 
     def compressed(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -116,12 +140,7 @@ def _triangle(A: np.ndarray) -> np.ndarray:
 
 
 class Observer:
-    """Builds regressions along recordings, for any friction; what does not depend on it is computed once.
-
-    Args:
-        robot: the robot.
-        signals: filtered recordings.
-    """
+    """Builds regressions along recordings, for any friction; what does not depend on it is computed once."""
 
     def __init__(self, robot: Robot, signals: Sequence[Signals]):
         self.robot, self.signals = robot, list(signals)
@@ -142,38 +161,33 @@ class Observer:
         """Filtered columns of the links, shape (N, n, 10 n)."""
         return np.concatenate(self._filtered)
 
-    def axis_signals(self, links: np.ndarray) -> list[AxisSignals]:
-        """The motion of the axes, loaded by links with these parameters (10 n,); one per recording."""
+    def axis_signals(self, carried: Carried | None) -> list[AxisSignals]:
+        """The motion of the axes and what they carry, nothing by default; one per recording."""
+        if carried is None:
+            return self._motions
         return [
-            motion.with_load(Y @ links, self.axes)
+            motion.with_load(carried.torques(Y, motion, self.axes), self.axes)
             for motion, Y in zip(self._motions, self._link_columns, strict=True)
         ]
 
-    def term_columns(self, terms: Sequence[Term], links: np.ndarray) -> np.ndarray:
-        """Filtered columns of terms for every axis, shape (N, axes, terms).
-
-        Args:
-            terms: friction terms.
-            links: parameters of the links, shape (10 n,).
-        """
+    def term_columns(
+        self, terms: Sequence[Term], carried: Carried | None = None, axis: int | None = None
+    ) -> np.ndarray:
+        """Filtered columns of terms for every axis, shape (N, axes, terms), or for one axis, (N, terms)."""
         parts = []
-        for s, motion in zip(self.signals, self.axis_signals(links), strict=True):
+        for s, motion in zip(self.signals, self.axis_signals(carried), strict=True):
             motion.prepare(sorted({term.width for term in terms if term.width}))
-            parts.append(s.filtered(np.stack([column(motion, term) for term in terms], axis=-1)))
+            which = slice(None) if axis is None else axis
+            parts.append(s.filtered(np.stack([column(motion, term)[:, which] for term in terms], axis=-1)))
         return np.concatenate(parts)
 
-    def regression(self, friction: Friction, links: np.ndarray) -> Regression:
-        """All columns for a friction model, with load friction at links with these parameters (10 n,).
-
-        Args:
-            friction: friction terms of every axis.
-            links: parameters of the links, shape (10 n,), from which the torques that load the gears are computed.
-        """
+    def regression(self, friction: Friction, carried: Carried | None = None) -> Regression:
+        """All columns for a friction model, with the load friction of axes that carry this."""
         used = list(dict.fromkeys(term for terms in friction for term in terms))
         placed = [(axis, term) for axis, terms in enumerate(friction) for term in terms]
         columns = [self.link_columns]
         if used:
-            values = self.term_columns(used, links)
+            values = self.term_columns(used, carried)
             columns.append(
                 np.stack([values[:, a, used.index(term), None] * self.axes[a] for a, term in placed], axis=-1)
             )
@@ -186,5 +200,5 @@ class Observer:
             tuple(placed),
             tuple(int(k) for k in lengths[:-1]),
             self,
-            links,
+            carried,
         )

@@ -11,6 +11,7 @@ import numpy as np
 
 from linkwise import outputs
 from linkwise.base_parameters import BaseParameters
+from linkwise.directions import next_directions, remembers, torques_along
 from linkwise.flags import flag
 from linkwise.identify.base import Excitation
 from linkwise.identify.estimate import Estimate
@@ -21,6 +22,7 @@ from linkwise.identify.regression import axes_of, axis_names
 from linkwise.identify.signals import Signals
 from linkwise.identify.small_blas import one_thread
 from linkwise.identify.validation import Validation
+from linkwise.joint_laws.direction import MEMORY
 from linkwise.robot import Robot
 
 
@@ -44,9 +46,10 @@ class BaseRow:
 class Identification:
     """An identified robot, and how far it can be trusted.
 
-    ``robot`` has physically possible links, rotor inertias, viscous and Coulomb friction: it can be saved, and code
-    can be generated from it. ``fit`` is the whole model with its richer friction, which ``validations`` judge;
-    ``of_prior`` and ``of_robot`` judge the robot that was given and the identified one on the same recordings.
+    ``robot`` is the model: physically possible links, rotors and all friction that was found. It is what is saved and
+    what code is generated from. ``validations`` judge it; where motors move several joints, which no robot here has,
+    they judge the ``fit`` with these motors, and ``of_robot`` the robot. ``of_prior`` and ``of_reduced`` judge the
+    robot that was given and the reduced model on the same recordings.
     """
 
     prior: Robot
@@ -60,6 +63,7 @@ class Identification:
     validations: tuple[Validation, ...]
     of_prior: tuple[Validation, ...]
     of_robot: tuple[Validation, ...]
+    of_reduced: tuple[Validation, ...]
     warnings: tuple[str, ...] = ()
 
     @property
@@ -113,20 +117,53 @@ class Identification:
         for joint in self.prior.moving_joints:
             forward, backward = joint.coulomb_friction
             known.setdefault(f"{joint.name}.coulomb_friction", (forward + backward) / 2)
-            known.setdefault(f"{joint.name}.offset", (forward - backward) / 2)
+            known.setdefault(f"{joint.name}.torque_offset", (forward - backward) / 2)
         return np.array([known.get(label, 0.0) for label in self.fit.regression.labels])
 
-    def code(self, *, reduced: bool = True, function_name: str | None = None) -> str:
-        """C99 source of the inverse dynamics, of the reduced model or of the whole robot.
+    @property
+    def remembers(self) -> bool:
+        """Whether friction of a joint depends on the motion before, see ``Robot.directions``."""
+        return remembers(self.robot)
+
+    def predict(
+        self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, *, in_order: bool = False
+    ) -> np.ndarray:
+        """The torques that the identified robot needs, as ``robot.inverse_dynamics`` gives them.
+
+        Args:
+            q: positions, (..., n).
+            qd: velocities, (..., n).
+            qdd: accelerations, (..., n).
+            in_order: the states are samples of one motion, (..., samples, n), in the order of time: friction that
+                remembers the direction of motion is followed along it, as it is in ``validations``.
+
+        Returns:
+            Torques [N·m or N], (..., n).
+        """
+        if flag("in_order", in_order):
+            return torques_along(self.robot, q, qd, qdd)
+        return self.robot.inverse_dynamics(q, qd, qdd)
+
+    def code(self, *, reduced: bool = False, function_name: str | None = None) -> str:
+        """C99 source of the inverse dynamics of the identified robot, or of the reduced model.
+
+        ``inverse_dynamics`` takes one state. Where friction remembers the motion there are two more functions:
+        ``inverse_dynamics_along`` takes the directions of friction as well, and ``next_directions`` follows them from
+        one sample to the next.
 
         Args:
             reduced: whether parameters that are not significant are left out.
             function_name: of the C function; inverse_dynamics by default.
         """
         robot = self.reduction.robot if flag("reduced", reduced) else self.robot
-        kernel = robot.kernel("inverse_dynamics")
+        name = function_name or "inverse_dynamics"
         words = f"{robot.name}, identified from {self.signals[0].log.name}"
-        return kernel.source("c", function_name=function_name, description=words)
+        parts = [robot.kernel("inverse_dynamics").source("c", function_name=name, description=words)]
+        if remembers(robot):
+            along = robot.kernel("inverse_dynamics", inputs=(MEMORY,))
+            parts.append(along.source("c", function_name=f"{name}_along", description=words))
+            parts.append(next_directions(robot).source("c", description=words))
+        return "\n".join(parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the identified robot as .urdf or .toml."""
@@ -134,8 +171,8 @@ class Identification:
 
         save(self.robot, path)
 
-    def write_code(self, path: str | os.PathLike[str], *, reduced: bool = True) -> None:
-        """Write the C code; the function is called inverse_dynamics.
+    def write_code(self, path: str | os.PathLike[str], *, reduced: bool = False) -> None:
+        """Write the C code.
 
         Args:
             path: the file.
@@ -149,6 +186,16 @@ class Identification:
 
         identification_report(self).write(path)
 
+    def worse_than_given(self) -> list[str]:
+        """A sentence for every recording and model that predicts it worse than the robot as it was given."""
+        return [
+            f"{model.log.name}: the {name} predicts worse ({model.total:.3g} %) than the robot as it was given "
+            f"({prior.total:.3g} %); do not use it for motions like this one"
+            for name, models in (("identified robot", self.of_robot), ("reduced model", self.of_reduced))
+            for model, prior in zip(models, self.of_prior, strict=True)
+            if model.total > prior.total
+        ]
+
     def summary(self) -> dict[str, Any]:
         """Everything in plain types, for JSON."""
         judged = self.validation
@@ -158,7 +205,7 @@ class Identification:
             "recordings": [s.log.name for s in self.signals],
             "processing": [list(s.record) for s in self.signals],
             "friction": {
-                name: [term.label for term in terms]
+                name: [term.text for term in terms]
                 for name, terms in zip(self.axis_names, self.fit.friction, strict=True)
             },
             "condition": self.excitation.condition,
@@ -177,7 +224,7 @@ class Identification:
                 "total_in_band": judged.total_in_band,
                 "relative_prior": self.of_prior[0].relative,
                 "relative_robot": self.of_robot[0].relative,
-                "whiteness": judged.whiteness(),
+                "relative_reduced": self.of_reduced[0].relative,
             },
             "reduced": {
                 "rule": self.reduction.significance.rule,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.directions import torques_along
 from linkwise.identify.derivatives import low_pass
-from linkwise.identify.friction import AxisSignals, Friction, column
+from linkwise.identify.friction import AxisSignals, Term, column
 from linkwise.identify.log import Log
-from linkwise.identify.regression import axes_of
+from linkwise.identify.regression import Carried, axes_of
 from linkwise.identify.signals import Signals
 from linkwise.robot import Robot
 
@@ -71,7 +73,7 @@ class Validation:
         return float(100 * error / size)
 
     def _low_passed(self, x: np.ndarray) -> np.ndarray:
-        """Below ``band``, without one period of it at either end, where the filter extrapolates the recording."""
+        """Below ``band``, without one period of it at either end, where a filter guesses what was not recorded."""
         rate = (len(self.t) - 1) / float(self.t[-1] - self.t[0])
         margin = min(int(rate / self.band), len(x) // 10)
         return low_pass(x, rate, self.band)[margin : len(x) - margin]
@@ -97,53 +99,42 @@ def relative(residuals: np.ndarray, measured: np.ndarray) -> np.ndarray:
         return 100.0 * np.linalg.norm(residuals, axis=0) / size
 
 
-def predict(
-    robot: Robot, links: np.ndarray, friction: Friction, coefficients: np.ndarray, signals: Signals
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(t, q̇, τ̂) at the samples of a recording for links (10 n,) and the coefficients of all terms in order."""
+def by_columns(
+    robot: Robot,
+    x: np.ndarray,
+    terms: Sequence[tuple[int, Term]],
+    signals: Signals,
+    band: float | None = None,
+) -> Validation:
+    """Judge the parameters x of all columns of a regression, possible or not, on a recording."""
     t, (q, qd, qdd) = signals.at_stamps()
-    axes = axes_of(robot.dof, signals.log.axes)
-    load = robot.regressor(q, qd, qdd)[..., : len(links)] @ links
-    motion = AxisSignals.of(q, qd, qdd, load, axes)
-    placed = [(axis, term) for axis, terms in enumerate(friction) for term in terms]
-    motion.prepare(sorted({term.width for _, term in placed if term.width}))
-    tau = load.copy()
-    for (axis, term), coefficient in zip(placed, coefficients, strict=True):
-        tau += coefficient * column(motion, term)[:, axis, None] * axes[axis]
-    return t, qd, tau
+    axes, count = axes_of(robot.dof, signals.log.axes), len(x) - len(terms)
+    motion = AxisSignals.of(q, qd, qdd, np.zeros_like(q), axes)
+    placed = [(axis, term, float(value)) for (axis, term), value in zip(terms, x[count:], strict=True)]
+    carried = Carried(x[:count], tuple(each for each in placed if not each[1].dissipates))
+    tau = carried.torques(robot.regressor(q, qd, qdd)[..., :count], motion, axes)
+    loaded = motion.with_load(tau, axes)
+    for axis, term, value in placed:
+        if term.dissipates:
+            tau = tau + value * column(loaded, term)[:, axis, None] * axes[axis]
+    return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff)
 
 
 def validate(
     robot: Robot,
-    links: np.ndarray,
-    friction: Friction,
-    coefficients: np.ndarray,
     signals: Signals,
     band: float | None = None,
+    coupled: Sequence[tuple[int, Term, float]] = (),
 ) -> Validation:
-    """Judge a model on a recording.
+    """Judge a robot on a recording, with its own friction; ``band`` [Hz] is the cut-off of the signals unless given.
 
-    Args:
-        robot: the robot.
-        links: parameters of its links, shape (10 n,).
-        friction: friction terms of every axis.
-        coefficients: of the friction terms.
-        signals: the recording.
-        band: cut-off [Hz]; by default that of the signals.
-    """
-    t, qd, tau = predict(robot, links, friction, coefficients, signals)
-    return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff)
-
-
-def validate_robot(robot: Robot, signals: Signals, band: float | None = None) -> Validation:
-    """Judge a robot as it is, with its own friction: the prior model, say.
-
-    Args:
-        robot: the robot.
-        signals: the recording.
-        band: cut-off [Hz]; by default that of the signals.
+    ``coupled`` are terms (axis, term, coefficient) of motors that move several joints, which robots do not have.
     """
     t, (q, qd, qdd) = signals.at_stamps()
-    return Validation(
-        signals.log, t, qd, signals.log.tau, robot.inverse_dynamics(q, qd, qdd), band or signals.cutoff
-    )
+    tau = torques_along(robot, q, qd, qdd)
+    if coupled:
+        axes = axes_of(robot.dof, signals.log.axes)
+        motion = AxisSignals.of(q, qd, qdd, robot.inverse_dynamics(q, qd, qdd, friction=False), axes)
+        for axis, term, value in coupled:
+            tau = tau + value * column(motion, term)[:, axis, None] * axes[axis]
+    return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff)

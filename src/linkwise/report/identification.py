@@ -71,7 +71,15 @@ def verdict(found: Identification) -> Section:
         f"(all joints together; {judged.total_in_band:.3g} % below {judged.band:.3g} Hz, where the model was fitted). "
         f"The robot as it was given is {prior.total:.3g} % off."
     )
-    parts: list = [Text(words)]
+    rows = [
+        [v.log.name, *(_percent(each.total) for each in (saved, saved, reduced, given))]
+        for v, saved, reduced, given in zip(
+            found.validations, found.of_robot, found.of_reduced, found.of_prior, strict=True
+        )
+    ]
+    columns = ["recording", ">saved robot", ">its C code", ">reduced model", ">robot as given"]
+    note = "Residuals 100·‖τ − τ̂‖/‖τ‖ of all joints together, of what can be taken away."
+    parts: list = [Text(words), HtmlTable(columns, rows, [note])]
     if own:
         parts.append(
             Text(
@@ -81,7 +89,7 @@ def verdict(found: Identification) -> Section:
         )
     parts += [Text(f"⚠ {line[0].upper()}{line[1:]}.") for line in found.warnings]
     parts += [Text(f"⚠ {line}") for line in doubts(found)]
-    if len(parts) == 1 + own:
+    if len(parts) == 2 + own:
         parts.append(
             Text(
                 "No warnings: all base parameters are excited, and every joint is predicted better than by its mean."
@@ -95,13 +103,7 @@ def doubts(found: Identification) -> list[str]:
     lines = []
     judged = found.validation
     names = found.prior.joint_names
-    coloured = [n for n, w in zip(names, judged.whiteness(), strict=True) if w > 10]
-    if coloured:
-        lines.append(
-            f"Residuals of {', '.join(coloured)} are not white: something that is no part of the model still moves "
-            "them (friction of another kind, elasticity, ripple of the drives). Predictions are as good as the table "
-            "says; the confidence intervals allow for the correlation in time, but not for a wrong model."
-        )
+    lines += found.worse_than_given()
     worse = [
         n
         for n, new, old in zip(names, judged.relative, found.of_prior[0].relative, strict=True)

@@ -9,7 +9,7 @@ import numpy as np
 from linkwise.report.heatmap import heat_map
 from linkwise.report.page import Figure, HtmlTable, Section, Text
 from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
-from linkwise.report.svg import INK, colour, short
+from linkwise.report.svg import colour, short
 
 if TYPE_CHECKING:
     from linkwise.identify.result import BaseRow, Identification
@@ -117,11 +117,8 @@ def friction(found: Identification) -> Section:
         speeds = signals.qd @ axes[a]
         top = float(np.abs(speeds).max()) or 1.0
         v = np.linspace(-top, top, SPEEDS)
-        lines = [Line("whole model", found.fit.steady_friction(a, v, load[a]), colour(a))]
+        lines = [Line("identified", found.fit.steady_friction(a, v, load[a]), colour(a))]
         turns = found.prior.moving_joints[min(a, found.prior.dof - 1)].revolute
-        if a < found.prior.dof:
-            joint = found.robot.moving_joints[a]
-            lines.append(Line("saved robot", _coulomb_curve(joint, v), INK, dashed=True))
         left = rest[a]
         dots = None if left is None else (measured[:, a], left)
         plot = line_plot(
@@ -136,26 +133,20 @@ def friction(found: Identification) -> Section:
         parts.append(Figure(f"friction_{a + 1}", plot, _friction_words(found, a, name), key))
     note = (
         "Dots: measured torque without links and rotor. Curves: both directions at steady speed, under the typical "
-        "load of the recording; presliding, which depends on positions, has turned over. The saved robot has viscous "
-        "friction and Coulomb friction forward and backward, in which an offset hides."
+        "load of the recording; friction that remembers the direction of motion has turned over. An offset is included."
     )
     return Section("Friction", [Text(note), *parts])
 
 
 def _friction_words(found: Identification, axis: int, name: str) -> str:
     terms = [
-        f"{term.label} {short(float(value), 3)}"
+        f"{term.text} {short(float(value), 3)}"
         for (a, term), value in zip(
             found.fit.regression.terms, found.fit.x[found.fit.regression.links :], strict=True
         )
         if a == axis
     ]
     return f"{name}: {', '.join(terms)}" if terms else f"{name}: no friction terms"
-
-
-def _coulomb_curve(joint, v: np.ndarray) -> np.ndarray:
-    forward, backward = joint.coulomb_friction
-    return joint.viscous_friction * v + np.where(v > 0, forward, np.where(v < 0, -abs(backward), 0.0))
 
 
 def _measured_friction(
