@@ -32,7 +32,16 @@ def test_all_terms_have_one_direction():
     truth = {Term("viscous"): 2.0, Term("offset"): 0.5, MEMORY: 1.0, load: 0.3}
     assert set(simplest(list(trials(truth).laws())).terms) == set(truth)
     for law in trials(truth).laws():
-        assert len({(term.blur, term.width) for term in law.terms if term.kind in ("coulomb", "load", "stribeck")}) == 1
+        assert (
+            len(
+                {
+                    (term.blur, term.width)
+                    for term in law.terms
+                    if term.kind in ("coulomb", "load", "stribeck")
+                }
+            )
+            == 1
+        )
 
 
 def test_a_gear_does_not_lose_most_of_its_load_and_friction_does_not_drive():

@@ -53,7 +53,13 @@ FURTHER = (
 
 
 def choose_friction(observer: Observer, prior: np.ndarray, *, strength: float = 1.0) -> Fit:
-    """Friction terms for every axis, and the fit that uses them."""
+    """Friction terms for every axis, and the fit that uses them.
+
+    Args:
+        observer: the recordings.
+        prior: parameters of the links that are known before, shape (n, 10).
+        strength: weight of the prior.
+    """
     joints, axes = observer.robot.dof, len(observer.axes)
     plain = friction_named("coulomb", joints, axes - joints)
     found = fit(observer, plain, prior, strength=strength)

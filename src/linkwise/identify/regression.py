@@ -140,7 +140,12 @@ def _triangle(A: np.ndarray) -> np.ndarray:
 
 
 class Observer:
-    """Builds regressions along recordings, for any friction; what does not depend on it is computed once."""
+    """Builds regressions along recordings, for any friction; what does not depend on it is computed once.
+
+    Args:
+        robot: the robot.
+        signals: the conditioned recordings.
+    """
 
     def __init__(self, robot: Robot, signals: Sequence[Signals]):
         self.robot, self.signals = robot, list(signals)
@@ -173,7 +178,13 @@ class Observer:
     def term_columns(
         self, terms: Sequence[Term], carried: Carried | None = None, axis: int | None = None
     ) -> np.ndarray:
-        """Filtered columns of terms for every axis, shape (N, axes, terms), or for one axis, (N, terms)."""
+        """Filtered columns of terms for every axis, shape (N, axes, terms), or for one axis, (N, terms).
+
+        Args:
+            terms: the terms.
+            carried: what the axes carry; nothing by default.
+            axis: the number of one axis; all by default.
+        """
         parts = []
         for s, motion in zip(self.signals, self.axis_signals(carried), strict=True):
             motion.prepare(sorted({term.width for term in terms if term.width}))
@@ -182,7 +193,12 @@ class Observer:
         return np.concatenate(parts)
 
     def regression(self, friction: Friction, carried: Carried | None = None) -> Regression:
-        """All columns for a friction model, with the load friction of axes that carry this."""
+        """All columns for a friction model.
+
+        Args:
+            friction: friction terms of every axis.
+            carried: what the axes carry, for load friction; nothing by default.
+        """
         used = list(dict.fromkeys(term for terms in friction for term in terms))
         placed = [(axis, term) for axis, terms in enumerate(friction) for term in terms]
         columns = [self.link_columns]

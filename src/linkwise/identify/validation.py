@@ -126,9 +126,13 @@ def validate(
     band: float | None = None,
     coupled: Sequence[tuple[int, Term, float]] = (),
 ) -> Validation:
-    """Judge a robot on a recording, with its own friction; ``band`` [Hz] is the cut-off of the signals unless given.
+    """Judge a robot on a recording, with its own friction.
 
-    ``coupled`` are terms (axis, term, coefficient) of motors that move several joints, which robots do not have.
+    Args:
+        robot: the robot.
+        signals: the conditioned recording.
+        band: frequencies [Hz] in which it is judged as well; by default up to the cut-off of the signals.
+        coupled: terms (axis, term, coefficient) of motors that move several joints, which robots do not have.
     """
     t, (q, qd, qdd) = signals.at_stamps()
     tau = torques_along(robot, q, qd, qdd)
