@@ -24,6 +24,7 @@ COUNTS = (1, 16, 256, 4096, 65536)
 FUNCTIONS = ("inverse_dynamics", "forward_dynamics")
 COMBINED = ("mass_matrix", "bias_torques", "jacobian")
 LONGEST = 100  # calls between two synchronisations: fewer than the driver's queue of launches holds
+ENOUGH = 0.15  # seconds of one measurement
 
 
 class Call(NamedTuple):
@@ -75,6 +76,8 @@ def _launch_seconds(work: Callable[[], Any], finish: Callable[[], Any]) -> float
     """
     count, means = Size.of("repeats", LONGEST), []
     for _ in range(Size.of("repeats", 25)):
+        if sum(means) * count > ENOUGH:
+            break
         finish()
         began = time.perf_counter()
         for _ in range(count):
