@@ -206,7 +206,7 @@ def install(monkeypatch):
     """Both kinds of arrays are known to the dispatch, and kernels are computed by the driver that is returned."""
     ByExchange.__dlpack_c_exchange_api__ = exchange()
     made = {
-        ByAttributes: connect.by_attributes(ByAttributes, lambda: STREAM),
+        ByAttributes: connect.by_attributes(ByAttributes, lambda: STREAM, {}),
         ByExchange: connect.by_exchange(ByExchange, ByExchange.empty_like),
     }
     driver = Driver()

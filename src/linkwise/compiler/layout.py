@@ -229,6 +229,13 @@ class Library(Words):
     memory = auto()
     pointer = auto()  # of the memory,
     device = auto()
+    memory_type = auto()  # type of the memory if it is known where objects have these in memory; 0: it is not
+    at_dense = auto()  # offsets in an array: a 32-bit integer,
+    at_dtype = auto()  # an object,
+    at_memory = auto()  # an object,
+    at_shape = auto()  # two addresses, where the lengths begin and end;
+    at_pointer = auto()  # in the memory: a word,
+    at_device = auto()  # a 32-bit integer
     followed = auto()  # name of the attribute that is True where gradients are wanted
     make = auto()  # callable: (shape, dtype), or (an input, shape) where there is an ``exchange``
     like = auto()  # callable: (an input), a new array of the same shape; 0: none

@@ -15,6 +15,7 @@ import numpy as np
 from linkwise.compiler import layout
 from linkwise.compiler.dispatch import entry_points, intern_for_ever
 from linkwise.compiler.layout import DeviceCall, Library
+from linkwise.gpu.cupy_layout import layout_of
 from linkwise.gpu.launch import prepare
 
 if TYPE_CHECKING:
@@ -72,15 +73,25 @@ def library_of(kind: type) -> ArrayLibrary | None:
         module = kind.__module__.partition(".")[0]
         made = None
         if layout.SUPPORTED and module == "cupy" and kind.__name__ == "ndarray":
-            made = by_attributes(kind, sys.modules["cupy"].cuda.get_current_stream)
+            cupy = sys.modules["cupy"]
+            made = by_attributes(kind, cupy.cuda.get_current_stream, _cupy_layout(cupy))
         elif layout.SUPPORTED and module == "torch" and kind.__name__ == "Tensor":
             made = by_exchange(kind, sys.modules["torch"].empty_like)
         _libraries[kind] = made
     return _libraries[kind]
 
 
-def by_attributes(kind: Any, stream: Any) -> ArrayLibrary:
-    """CuPy. ``kind(shape, dtype)`` makes a new array, ``stream()`` gives the current stream."""
+def _cupy_layout(cupy: Any) -> dict[str, int]:
+    """Where arrays have what in memory; nothing where that cannot be found out."""
+    try:
+        return layout_of(cupy) or {}
+    except Exception:  # whatever another CuPy raises: its arrays have attributes
+        return {}
+
+
+def by_attributes(kind: Any, stream: Any, places: dict[str, int]) -> ArrayLibrary:
+    """CuPy. ``kind(shape, dtype)`` makes a new array, ``stream()`` gives the current stream; ``places``: see
+    ``cupy_layout``."""
     names = {
         "dense": "_c_contiguous",
         "shape": "shape",
@@ -95,6 +106,7 @@ def by_attributes(kind: Any, stream: Any) -> ArrayLibrary:
         make=id(kind),
         stream=id(stream),
         **{word: id(intern_for_ever(name)) for word, name in names.items()},
+        **places,
     )
     return ArrayLibrary(table, (kind, stream), by_exchange=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from linkwise.compiler.entry.computation import compute, compute_single
+from linkwise.compiler.entry.devices import compute_on_device
 from linkwise.compiler.entry.operations import call, call_int, inline, load, stack, store
 from linkwise.compiler.layout import (
     COUNT_MASK,
@@ -113,7 +114,10 @@ def call_plain(table: int, known: int, args: int, given: int, keywords: int) -> 
     plan = load(known + KnownCall.plain)
     if plan == 0 or keywords or given != load(plan + Plan.inputs):
         return NOT_TAKEN
-    return compute_single(table, plan, args, load(known + KnownCall.look))
+    made = compute_single(table, plan, args, load(known + KnownCall.look))
+    if made == NOT_TAKEN and load(plan + Plan.devices):
+        return compute_on_device(table, plan, args, load(table + Globals.none))
+    return made
 
 
 def call_known(table: int, method: int, known: int, args: int, given: int, keywords: int) -> int:

@@ -1,8 +1,9 @@
 """A call with arrays on a GPU: dense arrays of one library in one precision, all states together or one for all.
 
 Arrays are read as their library allows it: through DLPack's functions in C where it has them (PyTorch from 2.10 on),
-else by attributes (CuPy). New arrays come from the library's own allocator, and the launch goes to its current stream.
-What is not recognised, and whatever fails, is left to ``linkwise.gpu`` in Python, which also has the messages.
+from their own memory where its layout is known (CuPy, see ``linkwise.gpu.cupy_layout``), else by attributes. New arrays
+come from the library's own allocator, and the launch goes to its current stream. What is not recognised, and whatever
+fails, is left to ``linkwise.gpu`` in Python, which also has the messages.
 """
 
 from __future__ import annotations
@@ -190,6 +191,8 @@ def read_array(table: int, library: int, value: int, array: int) -> int:
         return 0
     if load(library + Library.exchange):
         return read_by_exchange(table, library, value, array)
+    if load(library + Library.memory_type):
+        return read_by_layout(library, value, array)
     return read_by_attributes(table, library, value, array)
 
 
@@ -221,6 +224,27 @@ def read_by_exchange(table: int, library: int, value: int, array: int) -> int:
     store(array + DeviceArray.dtype, load_int(tensor + TENSOR_DTYPE))
     store(array + DeviceArray.axes, axes)
     return expected > 1  # a single scalar may be a view with a pending change of sign, which looks dense
+
+
+def read_by_layout(library: int, value: int, array: int) -> int:
+    """From the object's own memory."""
+    memory = load(value + load(library + Library.at_memory))
+    if load_int(value + load(library + Library.at_dense)) == 0:
+        return 0
+    if load(memory + TYPE) != load(library + Library.memory_type):
+        return 0
+    lengths = load(value + load(library + Library.at_shape))
+    axes = (load(value + load(library + Library.at_shape) + 8) - lengths) >> 3
+    if axes > MOST_AXES + 1:
+        return 0
+    for j in range(axes):
+        store(array + DeviceArray.lengths + 8 * j, load(lengths + 8 * j))
+    data = load(memory + load(library + Library.at_pointer))
+    store(array + DeviceArray.data, data)
+    store(array + DeviceArray.device, load_int(memory + load(library + Library.at_device)))
+    store(array + DeviceArray.dtype, load(value + load(library + Library.at_dtype)))
+    store(array + DeviceArray.axes, axes)
+    return data > 0
 
 
 def read_by_attributes(table: int, library: int, value: int, array: int) -> int:
@@ -342,6 +366,8 @@ def read_address(table: int, library: int, value: int, array: int) -> int:
             return 0
         store(array + DeviceArray.data, load(tensor + TENSOR_DATA) + load(tensor + TENSOR_OFFSET))
         return 1
+    if load(library + Library.memory_type):
+        return read_by_layout(library, value, array)
     memory = attribute(table, value, load(library + Library.memory))
     if memory == 0:
         return 0
