@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.bench import calls, clock, cold
+from linkwise.bench import calls, clock, cold, other_calls
 from linkwise.bench.comparison import Group, compare
 from linkwise.bench.peak import Peak
 from linkwise.bench.peers import PEERS, Refusal, find
@@ -78,6 +78,34 @@ def test_every_method_of_the_robot_is_timed():
         found
     )
     assert "delassus_matrix" not in found
+
+
+def test_every_public_function_of_robots_has_a_row_or_a_reason():
+    assert other_calls.without_a_row() == []
+    assert all(hasattr(lw.Robot, name) for name in (*other_calls.NOT_TIMED, *other_calls.TIMED))
+
+
+def test_a_new_public_function_without_a_row_is_found(monkeypatch):
+    monkeypatch.setattr(lw.Robot, "new_function", lambda self, q: q, raising=False)
+    assert other_calls.without_a_row() == ["new_function"]
+
+
+def test_rows_of_constraints_controllers_and_steps():
+    rows = dict(other_calls.rows(lw.general_chain(4)))
+    wanted = {"controller", "one step", "constrained forward_dynamics", "constraint_forces", "impact"}
+    assert wanted <= set(rows)
+    for listed in rows.values():
+        calls.check(listed)
+    costs, _ = calls.measure(rows["controller"], 1)
+    assert {cost.kind.name for cost in costs} >= {"arrays", "float32", "lists", "batch 256"}
+
+
+def test_frames_of_trees_are_named():
+    tree = lw.random_robot(3, 9, tree=True)
+    assert len(tree.leaf_names) > 1
+    listed = list(calls.kinds(tree, "pose"))
+    calls.check(listed)
+    assert {kind.name for kind in listed} >= {"arrays", "frame", "lists", "batch 16"}
 
 
 def test_bench_refuses_half_a_state(linkwise):

@@ -70,13 +70,19 @@ def methods(robot: Robot) -> list[str]:
     found = []
     for name in dir(Robot):
         if isinstance(method := getattr(Robot, name), Method):
+            fixed = needed_options(robot, method)
             try:
-                getattr(robot, name)(*states(robot, method))
+                getattr(robot, name)(*states(robot, method), **fixed)
             except LinkwiseError:
-                continue  # constraints that it has not, a frame that it does not have
-            if robot.kernel_for(name, plain_options(method)) is not None:
+                continue  # constraints that it has not, symbols that do not exist
+            if robot.kernel_for(name, plain_options(method) | fixed) is not None:
                 found.append(name)
     return found
+
+
+def needed_options(robot: Robot, method: Method) -> dict[str, Any]:
+    """Options that every call of this robot needs: a frame where there is no default."""
+    return {"frame": robot.leaf_names[0]} if "frame" in method.places and len(robot.leaf_names) != 1 else {}
 
 
 def plain_options(method: Method) -> dict[str, Any]:
@@ -103,37 +109,39 @@ def kinds(robot: Robot, name: str) -> Iterator[Kind]:
     """Every kind of call of a method."""
     method: Method = getattr(Robot, name)
     call, args = getattr(robot, name), states(robot, method)
-    plain = plain_options(method)
+    fixed = needed_options(robot, method)
+    plain = plain_options(method) | fixed
     kernel = _kernel(robot, name, plain)
-    plain_result = call(*args)
+    plain_result = call(*args, **fixed)
+    dense = KEYWORD if fixed else DENSE
 
     def kind(title: str, limit: float, given: list[Any], options: dict[str, Any] | None = None) -> Kind:
-        return Kind(name, title, limit, _bound(call, given, options or {}), kernel)
+        return Kind(name, title, limit, bound(call, given, fixed | (options or {})), kernel)
 
-    yield kind("arrays", DENSE, args)
+    yield kind("arrays", dense, args)
     few = [a.astype(np.float32) for a in args]
-    yield Kind(name, "float32", DENSE, _bound(call, few, {}), kernel, dtype="float32")
+    yield Kind(name, "float32", dense, bound(call, few, fixed), kernel, dtype="float32")
     yield kind("out", KEYWORD, args, {"out": _empty(plain_result)})
     yield kind("threads=1", KEYWORD, args, {"threads": 1})
     yield kind("names", KEYWORD, [], dict(zip(method.names, args, strict=False)))
     for title, options in _options(robot, name):
         given = {key: value if key not in ("wrench", "start") else True for key, value in options.items()}
         other = _kernel(robot, name, plain | given)
-        yield Kind(name, title, KEYWORD, _bound(call, args, options), other)
+        yield Kind(name, title, KEYWORD, bound(call, args, fixed | options), other)
     yield kind("lists", CONVERTED, [a.tolist() for a in args])
     yield kind("tuples", CONVERTED, [tuple(a.tolist()) for a in args])
     yield kind("strided", CONVERTED, [np.repeat(a, 2)[::2] for a in args])
     yield kind("mixed precision", CONVERTED, [few[0], *args[1:]] if len(args) > 1 else [_whole(args[0])])
     for count in BATCHES:
         batch = states(robot, method, count)
-        yield Kind(name, f"batch {count}", KEYWORD, _bound(call, batch, {}), kernel, count)
+        yield Kind(name, f"batch {count}", KEYWORD, bound(call, batch, fixed), kernel, count)
         if count == BATCHES[1] and len(args) > 1:
             mixed = [batch[0], *args[1:]]
-            yield Kind(name, "broadcast", CONVERTED, _bound(call, mixed, {}), kernel, count)
-    yield Kind(name, "kernel", DENSE, _bound(kernel, args, {}), kernel)
+            yield Kind(name, "broadcast", CONVERTED, bound(call, mixed, fixed), kernel, count)
+    yield Kind(name, "kernel", DENSE, bound(kernel, args, {}), kernel)
     if kernel.row_size <= _SMALL:  # else compiling the derivative takes seconds
         jacobian = kernel.jacobian(kernel.inputs[0][0])
-        yield Kind(name, "jacobian", DENSE, _bound(jacobian, args, {}), jacobian)
+        yield Kind(name, "jacobian", DENSE, bound(jacobian, args, {}), jacobian)
 
 
 def _options(robot: Robot, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -142,10 +150,13 @@ def _options(robot: Robot, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "friction=False", {"friction": False}
     if "algorithm" in method.places:
         yield "algorithm", {"algorithm": robot.algorithms(name)[0]}
+    if name == "forward_dynamics" and not robot.constraints:
+        yield "conjugate_gradient", {"algorithm": "conjugate_gradient"}
     if "frame" in method.places:
-        yield "frame", {"frame": robot.default_frame()}
+        yield "frame", {"frame": robot.leaf_names[0]}
     if "wrench" in method.places:
-        yield "wrench", {"wrench": np.ones(6)}
+        where = {"wrench_frame": robot.leaf_names[0]} if len(robot.leaf_names) != 1 else {}
+        yield "wrench", {"wrench": np.ones(6), **where}
 
 
 def _kernel(robot: Robot, name: str, options: dict[str, Any]) -> Kernel:
@@ -162,7 +173,7 @@ def _empty(result: Any) -> Any:
     return tuple(map(np.empty_like, result)) if isinstance(result, tuple) else np.empty_like(result)
 
 
-def _bound(call: Callable[..., Any], args: list[Any], options: dict[str, Any]) -> Action:
+def bound(call: Callable[..., Any], args: list[Any], options: dict[str, Any]) -> Action:
     """The call as it is written in a program: arguments by name or place, nothing unpacked while it is timed."""
     names = [f"a{k}" for k in range(len(args))]
     text = ", ".join([*names, *(f"{key}=o_{key}" for key in options)])

@@ -59,6 +59,10 @@ def _calls(peer: Pinocchio, robot: Robot, *args: np.ndarray) -> dict[str, tuple[
         "difference": lambda: pin.difference(model, q, v),
     }
     found = {name: (call, call) for name, call in calls.items()}
+    swapped = [3, 4, 5, 0, 1, 2]  # Pinocchio has linear before angular
+    momentum, matrix = _centroidal(pin, model, data, q, v)
+    found["centroidal_momentum"] = momentum, lambda: momentum().vector[swapped]
+    found["centroidal_matrix"] = matrix, lambda: matrix()[swapped]
     if frame is not None:
         world = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
 
@@ -69,5 +73,26 @@ def _calls(peer: Pinocchio, robot: Robot, *args: np.ndarray) -> dict[str, tuple[
             return pin.computeFrameJacobian(model, data, q, frame, world)
 
         found["pose"] = pose, lambda: (pose(), data.oMf[frame].homogeneous)[1]
-        found["jacobian"] = jacobian, lambda: jacobian()[[3, 4, 5, 0, 1, 2]]
+
+        def velocity() -> Any:
+            pin.forwardKinematics(model, data, q, v)
+            return pin.getFrameVelocity(model, data, frame, world)
+
+        still = np.zeros(model.nv)
+
+        def jacobian_rate() -> Any:
+            pin.forwardKinematics(model, data, q, v, still)
+            return pin.getFrameClassicalAcceleration(model, data, frame, world)
+
+        found["jacobian"] = jacobian, lambda: jacobian()[swapped]
+        found["velocity"] = velocity, lambda: velocity().vector[swapped]
+        found["jacobian_rate"] = jacobian_rate, lambda: jacobian_rate().vector[swapped]
     return found
+
+
+def _centroidal(pin: Any, model: Any, data: Any, q: np.ndarray, v: np.ndarray) -> tuple[Callable, Callable]:
+    """Momentum about the centre of mass, and the matrix that maps velocities to it."""
+    return (
+        lambda: pin.computeCentroidalMomentum(model, data, q, v),
+        lambda: pin.ccrba(model, data, q, v),
+    )

@@ -9,7 +9,8 @@ from typing import Any
 from linkwise.cli.output import Table, progress, say, say_json, show
 
 COLUMNS = (
-    *("arrays", "float32", "out", "threads=1", "names", "friction=False", "algorithm", "frame", "wrench"),
+    *("arrays", "float32", "out", "threads=1", "names", "friction=False", "algorithm", "conjugate_gradient"),
+    *("frame", "wrench"),
     *("lists", "tuples", "strided", "mixed precision", "batch 2", "batch 16", "batch 256", "broadcast"),
     *("kernel", "jacobian"),
 )
@@ -17,7 +18,7 @@ COLUMNS = (
 
 def run(robot: Any, functions: tuple[str, ...], rounds: int, as_json: bool) -> None:
     """Measure and print."""
-    from linkwise.bench import calls
+    from linkwise.bench import calls, other_calls
     from linkwise.bench.clock import is_busy, one_core
     from linkwise.bench.peers import find
     from linkwise.bench.pinocchio_calls import one_state
@@ -37,6 +38,8 @@ def run(robot: Any, functions: tuple[str, ...], rounds: int, as_json: bool) -> N
                 costs, others = calls.measure(list(calls.kinds(robot, name)), rounds, actions)
                 lines.append((name, costs, others[0] if others else None))
                 advance()
+            for title, kinds in () if functions else other_calls.rows(robot):
+                lines.append((title, calls.measure(kinds, rounds)[0], None))
     slow = [(cost, _slow(cost)) for _, costs, _ in lines for cost in costs if cost.is_out_of_line]
     near = [text for name, costs, other in lines if (text := _near(name, costs, other))]
     if as_json:
