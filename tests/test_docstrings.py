@@ -1,68 +1,16 @@
 """Public functions explain their arguments: where there is more than one, a section ``Args`` names all of them."""
 
-import importlib
 import inspect
 import re
 
 import pytest
 
-import linkwise as lw
 from linkwise.described import SHARED, described
+from public_functions import public_functions
 
-MODULES = (
-    *("compat", "control", "gpu", "identify", "motion", "realtime", "report", "simulate", "view"),
-    *("model", "study"),
-)
 EXCEPTIONS = {
     "gpu.Graph",  # made by ``graph``; users call it and read its attributes
 }
-
-
-def public():
-    """(name, docstrings, function) of what the package and its parts export: functions, methods and constructors.
-
-    Docstrings of base classes count: an override takes the arguments of what it overrides. Dataclasses explain their
-    fields.
-    """
-    seen = set()
-    for module in (lw, *(importlib.import_module(f"linkwise.{name}") for name in MODULES)):
-        prefix = module.__name__.removeprefix("linkwise").removeprefix(".")
-        for name in getattr(module, "__all__", None) or _own(module):
-            value = getattr(module, name)
-            label = f"{prefix}.{name}" if prefix else name
-            if inspect.isfunction(value):
-                yield label, [value.__doc__], value
-            elif inspect.isclass(value) and _is_ours(value) and not issubclass(value, Exception):
-                for method, function in _methods(value):
-                    if function in seen:
-                        continue
-                    seen.add(function)
-                    if method == "__init__":
-                        yield label, [base.__doc__ for base in value.__mro__], function
-                    else:
-                        texts = [getattr(vars(base).get(method), "__doc__", "") for base in value.__mro__]
-                        yield f"{label}.{method}", texts, function
-
-
-def _own(module):
-    return [
-        n
-        for n, value in vars(module).items()
-        if getattr(value, "__module__", "") == module.__name__ and n[0] != "_"
-    ]
-
-
-def _is_ours(value):
-    return value.__module__.startswith("linkwise")
-
-
-def _methods(owner):
-    for name in dir(owner):
-        value = inspect.getattr_static(owner, name)
-        value = getattr(value, "__func__", getattr(value, "function", value))
-        written = name == "__init__" and not hasattr(owner, "__dataclass_fields__")
-        if inspect.isfunction(value) and _is_ours(value) and (written or not name.startswith("_")):
-            yield name, value
 
 
 def explained(text: str | None) -> set[str]:
@@ -84,21 +32,21 @@ def parameters(function) -> list[str]:
     return [n for n in inspect.signature(function).parameters if n not in ("self", "cls")]
 
 
-CASES = [case for case in public() if len(parameters(case[2])) > 1]
+CASES = [case for case in public_functions() if case.written and len(parameters(case.function)) > 1]
 
 
-@pytest.mark.parametrize(("label", "texts", "function"), CASES, ids=[case[0] for case in CASES])
-def test_every_argument_is_explained(label, texts, function):
-    missing = set(parameters(function)).difference(*map(explained, texts))
-    if label in EXCEPTIONS:
-        assert missing, f"{label} is no longer an exception"
+@pytest.mark.parametrize("case", CASES, ids=[case.label for case in CASES])
+def test_every_argument_is_explained(case):
+    missing = set(parameters(case.function)).difference(*map(explained, case.texts))
+    if case.label in EXCEPTIONS:
+        assert missing, f"{case.label} is no longer an exception"
         return
-    assert not missing, f"{label}: Args of its docstring lacks {', '.join(sorted(missing))}"
+    assert not missing, f"{case.label}: Args of its docstring lacks {', '.join(sorted(missing))}"
 
 
 def test_there_are_cases():
     assert {"Robot.inverse_dynamics", "load", "simulate.simulate", "identify.identify"} <= {
-        case[0] for case in CASES
+        case.label for case in CASES
     }
     assert len(EXCEPTIONS) < 10
 

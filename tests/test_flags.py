@@ -1,6 +1,5 @@
 """Options that are flags take True and False only: ``friction="no"`` would otherwise count as true."""
 
-import importlib
 import inspect
 import re
 from functools import partial
@@ -14,11 +13,8 @@ from linkwise import control, gpu, identify, motion, realtime, report, simulate,
 from linkwise.flags import flag, flag_or_none
 from linkwise.model import Model
 from linkwise.model.generators import general_chain, random_model
+from public_functions import public_functions
 
-MODULES = (
-    *("compat", "control", "gpu", "identify", "motion", "realtime", "report", "simulate", "view"),
-    *("model", "study"),
-)
 NOT_OPTIONS = {"realtime.Report": {"braked"}}  # a result
 REFUSED = ("no", "False", "", 0, 1, 1.0, [], np.array([True]))
 
@@ -222,43 +218,11 @@ def test_numbers_are_refused_after_a_call_with_the_flag_that_equals_them(robot):
 
 def _public_flags() -> set[tuple[str, str]]:
     found = set()
-    for label, function in _public():
-        options = {p.name for p in inspect.signature(function).parameters.values() if _is_flag(p)}
-        found |= {(label, name) for name in options - NOT_OPTIONS.get(label, set())}
+    for public in public_functions():
+        options = {p.name for p in inspect.signature(public.function).parameters.values() if _is_flag(p)}
+        found |= {(public.label, name) for name in options - NOT_OPTIONS.get(public.label, set())}
     return found
 
 
 def _is_flag(parameter: inspect.Parameter) -> bool:
     return parameter.annotation in ("bool", "bool | None", bool) or isinstance(parameter.default, bool)
-
-
-def _public():
-    """(name, function or class) of what the package and its parts export, methods included."""
-    seen = set()
-    for module in (lw, *(importlib.import_module(f"linkwise.{name}") for name in MODULES)):
-        prefix = module.__name__.removeprefix("linkwise").removeprefix(".")
-        for name in getattr(module, "__all__", None) or _own(module):
-            value = getattr(module, name)
-            label = f"{prefix}.{name}" if prefix else name
-            if id(value) in seen or not (inspect.isclass(value) or inspect.isfunction(value)):
-                continue
-            if not value.__module__.startswith("linkwise") or (
-                inspect.isclass(value) and issubclass(value, Exception)
-            ):
-                continue
-            seen.add(id(value))
-            yield label, value
-            for method in methods_of(value) if inspect.isclass(value) else ():
-                yield f"{label}.{method.__name__}", method
-
-
-def _own(module) -> list[str]:
-    return [n for n, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
-
-
-def methods_of(owner: type):
-    for name in dir(owner):
-        value = inspect.getattr_static(owner, name)
-        value = getattr(value, "__func__", getattr(value, "function", value))
-        if not name.startswith("_") and inspect.isfunction(value):
-            yield value

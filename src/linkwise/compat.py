@@ -310,90 +310,58 @@ def q_from_pinocchio(robot: Model, model: Any, q: ArrayLike) -> np.ndarray:
 # -- moving bases and ball joints: see ``linkwise.engine_coordinates`` -------------------------------------------------
 
 
+_OPTIONAL = {
+    "v": "velocities, shape (..., n); none by default.",
+    "a": "accelerations, shape (..., n); none by default.",
+    "model": "the model of the engine, where its joints are in another order.",
+}
+_ours = described(**_OPTIONAL)
+_theirs = described(q="positions as the engine has them, shape (..., nq of the engine).", **_OPTIONAL)
+
+
+@_ours
 def to_pinocchio(
     robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, model=None
 ):
     """q, (q, v) or (q, v, a) as Pinocchio has them: quaternions x y z w, base velocities linear before angular, both in
-    the base's axes. ``model``: the ``pinocchio.Model``, where its joints are in another order.
-
-    Args:
-        robot: the robot.
-        q: positions [rad or m], shape (..., nq).
-        v: velocities, shape (..., n); none by default.
-        a: accelerations, shape (..., n); none by default.
-        model: the ``pinocchio.Model``, where its joints are in another order.
-    """
+    the base's axes."""
     return _to(coordinates(robot, "pinocchio", model), q, v, a)
 
 
+@_theirs
 def from_pinocchio(
     robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, model=None
 ):
-    """q, (q, v) or (q, v, a) from Pinocchio's: the inverse of ``to_pinocchio``.
-
-    Args:
-        robot: the robot.
-        q: positions [rad or m], shape (..., nq) of the engine.
-        v: velocities, shape (..., n); none by default.
-        a: accelerations, shape (..., n); none by default.
-        model: the ``pinocchio.Model``, where its joints are in another order.
-    """
+    """q, (q, v) or (q, v, a) from Pinocchio's: the inverse of ``to_pinocchio``."""
     return _from(coordinates(robot, "pinocchio", model), q, v, a)
 
 
+@_ours
 def to_mujoco(
     robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, model=None
 ):
     """qpos, (qpos, qvel) or (qpos, qvel, qacc) of MuJoCo: quaternions w x y z, base velocities linear in the axes of
-    the world, then angular in the base's own. ``model``: the ``mujoco.MjModel``, where its joints are in another
-    order.
-
-    Args:
-        robot: the robot.
-        q: positions [rad or m], shape (..., nq).
-        v: velocities, shape (..., n); none by default.
-        a: accelerations, shape (..., n); none by default.
-        model: the ``mujoco.MjModel``, where its joints are in another order.
-    """
+    the world, then angular in the base's own."""
     return _to(coordinates(robot, "mujoco", model), q, v, a)
 
 
+@_theirs
 def from_mujoco(
     robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, model=None
 ):
-    """q, (q, v) or (q, v, a) from MuJoCo's qpos, qvel and qacc: the inverse of ``to_mujoco``.
-
-    Args:
-        robot: the robot.
-        q: positions [rad or m], shape (..., nq) of the engine.
-        v: velocities, shape (..., n); none by default.
-        a: accelerations, shape (..., n); none by default.
-        model: the ``mujoco.MjModel``, where its joints are in another order.
-    """
+    """q, (q, v) or (q, v, a) from MuJoCo's qpos, qvel and qacc: the inverse of ``to_mujoco``."""
     return _from(coordinates(robot, "mujoco", model), q, v, a)
 
 
+@_ours
 def to_frax(robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None):
-    """q, (q, v) or (q, v, a) of frax with ``floating_base="quaternion"``, its joints in the order of ours.
-
-    Args:
-        robot: the robot.
-        q: positions [rad or m], shape (..., nq).
-        v: velocities, shape (..., n); none by default.
-        a: accelerations, shape (..., n); none by default.
-    """
+    """q, (q, v) or (q, v, a) of frax with ``floating_base="quaternion"``, its joints in the order of ours."""
     return _to(coordinates(robot, "frax"), q, v, a)
 
 
+@_theirs
 def from_frax(robot: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None):
-    """q, (q, v) or (q, v, a) from frax's: the inverse of ``to_frax``.
-
-    Args:
-        robot: the robot.
-        q: positions [rad or m], shape (..., nq) of the engine.
-        v: velocities, shape (..., n); none by default.
-        a: accelerations, shape (..., n); none by default.
-    """
+    """q, (q, v) or (q, v, a) from frax's: the inverse of ``to_frax``."""
     return _from(coordinates(robot, "frax"), q, v, a)
 
 

@@ -155,17 +155,8 @@ def _plain(row: Row) -> dict[str, Any]:
 def _counts(operations) -> dict[str, Any]:
     loop = operations.per_iteration
     return {
-        "multiplications": operations.multiplications,
-        "additions": operations.additions,
-        "divisions": operations.divisions,
+        **operations.counts(),
         "trigonometric": operations.trigonometric,
-        "by_stage": {
-            name: {
-                "multiplications": part.multiplications,
-                "additions": part.additions,
-                "divisions": part.divisions,
-            }
-            for name, part in operations.by_stage.items()
-        },
+        "by_stage": {name: part.counts() for name, part in operations.by_stage.items()},
         "per_iteration": None if loop is None else _counts(loop),
     }

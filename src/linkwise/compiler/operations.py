@@ -45,6 +45,14 @@ class Operations:
     prelude: Operations | None = None
     """What depends on run-time parameters alone, computed once for many states; not in the counts above."""
 
+    def counts(self) -> dict[str, int]:
+        """The counts by name, as plain data."""
+        return {
+            "multiplications": self.multiplications,
+            "additions": self.additions,
+            "divisions": self.divisions,
+        }
+
     @property
     def total(self) -> int:
         """Multiplications, additions and divisions together."""

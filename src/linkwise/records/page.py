@@ -387,9 +387,7 @@ def _cells(operations: Operations) -> list[str]:
 def _plain(operations: Operations) -> dict[str, Any]:
     once = operations.prelude
     return {
-        "multiplications": operations.multiplications,
-        "additions": operations.additions,
-        "divisions": operations.divisions,
+        **operations.counts(),
         "total": operations.total,
         "trigonometric": operations.trigonometric,
         "prelude": None if once is None else once.total,
