@@ -29,7 +29,10 @@ SMOKE = {  # script -> command lines
         "--robot two_link --function pose --function mass_matrix",
         "--robot chain:2 --function pose --batch 4 --json",
     ],
-    "gpu.py": ["--quick --robot two_link --tune --json {out}/gpu.json", "--quick --robot two_link --small"],
+    "gpu.py": [
+        "--quick --robot two_link --tune --json {out}/gpu.json",
+        "--quick --robot two_link --small 2 --peers",
+    ],
     "gpu_long_chains.py": ["--links 8 --batches 1 --json {out}/long.json"],
     "identification.py": ["--only ur10e --no-speed"],
     "inverse_kinematics.py": ["two_link --poses 2"],

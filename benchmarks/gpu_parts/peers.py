@@ -60,7 +60,10 @@ def _library_rows(peer: Peer, robot: lw.Robot, count: int, late: Callable[[], bo
             try:
                 here = [states[key] for key in INPUTS[function]]
                 wanted = getattr(robot, function)(*here)
-                row["difference"] = float(np.abs(task.result() - wanted).max() / np.abs(wanted).max())
+                got = task.result()
+                if got.dtype != wanted.dtype:
+                    raise TypeError(f"computes in {got.dtype}")
+                row["difference"] = float(np.abs(got - wanted).max() / np.abs(wanted).max())
                 row["per_second"] = count / host_seconds(task.run, 10)
                 row["linkwise_per_second"] = count / _own_seconds(robot, function, here)
             except Exception as error:  # a library that cannot do this does not end the run
