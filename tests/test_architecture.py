@@ -18,6 +18,7 @@ ORDER = (
     *(
         "errors",
         "version",
+        "summaries",
         "flags",
         "described",
         "scalar",
@@ -94,7 +95,7 @@ ALLOWED = {
     },
     "gpu": {"errors", "flags", "scalar", "once", "forks", "compiler"},
     "frameworks": {"errors", "forks", "compiler", "gpu"},
-    "report": {"errors", "flags", "version", "outputs", "model"},
+    "report": {"errors", "flags", "version", "summaries", "outputs", "model"},
 }
 
 # Modules that import each other, by lazy imports: a program and its builders.

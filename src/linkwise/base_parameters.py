@@ -18,6 +18,7 @@ import numpy as np
 from linkwise.errors import LinkwiseError, UnknownNameError
 from linkwise.flags import flag
 from linkwise.model.model import suggest
+from linkwise.summaries import Summarised, Summary
 
 if TYPE_CHECKING:
     from linkwise.robot import Robot
@@ -27,8 +28,8 @@ DEPENDENT = (
 )
 
 
-@dataclass(frozen=True)
-class BaseParameters:
+@dataclass(frozen=True, repr=False)
+class BaseParameters(Summarised):
     """A smallest set of parameters that leaves every torque unchanged.
 
     ``labels`` name the parameter that leads each combination; ``combination @ robot.parameters`` are the values.
@@ -43,6 +44,11 @@ class BaseParameters:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def _summary(self) -> Summary:
+        rows = [[label, self.values[k], self.expression(k)] for k, label in enumerate(self.labels)]
+        title = f"{len(self)} base parameters of {len(self.parameter_labels)}"
+        return Summary(title, ("label", ">value", "combination"), rows)
 
     def expression(self, k: int, digits: int = 6) -> str:
         """The combination behind base parameter k in words, such as ``link2.Ixx - link2.Iyy``."""

@@ -130,6 +130,10 @@ class Convenient(Inspected):
 
         files.save(self, path)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a drawing, and the joints with their limits."""
+        return part("report").robot_html(self)
+
     @takes_names
     def plot(
         self, q: Array | None = None, *, ghosts: Sequence[Array] = (), trace: Array | None = None
@@ -142,7 +146,7 @@ class Convenient(Inspected):
             trace: points [m], shape (k, 3), of a path that is drawn as a line.
         """
         report = part("report")
-        shown = self._shown_position() if q is None else self._position(q)
+        shown = report.bent_position(self) if q is None else self._position(q)
         others = [self._position(ghost) for ghost in ghosts]
         picture = report.robot_picture(self, shown, ghosts=others, trace=trace)
         return report.Plot([report.Figure("robot", picture)], f"{self.name} in one position")
@@ -193,14 +197,3 @@ class Convenient(Inspected):
         if found.shape != (self.nq,):
             raise ShapeError(f"q: expected shape ({self.nq},), got {found.shape}")
         return found
-
-    def _shown_position(self) -> np.ndarray:
-        """A position in which a drawing shows the links: joints bent, inside the limits."""
-        bent, at = self.neutral, 0
-        for joint in self.coordinate_joints:
-            if not joint.free:
-                low, high = joint.limits.lower, joint.limits.upper
-                aim = 0.4 if joint.turns else 0.5 * (min(max(low, -1.0), 1.0) + min(max(high, -1.0), 1.0))
-                bent[at] = min(max(aim, low), high)
-            at += joint.nq
-        return bent

@@ -16,6 +16,7 @@ from linkwise.functions import mechanism_of
 from linkwise.model import Model
 from linkwise.model.mechanism import flat
 from linkwise.spatial import ArticulatedInertia, Spatial, zero_vector
+from linkwise.summaries import Summarised
 
 
 def singular(model: Model, result: np.ndarray | np.generic, given: Mapping[str, Any]) -> None:
@@ -78,8 +79,8 @@ def state_name(state: tuple[int, ...]) -> str:
     return f"state {state[0] if len(state) == 1 else state}"
 
 
-@dataclass(frozen=True)
-class FilterStates:
+@dataclass(frozen=True, repr=False)
+class FilterStates(Summarised):
     """The filter and smoother of one state: k is the number of moving joints, n that of velocity coordinates.
 
     Spatial vectors are (angular, linear) and (moment, force), in the prepared frame of each link (a single joint axis
@@ -96,8 +97,8 @@ class FilterStates:
     smoothed_covariance: np.ndarray  # S = P − P Λ P (9.18), shape (k, 6, 6)
 
 
-@dataclass(frozen=True)
-class Iterations:
+@dataclass(frozen=True, repr=False)
+class Iterations(Summarised):
     """A conjugate-gradient solution: q̈, ‖residual‖/‖τ − b‖ after each iteration, the estimated relative error of q̈,
     whether that is within the tolerance."""
 

@@ -262,3 +262,18 @@ def test_the_same_recording_gives_the_same_robot(arm, record):
     one, two = (identify(arm, record(noise=0.02)) for _ in range(2))
     np.testing.assert_array_equal(one.fit.x, two.fit.x)
     assert one.fit.friction == two.fit.friction
+
+
+def test_a_session_sees_tables_and_plots(found):
+    from xml.etree import ElementTree
+
+    text = repr(found)
+    assert "two_link identified from run1, run2" in text
+    assert all(name in text for name in found.prior.joint_names)
+    for part in (found, found.validation, found.estimate, found.fit, found.signals[0], found.base):
+        assert " at 0x" not in repr(part)
+        assert "array(" not in repr(part)
+        assert len(ElementTree.fromstring(part._repr_html_()).findall(".//tbody/tr")) >= 2
+    for plot in (found.plot(), found.validation.plot()):
+        lines = [x for x in ElementTree.fromstring(plot.svg).iter() if x.get("stroke-width") == "1.8"]
+        assert len(lines) == 2 * 2  # measured and predicted torques of two joints

@@ -19,6 +19,7 @@ from linkwise.identify.signals import condition
 from linkwise.identify.small_blas import one_thread
 from linkwise.motion import Trajectory
 from linkwise.robot import Robot
+from linkwise.summaries import Summarised, Summary
 
 BANDWIDTH = 30.0  # [rad/s] of the controller that follows the excitation
 SUBSTEPS = 4  # of the integrator per sample
@@ -94,8 +95,8 @@ def true_parameters(robot: Robot, labels: Sequence[str]) -> np.ndarray:
     return np.array([known.get(label, 0.0) for label in labels])
 
 
-@dataclass(frozen=True)
-class Coverage:
+@dataclass(frozen=True, repr=False)
+class Coverage(Summarised):
     """How often confidence intervals contained the true values: ``share`` (p,) of ``runs`` recordings.
 
     ``truth`` (p,) are the base parameters; ``bias`` and ``spread`` (p,) those of the estimates over the runs,
@@ -110,6 +111,13 @@ class Coverage:
     claimed: np.ndarray
     runs: int
     level: float
+
+    def _summary(self) -> Summary:
+        rows = list(
+            zip(self.labels, self.truth, self.share, self.bias, self.spread, self.claimed, strict=True)
+        )
+        columns = ("parameter", ">truth", ">share inside", ">bias", ">spread", ">claimed")
+        return Summary(f"Coverage of intervals in {self.runs} runs", columns, rows)
 
     @property
     def overall(self) -> float:

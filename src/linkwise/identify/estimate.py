@@ -8,10 +8,11 @@ import numpy as np
 
 from linkwise.errors import needed
 from linkwise.once import once
+from linkwise.summaries import Summarised, Summary
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Summarised):
     """Parameters x under their labels, with covariance (p, p).
 
     ``sigma`` (n,) are standard deviations of each joint's residuals [N·m or N]; ``condition`` is the condition number
@@ -29,6 +30,11 @@ class Estimate:
     notes: tuple[str, ...] = ()
     freedom: np.ndarray | None = None
     """Degrees of freedom of the variances, (p,), see ``coloured``; None: many."""
+
+    def _summary(self) -> Summary:
+        rows = list(zip(self.labels, self.x, self.deviations, strict=True))
+        title = f"Estimate by {self.method}: {len(rows)} parameters from {self.samples} samples"
+        return Summary(title, ("parameter", ">value", ">standard deviation"), rows, self.notes)
 
     @once
     def deviations(self) -> np.ndarray:

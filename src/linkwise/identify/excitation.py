@@ -24,6 +24,7 @@ from linkwise.model.checks import check_moves
 from linkwise.model.coordinates import check_one_axis
 from linkwise.motion import Samples, Trajectory
 from linkwise.robot import Robot
+from linkwise.summaries import Summarised
 from linkwise.tables import bounds
 
 POINTS, POINTS_EACH = (
@@ -34,8 +35,8 @@ FINE, FINE_EACH = 2000, 120  # at which it must keep all limits in the end
 RANDOM = 20  # random motions that fill the limits, for comparison
 
 
-@dataclass(frozen=True)
-class Excited:
+@dataclass(frozen=True, repr=False)
+class Excited(Summarised):
     """An exciting motion and how good it is.
 
     ``condition`` is the condition number of the base regressor along the motion, rows scaled by joint and columns to

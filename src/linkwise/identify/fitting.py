@@ -9,13 +9,14 @@ import numpy as np
 from linkwise.identify.friction import AxisSignals, Friction, column
 from linkwise.identify.physical import STRENGTH, physical
 from linkwise.identify.regression import Carried, Observer, Regression
+from linkwise.summaries import Summarised
 
 PASSES = 4
 EXACT = 1e-5  # residuals under this part of the torques weigh no more: nothing measured is as exact
 
 
-@dataclass(frozen=True)
-class Fit:
+@dataclass(frozen=True, repr=False)
+class Fit(Summarised):
     """Parameters x of all columns of a regression, and the weights (n,) of its joints."""
 
     x: np.ndarray

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkwise.identify.errors import LogError
+from linkwise.summaries import Summarised
 
 SENSED = ("motor", "joint")
 GAP = 0.1  # [s] without samples, where they are usually much closer: what happened meanwhile is not known
@@ -16,8 +17,8 @@ GAP_STEPS = 10.0  # usual steps, the same
 SHORTEST = 20  # fewest samples of a usable part between gaps
 
 
-@dataclass(frozen=True)
-class Log:
+@dataclass(frozen=True, repr=False)
+class Log(Summarised):
     """Joint positions and torques over time.
 
     t [s], shape (N,), strictly increasing; q [rad or m] and tau [N·m or N], shape (N, n); qd [rad/s or m/s] where it

@@ -28,10 +28,11 @@ from linkwise.identify.small_blas import one_thread
 from linkwise.identify.solvers import column_lengths
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.robot import Robot
+from linkwise.summaries import Summarised
 
 
-@dataclass(frozen=True)
-class Payload:
+@dataclass(frozen=True, repr=False)
+class Payload(Summarised):
     """A load as a possible body in the axes of ``frame``, and its ten parameters there by least squares.
 
     ``estimate`` holds the unconstrained estimate of m hx hy hz Ixx … Izz with its covariance.
@@ -92,8 +93,8 @@ def identify_payload(
         return Payload(Inertia.from_parameters(x[count : count + 10].tolist()), name, _part(found, places))
 
 
-@dataclass(frozen=True)
-class DriveGains:
+@dataclass(frozen=True, repr=False)
+class DriveGains(Summarised):
     """Torque per unit of current of each drive, shape (n,), and standard deviations."""
 
     gains: np.ndarray

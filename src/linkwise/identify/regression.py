@@ -17,6 +17,7 @@ from linkwise.identify.signals import Signals
 from linkwise.model.inertia import LABELS as INERTIAL
 from linkwise.once import once
 from linkwise.robot import Robot
+from linkwise.summaries import Summarised
 
 
 def axes_of(dof: int, coupled: np.ndarray | None = None) -> np.ndarray:
@@ -61,8 +62,8 @@ class Carried:
         return found
 
 
-@dataclass(frozen=True)
-class Regression:
+@dataclass(frozen=True, repr=False)
+class Regression(Summarised):
     """Torques (N, n) and what explains them: columns Y (N, n, p) under their labels.
 
     The first ``links`` labels are inertial, ten per link; ``terms`` are (axis, term) of the others. ``edges`` are the
@@ -160,6 +161,9 @@ class Observer:
         ]
         self.link_labels = robot.parameter_labels[:count]
         self.names = axis_names(robot, self.axes)
+
+    def __repr__(self) -> str:
+        return f"<Observer of {self.robot.name}: {len(self.signals)} recordings, {len(self.tau)} samples>"
 
     @property
     def link_columns(self) -> np.ndarray:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise import outputs
 from linkwise.base_parameters import BaseParameters
+from linkwise.conveniences import part
 from linkwise.directions import next_directions, remembers, torques_along
 from linkwise.flags import flag
 from linkwise.identify.base import Excitation
@@ -24,6 +25,10 @@ from linkwise.identify.small_blas import one_thread
 from linkwise.identify.validation import Validation
 from linkwise.joint_laws.direction import MEMORY
 from linkwise.robot import Robot
+from linkwise.summaries import Summarised, Summary
+
+if TYPE_CHECKING:
+    from linkwise.report import Plot
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,8 @@ class BaseRow:
     """Largest torque it causes, in parts of the joint's largest measured torque."""
 
 
-@dataclass(frozen=True)
-class Identification:
+@dataclass(frozen=True, repr=False)
+class Identification(Summarised):
     """An identified robot, and how far it can be trusted.
 
     ``robot`` is the model: physically possible links, rotors and all friction that was found. It is what is saved and
@@ -65,6 +70,20 @@ class Identification:
     of_robot: tuple[Validation, ...]
     of_reduced: tuple[Validation, ...]
     warnings: tuple[str, ...] = ()
+
+    def _summary(self) -> Summary:
+        names, judged = self.prior.joint_names, self.validation
+        parts = (judged.rms, judged.relative, self.of_robot[0].relative, self.of_prior[0].relative)
+        columns = ("joint", ">rms residual", ">model [%]", ">robot [%]", ">before [%]")
+        title = f"{self.prior.name} identified from {', '.join(s.log.name for s in self.signals)}"
+        found = f"{len(self.base.labels)} base parameters, condition {self.excitation.condition:.3g}"
+        said = [f"{found}; %: part of the torque that is not explained", *self.warnings]
+        return Summary(title, columns, list(zip(names, *parts, strict=True)), said)
+
+    def plot(self) -> Plot:
+        """Measured and predicted torques of every joint on the first validation recording."""
+        judged = self.validation
+        return part("report").torque_plot(judged.t, judged.measured, judged.predicted, self.prior.joint_names)
 
     @property
     def validation(self) -> Validation:

@@ -17,13 +17,14 @@ from linkwise.identify.cutoff import choose_cutoff
 from linkwise.identify.derivatives import Motion, low_pass, method_named
 from linkwise.identify.errors import LogError
 from linkwise.identify.log import Log
+from linkwise.summaries import Summarised
 
 FINE = 16.0  # samples per period of the cut-off in the fine signals: friction turns over within a sample
 COARSE = 3.0  # the same in the regression, where noise above the cut-off has been filtered away
 
 
-@dataclass(frozen=True)
-class Signals:
+@dataclass(frozen=True, repr=False)
+class Signals(Summarised):
     """Smooth motion and torques at a steady rate.
 
     t (N,) [s]; q, qd, qdd, tau (N, n). ``tau`` is not low-passed at the cut-off yet: the regression filters it

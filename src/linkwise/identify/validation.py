@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linkwise.conveniences import part
 from linkwise.directions import torques_along
 from linkwise.identify.derivatives import low_pass
 from linkwise.identify.friction import AxisSignals, Term, column
@@ -14,13 +16,17 @@ from linkwise.identify.log import Log
 from linkwise.identify.regression import Carried, axes_of
 from linkwise.identify.signals import Signals
 from linkwise.robot import Robot
+from linkwise.summaries import Summarised, Summary
+
+if TYPE_CHECKING:
+    from linkwise.report import Plot
 
 AT_REST = 0.01  # [rad/s or m/s] below which a joint counts as standing still
 WHITENESS_LAGS = 20
 
 
-@dataclass(frozen=True)
-class Validation:
+@dataclass(frozen=True, repr=False)
+class Validation(Summarised):
     """Measured and predicted torques (N, n) at the times t (N,) of a recording, and how far they are apart.
 
     All figures are per joint, shape (n,). ``relative`` is 100·‖τ − τ̂‖/‖τ‖ of the torques as recorded; ``in_band`` the
@@ -34,6 +40,21 @@ class Validation:
     measured: np.ndarray
     predicted: np.ndarray
     band: float
+
+    def _summary(self) -> Summary:
+        cells = zip(self.rms, self.relative, self.in_band, strict=True)
+        rows = [[k + 1, *cell] for k, cell in enumerate(cells)]
+        columns = (
+            "joint",
+            ">rms residual [N·m or N]",
+            ">of the torque [%]",
+            f">below {self.band:.3g} Hz [%]",
+        )
+        return Summary(f"Validation on {self.log.name}: {len(self.t)} samples", columns, rows)
+
+    def plot(self) -> Plot:
+        """Measured and predicted torques of every joint over time."""
+        return part("report").torque_plot(self.t, self.measured, self.predicted)
 
     @property
     def residuals(self) -> np.ndarray:

@@ -21,6 +21,7 @@ from linkwise.motion import arguments
 from linkwise.motion import starts as starting
 from linkwise.motion.rotations import check_poses, rotation_vector
 from linkwise.robot import Robot
+from linkwise.summaries import Summarised, Summary
 
 SMALLEST_DAMPING = 1e-12  # of squared lengths [m²]: far below what matters, far above round-off
 STALLED = 1e-13  # [rad or m]: a step this short makes no progress
@@ -33,8 +34,8 @@ class UnreachableError(LinkwiseError, ValueError):
     """No joint position was found for a pose; the message states what is left over."""
 
 
-@dataclass(frozen=True)
-class Solution:
+@dataclass(frozen=True, repr=False)
+class Solution(Summarised):
     """Joint positions for poses, and how good they are; leading axes as those of the targets."""
 
     q: np.ndarray
@@ -47,6 +48,18 @@ class Solution:
     """Whether both errors are within the tolerance, shape (...)."""
     smallest_singular_value: np.ndarray
     """Of the Jacobian (angular part in rad, linear in m), shape (...): next to 0 the arm is singular."""
+
+    def _summary(self) -> Summary:
+        batch, n = self.converged.shape, self.q.shape[-1]
+        q, linear, angular = self.q.reshape(-1, n), self.position_error.ravel(), self.rotation_error.ravel()
+        rows = [
+            [k, found, linear[k], angular[k], *q[k]]
+            for k, found in enumerate(self.converged.ravel().tolist())
+        ]
+        errors = (">position error [m]", ">rotation error [rad]")
+        reached = f"{int(self.converged.sum())} of {len(rows)} targets reached" if batch else "one target"
+        columns = ("target", "reached", *errors, *(f">q{j + 1}" for j in range(n)))
+        return Summary(f"Solution of inverse kinematics: {reached}", columns, rows)
 
 
 def inverse_kinematics(

@@ -5,12 +5,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from linkwise.conveniences import part
 from linkwise.motion import arguments
+from linkwise.summaries import Summarised, Summary
 from linkwise.tables import bounds
+
+if TYPE_CHECKING:
+    from linkwise.model import Model
+    from linkwise.report import Plot
 
 
 class Moment(NamedTuple):
@@ -21,8 +27,8 @@ class Moment(NamedTuple):
     qdd: np.ndarray
 
 
-@dataclass(frozen=True)
-class Samples:
+@dataclass(frozen=True, repr=False)
+class Samples(Summarised):
     """A motion at points in time: t [s], shape (points,); q, qd, qdd, shape (points, n)."""
 
     t: np.ndarray
@@ -30,8 +36,27 @@ class Samples:
     qd: np.ndarray
     qdd: np.ndarray
 
+    def _summary(self) -> Summary:
+        last = f", {self.t[0]:g} … {self.t[-1]:g} s" if len(self.t) else ""
+        return _motion_summary(f"Samples: {len(self.t)} points of {self.q.shape[-1]} joints{last}", self)
 
-class Trajectory(ABC):
+    def plot(self, robot: Model | None = None) -> Plot:
+        """Positions, velocities and accelerations over time; see ``Trajectory.plot``."""
+        return part("report").motion_plot(self.t, self.q, self.qd, self.qdd, robot)
+
+
+def _motion_summary(title: str, motion: Samples) -> Summary:
+    """A row for each joint."""
+    columns = ("joint", ">start", ">end", ">lowest", ">highest", ">largest speed", ">largest acceleration")
+    rows = [
+        [k + 1, q[0], q[-1], q.min(), q.max(), np.abs(qd).max(), np.abs(qdd).max()]
+        for k, (q, qd, qdd) in enumerate(zip(motion.q.T, motion.qd.T, motion.qdd.T, strict=True))
+        if len(q)
+    ]
+    return Summary(title, columns, rows, ["[rad or m, s]"])
+
+
+class Trajectory(Summarised, ABC):
     """A motion of n joints from ``begin`` to ``end`` [s].
 
     Before and after that the robot stands still where the motion begins and ends; a periodic motion has no
@@ -41,6 +66,26 @@ class Trajectory(ABC):
     dof: int
     begin: float
     end: float
+
+    def _summary(self) -> Summary:
+        ends = f"{self.duration:g} s" if math.isfinite(self.duration) else "without end"
+        return _motion_summary(f"{type(self).__name__}: {self.dof} joints, {ends}", self._shown(201))
+
+    def _shown(self, points: int) -> Samples:
+        """Samples for tables and plots: of a motion without end those of its period."""
+        if math.isfinite(self.duration):
+            return self.sampled(points=points)
+        t = np.linspace(0.0, getattr(self, "period", 10.0), points)
+        return Samples(t, *self.at(t))
+
+    def plot(self, robot: Model | None = None, *, points: int = 401) -> Plot:
+        """Positions, velocities and accelerations over time, which notebooks show and ``.save("motion.svg")`` writes.
+
+        Args:
+            robot: names the joints and adds their limits; angles are then in degrees.
+            points: number of samples.
+        """
+        return self._shown(points).plot(robot)
 
     @property
     def duration(self) -> float:

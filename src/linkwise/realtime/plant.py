@@ -35,6 +35,9 @@ class PlantDriver(ABC):
 
     dof: int
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
     @abstractmethod
     def read(self, cycle: int) -> tuple[Any, Any, Any]:
         """(q [rad or m], q̇, over-temperature flags), n each. ``cycle`` counts periods, missed ones too. An
@@ -91,6 +94,9 @@ class SimulatedPlant:
         self.brakes = flag("brakes", brakes)
         if fault is not None and not 0 <= fault.joint < robot.dof:
             raise SettingsError(f"fault: joint {fault.joint}, {robot.name} has joints 0 to {robot.dof - 1}")
+
+    def __repr__(self) -> str:
+        return f"<SimulatedPlant of {self.robot.name}{'' if self.fault is None else f', {self.fault}'}>"
 
     def structure(self, start: np.ndarray, speed: np.ndarray) -> ctypes.Structure:
         """State of the plant as a C structure.

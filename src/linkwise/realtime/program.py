@@ -32,6 +32,9 @@ class TwoRatePrograms:
         period: of the synchronous task [s].
     """
 
+    def __repr__(self) -> str:
+        return f"<TwoRatePrograms of {self.model.name}>"
+
     def __init__(self, model: Robot, plant: Robot | None = None, period: float = 1e-3):
         self.model = model
         self.plant_robot = model if plant is None else plant

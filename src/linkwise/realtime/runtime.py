@@ -53,6 +53,9 @@ class TwoRateController:
         SettingsError: a setting is invalid or missing.
     """
 
+    def __repr__(self) -> str:
+        return f"<TwoRateController of {self.model.name}>"
+
     def __init__(
         self,
         model: Robot,

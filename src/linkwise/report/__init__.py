@@ -4,8 +4,8 @@ from linkwise.report import sections
 from linkwise.report.heatmap import heat_map
 from linkwise.report.identification import identification_report
 from linkwise.report.page import Figure, HtmlTable, Raw, Report, Section, Text
-from linkwise.report.picture import robot_picture
-from linkwise.report.plot import Plot
+from linkwise.report.picture import bent_position, robot_picture
+from linkwise.report.plot import Plot, motion_plot, robot_html, simulation_plot, torque_plot
 from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
 
 __all__ = [
@@ -19,10 +19,15 @@ __all__ = [
     "Section",
     "Text",
     "bar_chart",
+    "bent_position",
     "heat_map",
     "identification_report",
     "legend",
     "line_plot",
+    "motion_plot",
+    "robot_html",
     "robot_picture",
     "sections",
+    "simulation_plot",
+    "torque_plot",
 ]

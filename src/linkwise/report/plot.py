@@ -7,15 +7,22 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from linkwise import outputs
 from linkwise.errors import LinkwiseError
+from linkwise.model import Model
+from linkwise.model.coordinates import velocity_coordinates
+from linkwise.report import sections
 from linkwise.report.page import Figure
-from linkwise.report.plots import Legend
-from linkwise.report.svg import FONT, escape
+from linkwise.report.picture import bent_position, robot_picture
+from linkwise.report.plots import Legend, Line, legend, line_plot
+from linkwise.report.svg import FONT, colour, escape, short
+from linkwise.summaries import Summary
 
 WIDTH = 760
 LINE, LETTER = 20, 7.0  # height of a line of text, width of a letter
-INK = "#1c2430"
+INK, GREY = "#1c2430", "#9aa5b3"
 _SIZE = re.compile(r'<svg width="([0-9.]+)" height="([0-9.]+)" ')
 
 
@@ -85,3 +92,79 @@ def _heading(figure: Figure, y: float) -> tuple[list[str], float]:
         )
         x += needed
     return parts, y
+
+
+def motion_plot(
+    t: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, model: Model | None = None
+) -> Plot:
+    """Positions, velocities and accelerations (points, n) over t; a robot names the joints and adds limits."""
+    if model is not None:
+        figures = sections.motion(model, t, q, qd).figures
+        names = [each.name for each in velocity_coordinates(model)]
+    else:
+        names = [f"joint {k + 1}" for k in range(q.shape[1])]
+        parts = (("position [rad or m]", q), ("velocity [rad/s or m/s]", qd))
+        figures = [_lines(t, values, names, label) for label, values in parts]
+    return Plot(
+        [*figures, _lines(t, qdd, names, "acceleration [rad/s² or m/s²]")], f"a motion of {len(names)} joints"
+    )
+
+
+def simulation_plot(
+    model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray, tau: np.ndarray, error: np.ndarray | None
+) -> Plot:
+    """Positions, velocities, torques and, where there is a reference, errors of a simulation (points, n)."""
+    figures = [*sections.motion(model, t, q, qd).figures, *sections.torques(model, t, tau).figures]
+    if error is not None:
+        figures += sections.tracking(model, t, {"error of the position": error}).figures
+    return Plot(figures, f"a simulation of {model.name}")
+
+
+def torque_plot(
+    t: np.ndarray, measured: np.ndarray, predicted: np.ndarray, names: Sequence[str] | None = None
+) -> Plot:
+    """Measured and predicted torques (points, n), a figure for each joint."""
+    names = names or [f"joint {k + 1}" for k in range(measured.shape[1])]
+    figures: list[Figure] = []
+    for k, name in enumerate(names):
+        lines = [Line("measured", measured[:, k], GREY), Line("predicted", predicted[:, k], colour(k))]
+        key = legend(["measured", "predicted"], [GREY, colour(k)])
+        svg = line_plot(t, lines, y_label="torque [N·m or N]", height=170, hover=False)
+        figures.append(Figure(f"torques_{k + 1}", svg, name, key))
+    return Plot(figures, f"torques of {len(names)} joints")
+
+
+def _lines(t: np.ndarray, values: np.ndarray, names: Sequence[str], label: str) -> Figure:
+    lines = [Line(name, values[:, k]) for k, name in enumerate(names)]
+    return Figure(label.partition(" ")[0], line_plot(t, lines, y_label=label, hover=False), "", legend(names))
+
+
+def robot_html(model: Model) -> str:
+    """A robot for a notebook: a drawing beside its joints and their limits."""
+    picture = robot_picture(model, bent_position(model), width=300, height=300)
+    drawing = Plot([Figure("robot", picture)], model.name).svg
+    rows: list[list[object]] = []
+    for joint in model.coordinate_joints:
+        limits = joint.limits
+        scale, unit, force = (180.0 / np.pi, "°", "N·m") if joint.turns else (1000.0, " mm", "N")
+        bounded = not joint.free and np.isfinite([limits.lower, limits.upper]).any()
+        span = f"{short(scale * limits.lower)} … {short(scale * limits.upper)}{unit}" if bounded else ""
+        speed, effort = scale * limits.largest_velocity, limits.largest_effort
+        peaks = ((speed, f"{unit}/s"), (effort, f" {force}"))
+        rows.append(
+            [
+                joint.name,
+                joint.type,
+                span,
+                *(f"{short(x)}{word}" if np.isfinite(x) else "" for x, word in peaks),
+            ]
+        )
+    columns = ("joint", "type", ">range", ">speed limit", ">effort limit")
+    kept = [k for k in range(len(columns)) if k < 2 or any(row[k] for row in rows)]
+    mass = sum(link.inertia.mass for link in model.links)
+    title = f"{model.name}: {len(rows)} joint{'s' * (len(rows) != 1)}, {len(model.links)} links, {short(mass, 3)} kg"
+    table = Summary(title, [columns[k] for k in kept], [[row[k] for k in kept] for row in rows]).html()
+    return (
+        '<div style="display:flex;flex-wrap:wrap;align-items:center;gap:16px">'
+        f'<div style="width:300px">{drawing}</div>{table}</div>'
+    )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise.compiler.arrays import is_foreign
+from linkwise.conveniences import part
+from linkwise.model.coordinates import velocity_coordinates
 from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.simulate.watch import (
@@ -21,10 +23,14 @@ from linkwise.simulate.watch import (
     lost,
     unmet,
 )
+from linkwise.summaries import Summarised, Summary
+
+if TYPE_CHECKING:
+    from linkwise.report import Plot
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, repr=False)
+class Result(Summarised):
     """A simulated motion. Rows are moments in time; leading axes are those of the batch.
 
     All values of one row belong to the same time: the state at ``t``, what was measured there, and
@@ -49,6 +55,38 @@ class Result:
     """[s]"""
     recorded: dict[str, np.ndarray] = field(default_factory=dict)
     """What else was asked for: command, q_measured, qd_measured, memory."""
+
+    def _summary(self) -> Summary:
+        robots, rows = self.q.shape[:-2], len(self.t)
+        many = f", {' × '.join(map(str, robots))} robots" if robots else ""
+        title = f"Simulation of {self.robot.name}{many}: {self.duration:g} s, {rows} rows"
+        names = [each.name for each in velocity_coordinates(self.robot)]
+        notes = ["[rad or m, s, N·m or N]"]
+        if self.diverged.any():
+            notes.append(f"{int(self.diverged.sum())} diverged: see divergence, diverged_at")
+        speeds, torques = (np.abs(_on_host(x)).reshape(-1, len(names)) for x in (self.qd, self.tau))
+        if not speeds.size:
+            return Summary(title, ("joint",), [[name] for name in names], notes)
+        columns, cells = (
+            ["joint", ">largest speed", ">largest torque"],
+            [speeds.max(axis=0), torques.max(axis=0)],
+        )
+        if self.reference is not None:
+            errors = _on_host(self.error).reshape(-1, len(names))
+            columns += [">largest error", ">rms error"]
+            cells += [np.abs(errors).max(axis=0), np.sqrt((errors**2).mean(axis=0))]
+        return Summary(title, columns, list(zip(names, *cells, strict=True)), notes)
+
+    def plot(self, place: int | tuple[int, ...] = 0) -> Plot:
+        """Positions, velocities, torques and, with a reference, errors over time: the plots of the report.
+
+        Args:
+            place: which robot of a batch.
+        """
+        which = (place if isinstance(place, tuple) else (place,)) if self.q.ndim > 2 else ()
+        q, qd, tau = (_on_host(x)[which] for x in (self.q, self.qd, self.tau))
+        error = None if self.reference is None else _on_host(self.error)[which]
+        return part("report").simulation_plot(self.robot, self.t, q, qd, tau, error)
 
     @property
     def error(self) -> np.ndarray:

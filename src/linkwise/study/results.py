@@ -12,9 +12,10 @@ import numpy as np
 from linkwise.study.errors import StudyError, needed
 from linkwise.study.store import DATA, ERRORS, FAILURES, JOURNAL, TABLES, read_study
 from linkwise.study.verify import Verification, known, problems, verify
+from linkwise.summaries import Summarised, Summary, described
 
 
-class Results:
+class Results(Summarised):
     """A store opened for reading."""
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -87,5 +88,11 @@ class Results:
             return needed("pyarrow").table({"point": np.empty(0, np.int64)})
         return needed("pyarrow.dataset").dataset(parts, format="parquet").to_table()
 
-    def __repr__(self) -> str:
-        return f"<Results {str(self.path)!r}{'' if self.complete else ', incomplete'}>"
+    def _summary(self) -> Summary:
+        study = self.description
+        rows = [["robot", described(study.get("robot"))], ["complete", "yes" if self.complete else "no"]]
+        for key in ("grid", "variables", "quantities", "reductions", "keep", "failures"):
+            if study.get(key):
+                rows.append([key, described(study[key])])
+        rows.append(["tables", ", ".join(self.tables()) or "none"])
+        return Summary(f"Results in {self.path.name}", ("", ""), rows, ["dataset() has the arrays"])

@@ -16,10 +16,11 @@ from linkwise.study.errors import StudyError
 from linkwise.study.journal import read, running
 from linkwise.study.pack import facts_of
 from linkwise.study.store import DATA, JOURNAL, STUDY, read_study
+from linkwise.summaries import Summarised
 
 
-@dataclass
-class Status:
+@dataclass(repr=False)
+class Status(Summarised):
     """Times are in UTC, ``rate`` in points per second."""
 
     store: str

@@ -14,6 +14,7 @@ from linkwise.study.errors import StudyError
 from linkwise.study.journal import Torn, scan
 from linkwise.study.pack import facts_of
 from linkwise.study.store import DATA, JOURNAL, STUDY, TABLES, read_study
+from linkwise.summaries import Summarised
 
 READERS = 4
 
@@ -72,8 +73,8 @@ class ExpectedFiles:
         return Damage(name, told)
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Summarised):
     """What was compared, and what differs."""
 
     files: int

@@ -92,6 +92,9 @@ class Page:
         name = f"[{host}]" if ":" in host else host
         return f"http://{name}:{self.port}/?token={self.access.token}"
 
+    def __repr__(self) -> str:
+        return f"<Page: {self.robot.name} at {self.url}; .close() stops it>"
+
     def close(self) -> None:
         for tab in self.tabs:
             tab.close()
