@@ -8,6 +8,7 @@ import collections
 import ctypes
 import functools
 import importlib
+import sys
 import types
 
 import numpy as np
@@ -202,9 +203,13 @@ class Function:
         return np.frombuffer((ctypes.c_char * (size * self.dtype.itemsize)).from_address(address), self.dtype)
 
 
+MODES = types.SimpleNamespace(_current_level=-1)  # what PyTorch tells of forward mode
+
+
 def install(monkeypatch):
     """Both kinds of arrays are known to the dispatch, and kernels are computed by the driver that is returned."""
     ByExchange.__dlpack_c_exchange_api__ = exchange()
+    monkeypatch.setitem(sys.modules, connect._MODES, MODES)
     made = {
         ByAttributes: connect.by_attributes(ByAttributes, lambda: STREAM, {}),
         ByExchange: connect.by_exchange(ByExchange, ByExchange.empty_like),

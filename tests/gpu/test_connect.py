@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from pretended_libraries import ByAttributes, ByExchange, Driver, install
+from pretended_libraries import MODES, ByAttributes, ByExchange, Driver, install
 
 import linkwise as lw
 from linkwise.compiler import background, dispatch, layout
@@ -154,6 +154,15 @@ def test_gradients_are_left_to_python(robot, launches):
     q = ByExchange(states(6)[0])
     robot.gravity_torques(q)
     q.requires_grad = True
+    assert launches(lambda: robot.gravity_torques(q))[1] == 0
+
+
+def test_forward_mode_is_left_to_python(robot, launches, monkeypatch):
+    """It does not show in the arrays themselves."""
+    q = ByExchange(states(6)[0])
+    robot.gravity_torques(q)
+    assert launches(lambda: robot.gravity_torques(q))[1] == 1
+    monkeypatch.setattr(MODES, "_current_level", 0)
     assert launches(lambda: robot.gravity_torques(q))[1] == 0
 
 

@@ -237,6 +237,8 @@ class Library(Words):
     at_pointer = auto()  # in the memory: a word,
     at_device = auto()  # a 32-bit integer
     followed = auto()  # name of the attribute that is True where gradients are wanted
+    modes = auto()  # object whose attribute
+    forward_mode = auto()  # of this name is -1 unless derivatives are followed forwards
     make = auto()  # callable: (shape, dtype), or (an input, shape) where there is an ``exchange``
     like = auto()  # callable: (an input), a new array of the same shape; 0: none
     stream = auto()  # callable: the current stream, and the name of its attribute with the address

@@ -15,6 +15,7 @@ Plain tensors without gradients and transformations do not need these rules: ``c
 # (the type checker takes the packages torch and jax for the files of that name here)
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -263,7 +264,8 @@ def _assigned(found: Any, out: Any) -> Any:
 # -- torch.compile ----------------------------------------------------------------------------------------------------
 #
 # PyTorch's tracer reads the functions below. What it cannot follow (which kernel a call means) is in functions that it
-# calls and whose results it takes for constants; they must be text, numbers or None.
+# calls and whose results it takes for constants. It passes numbers and text to them, so objects go as their ``id``,
+# on which the compiled code then depends; results must be text, numbers or None.
 
 
 def _constant(function: Any) -> Any:
@@ -276,7 +278,7 @@ def traced_kernel(kernel: Any, args: Sequence[Any], out: Any) -> Any:
     """A call of a kernel while ``torch.compile`` or ``torch.export`` traces."""
     if out is not None:
         raise gpu.DeviceError("out: cannot be given inside torch.compile; copy the result instead")
-    name, dtype, result = _kernel_plan(kernel, tuple(value.dtype for value in args)).split()
+    name, dtype, result = _kernel_plan(id(kernel), tuple(value.dtype for value in args)).split()
     return _planned(name, dtype, result, args)
 
 
@@ -289,7 +291,7 @@ def traced_method(method: Any, robot: Any, args: Sequence[Any], options: dict[st
         (name, value.dtype if isinstance(value, torch.Tensor) else None) for name, value in given.items()
     )
     constants = tuple(None if isinstance(value, torch.Tensor) else value for value in given.values())
-    plan = _method_plan(method, robot, kinds, constants).split()
+    plan = _method_plan(id(method), id(robot), kinds, constants).split()
     found = _planned(plan[0], plan[1], plan[2], [given[name] for name in plan[4:]])
     return found[0] if plan[3] == "first" else found
 
@@ -300,28 +302,33 @@ def _planned(name: str, dtype: str, result: str, args: Sequence[Any]) -> Any:
 
 
 @_constant
-def _kernel_plan(kernel: Any, dtypes: tuple[Any, ...]) -> str:
+def _kernel_plan(kernel: int, dtypes: tuple[Any, ...]) -> str:
     """Name of the operator, precision of the computation and of the results."""
-    of = operation(kernel)
+    of = operation(_object(kernel))
     operator_of(of)
     _define_gradients(of)
     return " ".join((of.name, *of.dtype([_name(dtype) for dtype in dtypes])))
 
 
 @_constant
-def _method_plan(method: Any, robot: Any, kinds: tuple, constants: tuple) -> str:
+def _method_plan(method: int, robot: int, kinds: tuple, constants: tuple) -> str:
     """The same, whether the first output alone is meant, and the names of the inputs in their order."""
     dtypes = dict(kinds)
     given = {
         name: value if dtype is None else ... for (name, dtype), value in zip(kinds, constants, strict=True)
     }
-    kernel, order, first = method.chosen(robot, given)
+    kernel, order, first = _object(method).chosen(_object(robot), given)
     not_given = [name for name in order if dtypes[name] is None]
     if not_given:
         raise gpu.DeviceError(f"{not_given[0]}: expected a tensor inside torch.compile")
     return " ".join(
-        (_kernel_plan(kernel, tuple(dtypes[name] for name in order)), "first" if first else "all", *order)
+        (_kernel_plan(id(kernel), tuple(dtypes[name] for name in order)), "first" if first else "all", *order)
     )
+
+
+def _object(number: int) -> Any:
+    """The object of an ``id``; the caller of the traced function holds it."""
+    return ctypes.cast(number, ctypes.py_object).value
 
 
 def _define_gradients(of: Operation) -> None:

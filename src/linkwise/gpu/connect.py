@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _CAPSULE = b"dlpack_exchange_api"
 _MAJOR_VERSION = 1  # of DLPack: its structures are the same in all versions 1.x
 _FLOAT = 2  # kDLFloat
+_MODES = "torch.autograd.forward_ad"
 _BITS = {"float64": 64, "float32": 32}
 
 
@@ -129,11 +130,13 @@ def by_exchange(kind: Any, like: Any) -> ArrayLibrary | None:
     major = ctypes.c_uint32.from_address(exchange or 0).value
     if major != _MAJOR_VERSION or not functions[layout.Exchange.view // 8]:
         return None
-    make = kind.new_empty
+    make, modes = kind.new_empty, sys.modules.get(_MODES)
     table = Library.table(
         array_type=id(kind),
         exchange=exchange or 0,
         followed=id(intern_for_ever("requires_grad")),
+        modes=0 if modes is None else id(modes),
+        forward_mode=id(intern_for_ever("_current_level")),
         make=id(make),
         like=id(like),
     )

@@ -52,6 +52,8 @@ def compute_on_device(table: int, plan: int, inputs: int, out: int) -> int:
     if device == 0:
         return NOT_TAKEN
     library = load(device + DeviceCall.library)
+    if follows_forwards(table, library):
+        return NOT_TAKEN
     number = load(plan + Plan.inputs)
     outputs = load(plan + Plan.outputs)
     arrays = stack(ARRAY_BYTES * number)
@@ -194,6 +196,14 @@ def read_array(table: int, library: int, value: int, array: int) -> int:
     if load(library + Library.memory_type):
         return read_by_layout(library, value, array)
     return read_by_attributes(table, library, value, array)
+
+
+def follows_forwards(table: int, library: int) -> int:
+    """Whether the library is differentiating in forward mode, which does not show in its arrays."""
+    modes = load(library + Library.modes)
+    if modes == 0:
+        return 0
+    return number_of(table, modes, load(library + Library.forward_mode)) != -1
 
 
 def read_by_exchange(table: int, library: int, value: int, array: int) -> int:
