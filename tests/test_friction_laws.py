@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 
@@ -154,6 +157,36 @@ def test_files_keep_every_number(robot, state, ending, tmp_path):
     again = lw.load(tmp_path / f"arm.{ending}")
     np.testing.assert_array_equal(again.inverse_dynamics(*state), robot.inverse_dynamics(*state))
     assert [dict(j.terms) for j in again.moving_joints] == [dict(j.terms) for j in robot.moving_joints]
+
+
+def test_other_programs_get_the_nearest_plain_friction(robot, tmp_path):
+    for ending in ("urdf", "xml"):
+        lw.save(robot, tmp_path / f"arm.{ending}")
+        text = (tmp_path / f"arm.{ending}").read_text()
+        plain = text.replace("linkwise:joint", "other:joint").replace("linkwise_", "other_")
+        (tmp_path / f"plain.{ending}").write_text(plain.replace("xmlns:linkwise", "xmlns:other"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            others = lw.load(tmp_path / f"plain.{ending}")
+        v = np.linspace(0.05, 2.0, 40)
+        for joint, other in zip(robot.moving_joints, others.moving_joints, strict=True):
+            given = [
+                joint.number(key) for key in ("viscous_friction", "saturating_friction", "saturating_speed")
+            ]
+            wanted = given[0] * v + given[1] * v / (v + given[2]) + np.mean(joint.coulomb_friction)
+            got = other.viscous_friction * v + other.coulomb_friction[0]
+            assert np.abs(got - wanted).max() < 0.25 * wanted.max()
+            assert got.mean() == pytest.approx(wanted.mean(), rel=0.1)
+
+
+def test_friction_that_was_edited_by_hand_counts(robot, tmp_path):
+    lw.save(robot, tmp_path / "arm.urdf")
+    text = (tmp_path / "arm.urdf").read_text()
+    (tmp_path / "edited.urdf").write_text(re.sub('damping="[^"]*"', 'damping="7.5"', text, count=1))
+    with pytest.warns(lw.ModelWarning, match="friction numbers disagree with the standard elements"):
+        edited = lw.load(tmp_path / "edited.urdf")
+    assert edited.moving_joints[0].viscous_friction == 7.5
+    assert edited.moving_joints[0].number("saturating_friction") == 0.0
 
 
 def test_numbers_that_cannot_be_are_refused():

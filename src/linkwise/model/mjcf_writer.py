@@ -17,6 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from linkwise.errors import ModelError
+from linkwise.joint_laws.plain import plain_friction
 from linkwise.model import compensation
 from linkwise.model.constraint_parts import parts_of
 from linkwise.model.inertia import Inertia
@@ -158,11 +159,11 @@ def _joint(joint: Joint, depth: int) -> str:
     if not joint.free:
         given["axis"] = numbers(joint.axis)
         given |= _range(joint)
-    forward, backward = joint.coulomb_friction
+    damping, friction = plain_friction(joint)  # MuJoCo knows no other
     for key, value in (
         ("armature", joint.rotor_inertia),
-        ("damping", joint.viscous_friction),
-        ("frictionloss", forward if forward == backward else 0.5 * forward + 0.5 * backward),
+        ("damping", damping),
+        ("frictionloss", friction),
         ("stiffness", joint.number("stiffness")),
         ("springref", joint.number("spring_reference")),
     ):

@@ -7,9 +7,9 @@
   ``offset``; of ``<linkwise:passive>`` with ``joint``, a joint without a motor.
 - In ``<joint>``: ``<linkwise:joint>`` with ``rotor_inertia``, ``coulomb_forward``, ``coulomb_backward``,
   ``axis``, ``rotation``, ``pitch`` of a helical joint [m/rad], ``lower`` and ``upper`` of a continuous one,
-  ``coupled`` (``true`` or ``false``: whether a mimic joint has no coordinate of its own), ``body`` (the link whose
-  frame parameters are labelled in) and the parameters of further laws by their names (``stiffness``,
-  ``spring_reference``, ``compensated_mass`` …).
+  ``viscous_friction`` where ``<dynamics>`` has only what is nearest to it, ``coupled`` (``true`` or ``false``: whether
+  a mimic joint has no coordinate of its own), ``body`` (the link whose frame parameters are labelled in) and the
+  parameters of further laws by their names (``stiffness``, ``spring_reference``, ``compensated_mass`` …).
 - In ``<link>``: ``<linkwise:inertia>`` with ``parameters``: the ten of the link, in the order of ``LABELS``.
 
 ``axis``, ``rotation`` and ``parameters`` only repeat, to the last bit, what standard elements say with
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.joint_laws import TERMS
+from linkwise.joint_laws.plain import RICHER, plain_friction
 from linkwise.model.constraint_parts import KINDS, Parts, constraint_of
 from linkwise.model.constraints import Constraint
 from linkwise.model.inertia import Inertia
@@ -113,18 +114,32 @@ def read_joint(element: Element, joint: Joint) -> Joint:
     if extra.get("lower") is not None or extra.get("upper") is not None:
         ends = {key: extra.number(key) for key in ("lower", "upper") if extra.get(key) is not None}
         joint = replace(joint, limits=replace(joint.limits, **ends))
-    forward, backward = joint.coulomb_friction
-    return replace(
+    read = replace(
         joint,
         rotor_inertia=extra.number("rotor_inertia", 0.0),
         body=extra.get("body") or "",
         pitch=extra.number("pitch", 0.0),
+        terms={name: extra.number(name) for name in TERMS if extra.get(name) is not None},
+    )
+    return _with_friction(extra, read)
+
+
+def _with_friction(extra: Element, joint: Joint) -> Joint:
+    """The joint with its own friction; ``<dynamics>`` has the nearest that others know, and counts if it was edited."""
+    forward, backward = joint.coulomb_friction
+    exact = replace(
+        joint,
+        viscous_friction=extra.number("viscous_friction", joint.viscous_friction),
         coulomb_friction=(
             extra.number("coulomb_forward", forward),
             extra.number("coulomb_backward", backward),
         ),
-        terms={name: extra.number(name) for name in TERMS if extra.get(name) is not None},
     )
+    stated, meant = np.array([joint.viscous_friction, forward]), np.array(plain_friction(exact))
+    if not stated.any() or _agrees(extra, "friction numbers", meant, stated, float(np.abs(stated).max())):
+        return exact
+    richer = {p.name for law in RICHER for p in law.parameters}
+    return replace(joint, terms={name: value for name, value in joint.terms.items() if name not in richer})
 
 
 def read_inertia(link: Element, inertia: Inertia) -> Inertia:

@@ -23,6 +23,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from linkwise.errors import ModelError
+from linkwise.joint_laws.plain import plain_friction
 from linkwise.model.constraint_parts import parts_of
 from linkwise.model.constraints import Constraint
 from linkwise.model.inertia import Inertia
@@ -139,11 +140,12 @@ def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterabl
         limits |= {"lower": _limit(joint.limits.lower), "upper": _limit(joint.limits.upper)}
     yield element("limit", limits)
     forward, backward = joint.coulomb_friction
-    if joint.viscous_friction or forward or backward:
-        # others know one Coulomb friction only: the mean of the two is right on average
-        friction = forward if forward == backward else 0.5 * forward + 0.5 * backward
-        yield element("dynamics", {"damping": repr(joint.viscous_friction), "friction": repr(friction)})
-    if forward != backward:
+    damping, friction = plain_friction(joint)  # what others know
+    if damping or friction:
+        yield element("dynamics", {"damping": repr(damping), "friction": repr(friction)})
+    if damping != joint.viscous_friction:
+        extras["viscous_friction"] = repr(joint.viscous_friction)
+    if (forward, backward) != (friction, friction):
         extras |= {"coulomb_forward": repr(forward), "coulomb_backward": repr(backward)}
     if joint.body:
         extras["body"] = joint.body
