@@ -103,7 +103,7 @@ IN_THE_COPY = (
     ),
 )  # fmt: skip
 """(file, text, what stands there in the copy): how compiled code is found in the cache."""
-STAGES = ((20, 15.0), (80, 30.0))
+STAGES = ((20, 10.0), (40, 12.0))
 """(most tests, most seconds of them) that a mutant is run against, one after the other."""
 SLOWEST = 5.0  # [s] of a test; slower ones are not used
 VARIANTS = 4  # most sets of parameters that a test is run with

@@ -416,3 +416,21 @@ def test_whole_numbers():
     assert ((2 * k - 1) < 5).value({"k": 2}, {}) == 1
     assert (1 << k).value({"k": 5}, {}) == 32
     assert loops.choose(k.equals(0), 9, loops.entry("t", k - 1)).value({"k": 2}, {"t": [4, 6]}) == 6
+
+
+def test_whole_numbers_are_written_with_the_parentheses_they_need():
+    """C and Python agree on how strongly these operators bind."""
+    from operator import add, mul, sub
+
+    from linkwise.compiler.emit.clike import Printer
+
+    class Text:
+        whole = Printer.whole
+
+    names = {"a": 7, "b": 3, "c": 2}
+    a, b, c = (loops.Whole("name", (name,)) for name in names)
+    pairs = [f(x, y) for f in (add, sub, mul) for x, y in ((a, b), (b, c))]
+    for made in [f(x, y) for f in (add, sub, mul) for x in (*pairs, a) for y in (*pairs, c)]:
+        assert eval(Text().whole(made), {}, names) == made.value(names, {}), made
+    assert Text().whole(a - b - c) == "a - b - c"
+    assert Text().whole(a - (b + c)) == "a - (b + c)"

@@ -65,6 +65,7 @@ def test_gradient_against_finite_differences(puma, family, name):
     tight = MotionLimits(-np.full(6, 0.4), np.full(6, 0.4), np.full(6, 0.5), np.full(6, 1.0), np.full(6, 5.0))
     free = MotionLimits.of(puma)
     search = Search(Criterion(puma), BASES[family], Bounds(puma, free), name)
+    assert len(search.grid) == max(2000, 120 * BASES[family].size)
     theta = search.random(np.random.default_rng(1))
     search.bounds = Bounds(puma, tight, box)  # every penalty is at work
     for k, quantity in enumerate(("linear", "torque", "box")):

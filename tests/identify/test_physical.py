@@ -4,6 +4,8 @@ solver.
 
 import importlib
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ from linkwise.identify import (
 )
 from linkwise.identify.interior import Interior
 from linkwise.identify.physical import MARGIN, _coordinates, _units, divergence, physical_from_gram
-from linkwise.identify.prior import pseudo_inertias
+from linkwise.identify.prior import FAR, pseudo_inertias, scale_of
 from linkwise.model.inertia import Inertia
 
 pytest.importorskip("clarabel")
@@ -183,3 +185,17 @@ def test_the_objective_is_infinite_outside():
     assert np.isfinite(value(1.5e-6, 0.5))
     assert value(0.5e-6, 0.5) == np.inf
     assert value(1.5e-6, 0.0) == value(1.5e-6, -0.5) == np.inf
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.9 * FAR, 1.5 / FAR, 3 * FAR, 0.3 / FAR])
+def test_a_prior_of_another_size_than_the_torques_is_scaled(factor):
+    rng = np.random.default_rng(0)
+    columns, prior = rng.normal(size=(200, 2, 20)), rng.normal(size=(2, 10))
+    observer: Any = SimpleNamespace(
+        robot=SimpleNamespace(dof=2), link_columns=columns, tau=factor * (columns @ prior.ravel()),
+        term_columns=lambda terms, links: rng.normal(size=(200, 2, len(terms))),
+    )  # fmt: skip
+    wanted = 1.0 if 1 / FAR < factor < FAR else factor
+    assert scale_of(observer, prior) == pytest.approx(wanted, rel=1e-9)
+    observer.tau = 1e6 * rng.normal(size=(200, 2))  # nothing like the prior: its size is not known
+    assert scale_of(observer, prior) == 1.0

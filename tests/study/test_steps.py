@@ -5,6 +5,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.study.errors import StudyError
+from linkwise.study.steps.identification import ExcitingMotion
 
 ROBOT = lw.load("two_link")
 
@@ -286,6 +287,13 @@ def test_amplitudes_of_the_motion_are_for_all_joints_or_for_each(given, each):
     }
     (step,) = lw.study(tables).plan.description.steps
     assert step.motion.amplitude == each
+
+
+def test_coefficients_of_the_motion_are_within_the_amplitude():
+    for seed in range(8):
+        q, qd, _ = ExcitingMotion(2 * np.pi, 1, (1.0, 1.0), seed, 64).states(ROBOT)  # a sin t + b cos t
+        assert np.abs([q[0], qd[0]]).max() <= 1.0
+        np.testing.assert_allclose(q[16], qd[0], atol=1e-12)
 
 
 def test_identification(run):
