@@ -8,6 +8,7 @@ import pytest
 from random_programs import same_bits
 
 from linkwise.compiler import interpret
+from linkwise.compiler.arctangent import CONSTANTS
 from linkwise.compiler.graph import Graph
 from linkwise.compiler.program import trace
 
@@ -52,3 +53,12 @@ def test_zeros_infinities_and_extremes(dtype):
 def test_constants_fold():
     graph = Graph()
     assert graph.atan2(graph.const(1.0), graph.const(-1.0)).value == math.atan2(1.0, -1.0)
+
+
+@pytest.mark.parametrize(("dtype", "digits"), [("float64", 31), ("float32", 14)])
+def test_eighths_of_a_turn_are_given_in_two_pieces(dtype, digits):
+    with mpmath.workdps(40):
+        for k, (large, rest) in enumerate(CONSTANTS[dtype].eighths):
+            exact = k * mpmath.pi / 4
+            assert abs(mpmath.mpf(large) + mpmath.mpf(rest) - exact) <= 10.0**-digits
+            assert np.dtype(dtype).type(large) == np.dtype(dtype).type(float(exact)) == large

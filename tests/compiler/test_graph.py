@@ -41,6 +41,15 @@ def test_zeros_ones_and_constants_vanish(graph, symbols):
     assert graph.const(1.0) / 0.0 is graph.const(math.inf)
 
 
+def test_functions_of_constants_are_numbers(graph):
+    assert graph.unary("sqrt", graph.const(6.25)).value == 2.5
+    assert graph.unary("sqrt", graph.const(0.0)).value == 0.0
+    assert math.isnan(graph.unary("sqrt", graph.const(-4.0)).value)
+    assert graph.unary("abs", graph.const(-2.0)).value == 2.0
+    assert graph.unary("rint", graph.const(2.5)).value == 2.0
+    assert graph.unary("rint", graph.const(math.inf)).value == math.inf
+
+
 def test_signs_are_pulled_outwards(symbols):
     a, b, _ = symbols
     minus = -a

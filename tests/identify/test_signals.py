@@ -6,7 +6,7 @@ from known_arm import RATE, motion
 
 from linkwise.identify import Log, LogError, condition
 from linkwise.identify.clock import read_clock
-from linkwise.identify.cutoff import choose_cutoff
+from linkwise.identify.cutoff import choose_cutoff, motion_band
 from linkwise.identify.derivatives import METHODS, central_difference, low_pass
 from linkwise.identify.friction import AxisSignals
 
@@ -177,3 +177,11 @@ def test_local_polynomials_of_a_recording_that_is_shorter_than_their_window(samp
     np.testing.assert_allclose(q, t**4 - t, atol=1e-9)
     np.testing.assert_allclose(qd, 4 * t**3 - 1, atol=1e-6)
     np.testing.assert_allclose(qdd, 12 * t**2, atol=1e-3)
+
+
+def test_the_band_of_a_motion_does_not_depend_on_its_size():
+    f = np.linspace(1.0, 50.0, 50)
+    power = np.exp(-f / 5.0)[:, None] * [1.0, 1e-6] + [0.0, 1e-9]
+    assert motion_band(f, 1e-6 * power) == pytest.approx(motion_band(f, power))
+    assert motion_band(f, power) == pytest.approx(np.mean([motion_band(f, power[:, [k]]) for k in (0, 1)]))
+    assert motion_band(f, 0.0 * power) == 1.0

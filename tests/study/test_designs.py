@@ -84,6 +84,13 @@ def sampler(samples: int, block: int, vary=VARY):
     return Sampler(Axes(grid, samples, 1000), variables, 11, block)
 
 
+def test_random_numbers_that_each_variable_takes():
+    found = {v.name: (v.draws, v.loaded) for v in read(VARY, ROBOT, "random")}
+    assert found == {
+        "q": (2, 0), "qd": (2, 0), "qdd": (2, 0), "payload.mass": (0, 1), "other": (0, 1), "one": (1, 0),
+    }  # fmt: skip
+
+
 def test_sobol_dimensions_are_counted_from_zero():
     made = sampler(100, 64, {**VARY, "qd": {"normal": [0.0, 1.0], "design": "sobol"}})
     assert [c.dimension for c in made.columns if c.variable.design == "sobol"] == [0, 1, 2, 3]

@@ -37,6 +37,8 @@ def value(text):
         ("exp(log(b.c[0]))", 2.0),
         ("where(a[0] > 0, pi, 0)", np.pi),
         ("sin(a[0])**2 + cos(a[0])**2", 1.0),
+        ("cos(pi)", -1.0),
+        ("sqrt(b.c[2]) + sign(a[1])", 1.0),
         ("atan2(a[0], a[0]) * 4 - pi", 0.0),
     ],
 )
