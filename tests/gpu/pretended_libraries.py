@@ -35,6 +35,7 @@ class ByExchange(Pretended):
     """Arrays as PyTorch's."""
 
     requires_grad = False
+    stands_for_another = False
 
     def empty_like(self):
         return self.new_empty(self.shape)
@@ -72,8 +73,9 @@ def exchange():
         )
         lengths.append(words)
         start = ctypes.addressof(words)
+        data = None if value.stands_for_another else array.ctypes.data - 16
         tensor[0] = Tensor(
-            array.ctypes.data - 16, 2, value.number, array.ndim, 2, 8 * array.itemsize, 1,
+            data, 2, value.number, array.ndim, 2, 8 * array.itemsize, 1,
             start, start + 8 * array.ndim, 16,
         )  # fmt: skip
         return 0

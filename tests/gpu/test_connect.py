@@ -166,6 +166,13 @@ def test_forward_mode_is_left_to_python(robot, launches, monkeypatch):
     assert launches(lambda: robot.gravity_torques(q))[1] == 0
 
 
+def test_tensors_without_memory_are_left_to_python(robot, launches):
+    q = ByExchange(states(6)[0])
+    robot.gravity_torques(q)
+    q.stands_for_another = True
+    assert launches(lambda: robot.gravity_torques(q))[1] == 0
+
+
 def test_single_scalars_are_left_to_python(driver, launches):
     """A view with a pending change of sign can look dense only if it is one scalar."""
     robot = lw.random_robot(1, 1)
@@ -181,9 +188,15 @@ def test_another_gpu_is_current(robot, driver, launches):
     given = states(6)
     there = [ByAttributes(a) for a in given]
     robot.inverse_dynamics(*there)
+    tensors = [ByExchange(a) for a in given]
+    robot.inverse_dynamics(*tensors)
     driver.current = Driver.OTHER
     got, count = launches(lambda: robot.inverse_dynamics(*there))
-    assert count == 0
+    assert count == 0, "new arrays would be on the other GPU"
+    assert same(got, robot.inverse_dynamics(*given))
+    got, count = launches(lambda: robot.inverse_dynamics(*tensors))
+    assert count == 1
+    assert driver.entered == [Driver.CONTEXT]
     assert same(got, robot.inverse_dynamics(*given))
 
 

@@ -133,9 +133,14 @@ class TorchTensors:
         return value.device.index if value.is_cuda else None
 
     def view(self, value: Any, stream: int) -> View:
-        tensor = value.detach()
+        tensor = value.detach().resolve_neg()
         dtype = str(tensor.dtype).removeprefix("torch.")
-        return View(tensor, tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), dtype)
+        address = tensor.data_ptr()
+        if not address and tensor.numel():
+            raise DeviceError(
+                "a tensor without memory of its own cannot be used: PyTorch hands out no numbers here"
+            )
+        return View(tensor, address, tuple(tensor.shape), tensor.stride(), dtype)
 
     def stream(self, device: int) -> int:
         return self._torch.cuda.current_stream(device).cuda_stream
@@ -277,9 +282,10 @@ class TorchReader:
         self._stream = getattr(torch._C, "_cuda_getCurrentRawStream", TorchTensors().stream)
 
     def read(self, value):
-        if not value.is_cuda or value.requires_grad or not value.is_contiguous():
+        if not value.is_cuda or value.requires_grad or not value.is_contiguous() or value.is_neg():
             return None
-        return (value.dtype, value.shape, value.get_device()), value.data_ptr()
+        address = value.data_ptr()
+        return ((value.dtype, value.shape, value.get_device()), address) if address else None
 
     def dtype_name(self, precision):
         return self._dtypes.get(precision, "")

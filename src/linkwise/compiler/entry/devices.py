@@ -72,8 +72,10 @@ def compute_on_device(table: int, plan: int, inputs: int, out: int) -> int:
     words = stack(8 * (2 * outputs + 2 * number + 2))
     last = words + 8 * (outputs + 2 * number)
     results = last + 16  # after the address of scratch memory
-    if device == 0 or not is_current(load(device + DeviceCall.launch)):
+    if device == 0:
         return NOT_TAKEN
+    if load(library + Library.exchange) == 0 and not is_current(load(device + DeviceCall.launch)):
+        return NOT_TAKEN  # new arrays and the current stream would be those of another GPU
     count = arrange(plan, device, arrays, widest, words + 8 * outputs)
     if count == 0:
         return NOT_TAKEN
@@ -229,10 +231,13 @@ def read_by_exchange(table: int, library: int, value: int, array: int) -> int:
             return 0
         store(array + DeviceArray.lengths + place, length)
         expected = expected * length
-    store(array + DeviceArray.data, load(tensor + TENSOR_DATA) + load(tensor + TENSOR_OFFSET))
+    data = load(tensor + TENSOR_DATA)
+    store(array + DeviceArray.data, data + load(tensor + TENSOR_OFFSET))
     store(array + DeviceArray.device, load_int(tensor + TENSOR_DEVICE))
     store(array + DeviceArray.dtype, load_int(tensor + TENSOR_DTYPE))
     store(array + DeviceArray.axes, axes)
+    if data == 0:  # a tensor that stands for another one
+        return 0
     return expected > 1  # a single scalar may be a view with a pending change of sign, which looks dense
 
 
