@@ -118,11 +118,13 @@ def loop_of(lanes: Lanes, counts: dict[str, int]) -> tuple[Callable[[], object],
     scaled = {kind: round(count * part) for kind, count in counts.items()}
     code = machine.load(machine.compile_text(peak.mixed(lanes, scaled)))
     run = RUN(code.functions["run"])
-    scratch = np.full(8192 // lanes.bytes, 0.5, lanes.dtype)
+    scratch = np.zeros((peak.MIXED_BYTES + 64) // lanes.bytes, lanes.dtype)
+    start = -scratch.ctypes.data % 64
+    scratch[start // lanes.bytes :][: lanes.width] = 1.0
     turns = 300
 
     def action(kept: Any = (code, scratch)) -> None:
-        run(0, turns, 0, scratch.ctypes.data + -scratch.ctypes.data % 64)
+        run(0, turns, 0, scratch.ctypes.data + start)
 
     return action, turns * sum(scaled.values()) / total
 

@@ -197,6 +197,46 @@ def test_out_may_overlap_an_input_in_any_way(arm, states, expected, shift):
     assert same_bits(out, expected)
 
 
+def test_dense_batches_take_a_short_way(arm, states, expected):
+    """Large batches on threads; what it does not take goes the long way."""
+    given = tuple(states)
+    assert same_bits(arm._call_dense(given, None, 2), expected)
+    few = tuple(a.astype(np.float32) for a in given)
+    assert same_bits(arm._call_dense(few, None, 1), arm(*few))
+    out = np.zeros_like(expected)
+    fixed = [a.copy() for a in given]
+    for a in fixed:
+        a.flags.writeable = False
+    assert arm._call_dense(tuple(fixed), out, 1) is out
+    assert same_bits(out, expected)
+    gaps, other = np.repeat(given[0], 2, axis=0)[::2], given[0].astype(np.int64)
+    for first in (gaps, other, given[0].tolist(), given[0][:-1], given[0][None], few[0], given[0][0]):
+        assert arm._call_dense((first, *given[1:]), None, 1) is None
+    fixed_out = np.zeros_like(expected)
+    fixed_out.flags.writeable = False
+    for wrong in (fixed_out, out[:-1], out.astype(np.float32), (out,), np.zeros((120, 4))[::2]):
+        assert arm._call_dense(given, wrong, 1) is None
+
+
+@pytest.mark.parametrize("shift", [-10, -1, 0, 1, 10])
+def test_dense_batches_are_not_written_over_inputs(arm, states, shift):
+    memory = np.zeros((80, 4))
+    memory[10:70] = states[0]
+    assert arm._call_dense((memory[10:70], *states[1:]), memory[10 + shift : 70 + shift], 1) is None
+    assert np.array_equal(memory[10:70], states[0])
+
+
+def test_dense_outputs_are_apart(mixed):
+    inputs = tuple(samples(mixed.program(), 19))
+    wanted = mixed(*inputs)
+    outs = tuple(np.zeros_like(w) for w in wanted)
+    assert all(map(same_bits, mixed._call_dense(inputs, outs, 1), wanted))
+    assert mixed._call_dense(inputs, outs[:-1], 1) is None
+    memory = np.zeros(4 * 19 + 2 * 19 - 1)  # the last number of one is the first of the other
+    shared = (*outs[:3], memory[-2 * 19 :].reshape(19, 2), memory[: 4 * 19].reshape(19, 4), outs[5])
+    assert mixed._call_dense(inputs, shared, 1) is None
+
+
 def test_several_outs(mixed):
     inputs = samples(mixed.program(), 19)
     wanted = mixed(*inputs)

@@ -124,6 +124,27 @@ def address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
+def are_dense(arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]], dtype: np.dtype) -> bool:
+    """Whether all are NumPy arrays of these shapes and this type, without gaps."""
+    for array, shape in zip(arrays, shapes, strict=True):
+        if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
+            return False
+        flags = array.flags
+        if not flags.c_contiguous or not flags.aligned:
+            return False
+    return True
+
+
+def are_apart(written: Sequence[np.ndarray], read: Sequence[np.ndarray]) -> bool:
+    """Whether dense arrays that are written share no memory with each other, nor with those that are read."""
+    spans = [(start := address(array), start + array.nbytes) for array in (*read, *written)]
+    return not any(
+        first < other_end and other < end
+        for k, (first, end) in enumerate(spans[len(read) :], len(read))
+        for other, other_end in spans[:k]
+    )
+
+
 def check_out(name: str, out: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array to write to, as the caller gave it."""
     if not _is_array(out) or is_masked(out):

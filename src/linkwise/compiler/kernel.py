@@ -117,6 +117,8 @@ class Kernel(Portable):
             return targets.torch_calls().traced_kernel(self, args, out)
         if (result := self.quick(args, out, threads)) is not None:
             return result
+        if (result := self._call_dense(args, out, threads)) is not None:
+            return result
         if named.any_named(args):
             return self._call_named(args, out, threads)
         if targets.are_foreign(args):
@@ -128,12 +130,48 @@ class Kernel(Portable):
         else:
             results = self._check_out(out, batch, dtype)
             written = self._written(results, [row.owner for row in rows])
-        self._run(written, rows, math.prod(batch), dtype.name, threads)
+        words = [*(arrays.address(t) for t in written), *(r.address for r in rows), *(r.stride for r in rows)]
+        self._run(words, math.prod(batch), dtype.name, threads, (written, rows))
         for result, target in zip(results, written, strict=True):
             if result is not target:
                 result[...] = target
         if out is None and not batch:
             results = [r if r.ndim else r[()] for r in results]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _call_dense(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
+        """The result where inputs are dense tables of states and ``out`` can be written directly, else None.
+
+        Batches on several threads are mostly like that, and the threads wait for what is done here.
+        """
+        first = args[0] if args else None
+        if type(first) is not np.ndarray or first.ndim != 2 or len(first) < 2:
+            return None
+        count, dtype = len(first), first.dtype
+        if dtype is not self._dtype and dtype is not arrays.FLOAT32:
+            return None
+        if not arrays.are_dense(args, [(count, size) for _, size in self.inputs], dtype):
+            return None
+        shapes = [(count, *shape) for _, shape in self.outputs]
+        if out is None:
+            results = [np.empty(shape, dtype) for shape in shapes]
+        else:
+            results = out if len(shapes) > 1 else (out,)
+            if type(results) not in (tuple, list) or len(results) != len(shapes):
+                return None
+            if not arrays.are_dense(results, shapes, dtype) or not arrays.are_apart(results, args):
+                return None
+            if not all(result.flags.writeable for result in results):
+                return None
+        words = [
+            *map(arrays.address, results),
+            *map(arrays.address, args),
+            *(size for _, size in self.inputs),
+        ]
+        precision = (
+            "float32" if dtype is arrays.FLOAT32 else "float64"
+        )  # the name of a dtype takes microseconds
+        self._run(words, count, precision, threads, (results, args))
         return results[0] if len(results) == 1 else tuple(results)
 
     def _call_named(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
@@ -200,21 +238,19 @@ class Kernel(Portable):
             written.append(result if direct else np.empty(result.shape, result.dtype))
         return written
 
-    def _run(
-        self, written: list[np.ndarray], rows: list[arrays.Rows], count: int, dtype: str, wanted: int | None
-    ) -> None:
+    def _run(self, words: list[int], count: int, dtype: str, wanted: int | None, used: Any) -> None:
+        """Compute ``count`` states; ``words`` are the arguments of the code, ``used`` what lies at the addresses."""
         if wanted is not None:
             wanted = threads.wanted(wanted)
         if count == 0:
             return
         width = 1 if count == 1 else host.lanes(dtype)
         native = self._natives[dtype].form(width, quick=count <= MOST_QUICK_STATES)
-        words = [*(arrays.address(t) for t in written), *(r.address for r in rows), *(r.stride for r in rows)]
         arguments = np.array(words, np.int64)
         if wanted is None:
             wanted = threads.wanted(None) if count > native.states_for_one_thread else 1
-        scratch = (native.width * self.row_size + native.room) * written[0].itemsize
-        threads.run(native, count, arguments, scratch, wanted, (written, rows))
+        scratch = (native.width * self.row_size + native.room) * (8 if dtype == "float64" else 4)
+        threads.run(native, count, arguments, scratch, wanted, used)
         if self._plan is None or (dtype, width) not in self._forms:
             self._connect_form(dtype, width)
 

@@ -28,16 +28,21 @@ def module(lanes: Lanes, chains: int) -> str:
 
 
 KINDS = ("fused", "product", "sum", "quotient", "logic", "shuffle", "load", "store")
+MIXED_BYTES = 4096
 _CHAINS = 12  # values in registers that operations take turns with
 
 
 def mixed(lanes: Lanes, counts: Mapping[str, int]) -> str:
     """``run(0, turns, null, scratch)``: every turn has so many operations of each of ``KINDS``, none of which waits for
-    those next to it: as fast as the units of the processor can be with this mix."""
+    those next to it: as fast as the units of the processor can be with this mix.
+
+    ``scratch`` has ``MIXED_BYTES``, the first vector ones, the last one zeros: numbers stay normal.
+    """
     real, integer = lanes.real, lanes.vector(f"i{lanes.bits}")
     writer = Writer()
     writer.value(f"load {real}, ptr %scratch, align 8", "%x")
-    writer.value(f"bitcast {real} %x to {integer}", "%b")
+    zeros = writer.value(f"getelementptr i8, ptr %scratch, i64 {MIXED_BYTES - 64}")
+    writer.value(f"load {integer}, ptr {zeros}, align 8", "%b")
     writer.effect("br label %loop")
     writer.start_block("loop")
     writer.value("phi i64 [ 0, %entry ], [ %next, %loop ]", "%i")
