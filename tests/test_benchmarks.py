@@ -33,6 +33,7 @@ SMOKE = {  # script -> command lines
         "--quick --robot two_link --tune --json {out}/gpu.json",
         "--quick --robot two_link --small 2 --peers",
     ],
+    "gpu_warps.py": ["--quick --robot two_link --json {out}/warps.json"],
     "gpu_long_chains.py": ["--links 8 --batches 1 --json {out}/long.json"],
     "identification.py": ["--only ur10e --no-speed"],
     "inverse_kinematics.py": ["two_link --poses 2"],

@@ -14,10 +14,13 @@ EMIT = "compiler/emit"
 # of loops have one builder each for all targets, in compiler/shapes.py and compiler/columns.py.
 GROUPS = {
     "LLVM": [f"{EMIT}/blocks.py", f"{EMIT}/memory.py"],
-    "CUDA": [f"{EMIT}/cuda{part}.py" for part in ("", "_frame", "_layout", "_rollout", "_rows", "_sweeps")],
+    "CUDA": [
+        f"{EMIT}/cuda{part}.py"
+        for part in ("", "_frame", "_layout", "_parts", "_rollout", "_rows", "_sweeps")
+    ],
     "study columns": [f"{EMIT}/tiles.py", "study/native.py", "study/draws.py"],
 }
-MOST_LINES = 1700
+MOST_LINES = 2000  # 1700 before warps computed programs together (cuda_parts)
 TARGET_TEXT = ("getelementptr", "shufflevector", "__global__", "__syncthreads", "threadIdx")
 
 MOST_LINES_OF_A_FUNCTION = 60

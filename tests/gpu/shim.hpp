@@ -1,5 +1,6 @@
 /* Runs CUDA kernels on the CPU: every thread of a block is a fiber, a barrier switches to the next one.
  * Only what generated kernels use is here. Compile with -ffp-contract=off. */
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -16,6 +17,8 @@
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__
 #define __restrict__ __restrict
+
+using std::min;
 
 struct Index { unsigned int x, y, z; };
 static Index threadIdx, blockIdx, blockDim, gridDim;

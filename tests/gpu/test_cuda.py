@@ -17,11 +17,13 @@ from linkwise.compiler.emit import cuda
 from linkwise.compiler.emit.clike import SpellingError
 from linkwise.compiler.emit.cuda_layout import alive
 from linkwise.compiler.program import trace
+from linkwise.errors import TraceError
 from linkwise.functions import FUNCTIONS, Setting
 from linkwise.gpu import DeviceError, nvrtc
 from linkwise.scalar import atan2, sin
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+FEW = 110  # four groups of 32 states, the last one not full
 COUNT = 331  # three rounds of two blocks of two warps, the last one not full
 PROGRAMS = {"everything": everything, "loop": loop, "sweep": lambda dtype: sweep(6, dtype)}
 
@@ -60,6 +62,49 @@ def test_interpreters_bits(tmp_path, name, dtype, staged, persistent):
         program, inputs, sizes, COUNT, tmp_path, layout, reverse=staged, blocks=2 if persistent else None
     )
     assert all(same_bits(g, w) for g, w in zip(got, wanted, strict=True))
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("name", "dtype", "parts", "groups", "staged", "in_step"),
+    [
+        ("everything", "float64", 2, 1, True, False),
+        ("everything", "float32", 3, 2, False, False),
+        ("sweep", "float64", 2, 3, True, True),
+        ("sweep", "float32", 3, 1, True, False),
+    ],
+)
+def test_warps_that_compute_together(tmp_path, name, dtype, parts, groups, staged, in_step):
+    """Threads in either order, several rounds, groups beyond the last states."""
+    program = PROGRAMS[name](dtype)
+    layout = cuda.WarpLayout(
+        parts * groups, 1, (staged,) * len(program.outputs), parts=parts, held=3, in_step=in_step
+    )
+    inputs = samples(program, FEW)
+    wanted = interpreted(program, inputs)
+    sizes = [size for _, size in program.inputs]
+    got = run(program, inputs, sizes, FEW, tmp_path, layout, reverse=groups > 1, blocks=2)
+    assert all(same_bits(g, w) for g, w in zip(got, wanted, strict=True))
+
+
+def test_a_block_has_sixteen_barriers():
+    program = sweep(6, "float64")
+    layout = replace(cuda.chosen_layout(program), parts=2, held=10, warps=8)
+    with pytest.raises(TraceError, match="16 meetings"):
+        cuda.module(program, layout)
+
+
+def test_large_programs_are_computed_together():
+    """By the values that are alive, not by operations: a Panda's Coriolis matrix in float64, not in float32."""
+    robot = lw.load("panda")
+    function = FUNCTIONS["coriolis_matrix"]
+    kernel = kernels.kernel(function, Setting(robot), function.algorithm(None))
+    (double,) = cuda.variants(kernel.program("float64"))
+    single = list(cuda.variants(kernel.program("float32")))[-1]
+    assert "meet<" in double.text.split("__global__")[1]
+    assert "meet<" not in single.text.split("__global__")[1]
+    assert double.shared <= 227 << 10
+    assert double.states == double.threads // 2
 
 
 @needs_compiler

@@ -269,7 +269,7 @@ class Printer:
 
     def step(self, step: Step) -> None:
         """An output is stored as soon as it is known; everything else when all has been read."""
-        self._step, self._held, self._stores, self._results = step, {}, {}, {}
+        self._step, self._held, self._stores, self._results = step, self.kept(), {}, {}
         late: list[tuple[Place, Node]] = []
         for place, node in step.writes:
             if not (isinstance(place, Element) and self.early(place)) or step.adds:
@@ -290,6 +290,10 @@ class Printer:
         for k, (place, node) in enumerate(late):
             sign = "+=" if step.adds else "="
             self._line(f"{self.place(place)} {sign} {aside.get(k) or self.value(node)};")
+
+    def kept(self) -> dict[Place, str]:
+        """What the steps before have read and is still in force."""
+        return {}
 
     def target(self, place: Element) -> str:
         """How a statement that stores an element begins."""

@@ -17,6 +17,7 @@ from linkwise.compiler.emit import clike, cuda_layout
 from linkwise.compiler.emit.clike import Printer
 from linkwise.compiler.emit.cuda_frame import IEEE, KEYWORDS, Module, WarpFrame, dialect
 from linkwise.compiler.emit.cuda_layout import WarpLayout
+from linkwise.compiler.emit.cuda_parts import PartsFrame
 from linkwise.compiler.emit.cuda_rollout import RolloutFrame
 from linkwise.compiler.emit.cuda_sweeps import ScannedFrame, SerialFrame
 from linkwise.compiler.loops import Nest, Place, Register
@@ -32,6 +33,7 @@ __all__ = [
     "WarpLayout",
     "candidates",
     "chosen_layout",
+    "layouts",
     "module",
     "options",
     "ordered",
@@ -66,21 +68,23 @@ def module(
     description: str = "",
     fast: bool = False,
 ) -> Module:
-    """The kernel with its launch parameters; ``layout=None`` follows the rule of ``chosen_layout``."""
+    """The kernel with its launch parameters; ``layout=None`` follows the rule: the last of ``layouts``."""
     fast = flag("fast", fast)
     name = clike.function_name(function_name, program.name, KEYWORDS)
     if fast and isinstance(program, Program) and program.dtype == "float32":
         program = relowered(program, hardware=True)  # there is no such sine of float64
     if isinstance(program, SweptProgram):
         return (ScannedFrame if program.scanned else SerialFrame)(program, name).module(description)
-    layout = layout or chosen_layout(program)
+    layout = layout or layouts(program)[-1]
     program = ordered(program)
-    frame = (
-        BatchFrame(program, name, layout)
-        if isinstance(program, Program)
-        else RolloutFrame(program, name, layout)
-    )
-    return frame.module(description)
+    if isinstance(program, RolloutProgram):
+        return RolloutFrame(program, name, layout).module(description)
+    if layout.parts > 1:
+        frame = PartsFrame(program, name, layout)
+        if layout.warps or frame.shared <= cuda_layout.MOST_SHARED:
+            return frame.module(description)
+        layout = chosen_layout(program)  # one warp needs less shared memory
+    return BatchFrame(program, name, layout).module(description)
 
 
 @functools.lru_cache(maxsize=4)
@@ -103,13 +107,20 @@ def candidates(program: Program | RolloutProgram) -> list[WarpLayout]:
 
 
 def chosen_layout(program: Program | RolloutProgram) -> WarpLayout:
-    """The layout of the rule, for when nothing can be tried: the last of ``candidates``."""
+    """The layout of the rule for single warps, for when nothing can be tried: the last of ``candidates``."""
     return candidates(program)[-1]
+
+
+def layouts(program: Program | RolloutProgram) -> list[WarpLayout]:
+    """Layouts to try: that of warps which compute a large program together; else ``candidates``."""
+    made = ordered(program)
+    shared = cuda_layout.together(made) if isinstance(made, Program) else None
+    return [shared] if shared is not None else candidates(program)
 
 
 def variants(program: AnyProgram, *, fast: bool = False) -> Iterator[Module]:
     """Kernels to try in this order: the first with next to no spills is the best, else the last."""
-    for layout in (None,) if isinstance(program, SweptProgram) else candidates(program):
+    for layout in (None,) if isinstance(program, SweptProgram) else layouts(program):
         yield module(program, layout, fast=fast)
 
 

@@ -19,7 +19,8 @@ IEEE = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "-
 
 _OWN_NAMES = """
     threadIdx blockIdx blockDim gridDim warpSize real word quad shared_memory memory lane first states state room rows
-    count following inputs other half thread tile row kept steps every samples sample step_number left
+    group exchange at meetings min
+    count following inputs other half thread tile row kept steps every samples sample step_number left numbers
     sin sinf cos cosf sincos sincosf
 """
 KEYWORDS = clike.WORDS | frozenset(_OWN_NAMES.split())
@@ -144,7 +145,7 @@ class WarpFrame(Frame):
     def __init__(self, nest: Nest, name: str, cost: str):
         super().__init__(nest, name, cost)
         self.start: dict[str, int] = {}  # where the rows of an array begin, in scalars
-        self.scalars = 0  # of a warp
+        self.scalars: int = 0  # of a warp
 
     def reserve(self, array: Array) -> None:
         if array.columns:
@@ -175,9 +176,12 @@ class WarpFrame(Frame):
             "    if (first >= count) return;",
         ]
 
-    def fetches(self, arrays: list[Array], first: str = "first", base: str = "room") -> list[str]:
+    def fetches(
+        self, arrays: list[Array], first: str = "first", base: str = "room", lanes: int = WARP
+    ) -> list[str]:
         """Rows of the states from ``first`` on, started on their way; of a table, the part for this step."""
         lines: list[str] = []
+        lane = "lane" if lanes == WARP else "thread"
         for array in arrays:
             if array.name in self.start:
                 name, size = self.spelled[array.name], array.columns
@@ -185,8 +189,8 @@ class WarpFrame(Frame):
                 rows = f"{name}_rows + {first} * {stride}"
                 rows += f" + step_number * {array.pitch}" if array.rows == "steps" else ""
                 lines.append(
-                    f"    fetch_rows<{size}, {pitch(size)}>({base} + {self.start[array.name]}, {rows}, {stride}, lane, "
-                    f"rows_left(count, {first}));"
+                    f"    fetch_rows<{size}, {pitch(size)}, {lanes}>({base} + {self.start[array.name]}, {rows}, "
+                    f"{stride}, {lane}, rows_left(count, {first}));"
                 )
         return lines
 

@@ -7,8 +7,9 @@ scheduler: 128 registers allow four, 136 only three. Registers are therefore ask
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from linkwise.compiler.parts import divisible
 from linkwise.compiler.program import Program
 
 WARP = 32
@@ -18,6 +19,12 @@ _MOST_REGISTERS = 255  # of a thread
 _SHARED_PER_SM = 227 << 10  # bytes that blocks can use on compute capability 9.0
 _SHARED_OF_BLOCK = 1 << 10  # of each block, the system's
 _MOST_WARPS = 12  # per scheduler; more never helped
+_SPILLING = 400  # registers from which spills cost more than it saves to fetch inputs ahead
+_TOGETHER = (
+    450  # registers from which a program is divided: up to there spilling costs less than the exchange
+)
+_HELD = 210  # registers for values that a warp of a divided program keeps from stage to stage
+MOST_SHARED = _SHARED_PER_SM - _SHARED_OF_BLOCK  # bytes of a block
 
 
 @dataclass(frozen=True)
@@ -25,13 +32,19 @@ class WarpLayout:
     """How the work is laid out on a multiprocessor."""
 
     warps: int
-    """Warps of a block; they share nothing but the block."""
+    """Warps of a block; 0: as many as shared memory holds."""
     resident: int
     """Blocks that a multiprocessor must be able to hold at once: this bounds the registers of a thread."""
     staged: tuple[bool, ...]
     """For each output, whether it leaves through shared memory."""
     persistent: bool = False
     """Whether warps stay and fetch the inputs of their next states while they compute."""
+    parts: int = 1
+    """Warps that compute the same 32 states together, each a part of the program; others have other states."""
+    held: int = 0
+    """Values that each of them keeps in registers from one stage to the next; see ``parts``."""
+    in_step: bool = False
+    """Whether all warps of a block, not those of the same states alone, wait for each other between stages."""
 
     @property
     def threads(self) -> int:
@@ -64,7 +77,28 @@ def candidates(program: Program) -> list[WarpLayout]:
         need = WARP * item * pitch(size)
         staged.append(size > 1 and used + need <= room)
         used += need if staged[-1] else 0
-    return bold_and_safe(program, 0.8, used, inputs, tuple(staged))
+    found = bold_and_safe(program, 0.8, used, inputs, tuple(staged))
+    spills = (
+        alive(program) * item // 4 > _SPILLING
+    )  # into a cache of which memory for the next inputs takes a part
+    return [replace(each, persistent=each.persistent and not spills) for each in found]
+
+
+def together(program: Program) -> WarpLayout | None:
+    """The layout for a program that two warps compute together; None where one does better.
+
+    Outputs pass through shared memory as far as it has room for them beside the values that are exchanged.
+    """
+    item = item_size(program.dtype)
+    need = alive(program)
+    if need * item // 4 <= _TOGETHER or not divisible(program):
+        return None
+    room = MOST_SHARED // (item * (WARP + 1)) - need - sum(pitch(size) for _, size in program.inputs)
+    staged: list[bool] = []
+    for _, shape in program.outputs:
+        staged.append(math.prod(shape) <= room)
+        room -= math.prod(shape) if staged[-1] else 0
+    return WarpLayout(0, 1, tuple(staged), parts=2, held=_HELD * 4 // item)
 
 
 def bold_and_safe(

@@ -84,20 +84,20 @@ static __device__ __forceinline__ int rows_left(long long count, long long first
     return count - first < 32 ? (int)(count - first) : 32;
 }}
 
-/* Starts to copy the rows of a warp's states into shared memory. */
-template <int size, int pitch>
+/* Starts to copy the rows of 32 states into shared memory; ``lane`` is one of ``lanes`` that share the work. */
+template <int size, int pitch, int lanes = 32>
 static __device__ __forceinline__ void fetch_rows(
     real *room, const real *rows, long long stride, int lane, int states)
 {{
     constexpr int scalars = 16 / sizeof(real), whole = 32 * size / scalars;
     if (pitch == size && states == 32 && stride == size && (unsigned long long)rows % 16 == 0) {{
 #pragma unroll
-        for (int k = 0; k < (whole + 31) / 32; ++k)
-            if (k * 32 + lane < whole)
-                copy((quad *)room + k * 32 + lane, (const quad *)rows + k * 32 + lane);
+        for (int k = 0; k < (whole + lanes - 1) / lanes; ++k)
+            if (k * lanes + lane < whole)
+                copy((quad *)room + k * lanes + lane, (const quad *)rows + k * lanes + lane);
     }} else {{
 #pragma unroll 4
-        for (int k = opaque(lane); k < states * size; k += 32)
+        for (int k = opaque(lane); k < states * size; k += lanes)
             copy(room + k / size * pitch + k % size, rows + k / size * stride + k % size);
     }}
 }}
@@ -127,6 +127,35 @@ static __device__ __forceinline__ void wait_for_rows()
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
     __syncwarp();
+}}
+
+/* Until so many threads have come to one of these with the same number, or told it, at any place of the program. */
+template <int threads>
+static __device__ __forceinline__ void meet(int number)
+{{
+#ifdef __CUDA_ARCH__
+    asm volatile("bar.sync %0, %1;" :: "r"(number), "n"(threads) : "memory");
+#else
+    __syncthreads();
+#endif
+}}
+
+/* Counts as coming to the meeting of this number without waiting: what was written before can be read after it. */
+template <int threads>
+static __device__ __forceinline__ void tell(int number)
+{{
+#ifdef __CUDA_ARCH__
+    asm volatile("bar.arrive %0, %1;" :: "r"(number), "n"(threads) : "memory");
+#endif
+}}
+
+/* Copies the rows of 32 states from shared memory, where their columns lie 33 scalars apart. */
+template <int size, int lanes>
+static __device__ __forceinline__ void store_columns(real *rows, const real *room, int lane, int states)
+{{
+#pragma unroll 4
+    for (int k = opaque(lane); k < states * size; k += lanes)
+        rows[k] = room[k % size * 33 + k / size];
 }}
 
 /* Copies the rows of a warp's states from shared memory. */
