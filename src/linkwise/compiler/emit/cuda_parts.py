@@ -104,7 +104,7 @@ class PartsFrame(WarpFrame):
 
     def _views(self) -> list[str]:
         """The row of the lane's state in each argument; columns of outputs lie beside those of the exchange."""
-        lines = ["    const int row = lane < states ? lane : states - 1;"]
+        lines = ["    const int row = opaque(lane < states ? lane : states - 1);"]
         lines += [self.view(array, lane="row") for array in self.ins if array.columns]
         for array in self.outs:
             name = self.spelled[array.name]
