@@ -70,7 +70,7 @@ def assembly(text: str) -> str:
     import llvmlite.binding as llvm
 
     machine._initialize()
-    target = machine._target_machine()
+    target: Any = machine._target_machine()
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = target.triple, str(target.target_data)
     return target.emit_assembly(module)
