@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.compiler.entry.computation import compute, compute_single
+from linkwise.compiler.entry.computation import compute, compute_batch, compute_single
 from linkwise.compiler.entry.devices import compute_on_device
 from linkwise.compiler.entry.operations import call, call_int, inline, load, stack, store
 from linkwise.compiler.layout import (
@@ -115,6 +115,8 @@ def call_plain(table: int, known: int, args: int, given: int, keywords: int) -> 
     if plan == 0 or keywords or given != load(plan + Plan.inputs):
         return NOT_TAKEN
     made = compute_single(table, plan, args, load(known + KnownCall.look))
+    if made == NOT_TAKEN:
+        made = compute_batch(table, plan, args, load(known + KnownCall.look))
     if made == NOT_TAKEN and load(plan + Plan.devices):
         return compute_on_device(table, plan, args, load(table + Globals.none))
     return made

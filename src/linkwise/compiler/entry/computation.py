@@ -16,6 +16,7 @@ from linkwise.compiler.layout import (
     FRAME_BYTES,
     INPUT_BYTES,
     MOST_ARRAYS,
+    MOST_OUTPUT_AXES,
     NOT_TAKEN,
     READY,
     SHAPE,
@@ -37,6 +38,8 @@ def compute(plan: int, inputs: int, out: int, threads: int, look: int) -> int:
     none = load(table + Globals.none)
     if out == none and (threads == none or one_thread(table, threads, 1, 1)):
         made = compute_single(table, plan, inputs, look)
+        if made == NOT_TAKEN and threads == none:
+            made = compute_batch(table, plan, inputs, look)
         if made != NOT_TAKEN:
             return made
     number = load(plan + Plan.inputs)
@@ -135,6 +138,68 @@ def compute_single(table: int, plan: int, inputs: int, look: int) -> int:
     if outputs == 1 and look == 0 and load(results):
         return load(results)
     return finish(table, plan, 1, item, words, results, look)
+
+
+def compute_batch(table: int, plan: int, inputs: int, look: int) -> int:
+    """The same for small batches: every input has one leading axis, is dense and of the same precision and length."""
+    number = load(plan + Plan.few)
+    outputs = load(plan + Plan.outputs)
+    if number == 0:
+        return NOT_TAKEN
+    words = stack(8 * 3 * MOST_ARRAYS)
+    results = stack(8 * MOST_ARRAYS)
+    lengths = stack(8 * (1 + MOST_OUTPUT_AXES))
+    kind = load(table + Globals.array_type)
+    first = load(inputs)
+    if load(first + TYPE) != kind or load_int(first + AXES) != 2:
+        return NOT_TAKEN
+    dtype = load(first + DTYPE)
+    count = load(load(first + SHAPE))
+    addresses = words + 8 * outputs
+    for k in range(number):
+        array = load(inputs + 8 * k)
+        size = load(load(plan + Plan.sizes) + 8 * k)
+        if load(array + TYPE) != kind or load(array + DTYPE) != dtype:
+            return NOT_TAKEN
+        if (load_int(array + FLAGS) & DENSE) != DENSE or load_int(array + AXES) != 2:
+            return NOT_TAKEN
+        if load(load(array + SHAPE)) != count or load(load(array + SHAPE) + 8) != size:
+            return NOT_TAKEN
+        store(addresses + 8 * k, load(array + DATA))
+        store(addresses + 8 * (number + k), size)
+    form = 8
+    item = 8
+    if dtype == load(table + Globals.float_dtype):
+        form = 24
+        item = 4
+    elif dtype != load(table + Globals.double_dtype) or load(plan + Plan.single):
+        return NOT_TAKEN
+    run = load(plan + Plan.run + form)
+    scratch = load(plan + Plan.scratch + form)
+    if (
+        run == 0
+        or count < 2
+        or count > (load(plan + Plan.limit + form) >> SHORT_WORK)
+        or scratch > MOST_STACK
+    ):
+        return NOT_TAKEN
+    room = stack(scratch)
+    shape = load(plan + Plan.shapes)
+    store(lengths, count)
+    for k in range(outputs):
+        axes = load(shape + Shape.axes)
+        for j in range(axes):
+            store(lengths + 8 * (1 + j), load(shape + Shape.lengths + 8 * j))
+        call(load(table + Globals.hold), dtype)  # the array takes the reference
+        result = call(load(table + Globals.new_array), kind, dtype, axes + 1, lengths, 0, 0, 0, 0)
+        if result == 0:
+            release_all(table, results, k)
+            return FAILED
+        store(words + 8 * k, load(result + DATA))
+        store(results + 8 * k, result)
+        shape += SHAPE_BYTES
+    call(run, 0, count, words, room)
+    return finish(table, plan, count, item, words, results, look)
 
 
 def execute(table: int, run: int, count: int, words: int, room: int, release: int) -> int:
