@@ -42,7 +42,7 @@ def test_dictionaries(robot, states):
     assert np.array_equal(robot.pose(one, "panda_link7"), robot.pose(q[0], frame="panda_link7"))
     assert np.array_equal(robot.kernel("gravity_torques")(one), robot.gravity_torques(q[0]))
     assert np.isclose(robot.manipulability(one), robot.manipulability(q[0]))
-    assert robot.plot(one)._repr_svg_() == robot.plot(q[0])._repr_svg_()
+    assert robot.plot(one, ghosts=[one])._repr_svg_() == robot.plot(q[0], ghosts=[q[0]])._repr_svg_()
     mixed_call = robot.inverse_dynamics(one, states[1][0], np.zeros(7))
     assert np.array_equal(mixed_call, robot.inverse_dynamics(q[0], states[1][0], np.zeros(7)))
 

@@ -15,7 +15,7 @@ import numpy as np
 from linkwise.compiler.arrays import Array
 from linkwise.errors import ShapeError, UnknownNameError
 from linkwise.inspection import Inspected
-from linkwise.methods import takes_names
+from linkwise.methods import takes_names, without_names
 
 if TYPE_CHECKING:
     from linkwise.motion import Solution, Trajectory
@@ -193,7 +193,7 @@ class Convenient(Inspected):
 
     def _position(self, q: Array) -> np.ndarray:
         """One position as an array of shape (nq,)."""
-        found = np.asarray(q, dtype=float)
+        found = np.asarray(without_names(self, {"q": q}).arrays[0], dtype=float)
         if found.shape != (self.nq,):
             raise ShapeError(f"q: expected shape ({self.nq},), got {found.shape}")
         return found

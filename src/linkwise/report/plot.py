@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Sequence
@@ -97,7 +98,15 @@ def _heading(figure: Figure, y: float) -> tuple[list[str], float]:
 def motion_plot(
     t: np.ndarray, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray, model: Model | None = None
 ) -> Plot:
-    """Positions, velocities and accelerations (points, n) over t; a robot names the joints and adds limits."""
+    """Positions, velocities and accelerations over time.
+
+    Args:
+        t: times [s], shape (points,).
+        q: positions [rad or m], shape (points, nq).
+        qd: velocities, shape (points, n).
+        qdd: accelerations, shape (points, n).
+        model: names the joints and adds their limits; angles are then in degrees.
+    """
     if model is not None:
         figures = sections.motion(model, t, q, qd).figures
         names = [each.name for each in velocity_coordinates(model)]
@@ -113,7 +122,16 @@ def motion_plot(
 def simulation_plot(
     model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray, tau: np.ndarray, error: np.ndarray | None
 ) -> Plot:
-    """Positions, velocities, torques and, where there is a reference, errors of a simulation (points, n)."""
+    """Positions, velocities, torques and errors of a simulation over time.
+
+    Args:
+        model: the robot.
+        t: times [s], shape (points,).
+        q: positions [rad or m], shape (points, nq).
+        qd: velocities, shape (points, n).
+        tau: torques [N·m or N], shape (points, n).
+        error: q − q_d, shape (points, n); None without a reference.
+    """
     figures = [*sections.motion(model, t, q, qd).figures, *sections.torques(model, t, tau).figures]
     if error is not None:
         figures += sections.tracking(model, t, {"error of the position": error}).figures
@@ -123,7 +141,14 @@ def simulation_plot(
 def torque_plot(
     t: np.ndarray, measured: np.ndarray, predicted: np.ndarray, names: Sequence[str] | None = None
 ) -> Plot:
-    """Measured and predicted torques (points, n), a figure for each joint."""
+    """Measured and predicted torques, a figure for each joint.
+
+    Args:
+        t: times [s], shape (points,).
+        measured: torques [N·m or N], shape (points, n).
+        predicted: the same from a model.
+        names: of the joints.
+    """
     names = names or [f"joint {k + 1}" for k in range(measured.shape[1])]
     figures: list[Figure] = []
     for k, name in enumerate(names):
@@ -142,7 +167,8 @@ def _lines(t: np.ndarray, values: np.ndarray, names: Sequence[str], label: str) 
 def robot_html(model: Model) -> str:
     """A robot for a notebook: a drawing beside its joints and their limits."""
     picture = robot_picture(model, bent_position(model), width=300, height=300)
-    drawing = Plot([Figure("robot", picture)], model.name).svg
+    # an image, because pages that show stored notebooks leave drawings inside HTML out
+    encoded = base64.b64encode(Plot([Figure("robot", picture)], model.name).svg.encode()).decode()
     rows: list[list[object]] = []
     for joint in model.coordinate_joints:
         limits = joint.limits
@@ -166,5 +192,5 @@ def robot_html(model: Model) -> str:
     table = Summary(title, [columns[k] for k in kept], [[row[k] for k in kept] for row in rows]).html()
     return (
         '<div style="display:flex;flex-wrap:wrap;align-items:center;gap:16px">'
-        f'<div style="width:300px">{drawing}</div>{table}</div>'
+        f'<img alt="{escape(model.name)}" width="300" src="data:image/svg+xml;base64,{encoded}"/>{table}</div>'
     )
