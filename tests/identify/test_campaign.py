@@ -60,7 +60,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(puma, log, position):
         "rotor_inertia",
         "viscous_friction",
         "coulomb_friction",
-        "offset",
+        "torque_offset",
     }
     # of all cases; single parameters need more runs: benchmarks/campaign.py
     assert 0.92 < found.overall < 0.98

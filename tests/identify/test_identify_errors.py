@@ -203,7 +203,7 @@ def test_noise_of_a_joint_that_stands_still_is_no_motion(arm, truth):
 def test_friction_at_one_speed_cannot_be_told_apart(arm, truth):
     words = identified_when(arm, truth, lambda t: (0.3 * t, 0 * t + 0.3, 0 * t))
     assert "cannot be told apart" in words
-    for name in ("viscous_friction", "coulomb_friction", "offset"):
+    for name in ("viscous_friction", "coulomb_friction", "torque_offset"):
         assert f"joint2.{name}" in words
 
 

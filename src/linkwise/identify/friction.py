@@ -182,17 +182,17 @@ def column(signals: AxisSignals, term: Term) -> np.ndarray:
 Friction = tuple[tuple[Term, ...], ...]
 """The terms of every axis: joints first, then the axes of coupled motors."""
 
-_PLAIN = (Term("viscous"), Term("offset"))
+_VISCOUS, _OFFSET = Term("viscous"), Term("offset")
 MODELS: dict[str, tuple[Term, ...]] = {
     "none": (),
-    "viscous": _PLAIN,
-    "coulomb": (*_PLAIN, Term("coulomb")),
-    "asymmetric": (Term("viscous"), Term("forward"), Term("backward")),
-    "smooth": (*_PLAIN, Term("coulomb", blur=0.02)),
-    "stribeck": (*_PLAIN, Term("coulomb", blur=0.02), Term("stribeck", speed=0.1, blur=0.02)),
-    "presliding": (*_PLAIN, Term("coulomb", width=3e-4)),
+    "viscous": (_VISCOUS, _OFFSET),
+    "coulomb": (_VISCOUS, Term("coulomb"), _OFFSET),
+    "asymmetric": (_VISCOUS, Term("forward"), Term("backward")),
+    "smooth": (_VISCOUS, Term("coulomb", blur=0.02), _OFFSET),
+    "stribeck": (_VISCOUS, Term("coulomb", blur=0.02), Term("stribeck", speed=0.1, blur=0.02), _OFFSET),
+    "presliding": (_VISCOUS, Term("coulomb", width=3e-4), _OFFSET),
     "rich": (
-        *(*_PLAIN, Term("coulomb", width=3e-4), Term("load", width=3e-4)),
+        *(_VISCOUS, _OFFSET, Term("coulomb", width=3e-4), Term("load", width=3e-4)),
         Term("saturating", speed=0.1),
     ),
 }
