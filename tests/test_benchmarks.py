@@ -29,6 +29,7 @@ SMOKE = {  # script -> command lines
         "--robot two_link --function pose --function mass_matrix",
         "--robot chain:2 --function pose --batch 4 --json",
     ],
+    "frameworks.py": ["--robot two_link --quick --json {out}/times.json"],
     "gpu.py": [
         "--quick --robot two_link --tune --json {out}/gpu.json",
         "--quick --robot two_link --small 2 --peers",
@@ -61,6 +62,7 @@ SMOKE = {  # script -> command lines
 ELSEWHERE = {"mutation.py": "tests/test_mutation.py"}
 PACKAGES = {  # what a script needs beyond the package itself
     "crossovers.py": ["matplotlib"],
+    "frameworks.py": ["jax", "torch"],
     "mjcf_fuzz.py": ["mujoco"],
     "moving_bases.py": ["pinocchio"],
     "simulation.py": ["mujoco"],

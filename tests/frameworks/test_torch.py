@@ -355,6 +355,25 @@ print(q.grad[0].tolist())
     assert runs[0].stdout == runs[1].stdout
 
 
+def test_a_saved_graph_runs_where_its_operators_are_defined(tmp_path, small):
+    class Torques(torch.nn.Module):
+        def forward(self, q):
+            return small.gravity_torques(q)
+
+    q = states(3, dof=2, number=1)[0]
+    torch.export.save(torch.export.export(Torques(), tuple(tensors([q]))), tmp_path / "torques.pt2")
+    code = f"""
+import torch, linkwise as lw
+from linkwise.frameworks.torch import define
+define(lw.load("two_link").kernel("gravity_torques"))
+q = torch.tensor({q.tolist()}, dtype=torch.float64)
+print(torch.export.load({str(tmp_path / "torques.pt2")!r}).module()(q).tolist())
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == str(small.gravity_torques(q).tolist())
+
+
 def test_meta_tensors_and_copies(panda):
     q = torch.empty(4, 7, device="meta")
     assert panda.mass_matrix(q).shape == (4, 7, 7)

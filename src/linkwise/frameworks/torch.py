@@ -26,11 +26,12 @@ from torch import from_numpy
 from torch.autograd import forward_ad
 
 from linkwise import gpu
+from linkwise.compiler.kernel import Kernel
 from linkwise.frameworks.operation import Operation, operation
 from linkwise.gpu.call import common_place
 
 if TYPE_CHECKING:
-    from linkwise.compiler.kernel import Kernel
+    from linkwise.compiler.parametric import ParametricKernel
 
 _DTYPES = {
     str(dtype).removeprefix("torch."): dtype
@@ -259,6 +260,16 @@ def _assigned(found: Any, out: Any) -> Any:
     ):
         target.copy_(part)
     return out
+
+
+def define(kernel: Kernel | ParametricKernel) -> list[str]:
+    """Define the operators of a kernel and its gradients before a graph that was saved elsewhere is loaded."""
+    parts = [kernel] if isinstance(kernel, Kernel) else [kernel.main, kernel.prelude]
+    found = [operation(part) for part in parts if part is not None]
+    for of in found:
+        operator_of(of)
+        _define_gradients(of)
+    return [of.name for of in found]
 
 
 # -- torch.compile ----------------------------------------------------------------------------------------------------
