@@ -1,0 +1,78 @@
+"""``robot.show()``: a frame in a notebook, which is on another port of the same machine; elsewhere the browser."""
+
+import functools
+import http.server
+import sys
+import threading
+import time
+import types
+import webbrowser
+
+import pytest
+
+import browser
+import linkwise as lw
+
+pytest.importorskip("viser")
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A process that looks like the kernel of a notebook."""
+    shell = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A server of this machine on a port of its own, as Jupyter's is; gives its folder and port."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(tmp_path))
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield tmp_path, server.server_port
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("host", ["localhost"])  # 127.0.0.1 works too; a browser takes long
+def test_a_notebook_shows_the_page_in_a_frame(notebook, site, tmp_path, host):
+    folder, port = site
+    shown = lw.load("two_link").show({"joint1": 0.3, "joint2": 0.5}, port=0)
+    driver = browser.start(tmp_path, 900, 700)
+    try:
+        assert list(shown.page.live.q) == [0.3, 0.5]
+        assert shown.page.url in repr(shown)
+        (folder / "notebook.html").write_text(f"<!DOCTYPE html><body>{shown._repr_html_()}</body>")
+        driver.get(f"http://{host}:{port}/notebook.html")
+        frame = driver.find_element("tag name", "iframe")
+        assert f"http://{host}:{shown.page.port}/" in frame.get_attribute("src")
+        driver.switch_to.frame(frame)
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not (
+            driver.find_elements("tag name", "canvas") and shown.page.server.get_clients()
+        ):
+            time.sleep(0.2)
+        assert driver.find_elements("tag name", "canvas"), driver.page_source[:500]
+        assert shown.page.server.get_clients(), "the page's websocket is not connected"
+    finally:
+        driver.quit()
+        shown.close()
+
+
+def test_elsewhere_the_browser_is_opened(monkeypatch, capsys):
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    page = lw.load("two_link").show(port=0, wait=False)
+    try:
+        assert opened == [page.url]
+        assert page.url in capsys.readouterr().out
+        assert page.url in repr(page)
+    finally:
+        page.close()
