@@ -102,7 +102,9 @@ def pretended(monkeypatch, tmp_path):
     monkeypatch.setattr(nvrtc, "compiler", lambda newest=None: compiler)
     monkeypatch.setattr(nvrtc.Compiler, "compile", compile_)
     monkeypatch.setattr(driver, "version", lambda: (13, 0))
-    monkeypatch.setattr(driver, "device", lambda number: type("On", (), {"architecture": "sm_90"})())
+    monkeypatch.setattr(
+        driver, "device", lambda number: type("On", (), {"architecture": "sm_90", "shared": 227 << 10})()
+    )
     monkeypatch.setattr(driver, "Function", Function)
     monkeypatch.setenv("LINKWISE_CACHE", str(tmp_path / "cache"))
     return lw.load("two_link"), compiled

@@ -128,7 +128,7 @@ def pretend() -> None:
     gpu.call = lambda kernel, given, out=None, fast=False: kernel(*map(np.asarray, given), out=out)
     device.device_kernel = device.rollout_kernel = lambda *_about: kernel
     driver.version = lambda: (13, 0)
-    driver.device = lambda number: types.SimpleNamespace(architecture="sm_90")
+    driver.device = lambda number: types.SimpleNamespace(architecture="sm_90", shared=227 << 10)
     driver.Function = Function
     nvrtc.compiler = lambda newest=None: compiler
 

@@ -105,6 +105,10 @@ def test_large_programs_are_computed_together():
     assert "meet<" not in single.text.split("__global__")[1]
     assert double.shared <= 227 << 10
     assert double.states == double.threads // 2
+    (smaller,) = cuda.variants(kernel.program("float64"), shared=100 << 10)  # fewer groups
+    assert smaller.shared <= 100 << 10 < double.shared
+    none = cuda.variants(kernel.program("float64"), shared=10 << 10)  # not even one
+    assert not any("meet<" in made.text.split("__global__")[1] for made in none)
 
 
 @needs_compiler

@@ -101,7 +101,7 @@ def _loaded(kernel: Kernel, dtype: str, on: driver.Device, fast: bool) -> driver
 
     @functools.cache
     def modules() -> list[Module]:
-        return list(cuda.variants(kernel.program(dtype), fast=fast))
+        return list(cuda.variants(kernel.program(dtype), fast=fast, shared=on.shared))
 
     identity = kernel.identity(dtype)
     if identity is None:

@@ -106,6 +106,11 @@ class Device:
         """Such as sm_90."""
         return f"sm_{self.attribute(_MAJOR)}{self.attribute(_MINOR)}"
 
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory that a block can have."""
+        return self.attribute(_SHARED_PER_BLOCK)
+
     def __enter__(self) -> None:
         _check(_library().cuCtxPushCurrent_v2(self.context), f"using cuda:{self.number}")
 
@@ -165,7 +170,7 @@ class Function:
         self.states, self.scratch = states or threads, scratch
         library = _library()
         with on, _during_capture():
-            allowed = on.attribute(_SHARED_PER_BLOCK)
+            allowed = on.shared
             if shared > allowed:
                 raise DeviceError(
                     f"{name} needs {shared} bytes of shared memory a block, cuda:{on.number} has {allowed}"

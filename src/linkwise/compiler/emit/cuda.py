@@ -67,8 +67,12 @@ def module(
     function_name: str | None = None,
     description: str = "",
     fast: bool = False,
+    shared: int = cuda_layout.MOST_SHARED,
 ) -> Module:
-    """The kernel with its launch parameters; ``layout=None`` follows the rule: the last of ``layouts``."""
+    """The kernel with its launch parameters; ``layout=None`` follows the rule: the last of ``layouts``.
+
+    ``shared``: bytes of shared memory that a block can have, which bound the groups of warps that compute together.
+    """
     fast = flag("fast", fast)
     name = clike.function_name(function_name, program.name, KEYWORDS)
     if fast and isinstance(program, Program) and program.dtype == "float32":
@@ -80,8 +84,8 @@ def module(
     if isinstance(program, RolloutProgram):
         return RolloutFrame(program, name, layout).module(description)
     if layout.parts > 1:
-        frame = PartsFrame(program, name, layout)
-        if layout.warps or frame.shared <= cuda_layout.MOST_SHARED:
+        frame = PartsFrame(program, name, layout, shared)
+        if layout.warps or frame.shared <= shared:
             return frame.module(description)
         layout = chosen_layout(program)  # one warp needs less shared memory
     return BatchFrame(program, name, layout).module(description)
@@ -118,10 +122,12 @@ def layouts(program: Program | RolloutProgram) -> list[WarpLayout]:
     return [shared] if shared is not None else candidates(program)
 
 
-def variants(program: AnyProgram, *, fast: bool = False) -> Iterator[Module]:
+def variants(
+    program: AnyProgram, *, fast: bool = False, shared: int = cuda_layout.MOST_SHARED
+) -> Iterator[Module]:
     """Kernels to try in this order: the first with next to no spills is the best, else the last."""
     for layout in (None,) if isinstance(program, SweptProgram) else layouts(program):
-        yield module(program, layout, fast=fast)
+        yield module(program, layout, fast=fast, shared=shared)
 
 
 def elementwise(made: Nest) -> str:

@@ -34,7 +34,7 @@ class PartsFrame(WarpFrame):
 
     form = "Several warps take 32 states; each computes a part of the program for all of them."
 
-    def __init__(self, program: Program, name: str, layout: WarpLayout):
+    def __init__(self, program: Program, name: str, layout: WarpLayout, shared: int = MOST_SHARED):
         made = parts(program, layout.parts, layout.held, layout.staged)
         super().__init__(made.nest, name, f"{program.operations}")
         self.steps = made.steps
@@ -49,7 +49,7 @@ class PartsFrame(WarpFrame):
                 start += PITCH * array.columns
         self.scalars += PITCH * made.exchanged + (-PITCH * made.exchanged) % 4
         if not layout.warps:
-            groups = max(1, min(_MOST_GROUPS, MOST_SHARED // self.bytes))
+            groups = max(1, min(_MOST_GROUPS, shared // self.bytes))
             layout = replace(layout, warps=groups * layout.parts, in_step=groups >= _IN_STEP)
         self.lay_out(layout)
         self.groups = layout.warps // layout.parts
