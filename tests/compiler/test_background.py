@@ -109,6 +109,16 @@ def test_no_process_can_be_started(everything_is_large, monkeypatch):
     assert len(results) == 1
 
 
+def test_code_that_another_process_has_stored_is_taken(everything_is_large, monkeypatch):
+    """Forked workers that call the same function do not all compile it."""
+    first, second = (lw.load("two_link").kernel("mass_matrix") for _ in range(2))
+    wanted = first(np.ones(2)).tobytes()
+    second.native_program("float64").stored(1)
+    monkeypatch.setattr(background, "Job", lambda tasks: pytest.fail("started a process"))
+    assert first(np.ones(2)).tobytes() == wanted
+    assert first.known_native("float64", 1) is not None
+
+
 def test_half_a_result_is_no_result():
     whole = background._packed(b"first") + background._packed(b"second")
     for size in range(len(whole)):

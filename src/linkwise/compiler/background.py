@@ -64,7 +64,7 @@ class Job:
             pickle.dump(tasks, given)
             given.seek(0)
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)],
+                [sys.executable, "-c", _PROGRAM, json.dumps([str(folder) for folder in sys.path])],
                 stdin=given,
                 stdout=self._output,
                 stderr=subprocess.DEVNULL,

@@ -141,21 +141,25 @@ class NativeProgram:
         """The code that takes the place of quick code, once it is there; until then start its compilation."""
         coming = self._coming.get(width)
         if coming is None:
-            self._start(width, quick)
-            return None
+            return self._start(width, quick)
         if coming.get() is None and not coming.is_missing:
             return None
         with forks.unforked, self._lock:
             return self._forms.get(width) or self._received(width) or self._load(width, quick=False)
 
-    def _start(self, width: int, quick: _Quick) -> None:
+    def _start(self, width: int, quick: _Quick) -> Native | None:
+        """Let another process make the better code, unless one has stored it in the meantime."""
         from linkwise.compiler import background
 
         with forks.unforked, self._lock:
             if width not in self._coming and width not in self._forms:
+                stored = cache.load(quick.name)
+                if stored is not None:
+                    return self._take(width, stored)
                 task = background.Task(_stored_code, (quick.name, quick.prefix, quick.text))
                 if (started := background.start(task)) is not None:
                     self._coming[width] = started
+            return self._forms.get(width)
 
     def _received(self, width: int) -> Native | None:
         """What another process has made."""
