@@ -140,3 +140,25 @@ def test_a_robot_is_drawn(robot, tmp_path):
         plot.save(tmp_path / "arm.png")
     with pytest.raises(lw.ShapeError, match="q: expected shape"):
         robot.plot([0.0])
+
+
+def test_signatures_help_and_completion_are_the_same_after_a_call():
+    robot = lw.load("two_link")
+    names = ("inverse_kinematics", "manipulability", "save", "plot", "show", "as_ode", "filter")
+
+    def seen():
+        methods = [getattr(robot, name) for name in names]
+        return (
+            dir(robot),
+            [str(inspect.signature(m)) for m in methods],
+            [pydoc.render_doc(m) for m in methods],
+        )
+
+    before = seen()
+    robot.manipulability({"joint1": 0.1, "joint2": 0.2})
+    robot.plot([0.1, 0.2])
+    robot.as_ode()(0.0, np.zeros(4))
+    robot.inverse_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
+    assert seen() == before
+    assert "frame: 'str | None' = None" in before[1][0]
+    assert "Yoshikawa" in before[2][1]
