@@ -9,6 +9,7 @@ from test_free_joints import random_robot, state
 
 import linkwise as lw
 from linkwise import ConstraintError, ModelError
+from linkwise.algorithms.constraints import _trace, largest_part
 
 pin = pytest.importorskip("pinocchio")
 
@@ -202,3 +203,9 @@ def test_rows_that_no_joint_moves_change_nothing():
     for name in (*ALGORITHMS, "filter"):
         assert_near(held.forward_dynamics(*state, algorithm=name), free, 1e-12, np.abs(free).max(), name)
         assert not held.constraint_forces(*state, algorithm=name).any()
+
+
+def test_sizes_of_rows_count_every_entry_and_both_signs():
+    assert _trace([[1.0, 9.0, 9.0], [9.0, 2.0, 9.0], [9.0, 9.0, 4.0]]) == 7.0
+    for residuals in ([-2.0, 1.0], [1.0, 2.0]):
+        assert largest_part(residuals, [4.0, 4.0]) == pytest.approx(0.5, abs=1e-3)

@@ -18,7 +18,9 @@ from evaluation import assert_near, value
 
 import linkwise as lw
 from linkwise import Joint, Link, ModelError, Robot, compat
+from linkwise.algorithms import centroidal
 from linkwise.bench.peers.built import pinocchio_model
+from linkwise.functions import mechanism_of
 from linkwise.model.joint import Mimic
 from strategies import body, direction, pose
 
@@ -241,3 +243,9 @@ def test_c_has_the_same_bits(tmp_path):
     call = ctypes.CDLL(str(tmp_path / "robot.so")).accelerate
     call(*(ctypes.c_void_p(x.ctypes.data) for x in (case.q, case.qd, tau, out)))
     np.testing.assert_array_equal(out, kernel(case.q, case.qd, tau))
+
+
+def test_a_frame_that_no_joint_moves_gives_way_to_no_force():
+    links = mechanism_of(lw.load("two_link"))
+    found = centroidal.task_mobility(links, [0.1, 0.2], -1, lw.Transform.identity())
+    np.testing.assert_array_equal(found, np.zeros((6, 6)))

@@ -182,3 +182,19 @@ def test_random_programs_get_cheaper_and_keep_their_value(seed):
         scale = 1.0 + np.max(np.abs(wanted))
         if scale < 1e6:
             np.testing.assert_allclose(interpret.run(program, x, y)[0], wanted, rtol=1e-9, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize(("op", "kept"), [("and", True), ("or", False)])
+def test_constants_vanish_from_conditions_on_either_side(op, kept):
+    graph = Graph()
+    x, one = graph.inputs("x", 1)[0], graph.const(1.0)
+    unknown = graph.make("lt", (graph.lift(x), one))
+    for constant in (True, False):
+        known = graph.make("lt", (graph.const(0.0), one) if constant else (one, graph.const(0.0)))
+        for args in ((unknown, known), (known, unknown)):
+            (found,) = simplify([graph.make("select", (graph.make(op, args), graph.lift(x), one))])
+            if constant == kept:
+                assert found.op == "select"
+                assert found.args[0].op == "lt"
+            else:
+                assert found.op == ("input" if constant else "const")

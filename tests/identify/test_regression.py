@@ -20,7 +20,7 @@ from linkwise.identify import (
 from linkwise.identify.base import SHARED, base_of, excitation_of
 from linkwise.identify.friction import AxisSignals, column, directions, mean_sign
 from linkwise.identify.rank import independent, random_states, regrouping_order
-from linkwise.identify.regression import Carried, Regression, axes_of, axis_names
+from linkwise.identify.regression import Carried, Regression, _triangle, axes_of, axis_names
 from linkwise.model.regroup import regrouped
 
 
@@ -186,6 +186,13 @@ def test_what_can_pass_to_the_parent_link_is_regrouped_last():
     passing = ("m", "hz", "yy")
     wanted = [f"{name}.{p}" for group in (own, passing) for name in ("a", "b") for p in group]
     assert regrouping_order([*labels, "a.rotor_inertia"], robot) == ["a.rotor_inertia", *wanted]
+
+
+def test_the_triangle_of_few_rows_is_square():
+    few = np.random.default_rng(0).normal(size=(2, 5))
+    assert _triangle(few).shape == (5, 5)
+    np.testing.assert_allclose(_triangle(few).T @ _triangle(few), few.T @ few, atol=1e-12)
+    assert _triangle(few.T).shape == (2, 2)
 
 
 def test_coulomb_friction_of_one_direction_acts_in_this_direction_alone():

@@ -5,6 +5,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+import linkwise as lw
+from linkwise.study import quantities
 from linkwise.study.axes import Axes
 
 shapes = st.lists(st.integers(1, 7), max_size=3)
@@ -39,3 +41,10 @@ def test_a_chunk_is_a_box(lengths, samples, limit):
         for n, start in zip(axes.shape, starts, strict=True):
             first = first * n + start
         assert first == chunk.first
+
+
+def test_parameters_of_one_unit_have_it_together():
+    robot = lw.load("two_link")
+    masses = quantities.variable(robot, "errors", 2, False, None, ("link1.m", "link2.m"))
+    assert (masses.unit, masses.entries) == ("kg", ("link1.m", "link2.m"))
+    assert quantities.variable(robot, "errors", 2, False, None, ("link1.m", "link1.hx")).unit == ""
