@@ -77,6 +77,9 @@ CALLS = {
     ("identify.friction_named", "rotor"): lambda r, **f: identify.friction_named("viscous", 2, **f),
     ("identify.read_log", "drop_bad_rows"): lambda r, **f: identify.read_log("missing.csv", r, **f),
     ("identify.Identification.code", "reduced"): lambda r, **f: identify.Identification.code(None, **f),
+    ("identify.Identification.predict", "in_order"): lambda r, **f: identify.Identification.predict(
+        None, *STATE, **f
+    ),
     ("identify.Identification.write_code", "reduced"): lambda r, **f: identify.Identification.write_code(
         SimpleNamespace(code=partial(identify.Identification.code, None)), "code.c", **f
     ),

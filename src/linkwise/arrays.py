@@ -44,7 +44,7 @@ def run_on_arrays(
     return {name: _stack(values[name], shape, batch, dtype) for name, shape in shapes.items()}
 
 
-def _stack(nested: Any, shape: tuple[int, ...], batch: tuple[int, ...], dtype) -> np.ndarray:
+def _stack(nested: Any, shape: tuple[int, ...], batch: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Nested lists of lanes (or constants) as one array."""
     out = np.empty(batch + shape, dtype)
     for index in np.ndindex(*shape):

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwise.errors import LinkwiseError, UnknownNameError
+from linkwise.errors import LinkwiseError, UnknownNameError, suggest
 from linkwise.flags import flag
-from linkwise.model.model import suggest
 from linkwise.summaries import Summarised, Summary
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def flag(name: str, value: Any) -> bool:
         DtypeError: the value is neither a bool nor a ``numpy.bool_``.
     """
     if isinstance(value, (bool, np.bool_)):
-        return bool(value)
+        return bool(cast(bool, value))
     raise DtypeError(f"{name}: expected True or False, got {reprlib.repr(value)}")
 
 

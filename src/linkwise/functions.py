@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from linkwise.errors import UnknownNameError
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.model import Model, Transform
-from linkwise.model.model import suggest
 
 if TYPE_CHECKING:
     from linkwise.model.mechanism import Mechanism
@@ -45,7 +44,7 @@ class Setting:
     parameters: tuple[str, ...] = ()  # parameters that stay inputs: "payload" or labels
     stand_in: Mechanism | None = None  # takes the place of the links while loops or parameters are traced
 
-    def options(self) -> tuple:
+    def options(self) -> tuple[Any, ...]:
         """The choices alone, as a key."""
         iteration = (self.tolerance, self.limit, self.start)
         return (
@@ -191,12 +190,18 @@ def labels_of(model: Model, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {name: known[name in POSITIONS] for name in names if name in COORDINATES}
 
 
-def _vector(name: str):
-    return lambda model: {name: (model.dof,)}
+def _vector(name: str) -> Callable[[Model], Shapes]:
+    def shapes(model: Model) -> Shapes:
+        return {name: (model.dof,)}
+
+    return shapes
 
 
-def _square(name: str):
-    return lambda model: {name: (model.dof, model.dof)}
+def _square(name: str) -> Callable[[Model], Shapes]:
+    def shapes(model: Model) -> Shapes:
+        return {name: (model.dof, model.dof)}
+
+    return shapes
 
 
 FUNCTIONS: dict[str, Function] = {

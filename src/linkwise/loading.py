@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from linkwise.flags import flag
 from linkwise.model import Model
@@ -67,7 +68,7 @@ def save(robot: Model, path: str | os.PathLike[str]) -> None:
     files.save(robot, path)
 
 
-def planar_chain(n: int, **options) -> Robot:
+def planar_chain(n: int, **options: Any) -> Robot:
     """n equal links in a vertical plane, see ``linkwise.model.generators.planar_chain``.
 
     Args:
@@ -79,7 +80,7 @@ def planar_chain(n: int, **options) -> Robot:
     return Robot.from_model(generators.planar_chain(n, **options))
 
 
-def random_robot(seed: int, dof: int, *, tree: bool = False, joints: str = "RP", **options) -> Robot:
+def random_robot(seed: int, dof: int, *, tree: bool = False, joints: str = "RP", **options: Any) -> Robot:
     """A physically possible robot with arbitrary axes and poses, the same for the same seed.
 
     Args:
@@ -94,7 +95,7 @@ def random_robot(seed: int, dof: int, *, tree: bool = False, joints: str = "RP",
     return Robot.from_model(generators.random_model(seed, dof, tree=tree, joints=joints, **options))
 
 
-def general_chain(n: int, *, seed: int = 0, twists: str = "general", **options) -> Robot:
+def general_chain(n: int, *, seed: int = 0, twists: str = "general", **options: Any) -> Robot:
     """A chain of general links (free α, a, d and ten parameters each), as in the papers' operation counts.
 
     Args:

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from linkwise import joint_laws
-from linkwise.errors import UnknownNameError
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.joint_laws.direction import MEMORY
 from linkwise.model import LABELS, Model, Transform
 from linkwise.model.coordinates import check_one_axis
 from linkwise.model.mechanism import Mechanism
-from linkwise.model.model import suggest
 from linkwise.model.regroup import regrouped
 from linkwise.scalar import Scalar
 from linkwise.spatial import Matrix, RigidInertia, Symmetric, Vector
@@ -29,7 +28,7 @@ GROUPS = (PAYLOAD, DIRECTION)
 def parameter_sizes(model: Model, names: Sequence[str]) -> dict[str, int]:
     """The scalars of each parameter input: ten for a payload (m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz about the origin and
     along the axes of its frame), one per joint for directions, one for a labelled parameter."""
-    sizes = {}
+    sizes: dict[str, int] = {}
     labels = model.parameter_labels
     for name in names:
         if name not in GROUPS and not model.is_parameter(name):

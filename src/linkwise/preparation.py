@@ -11,11 +11,10 @@ from linkwise.compiler import dispatch, host
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.parametric import ParametricKernel
 from linkwise.conveniences import Convenient
-from linkwise.errors import UnknownNameError
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS
 from linkwise.methods import OPTIONAL_INPUTS, Method
-from linkwise.model.model import suggest
 
 DTYPES = ("float64", "float32")
 

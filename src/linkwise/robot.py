@@ -15,7 +15,7 @@ import numpy as np
 
 from linkwise.compiler.arrays import Array, check_out, is_foreign, is_numeric
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import SingularError, UnknownNameError
+from linkwise.errors import SingularError, UnknownNameError, suggest
 from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS, ITERATED, Setting, function_named
 from linkwise.guesses import RobotType
@@ -26,7 +26,6 @@ from linkwise.model import Model
 from linkwise.model.checks import check_moves
 from linkwise.model.coordinates import CoordinateLimits, coordinate_limits
 from linkwise.model.elastic import Elastic, Pair, elastic_pairs, link_side, with_elastic_joints
-from linkwise.model.model import suggest
 from linkwise.preparation import Prepared
 
 if TYPE_CHECKING:

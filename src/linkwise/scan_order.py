@@ -14,7 +14,8 @@ START = -1  # stands for the start where a pair has no element before it
 
 def joins(count: int) -> list[Level]:
     """Levels of pairs (left, right): right ← left joined with right."""
-    levels, d = [], 1
+    levels: list[Level] = []
+    d = 1
     while 2 * d <= _used(count):
         levels.append([(i - d, i) for i in range(2 * d - 1, _used(count), 2 * d)])
         d *= 2
@@ -27,7 +28,7 @@ def applications(count: int) -> list[Level]:
     d = 1
     while 2 * d <= _used(count):
         d *= 2
-    levels = []
+    levels: list[Level] = []
     while d:
         levels.append([(i - d, i) for i in range(d - 1, _used(count), 2 * d)])
         d //= 2

@@ -106,7 +106,14 @@ class SweptLinks(Mechanism):
     def each(self, step: Callable[..., Any], *per_link: Any) -> Any:
         return self._sweeper.each(step, *per_link)
 
-    def scan(self, join, apply, start: Any, elements: Any, inward: bool = False) -> Any:
+    def scan(
+        self,
+        join: Callable[[Any, Any], Any],
+        apply: Callable[[Any, Any], Any],
+        start: Any,
+        elements: Any,
+        inward: bool = False,
+    ) -> Any:
         return self._sweeper.scan(join, apply, start, elements, inward)
 
     def _row(

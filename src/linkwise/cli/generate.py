@@ -139,9 +139,8 @@ def _check(function: str, target: str, out: str | None, options: dict[str, Any])
 
 def _kernel(robot, function: str, options: dict[str, Any]):
     """The kernel, and what it is in words."""
-    from linkwise.errors import UnknownNameError
+    from linkwise.errors import UnknownNameError, suggest
     from linkwise.functions import function_named
-    from linkwise.model.model import suggest
 
     summary = function_named(function).summary
     names = robot.algorithms(function)

@@ -10,8 +10,7 @@ from linkwise.control.gains import Gains
 from linkwise.control.gravity_pd import GravityPD
 from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
 from linkwise.control.passive import Passive
-from linkwise.errors import UnknownNameError
-from linkwise.model.model import suggest
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.robot import Robot
 
 CONTROLLERS: dict[str, type[Controller]] = {

@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from linkwise.errors import UnknownNameError, needed
-from linkwise.model.model import suggest
+from linkwise.errors import UnknownNameError, needed, suggest
 
 ORDER = 4  # of the Butterworth filter; run forward and backward it falls off twice as fast
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -10,13 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from linkwise.errors import UnknownNameError
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.identify.coloured import uncertainty
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.regression import Regression
 from linkwise.identify.solvers import column_lengths, condition, solve
 from linkwise.identify.weights import iterated_weights
-from linkwise.model.model import suggest
 
 Estimator = Callable[[Regression], Estimate]
 HUBER = 1.345  # of Huber's function: 95 % efficient for normal errors

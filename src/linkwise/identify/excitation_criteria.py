@@ -12,12 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import UnknownNameError
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.identify.base import base_of
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.friction import friction_named
 from linkwise.identify.rank import random_states
-from linkwise.model.model import suggest
 from linkwise.robot import Robot
 from linkwise.user import kernel
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.errors import suggest
 from linkwise.identify.errors import IdentificationError
-from linkwise.model.model import suggest
 from linkwise.robot import Robot
 
 MARGIN = 0.97  # of the limits, while a motion is optimised

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from linkwise.errors import UnknownNameError
-from linkwise.model.model import suggest
+from linkwise.errors import UnknownNameError, suggest
+from linkwise.flags import flag
 from linkwise.once import once
 
 
@@ -210,5 +210,5 @@ def friction_named(name: str, joints: int, coupled: int = 0, *, rotor: bool = Tr
     """
     if name not in MODELS:
         raise UnknownNameError(f"friction: no model {name!r}; {suggest(name, [*MODELS, 'auto'])}")
-    terms = ((Term("rotor_inertia"),) if rotor else ()) + MODELS[name]
+    terms = ((Term("rotor_inertia"),) if flag("rotor", rotor) else ()) + MODELS[name]
     return (terms,) * joints + (tuple(term for term in terms if term.kind != "offset"),) * coupled

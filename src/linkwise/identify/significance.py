@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.errors import UnknownNameError
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import Estimator, weighted
 from linkwise.identify.regression import Regression
-from linkwise.model.model import suggest
 
 THRESHOLD = 0.01  # Izaguirre's one per cent
 T_VALUE = 1.96  # a parameter under this is not distinguishable from zero at 95 %

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.errors import UnknownNameError
-from linkwise.model.model import suggest
+from linkwise.errors import UnknownNameError, suggest
 
 SMALLEST = 1e-10  # singular values below this part of the largest are zero
 

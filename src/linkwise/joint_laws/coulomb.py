@@ -2,52 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from linkwise.joint_laws.direction import direction, jumps, slope
 from linkwise.joint_laws.law import Law, Parameter
-from linkwise.scalar import sign, where
+from linkwise.scalar import Scalar, sign, where
 
 BOTH, FORWARD, BACKWARD = "coulomb_friction", "coulomb_friction_forward", "coulomb_friction_backward"
-_COMMON = {
-    "units": ("N·m", "N"),
-    "negative": "doubtful",
-    "doubt": "it would drive the joint",
-    "mjcf": "frictionloss",
-}
+_PARAMETER = Parameter(
+    FORWARD,
+    "Coulomb friction",
+    ("N·m", "N"),
+    negative="doubtful",
+    doubt="it would drive the joint",
+    mjcf="frictionloss",
+)
 
 
 class CoulombFriction(Law):
     """Its label is ``coulomb_friction``, or two for the directions where those of some joint differ."""
 
     name = "coulomb_friction"
-    parameters = (
-        Parameter(FORWARD, "Coulomb friction", **_COMMON),
-        Parameter(BACKWARD, "Coulomb friction", **_COMMON),
-    )
+    parameters = (_PARAMETER, replace(_PARAMETER, name=BACKWARD))
     dissipates = True
     jumps = True
     always_labelled = True
 
-    def numbers(self, holder):
+    def numbers(self, holder: Any) -> tuple[Scalar, ...]:
         return tuple(holder.coulomb_friction)
 
-    def labels(self, holders):
+    def labels(self, holders: Sequence[Any]) -> tuple[str, ...]:
         differ = any(holder.coulomb_friction[0] != holder.coulomb_friction[1] for holder in holders)
         return (FORWARD, BACKWARD) if differ else (BOTH,)
 
-    def settable(self):
+    def settable(self) -> tuple[str, ...]:
         return (BOTH, FORWARD, BACKWARD)
 
-    def number(self, holder, name):
+    def number(self, holder: Any, name: str) -> Scalar:
         return holder.coulomb_friction[1 if name == BACKWARD else 0]
 
-    def changed(self, holder, name, value):
+    def changed(self, holder: Any, name: str, value: Scalar) -> Any:
         forward, backward = holder.coulomb_friction
         pair = {BOTH: (value, value), FORWARD: (value, backward), BACKWARD: (forward, value)}[name]
         return replace(holder, coulomb_friction=pair)
 
-    def torque(self, holder, q, qd):
+    def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         forward, backward = holder.coulomb_friction
         if forward is backward or forward == backward:
             return forward * direction(holder, qd)
@@ -57,16 +58,16 @@ class CoulombFriction(Law):
         d = direction(holder, qd)
         return where(d > 0.0, forward, backward) * d
 
-    def by_qd(self, holder, q, qd):
+    def by_qd(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         if jumps(holder):
             return 0.0
         forward, backward = holder.coulomb_friction
         return where(direction(holder, qd) > 0.0, forward, backward) * slope(holder, qd)
 
-    def limits(self, holder, qd):
+    def limits(self, holder: Any, qd: Scalar) -> tuple[Scalar, Scalar]:
         return holder.coulomb_friction
 
-    def column(self, name, holder, q, qd, qdd):
+    def column(self, name: str, holder: Any, q: Scalar, qd: Scalar, qdd: Scalar) -> Scalar:
         d = direction(holder, qd)
         if name == BOTH:
             return d

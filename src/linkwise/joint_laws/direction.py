@@ -69,5 +69,5 @@ class Direction(Law):
         ),
     )
 
-    def torque(self, holder, q, qd):
+    def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         return 0.0

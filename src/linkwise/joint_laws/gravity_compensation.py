@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from linkwise.joint_laws.law import Law, Parameter
+from linkwise.scalar import Scalar
 
 
 class GravityCompensation(Law):
@@ -19,6 +22,6 @@ class GravityCompensation(Law):
     )
     on_body = True
 
-    def torque(self, holder, q, qd):
+    def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         """Nothing along the joint alone."""
         return 0.0

@@ -36,10 +36,10 @@ class LoadFriction(Law):
     jumps = True
     of_load = True
 
-    def absent(self, holder):
+    def absent(self, holder: Any) -> bool:
         return is_absent(holder)
 
-    def torque(self, holder, q, qd):
+    def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         """Nothing without a carried torque, see ``added`` and ``removed``."""
         return 0.0
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from linkwise.joint_laws.law import Law, Parameter
+from linkwise.scalar import Scalar
 
 
 class Offset(Law):
@@ -12,11 +15,11 @@ class Offset(Law):
     parameters = (Parameter("torque_offset", "torque offset", ("N·m", "N")),)
     uses_position = True  # it has a potential energy, as a spring has
 
-    def torque(self, holder, q, qd):
+    def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         return self.numbers(holder)[0]
 
-    def energy(self, holder, q):
+    def energy(self, holder: Any, q: Scalar) -> Scalar:
         return self.numbers(holder)[0] * q
 
-    def column(self, name, holder, q, qd, qdd):
+    def column(self, name: str, holder: Any, q: Scalar, qd: Scalar, qdd: Scalar) -> Scalar:
         return 1.0

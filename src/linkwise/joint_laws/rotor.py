@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from linkwise.joint_laws.law import Law, Parameter
+from linkwise.scalar import Scalar
 
 
 class RotorInertia(Law):
@@ -16,14 +18,14 @@ class RotorInertia(Law):
     )
     always_labelled = True
 
-    def numbers(self, holder):
+    def numbers(self, holder: Any) -> tuple[Scalar, ...]:
         return (holder.rotor_inertia,)
 
-    def changed(self, holder, name, value):
+    def changed(self, holder: Any, name: str, value: Scalar) -> Any:
         return replace(holder, rotor_inertia=value)
 
-    def torque(self, holder, q, qd):
+    def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         return 0.0
 
-    def column(self, name, holder, q, qd, qdd):
+    def column(self, name: str, holder: Any, q: Scalar, qd: Scalar, qdd: Scalar) -> Scalar:
         return qdd

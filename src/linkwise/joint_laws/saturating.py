@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from linkwise.joint_laws.law import Law, Parameter
-from linkwise.scalar import maximum
+from linkwise.scalar import Scalar, maximum
 
 FRICTION, SPEED = "saturating_friction", "saturating_speed"
 
@@ -31,13 +33,13 @@ class SaturatingFriction(Law):
     )
     dissipates = True
 
-    def torque(self, holder, q, qd):
+    def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         return self.numbers(holder)[0] * self.column(FRICTION, holder, q, qd, 0.0)
 
-    def by_qd(self, holder, q, qd):
+    def by_qd(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         friction, speed = self.numbers(holder)
         reach = maximum(qd, -qd) + speed
         return friction * speed / (reach * reach)
 
-    def column(self, name, holder, q, qd, qdd):
+    def column(self, name: str, holder: Any, q: Scalar, qd: Scalar, qdd: Scalar) -> Scalar:
         return qd / (maximum(qd, -qd) + self.numbers(holder)[1])

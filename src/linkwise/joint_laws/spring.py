@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from linkwise.joint_laws.law import Law, Parameter
+from linkwise.scalar import Scalar
 
 
 class Spring(Law):
@@ -30,16 +33,16 @@ class Spring(Law):
     )
     uses_position = True
 
-    def torque(self, holder, q, qd):
+    def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         stiffness, rest = self.numbers(holder)
         return stiffness * (q - rest)
 
-    def by_q(self, holder, q, qd):
+    def by_q(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         return self.numbers(holder)[0]
 
-    def energy(self, holder, q):
+    def energy(self, holder: Any, q: Scalar) -> Scalar:
         stiffness, rest = self.numbers(holder)
         return 0.5 * stiffness * (q - rest) * (q - rest)
 
-    def column(self, name, holder, q, qd, qdd):
+    def column(self, name: str, holder: Any, q: Scalar, qd: Scalar, qdd: Scalar) -> Scalar:
         return q - self.numbers(holder)[1]

@@ -5,8 +5,11 @@ The form is that of D. P. Hess and A. Soom (1990); it falls off as the exponenti
 
 from __future__ import annotations
 
+from typing import Any
+
 from linkwise.joint_laws.direction import direction, slope
 from linkwise.joint_laws.law import Law, Parameter
+from linkwise.scalar import Scalar
 
 FRICTION, SPEED = "stribeck_friction", "stribeck_speed"
 
@@ -35,22 +38,22 @@ class Stribeck(Law):
     dissipates = True
     jumps = True
 
-    def torque(self, holder, q, qd):
+    def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         return self.numbers(holder)[0] * self.column(FRICTION, holder, q, qd, 0.0)
 
-    def by_qd(self, holder, q, qd):
+    def by_qd(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         friction, speed = self.numbers(holder)
         share = qd / speed
         fallen = 1.0 + share * share
         falls = -2.0 * share / (speed * (fallen * fallen))
         return friction * (slope(holder, qd) / fallen + direction(holder, qd) * falls)
 
-    def limits(self, holder, qd):
+    def limits(self, holder: Any, qd: Scalar) -> tuple[Scalar, Scalar]:
         friction, speed = self.numbers(holder)
         share = qd / speed
         both = friction / (1.0 + share * share)
         return both, both
 
-    def column(self, name, holder, q, qd, qdd):
+    def column(self, name: str, holder: Any, q: Scalar, qd: Scalar, qdd: Scalar) -> Scalar:
         share = qd / self.numbers(holder)[1]
         return direction(holder, qd) / (1.0 + share * share)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from linkwise.joint_laws.law import Law, Parameter
+from linkwise.scalar import Scalar
 
 
 class ViscousFriction(Law):
@@ -24,17 +26,17 @@ class ViscousFriction(Law):
     dissipates = True
     always_labelled = True
 
-    def numbers(self, holder):
+    def numbers(self, holder: Any) -> tuple[Scalar, ...]:
         return (holder.viscous_friction,)
 
-    def changed(self, holder, name, value):
+    def changed(self, holder: Any, name: str, value: Scalar) -> Any:
         return replace(holder, viscous_friction=value)
 
-    def torque(self, holder, q, qd):
+    def torque(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         return holder.viscous_friction * qd
 
-    def by_qd(self, holder, q, qd):
+    def by_qd(self, holder: Any, q: Scalar, qd: Scalar) -> Scalar:
         return holder.viscous_friction
 
-    def column(self, name, holder, q, qd, qdd):
+    def column(self, name: str, holder: Any, q: Scalar, qd: Scalar, qdd: Scalar) -> Scalar:
         return qd

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from linkwise.errors import suggest
 from linkwise.model.link import Frame, Link
 from linkwise.model.mjcf_files import inside, read_bounded
-from linkwise.model.model import suggest
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element, parse_xml
 

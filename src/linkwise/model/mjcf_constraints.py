@@ -7,13 +7,12 @@ from functools import partial
 
 import numpy as np
 
-from linkwise.errors import UnknownNameError
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.model.constraints import Constraint, Point, Weld
 from linkwise.model.joint import Mimic
 from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_joint import MjcfJoint, coefficients
 from linkwise.model.mjcf_settings import MjcfSettings, flag
-from linkwise.model.model import suggest
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from linkwise.errors import suggest
 from linkwise.model.mjcf_settings import TURNS
-from linkwise.model.model import suggest
 from linkwise.model.xml import Element
 
 VARIABLE_LENGTH = ("size", "damping", "stiffness")

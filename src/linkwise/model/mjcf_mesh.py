@@ -11,10 +11,10 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import numpy as np
 
+from linkwise.errors import suggest
 from linkwise.model.mesh import MOST_BYTES, RULES, Mesh, MeshError, Solid, checked, read_mesh, solid_of
 from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_settings import MjcfSettings, unit
-from linkwise.model.model import suggest
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 

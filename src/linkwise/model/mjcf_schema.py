@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
+from linkwise.errors import suggest
 from linkwise.model.mjcf_settings import TURNS
 from linkwise.model.mjcf_values import check_values
-from linkwise.model.model import suggest
 from linkwise.model.xml import Element
 
 FRAME_ATTRIBUTES = ("name", "childclass", "pos", *TURNS)

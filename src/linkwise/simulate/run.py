@@ -15,13 +15,12 @@ from linkwise.algorithms.singularity import may_be_singular
 from linkwise.compiler.arrays import is_foreign
 from linkwise.control import Controller
 from linkwise.control.controller import limits_of_torque
-from linkwise.errors import ShapeError, SimulationWarning, UnknownNameError
+from linkwise.errors import ShapeError, SimulationWarning, UnknownNameError, suggest
 from linkwise.flags import flag, flag_or_none
 from linkwise.functions import mechanism_of
 from linkwise.methods import without_names
 from linkwise.model.checks import check_moves
 from linkwise.model.inertia import LABELS
-from linkwise.model.model import suggest
 from linkwise.robot import Robot
 from linkwise.simulate import arguments, noise
 from linkwise.simulate.arguments import SimulationError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkwise.model.model import suggest
+from linkwise.errors import suggest
 from linkwise.study.axes import Axes
 from linkwise.study.description import Description
 from linkwise.study.errors import StudyError

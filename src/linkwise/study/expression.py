@@ -18,7 +18,7 @@ import numpy as np
 
 from linkwise import scalar
 from linkwise.compiler.graph import CONDITIONS, Node
-from linkwise.model.model import suggest
+from linkwise.errors import suggest
 from linkwise.study import special
 from linkwise.study.errors import StudyError
 

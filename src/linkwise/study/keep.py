@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.model.model import suggest
+from linkwise.errors import suggest
 from linkwise.study.errors import StudyError
 from linkwise.study.schema import StudySettings, file_name, numbers
 

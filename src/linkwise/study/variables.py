@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.model.model import suggest
+from linkwise.errors import suggest
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar
 from linkwise.study import quantities

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from linkwise.model.model import suggest
+from linkwise.errors import suggest
 from linkwise.robot import Robot
 from linkwise.study.errors import StudyError
 from linkwise.study.schema import StudySettings
