@@ -32,9 +32,10 @@ def plain_friction(joint: Any) -> tuple[float, float]:
     torque = joint.viscous_friction * v + np.array(
         [sum(float(law.torque(joint, 0.0, s) - law.torque(joint, 0.0, -s)) / 2 for law in present) for s in v]  # type: ignore[arg-type]
     )
-    slope, height = np.polyfit(v, torque, 1)
+    line: list[float] = np.polyfit(v, torque, 1).tolist()
+    slope, height = line
     if slope < 0.0:
         return 0.0, float(torque.mean())
     if height < 0.0:
         return float(v @ torque / (v @ v)), 0.0
-    return float(slope), float(height)
+    return slope, height
