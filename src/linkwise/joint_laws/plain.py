@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,8 +32,8 @@ def plain_friction(joint: Any) -> tuple[float, float]:
     torque = joint.viscous_friction * v + np.array(
         [sum(float(law.torque(joint, 0.0, s) - law.torque(joint, 0.0, -s)) / 2 for law in present) for s in v]  # type: ignore[arg-type]
     )
-    line: list[float] = np.polyfit(v, torque, 1).tolist()
-    slope, height = line
+    line = cast(np.ndarray, np.polyfit(v, torque, 1))
+    slope, height = float(line[0]), float(line[1])
     if slope < 0.0:
         return 0.0, float(torque.mean())
     if height < 0.0:
