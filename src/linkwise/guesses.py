@@ -229,8 +229,13 @@ def _answering(names: set[str]) -> type:
             found |= {wrong: Guess(wrong, name) for wrong in misspellings(name) if wrong not in found}
     for name in names:
         found.pop(name, None)
-    listed: Any = lambda self: _without_guesses(type(self), object.__dir__(self))  # noqa: E731
-    return type.__new__(RobotType, "Guesses", (), {"__slots__": (), "__dir__": listed, **found})
+    return type.__new__(RobotType, "Guesses", (), {"__slots__": (), "__dir__": _listed, **found})
+
+
+def _listed(robot: Any) -> list[str]:
+    """What ``dir`` gives, before and after the first call: without guesses, and without what a robot remembers."""
+    remembered = {name for name in vars(robot) if name.startswith("_")}
+    return [name for name in _without_guesses(type(robot), object.__dir__(robot)) if name not in remembered]
 
 
 def _without_guesses(cls: type, names: Iterable[str]) -> list[str]:
