@@ -35,7 +35,7 @@ def compile_text(text: str, *, optimize: bool = False, quick: bool = False) -> b
     """Machine code for this machine, to be given to ``load`` here or in another process.
 
     ``optimize`` first turns places on the stack into registers; programs that come from the graph need no pass.
-    ``quick`` compiles in a third to a seventh of the time; the code takes about twice as long and gives the same bits.
+    ``quick`` compiles in a fifth to a seventh of the time; the code takes about twice as long and gives the same bits.
     """
     with forks.unforked:
         binary = _object_file(text, optimize, quick)
@@ -100,6 +100,9 @@ def _initialize() -> None:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    # Level 0 would choose instructions one by one ("fast"), give up at every fused multiply-add and start again:
+    # it takes five times as long as looking at whole blocks, and the code is longer. Other levels do not use it.
+    llvm.set_option("linkwise", "--fast-isel=false")
 
 
 def _target_machine(level: int = 1) -> llvm.TargetMachine:
