@@ -95,6 +95,12 @@ def test_nothing_kept(small):
         lw.study(small)
 
 
+def test_a_histogram_has_a_bin_at_least():
+    keep = {"q": {"histogram": {"low": 0.0, "high": 1.0, "bins": 0}}}
+    with pytest.raises(StudyError, match="bins"):
+        lw.study(robot="two_link", samples=3, vary={"q": {"uniform": [0, 1]}}, keep=keep)
+
+
 def test_names_of_the_arrays_of_a_quantity():
     keep = Keep("a", raw=True, statistics=("mean", "min", "max"))
     assert keep.arrays() == ["a", "a_mean", "a_min", "a_max", "a_min_point", "a_max_point", "a_left_out"]
