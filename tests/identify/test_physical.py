@@ -23,6 +23,7 @@ from linkwise.identify import (
     physical,
     prior_bodies,
 )
+from linkwise.identify import prior as prior_module
 from linkwise.identify.interior import Interior
 from linkwise.identify.physical import MARGIN, _coordinates, _units, divergence, physical_from_gram
 from linkwise.identify.prior import FAR, pseudo_inertias, scale_of
@@ -199,3 +200,12 @@ def test_a_prior_of_another_size_than_the_torques_is_scaled(factor):
     assert scale_of(observer, prior) == pytest.approx(wanted, rel=1e-9)
     observer.tau = 1e6 * rng.normal(size=(200, 2))  # nothing like the prior: its size is not known
     assert scale_of(observer, prior) == 1.0
+
+
+@pytest.mark.parametrize("mass", [0.1, 10.0])
+def test_a_point_mass_gets_a_size_in_proportion_to_its_mass(mass):
+    body = Inertia.from_com(mass, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+    robot: Any = None  # not asked where there is a mass
+    found = Inertia.from_parameters(prior_module._believable(body, robot, 0, 1.0))
+    second = np.linalg.eigvalsh(found.pseudo_inertia[:3, :3])
+    np.testing.assert_allclose(second, 1e-4 * mass * prior_module.GUESSED_RADIUS**2)

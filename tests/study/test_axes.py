@@ -2,12 +2,14 @@
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import linkwise as lw
 from linkwise.study import quantities
 from linkwise.study.axes import Axes
+from linkwise.study.errors import StudyError
 
 shapes = st.lists(st.integers(1, 7), max_size=3)
 
@@ -48,3 +50,12 @@ def test_parameters_of_one_unit_have_it_together():
     masses = quantities.variable(robot, "errors", 2, False, None, ("link1.m", "link2.m"))
     assert (masses.unit, masses.entries) == ("kg", ("link1.m", "link2.m"))
     assert quantities.variable(robot, "errors", 2, False, None, ("link1.m", "link1.hx")).unit == ""
+
+
+def test_joints_that_are_not_named_need_a_value():
+    name = lw.load("two_link").joint_names[0]
+    vary = {f"q.{name}": {"uniform": [0, 1]}}
+    with pytest.raises(StudyError, match="is missing; give it, or q for all joints"):
+        lw.study(robot="two_link", samples=2, vary=vary, keep={"q": "raw"})
+    both = lw.study(robot="two_link", samples=2, vary={**vary, "q": {"value": 0.5}}, keep={"q": "raw"})
+    assert both.plan.axes.shape == (2,)
