@@ -5,7 +5,7 @@ AttributeError with the text "fk: use robot.pose(q)": ``hasattr`` is False, and 
 the name.
 
 Robots must not have a ``__getattr__``: CPython looks up methods without creating an object for each call only in
-classes that have none, and a call would take about 50 ns more. So every name is a descriptor in a base class that comes
+classes that have none, so calls would be slower. Therefore every name is a descriptor in a base class that comes
 last, and the misspellings are likely ones, made from the real names.
 """
 
