@@ -30,8 +30,7 @@ BLURS = (
     0.03,
     0.1,
 )  # [rad/s or m/s] over which it changes its direction, of laws without a memory
-SATURATE = (0.01, 0.03, 0.1, 0.3)  # [rad/s or m/s] at which viscous friction saturates
-FALL = (0.03, 0.1, 0.3)  # [rad/s or m/s] at which Stribeck friction falls
+SATURATE = (0.003, 0.01, 0.03, 0.1, 0.3)  # [rad/s or m/s] at which viscous friction saturates
 BLOCKS = 10  # motions, parts of the recordings that are left out in turn
 WORTH = 0.005  # relative reduction of the squared error from which a term is tried
 MOST_TERMS = 6
@@ -48,8 +47,9 @@ DIRECTIONS = (
 FURTHER = (
     Term("load"),
     *(Term("saturating", speed=v) for v in SATURATE),
-    *(Term("stribeck", speed=v) for v in FALL),
-)  # no stiffness: what looks like a spring in one region is none in another
+)
+"""No stiffness: what looks like a spring in one region is none in another. No Stribeck friction: motions show little of
+its peak, and at rest, where it is largest, they show nothing."""
 
 
 def choose_friction(observer: Observer, prior: np.ndarray, *, strength: float = 1.0) -> Fit:
