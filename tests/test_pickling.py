@@ -33,6 +33,8 @@ def robot_for(name: str) -> Robot:
 def arguments(name: str, *batch: int, dtype=np.float64) -> list[np.ndarray]:
     """One array for each state that a method takes."""
     taken = [p for p in inspect.signature(getattr(Robot, name)).parameters if p in STATES]
+    if name == "directions":  # of the samples of a motion
+        batch = (*batch, 4)
     rng = np.random.default_rng(1)
     return [rng.uniform(0.1, 1, (*batch, robot_for(name).dof)).astype(dtype) for _ in taken]
 

@@ -14,13 +14,12 @@ EMIT = "compiler/emit"
 # of loops have one builder each for all targets, in compiler/shapes.py and compiler/columns.py.
 GROUPS = {
     "LLVM": [f"{EMIT}/blocks.py", f"{EMIT}/memory.py"],
-    "CUDA": [
-        f"{EMIT}/cuda{part}.py"
-        for part in ("", "_frame", "_layout", "_parts", "_rollout", "_rows", "_sweeps")
-    ],
+    "CUDA": [f"{EMIT}/cuda{part}.py" for part in ("", "_frame", "_layout", "_rollout", "_rows", "_sweeps")],
     "study columns": [f"{EMIT}/tiles.py", "study/native.py", "study/draws.py"],
 }
-MOST_LINES = 2000  # 1700 before warps computed programs together (cuda_parts)
+MOST_LINES = 1820  # 1700 before warps computed programs together
+DIVIDED = [f"{EMIT}/cuda_parts.py"]  # arithmetic divided among warps: no loop around it, so counted apart
+MOST_LINES_DIVIDED = 300
 TARGET_TEXT = ("getelementptr", "shufflevector", "__global__", "__syncthreads", "threadIdx")
 
 MOST_LINES_OF_A_FUNCTION = 60
@@ -34,10 +33,11 @@ def lines(name: str) -> int:
 def test_loops_of_all_targets_are_short():
     counted = {group: sum(map(lines, files)) for group, files in GROUPS.items()}
     assert sum(counted.values()) <= MOST_LINES, counted
+    assert sum(map(lines, DIVIDED)) <= MOST_LINES_DIVIDED
 
 
 def test_every_file_with_such_loops_is_counted():
-    counted = {name for files in GROUPS.values() for name in files}
+    counted = {name for files in (*GROUPS.values(), DIVIDED) for name in files}
     cuda = {f"{EMIT}/{path.name}" for path in (ROOT / EMIT).glob("cuda*.py")}
     study = {
         f"study/{path.name}"

@@ -122,12 +122,7 @@ def _identify(
     prior = prior_bodies(robot)
     scale = scale_of(observer, prior)
     prior = scale * prior
-    if isinstance(friction, str) and friction != "auto":
-        friction = friction_named(friction, robot.dof, len(observer.axes) - robot.dof)
-    if isinstance(friction, str):
-        found = stages.choose_friction(observer, prior, strength=strength)
-    else:
-        found = stages.fit(observer, friction, prior, strength=strength)
+    found = _fitted(observer, friction, prior, strength, stages)
 
     base = base_of(robot, observer.axes, found.friction)
     independent = found.regression.pick(base.columns)
@@ -164,6 +159,17 @@ def _identify(
         of_reduced=tuple(v for _, _, _, v in judged),
         warnings=_warned(doubts),
     )
+
+
+def _fitted(
+    observer: Observer, friction: str | Friction, prior: np.ndarray, strength: float, stages: Stages
+) -> Fit:
+    """The fit with a friction model by name, by its terms, or chosen by the recording."""
+    if friction == "auto":
+        return stages.choose_friction(observer, prior, strength=strength)
+    if isinstance(friction, str):
+        friction = friction_named(friction, observer.robot.dof, len(observer.axes) - observer.robot.dof)
+    return stages.fit(observer, friction, prior, strength=strength)
 
 
 def _warned(doubts: Sequence[str]) -> tuple[str, ...]:
