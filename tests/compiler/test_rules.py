@@ -198,3 +198,10 @@ def test_constants_vanish_from_conditions_on_either_side(op, kept):
                 assert found.args[0].op == "lt"
             else:
                 assert found.op == ("input" if constant else "const")
+
+
+def test_labels_of_formulas_have_indices_where_there_are_several():
+    from linkwise.compiler.emit.formulas import _label
+
+    assert _label("tau", (), 0) == "\\tau"
+    assert _label("tau", (2,), 0) != _label("tau", (2,), 1) != "\\tau"
