@@ -15,8 +15,7 @@ import linkwise as lw
 from linkwise import kernels
 from linkwise.compiler.emit import cuda
 from linkwise.compiler.emit.clike import SpellingError
-from linkwise.compiler.emit.cuda_layout import alive
-from linkwise.compiler.program import trace
+from linkwise.compiler.program import alive, trace
 from linkwise.errors import TraceError
 from linkwise.functions import FUNCTIONS, Setting
 from linkwise.gpu import DeviceError, nvrtc

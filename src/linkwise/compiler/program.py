@@ -216,3 +216,21 @@ def _flatten(value: Any, shape: Shape, name: str) -> list[Any]:
     if len(level) != math.prod(shape):
         raise TraceError(f"output {name}: expected {math.prod(shape)} scalars, got {len(level)}")
     return level
+
+
+def alive(program: Program) -> int:
+    """The most values that are alive at once in the order of the schedule; those of loops count throughout."""
+    order = list(program.nodes())
+    last: dict[int, int] = {}
+    for place, node in enumerate(order):
+        for a in node.args:
+            last[a.index] = place
+    ends: dict[int, int] = {}
+    now = most = 0
+    for place, node in enumerate(order):
+        if node.index in last:
+            now += 1
+            ends[last[node.index]] = ends.get(last[node.index], 0) + 1
+        most = max(most, now)
+        now -= ends.pop(place, 0)
+    return most

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.compiler.columns import Ticks
 from linkwise.compiler.columns import block as random_block
-from linkwise.compiler.emit.cuda import elementwise
+from linkwise.compiler.emit.elementwise import elementwise
 
 
 def fill_ticks(cupy: Any, ticks: Ticks, index: Any, columns: Any) -> None:

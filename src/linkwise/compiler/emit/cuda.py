@@ -8,38 +8,23 @@ the default options.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
-from dataclasses import replace
 
-from linkwise.compiler import loops
 from linkwise.compiler.emit import clike, cuda_layout
-from linkwise.compiler.emit.clike import Printer
-from linkwise.compiler.emit.cuda_frame import IEEE, KEYWORDS, Module, WarpFrame, dialect
+from linkwise.compiler.emit.cuda_frame import IEEE, KEYWORDS, Module, WarpFrame
 from linkwise.compiler.emit.cuda_layout import WarpLayout
-from linkwise.compiler.emit.cuda_parts import PartsFrame
+from linkwise.compiler.emit.cuda_parts import PartsFrame, together
 from linkwise.compiler.emit.cuda_rollout import RolloutFrame
 from linkwise.compiler.emit.cuda_sweeps import ScannedFrame, SerialFrame
-from linkwise.compiler.loops import Nest, Place, Register
 from linkwise.compiler.program import Program, relowered
+from linkwise.compiler.reordered import ordered
 from linkwise.compiler.rollout import RolloutProgram
-from linkwise.compiler.schedule import schedule
 from linkwise.compiler.shapes import nest
 from linkwise.compiler.sweeps import SweptProgram
 from linkwise.flags import flag
 
-__all__ = [
-    "Module",
-    "WarpLayout",
-    "candidates",
-    "chosen_layout",
-    "layouts",
-    "module",
-    "options",
-    "ordered",
-    "source",
-    "variants",
-]
+__all__ = ["Module", "WarpLayout", "candidates", "chosen_layout", "layouts", "module"]
+__all__ += ["options", "ordered", "source", "variants"]
 
 AnyProgram = Program | SweptProgram | RolloutProgram
 
@@ -91,17 +76,6 @@ def module(
     return BatchFrame(program, name, layout).module(description)
 
 
-@functools.lru_cache(maxsize=4)
-def ordered(program: Program | RolloutProgram) -> Program | RolloutProgram:
-    """The program in the order that leaves the compiler fewer spills: with changes of sign as values of their own."""
-    if isinstance(program, RolloutProgram):
-        step = ordered(program.step)
-        assert isinstance(step, Program)
-        return replace(program, step=step)
-    values = [node for nodes in program.values for node in nodes]
-    return replace(program, body=schedule(values, free_signs=False))
-
-
 def candidates(program: Program | RolloutProgram) -> list[WarpLayout]:
     """Layouts to try, the boldest first: one is taken if the compiler has next to no spills with its registers."""
     program = ordered(program)
@@ -118,7 +92,7 @@ def chosen_layout(program: Program | RolloutProgram) -> WarpLayout:
 def layouts(program: Program | RolloutProgram) -> list[WarpLayout]:
     """Layouts to try: that of warps which compute a large program together; else ``candidates``."""
     made = ordered(program)
-    shared = cuda_layout.together(made) if isinstance(made, Program) else None
+    shared = together(made) if isinstance(made, Program) else None
     return [shared] if shared is not None else candidates(program)
 
 
@@ -128,21 +102,6 @@ def variants(
     """Kernels to try in this order: the first with next to no spills is the best, else the last."""
     for layout in (None,) if isinstance(program, SweptProgram) else layouts(program):
         yield module(program, layout, fast=fast, shared=shared)
-
-
-def elementwise(made: Nest) -> str:
-    """The statements for one element of arrays, as an elementwise kernel of CuPy takes them: its inputs have the names
-    of registers, output k of ``x`` is ``xk``."""
-
-    class Element(Printer):
-        def place(self, place: Place) -> str:
-            return place.name if isinstance(place, Register) else super().place(place)
-
-        def element(self, place: loops.Element) -> str:
-            return f"{place.array}{self.whole(place.column)}"
-
-    spelled = replace(dialect(made.dtype, made.name, "int"), real="double")
-    return "\n".join(Element(made, spelled).statements())
 
 
 class BatchFrame(WarpFrame):

@@ -19,7 +19,7 @@ IEEE = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "-
 
 _OWN_NAMES = """
     threadIdx blockIdx blockDim gridDim warpSize real word quad shared_memory memory lane first states state room rows
-    group exchange at meetings min
+    group exchange at meetings min meet tell store_columns
     count following inputs other half thread tile row kept steps every samples sample step_number left numbers
     sin sinf cos cosf sincos sincosf
 """
@@ -92,9 +92,12 @@ class Frame(Printer):
     def body(self) -> list[str]:
         """The lines between the braces of the kernel."""
 
+    def helpers(self) -> str:
+        return cuda_rows.helpers(self.nest.dtype)
+
     def module(self, description: str) -> Module:
         kernel = self._kernel()
-        parts = [self._comment(description), cuda_rows.helpers(self.nest.dtype), self.tables(), kernel]
+        parts = [self._comment(description), self.helpers(), self.tables(), kernel]
         text = "\n".join(part for part in parts if part)
         return Module(text, self.name, self.threads, self.shared, self.resident, self.states, self.scratch)
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from linkwise.compiler.parts import divisible
-from linkwise.compiler.program import Program
+from linkwise.compiler.program import Program, alive
 
 WARP = 32
 SCHEDULERS = 4
@@ -20,10 +19,6 @@ _SHARED_PER_SM = 227 << 10  # bytes that blocks can use on compute capability 9.
 _SHARED_OF_BLOCK = 1 << 10  # of each block, the system's
 _MOST_WARPS = 12  # per scheduler; more never helped
 _SPILLING = 400  # registers from which spills cost more than it saves to fetch inputs ahead
-_TOGETHER = (
-    450  # registers from which a program is divided: up to there spilling costs less than the exchange
-)
-_HELD = 210  # registers for values that a warp of a divided program keeps from stage to stage
 MOST_SHARED = _SHARED_PER_SM - _SHARED_OF_BLOCK  # bytes of a block
 
 
@@ -84,23 +79,6 @@ def candidates(program: Program) -> list[WarpLayout]:
     return [replace(each, persistent=each.persistent and not spills) for each in found]
 
 
-def together(program: Program) -> WarpLayout | None:
-    """The layout for a program that two warps compute together; None where one does better.
-
-    Outputs pass through shared memory as far as it has room for them beside the values that are exchanged.
-    """
-    item = item_size(program.dtype)
-    need = alive(program)
-    if need * item // 4 <= _TOGETHER or not divisible(program):
-        return None
-    room = MOST_SHARED // (item * (WARP + 1)) - need - sum(pitch(size) for _, size in program.inputs)
-    staged: list[bool] = []
-    for _, shape in program.outputs:
-        staged.append(math.prod(shape) <= room)
-        room -= math.prod(shape) if staged[-1] else 0
-    return WarpLayout(0, 1, tuple(staged), parts=2, held=_HELD * 4 // item)
-
-
 def bold_and_safe(
     program: Program, rescheduled: float, shared: int, ahead: int = 0, staged: tuple[bool, ...] = ()
 ) -> list[WarpLayout]:
@@ -137,21 +115,3 @@ def _fitting(warps: int, shared: int) -> int:
 def warps_per_scheduler(registers: int) -> int:
     """Warps that fit if each thread has so many registers; registers are allocated in multiples of eight."""
     return _REGISTERS // (8 * max(1, math.ceil(registers / 8)))
-
-
-def alive(program: Program) -> int:
-    """The most values that are alive at once in the order of the schedule; those of loops count throughout."""
-    order = list(program.nodes())
-    last: dict[int, int] = {}
-    for place, node in enumerate(order):
-        for a in node.args:
-            last[a.index] = place
-    ends: dict[int, int] = {}
-    now = most = 0
-    for place, node in enumerate(order):
-        if node.index in last:
-            now += 1
-            ends[last[node.index]] = ends.get(last[node.index], 0) + 1
-        most = max(most, now)
-        now -= ends.pop(place, 0)
-    return most

@@ -7,17 +7,22 @@ other waits for, and meets them before the next stage.
 
 from __future__ import annotations
 
+import math
 import struct
 from dataclasses import replace
 
 from linkwise.compiler.emit.cuda_frame import WarpFrame
-from linkwise.compiler.emit.cuda_layout import MOST_SHARED, WARP, WarpLayout
+from linkwise.compiler.emit.cuda_layout import MOST_SHARED, WARP, WarpLayout, item_size, pitch
 from linkwise.compiler.graph import Node
 from linkwise.compiler.loops import Array, Element, Place, Whole
-from linkwise.compiler.parts import EXCHANGE, parts
-from linkwise.compiler.program import Program
+from linkwise.compiler.parts import EXCHANGE, divisible, parts
+from linkwise.compiler.program import Program, alive
 from linkwise.errors import TraceError
 
+_TOGETHER = (
+    450  # registers from which a program is divided: up to there spilling costs less than the exchange
+)
+_HELD = 210  # registers for values that a warp of a divided program keeps from stage to stage
 _MEETINGS = 16  # barriers that a block has
 _MOST_GROUPS = 4  # of two warps: eight warps with all registers that a thread may have
 _IN_STEP = (
@@ -26,6 +31,23 @@ _IN_STEP = (
 PITCH = (
     WARP + 1
 )  # scalars from one column of 32 states to the next: lanes that read a column or a row meet 32 banks
+
+
+def together(program: Program) -> WarpLayout | None:
+    """The layout for a program that two warps compute together; None where one does better.
+
+    Outputs pass through shared memory as far as it has room for them beside the values that are exchanged.
+    """
+    item = item_size(program.dtype)
+    need = alive(program)
+    if need * item // 4 <= _TOGETHER or not divisible(program):
+        return None
+    room = MOST_SHARED // (item * (WARP + 1)) - need - sum(pitch(size) for _, size in program.inputs)
+    staged: list[bool] = []
+    for _, shape in program.outputs:
+        staged.append(math.prod(shape) <= room)
+        room -= math.prod(shape) if staged[-1] else 0
+    return WarpLayout(0, 1, tuple(staged), parts=2, held=_HELD * 4 // item)
 
 
 class PartsFrame(WarpFrame):
@@ -63,6 +85,9 @@ class PartsFrame(WarpFrame):
             layout.resident,
         )
         self.meeting = WARP * (layout.warps if layout.in_step else layout.parts)  # threads
+
+    def helpers(self) -> str:
+        return super().helpers() + _HELPERS
 
     def body(self) -> list[str]:
         threads, states = WARP * self.layout.parts, self.states
@@ -167,3 +192,35 @@ class PartsFrame(WarpFrame):
 
 def _indented(lines: list[str], levels: int = 1) -> list[str]:
     return ["    " * levels + line for line in lines]
+
+
+_HELPERS = """
+/* Until so many threads have come to one of these with the same number, or told it, at any place of the program. */
+template <int threads>
+static __device__ __forceinline__ void meet(int number)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("bar.sync %0, %1;" :: "r"(number), "n"(threads) : "memory");
+#else
+    __syncthreads();
+#endif
+}
+
+/* Counts as coming to the meeting of this number without waiting: what was written before can be read after it. */
+template <int threads>
+static __device__ __forceinline__ void tell(int number)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("bar.arrive %0, %1;" :: "r"(number), "n"(threads) : "memory");
+#endif
+}
+
+/* Copies the rows of 32 states from shared memory, where their columns lie 33 scalars apart. */
+template <int size, int lanes>
+static __device__ __forceinline__ void store_columns(real *rows, const real *room, int lane, int states)
+{
+#pragma unroll 4
+    for (int k = opaque(lane); k < states * size; k += lanes)
+        rows[k] = room[k % size * 33 + k / size];
+}
+"""

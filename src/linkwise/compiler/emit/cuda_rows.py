@@ -129,35 +129,6 @@ static __device__ __forceinline__ void wait_for_rows()
     __syncwarp();
 }}
 
-/* Until so many threads have come to one of these with the same number, or told it, at any place of the program. */
-template <int threads>
-static __device__ __forceinline__ void meet(int number)
-{{
-#ifdef __CUDA_ARCH__
-    asm volatile("bar.sync %0, %1;" :: "r"(number), "n"(threads) : "memory");
-#else
-    __syncthreads();
-#endif
-}}
-
-/* Counts as coming to the meeting of this number without waiting: what was written before can be read after it. */
-template <int threads>
-static __device__ __forceinline__ void tell(int number)
-{{
-#ifdef __CUDA_ARCH__
-    asm volatile("bar.arrive %0, %1;" :: "r"(number), "n"(threads) : "memory");
-#endif
-}}
-
-/* Copies the rows of 32 states from shared memory, where their columns lie 33 scalars apart. */
-template <int size, int lanes>
-static __device__ __forceinline__ void store_columns(real *rows, const real *room, int lane, int states)
-{{
-#pragma unroll 4
-    for (int k = opaque(lane); k < states * size; k += lanes)
-        rows[k] = room[k % size * 33 + k / size];
-}}
-
 /* Copies the rows of a warp's states from shared memory. */
 template <int size, int pitch>
 static __device__ __forceinline__ void store_rows(real *rows, const real *room, int lane, int states)

@@ -3,6 +3,7 @@ instructions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 VECTOR_BYTES = 32  # of vectors whose constants are kept in memory as a whole
@@ -120,3 +121,13 @@ class Writer:
         if self._bounded:
             text += 'declare void @llvm.codeview.annotation(metadata)\n!1 = !{!"order"}\n'
         return text
+
+
+def gathered(writer: Writer, lanes: Lanes, scalars: Sequence[str]) -> str:
+    """One scalar in each lane."""
+    if lanes.width == 1:
+        return scalars[0]
+    vector = "poison"
+    for lane, scalar in enumerate(scalars):
+        vector = writer.value(f"insertelement {lanes.real} {vector}, {lanes.scalar} {scalar}, i64 {lane}")
+    return vector

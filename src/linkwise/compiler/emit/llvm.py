@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from linkwise.compiler.emit import alike
-from linkwise.compiler.emit.lanes import Lanes, Writer
-from linkwise.compiler.emit.memory import Memory, Output, gathered, spread
+from linkwise.compiler.emit.lanes import Lanes, Writer, gathered
+from linkwise.compiler.emit.memory import Memory, Output, spread
 from linkwise.compiler.graph import CONDITIONS, Node
 from linkwise.compiler.loops import (
     Barrier,

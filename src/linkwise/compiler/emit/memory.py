@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from linkwise.compiler.emit import transpose
-from linkwise.compiler.emit.lanes import Lanes, Writer
+from linkwise.compiler.emit.lanes import gathered
 from linkwise.compiler.emit.transpose import Address, Tile
 from linkwise.compiler.graph import Node
 from linkwise.compiler.loops import Array, Element, whole
@@ -234,16 +234,6 @@ def _gathered(to: Renderer, addresses: Sequence[str]) -> str:
     """The scalars at these addresses, one in each lane."""
     scalars = [to.writer.value(f"load {to.lanes.scalar}, ptr {address}") for address in addresses]
     return gathered(to.writer, to.lanes, scalars)
-
-
-def gathered(writer: Writer, lanes: Lanes, scalars: Sequence[str]) -> str:
-    """One scalar in each lane."""
-    if lanes.width == 1:
-        return scalars[0]
-    vector = "poison"
-    for lane, scalar in enumerate(scalars):
-        vector = writer.value(f"insertelement {lanes.real} {vector}, {lanes.scalar} {scalar}, i64 {lane}")
-    return vector
 
 
 def _at(to: Renderer, base: str, offset: str) -> str:
