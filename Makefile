@@ -31,7 +31,7 @@ test: $(VENV)/.with-test
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --ignore=tests/frameworks $(PYTEST)
 
 test-frameworks: $(FRAMEWORKS)/.with-frameworks
-	@$(FRAMEWORKS)/bin/python -m pytest -q tests/frameworks $(PYTEST)
+	@$(FRAMEWORKS)/bin/python -m pytest -q -n $(WORKERS) tests/frameworks $(PYTEST)
 
 lint: $(VENV)/.with-dev
 	@$(BIN)/ruff check .
