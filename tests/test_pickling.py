@@ -17,6 +17,7 @@ PUBLIC = [
     name
     for name, method in inspect.getmembers(Robot, inspect.isroutine)
     if not name.startswith("_") and {"q", "qd"} & set(inspect.signature(method).parameters)
+    if name not in ("show", "plot", "as_ode")  # a page, a picture, a function
 ]
 STATES = ("q", "qd", "qdd", "tau", "v")
 
