@@ -28,7 +28,10 @@ from linkwise import identify
 
 DOCS = Path(__file__).parents[1] / "docs"
 UPDATE = bool(os.environ.get("LINKWISE_UPDATE_DOCS"))
-RUN_ELSEWHERE = {"python"}  # of the pages directly in docs: tests/test_readme.py runs these
+RUN_ELSEWHERE = {
+    "python",
+    "py",
+}  # of the pages directly in docs: by tests/test_readme.py, tests/frameworks/test_pages.py
 BLOCK = re.compile(r"(?:<!-- skip: ([^>]+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"(?:#|//|/\*|%) ?([\w./-]+\.\w+)(?: \*/)?\n")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")

@@ -448,7 +448,7 @@ REFUSED = {
     "objects": np.array([1.0, 2.0], object),
     "text": np.array(["1", "2"]),
     "times": np.array(["2020-01-01", "2020-01-02"], "M8[D]"),
-    "bytes of two, as bfloat16 has": np.zeros(2, np.dtype([("bits", "u2")])),
+    "bytes of two, as bfloat16 has": np.zeros(2, "V2"),
 }
 
 
