@@ -194,7 +194,7 @@ def test_a_prior_of_another_size_than_the_torques_is_scaled(factor):
     columns, prior = rng.normal(size=(200, 2, 20)), rng.normal(size=(2, 10))
     observer: Any = SimpleNamespace(
         robot=SimpleNamespace(dof=2), link_columns=columns, tau=factor * (columns @ prior.ravel()),
-        term_columns=lambda terms, links: rng.normal(size=(200, 2, len(terms))),
+        term_columns=lambda terms, carried=None: rng.normal(size=(200, 2, len(terms))),
     )  # fmt: skip
     wanted = 1.0 if 1 / FAR < factor < FAR else factor
     assert scale_of(observer, prior) == pytest.approx(wanted, rel=1e-9)

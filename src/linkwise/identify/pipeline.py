@@ -141,7 +141,7 @@ def _identify(
     doubts = (
         excitation.words(),
         _other_size(robot, scale),
-        _driven(observer, found),
+        _driven(observer, found, estimated),
         _no_better(robot, judged[0][0]),
     )
     return Identification(
@@ -210,10 +210,12 @@ def _other_size(robot: Robot, scale: float) -> str:
     )
 
 
-def _driven(observer: Observer, found: Fit) -> str:
+def _driven(observer: Observer, found: Fit, estimated: Estimate) -> str:
     """A finding where friction would have to drive a joint, which is impossible: most likely a sign is wrong."""
     power, size = np.zeros(observer.robot.dof), np.zeros(observer.robot.dof)
-    coefficients = found.x[found.regression.links :]
+    # by least squares, which may find friction that drives; the fit may not
+    free = dict(zip(estimated.labels, estimated.x.tolist(), strict=True))
+    coefficients = [free.get(label, 0.0) for label in found.regression.labels[found.regression.links :]]
     for signals, motion in zip(observer.signals, observer.axis_signals(found.carried), strict=True):
         size += np.abs(signals.tau * signals.qd).sum(axis=0)
         for (axis, term), value in zip(found.regression.terms, coefficients, strict=True):
