@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from linkwise.compiler import host
 from linkwise.compiler.columns import Ticks, block, draws
 from linkwise.compiler.emit import blocks
-from linkwise.compiler.emit.cuda import elementwise
+from linkwise.compiler.emit.elementwise import elementwise
 from linkwise.compiler.interpret import run_nest
 from linkwise.study import philox
 from linkwise.study.native import columns, compiled

@@ -222,7 +222,7 @@ def test_an_older_store_without_an_identity(small, run):
     known = read_study(store)
     del known["identity"]
     (store / "study.json").write_text(study_text(known))
-    with pytest.raises(StudyError, match="does not say which code computed it"):
+    with pytest.raises(StudyError, match="does not record which code computed it"):
         lw.study(small).run(store, resume=True)
     lw.study(small).run(store, resume=True, accept_changed_code=True)
 
