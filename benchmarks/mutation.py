@@ -6,8 +6,8 @@ one tree of files serves all of them. First the tests run once and report which 
 switched on and the tests that reach it are run, the quickest first, in a process forked from one that has imported
 everything except the package.
 
-    python benchmarks/mutation.py --sample 400 --work /tmp/mutation
-    python benchmarks/mutation.py --files simulate/friction.py --sample 1000 --work /tmp/mutation
+    python benchmarks/mutation.py --sample 400 --work build/mutation
+    python benchmarks/mutation.py --files simulate/friction.py --sample 1000 --work build/mutation
 
 The folder ``--work`` keeps the copy, what each test reaches and all verdicts (``verdicts.jsonl``). A second run with
 the same folder judges what is not judged yet, and the survivors once more with the tests as they are now.

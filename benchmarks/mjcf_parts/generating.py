@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
@@ -234,26 +234,28 @@ def with_attributes(rng: Random, root: Element) -> Element | None:
     return rng.choice(found) if found else None
 
 
-def change_number(rng: Random, root: Element) -> None:
+def change_words(rng: Random, root: Element, changed: Callable[[list[str]], list[str]]) -> None:
+    """Change the words of an attribute, if one is found that has any."""
     element = with_attributes(rng, root)
     if element is None:
         return
     key = rng.choice(list(element.attrib))
     words = element.get(key, "").split()
     if words:
+        element.set(key, " ".join(changed(words)))
+
+
+def change_number(rng: Random, root: Element) -> None:
+    def other(words: list[str]) -> list[str]:
         k = rng.randrange(len(words))
         words[k] = rng.choice((rng.choice(VALUES), number(rng, -2, 2)))
-        element.set(key, " ".join(words))
+        return words
+
+    change_words(rng, root, other)
 
 
 def change_length(rng: Random, root: Element) -> None:
-    element = with_attributes(rng, root)
-    if element is None:
-        return
-    key = rng.choice(list(element.attrib))
-    words = element.get(key, "").split()
-    if words:
-        element.set(key, " ".join(words[:-1] if rng.random() < 0.5 else [*words, words[-1]]))
+    change_words(rng, root, lambda words: words[:-1] if rng.random() < 0.5 else [*words, words[-1]])
 
 
 def drop_attribute(rng: Random, root: Element) -> None:

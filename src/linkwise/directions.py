@@ -52,18 +52,36 @@ def directions_along(model: Model, q: Any, qd: Any, start: Any = None) -> np.nda
     q, qd = np.broadcast_arrays(np.asarray(q, dtype=float), np.asarray(qd, dtype=float))
     if q.ndim < 2 or q.shape[-1] != model.dof:
         raise ShapeError(f"q: expected shape (..., samples, {model.dof}), got {q.shape}")
-    found = np.zeros(q.shape)
-    if not q.shape[-2]:
-        return found
-    following, steps = next_directions(model), np.diff(q, axis=-2)
-    # what happened before is not known: by default as if the first step had been made once before
-    before = steps[..., 0, :] if steps.shape[-2] else np.zeros_like(q[..., 0, :])
-    nothing = np.zeros_like(before)
-    state = following(nothing, before, qd[..., 0, :]) if start is None else np.asarray(start, dtype=float)
-    found[..., 0, :] = state
-    for k in range(steps.shape[-2]):
-        found[..., k + 1, :] = following(found[..., k, :], steps[..., k, :], qd[..., k + 1, :])
+    found = np.empty(q.shape)
+    for k, joint in enumerate(model.coordinate_joints):
+        along: Any = direction(joint, qd[..., k])
+        found[..., k] = along
+    distances = np.array([joint.number(DISTANCE) for joint in model.coordinate_joints])
+    slow = distances > 0.0
+    first = None if start is None else np.asarray(start, dtype=float)
+    found[..., slow] = remembered(q[..., slow], distances[slow], None if first is None else first[..., slow])
+    if first is not None and q.shape[-2]:
+        found[..., 0, :] = first
     return found
+
+
+def remembered(q: np.ndarray, distances: np.ndarray, start: np.ndarray | None = None) -> np.ndarray:
+    """Directions with a memory at the samples of positions, shape (..., samples, n): d ← clip(d + Δq/δ, −1, 1).
+
+    ``distances`` are δ, shape (..., n). What happened before is not known: without ``start`` it is as if the first step
+    had been made once before.
+    """
+    steps = np.diff(q, axis=-2) / distances[..., None, :]
+    d = np.zeros((*steps.shape[:-2], q.shape[-2], q.shape[-1]))
+    if not q.shape[-2]:
+        return d
+    if start is not None:
+        d[..., 0, :] = start
+    elif steps.shape[-2]:
+        d[..., 0, :] = np.clip(steps[..., 0, :], -1.0, 1.0)
+    for k in range(steps.shape[-2]):
+        d[..., k + 1, :] = np.minimum(np.maximum(d[..., k, :] + steps[..., k, :], -1.0), 1.0)
+    return d
 
 
 def remembers(model: Model) -> bool:

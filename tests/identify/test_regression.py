@@ -7,6 +7,7 @@ import pytest
 from known_arm import TRUE_FRICTION, motion
 
 import linkwise as lw
+from linkwise.directions import remembered
 from linkwise.functions import mechanism_of
 from linkwise.identify import (
     IdentificationError,
@@ -18,7 +19,7 @@ from linkwise.identify import (
     friction_named,
 )
 from linkwise.identify.base import SHARED, base_of, excitation_of
-from linkwise.identify.friction import AxisSignals, column, directions, mean_sign
+from linkwise.identify.friction import AxisSignals, column, mean_sign
 from linkwise.identify.rank import independent, random_states, regrouping_order
 from linkwise.identify.regression import Carried, Regression, _triangle, axes_of, axis_names
 from linkwise.model.regroup import regrouped
@@ -215,7 +216,7 @@ def test_columns_that_are_nearly_alike_cannot_be_told_apart(ratio, mixed):
 
 def test_presliding_friction_remembers_and_does_not_chatter():
     q = np.concatenate([np.linspace(0, 1, 50), np.full(20, 1.0), np.linspace(1, 0.5, 50)])[:, None]
-    wide, narrow = directions(q, (0.2, 1e-3))[:, :, 0]
+    wide, narrow = remembered(q, np.array([[0.2], [1e-3]]))[:, :, 0]
     assert narrow[49] == 1.0
     assert narrow[0] == 1.0  # it starts as if the axis had begun to move one sample earlier
     np.testing.assert_allclose(wide[:3], np.array([1, 2, 3]) / 49 / 0.2)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from linkwise.directions import remembered
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.flags import flag
 from linkwise.once import once
@@ -112,23 +113,8 @@ class AxisSignals:
         """Compute the directions of several widths together, which is faster."""
         missing = [width for width in widths if width not in self._directions]
         if missing:
-            self._directions.update(zip(missing, directions(self.q, missing), strict=True))
-
-
-def directions(q: np.ndarray, widths: Sequence[float]) -> np.ndarray:
-    """z of positions q (N, axes), shape (widths, N, axes): z ← clip(z + Δq/δ, −1, 1).
-
-    What happened before the recording is not known: z starts as if the axis had begun to move one sample earlier.
-    """
-    steps = np.diff(q, axis=0) / np.asarray(widths, dtype=float)[:, None, None]
-    z = np.zeros((len(widths), *q.shape))
-    if not steps.shape[1]:
-        return z
-    state = z[:, 0] = np.clip(steps[:, 0], -1.0, 1.0)
-    for k in range(steps.shape[1]):
-        state = np.minimum(np.maximum(state + steps[:, k], -1.0), 1.0)
-        z[:, k + 1] = state
-    return z
+            found = remembered(self.q, np.array(missing)[:, None])
+            self._directions.update(zip(missing, found, strict=True))
 
 
 def mean_sign(v: np.ndarray) -> np.ndarray:

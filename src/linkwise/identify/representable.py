@@ -12,17 +12,14 @@ import numpy as np
 from linkwise.errors import needed
 from linkwise.identify.friction import DIRECTED, AxisSignals, Term, column
 from linkwise.identify.regression import Carried, Observer
+from linkwise.joint_laws import LAWS
 from linkwise.model.quantity import in_range
 from linkwise.robot import Robot
 
 Placed = tuple[tuple[int, Term], ...]
 
-NUMBERS = (  # of a joint's friction, springs and offset, all of which a fit decides
-    *("rotor_inertia", "viscous_friction", "coulomb_friction_forward", "coulomb_friction_backward"),
-    *("torque_offset", "stiffness", "spring_reference", "load_friction"),
-    *("saturating_friction", "saturating_speed", "stribeck_friction", "stribeck_speed"),
-    *("friction_speed", "presliding_distance"),
-)
+NUMBERS = tuple(parameter.name for law in LAWS if not law.on_body for parameter in law.parameters)
+"""Of a joint's rotor, friction, spring and offset, all of which a fit decides."""
 NEAREST = (Term("viscous"), Term("forward"), Term("backward"))
 BLURS = np.geomspace(1e-3, 0.3, 30)
 MOST_LOAD = 0.9  # of the carried torque, that friction may take
@@ -89,8 +86,8 @@ def _add_coupled(
             for axis, term, value in placed
             if axis >= dof and term.kind == "rotor_inertia"
         )
-        for key, more in zip(NUMBERS[1:4], nearest[joint], strict=True):
-            given[f"{name}.{key}"] += float(more)
+        for term, more in zip(NEAREST, nearest[joint], strict=True):
+            given[f"{name}.{term.label}"] += float(more)
 
 
 def _nearest_friction(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from linkwise.joint_laws.direction import direction
-from linkwise.joint_laws.law import Law, Parameter
+from linkwise.joint_laws.law import Law, Parameter, is_zero
 from linkwise.scalar import Scalar, maximum, where
 
 NAME = "load_friction"
@@ -46,8 +46,7 @@ class LoadFriction(Law):
 
 def is_absent(holder: Any) -> bool:
     """Whether a joint has no load friction."""
-    share = holder.terms.get(NAME, 0.0)
-    return isinstance(share, (float, int)) and share == 0.0
+    return is_zero(holder.terms.get(NAME, 0.0))
 
 
 def added(holder: Any, carried: Scalar, qd: Scalar) -> Scalar:
