@@ -280,3 +280,9 @@ def test_files_say_what_they_are_and_stay_small(module):
     if text.strip():
         assert ast.get_docstring(ast.parse(text)), "a module starts by saying what it is for"
     assert text.count("\n") <= 600, "a file that long has more than one subject"
+
+
+def test_files_of_tests_have_different_names():
+    """pytest imports them by their name alone: two of one name stop the whole run."""
+    tests = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted({name for name in tests if tests.count(name) > 1}) == []
