@@ -76,6 +76,48 @@ def test_drive_gains_from_a_known_payload(puma, runs):
     np.testing.assert_allclose(elsewhere.gains, found.gains, rtol=1e-5)
 
 
+def test_drive_gains_from_a_load_of_which_only_the_mass_is_known(puma, runs):
+    currents = [replace(run, tau=run.tau / GAINS) for run in runs]
+    found = drive_gains(puma, *currents, MASS)
+    lower, upper = found.interval(0.999)
+    assert ((lower <= GAINS) & (GAINS <= upper)).all()
+    np.testing.assert_allclose(found.gains, GAINS, rtol=0.05)
+    # what else the load is was estimated: the same that a search for the load finds with these gains
+    assert found.load is not None
+    lower, upper = found.load.interval(0.999)
+    truth = np.array(Inertia.from_com(MASS, COM, ABOUT_COM).parameters)[1:]
+    assert ((lower <= truth) & (truth <= upper)).all()
+    load = identify_payload(puma, *(replace(run, tau=run.tau * found.gains) for run in currents))
+    assert load.mass == pytest.approx(MASS, rel=0.01)
+
+
+def test_gains_without_a_known_mass_are_refused(puma, runs):
+    with pytest.raises(IdentificationError, match="cannot be told apart from masses"):
+        drive_gains(puma, *runs, None)
+    with pytest.raises(IdentificationError, match="mass of the load: expected a positive number"):
+        drive_gains(puma, *runs, 0.0)
+
+
+def test_gains_from_two_recordings_without_a_load_are_refused(puma, runs):
+    again = replace(runs[0], tau=runs[0].tau + 0.01 * np.random.default_rng(9).normal(size=runs[0].tau.shape))
+    with pytest.raises(IdentificationError, match="do not determine|no convergence"):
+        drive_gains(puma, runs[0], again, MASS)
+
+
+def test_a_table_of_the_load_has_intervals_about_the_centre_of_mass(puma, runs):
+    found = identify_payload(puma, *runs)
+    rows = found.table(0.999)
+    truth = [MASS, *COM, *np.array(ABOUT_COM)[np.triu_indices(3)]]
+    assert all(row.lower <= value <= row.upper for row, value in zip(rows, truth, strict=True))
+    values = [found.mass, *found.com, *found.inertia.matrix_about_com[np.triu_indices(3)]]
+    np.testing.assert_allclose([row.value for row in rows], values, atol=1e-12)
+    # the slopes behind the intervals, against draws of the estimate
+    drawn = np.random.default_rng(0).multivariate_normal(found.estimate.x, found.estimate.covariance, 4000)
+    spread = np.std([h / m for m, h in zip(drawn[:, 0], drawn[:, 1], strict=True)])
+    narrow = found.table(0.6827)[1]
+    assert (narrow.upper - narrow.lower) / 2 == pytest.approx(spread, rel=0.1)
+
+
 def test_a_frame_that_does_not_move_cannot_carry(puma, runs):
     with pytest.raises(IdentificationError, match=r"payload: .* does not move"):
         identify_payload(puma, *runs, frame=puma.link_names[0])

@@ -49,11 +49,15 @@ class Estimate(Summarised):
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """(lower, upper) ends of confidence intervals, each (p,)."""
-        stats = needed("scipy.stats", "identify")
-        freedom = np.inf if self.freedom is None else self.freedom
-        quantile = stats.t.ppf(0.5 + level / 2, freedom)
-        return self.x - quantile * self.deviations, self.x + quantile * self.deviations
+        reach = quantile(level, self.freedom) * self.deviations
+        return self.x - reach, self.x + reach
 
     def value(self, label: str) -> float:
         """One parameter."""
         return float(self.x[self.labels.index(label)])
+
+
+def quantile(level: float, freedom: np.ndarray | float | None = None) -> np.ndarray:
+    """Standard deviations from the middle of a confidence interval to its ends; ``freedom`` as in ``Estimate``."""
+    stats = needed("scipy.stats", "identify")
+    return stats.t.ppf(0.5 + level / 2, np.inf if freedom is None else freedom)

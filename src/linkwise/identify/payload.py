@@ -2,8 +2,10 @@
 
 In the unloaded run a load has no torques; in the loaded one it adds to the last link's parameters. So its ten
 parameters are ten more columns, and both runs are fitted at once: what the runs have in common is the robot, and
-what they differ in is the load. With a known load the same equations give the gains of the drives instead
-(Gautier and Briot 2014): measured currents i_j = k_j (Y_j x + load_j), unknown k_j and x.
+what they differ in is the load. With a load of known mass the same equations give the gains of the drives instead
+(Gautier and Briot 2014): measured currents i_j = k_j (Y_j x + load_j), unknown k_j and x. The mass is needed: twice the
+gains, masses and friction cause the same currents. Centre of mass and inertia of the load are estimated where they are
+not known.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from linkwise.identify.base import base_of
 from linkwise.identify.coloured import uncertainty
 from linkwise.identify.errors import IdentificationError
-from linkwise.identify.estimate import Estimate
+from linkwise.identify.estimate import Estimate, quantile
 from linkwise.identify.estimators import weighted
 from linkwise.identify.friction import friction_named
 from linkwise.identify.log import Log, as_logs
@@ -29,6 +31,30 @@ from linkwise.identify.solvers import column_lengths
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.robot import Robot
 from linkwise.summaries import Summarised
+
+
+ROWS = (
+    ("mass", "kg"),
+    *((f"centre of mass {axis}", "m") for axis in "xyz"),
+    *((f"I{axes} about it", "kg·m²") for axes in ("xx", "xy", "xz", "yy", "yz", "zz")),
+)
+UNKNOWN_MASS = (
+    "drive gains: they cannot be told apart from masses: twice the gains with twice all masses and friction cause the "
+    "same currents. Record a second time with a load of known mass, and give that mass"
+)
+UNSEEN = 0.3  # relative standard deviation of a gain from which the recordings do not determine it
+
+
+@dataclass(frozen=True)
+class PayloadRow:
+    """One number of a load: that of the possible body, by least squares, and the interval of the latter."""
+
+    name: str
+    unit: str
+    value: float
+    least_squares: float
+    lower: float
+    upper: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +77,24 @@ class Payload(Summarised):
     def com(self) -> np.ndarray:
         """Centre of mass in the frame [m], shape (3,)."""
         return self.inertia.com
+
+    def table(self, level: float = 0.95) -> list[PayloadRow]:
+        """Mass, centre of mass and inertia about it, with confidence intervals.
+
+        The intervals are those of the unconstrained estimate; centre of mass and inertia are not linear in what is
+        estimated, so theirs follow from its covariance to first order.
+        """
+        free, slopes = _about_com(self.estimate.x)
+        freedom = self.estimate.freedom
+        deviations = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, self.estimate.covariance, slopes), 0.0))
+        reach = quantile(level, None if freedom is None else float(freedom.min())) * deviations
+        possible, _ = _about_com(np.array(self.inertia.parameters))
+        return [
+            PayloadRow(name, unit, *map(float, numbers))
+            for (name, unit), numbers in zip(
+                ROWS, np.stack([possible, free, free - reach, free + reach], axis=1), strict=True
+            )
+        ]
 
     def carried_by(self, robot: Robot) -> Robot:
         """A robot with this load."""
@@ -95,47 +139,76 @@ def identify_payload(
 
 @dataclass(frozen=True, repr=False)
 class DriveGains(Summarised):
-    """Torque per unit of current of each drive, shape (n,), and standard deviations."""
+    """Torque per unit of current of each drive, shape (n,), and standard deviations.
+
+    ``load`` is the estimate of what was not known of the load; None where all of it was.
+    """
 
     gains: np.ndarray
     deviations: np.ndarray
     iterations: int
+    freedom: np.ndarray | None = None
+    load: Estimate | None = None
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """(lower, upper) ends of confidence intervals, each (n,)."""
+        freedom = None if self.freedom is None else float(self.freedom.min())
+        reach = quantile(level, freedom) * self.deviations
+        return self.gains - reach, self.gains + reach
 
 
 def drive_gains(
     robot: Robot,
     unloaded: Log | Sequence[Log],
     loaded: Log | Sequence[Log],
-    load: Inertia,
+    load: Inertia | float | None,
     *,
     frame: str | None = None,
     friction: str = "coulomb",
     cutoff: float | None = None,
     start: float | Sequence[float] = 10.0,
 ) -> DriveGains:
-    """Gains of the drives from runs whose ``tau`` are currents, with and without a known load.
+    """Gains of the drives from runs whose ``tau`` are currents, with and without a load of known mass.
 
     Args:
         robot: the robot without the load.
         unloaded: recordings without the load.
         loaded: recordings with it.
-        load: the known load, in ``frame``.
+        load: the known load, in ``frame``; or its mass [kg] where centre of mass and inertia are not known: they
+            are estimated too.
         frame: that carries the load; by default the only leaf.
         friction: model of friction, see ``friction.MODELS``.
         cutoff: of the filters [Hz]; by default chosen from the data.
         start: rough estimate of the gains [N·m/A or N/A].
+
+    Raises:
+        IdentificationError: no mass is given, or the recordings do not determine the gains.
     """
+    known = _known_load(load)
     with one_thread():
         name = robot.default_frame() if frame is None else frame
         regression, own = _with_load(robot, as_logs(unloaded), as_logs(loaded), name, friction, cutoff)
         count = 10 * robot.dof
-        known = regression.Y[..., count : count + 10] @ np.array(load.parameters)
+        caused = regression.Y[..., count : count + len(known)] @ known
+        unknown = regression.pick(sorted([*own, *range(count + len(known), count + 10)]))
         return _gains(
-            regression.pick(own), known, np.broadcast_to(np.asarray(start, dtype=float), (robot.dof,))
+            robot, unknown, caused, np.broadcast_to(np.asarray(start, dtype=float), (robot.dof,))
         )
 
 
-def _gains(regression: Regression, known: np.ndarray, start: np.ndarray, iterations: int = 50) -> DriveGains:
+def _known_load(load: Inertia | float | None) -> np.ndarray:
+    """The parameters of a load that are known: all ten, or the mass."""
+    if load is None:
+        raise IdentificationError(UNKNOWN_MASS)
+    known = np.array(load.parameters) if isinstance(load, Inertia) else np.array([float(load)])
+    if not (np.isfinite(known).all() and known[0] > 0):
+        raise IdentificationError(f"drive gains: mass of the load: expected a positive number, got {known[0]:g}")
+    return known
+
+
+def _gains(
+    robot: Robot, regression: Regression, known: np.ndarray, start: np.ndarray, iterations: int = 50
+) -> DriveGains:
     """Gauss–Newton on i_j = k_j (Y_j x + known_j), every joint weighted by its residuals."""
     n, p = regression.dof, len(regression.labels)
     k, x = 1.0 / start, np.zeros(p)
@@ -153,13 +226,80 @@ def _gains(regression: Regression, known: np.ndarray, start: np.ndarray, iterati
         if number == 0:
             continue  # the robot first, with the gains as guessed
         k = k + step[p:]
+        if not np.isfinite(k).all():
+            break
         if np.abs(step[p:]).max() <= 1e-8 * np.abs(k).max():
             half = np.linalg.pinv(np.linalg.qr(W / length, mode="r")) / length[:, None]
-            covariance, _ = uncertainty(linear, 1.0 / spread, np.zeros(p + n), half @ half.T)
-            return DriveGains(1.0 / k, np.sqrt(np.diag(covariance)[p:]) / k**2, number)
+            covariance, spare = uncertainty(linear, 1.0 / spread, np.zeros(p + n), half @ half.T)
+            deviations = np.sqrt(np.diag(covariance)[p:]) / k**2
+            _check_gains(robot, 1.0 / k, deviations)
+            load = _load_estimate(regression, x, covariance, spread, number, spare)
+            return DriveGains(1.0 / k, deviations, number, spare[p:], load)
     raise IdentificationError(
         "drive gains: no convergence; the load may be too small to be seen, or start too far away"
     )
+
+
+def _check_gains(robot: Robot, gains: np.ndarray, deviations: np.ndarray) -> None:
+    """Raise where the recordings say nothing of a gain: the load is not in them, or hardly seen."""
+    bad = [
+        name
+        for name, gain, spread in zip(robot.joint_names, gains, deviations, strict=True)
+        if not (gain > 0 and spread < UNSEEN * gain)
+    ]
+    if bad:
+        raise IdentificationError(
+            f"drive gains: the recordings do not determine those of {', '.join(bad)}: a load of this mass is hardly "
+            "seen in the difference of the loaded and the unloaded recordings, or signs of currents differ"
+        )
+
+
+def _load_estimate(
+    regression: Regression,
+    x: np.ndarray,
+    covariance: np.ndarray,
+    spread: np.ndarray,
+    iterations: int,
+    freedom: np.ndarray,
+) -> Estimate | None:
+    """What was not known of the load, out of all that was estimated."""
+    places = [place for place, label in enumerate(regression.labels) if label.startswith("payload.")]
+    if not places:
+        return None
+    return Estimate(
+        "drive gains",
+        tuple(regression.labels[place] for place in places),
+        x[places],
+        covariance[np.ix_(places, places)],
+        spread,
+        1.0 / spread,
+        float("nan"),
+        len(regression),
+        (f"{iterations} iterations",),
+        freedom[places],
+    )
+
+
+def _about_com(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mass, centre of mass and inertia about it (10,) of ten parameters m h I, and the slopes (10, 10)."""
+    m, h, about_origin = parameters[0], parameters[1:4], parameters[4:]
+    found, slopes = parameters.astype(float).copy(), np.eye(10)
+    safe = m if m != 0 else np.nan  # a load without mass has no centre of mass
+    c = h / safe
+    found[1:4] = c
+    slopes[1:4, 1:4] = np.eye(3) / safe
+    slopes[1:4, 0] = -c / safe
+    pairs = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
+    for place, (a, b) in enumerate(pairs, 4):
+        # about the origin: I + m (c·c δ − c cᵀ), with m c cᵀ = h hᵀ/m
+        same = a == b
+        found[place] = about_origin[place - 4] - ((h @ h if same else 0.0) - h[a] * h[b]) / safe
+        slopes[place, 0] = ((c @ c if same else 0.0) - c[a] * c[b])
+        change = -2 * c if same else np.zeros(3)
+        change[a] += c[b]
+        change[b] += c[a]
+        slopes[place, 1:4] = change
+    return found, slopes
 
 
 def _with_load(
