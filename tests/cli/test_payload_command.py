@@ -14,7 +14,9 @@ MASS, COM, GAINS = 0.8, (0.1, 0.05, 0.0), np.array([12.0, 7.0])
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory):
     """(unloaded, loaded) with torques, and the same with currents."""
-    arm = lw.load("two_link").with_parameters({"joint1.viscous_friction": 0.3, "joint2.coulomb_friction": 0.2})
+    arm = lw.load("two_link").with_parameters(
+        {"joint1.viscous_friction": 0.3, "joint2.coulomb_friction": 0.2}
+    )
     folder, rng = tmp_path_factory.mktemp("loads"), np.random.default_rng(0)
     t = np.arange(1500) / 100.0
     q, qd, qdd = FourierSeries(np.zeros(2), *rng.normal(size=(2, 5, 2)) * 0.3, period=10.0).at(t)

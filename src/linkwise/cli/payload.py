@@ -38,7 +38,9 @@ LEVEL = 0.95
 )
 @click.option("--more-loaded", multiple=True, metavar="LOG", help="A further recording with it; repeatable.")
 @click.option("--layout", metavar="FILE.toml", help="What the columns of the recordings mean.")
-@click.option("--rows", type=RowRange(), metavar="FIRST-LAST", help="Use these rows of UNLOADED only, from 1.")
+@click.option(
+    "--rows", type=RowRange(), metavar="FIRST-LAST", help="Use these rows of UNLOADED only, from 1."
+)
 @click.option("--loaded-rows", type=RowRange(), metavar="FIRST-LAST", help="The same for LOADED.")
 @click.option(
     "--drop-bad-rows", is_flag=True, help="Leave out rows with missing numbers or stamps that go back."
@@ -53,7 +55,9 @@ LEVEL = 0.95
 )
 @click.option("--frame", metavar="NAME", help="Frame that carries the load; default: the only leaf.")
 @click.option(
-    "--gains", is_flag=True, help="Find the gains of the drives from a load of known mass; LOGs have currents."
+    "--gains",
+    is_flag=True,
+    help="Find the gains of the drives from a load of known mass; LOGs have currents.",
 )
 @click.option("--load-mass", type=POSITIVE, metavar="KG", help="For --gains: the mass of the load.")
 @click.option(

@@ -86,7 +86,9 @@ class Payload(Summarised):
         """
         free, slopes = _about_com(self.estimate.x)
         freedom = self.estimate.freedom
-        deviations = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, self.estimate.covariance, slopes), 0.0))
+        deviations = np.sqrt(
+            np.maximum(np.einsum("ij,jk,ik->i", slopes, self.estimate.covariance, slopes), 0.0)
+        )
         reach = quantile(level, None if freedom is None else float(freedom.min())) * deviations
         possible, _ = _about_com(np.array(self.inertia.parameters))
         return [
@@ -191,9 +193,7 @@ def drive_gains(
         count = 10 * robot.dof
         caused = regression.Y[..., count : count + len(known)] @ known
         unknown = regression.pick(sorted([*own, *range(count + len(known), count + 10)]))
-        return _gains(
-            robot, unknown, caused, np.broadcast_to(np.asarray(start, dtype=float), (robot.dof,))
-        )
+        return _gains(robot, unknown, caused, np.broadcast_to(np.asarray(start, dtype=float), (robot.dof,)))
 
 
 def _known_load(load: Inertia | float | None) -> np.ndarray:
@@ -202,7 +202,9 @@ def _known_load(load: Inertia | float | None) -> np.ndarray:
         raise IdentificationError(UNKNOWN_MASS)
     known = np.array(load.parameters) if isinstance(load, Inertia) else np.array([float(load)])
     if not (np.isfinite(known).all() and known[0] > 0):
-        raise IdentificationError(f"drive gains: mass of the load: expected a positive number, got {known[0]:g}")
+        raise IdentificationError(
+            f"drive gains: mass of the load: expected a positive number, got {known[0]:g}"
+        )
     return known
 
 
@@ -294,7 +296,7 @@ def _about_com(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         # about the origin: I + m (c·c δ − c cᵀ), with m c cᵀ = h hᵀ/m
         same = a == b
         found[place] = about_origin[place - 4] - ((h @ h if same else 0.0) - h[a] * h[b]) / safe
-        slopes[place, 0] = ((c @ c if same else 0.0) - c[a] * c[b])
+        slopes[place, 0] = (c @ c if same else 0.0) - c[a] * c[b]
         change = -2 * c if same else np.zeros(3)
         change[a] += c[b]
         change[b] += c[a]
