@@ -32,7 +32,6 @@ from linkwise.model.inertia import LABELS, Inertia
 from linkwise.robot import Robot
 from linkwise.summaries import Summarised
 
-
 ROWS = (
     ("mass", "kg"),
     *((f"centre of mass {axis}", "m") for axis in "xyz"),
