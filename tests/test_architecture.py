@@ -28,7 +28,7 @@ ORDER = (
         "identity",
         "once",
     ),
-    *("outputs", "tables", "settings", "joint_laws", "model", "algorithms", "compiler"),
+    *("outputs", "tables", "settings", "joint_laws", "model", "geometry", "algorithms", "compiler"),
     *(
         "parameters",
         "base_parameters",
@@ -56,6 +56,7 @@ ORDER = (
         "ode",
         "engine_coordinates",
         "compat",
+        "collision",
         "motion",
         "control",
         "simulate",
@@ -81,6 +82,7 @@ ALLOWED = {
     "settings": {"errors"},
     "joint_laws": {"errors", "scalar"},
     "model": {"errors", "flags", "scalar", "spatial", "scan_order", "joint_laws", "outputs", "settings"},
+    "geometry": {"errors", "model"},
     "algorithms": {"errors", "scalar", "spatial", "joint_laws", "model"},
     "compiler": {
         "errors",
@@ -95,7 +97,7 @@ ALLOWED = {
     },
     "gpu": {"errors", "flags", "scalar", "once", "forks", "compiler"},
     "frameworks": {"errors", "forks", "compiler", "gpu"},
-    "report": {"errors", "flags", "version", "summaries", "outputs", "model"},
+    "report": {"errors", "flags", "version", "summaries", "outputs", "model", "geometry"},
 }
 
 # Modules that import each other, by lazy imports: a program and its builders.

@@ -26,7 +26,7 @@ def test_studies(linkwise, tmp_path, monkeypatch):
 
 def test_meshes_that_need_a_reader(monkeypatch):
     from linkwise.errors import MissingExtraError
-    from linkwise.view.meshes import read_mesh
+    from linkwise.geometry.meshes import read_mesh
 
     monkeypatch.setitem(sys.modules, "trimesh", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'linkwise\[view\]'"):

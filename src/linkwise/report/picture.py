@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.geometry.skeleton import BASE, Hub, body_poses, skeleton
 from linkwise.model import Model, Transform
-from linkwise.report.skeleton import BASE, Hub, body_poses, skeleton
 from linkwise.report.svg import FONT, colour, coordinate, escape, path
 
 AZIMUTH, ELEVATION = math.radians(-52.0), math.radians(20.0)

@@ -14,13 +14,13 @@ import numpy as np
 
 from linkwise.errors import LinkwiseError, ShapeError, needed
 from linkwise.flags import flag
+from linkwise.geometry import solids
+from linkwise.geometry.visuals import Looks, read_looks
 from linkwise.model.coordinates import velocity_coordinates
-from linkwise.view import solids
 from linkwise.view.access import LOOPBACK, Access, guarded_server
 from linkwise.view.bars import bars
 from linkwise.view.live import Live
 from linkwise.view.scene import RobotScene, quaternion
-from linkwise.view.visuals import Looks, read_looks
 
 if TYPE_CHECKING:
     import viser

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linkwise.geometry import solids
+from linkwise.geometry.skeleton import BASE, Skeleton, body_poses, skeleton
+from linkwise.geometry.visuals import Looks
 from linkwise.model import Inertia, Transform
 from linkwise.model.coordinates import velocity_coordinates
-from linkwise.report.skeleton import BASE, Skeleton, body_poses, skeleton
-from linkwise.view import solids
 from linkwise.view.bars import tint
 from linkwise.view.live import ball_radius
-from linkwise.view.visuals import Looks
 
 if TYPE_CHECKING:
     import viser

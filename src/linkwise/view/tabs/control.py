@@ -6,6 +6,7 @@ import numpy as np
 
 from linkwise.control import CONTROLLERS, Controller, named
 from linkwise.errors import LinkwiseError
+from linkwise.geometry.visuals import Looks
 from linkwise.report.svg import escape, short
 from linkwise.robot import Robot
 from linkwise.simulate import simulate
@@ -14,7 +15,6 @@ from linkwise.view.player import Player, Recording
 from linkwise.view.plotted import Plot
 from linkwise.view.scene import RobotScene
 from linkwise.view.tabs.tab import Tab
-from linkwise.view.visuals import Looks
 
 STEP = 1e-3  # [s]
 ROWS = 10  # steps per recorded row

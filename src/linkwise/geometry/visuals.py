@@ -1,30 +1,33 @@
-"""Visual geometry of robot files: the ``<visual>`` elements of URDF; see ``mjcf_looks`` for MJCF."""
+"""Geometry of robot files: the ``<visual>`` or ``<collision>`` elements of URDF; see ``mjcf_looks`` for MJCF."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from linkwise.errors import ModelError
+from linkwise.geometry.looks import MAX_VISUALS, Looks, Visual
+from linkwise.geometry.mesh_files import MeshFiles, find_mesh, folders_of
+from linkwise.geometry.meshes import MAX_BYTES
+from linkwise.geometry.mjcf_looks import mjcf_looks
+from linkwise.geometry.solids import Colour, Part
 from linkwise.model import Transform
 from linkwise.model.xml import Element, parse_xml
-from linkwise.view import solids
-from linkwise.view.looks import MAX_VISUALS, Looks, Visual
-from linkwise.view.mesh_files import MeshFiles, find_mesh, folders_of
-from linkwise.view.meshes import MAX_BYTES
-from linkwise.view.mjcf_looks import mjcf_looks
-from linkwise.view.solids import Colour, Part
 
 __all__ = ["Looks", "Visual", "find_mesh", "read_looks"]
 
 
-def read_looks(path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[str]] = ()) -> Looks:
-    """Visual geometry of a URDF or MJCF file; empty for other files.
+def read_looks(
+    path: str | os.PathLike[str], folders: Iterable[str | os.PathLike[str]] = (), *, purpose: str = "visual"
+) -> Looks:
+    """Geometry of a URDF or MJCF file; empty for other files.
 
     Args:
         path: the robot file.
         folders: additional folders in which meshes are searched.
+        purpose: "visual" for what is drawn, "collision" for what may touch.
     """
     file = Path(path)
     if not file.is_file() or file.stat().st_size > MAX_BYTES:
@@ -34,28 +37,30 @@ def read_looks(path: str | os.PathLike[str], folders: Iterable[str | os.PathLike
         return Looks()
     root = parse_xml(data, str(file))
     if root.tag == "mujoco":
-        return mjcf_looks(root, MeshFiles(folders_of(file, folders)))
+        return mjcf_looks(root, MeshFiles(folders_of(file, folders)), purpose)
     if root.tag != "robot":
         return Looks()
-    return _Reader(root, MeshFiles(folders_of(file, folders))).looks()
+    return _Reader(root, MeshFiles(folders_of(file, folders)), purpose).looks()
 
 
 class _Reader:
-    def __init__(self, root: Element, files: MeshFiles):
-        self.root, self.files = root, files
+    def __init__(self, root: Element, files: MeshFiles, purpose: str):
+        self.root, self.files, self.purpose = root, files, purpose
         self.materials = {m.get("name"): _rgba(m) for m in root if m.tag == "material"}
         self.problems: list[str] = []
 
     def looks(self) -> Looks:
         visuals: list[Visual] = []
         for link in (element for element in self.root if element.tag == "link"):
-            for visual in (element for element in link if element.tag == "visual"):
+            for visual in (element for element in link if element.tag == self.purpose):
                 try:
                     visuals += self.visual(link, visual)
                 except ModelError as error:
                     self.problems.append(str(error))
                 if len(visuals) > MAX_VISUALS:
-                    self.problems.append(f"{self.root.where}: only the first {MAX_VISUALS} visuals are shown")
+                    self.problems.append(
+                        f"{self.root.where}: only the first {MAX_VISUALS} {self.purpose}s are read"
+                    )
                     return Looks(tuple(visuals[:MAX_VISUALS]), tuple(self.problems))
         return Looks(tuple(visuals), tuple(dict.fromkeys(self.problems)))
 
@@ -68,25 +73,18 @@ class _Reader:
         pose = _origin(visual)
         parts = self.parts(shape)
         return [
-            Visual(link.text_of("name"), pose, Part(p.mesh, colour if colour is not None else p.colour))
+            Visual(link.text_of("name"), pose, replace(p, colour=colour if colour is not None else p.colour))
             for p in parts
         ]
 
     def parts(self, shape: Element) -> list[Part]:
         match shape.tag:
             case "box":
-                return [Part(solids.box(shape.numbers("size", 3)))]
+                return [Part.of("box", *shape.numbers("size", 3))]
             case "sphere":
-                return [Part(solids.sphere(shape.number("radius")))]
-            case "cylinder":
-                return [Part(solids.cylinder(shape.number("radius"), shape.number("length")))]
-            case "capsule":
-                half = shape.number("length") / 2
-                ends = (
-                    Transform.along((0, 0, 1), -half).translation,
-                    Transform.along((0, 0, 1), half).translation,
-                )
-                return [Part(solids.capsule(*ends, shape.number("radius")))]
+                return [Part.of("sphere", shape.number("radius"))]
+            case "cylinder" | "capsule" as kind:
+                return [Part.of(kind, shape.number("radius"), shape.number("length"))]
             case "mesh":
                 return self.mesh(shape)
         raise shape.error("unknown shape")

@@ -35,11 +35,45 @@ Colour = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
+class Primitive:
+    """A simple solid about the origin, its axis along z.
+
+    ``kind`` and ``sizes`` [m]: "sphere" (radius), "cylinder" and "capsule" (radius, length of the cylinder), "box"
+    (three edges), "ellipsoid" (three semi-axes).
+    """
+
+    kind: str
+    sizes: tuple[float, ...]
+
+    def mesh(self) -> Mesh:
+        """Triangles for drawing it."""
+        if self.kind == "box":
+            return box(self.sizes)
+        if self.kind == "cylinder":
+            return cylinder(*self.sizes)
+        if self.kind == "ellipsoid":
+            return sphere().scaled(self.sizes)
+        if self.kind == "sphere":
+            return sphere(*self.sizes)
+        radius, length = self.sizes
+        end = np.array([0.0, 0.0, length / 2])
+        return capsule(-end, end, radius)
+
+
+@dataclass(frozen=True)
 class Part:
-    """A mesh with one colour (red, green, blue from 0 to 255); None: the file states none."""
+    """A mesh with one colour (red, green, blue from 0 to 255; None: the file states none); ``primitive`` is the simple
+    solid that it draws, if it is one."""
 
     mesh: Mesh
     colour: Colour | None = None
+    primitive: Primitive | None = None
+
+    @classmethod
+    def of(cls, kind: str, *sizes: float) -> Part:
+        """A simple solid, see ``Primitive``."""
+        primitive = Primitive(kind, sizes)
+        return cls(primitive.mesh(), None, primitive)
 
 
 def joined(meshes: Sequence[Mesh]) -> Mesh:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from linkwise.view import solids
+from linkwise.geometry import solids
 
 
 def volume(mesh: solids.Mesh) -> float:

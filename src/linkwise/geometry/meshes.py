@@ -10,7 +10,7 @@ import io
 import numpy as np
 
 from linkwise.errors import ModelError, needed
-from linkwise.view.solids import Colour, Mesh, Part
+from linkwise.geometry.solids import Colour, Mesh, Part
 
 ENDINGS = (".stl", ".obj", ".ply", ".glb", ".dae")
 MAX_BYTES = 64 * 1024 * 1024
@@ -33,7 +33,7 @@ def read_mesh(data: bytes, ending: str, where: str) -> list[Part]:
     if len(data) > MAX_BYTES:
         raise ModelError(f"{where}: {len(data)} bytes is more than the {MAX_BYTES} that are read")
     if ending == ".dae":
-        from linkwise.view.collada import read_collada
+        from linkwise.geometry.collada import read_collada
 
         parts = read_collada(data, where)
     elif ending == ".stl":

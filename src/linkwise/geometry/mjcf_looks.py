@@ -1,40 +1,40 @@
-"""Visual geometry of MJCF files: geoms of groups 0 to 2, which MuJoCo's viewer shows by default.
+"""Geometry of MJCF files: geoms of groups 0 to 2, which MuJoCo's viewer shows by default, or geoms that collide.
 
-Files that keep collision shapes apart put them into group 3 and above. Planes and height fields belong to the world
-and are left out.
+Files that keep collision shapes apart put them into group 3 and above. A geom collides unless its ``contype`` and
+``conaffinity`` are both 0. Planes and height fields belong to the world and are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import numpy as np
 
 from linkwise.errors import ModelError
+from linkwise.geometry.looks import MAX_VISUALS, Looks, Visual
+from linkwise.geometry.mesh_files import MeshFiles
+from linkwise.geometry.solids import Colour, Part
 from linkwise.model import Transform
 from linkwise.model.mjcf import WORLD
 from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_geom import SIZES, geom_place
 from linkwise.model.mjcf_settings import read_settings
 from linkwise.model.xml import Element
-from linkwise.view import solids
-from linkwise.view.looks import MAX_VISUALS, Looks, Visual
-from linkwise.view.mesh_files import MeshFiles
-from linkwise.view.solids import Colour, Part
 
 SHOWN_GROUPS = (0.0, 1.0, 2.0)
 NO_PART_OF_A_ROBOT = ("plane", "hfield", "sdf")
 
 
-def mjcf_looks(root: Element, files: MeshFiles) -> Looks:
-    """Geoms of an MJCF file that can be drawn, and one line for each that cannot."""
-    return _Reader(root, files).looks()
+def mjcf_looks(root: Element, files: MeshFiles, purpose: str = "visual") -> Looks:
+    """Geoms of an MJCF file that can be read, and one line for each that cannot."""
+    return _Reader(root, files, purpose).looks()
 
 
 class _Reader:
-    def __init__(self, root: Element, files: MeshFiles):
-        self.root, self.files = root, files
+    def __init__(self, root: Element, files: MeshFiles, purpose: str):
+        self.root, self.files, self.purpose = root, files, purpose
         self.settings, self.defaults = read_settings(root), Defaults(root)
         self.folder = _mesh_folder(root)
         assets = [child for section in root if section.tag == "asset" for child in section]
@@ -71,7 +71,7 @@ class _Reader:
 
     def _geom(self, geom: Element, link: str, frame: Transform) -> list[Visual]:
         kind = geom.get("type", "mesh" if "mesh" in geom.attrib else "sphere")
-        if geom.number("group", 0.0) not in SHOWN_GROUPS or kind in NO_PART_OF_A_ROBOT:
+        if kind in NO_PART_OF_A_ROBOT or not self._wanted(geom):
             return []
         if not link:
             raise geom.error("its body has no name, so it is not shown")
@@ -80,13 +80,18 @@ class _Reader:
             pose, parts = self.settings.pose(geom), self._mesh(geom)
         elif kind in SIZES:
             pose, size = geom_place(geom, kind, self.settings)
-            parts = [Part(_solid(kind, size))]
+            parts = [_solid(kind, size)]
         else:
             raise geom.error(f"type {kind!r}: a shape that is not known")
         return [
-            Visual(link, frame @ pose, Part(part.mesh, part.colour if colour is None else colour))
+            Visual(link, frame @ pose, replace(part, colour=part.colour if colour is None else colour))
             for part in parts
         ]
+
+    def _wanted(self, geom: Element) -> bool:
+        if self.purpose == "visual":
+            return geom.number("group", 0.0) in SHOWN_GROUPS
+        return geom.number("contype", 1.0) != 0.0 or geom.number("conaffinity", 1.0) != 0.0
 
     def _mesh(self, geom: Element) -> list[Part]:
         name = geom.text_of("mesh")
@@ -114,18 +119,13 @@ class _Reader:
         return _rgb(given) if "rgba" in given.attrib else None
 
 
-def _solid(kind: str, size) -> solids.Mesh:
-    """Mesh of a primitive centred at the origin, axis along z; sizes are half lengths and radii."""
+def _solid(kind: str, size) -> Part:
+    """A primitive centred at the origin, axis along z; sizes of geoms are half lengths and radii."""
     if kind == "box":
-        return solids.box([2 * s for s in size])
-    if kind == "cylinder":
-        return solids.cylinder(size[0], 2 * size[1])
-    if kind == "capsule":
-        end = np.array([0.0, 0.0, size[1]])
-        return solids.capsule(-end, end, size[0])
-    if kind == "ellipsoid":
-        return solids.sphere().scaled(size)
-    return solids.sphere(size[0])
+        return Part.of(kind, *(2 * s for s in size))
+    if kind in ("cylinder", "capsule"):
+        return Part.of(kind, size[0], 2 * size[1])
+    return Part.of(kind, *size)
 
 
 def _mesh_folder(root: Element) -> str:

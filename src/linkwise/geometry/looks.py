@@ -1,11 +1,11 @@
-"""Visual geometry that was read from a robot file, whatever its format."""
+"""Geometry that was read from a robot file, whatever its format."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from linkwise.geometry.solids import Part
 from linkwise.model import Transform
-from linkwise.view.solids import Part
 
 MAX_VISUALS = 2000
 
@@ -21,7 +21,7 @@ class Visual:
 
 @dataclass(frozen=True)
 class Looks:
-    """Visual geometry that could be read, and one line for each element that could not."""
+    """Geometry that could be read, and one line for each element that could not."""
 
     visuals: tuple[Visual, ...] = ()
     problems: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, ParseError
 import numpy as np
 
 from linkwise.errors import ModelError
-from linkwise.view.solids import Colour, Mesh, Part
+from linkwise.geometry.solids import Colour, Mesh, Part
 
 MAX_INSTANCES = 10_000
 _UP = {

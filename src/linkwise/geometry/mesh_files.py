@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 
 from linkwise.errors import ModelError
+from linkwise.geometry.meshes import ENDINGS, MAX_BYTES, read_mesh
+from linkwise.geometry.solids import Part
 from linkwise.model.xml import Element
-from linkwise.view.meshes import ENDINGS, MAX_BYTES, read_mesh
-from linkwise.view.solids import Part
 
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 _INNER_FOLDERS = ("urdf", "robots", "robot", "xacro", "model", "models")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.report.skeleton import BASE, body_poses, skeleton
+from linkwise.geometry.skeleton import BASE, body_poses, skeleton
 
 ROBOTS = [*lw.robots(), "tree", "one joint", "no joint"]
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.view import meshes
-from linkwise.view.meshes import read_mesh
-from linkwise.view.visuals import find_mesh, read_looks
+from linkwise.geometry import meshes
+from linkwise.geometry.meshes import read_mesh
+from linkwise.geometry.visuals import find_mesh, read_looks
 
 TRIANGLE = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0]], dtype=float)
 
