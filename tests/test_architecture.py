@@ -56,7 +56,6 @@ ORDER = (
         "ode",
         "engine_coordinates",
         "compat",
-        "collision",
         "motion",
         "control",
         "simulate",

@@ -169,7 +169,7 @@ class Convenient(Inspected):
 
         Args:
             q: position [rad or m], shape (nq,).
-            source: the file that the robot came from, for its meshes.
+            source: the file that the robot came from, for its meshes; by default the one that it was loaded from.
             meshes: further folders with meshes.
             motion: a motion to play.
             frame: the frame that carries the load and can be dragged.

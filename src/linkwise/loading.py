@@ -44,13 +44,17 @@ def load(
     """
     from linkwise.model import files
 
+    folders: tuple[str, ...] = ()
     if isinstance(source, str):
         from linkwise.model import descriptions
 
-        source = descriptions.locate(source).path
+        found = descriptions.locate(source)
+        source, folders = found.path, found.folders
     strict = flag("strict", strict)
     model = files.read(source, gravity=gravity, lock=lock, strict=strict, mimic=mimic)
-    return Robot.from_model(model).with_base(base)
+    bundled = isinstance(source, str) and source in files.bundled_names()
+    origin = () if bundled else (os.path.abspath(source), *folders)
+    return Robot.from_model(model, origin).with_base(base)
 
 
 def save(robot: Model, path: str | os.PathLike[str]) -> None:

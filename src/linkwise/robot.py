@@ -45,8 +45,17 @@ class Robot(Prepared, metaclass=RobotType):
     __slots__ = ()
 
     @classmethod
-    def from_model(cls, model: Model) -> Robot:
-        return cls(**model._parts())
+    def from_model(cls, model: Model, source: Sequence[str] = ()) -> Robot:
+        """The robot of a model.
+
+        Args:
+            model: the model.
+            source: its file, then folders with its meshes, in place of those of the model.
+        """
+        parts = model._parts()
+        if source:
+            parts["source"] = tuple(source)
+        return cls(**parts)
 
     # -- torques --------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import click
 
@@ -75,7 +74,6 @@ def command(
     """
     from linkwise import motion
     from linkwise.model.coordinates import check_one_axis
-    from linkwise.model.descriptions import locate
     from linkwise.view import serve
 
     with warnings.catch_warnings(record=True) as caught:
@@ -89,11 +87,9 @@ def command(
         raise click.UsageError(
             f"{trajectory}: a motion of {played.dof} joints, {loaded.name} has {loaded.dof}"
         )
-    found = locate(robot)
     page = serve(
         loaded,
-        found.path if Path(found.path).is_file() else None,
-        meshes=(*meshes, *found.folders),
+        meshes=meshes,
         motion=played,
         frame=frame,
         host=host,

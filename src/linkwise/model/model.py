@@ -39,6 +39,7 @@ class Model:
         reduced: marks a set of identified (base) parameters, which need not be physically possible link by link.
         constraints: points and poses that are held.
         passive: names of joints without a motor.
+        source: the file that it came from and folders with its meshes, for its geometry; equal robots may differ in it.
 
     Raises:
         ModelError: links and joints are no tree, or a number is impossible.
@@ -55,6 +56,7 @@ class Model:
         reduced: bool = False,
         constraints: Iterable[Constraint] = (),
         passive: Iterable[str] = (),
+        source: Iterable[str] = (),
     ):
         links, joints, frames = tuple(links), tuple(joints), tuple(frames)
         check_tree(links, joints, frames)
@@ -89,6 +91,7 @@ class Model:
         )
         put("constraints", tuple(constraints))
         put("passive", tuple(passive))
+        put("source", tuple(source))
         self._check_constraints()
         for k, joint in enumerate(self.moving_joints):
             if joint.body and (joint.body not in self.link_names or self.carrier(joint.body)[0] != k):
@@ -112,6 +115,10 @@ class Model:
     passive: tuple[
         str, ...
     ]  # joints without a motor: inverse dynamics under constraints gives them no torque
+
+    source: tuple[
+        str, ...
+    ]  # the file that it came from, then folders with its meshes; not part of ``content``
 
     @property
     def dof(self) -> int:
@@ -246,6 +253,7 @@ class Model:
             "reduced": self.reduced,
             "constraints": self.constraints,
             "passive": self.passive,
+            "source": self.source,
         }
 
     def _with(self, **changes: Any) -> Self:

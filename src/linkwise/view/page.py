@@ -202,8 +202,8 @@ def serve(
 
     Args:
         robot: the robot.
-        source: the file that the robot came from: a URDF file's visuals are shown, with meshes that lie inside its
-            own folder tree or inside ``meshes``.
+        source: the file that the robot came from, by default the one that it was loaded from: visuals of a URDF or
+            MJCF file are shown, with meshes that lie inside its own folder tree or inside ``meshes``.
         meshes: further folders with meshes.
         motion: a motion to play.
         frame: the frame that carries the load and can be dragged.
@@ -214,7 +214,8 @@ def serve(
         framed: whether pages of other servers on this machine, such as notebooks, may show the page in a frame.
     """
     needed("viser", "view")
-    looks = Looks() if source is None else read_looks(source, meshes)
+    known = robot.source if source is None else (source,)
+    looks = read_looks(known[0], (*meshes, *known[1:])) if known else Looks()
     return Page(
         robot,
         looks=looks,

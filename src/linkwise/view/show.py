@@ -68,7 +68,7 @@ def show(
     Args:
         robot: the robot.
         q: its position [rad or m], shape (nq,).
-        source: the file that it came from, for its meshes.
+        source: the file that it came from, for its meshes; by default the one that it was loaded from.
         meshes: further folders with meshes.
         motion: a motion to play.
         frame: the frame that carries the load and can be dragged.
