@@ -56,7 +56,14 @@ if TYPE_CHECKING:
 )
 @click.option("--validate-rows", type=RowRange(), metavar="FIRST-LAST", help="The same for --validate.")
 @click.option(
-    "--drop-bad-rows", is_flag=True, help="Leave out rows with missing numbers or stamps that go back."
+    "--drop-bad-rows",
+    is_flag=True,
+    help="Leave out and count rows that are cut off, hold no numbers, or have stamps that go back.",
+)
+@click.option(
+    "--topic",
+    metavar="NAME",
+    help="Topic of a rosbag, or what the names of columns begin with, if several do.",
 )
 @click.option(
     "--cutoff", type=POSITIVE, metavar="HZ", help="Cut-off of the filters; default: chosen from the data."
@@ -185,6 +192,8 @@ def _read(robot: Robot, source: str, layout: Layout, rows, options) -> Log:
             raise click.UsageError(
                 f"{source}: a layout without files; give it as --layout, or name recording.files"
             )
+    if options["topic"] is not None:
+        layout = replace(layout, topic=options["topic"])
     name = Path(source).name
     return read_log(source, robot, layout, rows=rows, drop_bad_rows=options["drop_bad_rows"], name=name)
 

@@ -21,6 +21,7 @@ sensed = "joint"                                # torque sensors behind the gear
 rate = 1000.0                   # [Hz], where there is no column of time
 rows = [635, 3510]              # counted from 1, both included
 files = { position = "angles.txt", torque = "motor.txt" }     # one quantity per file
+topic = "/joint_states"         # of a rosbag, or what the names of columns begin with, where there are several
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _SECTIONS = {
     "columns": QUANTITIES,
     "units": QUANTITIES,
     "drive": ("gains", "reduction", "coupling", "offset", "sensed"),
-    "recording": ("rate", "rows", "files"),
+    "recording": ("rate", "rows", "files", "topic"),
 }
 
 
@@ -71,6 +72,7 @@ class Layout:
     rate: float | None = None
     rows: tuple[int, int] | None = None
     files: Mapping[str, str] = field(default_factory=dict)
+    topic: str | None = None
 
     def __post_init__(self) -> None:
         columns = LayoutSettings(self.columns, "layout: columns")
@@ -88,6 +90,8 @@ class Layout:
         drive = LayoutSettings({key: getattr(self, key) for key in _FACTORS_OF_DRIVES}, "layout: drive")
         for key in _FACTORS_OF_DRIVES:
             _check_numbers(drive, key)
+        if self.topic is not None and not isinstance(self.topic, str):
+            raise LogError(f"layout: topic: expected a name, got {self.topic!r}")
         rate = self.rate
         if rate is not None and not (_is_real(rate) and 0 < rate < math.inf):
             raise LogError(f"layout: rate: expected a positive number of samples per second, got {rate!r}")

@@ -14,12 +14,13 @@ from linkwise.identify import units
 from linkwise.identify.errors import LogError
 from linkwise.identify.layout import QUANTITIES, Layout
 from linkwise.identify.log import Log
+from linkwise.identify.rows import checked_rows
 from linkwise.identify.transmission import Transmission
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot import Robot
 from linkwise.tables import NumberTable, TableError, read
 from linkwise.tables.columns import find_columns, in_si_units
-from linkwise.tables.table import described, usable
+from linkwise.tables.naming import is_planned, left_out, plain
 from linkwise.tables.units import FACTORS
 
 Source = str | os.PathLike[str]
@@ -74,18 +75,26 @@ def _read(
         if isinstance(source, Mapping)
         else dict(layout.files)
     )
-    if files:
-        found, origin, named = _from_several(files, layout, robot)
-    else:
-        found, origin, named = _from_one(read(source), layout, robot)  # type: ignore[arg-type]
-    layout = replace(layout, units=named | dict(layout.units))
-    found, notes = _checked_rows(found, origin, drop_bad_rows)
-    log = _joint_side(found, origin, layout, robot, name or Path(origin.path).name)
     cut = rows or layout.rows
-    log = log.noted(*notes) if notes else log
-    log = log.rows(*cut) if cut else log
+    if files:
+        found, origin, named = _from_several(files, layout, robot, cut)
+    else:
+        found, origin, named = _from_one(_table(source, cut), layout, robot)  # type: ignore[arg-type]
+    layout = replace(layout, units=named | dict(layout.units))
+    found, notes = checked_rows(found, origin, drop_bad_rows)
+    log = _joint_side(found, origin, layout, robot, name or Path(origin.path).name)
+    log = log.noted(*notes)
     units.check(log, robot, layout, origin.path)
     return log
+
+
+def _table(source: Source, rows: tuple[int, int] | None) -> NumberTable:
+    """The rows that are used of a table: what is wrong with others does not matter."""
+    table = read(source, tolerant=True)
+    if rows is None:
+        return table
+    note = f"rows {rows[0]} to {rows[1]} of {len(table.values)}"
+    return replace(table.rows(*rows), notes=(*table.notes, note))
 
 
 def _layout(given: Layout | Mapping | Source | None) -> Layout:
@@ -106,15 +115,13 @@ _Found = tuple[dict[str, np.ndarray], NumberTable, dict[str, str]]
 def _from_one(table: NumberTable, layout: Layout, robot: Robot) -> _Found:
     joints = robot.joint_names
     if table.names is None and not layout.columns:
-        layout = _by_position(table, layout, robot.dof)
+        table, layout = _without_header(table, layout, robot)
     places = {
-        quantity: find_columns(table, quantity, joints, layout.columns.get(quantity))
+        quantity: find_columns(table, quantity, joints, layout.columns.get(quantity), layout.topic)
         for quantity in QUANTITIES
     }
-    if "torque" in layout.columns or (places["torque"] and "current" not in layout.columns):
-        places["current"] = None
-    elif "current" in layout.columns:
-        places["torque"] = None
+    notes = list(table.notes)
+    _choose_effort(table, layout, places, notes)
     if places["position"] is None:
         raise LogError(
             f"{table.path}: no columns of positions for {robot.dof} joints{table.listed()}; "
@@ -129,9 +136,62 @@ def _from_one(table: NumberTable, layout: Layout, robot: Robot) -> _Found:
     for quantity, columns in places.items():
         if columns is not None:
             found[quantity] = _scaled(table, quantity, columns, layout, named)
+    notes.append(left_out(table, places["position"], joints))
+    return found, _used(table, places, tuple(filter(None, notes))), named
+
+
+def _used(
+    table: NumberTable, places: Mapping[str, list[int] | None], notes: tuple[str, ...] = ()
+) -> NumberTable:
+    """The columns that are used, called by their place in the file."""
     used = [k for columns in places.values() if columns for k in columns]
-    origin = NumberTable(table.path, table.values[:, used], tuple(table.column(k) for k in used), table.lines)
-    return found, origin, named
+    faults = {
+        (row, None if k is None else used.index(k)): why
+        for (row, k), why in table.faults.items()
+        if k is None or k in used
+    }
+    return replace(
+        table,
+        values=table.values[:, used],
+        titles=tuple(table.column(k) for k in used),
+        names=None,
+        faults=faults,
+        notes=notes,
+        units=None,
+        groups=None,
+    )
+
+
+def _choose_effort(
+    table: NumberTable, layout: Layout, places: dict[str, list[int] | None], notes: list[str]
+) -> None:
+    """Torques or currents, where a table has both: as the layout says, else what was measured."""
+    torque, current = places["torque"], places["current"]
+    computed = bool(torque and table.names and is_planned(plain(table.names[torque[0]])))
+    if "torque" in layout.columns or (torque and "current" not in layout.columns):
+        places["current"] = None
+        if computed and "torque" not in layout.columns:
+            if current and layout.gains is not None:
+                places["current"], places["torque"] = current, None
+                return
+            notes.append(
+                f"torques are {table.names[torque[0]]} …, which a controller computed and nobody measured"  # type: ignore[index]
+                + ("; with drive.gains in the layout, currents are used" if current else "")
+            )
+    elif "current" in layout.columns:
+        places["torque"] = None
+
+
+def _without_header(table: NumberTable, layout: Layout, robot: Robot) -> tuple[NumberTable, Layout]:
+    """By names in a comment above the numbers, if they are known, else by position."""
+    if table.commented is not None:
+        named = replace(table, names=table.commented)
+        try:
+            if find_columns(named, "position", robot.joint_names, topic=layout.topic):
+                return named, layout
+        except TableError:
+            pass
+    return table, _by_position(table, layout, robot.dof)
 
 
 def _scaled(
@@ -142,7 +202,15 @@ def _scaled(
         values, known = in_si_units(table, quantity, columns, layout.units)
     if known and quantity not in layout.units:
         named[quantity] = next(iter(FACTORS[quantity]))
+    if quantity == "time" and not known and _since_1970(values):
+        named[quantity] = "s"
+        return 1e-9 * (values - values[0])
     return values
+
+
+def _since_1970(stamps: np.ndarray) -> bool:
+    """Whether stamps are nanoseconds of this century: ROS and many loggers count them since 1970."""
+    return bool(9.4e17 < np.nanmedian(stamps) < 4.1e18)
 
 
 def _by_position(table: NumberTable, layout: Layout, n: int) -> Layout:
@@ -161,78 +229,47 @@ def _by_position(table: NumberTable, layout: Layout, n: int) -> Layout:
     )
 
 
-def _from_several(files: Mapping[str, str], layout: Layout, robot: Robot) -> _Found:
+def _from_several(
+    files: Mapping[str, str], layout: Layout, robot: Robot, rows: tuple[int, int] | None
+) -> _Found:
     found: dict[str, np.ndarray] = {}
-    raw: list[np.ndarray] = []
+    parts: list[NumberTable] = []
     named: dict[str, str] = {}
-    first: NumberTable | None = None
-    names: list[str] = []
     for quantity, path in files.items():
         if quantity not in QUANTITIES:
             raise LogError(f"files: no quantity {quantity!r}; valid: {', '.join(QUANTITIES)}")
-        table = read(path)
+        table = _table(path, rows)
         count = 1 if quantity == "time" else robot.dof
         columns = list(range(count))
         if quantity in layout.columns:
             columns = find_columns(table, quantity, robot.joint_names, layout.columns[quantity]) or columns
         elif table.values.shape[1] != count:
             raise LogError(f"{path}: expected {count} columns of {quantity}, got {table.values.shape[1]}")
-        if first is not None and len(table.values) != len(first.values):
-            raise LogError(f"{path}: {len(table.values)} rows, but {first.path} has {len(first.values)}")
-        raw.append(table.values[:, columns])
+        if parts and len(table.values) != len(parts[0].values):
+            raise LogError(
+                f"{path}: {len(table.values)} rows, but {parts[0].path} has {len(parts[0].values)}"
+            )
         found[quantity] = _scaled(table, quantity, columns, layout, named)
-        names += [f"{quantity} {k + 1} of {Path(path).name}" for k in columns]
-        first = first or table
-    assert first is not None
-    return found, NumberTable(first.path, np.concatenate(raw, axis=1), tuple(names), first.lines), named
+        titles = tuple(f"{quantity} {k + 1} of {Path(path).name}" for k in columns)
+        parts.append(replace(_used(table, {quantity: columns}, table.notes), titles=titles))
+    return found, _side_by_side(parts), named
 
 
-# -- rows -------------------------------------------------------------------------------------------------------------
-
-
-def _checked_rows(
-    found: dict[str, np.ndarray], origin: NumberTable, drop: bool
-) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Rows of finite numbers with stamps that go forward; else an error, or fewer rows and a note."""
-    good = np.ones(len(origin.values), bool)
-    notes = []
-    bad = np.argwhere(~usable(origin.values))
-    if len(bad):
-        row, column = bad[0]
-        if not drop:
-            value = described(float(origin.values[row, column]))
-            raise LogError(f"{origin.place(row)}: {_name(origin, column)} is {value}")
-        good[bad[:, 0]] = False
-        notes.append(
-            f"{len(np.unique(bad[:, 0]))} rows with numbers that are missing or not finite were left out"
-        )
-    if "time" in found:
-        wrong = _not_forward(found["time"][:, 0], good)
-        if len(wrong):
-            row = wrong[0]
-            stamps = found["time"][:, 0]
-            before = stamps[np.flatnonzero(good[:row])[-1]]
-            if not drop:
-                what = "repeats" if stamps[row] == before else "is earlier than"
-                raise LogError(
-                    f"{origin.place(row)}: the time stamp {stamps[row]:.12g} {what} the one before ({before:.12g})"
-                )
-            good[wrong] = False
-            notes.append(f"{len(wrong)} rows whose time stamps did not go forward were left out")
-    if good.sum() < 3:
-        raise LogError(f"{origin.path}: {good.sum()} usable rows; expected at least 3")
-    return {key: value[good] for key, value in found.items()}, notes
-
-
-def _name(origin: NumberTable, column: int) -> str:
-    return f"column {column + 1}" if origin.names is None else origin.names[column]
-
-
-def _not_forward(stamps: np.ndarray, good: np.ndarray) -> np.ndarray:
-    """Rows whose stamp is not later than all before it."""
-    rows = np.flatnonzero(good)
-    before = np.maximum.accumulate(stamps[rows])
-    return rows[1:][stamps[rows][1:] <= before[:-1]]
+def _side_by_side(parts: list[NumberTable]) -> NumberTable:
+    """The columns of several tables as one, with the lines of the first."""
+    faults: dict[tuple[int, int | None], str] = {}
+    width = 0
+    for part in parts:
+        for (row, column), why in part.faults.items():
+            faults.setdefault((row, None if column is None else column + width), why)
+        width += part.values.shape[1]
+    return replace(
+        parts[0],
+        values=np.concatenate([part.values for part in parts], axis=1),
+        titles=tuple(title for part in parts for title in part.titles or ()),
+        faults=faults,
+        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    )
 
 
 # -- joint side -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from linkwise.tables import units
+from linkwise.tables import naming, units
 from linkwise.tables.table import NumberTable, TableError
 
 Columns = str | int | Sequence[str | int]
@@ -36,15 +36,27 @@ KNOWN_NAMES: dict[str, tuple[str, ...]] = {
 
 
 def find_columns(
-    table: NumberTable, quantity: str, joints: Sequence[str], wanted: Columns | None = None
+    table: NumberTable,
+    quantity: str,
+    joints: Sequence[str],
+    wanted: Columns | None = None,
+    topic: str | None = None,
 ) -> list[int] | None:
     """The columns (from 0) of a quantity: one for time, else one per joint; None where there are none.
 
-    ``wanted`` names them: a name, a pattern such as ``a{}``, numbers from 1, or a list of names and numbers.
+    ``wanted`` names them: a name, a pattern such as ``a{}``, numbers from 1, or a list of names and numbers. ``topic``
+    is the prefix of the names, where several are there (see ``naming``). Of time there may be two: seconds and
+    nanoseconds.
     """
     count = 1 if quantity == "time" else len(joints)
     if wanted is not None:
         return _as_said(table, quantity, wanted, count, joints)
+    if quantity == "time":
+        found = naming.find_time(table, topic, stamps=True)
+    else:
+        found = naming.find(table, quantity, joints, topic) if topic is not None or table.texts else None
+    if found is not None:
+        return found
     for pattern in KNOWN_NAMES[quantity]:
         group = pattern.partition("{")[0]
         if table.groups and len(table.groups.get(group, ())) == count:
@@ -53,10 +65,21 @@ def find_columns(
         if found is not None:
             _refuse_others(table, quantity, pattern, count)
             return found
+    found = _by_naming(table, quantity, joints, topic)
+    if found is not None:
+        return found
     for pattern in KNOWN_NAMES[quantity]:
         _refuse_others(table, quantity, pattern, count)
         _refuse_unusable(table, pattern.partition("{")[0])
     return None
+
+
+def _by_naming(
+    table: NumberTable, quantity: str, joints: Sequence[str], topic: str | None
+) -> list[int] | None:
+    if quantity == "time":
+        return naming.find_time(table, topic, stamps=False)
+    return naming.find(table, quantity, joints, topic)
 
 
 def counted_joints(table: NumberTable) -> int:
@@ -77,6 +100,9 @@ def in_si_units(
     of units.
     """
     values = table.values[:, list(columns)]
+    if quantity == "time" and len(columns) == 2:  # seconds and nanoseconds
+        values = values[:, :1] - _first(values[:, 0]) + 1e-9 * values[:, 1:]
+        return values, True
     if named and quantity in named:
         return units.FACTORS[quantity][named[quantity]] * values, True
     found = [_unit(table, k) for k in columns]
@@ -89,6 +115,11 @@ def in_si_units(
                 f"{table.path}: {table.column(k)}: no unit {unit!r} of {quantity}; valid: {', '.join(known)}"
             )
     return values * [known.get(unit, 1.0) for unit in found], True
+
+
+def _first(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite[0]) if len(finite) else 0.0
 
 
 def _unit(table: NumberTable, k: int) -> str:
