@@ -16,7 +16,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.control import Gains
+from linkwise.control import Gains, MomentumObserver
 from linkwise.motion import Moment, Trajectory
 from linkwise.realtime import Fault, PlantDriver, PumaDriver, SimulatedPlant, StoppedError, TwoRateController
 from linkwise.realtime.build import BuildError, compiler, library
@@ -98,6 +98,23 @@ def test_the_log_is_on_disk(two_seconds):
     np.testing.assert_allclose(values, both, rtol=1e-8, atol=1e-12)
     assert len(report.stop_rows) > 1
     assert lines[-1] == "# finished"
+
+
+def test_a_push_that_the_observer_sees_stops_the_robot(robot, tmp_path):
+    observer = MomentumObserver(robot, 100.0, threshold=3.0)
+    log = tmp_path / "run.csv"
+    free = controller(robot, observer=observer).run(MOVE, 0.3, log=log)
+    assert free.finished
+    assert free.external_torque.shape == free.tau.shape
+    assert np.abs(free.external_torque).max() < 1.0
+    assert log.read_text().splitlines()[0].endswith("external5,external6")
+    plant = SimulatedPlant(robot, fault=Fault("push", 100, 1, 6.0))
+    pushed = controller(robot, plant=plant, observer=observer).run(MOVE, 0.4)
+    assert "joint2 was pushed with" in pushed.reason
+    assert "N·m, more than its threshold of contact" in pushed.reason
+    assert pushed.cycle > 100
+    assert 3.0 < pushed.external_torque[-1, 1] < 6.5
+    assert len(pushed.stop_rows) > 1
 
 
 FAULTS = {

@@ -10,10 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linkwise.algorithms import constraints, coupling, dense, equation, factorised, joint_terms, manifold
+from linkwise.algorithms import (
+    constraints,
+    coupling,
+    dense,
+    equation,
+    factorised,
+    joint_terms,
+    kinematics,
+    manifold,
+)
+from linkwise.algorithms import momentum as momenta
 from linkwise.algorithms.constraints import Held
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink, flat
+from linkwise.model.transform import Transform
 from linkwise.scalar import Scalar
 
 Rows = list[list[Scalar]]
@@ -87,6 +98,14 @@ def gravity_torques(links: Mechanism, q: Sequence[Scalar]) -> list[Scalar]:
     return _reduced(links, equation.gravity_torques(links, _positions(links, q)))
 
 
+def momentum(
+    links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(p = M q̇, Cᵀ q̇): the generalised momentum and what the motion itself adds to its rate."""
+    p, carried = momenta.momentum(links, _positions(links, q), coupling.expanded(links, qd))
+    return _reduced(links, p), _reduced(links, carried)
+
+
 def smooth_friction(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
     """The part of friction that is continuous at rest [N·m or N]."""
     return _reduced(
@@ -102,11 +121,53 @@ def add_load_friction(links: Mechanism, tau: Sequence[Scalar], qd: Sequence[Scal
     return _reduced(links, joint_terms.add_load_friction(links, carried, coupling.expanded(links, qd)))
 
 
+def subtract_load_friction(links: Mechanism, tau: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+    """What joints carry [N·m or N], of torques with the friction that grows with it."""
+    if not joint_terms.has_load_friction(links):
+        return list(tau)
+    given = coupling.expanded(links, tau, forces=True)
+    return _reduced(links, joint_terms.subtract_load_friction(links, given, coupling.expanded(links, qd)))
+
+
+def dry_friction_limits(
+    links: Mechanism, qd: Sequence[Scalar], given: Sequence[Scalar]
+) -> list[tuple[Scalar, Scalar]]:
+    """Magnitudes of dry friction in motion forward and backward [N·m or N], with that of followers.
+
+    ``given`` are the torques less smooth friction, which load friction depends on.
+    """
+    axes = [links[k] for k, _ in links.coordinates()]
+    rates, torques = flat(coupling.expanded(links, qd)), flat(coupling.expanded(links, given, forces=True))
+    limits = [
+        joint_terms.dry_friction_limits(link, rate, torque)
+        for link, rate, torque in zip(axes, rates, torques, strict=True)
+    ]
+    found: list[tuple[Scalar, Scalar]] = []
+    for own, followers in coupling.leading(links):
+        forward, backward = limits[own]
+        for j, ratio in followers:
+            with_it, against = limits[j] if ratio > 0 else limits[j][::-1]
+            forward, backward = forward + abs(ratio) * with_it, backward + abs(ratio) * against
+        found.append((forward, backward))
+    return found
+
+
 def dry_friction(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
     """The part of friction that jumps where a speed changes its sign [N·m or N], without load friction."""
     return _reduced(
         links, joint_terms.dry_friction(links, _positions(links, q), coupling.expanded(links, qd))
     )
+
+
+def torques_of_wrench(
+    links: Mechanism, q: Sequence[Scalar], wrench: Sequence[Scalar], body: int, pose: Transform
+) -> list[Scalar]:
+    """Jᵀ w [N·m or N] of a (moment, force) at a frame's origin in its axes."""
+    at = _positions(links, q)
+    J = kinematics.jacobian(links, at, body, pose)
+    R = [row[:3] for row in kinematics.pose(links, at, body, pose)[:3]]
+    in_base = [dense.dot(row, part) for part in (wrench[:3], wrench[3:]) for row in R]
+    return coupling.reduced(links, [dense.dot(column, in_base) for column in dense.transposed(J)], (True,))
 
 
 # -- motion -----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ from linkwise.control.controller import Controller, Reference
 from linkwise.control.feed_forward import FeedForward
 from linkwise.control.gains import Gains
 from linkwise.control.gravity_pd import GravityPD
+from linkwise.control.guarded import Guarded
 from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
+from linkwise.control.momentum_observer import MomentumObserver, Observed
 from linkwise.control.named import CONTROLLERS, named
 from linkwise.control.passive import ConstantTorque, Passive
 
@@ -18,7 +20,10 @@ __all__ = [
     "FeedForward",
     "Gains",
     "GravityPD",
+    "Guarded",
     "IntegralTracking",
+    "MomentumObserver",
+    "Observed",
     "Passive",
     "PointToPoint",
     "Reference",

@@ -16,6 +16,10 @@
  *   void synchronous(const double inertia[], const double gravity[], const double torques[], const double q[],
  *                    const double qd[], const double reference[], const double kp[], const double kd[], double tau[]);
  *   void plant(const double q[], const double qd[], const double tau[], double next_q[], double next_qd[]);
+ * and, where collisions are watched for, of OBSERVER_MEMORY and
+ *   void observer(const double q[], const double qd[], const double tau[], const double period[],
+ *                 const double memory[], double external_torque[], double contact[], double collision[],
+ *                 double next_memory[]);
  *
  * Comparisons are written so that NaN fails them: !(x <= limit), never x > limit.
  */
@@ -38,7 +42,7 @@
 
 enum reason {
     FINISHED, ASKED, SENSOR_NAN, REFERENCE_NAN, TORQUE_NAN, PLANT_LOST, OVER_TEMPERATURE, POSITION_LIMIT,
-    SPEED_LIMIT, DEADLINES, STALE, WATCHDOG, JUMP, FROZEN, FOLLOWING, CONFIGURATION, THREADS
+    SPEED_LIMIT, DEADLINES, STALE, WATCHDOG, JUMP, FROZEN, FOLLOWING, CONFIGURATION, THREADS, COLLISION
 };
 enum missed { ON_TIME, OURS, SCHEDULER, PLANT };
 enum stop_mode { HOLD, RAMP, BRAKE };
@@ -75,6 +79,9 @@ typedef struct {
 typedef struct {
     double time, late, task, finish, processor, inertia_age, velocity_age, missed; /* [s] */
     double q[N], qd[N], tau[N];
+#ifdef OBSERVER_MEMORY
+    double external[N]; /* estimated external torques */
+#endif
 } row;
 
 typedef struct {

@@ -25,6 +25,10 @@ typedef struct {
     int64_t read_cycle;
     double still_q[N], still_reference[N]; /* position, and the reference when the position last changed */
     int still_cycles[N];                   /* in which the reference was too far away from that */
+#ifdef OBSERVER_MEMORY
+    double observer_memory[OBSERVER_MEMORY];
+    int64_t observed_cycle;
+#endif
 } run_state;
 
 static int controlling(run_state *r)
@@ -181,6 +185,24 @@ static fault beyond_limits(const settings *set, const row *out, const double *re
     return no_fault;
 }
 
+/* External torques from the momentum of the arm under the torques that were sent in the last cycle. */
+static fault pushed(run_state *r, int64_t cycle, row *out)
+{
+#ifdef OBSERVER_MEMORY
+    double contact[N], collision, next[OBSERVER_MEMORY];
+    double elapsed = r->set->period * fmax(1.0, (double)(cycle - r->observed_cycle));
+    observer(out->q, out->qd, r->sent, &elapsed, r->observer_memory, out->external, contact, &collision, next);
+    memcpy(r->observer_memory, next, sizeof next);
+    r->observed_cycle = cycle;
+    for (int i = 0; i < N; ++i)
+        if (!(contact[i] <= 0))
+            return (fault){COLLISION, i, out->external[i]};
+#else
+    (void)r, (void)cycle, (void)out;
+#endif
+    return no_fault;
+}
+
 /* Reads the plant and makes all checks. */
 static fault sense(run_state *r, int64_t cycle, const double *reference, row *out)
 {
@@ -188,5 +210,7 @@ static fault sense(run_state *r, int64_t cycle, const double *reference, row *ou
     fault found = measure(r, cycle, out, hot);
     if (found.reason == FINISHED)
         found = frozen(r, out, reference);
-    return found.reason == FINISHED ? beyond_limits(r->set, out, reference, hot) : found;
+    if (found.reason == FINISHED)
+        found = beyond_limits(r->set, out, reference, hot);
+    return found.reason == FINISHED ? pushed(r, cycle, out) : found;
 }

@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.algorithms import equation, joint_terms
 from linkwise.compiler.emit import c
 from linkwise.compiler.program import Program, trace
+from linkwise.control import MomentumObserver
 from linkwise.functions import mechanism_of
 from linkwise.once import once
 from linkwise.realtime.limits import SettingsError
@@ -30,12 +31,19 @@ class TwoRatePrograms:
         model: the robot of the controller.
         plant: the robot that is simulated; by default the same.
         period: of the synchronous task [s].
+        observer: what watches for collisions; None: nothing does.
     """
 
     def __repr__(self) -> str:
         return f"<TwoRatePrograms of {self.model.name}>"
 
-    def __init__(self, model: Robot, plant: Robot | None = None, period: float = 1e-3):
+    def __init__(
+        self,
+        model: Robot,
+        plant: Robot | None = None,
+        period: float = 1e-3,
+        observer: MomentumObserver | None = None,
+    ):
         self.model = model
         self.plant_robot = model if plant is None else plant
         for robot in (self.model, self.plant_robot):
@@ -45,6 +53,7 @@ class TwoRatePrograms:
                     "the real-time loop takes joints with one coordinate each"
                 )
         self.period = period
+        self.watching = observer
 
     @property
     def dof(self) -> int:
@@ -111,6 +120,21 @@ class TwoRatePrograms:
         n = self.dof
         return trace(function, {"q": n, "qd": n, "tau": n}, {"next_q": (n,), "next_qd": (n,)}, name="plant")
 
+    @once
+    def observer(self) -> Program | None:
+        """One sample of the momentum observer, with the time since the last one as an input."""
+        if self.watching is None:
+            return None
+        made = self.watching.recursion(None)
+        shapes = {name: shape for name, shape in made.outputs.items() if name != "wrench"}
+        shapes |= {"next_memory": (made.memory,)}
+
+        def function(**given):
+            found = made.function(**given)
+            return {name: found[name] for name in shapes}
+
+        return trace(function, {**made.inputs, "memory": made.memory}, shapes, name="observer")
+
     def source(self) -> str:
         """The whole C file: the generated functions, the loop with its checks and stops, the simulated plant."""
         parts = [
@@ -118,7 +142,11 @@ class TwoRatePrograms:
             "#define _GNU_SOURCE",
             f"#define JOINTS {self.dof}",
         ]
-        for program in (self.inertia, self.velocity, self.synchronous, self.plant):
+        programs = [self.inertia, self.velocity, self.synchronous, self.plant]
+        if self.watching is not None and self.observer is not None:
+            parts.append(f"#define OBSERVER_MEMORY {self.watching.memory_size}")
+            programs.append(self.observer)
+        for program in programs:
             text = c.source(program)
             parts.append(text.replace(f"\nvoid {program.name}(", f"\nstatic void {program.name}("))
         folder = resources.files("linkwise.realtime")

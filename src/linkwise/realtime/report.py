@@ -33,6 +33,7 @@ REASONS = {
     14: "{joint} was {value:.3g} away from its reference, more than its following limit",
     15: "refused to start: {setting} is invalid ({value:g})",
     NO_THREAD: "a thread could not be started: {error}",
+    17: "{joint} was pushed with {value:.3g} {unit}, more than its threshold of contact",
 }
 SETTINGS = (
     *(
@@ -76,7 +77,7 @@ class Report:
     value: float
     cycle: int
     rows: np.ndarray
-    """Shape (cycles, 8 + 3n); see the properties."""
+    """Shape (cycles, 8 + 3n), n more columns with an observer; see the properties."""
     fifo_error: int
     lock_error: int
     log: str | None
@@ -96,7 +97,11 @@ class Report:
         joint = self.robot.joint_names[self.joint] if self.joint >= 0 else "?"
         setting = SETTINGS[self.setting] + (f" of {joint}" if self.joint >= 0 else "")
         error = os.strerror(int(self.value)) if self.code == NO_THREAD else ""
-        text = REASONS[self.code].format(joint=joint, value=self.value, setting=setting, error=error)
+        slides = self.joint >= 0 and self.robot.coordinate_joints[self.joint].type == "prismatic"
+        unit = "N" if slides else "N·m"
+        text = REASONS[self.code].format(
+            joint=joint, value=self.value, setting=setting, error=error, unit=unit
+        )
         return (
             text
             if self.finished or self.setting
@@ -167,6 +172,11 @@ class Report:
     def tau(self) -> np.ndarray:
         """Commands [N·m or N], shape (cycles, n)."""
         return self._joints(2)
+
+    @property
+    def external_torque(self) -> np.ndarray:
+        """Estimated external torques [N·m or N], shape (cycles, n); (cycles, 0) without an observer."""
+        return self._joints(3)
 
     @property
     def stop_time(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwise.control import Gains
+from linkwise.control import Gains, MomentumObserver
 from linkwise.motion import Trajectory
 from linkwise.realtime.build import library
 from linkwise.realtime.limits import SettingsError, joint_limits, positive_time, stop_duration, whole
@@ -48,6 +48,8 @@ class TwoRateController:
         stop: "hold" (decelerate, hold against gravity, then brake), "ramp" (the same torques scaled down to zero) or
             "brake" (brake at once).
         stop_time: duration of the stop sequence [s].
+        observer: a ``control.MomentumObserver``: a contact of any joint stops the loop; None: nothing watches for
+            contacts.
 
     Raises:
         SettingsError: a setting is invalid or missing.
@@ -71,6 +73,7 @@ class TwoRateController:
         priority: int = 80,
         stop: str = "hold",
         stop_time: float = 0.5,
+        observer: MomentumObserver | None = None,
     ):
         self.model, self.period = model, positive_time("period", period)
         self.plant = SimulatedPlant(model) if plant is None else plant
@@ -100,8 +103,16 @@ class TwoRateController:
                 "stop: 'brake' needs a plant with brakes (PlantDriver.brake, SimulatedPlant(brakes=True))"
             )
         self.stop, self.stop_time = stop, stop_duration(stop_time)
+        if observer is not None and observer.robot.dof != model.dof:
+            raise SettingsError(
+                f"observer: its model has {observer.robot.dof} joints, {model.name} has {model.dof}"
+            )
+        self.observer = observer
         self.programs = TwoRatePrograms(
-            model, self.plant.robot if isinstance(self.plant, SimulatedPlant) else model, self.period
+            model,
+            self.plant.robot if isinstance(self.plant, SimulatedPlant) else model,
+            self.period,
+            observer,
         )
 
     def run(
@@ -126,7 +137,9 @@ class TwoRateController:
         settings, keep = self._settings(code, table, cycles, log)
         code.rows_needed.restype = ctypes.c_int64
         # at least one row, so that invalid settings reach the checks in C
-        rows = np.zeros((max(1, code.rows_needed(ctypes.byref(settings))), len(TIMING) + 3 * n))
+        rows = np.zeros(
+            (max(1, code.rows_needed(ctypes.byref(settings))), len(TIMING) + len(self._columns) * n)
+        )
         result, ask = _Outcome(), ctypes.c_int32(0)
 
         def work() -> None:
@@ -182,6 +195,11 @@ class TwoRateController:
         )
         return found
 
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """What a cycle records of every joint."""
+        return ("q", "qd", "tau") if self.observer is None else ("q", "qd", "tau", "external")
+
     def _cycles(self, duration: float) -> int:
         if not (math.isfinite(duration) and duration / self.period >= 0.5):
             raise SettingsError(
@@ -221,7 +239,7 @@ class TwoRateController:
         settings.read, settings.write, settings.brake = functions
         path = None if log is None else os.fsencode(log)
         if path is not None:
-            names = [*TIMING, *(f"{name}{k}" for name in ("q", "qd", "tau") for k in range(1, n + 1))]
+            names = [*TIMING, *(f"{name}{k}" for name in self._columns for k in range(1, n + 1))]
             Path(os.fsdecode(path)).write_text(",".join(names) + "\n", encoding="utf-8")
         settings.log = path
         return settings, (table, state, functions, path)

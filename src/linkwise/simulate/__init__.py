@@ -6,7 +6,7 @@ from linkwise.errors import SimulationWarning
 from linkwise.simulate.adaptive import simulate_adaptive
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.code import source
-from linkwise.simulate.plant import Drives, Plant, Sensors
+from linkwise.simulate.plant import Drives, Plant, Push, Sensors
 from linkwise.simulate.reference import Moves
 from linkwise.simulate.result import Result
 from linkwise.simulate.run import simulate
@@ -15,6 +15,7 @@ __all__ = [
     "Drives",
     "Moves",
     "Plant",
+    "Push",
     "Result",
     "Sensors",
     "SimulationError",

@@ -70,7 +70,7 @@ class ClosedLoop:
     @property
     def counted(self) -> bool:
         """Whether the number of the step matters."""
-        return self.source.timed or self.plant.sensors.noisy
+        return self.source.timed or self.plant.sensors.noisy or self.plant.push is not None
 
     def numbers(self, step: float, substeps: int) -> dict[str, np.ndarray]:
         """The parameters that are not the robot's, with their values: inputs of the kernel."""
@@ -81,6 +81,8 @@ class ClosedLoop:
         if self.plant.friction:
             found["breakaway"] = np.array([self.plant.breakaway])
         found |= self.plant.sensors.numbers(self.dof, period) | self.plant.drives.numbers(self.dof)
+        if self.plant.push is not None:
+            found |= self.plant.push.numbers(self.dof)
         return found | self.source.parameters(self.dof)
 
     @once
@@ -151,7 +153,7 @@ class ClosedLoop:
             torque = lambda at, q, qd: wanted if at == 0.0 else command(at, q, qd)[0]  # noqa: E731
         else:
             torque = lambda at, q, qd: tau  # noqa: E731
-        new_q, new_qd = self.advanced(values, torque, q, qd, h)
+        new_q, new_qd = self.advanced(values, self.pushed(values, torque, q, number * period), q, qd, h)
 
         found = {NEXT + "q": new_q, NEXT + "qd": new_qd, NEXT + "memory": following, NEXT + "line": line}
         found |= {NEXT + "sensed": sensed, NEXT + "number": [number + 1.0]}
@@ -166,6 +168,14 @@ class ClosedLoop:
         recorded["memory"] = memory
         found |= {_written(name): recorded[name] for name in self.record}
         return {name: found[name] for name in self.interface.outputs()}
+
+    def pushed(self, values: Values, torque, q: Sequence[Scalar], time: Scalar):
+        """``torque`` with the external force of the plant at a time [s], constant for a control period."""
+        push = self.plant.push
+        if push is None:
+            return torque
+        more = push.torques(self.links(values), self.plant.robot, values, q, time)
+        return lambda at, q, qd: [a + b for a, b in zip(torque(at, q, qd), more, strict=True)]
 
     def _delayed(self, tau: list[Scalar], line: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
         """(the command of ``delay`` periods ago, the commands since)."""
@@ -199,12 +209,17 @@ class ClosedLoop:
         robot = self.plant.robot
         sensors, drives = self.plant.sensors, self.plant.drives
         parts = (
-            robot.content(), self.plant.friction, (sensors.noisy, sensors.counts, sensors.differs),
+            robot.content(), self.plant.friction, self._pushing(), (sensors.noisy, sensors.counts, sensors.differs),
             (drives.ideal, drives.bits is None), self.controller.key(), type(self.source).__name__, self.integrator,
             self.continuous, self.substeps, self.delay, self.varied, self.record, self.stabilization,
             repr(self.interface),
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).digest()
+
+    def _pushing(self) -> tuple[bool, str | None] | None:
+        """What of the external force decides the code."""
+        push = self.plant.push
+        return None if push is None else (push.torque is None, push.frame)
 
     def kernel(self) -> RolloutKernel:
         """The rollout, made once per robot."""

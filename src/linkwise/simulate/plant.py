@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from linkwise.algorithms import coordinates
 from linkwise.flags import flag
+from linkwise.model.mechanism import Mechanism
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, rint, where
 from linkwise.simulate import arguments
@@ -201,18 +203,76 @@ class Drives:
 
 
 @dataclass(frozen=True)
+class Push:
+    """An external force on the robot between two times, constant during a control period: give a torque or a wrench."""
+
+    torque: float | np.ndarray | None = None
+    """On the joints [N·m or N], one number or (n,)."""
+    wrench: Sequence[float] | np.ndarray | None = None
+    """(moment, force) [N·m, N], (6,), at the origin of ``frame`` in its axes."""
+    frame: str | None = None
+    """None: the only leaf."""
+    begin: float = 0.0
+    """[s]."""
+    end: float = np.inf
+    """[s]."""
+
+    def __post_init__(self):
+        if (self.torque is None) == (self.wrench is None):
+            raise SimulationError("push: expected a torque or a wrench, one of them")
+        if self.wrench is not None and arguments.array("push: wrench", self.wrench).shape != (6,):
+            raise SimulationError(f"push: wrench: expected six numbers, got {self.wrench!r}")
+        arguments.number("push: begin", self.begin, least=0.0)
+        if self.end != np.inf:
+            arguments.number("push: end", self.end, least=self.begin)
+
+    def numbers(self, dof: int) -> dict[str, np.ndarray]:
+        """The inputs of a kernel, by name."""
+        found = {"push_begin": np.array([self.begin]), "push_end": np.array([self.end])}
+        if self.torque is not None:
+            return found | {"push_torque": arguments.per_joint("push_torque", self.torque, dof)}
+        return found | {"push_wrench": np.asarray(self.wrench, dtype=float)}
+
+    def torques(
+        self, links: Mechanism, robot: Robot, values: Values, q: Sequence[Scalar], time: Scalar
+    ) -> list[Scalar]:
+        """The torques at a time [s].
+
+        Args:
+            links: the robot prepared for torques.
+            robot: the robot.
+            values: numbers of the push by name.
+            q: positions, nq scalars.
+            time: [s].
+        """
+        (begin,), (end,) = values["push_begin"], values["push_end"]
+        if self.torque is not None:
+            pushed = list(values["push_torque"])
+        else:
+            pushed = coordinates.torques_of_wrench(links, q, values["push_wrench"], *robot.locate(self.frame))
+        return [where(time < begin, 0.0, where(time < end, t, 0.0)) for t in pushed]
+
+
+@dataclass(frozen=True)
 class Plant:
-    """A robot to be controlled. ``breakaway``: static friction over Coulomb friction, from 1 on."""
+    """A robot to be controlled. ``breakaway``: static friction over Coulomb friction, from 1 on. ``push``: an external
+    force.
+    """
 
     robot: Robot
     friction: bool = True
     breakaway: float = 1.0
     sensors: Sensors = field(default_factory=Sensors)
     drives: Drives = field(default_factory=Drives)
+    push: Push | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "friction", flag("friction", self.friction))
         arguments.number("breakaway", self.breakaway, least=1.0)
+        if self.push is not None:
+            self.push.numbers(self.robot.dof)
+            if self.push.wrench is not None:
+                self.robot.locate(self.push.frame)
 
 
 def _rounded(x: Scalar, resolution: Scalar) -> Scalar:

@@ -74,7 +74,8 @@ def run_from_python(
             }
             for name in loop.record:
                 rows[name].append(np.array(recorded[name]))
-        q, qd = advance(q, qd, tau)
+        torque = loop.pushed(columns, lambda at, q, qd, sent=tau: _columns(sent), _columns(q), s * period)
+        q, qd = advance(q, qd, _array(torque(0.0, q, qd)))
         memory = following
     empty = {
         name: np.zeros((*batch, 0, *loop.interface.written[f"record_{name}"]), dtype) for name in loop.record

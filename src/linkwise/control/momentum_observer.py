@@ -1,0 +1,349 @@
+"""External torques from the momentum of the arm, without acceleration and without a force sensor.
+
+A. De Luca and R. Mattone, 2005; S. Haddadin, A. De Luca and A. Albu-Schäffer, "Robot collisions: a survey on detection,
+isolation, and identification", 2017. With p = M q̇ and ṗ = τ − friction + Cᵀq̇ − g + τ_ext the residual
+
+    r = K ( p − ∫ (τ − friction + Cᵀq̇ − g + r) dt − p(0) )        obeys        ṙ = K (τ_ext − r),
+
+so every joint's external torque is seen through a first-order filter with the time constant 1/K.
+
+From sample to sample the mean external torque of the interval follows from the balance of momentum itself,
+
+    ē = (p₁ − p₀)/h − (τ − friction + ½ (b₀ + b₁)),        b = Cᵀq̇ − g,
+
+with the torque τ that was held, and the filter is then solved exactly: r₁ = a r₀ + (1 − a) ē with a = e^(−Kh). As
+0 ≤ a < 1 this is stable for every K h. No sum grows with time, so nothing drifts.
+
+A joint at rest, or one that turns back within the interval, may have any dry friction between its limits. Its external
+torque is then the smallest that explains the motion: stiction causes no false alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linkwise.algorithms import coordinates, coupling, dense, joint_terms, kinematics
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.recursion import Recursion
+from linkwise.errors import LinkwiseError
+from linkwise.flags import flag
+from linkwise.functions import mechanism_of
+from linkwise.model.mechanism import Mechanism
+from linkwise.robot import Robot
+from linkwise.scalar import Scalar, all_of, where
+
+GAIN, THRESHOLD = "observer_gain", "contact_threshold"
+SHARE_OF_EFFORT = 0.1  # of the effort limit, where no threshold is given
+HALVINGS = 5  # of the argument of ``decay``
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the observer found at one sample or, with one more axis before the last, at many."""
+
+    external_torque: Any
+    """The residual r: estimated external torques [N·m or N], (..., n)."""
+    contact: Any
+    """1 for joints whose residual is beyond its threshold for longer than ``confirm``, else 0, (..., n)."""
+    collision: Any
+    """1 from the first contact of any joint on, else 0, (..., 1)."""
+    wrench: Any = None
+    """Estimated external (moment, force) [N·m, N] at the frame's origin in its axes, (..., 6); None without a frame."""
+
+
+class MomentumObserver:
+    """Estimates external torques and detects contacts.
+
+    Args:
+        robot: the model, with its friction.
+        gain: K [1/s], one number or (n,); the estimates follow with the time constant 1/K.
+        threshold: external torque that counts as a contact [N·m or N], one number or (n,); None: a tenth of the
+            effort limits, and no detection at joints without one.
+        confirm: how long the estimate must be beyond the threshold [s].
+        cutoff: of a further first-order filter between estimate and threshold [rad/s]; None: no filter.
+        rest_speed: joints slower than this count as resting, where dry friction is not known [rad/s or m/s].
+        frame: where the external wrench is estimated; None: the only leaf, and no wrench for robots with several.
+        damping: λ of the wrench: it minimises ‖Jᵀw − r‖² + λ²‖w‖², in N·m and N.
+        force_only: whether the contact is a point, so that there is a force and no moment at the frame's origin.
+
+    Raises:
+        ValueError: a number is not positive, or has the wrong length.
+        LinkwiseError: the robot has constraints, whose forces cannot be told from external ones.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        gain: Any = 50.0,
+        *,
+        threshold: Any = None,
+        confirm: float = 0.0,
+        cutoff: float | None = None,
+        rest_speed: float = 1e-2,
+        frame: str | None = None,
+        damping: float = 1e-3,
+        force_only: bool = False,
+    ):
+        if robot.constraints:
+            raise LinkwiseError(
+                f"{robot.name}: forces of its constraints cannot be told from external forces; "
+                "observe the robot without them"
+            )
+        self.robot = robot
+        self.gain = positive("gain", gain, robot.dof)
+        self.threshold = (
+            SHARE_OF_EFFORT * robot.effort_limits
+            if threshold is None
+            else positive("threshold", threshold, robot.dof, infinite=True)
+        )
+        self.confirm = _number("confirm", confirm, 0.0)
+        self.cutoff = None if cutoff is None else float(positive("cutoff", cutoff, 1)[0])
+        self.rest_speed = _number("rest_speed", rest_speed, 0.0)
+        self.damping = float(positive("damping", damping, 1)[0])
+        self.force_only = flag("force_only", force_only)
+        self.frame = frame if frame is not None or len(robot.leaf_names) != 1 else robot.default_frame()
+        if self.frame is not None:
+            robot.locate(self.frame)
+
+    def __repr__(self) -> str:
+        return f"<MomentumObserver of {self.robot.name}: gain {np.array2string(self.gain, precision=4)} 1/s>"
+
+    # -- over scalars -------------------------------------------------------------------------------------------------
+
+    @property
+    def memory_size(self) -> int:
+        """Scalars that are kept from sample to sample, zero at the start."""
+        return 2 + self._per_joint * self.robot.dof
+
+    @property
+    def _per_joint(self) -> int:
+        # momentum, its rate without torques, speed, estimate, time beyond the threshold, and the filtered estimate
+        return 5 + (self.cutoff is not None)
+
+    @property
+    def initial_memory(self) -> np.ndarray:
+        """The memory before the first sample; to forget a collision, go on with it."""
+        return np.zeros(self.memory_size)
+
+    def links(self) -> Mechanism:
+        """The model prepared for torques."""
+        return mechanism_of(self.robot, base_parameters=True)
+
+    def numbers(self) -> dict[str, np.ndarray]:
+        """Gain and thresholds by the names that controllers and simulations use."""
+        return {GAIN: self.gain, THRESHOLD: self.threshold}
+
+    def options(self) -> tuple[Any, ...]:
+        """What besides model, gain and thresholds decides what is computed."""
+        return (self.confirm, self.cutoff, self.rest_speed, self.frame, self.damping, self.force_only)
+
+    def observe(
+        self,
+        links: Mechanism,
+        numbers: Mapping[str, Sequence[Scalar]],
+        q: Sequence[Scalar],
+        qd: Sequence[Scalar],
+        tau: Sequence[Scalar],
+        memory: Sequence[Scalar],
+        period: Scalar,
+    ) -> tuple[Observed, list[Scalar]]:
+        """One sample, over scalars.
+
+        Args:
+            links: those of the observer's model.
+            numbers: values of the gain and the thresholds, see ``numbers``.
+            q: measured positions, nq scalars.
+            qd: measured velocities, n scalars.
+            tau: torques of the motors since the last sample, n scalars; not used at the first.
+            memory: what the last sample left.
+            period: time since the last sample [s].
+
+        Returns:
+            What was found (without the wrench, see ``wrench``), and the next memory.
+        """
+        n = self.robot.dof
+        started, caught, *rest = memory
+        old_p, old_b, old_qd, r, beyond, *filtered = (
+            rest[k * n : (k + 1) * n] for k in range(self._per_joint)
+        )
+        p, carried = coordinates.momentum(links, q, qd)
+        gravity, smooth = coordinates.gravity_torques(links, q), coordinates.smooth_friction(links, q, qd)
+        b = [c - g - s for c, g, s in zip(carried, gravity, smooth, strict=True)]
+        rate, first = 1.0 / period, started <= 0.0
+        balance = [
+            rate * (new - old) - 0.5 * (b_new + b_old)
+            for new, old, b_new, b_old in zip(p, old_p, b, old_b, strict=True)
+        ]
+        mean = self._external(links, balance, tau, smooth, q, qd, old_qd)
+        found: list[Scalar] = []
+        for value, last, gain in zip(mean, r, numbers[GAIN], strict=True):
+            a = decay(gain * period)
+            found.append(where(first, 0.0, value + a * (last - value)))
+        judged = found
+        if self.cutoff is not None:
+            a = decay(self.cutoff * period)
+            judged = [x + a * (y - x) for x, y in zip(found, filtered[0], strict=True)]
+        times = [
+            # written so that NaN counts as a contact
+            where(all_of(x <= limit, -x <= limit), 0.0, t + period)
+            for x, t, limit in zip(judged, beyond, numbers[THRESHOLD], strict=True)
+        ]
+        contact = [where(t > self.confirm, 1.0, 0.0) for t in times]
+        for hit in contact:
+            caught = where(hit > 0.0, 1.0, caught)
+        following = [1.0 + 0.0 * started, caught, *p, *b, *qd, *found, *times]
+        following += judged if self.cutoff is not None else []
+        return Observed(found, contact, [caught]), following
+
+    def _external(self, links: Mechanism, balance, tau, smooth, q, qd, old_qd) -> list[Scalar]:
+        """ē: the mean external torques of an interval; ``balance`` is ṗ − (Cᵀq̇ − g − smooth friction)."""
+        given = [t - x for t, x in zip(tau, smooth, strict=True)]
+        speed = [0.5 * (new + old) for new, old in zip(qd, old_qd, strict=True)]
+        dry = coordinates.dry_friction(links, q, speed)
+        if joint_terms.has_load_friction(links):
+            rest = [g - d for g, d in zip(given, dry, strict=True)]
+            left = coordinates.subtract_load_friction(links, rest, speed)
+            dry = [d + (x - y) for d, x, y in zip(dry, rest, left, strict=True)]
+        limits = coordinates.dry_friction_limits(links, speed, given)
+        found: list[Scalar] = []
+        for k, (forward, backward) in enumerate(limits):
+            # friction between −backward and forward; the external torque nearest to zero
+            free = balance[k] - tau[k]
+            sliding = free + dry[k]
+            held = where(free < -forward, free + forward, 0.0)
+            resting = where(free <= backward, held, free - backward)  # NaN stays NaN
+            slides = where(
+                all_of(qd[k] > self.rest_speed, old_qd[k] > self.rest_speed),
+                1.0,
+                where(all_of(qd[k] < -self.rest_speed, old_qd[k] < -self.rest_speed), 1.0, 0.0),
+            )
+            found.append(where(slides > 0.5, sliding, resting))
+        return found
+
+    def wrench(self, links: Mechanism, q: Sequence[Scalar], external: Sequence[Scalar]) -> list[Scalar]:
+        """The external (moment, force) at the frame's origin in its axes, over scalars: damped least squares.
+
+        Args:
+            links: those of the observer's model.
+            q: positions, nq scalars.
+            external: external torques, n scalars.
+        """
+        at = coupling.expanded(links, q, positions=True)
+        body, pose = self.robot.locate(self.frame)
+        J = coupling.reduced(links, kinematics.jacobian(links, at, body, pose), (False, True))
+        rows = J[3:] if self.force_only else J
+        w = _damped(rows, external, self.damping * self.damping)
+        R = dense.transposed([row[:3] for row in kinematics.pose(links, at, body, pose)[:3]])
+        force = [dense.dot(row, w[-3:]) for row in R]
+        moment = [0.0, 0.0, 0.0] if self.force_only else [dense.dot(row, w[:3]) for row in R]
+        return [*moment, *force]
+
+    # -- as a kernel, and over recordings -----------------------------------------------------------------------------
+
+    def recursion(self, period: float | None) -> Recursion:
+        """The observer for one sample period [s]; None: the period is one more input."""
+        n, nq = self.robot.dof, self.robot.nq
+        constants = {name: [float(x) for x in values] for name, values in self.numbers().items()}
+
+        def sample(q, qd, tau, memory, **given) -> dict[str, Any]:
+            links = self.links()
+            time = given["period"][0] if period is None else float(period)
+            found, following = self.observe(links, constants, q, qd, tau, memory, time)
+            outputs = {"external_torque": found.external_torque, "contact": found.contact}
+            outputs |= {"collision": found.collision, "next_memory": following}
+            if self.frame is not None:
+                outputs["wrench"] = self.wrench(links, q, found.external_torque)
+            return outputs
+
+        if period is not None:
+            positive("period", period, 1)
+        inputs = {"q": nq, "qd": n, "tau": n} | ({"period": 1} if period is None else {})
+        shapes: dict[str, tuple[int, ...]] = {"external_torque": (n,)}
+        if self.frame is not None:
+            shapes["wrench"] = (6,)
+        shapes |= {"contact": (n,), "collision": (1,)}
+        content = (self.robot.content(), self.options(), period, sorted(constants.items()))
+        return Recursion("momentum_observer", inputs, shapes, self.memory_size, sample, content)
+
+    def kernel(self, period: float, dtype: str = "float64") -> Kernel:
+        """(q, qd, tau, memory) -> (external_torque, wrench, contact, collision, next_memory).
+
+        ``tau`` are the torques of the motors between the last sample and this one. Robots without a frame have no
+        wrench. Its C source is what a controller with this sample period [s] runs.
+
+        Args:
+            period: the sample period [s].
+            dtype: "float64" or "float32".
+        """
+        made = self.recursion(period).kernel(dtype)
+        made.origin = (MomentumObserver.kernel, (self, period, dtype))
+        return made
+
+    def over(self, q: Any, qd: Any, tau: Any, period: float, *, threads: int | None = None) -> Observed:
+        """The observer over recordings: arrays of shape (..., samples, n).
+
+        Args:
+            q: positions, (..., samples, nq).
+            qd: velocities, (..., samples, n).
+            tau: torques [N·m or N]; row k is the torque between sample k − 1 and sample k.
+            period: time between samples [s].
+            threads: number of threads.
+        """
+        recursion = self.recursion(period)
+        found, _ = recursion.over({"q": q, "qd": qd, "tau": tau}, self.initial_memory, threads=threads)
+        return Observed(**found)
+
+
+def decay(x: Scalar) -> Scalar:
+    """e^(−x) for x ≥ 0, between 0 and 1 for every such x; its error is below 1e-6, and 1e-11 for x < 0.05.
+
+    Padé's approximation with the degrees 1 and 2 vanishes for large x, as e^(−x) does; squaring it makes it precise.
+    """
+    y = (1.0 / 2**HALVINGS) * x
+    found = (1.0 - (1.0 / 3.0) * y) / (1.0 + y * (2.0 / 3.0 + (1.0 / 6.0) * y))
+    for _ in range(HALVINGS):
+        found = found * found
+    return found
+
+
+def positive(name: str, value: Any, size: int, *, infinite: bool = False) -> np.ndarray:
+    """Positive numbers, shape (size,), from one number or so many."""
+    try:
+        found = np.array(np.broadcast_to(np.asarray(value, dtype=float), (size,)))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name}: expected one number{f' or {size}' if size > 1 else ''}, got {value!r}"
+        ) from None
+    if not (found > 0).all() or not (infinite or np.isfinite(found).all()):
+        raise ValueError(f"{name}: expected positive numbers, got {value!r}")
+    return found
+
+
+def _number(name: str, value: Any, least: float) -> float:
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}: expected a number, got {value!r}") from None
+    if not (np.isfinite(found) and found >= least):
+        raise ValueError(f"{name}: expected a number from {least:g} on, got {value!r}")
+    return found
+
+
+def _damped(rows: Sequence[Sequence[Scalar]], right: Sequence[Scalar], square: float) -> list[Scalar]:
+    """w that minimises ‖rowsᵀ w − right‖² + square·‖w‖², by the smaller of the two systems."""
+    A = [list(row) for row in rows]
+    if len(A) <= len(right):
+        L, inverse = dense.factorised(_with_diagonal(dense.symmetric_product(A, A), square))
+        return dense.solved(L, inverse, [dense.dot(row, right) for row in A])
+    columns = dense.transposed(A)
+    L, inverse = dense.factorised(_with_diagonal(dense.symmetric_product(columns, columns), square))
+    x = dense.solved(L, inverse, right)
+    return [dense.dot(row, x) for row in A]
+
+
+def _with_diagonal(S: list[list[Scalar]], value: float) -> list[list[Scalar]]:
+    return [[entry + value if i == j else entry for j, entry in enumerate(row)] for i, row in enumerate(S)]

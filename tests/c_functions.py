@@ -1,0 +1,27 @@
+"""Kernels as C, built by the system's compiler and called on arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def call_c(kernel, folder: Path, *given: np.ndarray) -> list[np.ndarray]:
+    """The outputs of a kernel's C code for one sample; skips where there is no compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    source, library = folder / f"{kernel.name}.c", folder / f"{kernel.name}.so"
+    source.write_text(kernel.source("c"), encoding="utf-8")
+    flags = ["-std=c99", "-O1", "-ffp-contract=off", "-Wall", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, "-o", str(library), str(source), "-lm"], check=True)
+    inputs = [np.ascontiguousarray(array, dtype=float) for array in given]
+    outputs = [np.empty(shape) for _, shape in kernel.outputs]
+    function = getattr(ctypes.CDLL(str(library)), kernel.name)
+    function(*(ctypes.c_void_p(array.ctypes.data) for array in (*inputs, *outputs)))
+    return outputs

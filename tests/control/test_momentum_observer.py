@@ -1,0 +1,263 @@
+"""The momentum observer: against an integration of its equations with another library, and on simulated pushes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from c_functions import call_c
+from linkwise import control, motion
+from linkwise.algorithms import coordinates, coriolis, equation
+from linkwise.control.momentum_observer import decay
+from linkwise.functions import mechanism_of
+from linkwise.scalar import sign
+from linkwise.simulate import Moves, Plant, Push, simulate
+
+GAIN, PERIOD = 50.0, 1e-3
+
+
+@pytest.fixture(scope="module")
+def puma():
+    return lw.load("puma560")
+
+
+@pytest.fixture(scope="module")
+def arm(smooth_arm):
+    """The same with dry friction, which sticks, and rotors."""
+    first, second = smooth_arm.joint_names
+    return smooth_arm.with_parameters(
+        {
+            f"{first}.coulomb_friction": 1.5,
+            f"{second}.coulomb_friction": 0.8,
+            f"{first}.rotor_inertia": 0.3,
+            f"{second}.rotor_inertia": 0.1,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def smooth_arm():
+    """Two joints with viscous friction and nothing that jumps."""
+    arm = lw.load("two_link")
+    first, second = arm.joint_names
+    return arm.with_parameters(
+        {
+            **{f"{name}.coulomb_friction": 0.0 for name in (first, second)},
+            f"{first}.viscous_friction": 0.4,
+            f"{second}.viscous_friction": 0.2,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "base"), [("puma560", "fixed"), ("stanford", "fixed"), ("two_link", "floating")]
+)
+def test_momentum_and_its_rate_are_those_of_the_matrices(name, base):
+    robot = lw.load(name, base=base)
+    links = mechanism_of(robot, base_parameters=base == "fixed")
+    rng = np.random.default_rng(0)
+    q, qd = robot.random(rng), rng.normal(size=robot.dof)
+    p, carried = coordinates.momentum(links, list(q), list(qd))
+    at, rates = links.grouped(q.tolist(), positions=True), links.grouped(qd.tolist())
+    np.testing.assert_allclose(p, np.array(equation.mass_matrix(links, at)) @ qd, atol=1e-12)
+    np.testing.assert_allclose(
+        carried, np.array(coriolis.coriolis_matrix(links, at, rates)).T @ qd, atol=1e-12
+    )
+
+
+def test_decay_is_an_exponential_between_zero_and_one():
+    for x, tolerance in ((0.0, 0.0), (0.04, 1e-11), (1.0, 1e-6), (8.0, 1e-6)):
+        assert abs(decay(x) - math.exp(-x)) <= tolerance
+    assert all(0.0 <= decay(x) < 1.0 for x in (1e-3, 10.0, 1e3, 1e6, 1e12))
+
+
+def test_the_residual_is_that_of_the_equations_integrated_with_pinocchio(smooth_arm):
+    """r = K (p − ∫ (τ + Cᵀq̇ − g − friction + r) dt − p(0)) in small steps, with M, C and g of another library."""
+    pin = pytest.importorskip("pinocchio")
+    from linkwise.bench.peers.built import pinocchio_model
+
+    model = pinocchio_model(pin, smooth_arm)
+    model.gravity.linear = np.array(smooth_arm.gravity)
+    data = model.createData()
+    viscous = np.array([joint.viscous_friction for joint in smooth_arm.moving_joints])
+    torque = np.array([[3.0, -1.0], [-2.0, 2.0], [1.0, 0.5]])  # held for a tenth of a second each
+
+    def moved(t):
+        q = np.array([0.7 * np.sin(3 * t), 0.5 - 0.6 * np.cos(2 * t)])
+        return q, np.array([2.1 * np.cos(3 * t), 1.2 * np.sin(2 * t)])
+
+    fine, steps = 1e-4, 3000
+    total, r, rows = np.zeros(2), np.zeros(2), []
+    q, qd = moved(0.0)
+    start = pin.crba(model, data, q) @ qd
+    for k in range(steps):
+        q, qd = moved(k * fine)
+        if k % 20 == 0:
+            rows.append(r)
+        C = pin.computeCoriolisMatrix(model, data, q, qd)
+        gravity = pin.computeGeneralizedGravity(model, data, q)
+        now = torque[min(k // 1000, 2)] + C.T @ qd - gravity - viscous * qd
+        total = total + fine * (now + r)
+        q, qd = moved((k + 1) * fine)
+        r = GAIN * (pin.crba(model, data, q) @ qd - total - start)
+    t = np.arange(len(rows)) * 20 * fine
+    q, qd = (np.array(x) for x in zip(*map(moved, t), strict=True))
+    held = torque[np.minimum(np.maximum(np.arange(len(rows)) - 1, 0) // 50, 2)]
+    found = control.MomentumObserver(smooth_arm, GAIN, rest_speed=0.0).over(q, qd, held, 20 * fine)
+    size = np.abs(rows).max()
+    assert size > 5.0
+    np.testing.assert_allclose(found.external_torque, rows, atol=5e-3 * size)
+
+
+def run(arm, push=None, reaction="stop", duration=0.6):
+    law = control.ComputedTorque(arm, control.Gains.from_frequency(20.0))
+    guarded = control.Guarded(law, control.MomentumObserver(arm, GAIN, threshold=4.0), reaction=reaction)
+    move = motion.quintic(np.zeros(2), [0.8, -0.7], 1.0)
+    found = simulate(Plant(arm, push=push), guarded, move, duration=duration, step=PERIOD, record=("memory",))
+    return found, guarded.observed(found.recorded["memory"])
+
+
+def test_a_step_of_force_is_followed_with_the_time_constant(arm):
+    """And a collision is found when the filter says so; the joints are moving, so that their friction is known."""
+    force, begin = 12.0, 300
+    push = Push(torque=[force, 0.0], begin=begin * PERIOD)
+    found, seen = run(arm, push, reaction="none", duration=0.45)
+    # the memory of a row is what the sample before has left
+    t = (np.arange(450) - begin - 1) * PERIOD
+    expected = np.where(t > 0, force * (1.0 - np.exp(-GAIN * t)), 0.0)
+    np.testing.assert_allclose(seen.external_torque[:, 0], expected, atol=2e-3 * force)
+    assert np.abs(seen.external_torque[:, 1]).max() < 2e-3 * force
+    row = int(np.argmax(seen.collision[:, 0] > 0))
+    latest = -math.log(1.0 - 4.0 / force) / GAIN  # 8 ms
+    assert begin * PERIOD < found.t[row] <= begin * PERIOD + latest + 3 * PERIOD
+
+
+def test_the_arm_stops_where_it_was_hit_and_stays_there(arm):
+    push = Push(torque=[20.0, 0.0], begin=0.3, end=0.35)
+    found, seen = run(arm, push)
+    row = int(np.argmax(seen.collision[:, 0] > 0))
+    assert 300 < row < 310
+    assert (seen.collision[row:] == 1).all()
+    hit, planned = found.q[row], found.reference[0][-1]
+    assert np.abs(found.qd[-1]).max() < 0.05
+    assert np.abs(found.q[-1] - hit).max() < 0.1 < np.abs(planned - hit).max()
+    free, unseen = run(arm)
+    assert not unseen.collision.any()
+    assert np.abs(free.qd[-1]).max() > 0.5
+
+
+@pytest.mark.parametrize("reaction", ["float", "reflex"])
+def test_an_arm_that_floats_or_gives_way(arm, reaction):
+    push = Push(torque=[10.0, 0.0], begin=0.3)
+    found, seen = run(arm, push, reaction=reaction)
+    stopped, _ = run(arm, push)
+    assert seen.collision[-1] == 1
+    assert found.q[-1, 0] > stopped.q[-1, 0] + 0.05
+
+
+def test_a_function_is_a_reaction_too_and_every_loop_agrees(arm):
+    def back(links, q, qd, external):
+        return [5.0 * sign(r) for r in external]
+
+    law = control.ComputedTorque(arm, control.Gains.from_frequency(20.0))
+    observer = control.MomentumObserver(arm, GAIN, threshold=2.0, cutoff=200.0)
+    guarded = control.Guarded(law, observer, reaction=back, delay=1)
+    plant = Plant(arm, push=Push(wrench=[0, 0, 0, 5.0, -30.0, 0], begin=0.005))
+    runs = [
+        simulate(
+            plant, guarded, [0.4, 0.4], q=[0.0, 0.1], duration=0.03, record=("memory",), fused=fused, delay=1
+        )
+        for fused in (True, False)
+    ]
+    assert guarded.observed(runs[0].recorded["memory"]).collision[-1] == 1
+    assert set(np.abs(runs[0].tau[-1])) == {5.0}
+    np.testing.assert_allclose(runs[1].recorded["memory"], runs[0].recorded["memory"], rtol=1e-9, atol=1e-9)
+
+
+def test_no_false_alarm_in_long_random_motions_with_rests(puma):
+    """Half a minute of moves with rests, where friction sticks: the model is exact, so nothing is found."""
+    start, end = np.random.default_rng(3).uniform(-1.0, 1.0, (2, 24, 6))
+    law = control.ComputedTorque(puma, control.Gains.from_frequency(15.0))
+    guarded = control.Guarded(law, control.MomentumObserver(puma, GAIN, threshold=0.5), reaction="none")
+    found = simulate(puma, guarded, Moves(start, end, 1.0), duration=1.3, record=("memory",))
+    assert np.abs(found.tau).max() > 50.0
+    seen = guarded.observed(found.recorded["memory"])
+    assert np.abs(seen.external_torque).max() < 0.25
+    assert not seen.collision.any()
+
+
+def test_a_wrench_at_the_tip_is_found(smooth_arm, puma):
+    robot = puma.with_parameters({f"{name}.coulomb_friction": 0.0 for name in puma.joint_names})
+    q = np.array([0.3, -0.6, 0.4, 0.5, 0.8, 0.2])
+    wrench = np.array([0.4, -0.2, 0.3, 5.0, -8.0, 3.0])
+    kernel = control.MomentumObserver(robot, GAIN, threshold=2.0).kernel(PERIOD)
+    tau = robot.inverse_dynamics(
+        q, np.zeros(6), np.zeros(6), wrench=wrench
+    )  # the motors hold the arm against it
+    memory = np.zeros(dict(kernel.inputs)["memory"])
+    for _ in range(600):
+        external, found, contact, collision, memory = kernel(q, np.zeros(6), tau, memory)
+    np.testing.assert_allclose(external, robot.gravity_torques(q) - tau, atol=1e-9)
+    np.testing.assert_allclose(found, wrench, rtol=1e-3, atol=1e-3)
+    assert contact.any()
+    assert collision == 1
+    point = control.MomentumObserver(smooth_arm, GAIN, frame="tip", force_only=True)
+    push = np.array([0.0, 0.0, 0.0, 2.0, 3.0, 0.0])
+    tau = smooth_arm.inverse_dynamics([0.2, 0.9], [0.0, 0.0], [0.0, 0.0], wrench=push, wrench_frame="tip")
+    seen = point.over(np.tile([0.2, 0.9], (600, 1)), np.zeros((600, 2)), np.tile(tau, (600, 1)), PERIOD)
+    np.testing.assert_allclose(seen.wrench[-1], push, atol=1e-3)
+
+
+def test_any_gain_is_stable(smooth_arm):
+    q, qd = np.full((40, 2), 0.3), np.full((40, 2), 0.0)
+    tau = np.tile(smooth_arm.gravity_torques(q[0]) - [1.0, -2.0], (40, 1))
+    for gain in (1.0, 1e3, 1e6, 1e12):
+        r = control.MomentumObserver(smooth_arm, gain).over(q, qd, tau, 0.01).external_torque
+        assert (np.diff(np.abs(r), axis=0) >= -1e-12).all()
+        assert (np.abs(r) <= [1.0 + 1e-9, 2.0 + 1e-9]).all()
+    np.testing.assert_allclose(r[-1], [1.0, -2.0], rtol=1e-9)
+
+
+def test_confirmation_and_broken_sensors(smooth_arm):
+    q, qd = np.full((30, 2), 0.3), np.zeros((30, 2))
+    tau = np.tile(smooth_arm.gravity_torques(q[0]), (30, 1))
+    tau[10:13] += 100.0
+    observer = control.MomentumObserver(smooth_arm, 500.0, threshold=20.0, confirm=0.1)
+    quick = control.MomentumObserver(smooth_arm, 500.0, threshold=20.0)
+    assert not observer.over(q, qd, tau, 0.01).contact.any()
+    seen = quick.over(q, qd, tau, 0.01)
+    assert np.argmax(seen.contact[:, 0]) == 10
+    assert seen.contact[-1].tolist() == [0.0, 0.0]
+    assert seen.collision[-1] == 1
+    qd[20, 1] = np.nan
+    assert quick.over(q, qd, np.tile(tau[0], (30, 1)), 0.01).collision[[19, 20], 0].tolist() == [0.0, 1.0]
+
+
+def test_it_is_c_with_the_same_bits(puma, tmp_path):
+    kernel = control.MomentumObserver(puma, GAIN, threshold=4.0, cutoff=100.0).kernel(PERIOD)
+    rng = np.random.default_rng(1)
+    q, qd, tau = rng.normal(size=(3, 6))
+    memory = kernel(q, qd, tau, np.zeros(dict(kernel.inputs)["memory"]))[-1]
+    wanted = kernel(q + PERIOD * qd, qd, tau, memory)
+    for ours, theirs in zip(call_c(kernel, tmp_path, q + PERIOD * qd, qd, tau, memory), wanted, strict=True):
+        assert ours.tobytes() == np.asarray(theirs).tobytes()
+
+
+def test_what_is_refused(puma, smooth_arm):
+    with pytest.raises(ValueError, match="gain: expected positive numbers"):
+        control.MomentumObserver(puma, -1.0)
+    with pytest.raises(ValueError, match="threshold: expected one number or 6"):
+        control.MomentumObserver(puma, threshold=[1.0, 2.0])
+    with pytest.raises(ValueError, match="reaction: expected one of stop, float"):
+        control.Guarded(control.Passive(puma), control.MomentumObserver(puma), reaction="flee")
+    with pytest.raises(ValueError, match="its model has 2 joints, that of the law has 6"):
+        control.Guarded(control.Passive(puma), control.MomentumObserver(smooth_arm))
+    with pytest.raises(lw.LinkwiseError, match="cannot be told from external forces"):
+        control.MomentumObserver(
+            smooth_arm.with_constraints([lw.Point(smooth_arm.link_names[-1], [1.0, 0.0, 1.0])])
+        )
+    with pytest.raises(lw.LinkwiseError, match="a torque or a wrench"):
+        Push()
