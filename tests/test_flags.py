@@ -72,7 +72,6 @@ CALLS = {
     ("random_robot", "tree"): lambda r, **f: lw.random_robot(0, 3, **f),
     ("control.Gains.from_frequency", "integral"): lambda r, **f: control.Gains.from_frequency(10.0, **f),
     ("control.MomentumObserver", "force_only"): lambda r, **f: control.MomentumObserver(r, **f),
-    ("control.MomentumObserver", "force_only"): lambda r, **f: control.MomentumObserver(r, **f),
     ("gpu.call", "fast"): lambda r, **f: gpu.call(r.kernel("mass_matrix"), [np.zeros(2)], **f),
     ("identify.condition", "use_velocities"): lambda r, **f: identify.condition(_log(r), **f),
     ("identify.Stages.condition", "use_velocities"): None,  # a function that ``identify`` calls
