@@ -15,6 +15,7 @@ from linkwise.identify.excitation_limits import Box, MotionLimits
 from linkwise.identify.fitting import Fit, fit
 from linkwise.identify.friction import MODELS, Friction, Term, friction_named
 from linkwise.identify.friction_choice import choose_friction
+from linkwise.identify.kalman_filter import ExtendedKalmanFilter, Filtered
 from linkwise.identify.layout import Layout
 from linkwise.identify.log import Log
 from linkwise.identify.logs import read_log
@@ -23,6 +24,7 @@ from linkwise.identify.physical import physical
 from linkwise.identify.pipeline import Stages, all_estimates, base_values, identify
 from linkwise.identify.prior import prior_bodies
 from linkwise.identify.rank import base_by_rank
+from linkwise.identify.recursive import Followed, RecursiveLeastSquares
 from linkwise.identify.regression import Observer, Regression
 from linkwise.identify.result import Identification
 from linkwise.identify.signals import Signals, condition
@@ -38,7 +40,10 @@ __all__ = [
     "DriveGains",
     "Estimate",
     "Excited",
+    "ExtendedKalmanFilter",
+    "Filtered",
     "Fit",
+    "Followed",
     "Friction",
     "Identification",
     "IdentificationError",
@@ -51,6 +56,7 @@ __all__ = [
     "Noise",
     "Observer",
     "Payload",
+    "RecursiveLeastSquares",
     "Regression",
     "Signals",
     "Stages",

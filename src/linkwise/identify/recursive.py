@@ -1,0 +1,179 @@
+"""Recursive least squares: parameters and friction of a robot while it works, one sample after the other.
+
+With the covariance as factors U D Uᵀ (``algorithms.ud_factors``) it stays symmetric and positive for ever. Old samples
+count less by a forgetting factor λ per sample, P ← P/λ. Directions that a motion does not excite would so grow without
+bound; here every parameter has a largest standard deviation, and one that has reached it is forgotten no further, while
+the others are (a forgetting factor for every parameter, S. Saelid and B. Foss, 1983): P ← S P S with
+s_i = min(λ^(−1/2), bound_i/deviation_i).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwise.algorithms.dense import dot
+from linkwise.algorithms.ud_factors import UD, measured, packed_size
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.recursion import Recursion
+from linkwise.control.momentum_observer import positive
+from linkwise.identify.chosen import BASE, Chosen
+from linkwise.robot import Robot
+from linkwise.scalar import Scalar, sqrt, where
+
+VAGUE = 10.0  # standard deviation of parameters before the first sample, in their own units
+FASTEST = 0.5  # forgetting factor below which nothing is estimated
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Estimates after every sample; rows are samples."""
+
+    parameters: np.ndarray
+    """(..., samples, parameters)."""
+    deviations: np.ndarray
+    """Their standard deviations."""
+    residual: np.ndarray
+    """Measured less predicted torques before each update [N·m or N], (..., samples, n)."""
+    memory: np.ndarray
+    """To go on with later samples."""
+
+
+class RecursiveLeastSquares:
+    """Follows parameters of a robot from positions, velocities, accelerations and torques.
+
+    Args:
+        robot: the model; parameters that are not followed keep its values.
+        parameters: "base" (all base parameters of links, rotors and friction), "payload" (ten numbers
+            m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz of a load at ``frame``), or labels of ``robot.parameter_labels``.
+        forgetting: λ per sample, from 0.5 to 1; 1: all samples count alike, and the result is that of least squares.
+        noise: standard deviation of the torques [N·m or N], one number or (n,).
+        start: values before the first sample, (parameters,); None: the robot's.
+        deviation: their standard deviation, one number or (parameters,).
+        bound: largest standard deviation to which forgetting leads, one number or (parameters,); None: ``deviation``.
+        frame: of the payload; None: the only leaf.
+
+    Raises:
+        ValueError: a number has the wrong sign or length.
+        UnknownNameError: there is no such parameter.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        parameters: str | Sequence[str] = BASE,
+        *,
+        forgetting: float = 1.0,
+        noise: Any = 1.0,
+        start: Any = None,
+        deviation: Any = VAGUE,
+        bound: Any = None,
+        frame: str | None = None,
+    ):
+        self.robot = robot
+        self.chosen = Chosen(robot, parameters, frame)
+        if not FASTEST <= forgetting <= 1.0:
+            raise ValueError(f"forgetting: expected a number from {FASTEST} to 1, got {forgetting!r}")
+        self.forgetting = float(forgetting)
+        self.noise = positive("noise", noise, robot.dof)
+        self.deviation = positive("deviation", deviation, self.chosen.size)
+        self.bound = self.deviation if bound is None else positive("bound", bound, self.chosen.size)
+        if (self.bound < self.deviation).any():
+            raise ValueError("bound: expected at least the deviation before the first sample")
+        self.start = self.chosen.start if start is None else np.asarray(start, dtype=float)
+        if self.start.shape != (self.chosen.size,):
+            raise ValueError(f"start: expected {self.chosen.size} numbers, got shape {self.start.shape}")
+
+    def __repr__(self) -> str:
+        return f"<RecursiveLeastSquares of {self.robot.name}: {self.chosen.size} parameters, λ = {self.forgetting:g}>"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return self.chosen.labels
+
+    @property
+    def initial_memory(self) -> np.ndarray:
+        """Estimate and factors before the first sample."""
+        size = self.chosen.size
+        return np.concatenate([self.start, self.deviation**2, np.zeros(packed_size(size) - size)])
+
+    def update(
+        self,
+        q: Sequence[Scalar],
+        qd: Sequence[Scalar],
+        qdd: Sequence[Scalar],
+        tau: Sequence[Scalar],
+        memory: Sequence[Scalar],
+    ) -> dict[str, list[Scalar]]:
+        """One sample, over scalars.
+
+        Args:
+            q: positions, nq scalars.
+            qd: velocities, n scalars.
+            qdd: accelerations, n scalars.
+            tau: measured torques, n scalars.
+            memory: what the last sample left.
+        """
+        size = self.chosen.size
+        x, factors = list(memory[:size]), UD.unpacked(memory[size:], size)
+        if self.forgetting < 1.0:
+            factors = self._forgotten(factors)
+        rows = self.chosen.columns(q, qd, qdd)
+        given = [t - k for t, k in zip(tau, self.chosen.known(q, qd, qdd), strict=True)]
+        residual = [y - dot(row, x) for y, row in zip(given, rows, strict=True)]
+        for row, y, deviation in zip(rows, given, self.noise, strict=True):
+            factors, x, _ = measured(factors, x, row, y - dot(row, x), float(deviation) ** 2)
+        deviations = [sqrt(v) for v in factors.variances()]
+        following = [*x, *factors.packed()]
+        return {"parameters": x, "deviations": deviations, "residual": residual, "next_memory": following}
+
+    def _forgotten(self, factors: UD) -> UD:
+        """P/λ, as far as the bounds allow."""
+        growth = 1.0 / self.forgetting
+        scale: list[Scalar] = []
+        for variance, bound in zip(factors.variances(), self.bound, strict=True):
+            most = float(bound) ** 2
+            allowed = where(growth * variance <= most, growth, most / variance)
+            scale.append(sqrt(where(allowed > 1.0, allowed, 1.0)))
+        return factors.scaled(scale)
+
+    @cached_property
+    def recursion(self) -> Recursion:
+        """The update as a function with a memory."""
+        n, size = self.robot.dof, self.chosen.size
+        inputs = {"q": self.robot.nq, "qd": n, "qdd": n, "tau": n}
+        shapes: dict[str, tuple[int, ...]] = {"parameters": (size,), "deviations": (size,), "residual": (n,)}
+        content = (self.chosen.content(), self.forgetting, self.noise.tobytes(), self.bound.tobytes())
+        return Recursion(
+            "recursive_least_squares", inputs, shapes, size + packed_size(size), self.update, content
+        )
+
+    def kernel(self, dtype: str = "float64") -> Kernel:
+        """(q, qd, qdd, tau, memory) -> (parameters, deviations, residual, next_memory), any leading axes; its C source
+        is what a controller runs."""
+        made = self.recursion.kernel(dtype)
+        made.origin = (RecursiveLeastSquares.kernel, (self, dtype))
+        return made
+
+    def over(
+        self, q: Any, qd: Any, qdd: Any, tau: Any, *, memory: Any = None, threads: int | None = None
+    ) -> Followed:
+        """The estimator over recordings, in one call.
+
+        Args:
+            q: positions [rad or m], (..., samples, nq).
+            qd: velocities, (..., samples, n).
+            qdd: accelerations, (..., samples, n).
+            tau: torques [N·m or N], (..., samples, n).
+            memory: what earlier samples left; None: the beginning.
+            threads: number of threads.
+        """
+        begin = self.initial_memory if memory is None else memory
+        samples = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
+        found, last = self.recursion.over(samples, begin, threads=threads)
+        return Followed(**found, memory=last)
