@@ -60,6 +60,7 @@ ORDER = (
         "control",
         "simulate",
         "realtime",
+        "embedded",
     ),
     *("records", "claims", "report", "identify", "study", "view", "linkwise", "bench", "cli", "__main__"),
 )

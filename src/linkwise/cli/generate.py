@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +10,28 @@ import click
 
 from linkwise import outputs
 from linkwise.cli import written
-from linkwise.cli.options import POSITIVE, OneOf, json_option, load_robot, robot_argument
+from linkwise.cli.generate_package import chosen_options, cost, write_package
+from linkwise.cli.options import (
+    POSITIVE,
+    Numbers,
+    OneOf,
+    WholeNumber,
+    json_option,
+    load_robot,
+    robot_argument,
+)
 from linkwise.cli.output import say, say_json
 from linkwise.compiler.emit import DIFFERENTIATED, TARGETS
+from linkwise.compiler.emit.clike import spelt
+from linkwise.compiler.rollout import RolloutKernel
+from linkwise.control import CONTROLLERS
+from linkwise.embedded import ENTRIES, entries
+from linkwise.robot import FRAME_FUNCTIONS, Robot
 
 
 @click.command("generate")
 @robot_argument
-@click.argument("function")
+@click.argument("functions", nargs=-1, required=True, metavar="FUNCTION…")
 @click.option(
     "--target",
     type=OneOf(tuple(TARGETS), "target"),
@@ -34,7 +49,11 @@ from linkwise.compiler.emit import DIFFERENTIATED, TARGETS
     metavar="SECONDS",
     help="Length of the step of --acados.  [default: 0.01]",
 )
-@click.option("--out", metavar="FILE", help="Write here; default: standard output.")
+@click.option(
+    "--out",
+    metavar="FILE|DIR",
+    help="Write here; default: standard output. A folder, or a name without an ending, becomes a C package.",
+)
 @click.option("--header", is_flag=True, help="Write a C header beside FILE too.")
 @click.option(
     "--main",
@@ -42,7 +61,11 @@ from linkwise.compiler.emit import DIFFERENTIATED, TARGETS
     is_flag=True,
     help="Add a main function to the C that reads states, prints results.",
 )
-@click.option("--name", metavar="NAME", help="Name of the function in the code; default: ROBOT_FUNCTION.")
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Name of the function in the code; default: ROBOT_FUNCTION. Of a package: how names begin.",
+)
 @click.option("--algorithm", metavar="NAME", help="Which algorithm; default: that of the Python function.")
 @click.option("--dtype", type=OneOf(("float64", "float32"), "dtype"), default="float64", show_default=True)
 @click.option(
@@ -50,6 +73,36 @@ from linkwise.compiler.emit import DIFFERENTIATED, TARGETS
 )
 @click.option("--wrench", is_flag=True, help="Take an external wrench as one more argument.")
 @click.option("--no-friction", is_flag=True, help="Leave friction out.")
+@click.option(
+    "--payload",
+    is_flag=True,
+    help="Take a payload at --frame (ten numbers) as one more argument, at run time.",
+)
+@click.option(
+    "--constant-time", is_flag=True, help="C without branches that depend on data: selects instead."
+)
+@click.option(
+    "--period", type=POSITIVE, help="Sample period of controllers, step of loops [s].  [default: 0.001]"
+)
+@click.option("--frequency", type=POSITIVE, help="Natural frequency of the gains [rad/s].  [default: 10]")
+@click.option("--damping", type=POSITIVE, help="Damping of the gains.  [default: 1]")
+@click.option(
+    "--torque-limits",
+    type=Numbers(each=POSITIVE),
+    metavar="T1,T2,…",
+    help="Of controllers [N·m or N]; default: the effort limits of the robot.",
+)
+@click.option(
+    "--controller",
+    type=OneOf(tuple(CONTROLLERS), "name"),
+    help="The one of closed_loop.  [default: computed_torque]",
+)
+@click.option(
+    "--states",
+    type=WholeNumber(1, 10000),
+    help="Reference states of every function in a package.  [default: 32]",
+)
+@click.option("--force", is_flag=True, help="Write a package into a folder that has other contents.")
 @click.option(
     "--no-fma", is_flag=True, help="C for processors without fused multiply-add; differs in the last bits."
 )
@@ -60,7 +113,7 @@ def command(
     lock,
     base,
     mimic,
-    function: str,
+    functions: tuple[str, ...],
     target: str,
     out: str | None,
     as_json: bool,
@@ -69,46 +122,79 @@ def command(
     step: float | None,
     **options,
 ) -> None:
-    """Write the source code of one FUNCTION of one robot.
+    """Write the source code of one FUNCTION of one robot, or of several as a C package.
 
-    FUNCTION is a method of the robot: inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …
-    The C code is C99 and allocates nothing; on a machine with fused multiply-add it returns the same bits as the
-    Python function.
+    FUNCTION is a method of the robot (inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …), a
+    controller (computed_torque, tracking, gravity_pd, …), state_observer, trajectory, two_rate, closed_loop or
+    rollout. The C code is C99 and allocates nothing; on a machine with fused multiply-add it returns the same bits as
+    the Python function. A package has a header, a C++ wrapper, one source for each function, files for make, CMake and
+    pkg-config, and a self-test: make check.
 
     \b
     Example:
       linkwise generate puma560 inverse_dynamics --target c --out puma560.c --header
       linkwise generate arm.urdf forward_dynamics --algorithm compound_link --main --out arm.c
+      linkwise generate panda computed_torque gravity_torques --dtype float32 --out panda_controller
       linkwise generate panda forward_dynamics --casadi --out panda.c
     """
-    from linkwise.compiler.emit.clike import spelt
-
     target = _target(target, casadi, acados, step)
+    loading = (robot, gravity, lock, base, mimic)
+    function, *others = functions
+    if others or _is_folder(out, target):
+        _check_functions(functions, options)
+        write_package(loading, functions, target, out, as_json, options)
+        return
     _check(function, target, out, options)
     header = str(Path(out).with_suffix(".h")) if out is not None and options["header"] else None
     written.check_targets(out, header)
-    loaded = load_robot(robot, gravity, lock, base, mimic)
+    loaded = load_robot(*loading)
     kernel, what = _kernel(loaded, function, options)
-    style = {"function_name": options["name"] or spelt(f"{loaded.name}_{function}"), "description": what}
+    style: dict[str, Any] = {
+        "function_name": options["name"] or spelt(f"{loaded.name}_{function}"),
+        "description": what,
+    }
+    if isinstance(kernel, RolloutKernel):
+        style["dtype"] = options["dtype"]
     if target == "acados":
         style["step"] = 0.01 if step is None else step
     if target in ("c", *DIFFERENTIATED):
         style["fma"] = not options["no_fma"]
-    texts = {out or "": kernel.source(target, **style, **({"main": True} if options["with_main"] else {}))}
+    if options["constant_time"]:
+        style["constant_time"] = True
+    more: dict[str, Any] = {"main": True} if options["with_main"] else {}
+    texts = {out or "": kernel.source(target, **more, **style)}
+    if header is not None:
+        texts[header] = kernel.source(target, header=True, **style)
     if out is not None:
-        if header is not None:
-            texts[header] = kernel.source(target, header=True, **style)
         for path, text in texts.items():
             written.write(path, text)
+    _say(loaded.name, function, target, kernel, what, texts, as_json)
+
+
+def _say(
+    robot: str, function: str, target: str, kernel, what: str, texts: dict[str, str], as_json: bool
+) -> None:
+    """What was written, or the source itself where no file was asked for."""
+    operations = kernel.program().step.operations if isinstance(kernel, RolloutKernel) else kernel.operations
+    printed = texts.get("")
     if as_json:
-        cost = _cost(kernel.operations)
-        where = {"source": texts[""]} if out is None else {"files": list(texts)}
-        say_json({"robot": loaded.name, "function": function, "target": target, "operations": cost, **where})
-    elif out is None:
-        say(texts[""].rstrip("\n"))
+        where = {"source": printed} if printed is not None else {"files": list(texts)}
+        say_json(
+            {"robot": robot, "function": function, "target": target, "operations": cost(operations), **where}
+        )
+    elif printed is not None:
+        say(printed.rstrip("\n"))
     else:
-        say(f"{what}: {kernel.operations}")
+        say(f"{what}: {operations}")
         say(f"written: {', '.join(texts)}")
+
+
+def _is_folder(out: str | None, target: str) -> bool:
+    """Whether --out is a place for a package: a folder, or a name without an ending that nothing has yet."""
+    if out is None or target != "c" or outputs.is_standard_output(out):
+        return False
+    path = Path(out)
+    return path.is_dir() or out.endswith(os.sep) or (not path.suffix and not path.exists())
 
 
 def _target(target: str, casadi: bool, acados: bool, step: float | None) -> str:
@@ -126,40 +212,35 @@ def _check(function: str, target: str, out: str | None, options: dict[str, Any])
     """Refuse options that go with something else."""
     if options["header"] and (out is None or outputs.is_standard_output(out)):
         raise click.UsageError("--header needs --out FILE")
-    for option in ("header", "with_main", "no_fma"):
+    for option in ("header", "with_main", "no_fma", "constant_time"):
         if options[option] and target != "c" and not (option == "no_fma" and target in DIFFERENTIATED):
             raise click.UsageError(f"--{option.removeprefix('with_').replace('_', '-')} is for --target c")
-    if options["wrench"] and function not in ("inverse_dynamics", "forward_dynamics"):
-        raise click.UsageError(f"{function} takes no wrench; inverse_dynamics and forward_dynamics do")
-    if options["frame"] and not options["wrench"] and function not in ("pose", "jacobian", "velocity"):
+    for option in ("force", "states"):
+        if options[option]:
+            raise click.UsageError(f"--{option} is for packages: --out DIR")
+    _check_functions((function,), options)
+
+
+def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> None:
+    """Refuse options that none of the functions has."""
+    named = " and ".join(functions)
+    if options["wrench"] and not {"inverse_dynamics", "forward_dynamics"} & set(functions):
+        raise click.UsageError(f"{named} takes no wrench; inverse_dynamics and forward_dynamics do")
+    placed = options["wrench"] or options["payload"] or set(functions) & set(FRAME_FUNCTIONS)
+    if options["frame"] and not placed:
         raise click.UsageError(
-            f"{function} has no frame; --frame is for pose, jacobian, velocity and --wrench"
+            f"{named} has no frame; --frame is for pose, jacobian, velocity, --payload and --wrench"
         )
+    if options["controller"] and "closed_loop" not in functions:
+        raise click.UsageError("--controller is for closed_loop")
+    for option in ("period", "frequency", "damping", "torque_limits"):
+        if options[option] is not None and not {*CONTROLLERS, *ENTRIES} & set(functions):
+            raise click.UsageError(f"--{option.replace('_', '-')} is for controllers; {named} is none")
 
 
-def _kernel(robot, function: str, options: dict[str, Any]):
+def _kernel(robot: Robot, function: str, options: dict[str, Any]) -> tuple[Any, str]:
     """The kernel, and what it is in words."""
-    from linkwise.errors import UnknownNameError, suggest
-    from linkwise.functions import function_named
-
-    summary = function_named(function).summary
-    names = robot.algorithms(function)
-    method = options["algorithm"] or names[0]
-    if method not in names:
-        raise UnknownNameError(f"algorithm: {function} has no {method!r}; {suggest(method, names)}")
-    if options["frame"]:
-        robot.locate(options["frame"])
-    kernel = robot.kernel(
-        function,
-        algorithm=options["algorithm"],
-        dtype=options["dtype"],
-        friction=not options["no_friction"],
-        frame=options["frame"],
-        wrench=options["wrench"],
-    )
-    return kernel, f"{summary} of {robot.name}, by {method.replace('_', ' ')}"
-
-
-def _cost(operations) -> dict[str, int]:
-    names = ("multiplications", "additions", "divisions", "trigonometric")
-    return {name: getattr(operations, name) for name in names}
+    found = entries(robot, (function,), chosen_options(robot, (function,), options))
+    if len(found) != 1:
+        raise click.UsageError(f"{function} is several functions: write them as a package, --out DIR")
+    return found[0].kernel, found[0].summary

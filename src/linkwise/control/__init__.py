@@ -10,6 +10,7 @@ from linkwise.control.guarded import Guarded
 from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
 from linkwise.control.momentum_observer import MomentumObserver, Observed
 from linkwise.control.named import CONTROLLERS, named
+from linkwise.control.observer import StateObserver
 from linkwise.control.passive import ConstantTorque, Passive
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Passive",
     "PointToPoint",
     "Reference",
+    "StateObserver",
     "Tracking",
     "named",
 ]

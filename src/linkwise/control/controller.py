@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.control.gains import Gains
 from linkwise.functions import mechanism_of
 from linkwise.model.mechanism import Mechanism
+from linkwise.parameters import PAYLOAD, parameter_sizes, with_symbols
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, where
 
@@ -134,11 +135,16 @@ class Controller(ABC):
         parts = (type(self).__qualname__, self.robot.content(), self.torque_limits.tobytes(), self.options())
         return hashlib.sha256(repr(parts).encode()).digest()
 
-    def kernel(self, period: float) -> Kernel:
-        """The controller alone as a kernel: (q, qd, q_d, qd_d, qdd_d, memory) -> (tau, next_memory), gains as
+    def kernel(self, period: float, *, dtype: str = "float64", inputs: Sequence[str] = ()) -> Kernel:
+        """The controller alone as a kernel: (q, qd, q_d, qd_d, qdd_d, memory, inputs) -> (tau, next_memory), gains as
         constants.
 
-        Its C source is what a digital controller with this sample period [s] runs.
+        Its C source is what a digital controller with this sample period runs.
+
+        Args:
+            period: the sample period [s].
+            dtype: "float64" or "float32".
+            inputs: parameters of the model that stay inputs, see ``Robot.kernel``: "payload" or labels.
         """
         n, m = self.robot.dof, self.memory_size
         nq = self.robot.nq
@@ -146,23 +152,27 @@ class Controller(ABC):
         shapes = {"tau": (n,), "next_memory": (m,)}
         if not m:
             del sizes["memory"], shapes["next_memory"]
+        sizes |= parameter_sizes(self.robot, tuple(inputs))
         gains = {name: [float(g) for g in values] for name, values in self.gains.items()}
 
-        def law(q, qd, q_d, qd_d, qdd_d, memory=()) -> dict[str, Any]:
-            tau, following = self.limited(
-                self.links(), gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period
-            )
+        def law(q, qd, q_d, qd_d, qdd_d, **others) -> dict[str, Any]:
+            memory = others.pop("memory", ())
+            links = symbolic_links(self.robot, others) if others else self.links()
+            tau, following = self.limited(links, gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period)
             return {"tau": tau, "next_memory": following} if m else {"tau": tau}
 
-        def build(dtype: str):
-            from linkwise.compiler.program import trace
-
-            return trace(law, sizes, shapes, name=type(self).__name__.lower(), dtype=dtype)  # type: ignore[arg-type]
-
-        values = repr((period, sorted((k, v.tobytes()) for k, v in self.gains.items()))).encode()
-        identity = self.key() + values if self.known else None
-        made = Kernel(type(self).__name__.lower(), sizes.items(), shapes.items(), "float64", build, identity)
-        made.origin = (Controller.kernel, (self, period))
+        values = repr(
+            (period, tuple(inputs), sorted((k, v.tobytes()) for k, v in self.gains.items()))
+        ).encode()
+        made = traced_kernel(
+            type(self).__name__.lower(),
+            law,
+            sizes,
+            shapes,
+            dtype,
+            self.key() + values if self.known else None,
+        )
+        made.origin = (_remade_kernel, (self, period, dtype, tuple(inputs)))
         return made
 
     def __repr__(self) -> str:
@@ -170,6 +180,43 @@ class Controller(ABC):
             f"{name}={np.array2string(values, precision=4)}" for name, values in self.gains.items()
         )
         return f"<{type(self).__name__} of {self.robot.name}: {gains}>"
+
+
+def _remade_kernel(controller: Controller, period: float, dtype: str, inputs: tuple[str, ...]) -> Kernel:
+    """Unpickle a kernel."""
+    return controller.kernel(period, dtype=dtype, inputs=inputs)
+
+
+def traced_kernel(
+    name: str,
+    function: Callable[..., Any],
+    sizes: Mapping[str, int],
+    shapes: Mapping[str, tuple[int, ...]],
+    dtype: str,
+    key: bytes | None,
+) -> Kernel:
+    """A function over scalars as a kernel.
+
+    Args:
+        name: of the kernel.
+        function: takes a list of scalars for each input, by name.
+        sizes: number of scalars of every input.
+        shapes: of every output.
+        dtype: "float64" or "float32".
+        key: stands for all that the function depends on; None: unknown.
+    """
+    from linkwise.compiler.program import trace
+
+    def build(precision: str):
+        return trace(function, sizes, shapes, name=name, dtype=precision)  # type: ignore[arg-type]
+
+    return Kernel(name, sizes.items(), shapes.items(), dtype, build, key)
+
+
+def symbolic_links(robot: Robot, values: Mapping[str, Sequence[Scalar]]) -> Mechanism:
+    """The model with symbols where parameters are inputs; a payload is at the only leaf."""
+    frame = robot.default_frame() if PAYLOAD in values else None
+    return with_symbols(mechanism_of(robot), robot, frame, values, base_parameters=True)
 
 
 def limits_of_torque(robot: Robot, torque_limits=None) -> np.ndarray:

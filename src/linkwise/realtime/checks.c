@@ -38,8 +38,6 @@ static int controlling(run_state *r)
 
 /* -- settings ------------------------------------------------------------------------------------------------------ */
 
-int simulated_read(void *self, int64_t cycle, double *q, double *qd, int32_t *hot);
-
 #define LONGEST_STOP 60.0 /* [s] */
 
 static int positive(double x)

@@ -240,7 +240,7 @@ static int joined(pthread_t thread)
 /* Waits for the end of the stop sequence. A watchdog that is itself lost inside the driver is given up. */
 static void wait_until_over(run_state *r)
 {
-    double given_up = INFINITY;
+    double given_up = (double)INFINITY;
     while (!atomic_load(&r->over)) {
         int32_t expected = BY_WATCHDOG;
         if (atomic_load(&r->owner) == BY_WATCHDOG && isinf(given_up))

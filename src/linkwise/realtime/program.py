@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import resources
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from linkwise.algorithms import equation, joint_terms
 from linkwise.compiler.emit import c
-from linkwise.compiler.program import Program, trace
+from linkwise.compiler.program import Dtype, Program, trace
 from linkwise.control import MomentumObserver
 from linkwise.functions import mechanism_of
 from linkwise.once import once
@@ -17,7 +18,7 @@ from linkwise.realtime.limits import SettingsError
 from linkwise.robot import Robot
 from linkwise.simulate.moving import Motion
 
-C_FILES = ("base.c", "checks.c", "stop.c", "harness.c", "simulated.c")
+C_FILES = ("types.h", "base.c", "checks.c", "stop.c", "harness.c", "simulated.c")
 
 
 class TwoRatePrograms:
@@ -59,8 +60,21 @@ class TwoRatePrograms:
     def dof(self) -> int:
         return self.model.dof
 
+    def program(self, name: str, dtype: Dtype = "float64") -> Program:
+        """One of the tasks in another precision.
+
+        Args:
+            name: "inertia", "velocity" or "synchronous".
+            dtype: "float64" or "float32".
+        """
+        tasks = {"inertia": self._inertia, "velocity": self._velocity, "synchronous": self._synchronous}
+        return tasks[name](dtype)
+
     @once
     def inertia(self) -> Program:
+        return self.program("inertia")
+
+    def _inertia(self, dtype: Dtype) -> Program:
         links = mechanism_of(self.model, base_parameters=True)
 
         def function(q):
@@ -68,10 +82,13 @@ class TwoRatePrograms:
             return {"inertia": D, "gravity": gravity}
 
         n = self.dof
-        return trace(function, {"q": n}, {"inertia": (n, n), "gravity": (n,)}, name="inertia")
+        return trace(function, {"q": n}, {"inertia": (n, n), "gravity": (n,)}, name="inertia", dtype=dtype)
 
     @once
     def velocity(self) -> Program:
+        return self.program("velocity")
+
+    def _velocity(self, dtype: Dtype) -> Program:
         links = mechanism_of(self.model, base_parameters=True)
 
         def function(q, qd, qd_d):
@@ -79,10 +96,13 @@ class TwoRatePrograms:
             return joint_terms.added(links, moving, joint_terms.friction(links, q, qd_d))
 
         n = self.dof
-        return trace(function, {"q": n, "qd": n, "qd_d": n}, {"torques": (n,)}, name="velocity")
+        return trace(function, {"q": n, "qd": n, "qd_d": n}, {"torques": (n,)}, name="velocity", dtype=dtype)
 
     @once
     def synchronous(self) -> Program:
+        return self.program("synchronous")
+
+    def _synchronous(self, dtype: Dtype) -> Program:
         n = self.dof
 
         def function(inertia, gravity, torques, q, qd, reference, kp, kd):
@@ -104,7 +124,7 @@ class TwoRatePrograms:
             "kp": n,
             "kd": n,
         }
-        return trace(function, sizes, {"tau": (n,)}, name="synchronous")
+        return trace(function, sizes, {"tau": (n,)}, name="synchronous", dtype=dtype)
 
     @once
     def plant(self) -> Program:
@@ -141,6 +161,7 @@ class TwoRatePrograms:
             "/* Generated for " + self.model.name.replace("*/", "") + ". */",
             "#define _GNU_SOURCE",
             f"#define JOINTS {self.dof}",
+            "#include <stdint.h>",
         ]
         programs = [self.inertia, self.velocity, self.synchronous, self.plant]
         if self.watching is not None and self.observer is not None:
@@ -149,8 +170,32 @@ class TwoRatePrograms:
         for program in programs:
             text = c.source(program)
             parts.append(text.replace(f"\nvoid {program.name}(", f"\nstatic void {program.name}("))
-        folder = resources.files("linkwise.realtime")
-        return "\n".join([*parts, *(folder.joinpath(name).read_text(encoding="utf-8") for name in C_FILES)])
+        return "\n".join([*parts, *map(_text, C_FILES)])
+
+    def files(self, prefix: str) -> dict[str, str]:
+        """The same for programs in C: a header and a source, with names that begin with ``prefix``."""
+        guard = f"{prefix.upper()}_H"
+        head = [
+            f"#ifndef {guard}",
+            f"#define {guard}",
+            "",
+            "#include <stdint.h>",
+            "",
+            f"#define JOINTS {self.dof}",
+            "",
+        ]
+        texts = {
+            f"{prefix}.h": "\n".join([*head, _text("types.h"), "#endif", ""]),
+            f"{prefix}.c": self.source(),
+        }
+        names = re.compile(
+            r"\b(run|rows_needed|time_synchronous|simulated_read|simulated_write|simulated_brake)\("
+        )
+        return {name: names.sub(rf"{prefix}_\1(", text) for name, text in texts.items()}
+
+
+def _text(name: str) -> str:
+    return resources.files("linkwise.realtime").joinpath(name).read_text(encoding="utf-8")
 
 
 def numbers_for_timing(programs: TwoRatePrograms, seed: int = 0) -> np.ndarray:

@@ -38,7 +38,7 @@ int simulated_read(void *self, int64_t cycle, double *q, double *qd, int32_t *ho
         return 0;
     switch (p->fault) {
     case NAN_SENSOR:
-        q[p->fault_joint] = NAN;
+        q[p->fault_joint] = (double)NAN;
         break;
     case LOST:
         return -1;

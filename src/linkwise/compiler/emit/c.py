@@ -14,11 +14,13 @@ from linkwise.compiler import program as programs
 from linkwise.compiler import sweeps
 from linkwise.compiler.emit import clike
 from linkwise.compiler.emit.clike import Dialect, Printer
-from linkwise.compiler.loops import Array, Nest
+from linkwise.compiler.loops import Array, Nest, Step, statements
 from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import RolloutProgram
+from linkwise.compiler.schedule import LoopRegion
 from linkwise.compiler.shapes import CONSTANTS, ROOM, SEED, nest
 from linkwise.compiler.sweeps import SweptProgram
+from linkwise.errors import TraceError
 from linkwise.flags import flag
 
 _RESERVED = clike.WORDS | {
@@ -42,43 +44,83 @@ _CONTRACTION = """\
 _HELPERS = {
     "bit": """\
 /* Bit k of the representation of x. */
-static inline int {name}_bit({real} x, int k)
+static inline bool {name}_bit({real} x, unsigned int k)
 {{
     {word} bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (int)((bits >> k) & 1u);
+    (void)memcpy(&bits, &x, sizeof bits);
+    return ((bits >> k) & 1u) != 0u;
 }}
 """,
     "pick": """\
 /* a if bit k of t is set, else b. */
-static inline {real} {name}_pick({real} t, int k, {real} a, {real} b)
+static inline {real} {name}_pick({real} t, unsigned int k, {real} a, {real} b)
 {{
-    {word} bits, bits_a, bits_b;
-    memcpy(&bits, &t, sizeof bits);
-    memcpy(&bits_a, &a, sizeof bits_a);
-    memcpy(&bits_b, &b, sizeof bits_b);
+    {word} bits;
+    {word} bits_a;
+    {word} bits_b;
+    (void)memcpy(&bits, &t, sizeof bits);
+    (void)memcpy(&bits_a, &a, sizeof bits_a);
+    (void)memcpy(&bits_b, &b, sizeof bits_b);
     bits = 0u - ((bits >> k) & 1u);
     bits = (bits & bits_a) | (~bits & bits_b);
-    memcpy(&a, &bits, sizeof a);
+    (void)memcpy(&a, &bits, sizeof a);
+    return a;
+}}
+""",
+    "select": """\
+/* a if the condition holds, else b. */
+static inline {real} {name}_select(bool condition, {real} a, {real} b)
+{{
+    const {word} bits = 0u - ({word})condition;
+    {word} bits_a;
+    {word} bits_b;
+    (void)memcpy(&bits_a, &a, sizeof bits_a);
+    (void)memcpy(&bits_b, &b, sizeof bits_b);
+    bits_a = (bits & bits_a) | (~bits & bits_b);
+    (void)memcpy(&a, &bits_a, sizeof a);
     return a;
 }}
 """,
     "flip": """\
 /* -x if bit k of t is set, else x. */
-static inline {real} {name}_flip({real} x, {real} t, int k)
+static inline {real} {name}_flip({real} x, {real} t, unsigned int k)
 {{
-    {word} bits, bits_x;
-    memcpy(&bits, &t, sizeof bits);
-    memcpy(&bits_x, &x, sizeof bits_x);
+    {word} bits;
+    {word} bits_x;
+    (void)memcpy(&bits, &t, sizeof bits);
+    (void)memcpy(&bits_x, &x, sizeof bits_x);
     bits_x ^= ((bits >> k) & 1u) << {sign};
-    memcpy(&x, &bits_x, sizeof x);
+    (void)memcpy(&x, &bits_x, sizeof x);
     return x;
 }}
 """,
 }
 
 
+_NO_BRANCHES = """\
+/* Constant time: no branch depends on data. sqrt must not set errno; clang needs the option -fno-math-errno. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-math-errno")
+#endif
+"""
+
+_HARDWARE_FMA = """\
+#if !(defined(__FP_FAST_FMA{suffix}) || defined(__FMA__) || defined(__aarch64__) || {arm} || {riscv})
+#error "constant time needs a fused multiply-add of the processor; allow it (-mfma, -mfpu) or generate with --no-fma"
+#endif
+"""
+
 AnyProgram = Program | SweptProgram | RolloutProgram | Nest
+
+
+@dataclass(frozen=True)
+class Package:
+    """What a source that is one file of a package takes from the others."""
+
+    headers: tuple[str, ...]
+    """Headers to include, the one with the function's prototype among them."""
+    fma: tuple[str, str]
+    """Functions in place of ``fma`` and ``fmaf``."""
 
 
 def source(
@@ -89,21 +131,33 @@ def source(
     main: bool = False,
     description: str = "",
     fma: bool = True,
+    constant_time: bool = False,
+    package: Package | None = None,
 ) -> str:
     """The program as the text of a C file.
 
     ``header=True`` gives the header instead. ``main=True`` adds a main function that reads states from
     standard input and prints the outputs with all digits. ``fma=False`` gives a variant without fused
-    multiply-adds for processors that have none; its results differ in the last bits.
+    multiply-adds for processors that have none; its results differ in the last bits. ``constant_time=True``
+    writes selects as operations on bits, so that compilers make no branches of them, and refuses loops whose
+    number of rounds depends on data. ``package`` makes it one file of a package.
     """
     header, main, fma = flag("header", header), flag("main", main), flag("fma", fma)
-    name = clike.function_name(function_name, program.name, _RESERVED)
-    function = _Function(program if fma else unfused(program), name, description)
+    function = CFunction(
+        program if fma else unfused(program),
+        clike.function_name(function_name, program.name, _RESERVED),
+        description,
+        constant_time=flag("constant_time", constant_time),
+        package=package,
+    )
     if header:
         return function.header()
-    text = function.text()
+    name, text = function.name, function.text()
     helpers = [helper for helper in _HELPERS if f"{name}_{helper}(" in text]
-    parts = [function.comment(), _includes(helpers, main), _CONTRACTION]
+    own = "".join(f'#include "{name}"\n' for name in (package.headers if package else ()))
+    parts = [function.comment(), own + _includes(text, helpers, main), _CONTRACTION]
+    if constant_time:
+        parts.append(_NO_BRANCHES + (_hardware_fma(function.real) if fma else ""))
     parts += [
         _HELPERS[helper].format(
             name=name,
@@ -135,30 +189,46 @@ def _(program: RolloutProgram) -> RolloutProgram:
     return replace(program, step=programs.unfused(program.step))
 
 
-def _dialect(dtype: str, name: str) -> Dialect:
+def _hardware_fma(real: str) -> str:
+    """A check of the compiler's options: a library's fused multiply-add has branches."""
+    double = real == "double"
+    return _HARDWARE_FMA.format(
+        suffix="" if double else "F",
+        arm=f"(defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && (__ARM_FP & {8 if double else 4}))",
+        riscv=f"(defined(__riscv_flen) && __riscv_flen >= {64 if double else 32})",
+    )
+
+
+def _dialect(dtype: str, name: str, constant_time: bool, package: Package | None) -> Dialect:
     suffix = "" if dtype == "float64" else "f"
     real = "double" if dtype == "float64" else "float"
     dialect = Dialect(
         real=real,
-        condition="int",
+        condition="bool",
         suffix=suffix,
         infinity=f"({real})INFINITY",
         nan=f"({real})NAN",
         reserved=frozenset({*_RESERVED, name, *(f"{name}_{helper}" for helper in _HELPERS)}),
     )
+    multiply_add = package.fma[bool(suffix)] if package else f"fma{suffix}"
+    if constant_time:
+        chosen = f"{name}_select({{0}}, {{1}}, {{2}})"
+        dialect.operations.update({"select": chosen, "and": "{0} & {1}", "or": "{0} | {1}"})
     dialect.operations.update(
-        fma=f"fma{suffix}({{0}}, {{1}}, {{2}})",
+        fma=f"{multiply_add}({{0}}, {{1}}, {{2}})",
         sqrt=f"sqrt{suffix}({{0}})",
         abs=f"fabs{suffix}({{0}})",
-        bit=f"{name}_bit({{0}}, {{bit}})",
-        pick=f"{name}_pick({{0}}, {{bit}}, {{1}}, {{2}})",
-        flip=f"{name}_flip({{0}}, {{1}}, {{bit}})",
+        bit=f"{name}_bit({{0}}, {{bit}}u)",
+        pick=f"{name}_pick({{0}}, {{bit}}u, {{1}}, {{2}})",
+        flip=f"{name}_flip({{0}}, {{1}}, {{bit}}u)",
     )
     return dialect
 
 
-def _includes(helpers: list[str], main: bool) -> str:
+def _includes(text: str, helpers: list[str], main: bool) -> str:
     names = ["math.h"]
+    if "bool " in text or {"bit", "select"} & set(helpers):
+        names.append("stdbool.h")
     if helpers:
         names += ["stdint.h", "string.h"]
     if main:
@@ -167,7 +237,7 @@ def _includes(helpers: list[str], main: bool) -> str:
 
 
 @dataclass(frozen=True)
-class _Argument:
+class Argument:
     """One argument of the function: an array."""
 
     name: str
@@ -193,17 +263,27 @@ class _Argument:
         return f"{constant}{real} {self.name}[{' '.join(filter(None, (qualifier, str(self.size))))}]"
 
 
-class _Function:
+class CFunction:
     """The function of a program, and the texts around it."""
 
-    def __init__(self, program: AnyProgram, name: str, description: str):
+    def __init__(
+        self,
+        program: AnyProgram,
+        name: str,
+        description: str,
+        *,
+        constant_time: bool = False,
+        package: Package | None = None,
+    ):
         self.program, self.name, self.description = program, name, description
         self.nest = nest(program)
-        self.printer = Printer(self.nest, _dialect(self.nest.dtype, name))
+        if constant_time:
+            _refuse_loops_over_data(self.nest, name)
+        self.printer = Printer(self.nest, _dialect(self.nest.dtype, name, constant_time, package))
         self.real = self.printer.dialect.real
         shapes = _shapes(program)
         self.arguments = [
-            _Argument(
+            Argument(
                 self.printer.spelled.get(array.name, array.name),
                 array,
                 shapes[array.kind == "output"][array.title],
@@ -242,7 +322,7 @@ class _Function:
         lines += ["Arguments, arrays that do not overlap, matrices row by row:"]
         lines += [f"  {a.name:<12} {a.role}  {a.shape}" for a in arguments]
         lines += [
-            f"  {number:<12} in   {_NUMBERS.get(number, 'a whole number')}" for number in self.nest.numbers
+            f"  {number:<12} in   {NUMBERS.get(number, 'a whole number')}" for number in self.nest.numbers
         ]
         lines.append("")
         if isinstance(program, Nest) or program.fused:
@@ -325,7 +405,7 @@ class _Function:
         prefix = "static " if static else ""
         return [f"    {prefix}{self.real} {a.name}[{max(_at_once(a), 1)}];" for a in self.arguments]
 
-    def _scanned(self, argument: _Argument) -> list[str]:
+    def _scanned(self, argument: Argument) -> list[str]:
         if not _at_once(argument):
             return []
         form = "%lf" if self.real == "double" else "%f"
@@ -335,7 +415,7 @@ class _Function:
             "                return 0;",
         ]
 
-    def _printed(self, argument: _Argument) -> list[str]:
+    def _printed(self, argument: Argument) -> list[str]:
         if not _at_once(argument):
             return []
         shown = "%.17g" if self.real == "double" else "%.9g"  # enough digits to be read back exactly
@@ -345,13 +425,22 @@ class _Function:
         ]
 
 
-_NUMBERS = {
+def _refuse_loops_over_data(found: Nest, name: str) -> None:
+    steps = [s for s in statements(found.body) if isinstance(s, Step)]
+    if any(isinstance(item, LoopRegion) for step in steps for item in step.body):
+        raise TraceError(
+            f"{name}: it repeats until a condition on its data holds, so its time depends on data; "
+            "choose another algorithm or leave --constant-time out"
+        )
+
+
+NUMBERS = {
     "steps": "how many steps to take",
     "every": "a sample is written in every step whose number is a multiple of this",
 }
 
 
-def _at_once(argument: _Argument) -> int:
+def _at_once(argument: Argument) -> int:
     """Scalars of one call of a main function, which takes one step at a time."""
     return argument.array.columns if argument.size is None else argument.size
 

@@ -1,0 +1,105 @@
+"""Reference states: inputs and the bits that every processor must give for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from linkwise.compiler import interpret
+from linkwise.compiler import rollout as rollouts
+from linkwise.compiler.emit import c
+from linkwise.compiler.program import Program
+from linkwise.compiler.rollout import RolloutKernel, RolloutProgram
+from linkwise.compiler.shapes import nest
+from linkwise.embedded.arguments import typical
+from linkwise.embedded.entries import Entry
+from linkwise.robot import Robot
+
+STEPS = 4
+"""Steps of a loop in the check."""
+
+
+@dataclass(frozen=True)
+class States:
+    """Inputs and outputs of one function by the names of its arguments, (states, scalars) each."""
+
+    given: dict[str, np.ndarray]
+    expected: dict[str, np.ndarray]
+    steps: int | None = None
+
+    @property
+    def count(self) -> int:
+        return len(next(iter((*self.given.values(), *self.expected.values()))))
+
+
+def states(robot: Robot, entry: Entry, count: int, fma: bool = True) -> States:
+    """Inputs and the results that the generated code must have.
+
+    Args:
+        robot: the robot.
+        entry: the function.
+        count: how many states.
+        fma: whether the code uses fused multiply-adds; without, the interpreter of the graph computes the results.
+    """
+    kernel = entry.kernel
+    if isinstance(kernel, RolloutKernel):
+        return _of_rollout(robot, entry, kernel, max(1, count // STEPS), fma)
+    given = typical(robot, entry, dict(kernel.inputs), count)
+    given = {name: values.astype(entry.dtype) for name, values in given.items()}
+    names = [name for name, _ in kernel.outputs]
+    if fma:
+        found = kernel(*given.values()) if given else tuple(np.stack([x] * count) for x in _tuple(kernel()))
+        results = _tuple(found)
+    else:
+        program = c.unfused(entry.program)
+        rows = [_interpreted(program, {k: v[s] for k, v in given.items()}) for s in range(count)]
+        results = tuple(np.array(column) for column in zip(*rows, strict=True))
+    expected = {
+        name: np.asarray(values, entry.dtype).reshape(count, -1)
+        for name, values in zip(names, results, strict=True)
+    }
+    return States(given, expected)
+
+
+def _tuple(found) -> tuple:
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _interpreted(program: c.AnyProgram, given: dict[str, np.ndarray]) -> list[np.ndarray]:
+    if isinstance(program, Program):
+        return interpret.run(program, *(values.tolist() for values in given.values()))
+    loops = nest(program)
+    kind = np.dtype(loops.dtype)
+    arrays = {}
+    for array in loops.arrays:
+        if array.kind == "input":
+            arrays[array.name] = given[array.title]
+        elif array.kind != "constant":
+            assert isinstance(array.rows, int)
+            arrays[array.name] = np.zeros(array.rows * array.columns, kind)
+    interpret.run_nest(loops, arrays)
+    return [arrays[array.name] for array in loops.arrays if array.kind == "output"]
+
+
+def _of_rollout(robot: Robot, entry: Entry, kernel: RolloutKernel, count: int, fma: bool) -> States:
+    interface = kernel.interface
+    sizes = {**interface.carried, **interface.parameters}
+    sizes |= {name: feed.length(STEPS) for name, feed in interface.feeds.items()}
+    given = typical(robot, entry, sizes, count)
+    given = {name: values.astype(entry.dtype) for name, values in given.items()}
+    if fma:
+        final, written = kernel(given, steps=STEPS, dtype=entry.dtype)
+    else:
+        program = c.unfused(entry.program)
+        assert isinstance(program, RolloutProgram)
+        found = [
+            rollouts.interpret(program, {k: v[s].tolist() for k, v in given.items()}, STEPS)
+            for s in range(count)
+        ]
+        final = {name: np.array([each[0][name] for each in found]) for name in interface.carried}
+        written = {name: np.array([each[1][name] for each in found]) for name in interface.written}
+    expected = {name: np.asarray(values, entry.dtype) for name, values in {**final, **written}.items()}
+    flat = {name: values.reshape(count, math.prod(values.shape[1:])) for name, values in expected.items()}
+    return States(given, flat, STEPS)
