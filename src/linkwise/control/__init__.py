@@ -10,8 +10,8 @@ from linkwise.control.guarded import Guarded
 from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
 from linkwise.control.momentum_observer import MomentumObserver, Observed
 from linkwise.control.named import CONTROLLERS, named
-from linkwise.control.observer import StateObserver
 from linkwise.control.passive import ConstantTorque, Passive
+from linkwise.control.state_observer import StateObserver
 
 __all__ = [
     "CONTROLLERS",

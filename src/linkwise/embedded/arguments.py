@@ -55,6 +55,9 @@ UNITS = {
     "kinetic_energy": "[J]",
     "potential_energy": "[J]",
     "center_of_mass": "[m] in the base frame",
+    "external_torque": f"estimated external torques {_TORQUES}",
+    "contact": "1 for joints with an external torque beyond the threshold, else 0",
+    "collision": "1 from the first contact on, else 0",
     "room": "memory for the computation",
 }
 

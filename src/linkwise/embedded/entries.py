@@ -14,7 +14,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.parametric import ParametricKernel
 from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import Feed, Interface, RolloutKernel, trace_rollout
-from linkwise.control import CONTROLLERS, Controller, StateObserver, named
+from linkwise.control import CONTROLLERS, Controller, MomentumObserver, StateObserver, named
 from linkwise.control.controller import traced_kernel
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions import FUNCTIONS, mechanism_of
@@ -149,6 +149,17 @@ def _observer(robot: Robot, options: Options) -> list[Entry]:
     return [Entry("state_observer", summary, kernel, options.dtype)]
 
 
+def _momentum_observer(robot: Robot, options: Options) -> list[Entry]:
+    observer = MomentumObserver(robot, 5.0 * options.frequency, frame=options.frame)
+    summary = (
+        f"momentum observer of {robot.name}, every {options.period:g} s: external torques and collisions without a "
+        f"force sensor; time constant {0.2 / options.frequency:g} s"
+    )
+    return [
+        Entry("momentum_observer", summary, observer.kernel(options.period, options.dtype), options.dtype)
+    ]
+
+
 def _trajectory(robot: Robot, options: Options) -> list[Entry]:
     """A quintic move, at any time."""
     n = robot.dof
@@ -246,6 +257,7 @@ def _rollout(robot: Robot, options: Options) -> list[Entry]:
 
 ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "state_observer": _observer,
+    "momentum_observer": _momentum_observer,
     "trajectory": _trajectory,
     "two_rate": _two_rate,
     "closed_loop": _closed_loop,

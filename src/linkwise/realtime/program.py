@@ -189,9 +189,9 @@ class TwoRatePrograms:
             f"{prefix}.c": self.source(),
         }
         names = re.compile(
-            r"\b(run|rows_needed|time_synchronous|simulated_read|simulated_write|simulated_brake)\("
+            r"\b(run(?=\()|rows_needed|time_synchronous|simulated_(?:read|write|brake))\b"
         )
-        return {name: names.sub(rf"{prefix}_\1(", text) for name, text in texts.items()}
+        return {name: names.sub(rf"{prefix}_\1", text) for name, text in texts.items()}
 
 
 def _text(name: str) -> str:
