@@ -188,9 +188,7 @@ class TwoRatePrograms:
             f"{prefix}.h": "\n".join([*head, _text("types.h"), "#endif", ""]),
             f"{prefix}.c": self.source(),
         }
-        names = re.compile(
-            r"\b(run(?=\()|rows_needed|time_synchronous|simulated_(?:read|write|brake))\b"
-        )
+        names = re.compile(r"\b(run(?=\()|rows_needed|time_synchronous|simulated_(?:read|write|brake))\b")
         return {name: names.sub(rf"{prefix}_\1", text) for name, text in texts.items()}
 
 
