@@ -1,8 +1,9 @@
-"""Time stamps: whether the clock was steady but read late at times, or the samples are irregular.
+"""Time stamps: whether they are late readings of a steady clock, with or without lost samples, or irregular.
 
-A logger often stamps samples some time after the controller took them at a steady rate. Differences
-of such stamps would put their jitter into the velocities. So both readings are tried, and the one under which the
-joints move more smoothly is taken.
+A logger often stamps samples some time after the controller took them at a steady rate. Differences of such stamps
+would put their jitter into the velocities. So times on a steady clock are tried beside the stamps as they are, and
+the reading under which the joints move most smoothly is taken. A clock is called steady only if no stamp is further
+than ``BOUND`` steps from it: stamps that are further away say that samples were lost or taken late.
 """
 
 from __future__ import annotations
@@ -12,41 +13,67 @@ from dataclasses import dataclass
 import numpy as np
 
 STEADY = 1e-6  # relative deviation of steps under which stamps are regular as they are
+BOUND = 0.5  # steps: largest distance of stamps from a clock that is called steady
 
 
 @dataclass(frozen=True)
 class Clock:
-    """When samples were taken [s], shape (N,), and how that was found out."""
+    """When samples were taken [s], shape (N,), and how that was found out.
+
+    ``regular`` where all steps are equal; ``deviation`` [s] is the largest distance of stamps from the steady clock
+    that is nearest to them.
+    """
 
     t: np.ndarray
     regular: bool
     note: str
+    deviation: float = 0.0
 
     @property
     def rate(self) -> float:
         """[Hz]"""
         return (len(self.t) - 1) / float(self.t[-1] - self.t[0])
 
+    @property
+    def step(self) -> float:
+        """The usual time from sample to sample [s]."""
+        return 1.0 / self.rate if self.regular else float(np.median(np.diff(self.t)))
+
 
 def read_clock(t: np.ndarray, q: np.ndarray) -> Clock:
     """The times of samples q (N, n) with stamps t (N,)."""
     steps = np.diff(t)
     mean = float(t[-1] - t[0]) / len(steps)
-    spread = float(np.abs(steps - mean).max()) / mean
-    if spread <= STEADY:
+    if float(np.abs(steps - mean).max()) <= STEADY * mean:
         return Clock(t, True, f"regular time stamps, {1 / mean:.6g} per second")
-    index = np.arange(len(t))
-    slope, start = np.polyfit(index, t - t[0], 1)
-    steady = t[0] + start + slope * index
-    as_stamped, as_steady = _roughness(t, q), _roughness(steady, q)
-    if as_steady < as_stamped:
-        return Clock(
-            steady,
-            True,
-            f"steps of the stamps vary by up to {100 * spread:.0f} %, but the motion is smoother at a steady "
-            f"{1 / slope:.6g} per second: stamps taken as late readings of a steady clock",
-        )
-    return Clock(t, False, f"irregular time stamps, {1 / mean:.4g} per second on average, used as they are")
+    readings = [_ticks(t, np.arange(len(t)))]
+    usual = float(np.median(steps))
+    places = np.concatenate([[0.0], np.cumsum(np.maximum(1.0, np.round(steps / usual)))])
+    if places[-1] > len(steps):
+        readings.append(_ticks(t, places))
+    allowed = [clock for clock in readings if clock.deviation <= BOUND * clock.step]
+    best = min(allowed, key=lambda clock: _roughness(clock.t, q), default=None)
+    if best is not None and _roughness(best.t, q) < _roughness(t, q):
+        return best
+    nearest = min(readings, key=lambda clock: clock.deviation)
+    apart = f"{1e3 * nearest.deviation:.3g} ms ({nearest.deviation / nearest.step:.2g} steps) from a steady clock"
+    why = "the motion is smoother so" if best is not None else f"more than the {BOUND:g} steps that are allowed"
+    note = f"irregular time stamps, {1 / mean:.4g} per second on average, up to {apart}: used as they are, {why}"
+    return Clock(t, False, note, nearest.deviation)
+
+
+def _ticks(t: np.ndarray, places: np.ndarray) -> Clock:
+    """The steady clock nearest to stamps of which tick ``places`` (N,) each is."""
+    slope, start = np.polyfit(places, t - t[0], 1)
+    ticks = t[0] + start + slope * places
+    deviation = float(np.abs(t - ticks).max())
+    lost = int(places[-1]) - len(t) + 1
+    note = (
+        f"a steady clock, {1 / slope:.6g} per second{f', {lost} samples lost' if lost else ''}: stamps are up to "
+        f"{1e3 * deviation:.3g} ms ({deviation / slope:.2g} steps; {BOUND:g} are allowed) from it, and the motion is "
+        "smoother by it than by the stamps"
+    )
+    return Clock(ticks, not lost, note, deviation)
 
 
 def _roughness(t: np.ndarray, q: np.ndarray) -> float:

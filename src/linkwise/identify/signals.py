@@ -30,7 +30,8 @@ class Signals(Summarised):
     t (N,) [s]; q, qd, qdd, tau (N, n). ``tau`` is not low-passed at the cut-off yet: the regression filters it
     together with the columns it is explained by (``filtered``), so that both sides lose the same. ``record`` says what
     was done; ``decimation`` is ``thinning`` as given, if it was. ``speeds`` (samples, n) are q̇ at every sample of the
-    recording, of which one in ``step`` is kept here.
+    recording, of which one in ``step`` is kept here. ``lag`` [s]: ``tau`` was recorded so much later than the motion,
+    and was shifted (see ``linkwise.identify.lag``).
     """
 
     t: np.ndarray
@@ -45,6 +46,7 @@ class Signals(Summarised):
     decimation: int | None = None
     speeds: np.ndarray | None = None
     step: int = 1
+    lag: float = 0.0
 
     @property
     def dof(self) -> int:
@@ -55,9 +57,17 @@ class Signals(Summarised):
 
     def filtered(self, x: np.ndarray) -> np.ndarray:
         """A signal (N, …) low-passed at the cut-off, without its ends and thinned for the regression."""
-        smooth = low_pass(x, self.rate, self.cutoff)
-        margin = min(int(self.rate / self.cutoff), len(x) // 10)
-        return smooth[margin : len(x) - margin : self.thinning]
+        return low_pass(x, self.rate, self.cutoff)[self._kept]
+
+    @property
+    def filtered_times(self) -> np.ndarray:
+        """The times of the samples of ``filtered`` [s]."""
+        return self.t[self._kept]
+
+    @property
+    def _kept(self) -> slice:
+        margin = min(int(self.rate / self.cutoff), len(self) // 10)
+        return slice(margin, len(self) - margin, self.thinning)
 
     def signs(self, axes: np.ndarray) -> np.ndarray | None:
         """sgn q̇ (N, axes) of axes (axes, n), from every sample of the recording and thinned as the torques were.
@@ -76,12 +86,15 @@ class Signals(Summarised):
         return self.decimation or max(1, int(self.rate / (COARSE * self.cutoff)))
 
     def at_stamps(self) -> tuple[np.ndarray, Motion]:
-        """(t, (q, q̇, q̈)) at the time of every sample of the recording, for judging torques as they were recorded."""
+        """(t, (q, q̇, q̈)) of every recorded torque, for judging torques as they were recorded.
+
+        The motion is that at the time of the torque: earlier than its stamp where torques lag.
+        """
         clock = read_clock(self.log.t, self.log.q)
-        if len(clock.t) == len(self.t) and np.array_equal(clock.t, self.t):
+        if not self.lag and len(clock.t) == len(self.t) and np.array_equal(clock.t, self.t):
             return self.t, (self.q, self.qd, self.qdd)
         spline = needed("scipy.interpolate", "identify").CubicSpline
-        where = np.clip(clock.t, self.t[0], self.t[-1])
+        where = np.clip(clock.t - self.lag, self.t[0], self.t[-1])
         return clock.t, tuple(spline(self.t, x, axis=0)(where) for x in (self.q, self.qd, self.qdd))  # type: ignore
 
 
@@ -112,10 +125,12 @@ def condition(
     qd = log.qd if flag("use_velocities", use_velocities) else None
     t, (q, tau, qd) = clock.t, (log.q, log.tau, qd)
     if not clock.regular:
-        t = np.linspace(clock.t[0], clock.t[-1], len(clock.t))
-        q, tau = _resampled(clock.t, q, t), _resampled(clock.t, tau, t)
-        qd = None if qd is None else _resampled(clock.t, qd, t)
-        record.append("resampled to a steady clock by cubic interpolation")
+        steps = max(len(clock.t) - 1, round(float(clock.t[-1] - clock.t[0]) / clock.step))
+        t = np.linspace(clock.t[0], clock.t[-1], steps + 1)
+        q = _resampled(clock.t, q, t, "CubicSpline")
+        qd = None if qd is None else _resampled(clock.t, qd, t, "CubicSpline")
+        tau = _resampled(clock.t, tau, t, "PchipInterpolator")  # which does not overshoot where samples are missing
+        record.append(f"interpolated at these times to {(len(t) - 1) / (t[-1] - t[0]):.6g} samples per second")
     rate = (len(t) - 1) / float(t[-1] - t[0])
     if cutoff is None:
         chosen = choose_cutoff(q, rate, qd)
@@ -147,5 +162,5 @@ def _thinned(x: np.ndarray, rate: float, step: int) -> np.ndarray:
     return x if step == 1 else low_pass(x, rate, 0.4 * rate / step)[::step]
 
 
-def _resampled(t: np.ndarray, x: np.ndarray, at: np.ndarray) -> np.ndarray:
-    return needed("scipy.interpolate", "identify").CubicSpline(t, x, axis=0)(at)
+def _resampled(t: np.ndarray, x: np.ndarray, at: np.ndarray, kind: str) -> np.ndarray:
+    return getattr(needed("scipy.interpolate", "identify"), kind)(t, x, axis=0)(at)
