@@ -29,6 +29,7 @@ from linkwise.cli.written import check_targets
 from linkwise.identify.derivatives import METHODS
 from linkwise.identify.estimators import ESTIMATORS
 from linkwise.identify.friction import MODELS
+from linkwise.identify.lag import REACH as LARGEST_LAG
 from linkwise.identify.significance import RULES
 
 if TYPE_CHECKING:
@@ -67,6 +68,12 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--cutoff", type=POSITIVE, metavar="HZ", help="Cut-off of the filters; default: chosen from the data."
+)
+@click.option(
+    "--lag",
+    type=Number(above=-LARGEST_LAG, below=LARGEST_LAG),
+    metavar="SECONDS",
+    help="Torques were recorded so much later than positions; default: estimated, and corrected if certain.",
 )
 @click.option(
     "--derivatives",
@@ -142,6 +149,7 @@ def command(robot, gravity, lock, base, mimic, logs, **options: Any) -> None:
             friction=options["friction"],
             estimator=options["estimator"],
             significance=options["significance"],
+            lag=options["lag"],
             stages=_stages(now),
             **({} if options["strength"] is None else {"strength": options["strength"]}),
         )

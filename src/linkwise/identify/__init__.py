@@ -16,6 +16,7 @@ from linkwise.identify.fitting import Fit, fit
 from linkwise.identify.friction import MODELS, Friction, Term, friction_named
 from linkwise.identify.friction_choice import choose_friction
 from linkwise.identify.kalman_filter import ExtendedKalmanFilter, Filtered
+from linkwise.identify.lag import Lag, estimate_lag
 from linkwise.identify.layout import Layout
 from linkwise.identify.log import Log
 from linkwise.identify.logs import read_log
@@ -48,6 +49,7 @@ __all__ = [
     "Identification",
     "IdentificationError",
     "IdentificationWarning",
+    "Lag",
     "Layout",
     "Log",
     "LogError",
@@ -72,6 +74,7 @@ __all__ = [
     "condition",
     "coverage",
     "drive_gains",
+    "estimate_lag",
     "excite",
     "fit",
     "friction_named",

@@ -56,9 +56,15 @@ def read_clock(t: np.ndarray, q: np.ndarray) -> Clock:
     if best is not None and _roughness(best.t, q) < _roughness(t, q):
         return best
     nearest = min(readings, key=lambda clock: clock.deviation)
-    apart = f"{1e3 * nearest.deviation:.3g} ms ({nearest.deviation / nearest.step:.2g} steps) from a steady clock"
-    why = "the motion is smoother so" if best is not None else f"more than the {BOUND:g} steps that are allowed"
-    note = f"irregular time stamps, {1 / mean:.4g} per second on average, up to {apart}: used as they are, {why}"
+    apart = (
+        f"{1e3 * nearest.deviation:.3g} ms ({nearest.deviation / nearest.step:.2g} steps) from a steady clock"
+    )
+    why = (
+        "the motion is smoother so" if best is not None else f"more than the {BOUND:g} steps that are allowed"
+    )
+    note = (
+        f"irregular time stamps, {1 / mean:.4g} per second on average, up to {apart}: used as they are, {why}"
+    )
     return Clock(t, False, note, nearest.deviation)
 
 

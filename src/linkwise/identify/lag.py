@@ -31,8 +31,9 @@ BLOCKS = 10  # parts of a recording whose lags are compared
 FINEST = 0.05  # steps between samples: no recording is timed better
 TERMS = (
     *(Term("rotor_inertia"), Term("viscous"), Term("offset"), Term("coulomb")),
-    *(Term("coulomb", width=width) for width in (1e-3, 5e-3, 2e-2)),
-)
+    *(Term("coulomb", blur=0.05), *(Term("coulomb", width=width) for width in (1e-3, 5e-3, 2e-2))),
+)  # that friction may build up over speeds and angles, which looks like a lag
+ENOUGH = 10  # samples that count for each parameter of the linear model
 MOST_ROWS = 4000  # of a recording that are used
 
 
@@ -81,13 +82,17 @@ def estimate_lag(observer: Observer) -> Lag:
     """
     profile = _Profile.of(observer)
     if profile is None:
-        return Lag(note="lag of the torques: not estimated, the recording is too short or the joints hardly move")
+        return Lag(
+            note="lag of the torques: not estimated, the recording is too short or the joints hardly move"
+        )
     lag, deviation = profile.minimum()
     step = max(s.log.duration / max(len(s.log) - 1, 1) for s in observer.signals)
     deviation = float(np.hypot(deviation, FINEST * step))
     shown = f"lag of the torques: {1e3 * lag:.3g} ± {1e3 * deviation:.2g} ms"
     if profile.explained(lag) < EXPLAINED:
-        return Lag(lag, deviation, 0.0, f"{shown}, not corrected: the torques are not explained by this robot")
+        return Lag(
+            lag, deviation, 0.0, f"{shown}, not corrected: the torques are not explained by this robot"
+        )
     if abs(lag) <= SIGNIFICANT * deviation or abs(lag) >= profile.reach:
         return Lag(lag, deviation, 0.0, f"{shown}, not corrected: not distinguishable from none")
     return Lag(lag, deviation, lag, f"{shown}, corrected (positive: recorded later than positions)")
@@ -144,9 +149,8 @@ class _Profile:
             _Part.of(s, Y[a:b], observer.axes, reach)
             for s, a, b in zip(observer.signals, edges, edges[1:], strict=False)
         ]
-        if sum(int(part.counts.any(axis=1).sum()) for part in parts) < 2 * Y.shape[2] or 20 * reach < REACH:
-            return None
-        return cls(parts, reach)
+        samples = sum(float(part.counts.sum()) for part in parts)
+        return cls(parts, reach) if samples >= ENOUGH * Y.shape[2] and reach == REACH else None
 
     def residuals(self, lag: float) -> np.ndarray:
         """Weighted residuals (rows, n)."""

@@ -17,6 +17,7 @@ from linkwise.identify.estimators import Estimator, estimator_named
 from linkwise.identify.fitting import Fit, fit
 from linkwise.identify.friction import Friction, column, friction_named
 from linkwise.identify.friction_choice import choose_friction
+from linkwise.identify.lag import as_given, estimate_lag, shifted
 from linkwise.identify.log import Log, as_logs
 from linkwise.identify.physical import STRENGTH
 from linkwise.identify.prior import has_masses, prior_bodies, scale_of
@@ -62,6 +63,7 @@ def identify(
     significance: str | Rule = "contribution",
     strength: float = STRENGTH,
     band: float | None = None,
+    lag: float | None = None,
     stages: Stages | None = None,
 ) -> Identification:
     """Identify a robot from one or several recordings.
@@ -82,6 +84,8 @@ def identify(
         significance: for the reduced model: "contribution", "statistics" or a function.
         strength: of the prior.
         band: frequencies [Hz] in which predictions are judged as well; by default up to the cut-off.
+        lag: how much later than positions torques were recorded [s]; by default estimated and, where it is larger than
+            its uncertainty, corrected. 0 corrects nothing.
         stages: replacements for whole stages.
 
     Returns:
@@ -97,7 +101,7 @@ def identify(
     chosen = replace(given, condition=partial(given.condition, **options))
     with one_thread():
         return _identify(
-            robot, log, validation, cutoff, friction, estimator, significance, strength, band, chosen
+            robot, log, validation, cutoff, friction, estimator, significance, strength, band, lag, chosen
         )
 
 
@@ -111,6 +115,7 @@ def _identify(
     significance: str | Rule,
     strength: float,
     band: float | None,
+    lag: float | None,
     stages: Stages,
 ) -> Identification:
     logs = as_logs(log)
@@ -119,6 +124,9 @@ def _identify(
     first = stages.condition(logs[0], cutoff=cutoff)
     signals = [first, *(stages.condition(each, cutoff=first.cutoff) for each in logs[1:])]
     observer = Observer(robot, signals)
+    late = estimate_lag(observer) if lag is None else as_given(lag)
+    signals = [shifted(each, late) for each in signals]
+    observer = Observer(robot, signals) if late.corrected else observer
     prior = prior_bodies(robot)
     scale = scale_of(observer, prior)
     prior = scale * prior
@@ -135,11 +143,11 @@ def _identify(
 
     bare = robot_of(observer, found.x, found.regression.terms, coupled=False)
     models = (robot, identified, reduction.robot)
-    judged = [
-        _judge(models, bare, found, stages.condition(each, cutoff=first.cutoff), band) for each in tests
-    ]
+    unseen = (shifted(stages.condition(each, cutoff=first.cutoff), late) for each in tests)
+    judged = [_judge(models, bare, found, each, band) for each in unseen]
     doubts = (
         excitation.words(),
+        late.doubt,
         _other_size(robot, scale),
         _driven(observer, found, estimated),
         _no_better(robot, judged[0][0]),
@@ -158,6 +166,7 @@ def _identify(
         of_robot=tuple(v for _, _, v, _ in judged),
         of_reduced=tuple(v for _, _, _, v in judged),
         warnings=_warned(doubts),
+        lag=late,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from linkwise.identify.base import Excitation
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import ESTIMATORS, estimator_named
 from linkwise.identify.fitting import Fit
+from linkwise.identify.lag import Lag
 from linkwise.identify.reduction import Reduction
 from linkwise.identify.regression import axes_of, axis_names
 from linkwise.identify.signals import Signals
@@ -54,7 +55,7 @@ class Identification(Summarised):
     ``robot`` is the model: physically possible links, rotors and all friction that was found. It is what is saved and
     what code is generated from. ``validations`` judge it; where motors move several joints, which no robot here has,
     they judge the ``fit`` with these motors, and ``of_robot`` the robot. ``of_prior`` and ``of_reduced`` judge the
-    robot that was given and the reduced model on the same recordings.
+    robot that was given and the reduced model on the same recordings. ``lag`` is that between positions and torques.
     """
 
     prior: Robot
@@ -70,6 +71,7 @@ class Identification(Summarised):
     of_robot: tuple[Validation, ...]
     of_reduced: tuple[Validation, ...]
     warnings: tuple[str, ...] = ()
+    lag: Lag = field(default_factory=Lag)
 
     def _summary(self) -> Summary:
         names, judged = self.prior.joint_names, self.validation
@@ -223,6 +225,7 @@ class Identification(Summarised):
             "joints": list(self.prior.joint_names),
             "recordings": [s.log.name for s in self.signals],
             "processing": [list(s.record) for s in self.signals],
+            "lag": self.lag.summary(),
             "friction": {
                 name: [term.text for term in terms]
                 for name, terms in zip(self.axis_names, self.fit.friction, strict=True)

@@ -129,8 +129,12 @@ def condition(
         t = np.linspace(clock.t[0], clock.t[-1], steps + 1)
         q = _resampled(clock.t, q, t, "CubicSpline")
         qd = None if qd is None else _resampled(clock.t, qd, t, "CubicSpline")
-        tau = _resampled(clock.t, tau, t, "PchipInterpolator")  # which does not overshoot where samples are missing
-        record.append(f"interpolated at these times to {(len(t) - 1) / (t[-1] - t[0]):.6g} samples per second")
+        tau = _resampled(
+            clock.t, tau, t, "PchipInterpolator"
+        )  # which does not overshoot where samples are missing
+        record.append(
+            f"interpolated at these times to {(len(t) - 1) / (t[-1] - t[0]):.6g} samples per second"
+        )
     rate = (len(t) - 1) / float(t[-1] - t[0])
     if cutoff is None:
         chosen = choose_cutoff(q, rate, qd)
