@@ -236,6 +236,17 @@ def test_confirmation_and_broken_sensors(smooth_arm):
     assert quick.over(q, qd, np.tile(tau[0], (30, 1)), 0.01).collision[[19, 20], 0].tolist() == [0.0, 1.0]
 
 
+def test_thresholds_from_a_recording_without_contact(smooth_arm):
+    q, qd = np.full((30, 2), 0.3), np.zeros((30, 2))
+    tau = smooth_arm.gravity_torques(q[0]) + np.outer(np.sin(np.arange(30.0)), [1.0, 0.1])
+    observer = control.MomentumObserver(smooth_arm, 500.0, threshold=1e-3)
+    calm = observer.calibrated(q, qd, tau, 0.01, margin=2.0)
+    largest = np.abs(observer.over(q, qd, tau, 0.01).external_torque).max(axis=0)
+    np.testing.assert_allclose(calm.threshold, 2.0 * largest)
+    assert observer.over(q, qd, tau, 0.01).collision.any()
+    assert not calm.over(q, qd, tau, 0.01).collision.any()
+
+
 def test_it_is_c_with_the_same_bits(puma, tmp_path):
     kernel = control.MomentumObserver(puma, GAIN, threshold=4.0, cutoff=100.0).kernel(PERIOD)
     rng = np.random.default_rng(1)

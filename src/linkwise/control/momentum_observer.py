@@ -21,6 +21,7 @@ torque is then the smallest that explains the motion: stiction causes no false a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -282,6 +283,21 @@ class MomentumObserver:
         made = self.recursion(period).kernel(dtype)
         made.origin = (MomentumObserver.kernel, (self, period, dtype))
         return made
+
+    def calibrated(
+        self, q: Any, qd: Any, tau: Any, period: float, *, margin: float = 1.5
+    ) -> MomentumObserver:
+        """The same observer with thresholds from a recording without contact: the largest estimates times a margin.
+
+        Args:
+            q, qd, tau, period: as for ``over``.
+            margin: how far above the largest estimates of each joint the thresholds are.
+        """
+        seen = np.abs(np.asarray(self.over(q, qd, tau, period).external_torque))
+        found = copy(self)
+        largest = seen.reshape(-1, self.robot.dof).max(axis=0)
+        found.threshold = positive("thresholds of the recording", margin * largest, self.robot.dof)
+        return found
 
     def over(self, q: Any, qd: Any, tau: Any, period: float, *, threads: int | None = None) -> Observed:
         """The observer over recordings: arrays of shape (..., samples, n).
