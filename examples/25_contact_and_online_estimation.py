@@ -50,7 +50,7 @@ run = simulate(
 )
 noisy = run.q[1:] + 1e-4 * rng.normal(size=run.q[1:].shape)
 states = ExtendedKalmanFilter(arm, 2e-3, names, position_noise=1e-4, torque_noise=0.05)
-found = states.over(noisy, run.tau[:-1], memory=states.initial_memory(run.q[0], parameters=[0.0, 0.0]))
+found = states.over(noisy, run.tau[:-1], memory=states.memory_of(run.q[0], run.qd[0], [0.0, 0.0]))
 plain = np.abs(np.gradient(noisy, 2e-3, axis=0) - run.qd[1:])[200:].max()
 error = np.abs(found.qd - run.qd[1:])[200:].max()
 print(

@@ -8,9 +8,11 @@ from linkwise.control.gains import Gains
 from linkwise.control.gravity_pd import GravityPD
 from linkwise.control.guarded import Guarded
 from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
+from linkwise.control.kalman_filter import ExtendedKalmanFilter, Filtered
 from linkwise.control.momentum_observer import MomentumObserver, Observed
 from linkwise.control.named import CONTROLLERS, named
 from linkwise.control.passive import ConstantTorque, Passive
+from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
 
 __all__ = [
@@ -18,7 +20,10 @@ __all__ = [
     "ComputedTorque",
     "ConstantTorque",
     "Controller",
+    "ExtendedKalmanFilter",
     "FeedForward",
+    "Filtered",
+    "Followed",
     "Gains",
     "GravityPD",
     "Guarded",
@@ -27,6 +32,7 @@ __all__ = [
     "Observed",
     "Passive",
     "PointToPoint",
+    "RecursiveLeastSquares",
     "Reference",
     "StateObserver",
     "Tracking",

@@ -58,6 +58,11 @@ UNITS = {
     "external_torque": f"estimated external torques {_TORQUES}",
     "contact": "1 for joints with an external torque beyond the threshold, else 0",
     "collision": "1 from the first contact on, else 0",
+    "q_measured": f"measured positions {_POSITIONS}",
+    "parameters": "estimated parameters",
+    "deviations": "standard deviations of the estimates",
+    "residual": f"measured less expected torques {_TORQUES}",
+    "consistency": "mean square of innovations by their variance; about 1 where noise is as stated",
     "room": "memory for the computation",
 }
 

@@ -14,7 +14,15 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.parametric import ParametricKernel
 from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import Feed, Interface, RolloutKernel, trace_rollout
-from linkwise.control import CONTROLLERS, Controller, MomentumObserver, StateObserver, named
+from linkwise.control import (
+    CONTROLLERS,
+    Controller,
+    ExtendedKalmanFilter,
+    MomentumObserver,
+    RecursiveLeastSquares,
+    StateObserver,
+    named,
+)
 from linkwise.control.controller import traced_kernel
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions import FUNCTIONS, mechanism_of
@@ -160,6 +168,26 @@ def _momentum_observer(robot: Robot, options: Options) -> list[Entry]:
     ]
 
 
+def _payload_estimator(robot: Robot, options: Options) -> list[Entry]:
+    """Samples of the last second or so count: the forgetting factor is 1 less the period [s]."""
+    forgetting = max(0.5, 1.0 - options.period)
+    estimator = RecursiveLeastSquares(robot, "payload", forgetting=forgetting, frame=options.frame)
+    summary = (
+        f"recursive least squares of {robot.name}: the ten parameters of its load, {', '.join(estimator.labels)}; "
+        f"forgetting factor {forgetting:g} per sample, noise of torques 1 N*m"
+    )
+    return [Entry("recursive_least_squares", summary, estimator.kernel(options.dtype), options.dtype)]
+
+
+def _kalman_filter(robot: Robot, options: Options) -> list[Entry]:
+    states = ExtendedKalmanFilter(robot, options.period)
+    summary = (
+        f"extended Kalman filter of {robot.name}, every {options.period:g} s: positions and velocities from measured "
+        "positions (noise 1e-4 rad or m) and torques (noise 1 N*m or N)"
+    )
+    return [Entry("extended_kalman_filter", summary, states.kernel(options.dtype), options.dtype)]
+
+
 def _trajectory(robot: Robot, options: Options) -> list[Entry]:
     """A quintic move, at any time."""
     n = robot.dof
@@ -258,6 +286,8 @@ def _rollout(robot: Robot, options: Options) -> list[Entry]:
 ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "state_observer": _observer,
     "momentum_observer": _momentum_observer,
+    "recursive_least_squares": _payload_estimator,
+    "extended_kalman_filter": _kalman_filter,
     "trajectory": _trajectory,
     "two_rate": _two_rate,
     "closed_loop": _closed_loop,

@@ -5,6 +5,7 @@ found = lw.identify.identify(robot, log)
 found.save("arm.urdf"); found.write_code("arm.c"); found.write_report("arm.html")
 """
 
+from linkwise.control import ExtendedKalmanFilter, Filtered, Followed, RecursiveLeastSquares
 from linkwise.errors import MissingExtraError
 from linkwise.identify.campaign import Coverage, Noise, coverage, simulated_log
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
@@ -15,7 +16,6 @@ from linkwise.identify.excitation_limits import Box, MotionLimits
 from linkwise.identify.fitting import Fit, fit
 from linkwise.identify.friction import MODELS, Friction, Term, friction_named
 from linkwise.identify.friction_choice import choose_friction
-from linkwise.identify.kalman_filter import ExtendedKalmanFilter, Filtered
 from linkwise.identify.lag import Lag, estimate_lag
 from linkwise.identify.layout import Layout
 from linkwise.identify.log import Log
@@ -25,7 +25,6 @@ from linkwise.identify.physical import physical
 from linkwise.identify.pipeline import Stages, all_estimates, base_values, identify
 from linkwise.identify.prior import prior_bodies
 from linkwise.identify.rank import base_by_rank
-from linkwise.identify.recursive import Followed, RecursiveLeastSquares
 from linkwise.identify.regression import Observer, Regression
 from linkwise.identify.result import Identification
 from linkwise.identify.signals import Signals, condition

@@ -20,8 +20,8 @@ from linkwise.algorithms.dense import dot
 from linkwise.algorithms.ud_factors import UD, measured, packed_size
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
+from linkwise.control.chosen_parameters import BASE, Chosen
 from linkwise.control.momentum_observer import positive
-from linkwise.identify.chosen import BASE, Chosen
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, sqrt, where
 
@@ -98,9 +98,8 @@ class RecursiveLeastSquares:
 
     @property
     def initial_memory(self) -> np.ndarray:
-        """Estimate and factors before the first sample."""
-        size = self.chosen.size
-        return np.concatenate([self.start, self.deviation**2, np.zeros(packed_size(size) - size)])
+        """The memory before the first sample: zeros, which mean ``start`` and ``deviation``."""
+        return np.zeros(1 + self.chosen.size + packed_size(self.chosen.size))
 
     def update(
         self,
@@ -120,7 +119,10 @@ class RecursiveLeastSquares:
             memory: what the last sample left.
         """
         size = self.chosen.size
-        x, factors = list(memory[:size]), UD.unpacked(memory[size:], size)
+        first = memory[0] <= 0.0
+        x = [where(first, float(a), b) for a, b in zip(self.start, memory[1:], strict=False)]
+        factors = UD.unpacked(memory[1 + size :], size)
+        factors.D = [where(first, float(s) ** 2, d) for s, d in zip(self.deviation, factors.D, strict=True)]
         if self.forgetting < 1.0:
             factors = self._forgotten(factors)
         rows = self.chosen.columns(q, qd, qdd)
@@ -129,7 +131,7 @@ class RecursiveLeastSquares:
         for row, y, deviation in zip(rows, given, self.noise, strict=True):
             factors, x, _ = measured(factors, x, row, y - dot(row, x), float(deviation) ** 2)
         deviations = [sqrt(v) for v in factors.variances()]
-        following = [*x, *factors.packed()]
+        following = [1.0, *x, *factors.packed()]
         return {"parameters": x, "deviations": deviations, "residual": residual, "next_memory": following}
 
     def _forgotten(self, factors: UD) -> UD:
@@ -148,9 +150,10 @@ class RecursiveLeastSquares:
         n, size = self.robot.dof, self.chosen.size
         inputs = {"q": self.robot.nq, "qd": n, "qdd": n, "tau": n}
         shapes: dict[str, tuple[int, ...]] = {"parameters": (size,), "deviations": (size,), "residual": (n,)}
-        content = (self.chosen.content(), self.forgetting, self.noise.tobytes(), self.bound.tobytes())
+        numbers = (self.noise, self.bound, self.start, self.deviation)
+        content = (self.chosen.content(), self.forgetting, [x.tobytes() for x in numbers])
         return Recursion(
-            "recursive_least_squares", inputs, shapes, size + packed_size(size), self.update, content
+            "recursive_least_squares", inputs, shapes, 1 + size + packed_size(size), self.update, content
         )
 
     def kernel(self, dtype: str = "float64") -> Kernel:

@@ -24,14 +24,14 @@ import numpy as np
 from linkwise.algorithms.ud_factors import UD, measured, packed_size, predicted, propagated
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
+from linkwise.control.chosen_parameters import BASE, Chosen
 from linkwise.control.momentum_observer import positive
 from linkwise.evaluation import outputs_of
 from linkwise.functions import Setting, function_named
-from linkwise.identify.chosen import BASE, Chosen
 from linkwise.model.coordinates import check_one_axis
 from linkwise.parameters import PAYLOAD
 from linkwise.robot import Robot
-from linkwise.scalar import Scalar, sqrt
+from linkwise.scalar import Scalar, sqrt, where
 
 METHOD = "compound_link"
 Rows = list[list[Scalar]]
@@ -128,17 +128,21 @@ class ExtendedKalmanFilter:
         """Names of the parameters."""
         return self.chosen.labels
 
-    def initial_memory(self, q: Any = None, qd: Any = None, parameters: Any = None) -> np.ndarray:
-        """The memory of a state, one period before the first sample.
+    @property
+    def initial_memory(self) -> np.ndarray:
+        """The memory before the first sample: zeros, which mean at rest at the first measured positions."""
+        return np.zeros(1 + self.size + packed_size(self.size))
+
+    def memory_of(self, q: Any, qd: Any, parameters: Any = None) -> np.ndarray:
+        """The memory of a known state one period before the first sample, with the deviations of the beginning.
 
         Args:
-            q: positions, (..., n); None: neutral.
-            qd: velocities, (..., n); None: zero.
+            q: positions, (..., n).
+            qd: velocities, (..., n).
             parameters: (..., parameters); None: the robot's.
         """
-        given = (self.robot.neutral if q is None else q, np.zeros(self.robot.dof) if qd is None else qd)
-        parts = [*given, self.chosen.start if parameters is None else parameters]
-        parts += [self.deviation**2, np.zeros(packed_size(self.size) - self.size)]
+        theta = self.chosen.start if parameters is None else parameters
+        parts = [[1.0], q, qd, theta, self.deviation**2, np.zeros(packed_size(self.size) - self.size)]
         arrays = [np.asarray(part, dtype=float) for part in parts]
         batch = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
         return np.concatenate(
@@ -147,7 +151,7 @@ class ExtendedKalmanFilter:
 
     def covariance(self, memory: Any) -> np.ndarray:
         """The covariance of (q, q̇, parameters) in a memory (..., size), shape (..., states, states)."""
-        numbers, size = np.asarray(memory)[..., self.size :], self.size
+        numbers, size = np.asarray(memory)[..., 1 + self.size :], self.size
         U = np.broadcast_to(np.eye(size), (*numbers.shape[:-1], size, size)).copy()
         columns, rows = np.tril_indices(size, -1)  # by columns of U, from the left
         U[..., rows, columns] = numbers[..., size:]
@@ -170,21 +174,14 @@ class ExtendedKalmanFilter:
             memory: what the last sample left.
             qd_measured: velocities, n scalars, where they are measured.
         """
-        n, size = self.robot.dof, self.size
-        x, factors = list(memory[:size]), UD.unpacked(memory[size:], size)
-        x, F, noise = self._moved(x, tau)
-        weights: list[Scalar] = [*factors.D, *(float(s) ** 2 for s in self.torque_noise)]
-        if self.drift.any():
-            unit = [[1.0 if i == 2 * n + k else 0.0 for k in range(self.chosen.size)] for i in range(size)]
-            noise = [[*row, *more] for row, more in zip(noise, unit, strict=True)]
-            weights += [float(s) ** 2 * self.period for s in self.drift]
-        factors = predicted(propagated(F, factors, noise), weights)
+        n = self.robot.dof
+        x, factors = self._predicted(q_measured, tau, memory)
         squares: list[Scalar] = []
         sensors = [*zip(q_measured, self.position_noise, strict=True)]
         if self.velocity_noise is not None:
             sensors += zip(qd_measured, self.velocity_noise, strict=True)
         for k, (value, deviation) in enumerate(sensors):
-            row: list[Scalar] = [1.0 if i == k else 0.0 for i in range(size)]
+            row: list[Scalar] = [1.0 if i == k else 0.0 for i in range(self.size)]
             innovation = value - x[k]
             factors, x, variance = measured(factors, x, row, innovation, float(deviation) ** 2)
             squares.append(innovation * innovation / variance)
@@ -193,7 +190,29 @@ class ExtendedKalmanFilter:
         if self.chosen.size:
             found["parameters"] = x[2 * n :]
         found["deviations"] = [sqrt(v) for v in factors.variances()]
-        return found | {"consistency": [consistency], "next_memory": [*x, *factors.packed()]}
+        return found | {"consistency": [consistency], "next_memory": [1.0, *x, *factors.packed()]}
+
+    def _predicted(
+        self, q_measured: Sequence[Scalar], tau: Sequence[Scalar], memory: Sequence[Scalar]
+    ) -> tuple[list[Scalar], UD]:
+        """The state before the measurements: a step after the last one, or the beginning."""
+        n, size = self.robot.dof, self.size
+        factors = UD.unpacked(memory[1 + size :], size)
+        x, F, noise = self._moved(memory[1 : 1 + size], tau)
+        weights: list[Scalar] = [*factors.D, *(float(s) ** 2 for s in self.torque_noise)]
+        if self.drift.any():
+            unit = [[1.0 if i == 2 * n + k else 0.0 for k in range(self.chosen.size)] for i in range(size)]
+            noise = [[*row, *more] for row, more in zip(noise, unit, strict=True)]
+            weights += [float(s) ** 2 * self.period for s in self.drift]
+        factors = predicted(propagated(F, factors, noise), weights)
+        first = memory[0] <= 0.0
+        begin = [*q_measured, *([0.0] * n), *(float(value) for value in self.chosen.start)]
+        D = [where(first, float(s) ** 2, d) for s, d in zip(self.deviation, factors.D, strict=True)]
+        U = [
+            [where(first, 0.0, entry) if i < j else entry for j, entry in enumerate(row)]
+            for i, row in enumerate(factors.U)
+        ]
+        return [where(first, a, b) for a, b in zip(begin, x, strict=True)], UD(U, D)
 
     def _moved(self, x: Sequence[Scalar], tau: Sequence[Scalar]) -> tuple[list[Scalar], Rows, Rows]:
         """(the next state, its derivative by the state, its derivative by the torques)."""
@@ -267,8 +286,9 @@ class ExtendedKalmanFilter:
             shapes["parameters"] = (self.chosen.size,)
         shapes |= {"deviations": (size,), "consistency": (1,)}
         noises = (self.position_noise, self.torque_noise, self.velocity_noise, self.drift)
+        noises = (*noises, self.deviation, self.chosen.start)
         content = (self.chosen.content(), self.period, [x if x is None else x.tobytes() for x in noises])
-        memory = size + packed_size(size)
+        memory = 1 + size + packed_size(size)
         return Recursion("extended_kalman_filter", inputs, shapes, memory, self.update, content)
 
     def kernel(self, dtype: str = "float64") -> Kernel:
@@ -290,13 +310,12 @@ class ExtendedKalmanFilter:
             q: measured positions [rad or m], (..., samples, n).
             tau: torques [N·m or N]; row k is the torque between sample k − 1 and sample k.
             qd: measured velocities, where the filter has ``velocity_noise``.
-            memory: what came before; None: at rest at the first measured positions.
+            memory: what earlier samples left, or ``memory_of``; None: at rest at the first measured positions.
             threads: number of threads.
         """
         if (qd is None) != (self.velocity_noise is None):
             raise ValueError("qd: give velocities and velocity_noise, or neither")
-        q = np.asarray(q, dtype=float)
-        begin = self.initial_memory(q[..., 0, :]) if memory is None else memory
+        begin = self.initial_memory if memory is None else memory
         samples = {"q_measured": q, "tau": tau} | ({} if qd is None else {"qd_measured": qd})
         found, last = self.recursion.over(samples, begin, threads=threads)
         found.setdefault("parameters", np.zeros((*found["q"].shape[:-1], 0)))

@@ -61,7 +61,7 @@ def test_it_is_what_another_implementation_gives(arm):
         drift=0.05,
         parameter_deviation=0.5,
     )
-    ours = found.over(q, tau, memory=found.initial_memory([0.3, -0.2]))
+    ours = found.over(q, tau, memory=found.memory_of([0.3, -0.2], [0.0, 0.0]))
 
     accelerate = known.kernel("forward_dynamics", inputs=NAMES)
 
@@ -109,7 +109,7 @@ def test_its_covariance_is_that_of_its_errors(arm, filter_of_states, names):
     guess = (begin[0] + 0.02 * rng.normal(size=(runs, 2)), begin[1] + 0.2 * rng.normal(size=(runs, 2)))
     theta = truth + 0.05 * rng.normal(size=(runs, len(names)))
     q, tau, last_q, last_qd = simulated(arm, begin, 120, rng)
-    found = estimator.over(q, tau, memory=estimator.initial_memory(*guess, theta))
+    found = estimator.over(q, tau, memory=estimator.memory_of(*guess, theta))
     error = np.concatenate(
         [found.q[:, -1] - last_q, found.qd[:, -1] - last_qd, found.parameters[:, -1] - truth], axis=-1
     )
@@ -125,7 +125,7 @@ def test_parameters_and_velocities_are_found_from_positions_and_torques(arm):
     begin = (np.array([0.2, 0.1]), np.zeros(2))
     q, tau, _, last_qd = simulated(arm, begin, 1500, rng)
     estimator = ExtendedKalmanFilter(arm, PERIOD, NAMES, position_noise=POSITION, torque_noise=TORQUE)
-    found = estimator.over(q, tau, memory=estimator.initial_memory(begin[0], parameters=[0.0, 1.5]))
+    found = estimator.over(q, tau, memory=estimator.memory_of(*begin, [0.0, 1.5]))
     assert (np.abs(found.parameters[-1] - [0.4, 1.0]) < 4 * found.deviations[-1, 4:]).all()
     assert (found.deviations[-1, 4:] < 0.1).all()
     assert (np.abs(found.qd[-1] - last_qd) < 4 * found.deviations[-1, 2:4]).all()
@@ -142,15 +142,19 @@ def test_velocities_may_be_measured_and_c_has_the_same_bits(arm, filter_of_state
     estimator = ExtendedKalmanFilter(
         arm, PERIOD, ("joint1.viscous_friction",), velocity_noise=0.01, drift=0.1
     )
-    kernel, memory = estimator.kernel(), estimator.initial_memory(q[0, 0])
+    kernel, memory = estimator.kernel(), estimator.memory_of(q[0, 0], [0.0, 0.0])
     given = (q[0, 0], np.array([0.1, -0.1]), tau[0, 0], memory)
     wanted = kernel(*given)
     assert abs(wanted[1] - [0.1, -0.1]).max() < 0.02
     for ours, theirs in zip(call_c(kernel, tmp_path, *given), wanted, strict=True):
         assert ours.tobytes() == theirs.tobytes()
     whole = filter_of_states.over(q[0], tau[0])
-    states = filter_of_states.kernel()(q[0, 0], tau[0, 0], filter_of_states.initial_memory(q[0, 0]))
+    states = filter_of_states.kernel()(q[0, 0], tau[0, 0], filter_of_states.initial_memory)
     np.testing.assert_array_equal(states[0], whole.q[0])
+    # zeros mean at rest where the first positions were measured
+    np.testing.assert_array_equal(whole.q[0], q[0, 0])
+    np.testing.assert_array_equal(whole.qd[0], [0.0, 0.0])
+    np.testing.assert_allclose(whole.deviations[0, 2:], 0.2)
 
 
 def test_what_is_refused(arm):

@@ -9,9 +9,9 @@ import linkwise as lw
 from c_functions import call_c
 from linkwise.algorithms import coordinates
 from linkwise.algorithms.ud_factors import UD, packed_size
+from linkwise.control.chosen_parameters import Chosen
 from linkwise.functions import mechanism_of
 from linkwise.identify import RecursiveLeastSquares
-from linkwise.identify.chosen import Chosen
 from linkwise.model.inertia import Inertia
 
 NOISE = np.array([0.2, 0.1])
