@@ -160,14 +160,12 @@ def test_a_wrong_robot_is_said_plainly(arm, record):
     assert any("another robot" in words for words in found.warnings)
 
 
-@pytest.mark.filterwarnings("ignore:two_link does not explain")
 def test_torques_of_the_opposite_sign(arm, record):
-    """Other friction explains them somehow, but friction cannot drive."""
     log = record(noise=0.01)
-    with pytest.warns(IdentificationWarning, match="friction of joint2 would have to drive it"):
-        identify(arm, Log(log.t, log.q, log.tau * [1.0, -1.0]))
-    with pytest.warns(IdentificationWarning, match="joint2 would have to drive"):
-        identify(arm, Log(log.t, log.q, -log.tau))
+    with pytest.warns(IdentificationWarning, match="torques of joint2 look counted in the opposite"):
+        identify(arm, Log(log.t, log.q, log.tau * [1.0, -1.0]), friction="coulomb")
+    with pytest.warns(IdentificationWarning, match="torques of all joints look counted in the opposite"):
+        identify(arm, Log(log.t, log.q, -log.tau), friction="coulomb")
 
 
 def test_swapped_columns_of_one_joint_are_named(arm, record):

@@ -11,7 +11,8 @@ import numpy as np
 
 from linkwise.identify.base import base_of, excitation_of
 from linkwise.identify.derivatives import Motion
-from linkwise.identify.errors import IdentificationWarning, LogError
+from linkwise.identify.diagnosis import diagnose
+from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import Estimator, estimator_named
 from linkwise.identify.fitting import Fit, fit
@@ -127,10 +128,14 @@ def _identify(
     late = estimate_lag(observer) if lag is None else as_given(lag)
     signals = [shifted(each, late) for each in signals]
     observer = Observer(robot, signals) if late.corrected else observer
+    causes = diagnose(robot, signals)
     prior = prior_bodies(robot)
     scale = scale_of(observer, prior)
     prior = scale * prior
-    found = _fitted(observer, friction, prior, strength, stages)
+    try:
+        found = _fitted(observer, friction, prior, strength, stages)
+    except IdentificationError as error:
+        raise IdentificationError("; ".join([str(error), *causes])) from None
 
     base = base_of(robot, observer.axes, found.friction)
     independent = found.regression.pick(base.columns)
@@ -145,13 +150,10 @@ def _identify(
     models = (robot, identified, reduction.robot)
     unseen = (shifted(stages.condition(each, cutoff=first.cutoff), late) for each in tests)
     judged = [_judge(models, bare, found, each, band) for each in unseen]
-    doubts = (
-        excitation.words(),
-        late.doubt,
-        _other_size(robot, scale),
-        _driven(observer, found, estimated),
-        _no_better(robot, judged[0][0]),
-    )
+    doubts = [excitation.words(), *causes, late.doubt]
+    if not causes:  # consequences, of which no cause was found
+        doubts += [_other_size(robot, scale), _driven(observer, found, estimated)]
+        doubts.append(_no_better(robot, judged[0][0]))
     return Identification(
         prior=robot,
         robot=identified,

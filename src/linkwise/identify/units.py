@@ -13,6 +13,10 @@ from linkwise.robot import Robot
 
 SLACK = 1.1  # of the limits in a robot file
 MANY_TURNS = 4 * math.pi  # [rad] of a joint without limits: an arm's cables do not allow more
+ALIKE, SURELY = (
+    0.7,
+    0.95,
+)  # correlation of velocities with slopes of positions: perhaps the same, surely the same
 
 
 def check(log: Log, robot: Robot, layout: Layout, path: str) -> None:
@@ -65,7 +69,8 @@ def _velocities(log: Log, qd: np.ndarray, robot: Robot, path: str) -> None:
             continue
         ratio = float(np.linalg.norm(qd[:, k])) / moved
         likeness = float(qd[:, k] @ slope[:, k]) / max(ratio * moved**2, 1e-300)
-        if abs(likeness) < 0.7:
+        if abs(likeness) < ALIKE:
+            _not_exchanged(qd[:, k], slope, k, robot, path)
             continue
         if likeness < 0:
             raise LogError(
@@ -86,6 +91,18 @@ def _velocities(log: Log, qd: np.ndarray, robot: Robot, path: str) -> None:
                 f"{path}: positions of {joint.name} change {1 / ratio:.3g} times as fast as its velocities say: "
                 'they look like deg (say so in the layout: units.position = "deg")'
             )
+
+
+def _not_exchanged(qd: np.ndarray, slope: np.ndarray, k: int, robot: Robot, path: str) -> None:
+    """Raise where velocities recorded for joint k are the slopes of another joint's positions."""
+    sizes = np.maximum(np.linalg.norm(slope, axis=0) * np.linalg.norm(qd), 1e-300)
+    likeness = qd @ slope / sizes
+    other = int(np.argmax(likeness))
+    if likeness[other] > SURELY:
+        names = robot.joint_names
+        raise LogError(
+            f"{path}: velocities of {names[k]} follow the positions of {names[other]}: columns are in another order"
+        )
 
 
 def _torques(log: Log, robot: Robot, path: str) -> None:

@@ -1,0 +1,163 @@
+"""What cannot be right is noticed, and the message names the cause: faults of simulated recordings with noise."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from known_arm import motion
+
+import linkwise as lw
+from linkwise.identify import IdentificationWarning, Log, condition, identify
+from linkwise.identify.diagnosis import diagnose
+
+NOISE = 0.03  # of each torque
+
+
+@pytest.fixture(scope="module")
+def robot() -> lw.Robot:
+    """Three joints: many faults are tried."""
+    return lw.load("puma560").lock({"wrist_roll": 0.0, "wrist_bend": 0.3, "flange": 0.0})
+
+
+def recorded(robot: lw.Robot) -> Log:
+    """Of a robot that is a bit heavier than the file, with friction."""
+    n = robot.dof
+    factors = 1.0 + 0.15 * np.random.default_rng(3).uniform(size=n)
+    values = zip(robot.parameter_labels[: 10 * n], robot.parameters, strict=False)
+    links = {label: float(factors[k // 10] * value) for k, (label, value) in enumerate(values)}
+    friction = {
+        f"{name}.{kind}": float(value)
+        for name, value in zip(robot.joint_names, [5.0, 5.0, 3.0, 0.6, 0.5, 0.3], strict=False)
+        for kind in ("viscous_friction", "coulomb_friction")
+    }
+    truth = robot.with_parameters(links | friction)
+    t, q, qd, qdd = motion(5, dof=n, seconds=10.0, size=0.5)
+    tau = truth.inverse_dynamics(q, qd, qdd)
+    noise = NOISE * np.sqrt((tau**2).mean(axis=0)) * np.random.default_rng(1).normal(size=tau.shape)
+    return Log(t, q, tau + noise, name="run1")
+
+
+@pytest.fixture(scope="module")
+def log(robot) -> Log:
+    return recorded(robot)
+
+
+def said(robot: lw.Robot, log: Log) -> str:
+    found = diagnose(robot, [condition(log, cutoff=10.0)])
+    assert len(found) <= 1
+    return "".join(found)
+
+
+def exchanged(log: Log, *places: int, q: bool = True, tau: bool = True) -> Log:
+    order = np.arange(log.dof)
+    order[list(places)] = order[list(places)[::-1]]
+    return replace(log, q=log.q[:, order] if q else log.q, tau=log.tau[:, order] if tau else log.tau)
+
+
+def test_nothing_is_said_of_a_good_recording(robot, log):
+    assert said(robot, log) == ""
+
+
+def test_exchanged_joints(robot, log):
+    words = said(robot, exchanged(log, 1, 2))
+    assert "columns of shoulder and elbow look exchanged" in words
+    before, after = (float(part.split(" %")[0]) for part in words.split("residual ")[1][5:].split(" to "))
+    assert before > 15
+    assert after < 6
+
+
+def test_exchanged_columns_of_one_quantity(robot, log):
+    torques = said(robot, exchanged(log, 0, 2, q=False))
+    assert "columns of torques of waist and elbow look exchanged" in torques
+    positions = said(robot, exchanged(log, 0, 1, tau=False))
+    assert "columns of positions of waist and shoulder look exchanged" in positions
+
+
+def test_two_exchanges_are_both_named():
+    whole = lw.load("puma560")
+    words = said(whole, exchanged(exchanged(recorded(whole), 0, 1), 2, 4))
+    assert "waist and shoulder look exchanged" in words
+    assert "elbow and wrist_bend look exchanged" in words
+
+
+@pytest.mark.parametrize("gravity", [(9.81, 0.0, 0.0), (0.0, 0.0, 9.81)])  # a wall, the ceiling
+def test_direction_of_gravity(robot, log, gravity):
+    found = said(robot.with_gravity(gravity), log)
+    assert "gravity looks directed along −z of the base" in found
+    assert "--gravity 0,0,-9.81" in found
+
+
+def test_a_tilted_base_is_measured(robot, log):
+    truth = np.array([0.0, 3.355, -9.218])
+    tilted = robot.with_gravity(truth)
+    _, q, qd, qdd = motion(5, dof=3, seconds=10.0, size=0.5)
+    added = tilted.inverse_dynamics(q, qd, qdd) - robot.inverse_dynamics(q, qd, qdd)
+    words = said(robot, replace(log, tau=log.tau + added))
+    found = [float(number) for number in words.split("--gravity ")[1].split(")")[0].split(",")]
+    np.testing.assert_allclose(found, truth, atol=0.6)  # [m/s²], 3°
+
+
+def test_signs(robot, log):
+    last = np.array([1, 1, -1])
+    assert "torques of elbow look counted in the opposite" in said(robot, replace(log, tau=last * log.tau))
+    assert "torques of all joints look counted in the opposite" in said(robot, replace(log, tau=-log.tau))
+    assert "positions of elbow look counted in the opposite" in said(robot, replace(log, q=last * log.q))
+
+
+def test_zero_positions(robot, log):
+    q = log.q + np.radians([0, 90, 0])
+    words = said(robot, replace(log, q=q))
+    assert "positions of shoulder look counted from another zero" in words
+    assert "adding -90°" in words
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda log: replace(log, q=np.degrees(log.q)), "look like deg"),
+        (lambda log: replace(log, q=log.q / 57.3), "radians that were taken for degrees"),
+        (lambda log: replace(log, t=1000 * log.t), "look like ms"),
+        (lambda log: replace(log, t=10 * log.t), "10 times too slow"),
+        (lambda log: replace(log, tau=1000 * log.tau), "look like N·mm"),
+        (lambda log: replace(log, tau=log.tau / 14), "currents"),
+        (lambda log: replace(log, qd=np.degrees(np.gradient(log.q, log.t, axis=0))), "look like deg/s"),
+    ],
+)
+def test_units(robot, log, change, words):
+    changed = change(log)
+    found = diagnose(robot, [condition(changed, cutoff=10.0 / (changed.duration / log.duration))])
+    assert words in "".join(found)
+
+
+def test_exchanged_velocities(robot, log):
+    slope = np.gradient(log.q, log.t, axis=0)
+    words = said(robot, replace(log, qd=slope[:, [0, 2, 1]]))
+    assert "velocities of shoulder follow the positions of elbow" in words
+
+
+def test_a_robot_of_another_size(robot, log):
+    bodies = zip(robot.parameter_labels[:30], robot.parameters, strict=False)
+    small = robot.with_parameters({label: 0.4 * float(value) for label, value in bodies})
+    words = said(small, log)
+    assert "times those of the masses in puma560" in words
+    assert "another robot or another size of it" in words
+
+
+def test_positions_that_the_robot_cannot_reach(robot, log):
+    joints = [replace(joint, limits=replace(joint.limits, lower=-0.2, upper=0.2)) for joint in robot.joints]
+    other = lw.Robot(robot.name, robot.links, joints, gravity=robot.gravity)
+    strange = replace(log, tau=log.tau + 30 * np.sin(7 * log.q[:, :1]))
+    assert "cannot reach all positions: waist moves from" in said(other, strange)
+
+
+def test_identification_warns_of_the_cause(robot, log):
+    """With its defaults, and of nothing that follows from the cause."""
+    wrong = exchanged(log, 1, 2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = identify(robot, wrong, friction="coulomb")
+    words = [str(each.message) for each in caught if each.category is IdentificationWarning]
+    assert len([each for each in words if "shoulder and elbow look exchanged" in each]) == 1
+    assert not any("would have to drive" in each for each in words)
+    assert any("look exchanged" in each for each in found.summary()["warnings"])
