@@ -239,6 +239,9 @@ def test_confirmation_and_broken_sensors(smooth_arm):
 def test_thresholds_from_a_recording_without_contact(smooth_arm):
     q, qd = np.full((30, 2), 0.3), np.zeros((30, 2))
     tau = smooth_arm.gravity_torques(q[0]) + np.outer(np.sin(np.arange(30.0)), [1.0, 0.1])
+    usual = control.MomentumObserver(smooth_arm).threshold  # of a robot without effort limits
+    assert (usual > 0.1).all()
+    assert (usual < 5.0).all()
     observer = control.MomentumObserver(smooth_arm, 500.0, threshold=1e-3)
     calm = observer.calibrated(q, qd, tau, 0.01, margin=2.0)
     largest = np.abs(observer.over(q, qd, tau, 0.01).external_torque).max(axis=0)
@@ -255,6 +258,35 @@ def test_it_is_c_with_the_same_bits(puma, tmp_path):
     wanted = kernel(q + PERIOD * qd, qd, tau, memory)
     for ours, theirs in zip(call_c(kernel, tmp_path, q + PERIOD * qd, qd, tau, memory), wanted, strict=True):
         assert ours.tobytes() == np.asarray(theirs).tobytes()
+
+
+def test_a_load_that_is_known_is_no_external_force(arm, tmp_path):
+    """As an input of the observer's kernel and of a guarded controller's; the latter as C, too."""
+    loaded = arm.with_payload(2.0, [0.1, 0.0, 0.0])
+    payload = np.array([2.0, 0.2, 0, 0, 0, 0, 0, 0.02, 0, 0.02])
+    observer = control.MomentumObserver(arm, GAIN)
+    q, tau = np.array([0.3, 0.4]), loaded.gravity_torques([0.3, 0.4]) * 1.5
+    kernel, wanted = (
+        observer.kernel(PERIOD, inputs=("payload",)),
+        control.MomentumObserver(loaded, GAIN).kernel(PERIOD),
+    )
+    state, qd = q, np.array([0.2, 0.1])
+    memories = [np.zeros(observer.memory_size)] * 2
+    for _ in range(3):
+        found = kernel(state, qd, tau, payload, memories[0]), wanted(state, qd, tau, memories[1])
+        memories = [found[0][-1], found[1][-1]]
+        state = state + PERIOD * qd
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-9)
+    assert np.abs(found[0][0]).max() > 0.1
+    laws = [
+        control.GravityPD(robot, control.Gains(30.0, 2.0), torque_limits=False) for robot in (arm, loaded)
+    ]
+    guarded = [control.Guarded(law, control.MomentumObserver(law.robot, GAIN, threshold=5.0)) for law in laws]
+    with_input, fixed = guarded[0].kernel(PERIOD, inputs=("payload",)), guarded[1].kernel(PERIOD)
+    given = (q, qd, q, qd, np.zeros(2), np.zeros(guarded[0].memory_size))
+    np.testing.assert_allclose(with_input(*given, payload)[0], fixed(*given)[0], rtol=1e-9)
+    for ours, theirs in zip(call_c(fixed, tmp_path, *given), fixed(*given), strict=True):
+        assert ours.tobytes() == theirs.tobytes()
 
 
 def test_what_is_refused(puma, smooth_arm):

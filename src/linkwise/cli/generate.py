@@ -126,8 +126,8 @@ def command(
 
     FUNCTION is a method of the robot (inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …), a
     controller (computed_torque, tracking, gravity_pd, …), state_observer, momentum_observer,
-    recursive_least_squares, extended_kalman_filter, trajectory, two_rate,
-    closed_loop or rollout. The C code is C99 and allocates nothing; on a machine with fused multiply-add it returns the
+    guarded_controller, recursive_least_squares, extended_kalman_filter, trajectory, two_rate, closed_loop or
+    rollout. The C code is C99 and allocates nothing; on a machine with fused multiply-add it returns the
     same bits as the Python function. A package has a header, a C++ wrapper, one source for each function, files for
     make, CMake and pkg-config, and a self-test: make check.
 
@@ -232,8 +232,8 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
         raise click.UsageError(
             f"{named} has no frame; --frame is for pose, jacobian, velocity, --payload and --wrench"
         )
-    if options["controller"] and "closed_loop" not in functions:
-        raise click.UsageError("--controller is for closed_loop")
+    if options["controller"] and not {"closed_loop", "guarded_controller"} & set(functions):
+        raise click.UsageError("--controller is for closed_loop and guarded_controller")
     for option in ("period", "frequency", "damping", "torque_limits"):
         if options[option] is not None and not {*CONTROLLERS, *ENTRIES} & set(functions):
             raise click.UsageError(f"--{option.replace('_', '-')} is for controllers; {named} is none")

@@ -90,9 +90,10 @@ class Guarded(Controller):
         watched, rest = memory[:size], memory[size:]
         line, rest = rest[: (self.delay + 1) * n], rest[(self.delay + 1) * n :]
         held, inner = rest[:nq], rest[nq:]
-        found, following = self.observer.observe(
-            self.observer.links(), gains, q, qd, line[:n], watched, period
-        )
+        # with the same model both see the same parameters, those that are inputs of a kernel too
+        shared = self.observer.robot.content() == self.robot.content()
+        seen_by = links if shared else self.observer.links()
+        found, following = self.observer.observe(seen_by, gains, q, qd, line[:n], watched, period)
         free = found.collision[0] <= 0.0
         held = [where(free, here, there) for here, there in zip(q, held, strict=True)]
         if self.reaction == "stop":
@@ -101,9 +102,9 @@ class Guarded(Controller):
                 [where(free, a, 0.0) for a in reference.qd],
                 [where(free, a, 0.0) for a in reference.qdd],
             )
-            tau, inner = self.law.limited(self.law.links(), gains, q, qd, still, inner, period)
+            tau, inner = self.law.limited(links, gains, q, qd, still, inner, period)
         else:
-            tau, inner = self.law.limited(self.law.links(), gains, q, qd, reference, inner, period)
+            tau, inner = self.law.limited(links, gains, q, qd, reference, inner, period)
             reacted = self._reacted(links, gains, q, qd, found.external_torque)
             if reacted is not None:
                 tau = [where(free, a, b) for a, b in zip(tau, self.saturated(reacted), strict=True)]

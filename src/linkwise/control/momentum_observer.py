@@ -30,15 +30,18 @@ import numpy as np
 from linkwise.algorithms import coordinates, coupling, dense, joint_terms, kinematics
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
+from linkwise.control.controller import symbolic_links
 from linkwise.errors import LinkwiseError
 from linkwise.flags import flag
 from linkwise.functions import mechanism_of
 from linkwise.model.mechanism import Mechanism
+from linkwise.parameters import parameter_sizes
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, all_of, where
 
 GAIN, THRESHOLD = "observer_gain", "contact_threshold"
-SHARE_OF_EFFORT = 0.1  # of the effort limit, where no threshold is given
+SHARE_OF_EFFORT = 0.1  # of the torque of a joint, where no threshold is given
+USUAL_STATES = 200
 HALVINGS = 5  # of the argument of ``decay``
 
 
@@ -63,7 +66,7 @@ class MomentumObserver:
         robot: the model, with its friction.
         gain: K [1/s], one number or (n,); the estimates follow with the time constant 1/K.
         threshold: external torque that counts as a contact [N·m or N], one number or (n,); None: a tenth of the
-            effort limits, and no detection at joints without one.
+            effort limits, at joints without one a tenth of the torques of usual motions.
         confirm: how long the estimate must be beyond the threshold [s].
         cutoff: of a further first-order filter between estimate and threshold [rad/s]; None: no filter.
         rest_speed: joints slower than this count as resting, where dry friction is not known [rad/s or m/s].
@@ -97,7 +100,7 @@ class MomentumObserver:
         self.robot = robot
         self.gain = positive("gain", gain, robot.dof)
         self.threshold = (
-            SHARE_OF_EFFORT * robot.effort_limits
+            SHARE_OF_EFFORT * _usual_torques(robot)
             if threshold is None
             else positive("threshold", threshold, robot.dof, infinite=True)
         )
@@ -245,14 +248,19 @@ class MomentumObserver:
 
     # -- as a kernel, and over recordings -----------------------------------------------------------------------------
 
-    def recursion(self, period: float | None) -> Recursion:
-        """The observer for one sample period [s]; None: the period is one more input."""
+    def recursion(self, period: float | None, parameters: Sequence[str] = ()) -> Recursion:
+        """The observer as a function with a memory.
+
+        Args:
+            period: the sample period [s]; None: it is one more input.
+            parameters: of the model that stay inputs.
+        """
         n, nq = self.robot.dof, self.robot.nq
         constants = {name: [float(x) for x in values] for name, values in self.numbers().items()}
 
         def sample(q, qd, tau, memory, **given) -> dict[str, Any]:
-            links = self.links()
-            time = given["period"][0] if period is None else float(period)
+            time = given.pop("period")[0] if period is None else float(period)
+            links = symbolic_links(self.robot, given) if given else self.links()
             found, following = self.observe(links, constants, q, qd, tau, memory, time)
             outputs = {"external_torque": found.external_torque, "contact": found.contact}
             outputs |= {"collision": found.collision, "next_memory": following}
@@ -263,15 +271,16 @@ class MomentumObserver:
         if period is not None:
             positive("period", period, 1)
         inputs = {"q": nq, "qd": n, "tau": n} | ({"period": 1} if period is None else {})
+        inputs |= parameter_sizes(self.robot, tuple(parameters))
         shapes: dict[str, tuple[int, ...]] = {"external_torque": (n,)}
         if self.frame is not None:
             shapes["wrench"] = (6,)
         shapes |= {"contact": (n,), "collision": (1,)}
-        content = (self.robot.content(), self.options(), period, sorted(constants.items()))
+        content = (self.robot.content(), self.options(), period, inputs, sorted(constants.items()))
         return Recursion("momentum_observer", inputs, shapes, self.memory_size, sample, content)
 
-    def kernel(self, period: float, dtype: str = "float64") -> Kernel:
-        """(q, qd, tau, memory) -> (external_torque, wrench, contact, collision, next_memory).
+    def kernel(self, period: float, dtype: str = "float64", inputs: Sequence[str] = ()) -> Kernel:
+        """(q, qd, tau, inputs, memory) -> (external_torque, wrench, contact, collision, next_memory).
 
         ``tau`` are the torques of the motors between the last sample and this one. Robots without a frame have no
         wrench. Its C source is what a controller with this sample period [s] runs.
@@ -279,9 +288,10 @@ class MomentumObserver:
         Args:
             period: the sample period [s].
             dtype: "float64" or "float32".
+            inputs: parameters of the model that stay inputs: "payload" (a load that is no external force) or labels.
         """
-        made = self.recursion(period).kernel(dtype)
-        made.origin = (MomentumObserver.kernel, (self, period, dtype))
+        made = self.recursion(period, inputs).kernel(dtype)
+        made.origin = (MomentumObserver.kernel, (self, period, dtype, tuple(inputs)))
         return made
 
     def calibrated(
@@ -312,6 +322,17 @@ class MomentumObserver:
         recursion = self.recursion(period)
         found, _ = recursion.over({"q": q, "qd": qd, "tau": tau}, self.initial_memory, threads=threads)
         return Observed(**found)
+
+
+def _usual_torques(robot: Robot) -> np.ndarray:
+    """Effort limits; where none are stated, the largest torques at random states with rates of up to 1 (SI units)."""
+    limits = robot.effort_limits
+    if np.isfinite(limits).all():
+        return limits
+    rng = np.random.default_rng(0)
+    qd, qdd = rng.uniform(-1.0, 1.0, (2, USUAL_STATES, robot.dof))
+    largest = np.abs(robot.inverse_dynamics(robot.random(rng, USUAL_STATES), qd, qdd)).max(axis=0)
+    return np.where(np.isfinite(limits), limits, np.maximum(largest, 1e-3 * largest.max()))
 
 
 def decay(x: Scalar) -> Scalar:

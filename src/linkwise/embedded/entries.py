@@ -18,6 +18,7 @@ from linkwise.control import (
     CONTROLLERS,
     Controller,
     ExtendedKalmanFilter,
+    Guarded,
     MomentumObserver,
     RecursiveLeastSquares,
     StateObserver,
@@ -163,9 +164,19 @@ def _momentum_observer(robot: Robot, options: Options) -> list[Entry]:
         f"momentum observer of {robot.name}, every {options.period:g} s: external torques and collisions without a "
         f"force sensor; time constant {0.2 / options.frequency:g} s"
     )
-    return [
-        Entry("momentum_observer", summary, observer.kernel(options.period, options.dtype), options.dtype)
-    ]
+    kernel = observer.kernel(options.period, options.dtype, options.inputs)
+    return [Entry("momentum_observer", summary, kernel, options.dtype)]
+
+
+def _guarded_controller(robot: Robot, options: Options) -> list[Entry]:
+    law = controller_of(robot, options.controller, options)
+    guarded = Guarded(law, MomentumObserver(robot, 5.0 * options.frequency))
+    summary = (
+        f"{options.controller} of {robot.name}, every {options.period:g} s, with a watch for collisions: at an "
+        f"external torque beyond {_listed(guarded.observer.threshold)} it stops and holds its position"
+    )
+    kernel = guarded.kernel(options.period, dtype=options.dtype, inputs=options.inputs)
+    return [Entry("guarded_controller", summary, kernel, options.dtype)]
 
 
 def _payload_estimator(robot: Robot, options: Options) -> list[Entry]:
@@ -286,6 +297,7 @@ def _rollout(robot: Robot, options: Options) -> list[Entry]:
 ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "state_observer": _observer,
     "momentum_observer": _momentum_observer,
+    "guarded_controller": _guarded_controller,
     "recursive_least_squares": _payload_estimator,
     "extended_kalman_filter": _kalman_filter,
     "trajectory": _trajectory,
