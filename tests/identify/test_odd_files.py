@@ -69,8 +69,7 @@ def test_a_folder(tmp_path, arm):
 
 ARRAYS = {
     "another length": ({"q": Q[:-1]}, "q: expected 40 rows"),
-    "turned over": ({"q": Q.T}, "q: expected 40 rows"),
-    "three dimensions": ({"tau": TAU[:, :, None]}, "tau: expected 40 rows"),
+    "three dimensions": ({"tau": np.stack([TAU, TAU], axis=2)}, "tau: expected 40 rows"),
     "text": ({"q": Q.astype(str)}, "q: expected real numbers"),
     "complex": ({"q": Q + 0j}, "q: expected real numbers, got complex128"),
     "one number as time": ({"t": np.float64(1.0)}, "t: expected 40 rows"),

@@ -124,9 +124,10 @@ if TYPE_CHECKING:
 def command(robot, gravity, lock, base, mimic, logs, **options: Any) -> None:
     """Identify a robot from recordings of its motion.
 
-    ROBOT gives the kinematics, and its inertias are where the search starts. LOG is a table (CSV, NPZ, Parquet) of
-    times, joint positions and torques or motor currents, with velocities where they were recorded; columns are found
-    by names such as t, q1, tau1, or named in a layout. A LOG that ends in .toml is a layout that names its files.
+    ROBOT gives the kinematics, and its inertias are where the search starts. LOG is a table (CSV, Excel, NPZ, MATLAB,
+    HDF5, Parquet) of times, joint positions and torques or motor currents, with velocities where they were recorded,
+    or a rosbag with joint states; columns are found by names such as t, q1, tau1, or named in a layout. A LOG that ends
+    in .toml is a layout that names its files.
 
     \b
     Example:

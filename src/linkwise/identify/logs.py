@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def read_log(
     drop_bad_rows: bool = False,
     name: str | None = None,
 ) -> Log:
-    """A recording of this robot from a CSV (or other text), NPZ or Parquet file.
+    """A recording of this robot from a file: CSV or other text, NPZ, Parquet, MATLAB, HDF5, Excel or a rosbag.
 
     Args:
         source: a file, or a mapping from quantities (time, position, velocity, torque, current) to files with one
@@ -79,7 +79,8 @@ def _read(
     if files:
         found, origin, named = _from_several(files, layout, robot, cut)
     else:
-        found, origin, named = _from_one(_table(source, cut), layout, robot)  # type: ignore[arg-type]
+        table = _table(source, cut, robot.joint_names, layout.topic)  # type: ignore[arg-type]
+        found, origin, named = _from_one(table, layout, robot)
     layout = replace(layout, units=named | dict(layout.units))
     found, notes = checked_rows(found, origin, drop_bad_rows)
     log = _joint_side(found, origin, layout, robot, name or Path(origin.path).name)
@@ -88,9 +89,11 @@ def _read(
     return log
 
 
-def _table(source: Source, rows: tuple[int, int] | None) -> NumberTable:
+def _table(
+    source: Source, rows: tuple[int, int] | None, joints: Sequence[str] = (), topic: str | None = None
+) -> NumberTable:
     """The rows that are used of a table: what is wrong with others does not matter."""
-    table = read(source, tolerant=True)
+    table = read(source, tolerant=True, joints=joints, topic=topic)
     if rows is None:
         return table
     note = f"rows {rows[0]} to {rows[1]} of {len(table.values)}"
@@ -114,7 +117,8 @@ _Found = tuple[dict[str, np.ndarray], NumberTable, dict[str, str]]
 
 def _from_one(table: NumberTable, layout: Layout, robot: Robot) -> _Found:
     joints = robot.joint_names
-    if table.names is None and not layout.columns:
+    alone = table.groups is not None and len(table.groups) == 1 and table.values.shape[1] > 2
+    if (table.names is None or alone) and not layout.columns:
         table, layout = _without_header(table, layout, robot)
     places = {
         quantity: find_columns(table, quantity, joints, layout.columns.get(quantity), layout.topic)

@@ -12,6 +12,7 @@ import numpy as np
 
 from linkwise.errors import needed
 from linkwise.tables import bounds
+from linkwise.tables.arrays import from_arrays
 from linkwise.tables.table import NumberTable, TableError
 
 _BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
@@ -20,25 +21,8 @@ _BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImp
 
 
 def read_npz(path: Path) -> NumberTable:
-    """The arrays of one or two dimensions that have as many rows as the longest; others are ``unusable``."""
-    arrays, unusable = _arrays(path)
-    groups: dict[str, tuple[int, ...]] = {}
-    parts: list[np.ndarray] = []
-    names: list[str] = []
-    rows = max((len(a) for a in arrays.values() if a.ndim in (1, 2)), default=0)
-    for name, array in arrays.items():
-        if array.ndim not in (1, 2) or len(array) != rows or not array.size:
-            unusable[name] = f"expected {rows} rows in one or two dimensions, got the shape {array.shape}"
-        else:
-            flat = array.reshape(rows, -1).astype(float)
-            groups[name] = tuple(range(len(names), len(names) + flat.shape[1]))
-            names += [name] if array.ndim == 1 else [f"{name}{k}" for k in range(1, flat.shape[1] + 1)]
-            parts.append(flat)
-    if not parts:
-        raise TableError(f"{path}: no arrays of numbers in it")
-    return NumberTable(
-        str(path), np.concatenate(parts, axis=1), tuple(names), groups=groups, unusable=unusable
-    )
+    """The arrays of an NPZ file; those that are no signals are ``unusable``."""
+    return from_arrays(path, *_arrays(path))
 
 
 def _arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -109,7 +93,7 @@ def _count(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
 
 def read_parquet(path: Path) -> NumberTable:
     """The columns of numbers, and of lists of as many numbers each; others are left out unread."""
-    parquet = needed("pyarrow.parquet", "identify")
+    parquet = needed("pyarrow.parquet", "cluster")
     names: list[str] = []
     columns: list[np.ndarray] = []
     groups: dict[str, tuple[int, ...]] = {}
@@ -140,7 +124,7 @@ def read_parquet(path: Path) -> NumberTable:
 
 
 def _numeric(kind: Any) -> bool:
-    types = needed("pyarrow.types", "identify")
+    types = needed("pyarrow.types", "cluster")
     while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         kind = kind.value_type
     if types.is_dictionary(kind):

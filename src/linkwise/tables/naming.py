@@ -107,7 +107,10 @@ def find_time(table: NumberTable, topic: str | None = None, *, stamps: bool) -> 
     single = {name: [k] for name, k in places.items() if name.endswith("header_stamp")}
     found = {prefix: columns for prefix, columns in (pairs | single).items() if "stamp" in prefix}
     if not stamps:
-        found = found | pairs | {name: [places[name]] for name in ("time",) if name in places}
+        named = {
+            name: [k] for name, k in places.items() if name.rpartition("_")[2] in ("time", "t", "timestamp")
+        }
+        found = found | pairs | dict(sorted(named.items(), key=lambda item: item[0] != "time"))
     chosen = [columns for prefix, columns in found.items() if topic is not None and _within(topic, prefix)]
     return next(iter(chosen or found.values()), None)
 

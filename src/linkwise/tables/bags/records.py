@@ -1,0 +1,145 @@
+"""Records of rosbag 1 and MCAP files, from the beginning of the file to its end or to where it was cut off."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import IO
+
+from linkwise.tables import bounds
+from linkwise.tables.bags.message import JOINT_STATE, Contents, Message
+from linkwise.tables.kinds import MCAP
+from linkwise.tables.packed import unpacked
+from linkwise.tables.table import TableError
+
+
+class _CutOff(Exception):
+    """A file ends in the middle of a record."""
+
+
+def _exactly(stream: IO[bytes], size: int, where: str, *, partly: bool = False) -> bytes:
+    """The next bytes; fewer at the end of a file where ``partly``."""
+    bounds.check(f"{where}: a record", size, 1)
+    data = stream.read(size)
+    if len(data) < size and not partly:
+        raise _CutOff
+    return data
+
+
+def _until_cut(messages: Iterator[Message], contents: Contents) -> Iterator[Message]:
+    try:
+        yield from messages
+    except (_CutOff, struct.error):
+        contents.notes.append("the file ends in the middle of a record; what is before it was read")
+
+
+# -- rosbag 1 ---------------------------------------------------------------------------------------------------------
+
+
+def rosbag1(path: Path, contents: Contents) -> Iterator[Message]:
+    """Messages of joint states in a rosbag of version 2.0, the format of ROS 1."""
+    with path.open("rb") as stream:
+        version = stream.readline(64).strip()
+        if version != b"#ROSBAG V2.0":
+            raise TableError(f"{path}: expected version 2.0 of the format, got {version.decode('latin-1')!r}")
+        yield from _until_cut(_rosbag1(stream, str(path), contents, {}), contents)
+
+
+def _rosbag1(stream: IO[bytes], where: str, contents: Contents, wanted: dict[int, str]) -> Iterator[Message]:
+    while length := stream.read(4):
+        fields = _fields(_exactly(stream, _unsigned(length), where))
+        size, kind = _unsigned(_exactly(stream, 4, where)), fields.get(b"op", b"")
+        data = _exactly(stream, size, where, partly=kind == b"\x05")
+        if kind == b"\x05":
+            inside = unpacked(data, fields.get(b"compression", b"").decode("latin-1"), where)
+            yield from _rosbag1(BytesIO(inside), where, contents, wanted)
+            if len(data) < size:
+                raise _CutOff
+        elif kind == b"\x07":
+            about = _fields(data)
+            topic = fields.get(b"topic", b"").decode("utf-8", "replace")
+            contents.topics[topic] = about.get(b"type", b"").decode("utf-8", "replace")
+            if contents.topics[topic] in JOINT_STATE:
+                wanted[_unsigned(fields.get(b"conn", b""))] = topic
+        elif kind == b"\x02":
+            connection = _unsigned(fields.get(b"conn", b""))
+            if connection in wanted:
+                seconds, nanoseconds = struct.unpack("<II", fields.get(b"time", b""))
+                yield Message(wanted[connection], seconds * 10**9 + nanoseconds, "ros1", data)
+
+
+def _unsigned(data: bytes) -> int:
+    return struct.unpack("<I", data)[0]
+
+
+def _fields(data: bytes) -> dict[bytes, bytes]:
+    """``name=value`` pairs with their lengths before them."""
+    found, place = {}, 0
+    while place + 4 <= len(data):
+        size = _unsigned(data[place : place + 4])
+        name, _, value = data[place + 4 : place + 4 + size].partition(b"=")
+        found[name] = value
+        place += 4 + size
+    return found
+
+
+# -- MCAP -------------------------------------------------------------------------------------------------------------
+
+
+def mcap(path: Path, contents: Contents) -> Iterator[Message]:
+    """Messages of joint states in an MCAP file."""
+    with path.open("rb") as stream:
+        stream.read(len(MCAP))
+        yield from _until_cut(_mcap(stream, str(path), contents, {}, {}, 0), contents)
+
+
+def _mcap(
+    stream: IO[bytes],
+    where: str,
+    contents: Contents,
+    schemas: dict[int, str],
+    wanted: dict[int, tuple[str, str]],
+    depth: int,
+) -> Iterator[Message]:
+    while kind := stream.read(1):
+        if kind in (b"\x02", b"\x0f"):  # footer, end of data
+            return
+        (size,) = struct.unpack("<Q", _exactly(stream, 8, where))
+        data = _exactly(stream, size, where, partly=kind == b"\x06")
+        if kind == b"\x03":
+            (number,) = struct.unpack_from("<H", data)
+            schemas[number] = _text(data, 2)[0]
+        elif kind == b"\x04":
+            _channel(data, contents, schemas, wanted)
+        elif kind == b"\x05":
+            number, _, received, _ = struct.unpack_from("<HIQQ", data)
+            if number in wanted:
+                topic, encoding = wanted[number]
+                yield Message(topic, received, encoding, data[22:])
+        elif kind == b"\x06" and depth == 0:
+            method, place = _text(data, 28)
+            (packed,) = struct.unpack_from("<Q", data, place)
+            inside = unpacked(data[place + 8 : place + 8 + packed], method, where)
+            yield from _mcap(BytesIO(inside), where, contents, schemas, wanted, depth + 1)
+            if len(data) < size:
+                raise _CutOff
+
+
+def _channel(
+    data: bytes, contents: Contents, schemas: dict[int, str], wanted: dict[int, tuple[str, str]]
+) -> None:
+    number, schema = struct.unpack_from("<HH", data)
+    topic, place = _text(data, 4)
+    encoding, _ = _text(data, place)
+    contents.topics[topic] = schemas.get(schema, "")
+    if contents.topics[topic] in JOINT_STATE and encoding in ("cdr", "ros1"):
+        wanted[number] = topic, encoding
+
+
+def _text(data: bytes, place: int) -> tuple[str, int]:
+    """A text with its length before it, and the place after it."""
+    (size,) = struct.unpack_from("<I", data, place)
+    end = place + 4 + size
+    return data[place + 4 : end].decode("utf-8", "replace"), end

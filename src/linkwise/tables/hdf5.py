@@ -1,0 +1,98 @@
+"""Arrays in HDF5 files, which MATLAB files of version 7.3 are, too.
+
+Links to other files, data outside the file and filters of plugins are not followed; sizes are known from the shapes.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import needed
+from linkwise.tables import bounds
+from linkwise.tables.arrays import from_arrays
+from linkwise.tables.table import NumberTable, TableError
+
+_FILTERS = frozenset([1, 2, 3, 4, 5, 6, 32000])  # deflate, shuffle, fletcher32, szip, nbit, scaleoffset, lzf
+_MOST_OBJECTS = 10_000
+
+
+def read_hdf5(path: Path) -> NumberTable:
+    """The arrays of a file by their paths; fields of records are ``array.field``."""
+    package = needed("h5py", "logs")
+    arrays: dict[str, np.ndarray] = {}
+    unusable: dict[str, str] = {}
+    try:
+        with package.File(str(path), "r") as file:
+            found = _datasets(package, file)
+            readable = {}
+            for name, data in found.items():
+                reason = _unreadable(data)
+                if reason:
+                    unusable[name] = reason
+                else:
+                    readable[name] = data
+            bounds.check(f"{path}: unpacked", sum(_numbers(data) for data in readable.values()))
+            for name, data in readable.items():
+                try:
+                    value = data[()]
+                except Exception as error:
+                    unusable[name] = f"cannot be read ({_first_line(error)})"
+                    continue
+                if value.dtype.names:
+                    arrays |= {f"{name}.{key}": value[key] for key in value.dtype.names}
+                else:
+                    arrays[name] = value
+    except TableError:
+        raise
+    except Exception as error:  # h5py raises OSError, RuntimeError, KeyError and others
+        raise TableError(f"{path}: not an HDF5 file, or damaged ({_first_line(error)})") from None
+    return from_arrays(path, arrays, unusable)
+
+
+def _datasets(package: Any, file: Any) -> dict[str, Any]:
+    """Arrays in the file itself, by their paths. Links are not followed: they may lead to other files."""
+    found: dict[str, Any] = {}
+    seen = 0
+    groups: list[tuple[str, Any]] = [("", file)]
+    while groups and seen < _MOST_OBJECTS:
+        prefix, group = groups.pop(0)
+        for key in group:
+            seen += 1
+            if seen >= _MOST_OBJECTS:
+                break
+            if not isinstance(group.get(key, getlink=True), package.HardLink):
+                continue
+            item = group[key]
+            if isinstance(item, package.Dataset):
+                found[f"{prefix}{key}"] = item
+            elif isinstance(item, package.Group) and not key.startswith("#") and prefix.count("/") < 16:
+                groups.append((f"{prefix}{key}/", item))
+    return found
+
+
+def _unreadable(data: Any) -> str:
+    """Why an array cannot be a column; "" where it can."""
+    if data.external or data.is_virtual:
+        return "its numbers are in other files, which are not read"
+    kinds = [data.dtype[key] for key in data.dtype.names] if data.dtype.names else [data.dtype]
+    if any(kind.kind not in "fiu" or kind.hasobject or kind.shape for kind in kinds):
+        return f"expected real numbers, got {data.dtype if not data.dtype.names else 'records of others'}"
+    if data.shape is None:
+        return "empty"
+    plan = data.id.get_create_plist()
+    used = {plan.get_filter(k)[0] for k in range(plan.get_nfilters())}
+    if not used <= _FILTERS:
+        return f"packed by a filter that is not read (number {min(used - _FILTERS)})"
+    return ""
+
+
+def _numbers(data: Any) -> int:
+    return math.prod(data.shape) * max(1, len(data.dtype.names or ()))
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

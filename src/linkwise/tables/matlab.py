@@ -1,0 +1,70 @@
+"""Arrays in MATLAB files: version 5 (and 4) by SciPy; version 7.3 is HDF5."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import needed
+from linkwise.tables import bounds
+from linkwise.tables.arrays import from_arrays
+from linkwise.tables.packed import zlib_size
+from linkwise.tables.table import NumberTable, TableError
+
+_COMPRESSED = 15
+_DEEPEST = 4  # structs in structs
+
+
+def read_mat(path: Path) -> NumberTable:
+    """The arrays of a file of version 4 or 5; fields of structs are ``struct.field``."""
+    load = needed("scipy.io", "identify").loadmat
+    _check_size(path)
+    try:
+        found = load(str(path), squeeze_me=False, struct_as_record=True)
+    except Exception as error:  # SciPy raises whatever its parser meets
+        raise TableError(f"{path}: not a MATLAB file, or damaged ({_first_line(error)})") from None
+    arrays: dict[str, np.ndarray] = {}
+    unusable: dict[str, str] = {}
+    for name, value in found.items():
+        if not name.startswith("__"):
+            _collect(name, value, arrays, unusable, 0)
+    return from_arrays(path, arrays, unusable)
+
+
+def _collect(name: str, value: Any, arrays: dict, unusable: dict, depth: int) -> None:
+    if not isinstance(value, np.ndarray):
+        unusable[name] = f"expected real numbers, got {type(value).__name__}"
+    elif value.dtype.names and value.size == 1 and depth < _DEEPEST:
+        for key in value.dtype.names:
+            _collect(f"{name}.{key}", value.reshape(-1)[0][key], arrays, unusable, depth + 1)
+    elif value.dtype.kind in "fiub" and not value.dtype.names:
+        arrays[name] = value
+    else:
+        unusable[name] = f"expected real numbers, got {value.dtype if not value.dtype.names else 'structs'}"
+
+
+def _check_size(path: Path) -> None:
+    """What a file of version 5 unpacks to, before it is unpacked."""
+    allowed, total = bounds.limit(), 0
+    with path.open("rb") as stream:
+        head = stream.read(128)
+        if not head.startswith(b"MATLAB") or len(head) < 128:
+            total = path.stat().st_size
+        else:
+            order = ">" if head[126:128] == b"MI" else "<"
+            while len(tag := stream.read(8)) == 8 and total <= allowed:
+                kind, size = struct.unpack(f"{order}II", tag)
+                start = stream.tell()
+                try:
+                    total += zlib_size(stream, size, allowed) if kind == _COMPRESSED else size
+                except Exception as error:
+                    raise TableError(f"{path}: damaged ({_first_line(error)})") from None
+                stream.seek(start + size)
+    bounds.check(f"{path}: unpacked", total, 1)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
