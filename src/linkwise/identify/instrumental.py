@@ -75,7 +75,7 @@ def _possible(regression: Regression, weights: np.ndarray, x: np.ndarray, prior:
     return physical_from_gram(gram, gram @ x, prior, nonnegative=rotors).x
 
 
-def _steppable(robot: Robot) -> Robot:
+def steppable(robot: Robot) -> Robot:
     """With rotors heavy enough that friction does not stop a joint within a step; its motion hardly changes."""
     floors = {
         f"{joint.name}.rotor_inertia": max(joint.rotor_inertia, 4 * STEP * joint.viscous_friction)
@@ -128,7 +128,7 @@ def follow(robot: Robot, signals: Signals, bandwidth: float = BANDWIDTH) -> Sign
     period = 1.0 / signals.rate
     t = np.arange(len(smooth)) * period
     reference = through_samples(Samples(t, smooth, velocity, central_difference(velocity, signals.rate)))
-    robot = _steppable(robot)
+    robot = steppable(robot)
     law = ComputedTorque(robot, Gains.from_frequency(bandwidth))
     fine = math.ceil(period / STEP)
     run = simulate(robot, law, reference, duration=len(t) * period, step=period / fine, every=fine)
