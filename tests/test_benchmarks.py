@@ -22,6 +22,7 @@ PRETENDED = str(ROOT / "tests" / "gpu" / "pretended_cupy.py")
 
 SMOKE = {  # script -> command lines
     "campaign.py": ["--robots two_link --runs 2 --through 1 --duration 4"],
+    "closed_loop.py": ["--quick"],
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
     "distribution.py": ["--wheel-only"],
     "excitation.py": ["--robots two_link --starts 1 --iterations 5"],

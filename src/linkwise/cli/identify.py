@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from linkwise.cli.closed_loop import (
+    check_method,
+    closed_loop_facts,
+    closed_loop_identified,
+    closed_loop_options,
+    reference_layout,
+    same_stamps,
+    show_closed_loop,
+)
 from linkwise.cli.identified import all_validations, show_identification
 from linkwise.cli.options import (
     NOT_NEGATIVE,
@@ -115,6 +124,7 @@ if TYPE_CHECKING:
     metavar="GAMMA",
     help="How much the given inertias count; 1: like one sample of each link.",
 )
+@closed_loop_options
 @click.option("--out", metavar="ROBOT2", help="Write the identified robot: .urdf or .toml.")
 @click.option("--code", metavar="FILE.c", help="Write C code of the identified robot's inverse dynamics.")
 @click.option("--reduce", is_flag=True, help="--code is of the reduced model instead: shorter, less exact.")
@@ -133,35 +143,51 @@ def command(robot, gravity, lock, base, mimic, logs, **options: Any) -> None:
     Example:
       linkwise identify arm.urdf run1.csv run2.csv --validate run3.csv --out arm2.urdf --code arm.c --report arm.html
       linkwise identify ur10e.urdf log.csv --layout ur.toml --rows 635-3510 --split 0.7 --friction coulomb
+      linkwise identify arm.urdf log.csv --method didim --reference 'qr{}' --controller gravity_pd --frequency 25
     """
-    from linkwise import identify as library
-
     loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     _check_targets(options)
+    check_method(options)
     with status(f"reading {logs[0]}") as now:
         train, tests = _recordings(loaded, logs, options)
-        found = library.identify(
-            loaded,
-            train,
-            validation=tests or None,
-            cutoff=options["cutoff"],
-            derivatives=options["derivatives"],
-            decimation=options["decimation"],
-            friction=options["friction"],
-            estimator=options["estimator"],
-            significance=options["significance"],
-            lag=options["lag"],
-            stages=_stages(now),
-            **({} if options["strength"] is None else {"strength": options["strength"]}),
-        )
+        if options["method"] == "inverse":
+            loop, found = None, _by_inverse_dynamics(loaded, train, tests, options, now)
+        else:
+            now(f"simulating closed loops: {options['method']}")
+            references = _references(loaded, logs, train, options)
+            loop = closed_loop_identified(loaded, train, tests, references, options)
+            found = loop.identification
         now("writing")
         written = _write(found, options)
     if options["as_json"]:
-        say_json(found.summary() | {"validations": all_validations(found), "written": written})
+        facts = {} if loop is None else closed_loop_facts(loop)
+        say_json(found.summary() | {"validations": all_validations(found), "written": written} | facts)
         return
+    if loop is not None:
+        show_closed_loop(loop)
     show_identification(found)
     for what, path in written.items():
         say(f"{what} written to {path}")
+
+
+def _by_inverse_dynamics(robot: Robot, train: list[Log], tests: list[Log], options, now) -> Identification:
+    """Least squares along the recorded motion."""
+    from linkwise import identify as library
+
+    return library.identify(
+        robot,
+        train,
+        validation=tests or None,
+        cutoff=options["cutoff"],
+        derivatives=options["derivatives"],
+        decimation=options["decimation"],
+        friction=options["friction"],
+        estimator=options["estimator"],
+        significance=options["significance"],
+        lag=options["lag"],
+        stages=_stages(now),
+        **({} if options["strength"] is None else {"strength": options["strength"]}),
+    )
 
 
 def _check_targets(options) -> None:
@@ -190,6 +216,17 @@ def _recordings(robot: Robot, logs, options) -> tuple[list[Log], list[Log]]:
         parts = [log.split(options["split"]) for log in train]
         train, tests = [first for first, _ in parts], [rest for _, rest in parts]
     return train, tests
+
+
+def _references(robot: Robot, logs, train: list[Log], options) -> list | None:
+    """What the controller was told to follow in every recording: columns beside the recorded positions."""
+    if options["reference"] is None:
+        return None
+    layout = reference_layout(_layout(options["layout"]), options["reference"])
+    read = [_read(robot, log, layout, options["rows"], options) for log in logs]
+    if options["split"]:
+        read = [log.split(options["split"])[0] for log in read]
+    return same_stamps(train, read)
 
 
 def _read(robot: Robot, source: str, layout: Layout, rows, options) -> Log:

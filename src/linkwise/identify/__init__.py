@@ -8,6 +8,7 @@ found.save("arm.urdf"); found.write_code("arm.c"); found.write_report("arm.html"
 from linkwise.control import ExtendedKalmanFilter, Filtered, Followed, RecursiveLeastSquares
 from linkwise.errors import MissingExtraError
 from linkwise.identify.campaign import Coverage, Noise, coverage, simulated_log
+from linkwise.identify.closed_loop import ClosedLoopIdentification, cloe, didim
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import ESTIMATORS, idim_iv, ordinary, ridge, robust, total, weighted
@@ -36,6 +37,7 @@ __all__ = [
     "ESTIMATORS",
     "MODELS",
     "Box",
+    "ClosedLoopIdentification",
     "Coverage",
     "DriveGains",
     "Estimate",
@@ -70,8 +72,10 @@ __all__ = [
     "by_contribution",
     "by_statistics",
     "choose_friction",
+    "cloe",
     "condition",
     "coverage",
+    "didim",
     "drive_gains",
     "estimate_lag",
     "excite",

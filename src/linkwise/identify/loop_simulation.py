@@ -27,7 +27,9 @@ from linkwise.simulate import Result, simulate
 
 STEP = 1e-3  # [s] of the simulation, at most
 BANDWIDTH = 60.0  # [rad/s] of a controller of which nothing is known
-FREQUENCIES = np.geomspace(4.0, 200.0, 14)  # [rad/s] tried for a controller of which only the reference is known
+FREQUENCIES = np.geomspace(
+    4.0, 200.0, 14
+)  # [rad/s] tried for a controller of which only the reference is known
 MOST_AT_ONCE = 2**22  # rows of all robots in one call
 RUNAWAY = 30.0  # times the fastest recorded speed: a simulated robot that is faster does not follow any more
 FIRST = 0.25  # [s] at the start of a recording from which its first state is estimated
@@ -100,7 +102,9 @@ class RecordedLoop:
     controller: Controller
     gains: Mapping[str, np.ndarray] | None = None
 
-    def run(self, values: Mapping[str, np.ndarray], gains: Mapping[str, np.ndarray] | None = None) -> Followed:
+    def run(
+        self, values: Mapping[str, np.ndarray], gains: Mapping[str, np.ndarray] | None = None
+    ) -> Followed:
         """Simulate one robot for each entry of the values (robots,); not finite where a robot was lost."""
         count = max(len(value) for value in values.values())
         gains = {**(self.gains or {}), **(gains or {})}
@@ -110,7 +114,8 @@ class RecordedLoop:
         for first in range(0, count, at_once):
             size = min(at_once, count - first)
             vary: dict[str, Any] = {
-                label: np.broadcast_to(value, (count,))[first : first + size, None] for label, value in values.items()
+                label: np.broadcast_to(value, (count,))[first : first + size, None]
+                for label, value in values.items()
             }
             vary |= {
                 name: np.broadcast_to(value, (count, np.shape(value)[-1]))[first : first + size]
@@ -144,8 +149,7 @@ class RecordedLoop:
         """Which robots do not follow at all, (robots,)."""
         fastest = RUNAWAY * np.maximum(np.abs(self.signals.qd).max(axis=0), SLOWEST)
         with np.errstate(invalid="ignore"):
-            bad = ~np.isfinite(q).all(axis=(1, 2)) | ~(np.abs(qd) <= fastest).all(axis=(1, 2))
-        return bad
+            return ~np.isfinite(q).all(axis=(1, 2)) | ~(np.abs(qd) <= fastest).all(axis=(1, 2))
 
     def why_lost(self, followed: Followed, robot: int = 0) -> str:
         """Which joint ran away, and when; empty where none did."""
@@ -182,15 +186,7 @@ def reference_samples(signals: Signals, reference: Any) -> Samples:
                 f"reference: a trajectory of {reference.dof} joints; {signals.log.name} has {signals.dof}"
             )
         return Samples(t, *reference.at(signals.t))
-    q = np.asarray(reference, dtype=float)
-    if q.shape != signals.log.q.shape:
-        raise IdentificationError(
-            f"reference: expected a trajectory, or positions {signals.log.q.shape} as those of {signals.log.name}, "
-            f"got shape {q.shape}"
-        )
-    if not np.isfinite(q).all():
-        raise IdentificationError("reference: it contains numbers that are not finite")
-    return _differentiated(t, _at_grid(signals, q), signals.rate)
+    return _differentiated(t, _at_grid(signals, reference), signals.rate)
 
 
 def smoothed_reference(signals: Signals, smooth: Signals) -> Samples:
@@ -264,13 +260,19 @@ def matched_law(loop: RecordedLoop, robot: Robot) -> RecordedLoop:
     for law in (GravityPD, ComputedTorque):
         made = law(loop.template, Gains(1.0, 1.0), torque_limits=False)
         tried = replace(loop, controller=OwnModel(made, loop.labels))
-        away = tried.distance(tried.run(values, gains_at(law, robot, np.repeat(FREQUENCIES[:, None], n, axis=1))))
+        away = tried.distance(
+            tried.run(values, gains_at(law, robot, np.repeat(FREQUENCIES[:, None], n, axis=1)))
+        )
         best = FREQUENCIES[np.argmin(np.where(np.isfinite(away), away, np.inf), axis=0)]
         gains = gains_at(law, robot, best[None])
         followed = tried.run(values, gains)
-        score = float(np.sum((tried.distance(followed)[0] / np.maximum(loop.signals.q.std(axis=0), 1e-6)) ** 2))
+        score = float(
+            np.sum((tried.distance(followed)[0] / np.maximum(loop.signals.q.std(axis=0), 1e-6)) ** 2)
+        )
         if np.isfinite(score):
-            candidates.append((score, replace(tried, gains={name: value[0] for name, value in gains.items()})))
+            candidates.append(
+                (score, replace(tried, gains={name: value[0] for name, value in gains.items()}))
+            )
     if not candidates:
         raise IdentificationError(
             f"{loop.signals.log.name}: no controller that was tried lets {robot.name} follow the reference; give the "

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.errors import needed
+from linkwise.identify.errors import IdentificationError
 from linkwise.identify.interior import Interior
 from linkwise.identify.prior import pseudo_inertias
 from linkwise.identify.regression import Regression
@@ -81,7 +82,13 @@ def physical_from_gram(
     if status != "Solved" or not np.isfinite(divergence(x[: 10 * links].reshape(links, 10), prior)).all():
         quadratic, linear = T.T @ gram @ T, -(T.T @ right)
         gamma = max(strength, LEAST)
-        x = T @ Interior(quadratic, linear, _units(), links, gamma, MARGIN, nonnegative).solve()
+        try:
+            x = T @ Interior(quadratic, linear, _units(), links, gamma, MARGIN, nonnegative).solve()
+        except np.linalg.LinAlgError as error:
+            raise IdentificationError(
+                f"possible links: no solution, the conic solver stopped with {status} and Newton's method with "
+                f"{str(error).lower()}; the torques ask for links that are far from possible ones"
+            ) from None
         status = f"Newton's method, after the conic solver stopped with {status}"
     return PhysicalFit(x, divergence(x[: 10 * links].reshape(links, 10), prior), status)
 
