@@ -18,6 +18,7 @@ from linkwise.loading import general_chain, load, planar_chain, random_robot, ro
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.constraints import Coupling, Point, Weld
 from linkwise.model.elastic import Elastic
+from linkwise.model.motors import Motor
 from linkwise.robot import Robot
 from linkwise.study import open_study, study
 from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt, where
@@ -64,6 +65,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "ModelWarning",
+    "Motor",
     "Point",
     "Robot",
     "ShapeError",

@@ -40,8 +40,7 @@ def expanded(
     for link in links:
         if link.follows is None:
             continue
-        (leader,) = full[link.follows.link]
-        moved = link.follows.ratio * leader
+        moved: Any = _sum([ratio * full[leader][0] for leader, ratio in link.follows.leaders])
         full[link.index] = [0.0 if forces else moved + link.follows.offset if positions else moved]
     return links.grouped([x for own in full for x in own], positions=positions)
 
@@ -54,7 +53,8 @@ def leading(links: Mechanism) -> list[tuple[int, list[tuple[int, float]]]]:
     }
     for link in links:
         if link.follows is not None:
-            columns[first[link.follows.link]][1].append((first[link.index], link.follows.ratio))
+            for leader, ratio in link.follows.leaders:
+                columns[first[leader]][1].append((first[link.index], ratio))
     return list(columns.values())
 
 
@@ -132,10 +132,10 @@ def inverse_in_step(links: Mechanism, inverse: Rows) -> Rows:
 
 
 def _differences(links: Mechanism) -> list[list[tuple[int, float]]]:
-    """The rows of C: a follower's axis with 1, its leader's with −ratio."""
+    """The rows of C: a follower's axis with 1, those of its leaders with −ratio."""
     first = links.first_coordinates()
     return [
-        [(first[link.index], 1.0), (first[link.follows.link], -link.follows.ratio)]
+        [(first[link.index], 1.0), *((first[leader], -ratio) for leader, ratio in link.follows.leaders)]
         for link in links
         if link.follows is not None
     ]

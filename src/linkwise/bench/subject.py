@@ -62,8 +62,9 @@ def without_drives(robot: Robot) -> Robot:
 
 
 def rigid(robot: Robot) -> Robot:
-    """The robot without springs, carried weight and constraints, which every engine treats in its own way."""
+    """The robot without springs, carried weight, constraints and motors of several joints, which every engine treats in its own way."""
     free = robot.with_constraints([]) if robot.constraints else robot
+    free = free.with_motors(()) if free.motors else free
     terms = {f"{joint.name}.{name}": 0.0 for joint in free.moving_joints for name in joint.terms}
     return free.with_parameters(terms) if terms else free
 

@@ -25,7 +25,7 @@ def plain_friction(joint: Any) -> tuple[float, float]:
     coulomb = forward if forward == backward else 0.5 * forward + 0.5 * backward
     if all(law.absent(joint) for law in RICHER):
         return joint.viscous_friction, coulomb
-    top = joint.limits.velocity
+    top = joint.limits.velocity if hasattr(joint, "limits") else 0.0  # a motor of several joints has none
     v = np.linspace(0.0, top if 0.0 < top < np.inf else TYPICAL_SPEED, SPEEDS + 1)[1:]
     both = [CoulombFriction(), *RICHER]
     present = [law for law in both if not law.absent(joint)]

@@ -142,7 +142,9 @@ def _check_moving_joint(joint: Joint) -> None:
     if any(math.isnan(v) for v in (limits.lower, limits.upper, limits.velocity, limits.effort)):
         raise ModelError(f"joint {joint.name!r}: a limit is NaN")
     relation = joint.mimic
-    if relation is not None and not (in_range(relation.multiplier) and in_range(relation.offset)):
+    if relation is not None and not all(
+        map(in_range, (relation.offset, *(factor for _, factor in relation.leaders)))
+    ):
         raise ModelError(f"joint {joint.name!r}: its mimic relation is not finite")
 
 

@@ -100,7 +100,9 @@ def joint_positions(model: Model, q: np.ndarray) -> list[np.ndarray]:
         own[joint.name] = np.asarray(q[at : at + joint.nq], dtype=float)
         at += joint.nq
     return [
-        own[joint.name] if relation is None else relation.multiplier * own[relation.joint] + relation.offset
+        own[joint.name]
+        if relation is None
+        else sum(factor * own[name] for name, factor in relation.leaders) + relation.offset
         for joint, relation in zip(model.moving_joints, model.followed, strict=True)
     ]
 

@@ -13,14 +13,15 @@ from linkwise.model.dh import CONVENTIONS, DhJoint, chain
 from linkwise.model.dh_toml_table import DRIVE_KEYS, INERTIAL_KEYS, LIMIT_KEYS, POSE_KEYS, RobotSettings
 from linkwise.model.dh_toml_writer import write_toml
 from linkwise.model.joint import JOINT_TYPES, Joint, Mimic
+from linkwise.model.motors import Motor
 from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
 from linkwise.settings import REQUIRED, parse_toml
 
 __all__ = ["read_citation", "read_toml", "write_toml"]
 
 HEADER_KEYS = ("name", "source", "notes", "convention", "gravity", "reduced")
-CHAIN_KEYS = (*HEADER_KEYS, "base", "joint", "frame")
-TREE_KEYS = (*HEADER_KEYS, "passive", "link", "joint", "frame", "constraint")
+CHAIN_KEYS = (*HEADER_KEYS, "base", "joint", "motor", "frame")
+TREE_KEYS = (*HEADER_KEYS, "passive", "link", "joint", "motor", "frame", "constraint")
 DH_KEYS = ("alpha", "alpha_deg", "a", "d", "theta", "theta_deg")
 CHAIN_JOINT_KEYS = ("name", "link", "type", *DH_KEYS, *LIMIT_KEYS, *INERTIAL_KEYS, *DRIVE_KEYS)
 TREE_JOINT_KEYS = (
@@ -45,7 +46,9 @@ def read_toml(data: bytes, where: str) -> Model:
     convention = top.choice("convention", (*CONVENTIONS, "tree"))
     top.allow(TREE_KEYS if convention == "tree" else CHAIN_KEYS)
     try:
-        return _tree(top, where) if convention == "tree" else _chain(top, convention, where)
+        model = _tree(top, where) if convention == "tree" else _chain(top, convention, where)
+        motors = [_motor(table) for table in _tables(top, "motor")]
+        return model.with_motors(motors) if motors else model
     except ModelError as error:
         # the checks of the model itself have no names of files
         raise error if str(error).startswith(where) else ModelError(f"{where}: {error}") from None
@@ -224,6 +227,17 @@ def _mimic(table: RobotSettings) -> Mimic | None:
         relation.number("offset", 0.0),
         relation.get("coupled", bool) if relation.has("coupled") else None,
     )
+
+
+def _motor(table: RobotSettings) -> Motor:
+    """[[motor]]: a motor that moves several joints, ``joints = { NAME = factor, … }``."""
+    table.allow(("name", "joints", "offset", *DRIVE_KEYS))
+    value = table.values.get("joints")
+    if not isinstance(value, dict) or not value:
+        raise table.fail("joints", f"expected a table of joints with their factors, got {value!r:.80}")
+    factors = RobotSettings(cast("dict[str, Any]", value), table.where("joints"))
+    joints = {name: factors.number(name) for name in factors.values}
+    return Motor(table.get("name", str), joints, offset=table.number("offset", 0.0), **table.drive())
 
 
 def _pitch(table: RobotSettings, kind: str) -> float:

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from linkwise.errors import ModelError
 from linkwise.model.constraint_parts import Parts, parts_of
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Joint, Limits
 from linkwise.model.model import Model
+from linkwise.model.motors import Motor, without_motors
 from linkwise.model.transform import Transform
 
 
@@ -25,10 +27,13 @@ def write_toml(model: Model, *, source: str = "") -> str:
         lines.append("reduced = true")
     if model.passive:
         lines.append(f"passive = [{', '.join(map(_text, model.passive))}]")
-    for link in model.links:
+    bare = without_motors(model)
+    for link in bare["links"]:
         lines += ["", "[[link]]", f"name = {_text(link.name)}", *_inertia(link.inertia)]
-    for joint in model.joints:
+    for joint in bare["joints"]:
         lines += ["", "[[joint]]", *_joint(joint)]
+    for motor in model.motors:
+        lines += ["", "[[motor]]", *_motor(motor)]
     for frame in model.frames:
         lines += [
             "",
@@ -83,20 +88,38 @@ def _joint(joint: Joint) -> list[str]:
     if joint.moves or not _same(joint.axis, (0.0, 0.0, 1.0)):
         lines.append(f"axis = {_list(joint.axis)}")
     lines += _limits(joint.limits)
-    for key in ("pitch", "rotor_inertia", "viscous_friction"):
-        value = getattr(joint, key)
-        if not _same([value], [0.0]):
-            lines.append(f"{key} = {_number(value)}")
-    if not _same(joint.coulomb_friction, (0.0, 0.0)):
-        lines.append(f"coulomb_friction = {_list(joint.coulomb_friction)}")
-    lines += [f"{name} = {_number(value)}" for name, value in joint.terms.items()]
+    if not _same([joint.pitch], [0.0]):
+        lines.append(f"pitch = {_number(joint.pitch)}")
+    lines += _drive(joint)
     if joint.mimic is not None:
         m = joint.mimic
+        if m.also:
+            raise ModelError(f"joint {joint.name!r}: only a motor may follow several joints in a file")
         values = f"multiplier = {_number(m.multiplier)}, offset = {_number(m.offset)}"
         if m.coupled is not None:
             values += f", coupled = {'true' if m.coupled else 'false'}"
         lines.append(f"mimic = {{ joint = {_text(m.joint)}, {values} }}")
     return lines
+
+
+def _motor(motor: Motor) -> list[str]:
+    moved = ", ".join(f"{_text(name)} = {_number(factor)}" for name, factor in motor.joints.items())
+    lines = [f"name = {_text(motor.name)}", f"joints = {{ {moved} }}"]
+    if not _same([motor.offset], [0.0]):
+        lines.append(f"offset = {_number(motor.offset)}")
+    return [*lines, *_drive(motor)]
+
+
+def _drive(holder: Joint | Motor) -> list[str]:
+    """Rotor inertia, friction and further laws."""
+    lines = [
+        f"{key} = {_number(getattr(holder, key))}"
+        for key in ("rotor_inertia", "viscous_friction")
+        if not _same([getattr(holder, key)], [0.0])
+    ]
+    if not _same(holder.coulomb_friction, (0.0, 0.0)):
+        lines.append(f"coulomb_friction = {_list(holder.coulomb_friction)}")
+    return [*lines, *(f"{name} = {_number(value)}" for name, value in holder.terms.items())]
 
 
 def _limits(limits: Limits) -> list[str]:

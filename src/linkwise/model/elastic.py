@@ -68,7 +68,7 @@ def with_elastic_joints(model: Model, springs: Mapping[str, Elastic | float]) ->
             raise UnknownNameError(
                 f"elastic joints: {model.name} has no joint {name!r}; {suggest(name, model.joint_names)}"
             )
-    leaders = {relation.joint for relation in model.followed if relation is not None}
+    leaders = {name for relation in model.followed if relation is not None for name, _ in relation.leaders}
     links, passive = list(model.links), list(model.passive)
     changed: list[Joint] = []
     for joint in model.joints:

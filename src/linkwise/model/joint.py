@@ -46,7 +46,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Mimic:
-    """q = multiplier·q(joint) + offset.
+    """q = multiplier·q(joint) + offset, and more terms factor·q(other) where ``also`` has them.
 
     ``coupled``: the joint has no coordinate of its own and follows the other one exactly. Else the relation is data and
     the coordinate stays independent (as in Pinocchio). None, where a file does not say, counts as independent until
@@ -57,9 +57,15 @@ class Mimic:
     multiplier: float = 1.0
     offset: float = 0.0
     coupled: bool | None = None
+    also: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "coupled", flag_or_none("coupled", self.coupled))
+
+    @property
+    def leaders(self) -> tuple[tuple[str, float], ...]:
+        """(joint, factor) of all that is followed."""
+        return ((self.joint, self.multiplier), *self.also)
 
 
 @dataclass(frozen=True)
@@ -186,35 +192,36 @@ class Joint:
 
 
 def followed_joints(joints: Sequence[Joint]) -> tuple[Mimic | None, ...]:
-    """For each joint the relation to the joint that it finally follows: chains of relations are one relation."""
+    """For each joint the relation to the joints that it finally follows: chains of relations are one relation."""
     by_name = {joint.name: joint for joint in joints}
-    found: list[Mimic | None] = []
-    for joint in joints:
-        relation, seen = joint.mimic, [joint.name]
-        if relation is None or not relation.coupled:
-            found.append(None)
-            continue
-        while True:
-            if relation.joint in seen:
-                raise ModelError(
-                    f"joint {joint.name!r} follows itself: {' → '.join([*seen, relation.joint])}"
-                )
-            leader = by_name.get(relation.joint)
-            if leader is None:
-                raise ModelError(f"joint {joint.name!r} follows {relation.joint!r}, which is no moving joint")
-            if joint.free or leader.free:
-                raise ModelError(
-                    f"joint {joint.name!r}: a ball or floating joint neither follows nor leads another"
-                )
-            seen.append(leader.name)
-            if leader.mimic is None or not leader.mimic.coupled:
-                break
-            inner = leader.mimic
-            relation = Mimic(
-                inner.joint,
-                relation.multiplier * inner.multiplier,
-                relation.multiplier * inner.offset + relation.offset,
-                True,
+    return tuple(
+        _resolved(joint, by_name, [joint.name]) if joint.mimic is not None and joint.mimic.coupled else None
+        for joint in joints
+    )
+
+
+def _resolved(joint: Joint, by_name: Mapping[str, Joint], seen: list[str]) -> Mimic:
+    """The relation of a follower to joints with coordinates of their own; ``seen`` are the joints on the way to it."""
+    assert joint.mimic is not None
+    factors: dict[str, float] = {}
+    offset = joint.mimic.offset
+    for name, factor in joint.mimic.leaders:
+        if name in seen:
+            raise ModelError(f"joint {seen[0]!r} follows itself: {' → '.join([*seen, name])}")
+        leader = by_name.get(name)
+        if leader is None:
+            raise ModelError(f"joint {seen[0]!r} follows {name!r}, which is no moving joint")
+        if joint.free or leader.free:
+            raise ModelError(
+                f"joint {seen[0]!r}: a ball or floating joint neither follows nor leads another"
             )
-        found.append(relation)
-    return tuple(found)
+        if leader.mimic is None or not leader.mimic.coupled:
+            factors[name] = factors[name] + factor if name in factors else factor
+            continue
+        inner = _resolved(leader, by_name, [*seen, name])
+        offset = factor * inner.offset + offset
+        for end, ratio in inner.leaders:
+            through = factor * ratio
+            factors[end] = factors[end] + through if end in factors else through
+    (first, multiplier), *rest = factors.items()
+    return Mimic(first, multiplier, offset, True, tuple(rest))

@@ -67,10 +67,9 @@ class Turn:
 
 @dataclass(frozen=True)
 class Follow:
-    """A coordinate that is ratio times another link's, plus an offset [rad or m]."""
+    """A coordinate that is the sum of ratio times another link's, over (link, ratio), plus an offset [rad or m]."""
 
-    link: int
-    ratio: float
+    leaders: tuple[tuple[int, float], ...]
     offset: float
 
 
@@ -447,7 +446,7 @@ def _follow(model: Model, k: int) -> Follow | None:
     if relation is None:
         return None
     names = [joint.name for joint in model.moving_joints]
-    return Follow(names.index(relation.joint), relation.multiplier, relation.offset)
+    return Follow(tuple((names.index(name), ratio) for name, ratio in relation.leaders), relation.offset)
 
 
 _AXES = {

@@ -32,6 +32,7 @@ from linkwise.model.mjcf_constraints import (
     equalities,
     read_constraints,
     read_mimics,
+    read_motors,
     refuse_generators,
 )
 from linkwise.model.mjcf_copy import copy_in
@@ -93,9 +94,9 @@ class _Reader:
         self.held: list[Element] = []  # equalities that came with attached models
         self.attached_tendons: dict[str, Element] = {}
 
-    def check(self) -> None:
+    def check(self, *, attached: bool = False) -> None:
         self.defaults.check(self.root)
-        check_sections(self.root, self.defaults, self.settings)
+        check_sections(self.root, self.defaults, self.settings, attached=attached)
 
     def tendons(self) -> dict[str, Element]:
         """The tendons by name, those of attached models under their prefix."""
@@ -141,7 +142,9 @@ class _Reader:
                 for constraint in read_constraints(held, lambda name: self._drawn(drawn, name), sites)
                 if not _holds_nothing(drawn, constraint)
             ]
-            return drawn.with_constraints(constraints) if constraints else drawn
+            held_robot = drawn.with_constraints(constraints) if constraints else drawn
+            motors = read_motors(self.root, self.defaults, self.settings, self.named)
+            return held_robot.with_motors(motors) if motors else held_robot
         except ModelError as error:
             text = str(error)
             raise ModelError(text if text.startswith(self.where) else f"{self.where}: {text}") from None
@@ -235,7 +238,7 @@ class _Reader:
         self.attached.append(where)
         child = _Reader(root, where, self)
         child.settings.flags, child.settings.acceleration = self.settings.flags, self.settings.acceleration
-        child.check()
+        child.check(attached=True)
         anchor = WORLD if parent == WORLD else ATTACHED
         name = attach.get("body")
         solid = False

@@ -13,10 +13,12 @@ from linkwise.model.joint import Mimic
 from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_joint import MjcfJoint, coefficients
 from linkwise.model.mjcf_settings import MjcfSettings, flag
+from linkwise.model.motors import Motor
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 
 WORLD = "world"
+MOTOR = ("damping", "frictionloss", "armature")  # what a fixed tendon may have
 
 ACTUATORS = (
     "general",
@@ -42,34 +44,68 @@ def refuse_generators(root: Element) -> None:
             raise element.error("not supported; load the model in MuJoCo and save it as one plain file")
 
 
-def check_sections(root: Element, defaults: Defaults, settings: MjcfSettings) -> None:
-    """Refuse what would change the motion and cannot be represented.
+def check_sections(root: Element, defaults: Defaults, settings: MjcfSettings, *, attached: bool) -> None:
+    """Refuse what would change the motion and cannot be represented; less of it in models that are ``attached``.
 
     The other sections (assets, contacts, sensors, keyframes …) have no influence on the equation of motion of the tree.
     """
     for section in root:
         for element in section:
             if section.tag == "tendon":
-                _tendon(defaults.resolve(element, kind="tendon"), settings)
+                _tendon(defaults.resolve(element, kind="tendon"), settings, attached)
             elif section.tag == "deformable" and element.tag != "skin":
                 raise element.error("deformable bodies are not supported")
             elif section.tag == "actuator":
                 _actuator(element, defaults)
 
 
-def _tendon(tendon: Element, settings: MjcfSettings) -> None:
-    """A tendon that only measures or pulls does not change the motion; one with stiffness, damping or limits does."""
-    active = {
+def _tendon(tendon: Element, settings: MjcfSettings, attached: bool) -> None:
+    """A tendon that only measures or pulls does not change the motion; one with stiffness, damping or limits does.
+
+    Fixed tendons with friction or armature are motors of several joints, see ``read_motors``.
+    """
+    supported = () if attached or tendon.tag != "fixed" else MOTOR
+    for key, acts in _acting(settings).items():
+        if acts and key not in supported and any(coefficients(tendon, key)):
+            raise tendon.error(f"{key}={tendon.get(key)!r} of such a tendon is not supported")
+
+
+def _acting(settings: MjcfSettings) -> dict[str, bool]:
+    """The mechanics that a tendon may have, and whether the file's options leave them on."""
+    return {
         "stiffness": settings.springs,
         "damping": settings.dampers,
         "frictionloss": settings.frictionloss,
         "armature": True,
     }
-    for key, acts in active.items():
-        if acts and any(coefficients(tendon, key)):
-            raise tendon.error(
-                f"{key}={tendon.get(key)!r}: tendons with mechanics of their own are not supported"
-            )
+
+
+def read_motors(
+    root: Element, defaults: Defaults, settings: MjcfSettings, joints: Mapping[str, MjcfJoint]
+) -> list[Motor]:
+    """Fixed tendons with friction or armature: motors that turn with a weighted sum of joint positions."""
+    found: list[Motor] = []
+    acting = _acting(settings)
+    for given in [each for section in root if section.tag == "tendon" for each in section]:
+        tendon = defaults.resolve(given, kind="tendon")
+        numbers: dict[str, float] = {}
+        for key in MOTOR:
+            linear, *higher = (*coefficients(tendon, key), 0.0) if acting[key] else (0.0,)
+            if any(higher):
+                raise tendon.error(f"{key}={tendon.get(key)!r}: only damping linear in the speed is supported")
+            numbers[key] = linear
+        if tendon.tag != "fixed" or not any(numbers.values()):
+            continue
+        moved: dict[str, float] = {}
+        for each in given:
+            name = each.text_of("joint")
+            if name not in joints:
+                raise each.error(f"no joint {name!r}; {suggest(name, joints)}")
+            moved[name] = moved.get(name, 0.0) + each.number("coef")
+        loss = numbers["frictionloss"]
+        name = tendon.get("name") or f"tendon_{len(found) + 1}"
+        found.append(Motor(name, moved, numbers["armature"], numbers["damping"], (loss, loss)))
+    return found
 
 
 def _actuator(actuator: Element, defaults: Defaults) -> None:

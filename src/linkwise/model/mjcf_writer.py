@@ -38,14 +38,16 @@ SHARE = 1e-9  # relative difference under which carried weight is a share of a l
 
 def write_mjcf(model: Model) -> str:
     """The robot as the text of an MJCF file."""
+    bare = model.with_motors(()) if model.motors else model
     lines = [
         f"<mujoco model={quoted(model.name)}>",
         element("compiler", {"angle": "radian"}, indent=1),
         element("option", {"gravity": numbers(model.gravity)}, indent=1),
         "  <worldbody>",
-        *_bodies(model),
+        *_bodies(bare),
         "  </worldbody>",
-        *_equality(model),
+        *_equality(bare),
+        *_tendons(model),
         "</mujoco>",
     ]
     return with_copy("\n".join(lines) + "\n", model)
@@ -258,3 +260,19 @@ def _equality(model: Model) -> Iterable[str]:
         named = {"name": constraint.name} if constraint.name else {}
         lines.append(element(tag, {**named, "site1": first, "site2": second}, indent=2))
     return ["  <equality>", *lines, "  </equality>"] if lines else []
+
+
+def _tendons(model: Model) -> list[str]:
+    """Motors that move several joints, as fixed tendons: their length is a weighted sum of joint positions."""
+    lines: list[str] = []
+    for motor in model.motors:
+        damping, friction = plain_friction(motor)
+        numbers_of = {"armature": motor.rotor_inertia, "damping": damping, "frictionloss": friction}
+        given = {"name": motor.name} | {key: repr(float(value)) for key, value in numbers_of.items() if value}
+        lines.append("    <fixed" + "".join(f" {key}={quoted(text)}" for key, text in given.items()) + ">")
+        lines += [
+            element("joint", {"joint": name, "coef": repr(float(factor))}, indent=3)
+            for name, factor in motor.joints.items()
+        ]
+        lines.append("    </fixed>")
+    return ["  <tendon>", *lines, "  </tendon>"] if lines else []

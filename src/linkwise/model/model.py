@@ -12,13 +12,14 @@ import numpy as np
 from linkwise import joint_laws
 from linkwise.errors import ModelError, ModelWarning, UnknownNameError, suggest
 from linkwise.flags import flag
-from linkwise.model import variants
+from linkwise.model import motors, variants
 from linkwise.model.checks import check_numbers, check_tree
 from linkwise.model.constraints import Constraint, Coupling, Point, Weld
 from linkwise.model.constraints import content as constraint_content
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.model.joint import Joint, Mimic, followed_joints
 from linkwise.model.link import Frame, Link
+from linkwise.model.motors import Motor
 from linkwise.model.quantity import finite
 from linkwise.model.transform import Transform
 
@@ -167,9 +168,17 @@ class Model:
 
     @property
     def leaf_names(self) -> tuple[str, ...]:
-        """Links (or the named frames on them, see ``default_frame``) without children."""
-        parents = {joint.parent for joint in self.joints}
+        """Links (or the named frames on them, see ``default_frame``) without children; no rotors of ``motors``."""
+        parents = {joint.parent for joint in self.joints} | {motor.name + motors.ROTOR for motor in self.motors}
         return tuple(name for name in self.link_names if name not in parents)
+
+    @property
+    def motors(self) -> tuple[Motor, ...]:
+        """Motors that move several joints, see ``with_motors``."""
+        known = self.__dict__.get("_motors")
+        if known is None:
+            known = self.__dict__["_motors"] = motors.motors_of(self.joints, self.links, self.base)
+        return known
 
     def default_frame(self) -> str:
         """The only leaf; with several leaves a ValueError lists them."""
@@ -322,7 +331,10 @@ class Model:
         moved = {joint.name for joint, carried in zip(joints, carries, strict=True) if carried}
         # what a joint that follows another one carries is moved by the coordinate of the other
         moved |= {
-            way.joint for joint, way in zip(joints, self.followed, strict=True) if way and joint.name in moved
+            name
+            for joint, way in zip(joints, self.followed, strict=True)
+            if way and joint.name in moved
+            for name, _ in way.leaders
         }
         return tuple(name for name in self.joint_names if name not in moved)
 
@@ -499,6 +511,14 @@ class Model:
         kept = self.passive if passive is None else tuple(passive)
         return self._with(joints=joints, constraints=held, passive=kept)
 
+    def with_motors(self, given: Iterable[Motor]) -> Self:
+        """A new robot with motors that move several joints each, in place of those it had; none: ``with_motors(())``.
+
+        Args:
+            given: the motors, each with rotor inertia and friction along a weighted sum of joint positions.
+        """
+        return self._with(**motors.with_motors(self, given))
+
     def _check_constraints(self) -> None:
         for constraint in cast("tuple[Any, ...]", self.constraints):
             if not isinstance(constraint, (Weld, Point)):
@@ -533,12 +553,18 @@ class Model:
         the joints ``root_joint_x``, ``root_joint_y`` and ``root_joint_theta``, which move it in the plane z = 0 of the
         world.
         """
-        return self if base == "fixed" else self._with(**variants.with_base(self, base))
+        if base == "fixed":
+            return self
+        bare = self.with_motors(()) if self.motors else self
+        moved = bare._with(**variants.with_base(bare, base))
+        return moved.with_motors(self.motors) if self.motors else moved
 
     def lock(self, positions: Mapping[str, float]) -> Self:
         """A new robot in which the named joints are fixed at the given positions [rad or m]."""
         passive = [name for name in self.passive if name not in positions]
-        return self._with(joints=variants.locked(self, positions), passive=passive)
+        bare = self.with_motors(()) if self.motors else self
+        locked = bare._with(joints=variants.locked(bare, positions), passive=passive)
+        return locked.with_motors(motors.locked_motors(self.motors, positions)) if self.motors else locked
 
 
 _IDENTITY = Transform.identity()

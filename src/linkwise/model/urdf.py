@@ -83,7 +83,9 @@ def read_urdf(data: bytes, where: str) -> Model:
     extras = urdf_extension.read_robot(root)
     warn_of_misspellings(root)
     try:
-        return Model(name, links, joints, **extras)
+        model = Model(name, links, joints, **extras)
+        motors = urdf_extension.read_motors(root)
+        return model.with_motors(motors) if motors else model
     except ModelError as error:
         raise ModelError(f"{where}: {error}") from error
 

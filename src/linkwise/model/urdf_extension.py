@@ -4,10 +4,13 @@
   of base parameters), and any number of ``<linkwise:frame>`` with ``name``, ``link``, ``xyz`` [m] and
   ``rotation`` (9 numbers, row by row); of ``<linkwise:constraint>`` with ``type`` (weld or point), ``frame``, ``to``
   (another frame; the world if left out), ``name``, ``compliance``, ``xyz`` and, for a weld, ``rotation``, for a point,
-  ``offset``; of ``<linkwise:passive>`` with ``joint``, a joint without a motor.
+  ``offset``; of ``<linkwise:passive>`` with ``joint``, a joint without a motor; of ``<linkwise:motor>``, a motor that
+  moves several joints, with ``name``, ``offset`` and the numbers of a joint, and for each joint that it moves a
+  ``<linkwise:drives>`` with ``motor``, ``joint`` and ``factor``.
 - In ``<joint>``: ``<linkwise:joint>`` with ``rotor_inertia``, ``coulomb_forward``, ``coulomb_backward``,
   ``axis``, ``rotation``, ``pitch`` of a helical joint [m/rad], ``lower`` and ``upper`` of a continuous one,
-  ``viscous_friction`` where ``<dynamics>`` has only what is nearest to it, ``coupled`` (``true`` or ``false``: whether
+  ``viscous_friction`` where ``<dynamics>`` has only what is nearest to it, ``motors_damping`` and ``motors_friction``:
+  the part of ``<dynamics>`` that stands for motors of several joints, ``coupled`` (``true`` or ``false``: whether
   a mimic joint has no coordinate of its own), ``body`` (the link whose frame parameters are labelled in) and the
   parameters of further laws by their names (``stiffness``, ``spring_reference``, ``compensated_mass`` …).
 - In ``<link>``: ``<linkwise:inertia>`` with ``parameters``: the ten of the link, in the order of ``LABELS``.
@@ -31,6 +34,7 @@ from linkwise.model.constraints import Constraint
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Joint
 from linkwise.model.model import Frame
+from linkwise.model.motors import Motor
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 
@@ -54,6 +58,27 @@ def read_robot(root: Element) -> dict[str, Any]:
     if robot.get("reduced") is not None:
         found["reduced"] = _flag(robot, "reduced")
     return found
+
+
+def read_motors(root: Element) -> list[Motor]:
+    """Motors that move several joints."""
+    moved: dict[str, dict[str, float]] = {}
+    for each in root:
+        if each.tag == PREFIX + "drives":
+            moved.setdefault(each.text_of("motor"), {})[each.text_of("joint")] = each.number("factor")
+    return [
+        Motor(
+            name := each.text_of("name"),
+            moved.get(name, {}),
+            each.number("rotor_inertia", 0.0),
+            each.number("viscous_friction", 0.0),
+            (each.number("coulomb_forward", 0.0), each.number("coulomb_backward", 0.0)),
+            {term: each.number(term) for term in TERMS if each.get(term) is not None},
+            each.number("offset", 0.0),
+        )
+        for each in root
+        if each.tag == PREFIX + "motor"
+    ]
 
 
 def _flag(element: Element, attribute: str) -> bool:
@@ -135,7 +160,8 @@ def _with_friction(extra: Element, joint: Joint) -> Joint:
             extra.number("coulomb_backward", backward),
         ),
     )
-    stated, meant = np.array([joint.viscous_friction, forward]), np.array(plain_friction(exact))
+    of_motors = np.array([extra.number("motors_damping", 0.0), extra.number("motors_friction", 0.0)])
+    stated, meant = np.array([joint.viscous_friction, forward]), np.array(plain_friction(exact)) + of_motors
     if not stated.any() or _agrees(extra, "friction numbers", meant, stated, float(np.abs(stated).max())):
         return exact
     richer = {p.name for law in RICHER for p in law.parameters}

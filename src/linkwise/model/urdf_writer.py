@@ -29,6 +29,7 @@ from linkwise.model.constraints import Constraint
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Joint
 from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
+from linkwise.model.motors import Motor, plain_friction_of_motors, without_motors
 from linkwise.model.transform import Transform
 from linkwise.model.urdf import NAMES
 from linkwise.model.urdf_extension import NAMESPACE, PREFIX
@@ -51,10 +52,13 @@ def write_urdf(model: Model) -> str:
         extras["reduced"] = "true"
     if extras:
         lines.append(element(PREFIX + "robot", extras, indent=1))
-    for link in model.links:
+    bare = without_motors(model)
+    for link in bare["links"]:
         lines += _link_lines(link)
-    for joint in model.joints:
+    for joint in bare["joints"]:
         lines += _joint_lines(joint, model)
+    for motor in model.motors:
+        lines += _motor_lines(motor)
     lines += [_frame_line(frame) for frame in model.frames]
     lines += [_constraint_line(constraint) for constraint in model.constraints]
     lines += [element(PREFIX + "passive", {"joint": name}, indent=1) for name in model.passive]
@@ -141,6 +145,10 @@ def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterabl
     yield element("limit", limits)
     forward, backward = joint.coulomb_friction
     damping, friction = plain_friction(joint)  # what others know
+    more = plain_friction_of_motors(model.motors, joint.name)
+    if any(more):
+        damping, friction = damping + more[0], friction + more[1]
+        extras |= {"motors_damping": repr(more[0]), "motors_friction": repr(more[1])}
     if damping or friction:
         yield element("dynamics", {"damping": repr(damping), "friction": repr(friction)})
     if damping != joint.viscous_friction:
@@ -155,10 +163,25 @@ def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterabl
     moving = [other.name for other in model.moving_joints if other is not joint]
     if joint.mimic is not None and joint.mimic.joint in moving:
         relation = joint.mimic
+        if relation.also:
+            raise ModelError(f"joint {joint.name!r}: only a motor may follow several joints in a file")
         factors = {"multiplier": repr(relation.multiplier), "offset": repr(relation.offset)}
         if relation.coupled is not None:
             extras["coupled"] = "true" if relation.coupled else "false"
         yield element("mimic", {"joint": relation.joint, **factors})
+
+
+def _motor_lines(motor: Motor) -> list[str]:
+    forward, backward = motor.coulomb_friction
+    given = {"name": motor.name, "offset": repr(float(motor.offset)), "rotor_inertia": repr(float(motor.rotor_inertia))}
+    given |= {"viscous_friction": repr(float(motor.viscous_friction))}
+    given |= {"coulomb_forward": repr(float(forward)), "coulomb_backward": repr(float(backward))}
+    given |= {name: repr(float(value)) for name, value in motor.terms.items()}
+    moved = [
+        element(PREFIX + "drives", {"motor": motor.name, "joint": name, "factor": repr(float(factor))}, indent=1)
+        for name, factor in motor.joints.items()
+    ]
+    return [element(PREFIX + "motor", given, indent=1), *moved]
 
 
 def _frame_line(frame: Frame) -> str:

@@ -79,11 +79,12 @@ def locked(model: Model, positions: Mapping[str, float]) -> list[Joint]:
 
 
 def with_mimics(model: Model, coupled: bool, undecided_only: bool) -> list[Joint] | None:
-    """See ``Model.with_mimics``; None where nothing changes."""
+    """See ``Model.with_mimics``; None where nothing changes. Motors of several joints always follow them."""
+    motors = {motor.name for motor in model.motors}
 
     def changed(joint: Joint) -> Joint:
         relation = joint.mimic
-        if not joint.moves or relation is None or relation.coupled == coupled:
+        if not joint.moves or relation is None or relation.coupled == coupled or joint.name in motors:
             return joint
         if undecided_only and relation.coupled is not None:
             return joint
