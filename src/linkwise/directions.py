@@ -12,31 +12,49 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import Program, trace
 from linkwise.errors import ShapeError
 from linkwise.joint_laws.direction import DISTANCE, MEMORY, direction
-from linkwise.model import Model
+from linkwise.model import Joint, Model
 from linkwise.model.coordinates import check_one_axis
 from linkwise.scalar import Scalar, maximum, minimum
+
+
+def friction_axes(model: Model) -> list[tuple[Joint, list[tuple[int, float]]]]:
+    """What has friction of its own, with (coordinate, factor) of its position: joints, then motors of several."""
+    number = {name: k for k, name in enumerate(model.joint_names)}
+    motors = {motor.name: motor for motor in model.motors}
+    return [(joint, [(number[joint.name], 1.0)]) for joint in model.coordinate_joints] + [
+        (joint, [(number[name], factor) for name, factor in motors[joint.name].joints.items()])
+        for joint in model.moving_joints
+        if joint.name in motors
+    ]
+
+
+def _along(row: list[tuple[int, float]], values: Sequence[Any]) -> Any:
+    """The weighted sum of coordinates; a joint's own as it is."""
+    parts = [values[k] if factor == 1.0 else factor * values[k] for k, factor in row]
+    return sum(parts[1:], start=parts[0])
 
 
 def next_directions(model: Model, dtype: str = "float64") -> Kernel:
     """The kernel (directions, step, qd) → directions: what a step of positions [rad or m] makes of them.
 
-    A joint without a ``presliding_distance`` has no memory: its direction follows from its speed ``qd`` alone.
+    A joint without a ``presliding_distance`` has no memory: its direction follows from its speed ``qd`` alone. Motors
+    that move several joints come behind the joints, in ``directions`` only.
     """
     check_one_axis(model, "directions of friction")
-    joints, n = model.coordinate_joints, model.dof
+    n, axes = model.dof, friction_axes(model)
 
     def function(directions: Sequence[Scalar], step: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
         found: list[Scalar] = []
-        for joint, d, moved, speed in zip(joints, directions, step, qd, strict=True):
+        for (joint, row), d in zip(axes, directions, strict=True):
             distance = joint.number(DISTANCE)
             if distance:
-                found.append(minimum(maximum(d + moved / distance, -1.0), 1.0))
+                found.append(minimum(maximum(d + _along(row, step) / distance, -1.0), 1.0))
             else:
-                found.append(direction(joint, speed))
+                found.append(direction(joint, _along(row, qd)))
         return found
 
-    sizes = {"directions": n, "step": n, "qd": n}
-    shapes: dict[str, tuple[int, ...]] = {"next_directions": (n,)}
+    sizes = {"directions": len(axes), "step": n, "qd": n}
+    shapes: dict[str, tuple[int, ...]] = {"next_directions": (len(axes),)}
 
     def build(precision: Any) -> Program:
         return trace(function, sizes, shapes, name="next_directions", dtype=precision)
@@ -48,18 +66,23 @@ def next_directions(model: Model, dtype: str = "float64") -> Kernel:
 
 
 def directions_along(model: Model, q: Any, qd: Any, start: Any = None) -> np.ndarray:
-    """Directions of friction at the samples of a motion, shape (..., samples, n); see ``Robot.directions``."""
+    """Directions of friction at the samples of a motion; see ``Robot.directions``."""
     q, qd = np.broadcast_arrays(np.asarray(q, dtype=float), np.asarray(qd, dtype=float))
     if q.ndim < 2 or q.shape[-1] != model.dof:
         raise ShapeError(f"q: expected shape (..., samples, {model.dof}), got {q.shape}")
-    found = np.empty(q.shape)
-    for k, joint in enumerate(model.coordinate_joints):
-        along: Any = direction(joint, qd[..., k])
+    axes = friction_axes(model)
+    p, v = (
+        np.stack([_along(row, np.moveaxis(x, -1, 0)) for _, row in axes], axis=-1) if axes else x
+        for x in (q, qd)
+    )
+    found = np.empty(p.shape)
+    for k, (joint, _) in enumerate(axes):
+        along: Any = direction(joint, v[..., k])
         found[..., k] = along
-    distances = np.array([joint.number(DISTANCE) for joint in model.coordinate_joints])
+    distances = np.array([joint.number(DISTANCE) for joint, _ in axes])
     slow = distances > 0.0
     first = None if start is None else np.asarray(start, dtype=float)
-    found[..., slow] = remembered(q[..., slow], distances[slow], None if first is None else first[..., slow])
+    found[..., slow] = remembered(p[..., slow], distances[slow], None if first is None else first[..., slow])
     if first is not None and q.shape[-2]:
         found[..., 0, :] = first
     return found

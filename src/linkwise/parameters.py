@@ -27,7 +27,8 @@ GROUPS = (PAYLOAD, DIRECTION)
 
 def parameter_sizes(model: Model, names: Sequence[str]) -> dict[str, int]:
     """The scalars of each parameter input: ten for a payload (m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz about the origin and
-    along the axes of its frame), one per joint for directions, one for a labelled parameter."""
+    along the axes of its frame), one per joint and motor of several joints for directions, one for a labelled
+    parameter."""
     sizes: dict[str, int] = {}
     labels = model.parameter_labels
     for name in names:
@@ -35,7 +36,7 @@ def parameter_sizes(model: Model, names: Sequence[str]) -> dict[str, int]:
             raise UnknownNameError(f"inputs: no parameter {name!r}; {suggest(name, (*GROUPS, *labels))}")
         if name == DIRECTION:
             check_one_axis(model, "directions of friction")
-        sizes[name] = {PAYLOAD: len(LABELS), DIRECTION: model.dof}.get(name, 1)
+        sizes[name] = {PAYLOAD: len(LABELS), DIRECTION: model.dof + len(model.motors)}.get(name, 1)
     return sizes
 
 
@@ -58,7 +59,8 @@ def with_symbols(
                 changed[body] = replace(changed[body], inertia=changed[body].inertia + load)
             continue
         if name == DIRECTION:
-            own = dict(zip((joint.name for joint in model.coordinate_joints), scalars, strict=True))
+            names = (*model.joint_names, *(motor.name for motor in model.motors))
+            own = dict(zip(names, scalars, strict=True))
             for k, joint in enumerate(model.moving_joints):
                 if joint.name in own:
                     changed[k] = replace(changed[k], terms={**changed[k].terms, MEMORY: own[joint.name]})

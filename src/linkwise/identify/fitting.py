@@ -30,6 +30,11 @@ class Fit(Summarised):
         return self.x[: self.regression.links]
 
     @property
+    def nonnegative(self) -> list[int]:
+        """Columns whose parameters must not be negative, see ``never_negative``."""
+        return never_negative(self.regression)
+
+    @property
     def carried(self) -> Carried:
         """What the axes carry besides friction."""
         return Carried.of(self.regression, self.x)
@@ -52,6 +57,15 @@ class Fit(Summarised):
             if a == axis and term.kind not in ("rotor_inertia", "stiffness"):
                 total += value * column(steady, term)
         return total[:, 0]
+
+
+def never_negative(regression: Regression) -> list[int]:
+    """Columns whose parameters must not be negative: friction only brakes, and rotors have mass."""
+    return [
+        k
+        for k, (_, term) in enumerate(regression.terms, regression.links)
+        if term.dissipates or term.kind == "rotor_inertia"
+    ]
 
 
 def fit(
@@ -81,11 +95,7 @@ def fit(
     weights = 1.0 / np.maximum(size, floor) if start is None else start.weights
     depends = any(term.kind == "load" for terms in friction for term in terms)
     regression = observer.regression(friction, carried)
-    never = [
-        k
-        for k, (_, term) in enumerate(regression.terms, regression.links)
-        if term.dissipates or term.kind == "rotor_inertia"
-    ]
+    never = never_negative(regression)
     x = np.zeros(len(regression.labels))
     for number in range(passes):
         if depends and number:

@@ -148,6 +148,8 @@ KINDS: dict[str, Callable[[AxisSignals, Term], np.ndarray]] = {
 }
 DIRECTED = ("coulomb", "load", "stribeck", "forward", "backward")
 """Kinds that depend on the direction of friction."""
+NOT_COUPLED = ("offset", "stiffness", "load")
+"""Kinds that motors of several joints do not have: what they carry is not known, and joints have the others."""
 LABELS = {
     "viscous": "viscous_friction",
     "coulomb": "coulomb_friction",
@@ -191,10 +193,10 @@ def friction_named(name: str, joints: int, coupled: int = 0, *, rotor: bool = Tr
     Args:
         name: a name of ``MODELS``.
         joints: number of joints.
-        coupled: number of coupled axes, which have no offset.
+        coupled: number of coupled axes, which have fewer terms, see ``NOT_COUPLED``.
         rotor: whether the rotor's inertia is added.
     """
     if name not in MODELS:
         raise UnknownNameError(f"friction: no model {name!r}; {suggest(name, [*MODELS, 'auto'])}")
     terms = ((Term("rotor_inertia"),) if flag("rotor", rotor) else ()) + MODELS[name]
-    return (terms,) * joints + (tuple(term for term in terms if term.kind != "offset"),) * coupled
+    return (terms,) * joints + (tuple(term for term in terms if term.kind not in NOT_COUPLED),) * coupled

@@ -20,7 +20,7 @@ import numpy as np
 
 from linkwise.errors import needed
 from linkwise.identify.fitting import Fit, fit
-from linkwise.identify.friction import DIRECTED, Term, friction_named
+from linkwise.identify.friction import DIRECTED, NOT_COUPLED, Term, friction_named
 from linkwise.identify.regression import Observer
 
 WIDTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # [rad or m] over which friction turns over; encoders must resolve it
@@ -83,7 +83,7 @@ def _choose_axis(observer: Observer, found: Fit, axis: int, folds: np.ndarray) -
     others = found.x.copy()
     others[[k for k in mine if k not in inertia]] = 0.0
     joint = axis < observer.robot.dof
-    terms = [term for term in _all_terms() if joint or term.kind not in ("offset", "stiffness")]
+    terms = [term for term in _all_terms() if joint or term.kind not in NOT_COUPLED]
     trials = Trials(
         terms,
         observer.term_columns(terms, found.carried, axis),

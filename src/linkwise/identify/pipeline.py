@@ -119,8 +119,9 @@ def _identify(
     lag: float | None,
     stages: Stages,
 ) -> Identification:
-    logs = as_logs(log)
-    tests = as_logs(validation) if validation is not None else logs
+    given, robot = robot, robot.with_motors(()) if robot.motors else robot
+    logs = _with_motors(given, as_logs(log))
+    tests = _with_motors(given, as_logs(validation)) if validation is not None else logs
     _check_logs(robot, (*logs, *tests))
     first = stages.condition(logs[0], cutoff=cutoff)
     signals = [first, *(stages.condition(each, cutoff=first.cutoff) for each in logs[1:])]
@@ -144,18 +145,17 @@ def _identify(
     excitation = excitation_of(independent, estimated.weights)
     identified = robot_of(observer, found.x, found.regression.terms)
     rule = rule_named(significance) if isinstance(significance, str) else significance
-    reduction = reduce(observer, identified, rule, chosen)
+    reduction = reduce(observer, found, identified, prior, strength, rule, chosen)
 
-    bare = robot_of(observer, found.x, found.regression.terms, coupled=False)
-    models = (robot, identified, reduction.robot)
-    unseen = (shifted(stages.condition(each, cutoff=first.cutoff), late) for each in tests)
-    judged = [_judge(models, bare, found, each, band) for each in unseen]
+    models = (identified, given, reduction.robot)
+    tested = [shifted(stages.condition(each, cutoff=first.cutoff), late) for each in tests]
+    judged = [[validate(model, signals, band) for signals in tested] for model in models]
     doubts = [excitation.words(), *causes, late.doubt]
     if not causes:  # consequences, of which no cause was found
         doubts += [_other_size(robot, scale), _driven(observer, found, estimated)]
         doubts.append(_no_better(robot, judged[0][0]))
     return Identification(
-        prior=robot,
+        prior=given,
         robot=identified,
         fit=found,
         base=base,
@@ -163,13 +163,18 @@ def _identify(
         excitation=excitation,
         reduction=reduction,
         signals=tuple(signals),
-        validations=tuple(v for v, _, _, _ in judged),
-        of_prior=tuple(v for _, v, _, _ in judged),
-        of_robot=tuple(v for _, _, v, _ in judged),
-        of_reduced=tuple(v for _, _, _, v in judged),
+        validations=tuple(judged[0]),
+        of_prior=tuple(judged[1]),
+        of_reduced=tuple(judged[2]),
         warnings=_warned(doubts),
         lag=late,
     )
+
+
+def _with_motors(robot: Robot, logs: Sequence[Log]) -> list[Log]:
+    """The recordings, with the axes of the robot's motors of several joints where they state none."""
+    rows = [[motor.joints.get(name, 0.0) for name in robot.joint_names] for motor in robot.motors]
+    return [replace(each, axes=np.array(rows)) if rows and each.axes is None else each for each in logs]
 
 
 def _fitted(
@@ -196,19 +201,6 @@ def _check_logs(robot: Robot, logs: Sequence[Log]) -> None:
             raise LogError(f"{each.name}: {each.dof} joints; {robot.name} has {robot.dof}")
         if not each.tau.any():
             raise LogError(f"{each.name}: all torques are zero")
-
-
-def _judge(
-    models: tuple[Robot, Robot, Robot], bare: Robot, found: Fit, signals: Signals, band: float | None
-) -> tuple[Validation, Validation, Validation, Validation]:
-    """The fitted model, the robots given, identified and reduced on a recording.
-
-    The first and the third differ only where motors move several joints; ``bare`` is the robot without these.
-    """
-    placed = zip(found.regression.terms, found.x[found.regression.links :].tolist(), strict=True)
-    coupled = [(axis, term, value) for (axis, term), value in placed if axis >= bare.dof]
-    prior, saved, reduced = (validate(robot, signals, band) for robot in models)
-    return validate(bare, signals, band, coupled) if coupled else saved, prior, saved, reduced
 
 
 def _other_size(robot: Robot, scale: float) -> str:

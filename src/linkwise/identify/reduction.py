@@ -6,22 +6,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.base_parameters import BaseParameters
 from linkwise.compiler.operations import Operations
 from linkwise.identify.base import base_of
 from linkwise.identify.estimators import Estimator
-from linkwise.identify.friction import friction_named
+from linkwise.identify.fitting import Fit
+from linkwise.identify.physical import physical_from_gram
 from linkwise.identify.regression import Observer
 from linkwise.identify.representable import robot_of
 from linkwise.identify.significance import Rule, Significance
 from linkwise.robot import Robot
+
+HELD = 1e3  # weight of "this parameter is zero", in those of all measurements of it
 
 
 @dataclass(frozen=True)
 class Reduction:
     """What stayed and why, the robot with that alone, and what one evaluation of its inverse dynamics costs.
 
-    ``relative`` (n,) are residuals of the regression in per cent with all base parameters and with the significant
-    ones.
+    ``relative`` (n,) are residuals of the regression in per cent with the significant parameters, ``relative_before``
+    those of the whole model.
     """
 
     significance: Significance
@@ -33,22 +37,39 @@ class Reduction:
     relative: np.ndarray
 
 
-def reduce(observer: Observer, full: Robot, rule: Rule, estimator: Estimator) -> Reduction:
-    """Drop insignificant base parameters of links, rotors, viscous and Coulomb friction, fit again, make a robot of it.
+def reduce(
+    observer: Observer,
+    whole: Fit,
+    full: Robot,
+    prior: np.ndarray,
+    strength: float,
+    rule: Rule,
+    estimator: Estimator,
+) -> Reduction:
+    """Drop insignificant base parameters of the whole model, fit again as it was fitted, make a robot of it.
 
-    ``full`` is the robot before, for comparing costs. Base parameters are put where their label says, so single links
-    of the reduced robot need not be possible bodies; their torques are what counts.
+    The fit is physically consistent: there are possible links, with friction that brakes, of which these are the base
+    parameters. Base parameters are put where their label says, so single links of the reduced robot need not be
+    possible bodies; their torques are what counts.
+
+    Args:
+        observer: the recordings.
+        whole: the fit of the whole model.
+        full: its robot, for comparing costs.
+        prior: parameters of the links that are known before, shape (n, 10).
+        strength: weight of the prior.
+        rule: decides what is significant.
+        estimator: of the base parameters.
     """
-    coupled = len(observer.axes) - observer.robot.dof
-    friction = friction_named("smooth", observer.robot.dof, coupled)
-    regression = observer.regression(friction)
-    base = base_of(observer.robot, observer.axes, friction)
+    regression = whole.regression
+    base = base_of(observer.robot, observer.axes, whole.friction)
     independent = regression.pick(base.columns)
     before = estimator(independent)
     found = rule(independent, before, estimator)
+    values = _refitted(whole, base, found, prior, strength)
     x = np.zeros(len(regression.labels))
-    for label, value in zip(found.labels, found.estimate.x, strict=True):
-        x[regression.labels.index(label)] = value
+    kept = list(found.kept)
+    x[np.array(base.columns)[kept]] = values[kept]
     robot = robot_of(observer, x, regression.terms)._with(reduced=True)
     size = np.linalg.norm(regression.tau, axis=0)
     return Reduction(
@@ -57,6 +78,19 @@ def reduce(observer: Observer, full: Robot, rule: Rule, estimator: Estimator) ->
         len(base),
         robot.kernel("inverse_dynamics").operations,
         full.kernel("inverse_dynamics").operations,
-        100 * np.linalg.norm(independent.residuals(before.x), axis=0) / size,
+        100 * np.linalg.norm(regression.residuals(whole.x), axis=0) / size,
         100 * np.linalg.norm(regression.residuals(x), axis=0) / size,
     )
+
+
+def _refitted(
+    whole: Fit, base: BaseParameters, found: Significance, prior: np.ndarray, strength: float
+) -> np.ndarray:
+    """Base parameters of possible links whose insignificant ones are as good as zero."""
+    gram, right = whole.regression.gram(whole.weights)
+    columns = list(base.columns)
+    for k in set(range(len(base))) - set(found.kept):
+        row = base.combination[k]
+        gram = gram + HELD**2 * gram[columns[k], columns[k]] * np.outer(row, row)
+    x = physical_from_gram(gram, right, prior, strength=strength, nonnegative=whole.nonnegative).x
+    return base.combination @ x

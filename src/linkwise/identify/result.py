@@ -53,9 +53,8 @@ class Identification(Summarised):
     """An identified robot, and how far it can be trusted.
 
     ``robot`` is the model: physically possible links, rotors and all friction that was found. It is what is saved and
-    what code is generated from. ``validations`` judge it; where motors move several joints, which no robot here has,
-    they judge the ``fit`` with these motors, and ``of_robot`` the robot. ``of_prior`` and ``of_reduced`` judge the
-    robot that was given and the reduced model on the same recordings. ``lag`` is that between positions and torques.
+    what code is generated from, and ``validations`` judge it. ``of_prior`` and ``of_reduced`` judge the robot that was
+    given and the reduced model on the same recordings. ``lag`` is that between positions and torques.
     """
 
     prior: Robot
@@ -68,7 +67,6 @@ class Identification(Summarised):
     signals: tuple[Signals, ...]
     validations: tuple[Validation, ...]
     of_prior: tuple[Validation, ...]
-    of_robot: tuple[Validation, ...]
     of_reduced: tuple[Validation, ...]
     warnings: tuple[str, ...] = ()
     lag: Lag = field(default_factory=Lag)
@@ -86,6 +84,11 @@ class Identification(Summarised):
         """Measured and predicted torques of every joint on the first validation recording."""
         judged = self.validation
         return part("report").torque_plot(judged.t, judged.measured, judged.predicted, self.prior.joint_names)
+
+    @property
+    def of_robot(self) -> tuple[Validation, ...]:
+        """The validations of ``robot``."""
+        return self.validations
 
     @property
     def validation(self) -> Validation:

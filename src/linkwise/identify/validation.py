@@ -141,25 +141,14 @@ def by_columns(
     return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff)
 
 
-def validate(
-    robot: Robot,
-    signals: Signals,
-    band: float | None = None,
-    coupled: Sequence[tuple[int, Term, float]] = (),
-) -> Validation:
+def validate(robot: Robot, signals: Signals, band: float | None = None) -> Validation:
     """Judge a robot on a recording, with its own friction.
 
     Args:
         robot: the robot.
         signals: the conditioned recording.
         band: frequencies [Hz] in which it is judged as well; by default up to the cut-off of the signals.
-        coupled: terms (axis, term, coefficient) of motors that move several joints, which robots do not have.
     """
     t, (q, qd, qdd) = signals.at_stamps()
     tau = torques_along(robot, q, qd, qdd)
-    if coupled:
-        axes = axes_of(robot.dof, signals.log.axes)
-        motion = AxisSignals.of(q, qd, qdd, robot.inverse_dynamics(q, qd, qdd, friction=False), axes)
-        for axis, term, value in coupled:
-            tau = tau + value * column(motion, term)[:, axis, None] * axes[axis]
     return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff)

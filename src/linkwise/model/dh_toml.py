@@ -13,8 +13,8 @@ from linkwise.model.dh import CONVENTIONS, DhJoint, chain
 from linkwise.model.dh_toml_table import DRIVE_KEYS, INERTIAL_KEYS, LIMIT_KEYS, POSE_KEYS, RobotSettings
 from linkwise.model.dh_toml_writer import write_toml
 from linkwise.model.joint import JOINT_TYPES, Joint, Mimic
-from linkwise.model.motors import Motor
 from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
+from linkwise.model.motors import Motor
 from linkwise.settings import REQUIRED, parse_toml
 
 __all__ = ["read_citation", "read_toml", "write_toml"]

@@ -212,9 +212,7 @@ def _resolved(joint: Joint, by_name: Mapping[str, Joint], seen: list[str]) -> Mi
         if leader is None:
             raise ModelError(f"joint {seen[0]!r} follows {name!r}, which is no moving joint")
         if joint.free or leader.free:
-            raise ModelError(
-                f"joint {seen[0]!r}: a ball or floating joint neither follows nor leads another"
-            )
+            raise ModelError(f"joint {seen[0]!r}: a ball or floating joint neither follows nor leads another")
         if leader.mimic is None or not leader.mimic.coupled:
             factors[name] = factors[name] + factor if name in factors else factor
             continue

@@ -92,7 +92,9 @@ def read_motors(
         for key in MOTOR:
             linear, *higher = (*coefficients(tendon, key), 0.0) if acting[key] else (0.0,)
             if any(higher):
-                raise tendon.error(f"{key}={tendon.get(key)!r}: only damping linear in the speed is supported")
+                raise tendon.error(
+                    f"{key}={tendon.get(key)!r}: only damping linear in the speed is supported"
+                )
             numbers[key] = linear
         if tendon.tag != "fixed" or not any(numbers.values()):
             continue

@@ -169,7 +169,9 @@ class Model:
     @property
     def leaf_names(self) -> tuple[str, ...]:
         """Links (or the named frames on them, see ``default_frame``) without children; no rotors of ``motors``."""
-        parents = {joint.parent for joint in self.joints} | {motor.name + motors.ROTOR for motor in self.motors}
+        parents = {joint.parent for joint in self.joints} | {
+            motor.name + motors.ROTOR for motor in self.motors
+        }
         return tuple(name for name in self.link_names if name not in parents)
 
     @property
@@ -382,7 +384,7 @@ class Model:
         if not isinstance(label, str):
             return False
         owner, _, name = label.rpartition(".")
-        known = owner in self.joint_names and name in joint_laws.settable()
+        known = any(joint.name == owner for joint in self.moving_joints) and name in joint_laws.settable()
         return known or label in self.parameter_labels
 
     @property

@@ -173,12 +173,18 @@ def _moving_lines(joint: Joint, model: Model, extras: dict[str, str]) -> Iterabl
 
 def _motor_lines(motor: Motor) -> list[str]:
     forward, backward = motor.coulomb_friction
-    given = {"name": motor.name, "offset": repr(float(motor.offset)), "rotor_inertia": repr(float(motor.rotor_inertia))}
+    given = {
+        "name": motor.name,
+        "offset": repr(float(motor.offset)),
+        "rotor_inertia": repr(float(motor.rotor_inertia)),
+    }
     given |= {"viscous_friction": repr(float(motor.viscous_friction))}
     given |= {"coulomb_forward": repr(float(forward)), "coulomb_backward": repr(float(backward))}
     given |= {name: repr(float(value)) for name, value in motor.terms.items()}
     moved = [
-        element(PREFIX + "drives", {"motor": motor.name, "joint": name, "factor": repr(float(factor))}, indent=1)
+        element(
+            PREFIX + "drives", {"motor": motor.name, "joint": name, "factor": repr(float(factor))}, indent=1
+        )
         for name, factor in motor.joints.items()
     ]
     return [element(PREFIX + "motor", given, indent=1), *moved]
