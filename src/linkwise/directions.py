@@ -77,7 +77,8 @@ def directions_along(model: Model, q: Any, qd: Any, start: Any = None) -> np.nda
     )
     found = np.empty(p.shape)
     for k, (joint, _) in enumerate(axes):
-        along: Any = direction(joint, v[..., k])
+        speed: Any = v[..., k]
+        along: Any = direction(joint, speed)
         found[..., k] = along
     distances = np.array([joint.number(DISTANCE) for joint, _ in axes])
     slow = distances > 0.0

@@ -30,7 +30,7 @@ from linkwise.identify import (
     weighted,
 )
 from linkwise.identify.friction import AxisSignals, column
-from linkwise.identify.friction_choice import motions
+from linkwise.identify.motions import motions
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +155,31 @@ def test_what_is_kept_is_what_was_judged(arm, record, friction, tmp_path):
     np.testing.assert_allclose(in_c_along, found.validation.predicted, rtol=1e-12, atol=1e-12)
 
 
+def test_motors_of_several_joints_are_kept(arm, tmp_path):
+    """Rotor and friction along q₁ + q₂ belong to the robot that was judged, in files and in C."""
+    motor = lw.Motor("both", {"joint1": 1.0, "joint2": 1.0}, 0.1, 0.4, (0.5, 0.5), {"friction_speed": 0.03})
+    truth = arm.with_motors([motor])
+    t, q, qd, qdd = motion(1)
+    tau = truth.inverse_dynamics(q, qd, qdd)
+    tau += 0.01 * np.random.default_rng(0).normal(size=tau.shape)
+    found = identify(arm, Log(t, q, tau, axes=np.array([[1.0, 1.0]])))
+    (kept,) = found.robot.motors
+    assert kept.joints == motor.joints
+    assert kept.viscous_friction == pytest.approx(0.4, abs=0.05)
+    assert found.validation.total < 2.0
+    _, state = found.signals[0].at_stamps()
+    for ending in ("toml", "urdf"):
+        found.save(tmp_path / f"arm.{ending}")
+        saved = lw.load(tmp_path / f"arm.{ending}")
+        np.testing.assert_allclose(torques_along(saved, *state), found.validation.predicted, atol=1e-12)
+        # a robot that has the motor needs no recording that says so
+        again = identify(saved, Log(t, q, tau), friction="smooth")
+        assert again.robot.motors[0].joints == motor.joints
+    np.testing.assert_allclose(
+        _called(found, tmp_path, *state)[1], found.validation.predicted, rtol=1e-12, atol=1e-12
+    )
+
+
 def _called(found, folder, q, qd, qdd) -> tuple[np.ndarray, np.ndarray]:
     """Torques by the generated C code: state by state, and along the motion."""
     if shutil.which("gcc") is None:
@@ -165,9 +190,10 @@ def _called(found, folder, q, qd, qdd) -> tuple[np.ndarray, np.ndarray]:
         ["gcc", "-std=c99", "-O2", "-shared", "-fPIC", "-o", library, folder / "arm.c", "-lm"], check=True
     )
     code, n = ctypes.CDLL(str(library)), found.robot.dof
+    axes = n + len(found.robot.motors)
 
     def call(name: str, *given: np.ndarray) -> np.ndarray:
-        result = np.zeros(n)
+        result = np.zeros(axes if name == "next_directions" else n)
         arrays = [np.ascontiguousarray(x, dtype=float) for x in (*given, result)]
         getattr(code, name)(*(x.ctypes.data_as(ctypes.c_void_p) for x in arrays))
         return arrays[-1]
@@ -175,7 +201,7 @@ def _called(found, folder, q, qd, qdd) -> tuple[np.ndarray, np.ndarray]:
     single = np.array([call("inverse_dynamics", *state) for state in zip(q, qd, qdd, strict=True)])
     if not found.remembers:
         return single, single
-    d = call("next_directions", np.zeros(n), q[1] - q[0], qd[0])
+    d = call("next_directions", np.zeros(axes), q[1] - q[0], qd[0])
     along = [call("inverse_dynamics_along", q[0], qd[0], qdd[0], d)]
     for k in range(1, len(q)):
         d = call("next_directions", d, q[k] - q[k - 1], qd[k])

@@ -339,7 +339,7 @@ def test_the_examples_of_the_documentation():
     assert (
         not (set(CHAIN_JOINT_KEYS) | set(TREE_JOINT_KEYS) | set(CHAIN_KEYS))
         - set(keys)
-        - {"base", "joint", "frame"}
+        - {"base", "joint", "motor", "frame"}
         - {
             *("parent", "child", "xyz", "axis", "mimic")  # in the example
         }

@@ -266,12 +266,12 @@ def test_refused_in_a_body(body, expected):
         (
             "",
             '<tendon><fixed name="t" stiffness="1"/></tendon>',
-            "<fixed name=\"t\">: stiffness='1': tendons",
+            "<fixed name=\"t\">: stiffness='1' of such a tendon",
         ),
         (
             '<default><tendon armature="1"/></default>',
             '<tendon><spatial name="t"/></tendon>',
-            "armature='1': tendons",
+            "armature='1' of such a tendon",
         ),
         ("", '<actuator><motor name="m" joint="j" armature="1"/></actuator>', '<motor name="m">: armature'),
         (

@@ -62,7 +62,7 @@ def without_drives(robot: Robot) -> Robot:
 
 
 def rigid(robot: Robot) -> Robot:
-    """The robot without what engines treat differently: springs, carried weight, constraints, motors of several joints."""
+    """The robot without springs, carried weight, constraints and motors of several joints: engines differ there."""
     free = robot.with_constraints([]) if robot.constraints else robot
     free = free.with_motors(()) if free.motors else free
     terms = {f"{joint.name}.{name}": 0.0 for joint in free.moving_joints for name in joint.terms}

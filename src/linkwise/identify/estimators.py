@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from linkwise.errors import UnknownNameError, suggest
+from linkwise.identify.clustered import widened
 from linkwise.identify.coloured import uncertainty
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.regression import Regression
@@ -162,6 +163,7 @@ def _finished(
     triangle = np.linalg.qr(W / length, mode="r")
     half = np.linalg.pinv(triangle) / length[:, None]
     covariance, spare = uncertainty(regression, weights, x, half @ half.T)
+    covariance = widened(covariance, regression, weights, x)
     freedom = max(len(regression) - len(x) / regression.dof, 1.0)
     sigma = np.sqrt((regression.residuals(x) ** 2).sum(axis=0) / freedom)
     return Estimate(

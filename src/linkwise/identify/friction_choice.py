@@ -7,8 +7,7 @@ within one standard error of the least is taken (Breiman's rule). Links are fitt
 found, and so on a few times. Nothing here knows a robot: widths and speeds are taken from lists that span what gears
 do. Laws that would drive an axis are not considered, nor gears that lose more than half of what they carry.
 
-Left out are motions, not rows: where a recording repeats a motion, or two recordings have the same one, all of its
-repetitions are left out together (``motions``). Else a law would be judged by what it was fitted to.
+Left out are motions, not rows (see ``motions``): else a law would be judged by what it was fitted to.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from linkwise.errors import needed
 from linkwise.identify.fitting import Fit, fit
 from linkwise.identify.friction import DIRECTED, NOT_COUPLED, Term, friction_named
+from linkwise.identify.motions import motions
 from linkwise.identify.regression import Observer
 
 WIDTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # [rad or m] over which friction turns over; encoders must resolve it
@@ -31,12 +30,10 @@ BLURS = (
     0.1,
 )  # [rad/s or m/s] over which it changes its direction, of laws without a memory
 SATURATE = (0.003, 0.01, 0.03, 0.1, 0.3)  # [rad/s or m/s] at which viscous friction saturates
-BLOCKS = 10  # motions, parts of the recordings that are left out in turn
 WORTH = 0.005  # relative reduction of the squared error from which a term is tried
 MOST_TERMS = 6
 MOST_LOAD = 0.5  # of the carried torque, that a gear may lose
 ROUNDS = 3
-ALIKE = 0.05  # distance of two states, of their spread, up to which they are the same
 
 ALWAYS = (Term("viscous"), Term("offset"))
 DIRECTIONS = (
@@ -222,22 +219,3 @@ def _solutions(grams: np.ndarray, rights: np.ndarray, never_negative: np.ndarray
         scaled[problems, column, :] = scaled[problems, :, column] = 0.0
         scaled[problems, column, column] = 1.0
         right[problems, column] = 0.0
-
-
-def motions(observer: Observer) -> np.ndarray:
-    """For every row of a regression the number of its motion, shape (N,), from 0 to ``BLOCKS`` − 1.
-
-    Rows are cut into blocks in the order of time; but a row that passes through a state, positions and velocities, that
-    was met before belongs where that was.
-    """
-    states = np.concatenate(
-        [np.concatenate([s.filtered(s.q), s.filtered(s.qd)], axis=1) for s in observer.signals]
-    )
-    scaled = states / np.maximum(states.std(axis=0), 1e-12)
-    reach = ALIKE * np.sqrt(
-        scaled.shape[1]
-    )  # all coordinates of two equal states together may be this far apart
-    tree = needed("scipy.spatial", "identify").cKDTree(scaled)
-    first = np.array([min(near) for near in tree.query_ball_point(scaled, reach)])
-    places = np.unique(first)  # where something new was met
-    return np.searchsorted(places, first) * BLOCKS // len(places)

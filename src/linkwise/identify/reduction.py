@@ -17,8 +17,6 @@ from linkwise.identify.representable import robot_of
 from linkwise.identify.significance import Rule, Significance
 from linkwise.robot import Robot
 
-HELD = 1e3  # weight of "this parameter is zero", in those of all measurements of it
-
 
 @dataclass(frozen=True)
 class Reduction:
@@ -48,7 +46,7 @@ def reduce(
 ) -> Reduction:
     """Drop insignificant base parameters of the whole model, fit again as it was fitted, make a robot of it.
 
-    The fit is physically consistent: there are possible links, with friction that brakes, of which these are the base
+    The fit is physically consistent: there are possible links, with friction that brakes, which have these base
     parameters. Base parameters are put where their label says, so single links of the reduced robot need not be
     possible bodies; their torques are what counts.
 
@@ -66,10 +64,8 @@ def reduce(
     independent = regression.pick(base.columns)
     before = estimator(independent)
     found = rule(independent, before, estimator)
-    values = _refitted(whole, base, found, prior, strength)
     x = np.zeros(len(regression.labels))
-    kept = list(found.kept)
-    x[np.array(base.columns)[kept]] = values[kept]
+    x[np.array(base.columns)[list(found.kept)]] = _refitted(whole, base, found, prior, strength)
     robot = robot_of(observer, x, regression.terms)._with(reduced=True)
     size = np.linalg.norm(regression.tau, axis=0)
     return Reduction(
@@ -86,11 +82,9 @@ def reduce(
 def _refitted(
     whole: Fit, base: BaseParameters, found: Significance, prior: np.ndarray, strength: float
 ) -> np.ndarray:
-    """Base parameters of possible links whose insignificant ones are as good as zero."""
+    """Significant base parameters of possible links that fit best where only these cause torques."""
+    columns, rows = np.array(base.columns)[list(found.kept)], base.combination[list(found.kept)]
     gram, right = whole.regression.gram(whole.weights)
-    columns = list(base.columns)
-    for k in set(range(len(base))) - set(found.kept):
-        row = base.combination[k]
-        gram = gram + HELD**2 * gram[columns[k], columns[k]] * np.outer(row, row)
+    gram, right = rows.T @ gram[np.ix_(columns, columns)] @ rows, rows.T @ right[columns]
     x = physical_from_gram(gram, right, prior, strength=strength, nonnegative=whole.nonnegative).x
-    return base.combination @ x
+    return rows @ x

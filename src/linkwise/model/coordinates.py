@@ -95,14 +95,15 @@ def coordinate_names(model: Model) -> tuple[list[str], list[str]]:
 
 def joint_positions(model: Model, q: np.ndarray) -> list[np.ndarray]:
     """The position numbers of every moving joint, those that follow others too, from one q (nq,)."""
-    own, at = {}, 0
+    own: dict[str, np.ndarray] = {}
+    at = 0
     for joint in model.coordinate_joints:
         own[joint.name] = np.asarray(q[at : at + joint.nq], dtype=float)
         at += joint.nq
     return [
         own[joint.name]
         if relation is None
-        else sum(factor * own[name] for name, factor in relation.leaders) + relation.offset
+        else np.asarray(sum(factor * own[name] for name, factor in relation.leaders) + relation.offset)
         for joint, relation in zip(model.moving_joints, model.followed, strict=True)
     ]
 
