@@ -112,9 +112,10 @@ def test_the_residual_is_that_of_the_equations_integrated_with_pinocchio(smooth_
     np.testing.assert_allclose(found.external_torque, rows, atol=5e-3 * size)
 
 
-def run(arm, push=None, reaction="stop", duration=0.6):
+def run(arm, push=None, reaction="stop", duration=0.6, observer=None):
     law = control.ComputedTorque(arm, control.Gains.from_frequency(20.0))
-    guarded = control.Guarded(law, control.MomentumObserver(arm, GAIN, threshold=4.0), reaction=reaction)
+    observer = control.MomentumObserver(arm, GAIN, threshold=4.0) if observer is None else observer
+    guarded = control.Guarded(law, observer, reaction=reaction)
     move = motion.quintic(np.zeros(2), [0.8, -0.7], 1.0)
     found = simulate(Plant(arm, push=push), guarded, move, duration=duration, step=PERIOD, record=("memory",))
     return found, guarded.observed(found.recorded["memory"])
@@ -186,6 +187,24 @@ def test_no_false_alarm_in_long_random_motions_with_rests(puma):
     assert np.abs(found.tau).max() > 50.0
     seen = guarded.observed(found.recorded["memory"])
     assert np.abs(seen.external_torque).max() < 0.25
+    assert not seen.collision.any()
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        {"friction_speed": 0.1},
+        {"load_friction": 0.1, "torque_offset": 0.7, "stiffness": 5.0},
+        {"stribeck_friction": 0.5, "stribeck_speed": 0.1},
+    ],
+    ids=" ".join,
+)
+def test_every_law_of_the_joints_is_part_of_the_balance(arm, law):
+    robot = arm.with_parameters({f"{arm.joint_names[0]}.{name}": value for name, value in law.items()})
+    observer = control.MomentumObserver(robot, GAIN, threshold=0.05)
+    found, seen = run(robot, None, "none", 1.2, observer=observer)
+    assert np.abs(found.tau).max() > 10.0
+    assert np.abs(seen.external_torque).max() < 0.01
     assert not seen.collision.any()
 
 

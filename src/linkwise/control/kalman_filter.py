@@ -28,6 +28,7 @@ from linkwise.control.chosen_parameters import BASE, Chosen
 from linkwise.control.momentum_observer import positive
 from linkwise.evaluation import outputs_of
 from linkwise.functions import Setting, function_named
+from linkwise.model import LABELS
 from linkwise.model.coordinates import check_one_axis
 from linkwise.parameters import PAYLOAD
 from linkwise.robot import Robot
@@ -70,7 +71,9 @@ class ExtendedKalmanFilter:
         drift: how far parameters may wander in a second, a standard deviation, one number or (parameters,); 0: they
             are constant.
         deviation: standard deviation of (positions, velocities) before the first sample.
-        parameter_deviation: standard deviation of parameters before the first sample, one number or (parameters,).
+        parameter_deviation: standard deviation of parameters before the first sample, one number or (parameters,);
+            None: 1 kg, 0.1 kg·m, 0.02 kg·m² and 1 for numbers of joints. Deviations that allow bodies which cannot
+            exist may end in numbers that are not finite.
         frame: of the payload; None: the only leaf.
 
     Raises:
@@ -89,7 +92,7 @@ class ExtendedKalmanFilter:
         velocity_noise: Any = None,
         drift: Any = 0.0,
         deviation: tuple[float, float] = (0.1, 1.0),
-        parameter_deviation: Any = 1.0,
+        parameter_deviation: Any = None,
         frame: str | None = None,
     ):
         check_one_axis(robot, "the filter")
@@ -111,7 +114,9 @@ class ExtendedKalmanFilter:
         self.deviation = np.concatenate(
             [
                 *(positive("deviation", each, n) for each in deviation),
-                positive("parameter_deviation", parameter_deviation, size),
+                usual_deviations(self.labels)
+                if parameter_deviation is None
+                else positive("parameter_deviation", parameter_deviation, size),
             ]
         )
 
@@ -320,6 +325,12 @@ class ExtendedKalmanFilter:
         found, last = self.recursion.over(samples, begin, threads=threads)
         found.setdefault("parameters", np.zeros((*found["q"].shape[:-1], 0)))
         return Filtered(**found, memory=last)
+
+
+def usual_deviations(labels: Sequence[str]) -> np.ndarray:
+    """How uncertain parameters are before anything is measured, by the kind of each."""
+    kinds = {"m": 1.0, **dict.fromkeys(LABELS[1:4], 0.1), **dict.fromkeys(LABELS[4:], 0.02)}
+    return np.array([kinds.get(label.rpartition(".")[2], 1.0) for label in labels])
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,9 @@ From sample to sample the mean external torque of the interval follows from the 
 with the torque τ that was held, and the filter is then solved exactly: r₁ = a r₀ + (1 − a) ē with a = e^(−Kh). As
 0 ≤ a < 1 this is stable for every K h. No sum grows with time, so nothing drifts.
 
-A joint at rest, or one that turns back within the interval, may have any dry friction between its limits. Its external
-torque is then the smallest that explains the motion: stiction causes no false alarm.
+A joint at rest, or one that turns back within the interval, may have any dry friction between its limits; one that
+moves while its friction is still changing its direction (``friction_speed``), any between what the law says and its
+limit. Its external torque is then the smallest that explains the motion: stiction causes no false alarm.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from linkwise.control.controller import symbolic_links
 from linkwise.errors import LinkwiseError
 from linkwise.flags import flag
 from linkwise.functions import mechanism_of
+from linkwise.joint_laws import is_zero
 from linkwise.model.mechanism import Mechanism
 from linkwise.parameters import parameter_sizes
 from linkwise.robot import Robot
@@ -215,17 +217,16 @@ class MomentumObserver:
         limits = coordinates.dry_friction_limits(links, speed, given)
         found: list[Scalar] = []
         for k, (forward, backward) in enumerate(limits):
-            # friction between −backward and forward; the external torque nearest to zero
             free = balance[k] - tau[k]
-            sliding = free + dry[k]
-            held = where(free < -forward, free + forward, 0.0)
-            resting = where(free <= backward, held, free - backward)  # NaN stays NaN
-            slides = where(
-                all_of(qd[k] > self.rest_speed, old_qd[k] > self.rest_speed),
-                1.0,
-                where(all_of(qd[k] < -self.rest_speed, old_qd[k] < -self.rest_speed), 1.0, 0.0),
-            )
-            found.append(where(slides > 0.5, sliding, resting))
+            if all(is_zero(each) for each in (forward, backward, dry[k])):
+                found.append(free)
+                continue
+            # friction lies between two values; the external torque is the one nearest to zero
+            ahead = all_of(qd[k] > self.rest_speed, old_qd[k] > self.rest_speed)
+            back = all_of(qd[k] < -self.rest_speed, old_qd[k] < -self.rest_speed)
+            least = free + where(ahead, dry[k], -backward)
+            most = free + where(back, dry[k], forward)
+            found.append(where(least <= 0.0, where(most >= 0.0, 0.0, most), least))  # NaN stays NaN
         return found
 
     def wrench(self, links: Mechanism, q: Sequence[Scalar], external: Sequence[Scalar]) -> list[Scalar]:
