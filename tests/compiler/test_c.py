@@ -251,3 +251,19 @@ def test_constants_are_read_back_exactly(tmp_path):
 def test_enough_outputs():
     assert len(every_program("float64").values[0]) == EVERY_OUTPUT
     assert set(SIGNATURES) == {node.op for node in every_program("float64").nodes()}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_a_negated_fused_zero_keeps_its_sign(tmp_path, compiler, dtype):
+    """gcc 12 computes -(a*b + c) as -a*b - c, which is +0 where a*b + c is +0."""
+
+    def function(x):
+        total = x[0] * x[1] + x[2]
+        return [-total - x[3] * x[4], x[5] * total]
+
+    program = trace(function, {"x": 6}, {"y": (2,)}, name="negated", dtype=dtype)
+    text = c.source(program, main=True)
+    assert re.search(r"-\w+_rounded\(v\d+\)", text)
+    executable = built(tmp_path, compiler, text, *STRICT, "-O2", "-march=native")
+    expect_bits(program, executable, [(np.array([1.0, 1.0, -1.0, 0.0, 1.0, 1.0]),)])

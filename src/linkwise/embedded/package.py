@@ -13,10 +13,11 @@ from pathlib import Path
 
 from linkwise import outputs
 from linkwise.compiler.emit.clike import SpellingError, spelt
-from linkwise.embedded import header, selftest, stack
+from linkwise.embedded import counting, header, selftest, stack
 from linkwise.embedded.arguments import plain
 from linkwise.embedded.coded import Coded
 from linkwise.embedded.entries import Options, entries
+from linkwise.embedded.processors import PROCESSORS
 from linkwise.embedded.reference import states
 from linkwise.errors import LinkwiseError
 from linkwise.flags import flag
@@ -26,6 +27,7 @@ from linkwise.robot import Robot
 from linkwise.version import __version__
 
 MANIFEST = "linkwise.json"
+_CHECK_FILES = ("cortex_m.c", "cortex_m.ld", "cortex_r.c", "cortex_r.ld", "misra.txt")
 _BUILDS = ("build",)  # folders that building makes; not contents of a package
 
 
@@ -105,7 +107,8 @@ class Package:
             f"include/{prefix}.hpp": header.wrapper(prefix, functions, self.about),
             **{f"src/{name}": text for name, text in {**sources, **own}.items()},
             "check/check.c": selftest.program(prefix, checked),
-            **{f"check/{name}": _file(name) for name in ("cortex_m.c", "cortex_m.ld", "misra.txt")},
+            "check/count.c": counting.program(prefix, functions),
+            **{f"check/{name}": _file(name) for name in _CHECK_FILES},
             ".clang-tidy": _file("clang-tidy"),
             "Makefile": self._filled("Makefile.in", sources, " "),
             "CMakeLists.txt": self._filled("CMakeLists.txt.in", sources, "\n    "),
@@ -128,6 +131,8 @@ class Package:
             "sources": separator.join(f"src/{source}" for source in sources),
             "version": __version__.split("+")[0].split(".dev")[0],
             "about": plain(self.about),
+            "processors": "\n".join(processor.rules() for processor in PROCESSORS),
+            "goals": " ".join(f"check-{processor.name}" for processor in PROCESSORS),
             "no_errno": " -fno-math-errno" if self.constant_time else "",
         }
         for key, value in values.items():

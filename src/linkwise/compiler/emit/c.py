@@ -42,6 +42,37 @@ _CONTRACTION = """\
 
 # Without branches, because the quadrant of an angle cannot be predicted.
 _HELPERS = {
+    "rounded": """\
+/* x itself. gcc 12 makes -(a*b + c) an instruction whose zeros have another sign; it must not see what x is. */
+static inline {real} {name}_rounded({real} x)
+{{
+#if !defined(__GNUC__) || defined(__clang__)
+    return x;
+#elif defined(__x86_64__) || (defined(__i386__) && defined(__SSE2__))
+    __asm__("" : "+x"(x));
+    return x;
+#elif defined(__aarch64__) || (defined(__ARM_FP) && (__ARM_FP & {arm}))
+    __asm__("" : "+w"(x));
+    return x;
+#elif defined(__riscv_flen) && (__riscv_flen >= {bits})
+    __asm__("" : "+f"(x));
+    return x;
+#else
+    __asm__("" : "+m"(x));
+    return x;
+#endif
+}}
+""",
+    "hidden": """\
+/* The bits themselves, of which the compiler knows nothing: else it would turn masks back into branches. */
+static inline {word} {name}_hidden({word} bits)
+{{
+#if defined(__GNUC__)
+    __asm__("" : "+r"(bits));
+#endif
+    return bits;
+}}
+""",
     "bit": """\
 /* Bit k of the representation of x. */
 static inline bool {name}_bit({real} x, unsigned int k)
@@ -61,7 +92,7 @@ static inline {real} {name}_pick({real} t, unsigned int k, {real} a, {real} b)
     (void)memcpy(&bits, &t, sizeof bits);
     (void)memcpy(&bits_a, &a, sizeof bits_a);
     (void)memcpy(&bits_b, &b, sizeof bits_b);
-    bits = 0u - ((bits >> k) & 1u);
+    bits = {hidden}(0u - ((bits >> k) & 1u));
     bits = (bits & bits_a) | (~bits & bits_b);
     (void)memcpy(&a, &bits, sizeof a);
     return a;
@@ -71,7 +102,7 @@ static inline {real} {name}_pick({real} t, unsigned int k, {real} a, {real} b)
 /* a if the condition holds, else b. */
 static inline {real} {name}_select(bool condition, {real} a, {real} b)
 {{
-    const {word} bits = 0u - ({word})condition;
+    const {word} bits = {hidden}(0u - ({word})condition);
     {word} bits_a;
     {word} bits_b;
     (void)memcpy(&bits_a, &a, sizeof bits_a);
@@ -153,17 +184,24 @@ def source(
     if header:
         return function.header()
     name, text = function.name, function.text()
-    helpers = [helper for helper in _HELPERS if f"{name}_{helper}(" in text]
+    helpers = [
+        helper for helper in _HELPERS if f"{name}_{helper}(" in text or (helper == "hidden" and constant_time)
+    ]
     own = "".join(f'#include "{name}"\n' for name in (package.headers if package else ()))
-    parts = [function.comment(), own + _includes(text, helpers, main), _CONTRACTION]
+    # options of the compiler come first: functions with other options are not inlined
+    parts = [function.comment(), _CONTRACTION]
     if constant_time:
         parts.append(_NO_BRANCHES + (_hardware_fma(function.real) if fma else ""))
+    parts.append(own + _includes(text, helpers, main))
     parts += [
         _HELPERS[helper].format(
             name=name,
+            hidden=f"{name}_hidden" if constant_time else "",
             real=function.real,
             word="uint64_t" if function.real == "double" else "uint32_t",
             sign=63 if function.real == "double" else 31,
+            bits=64 if function.real == "double" else 32,
+            arm=8 if function.real == "double" else 4,
         )
         for helper in helpers
     ]
@@ -204,6 +242,7 @@ def _dialect(dtype: str, name: str, constant_time: bool, package: Package | None
     real = "double" if dtype == "float64" else "float"
     dialect = Dialect(
         real=real,
+        negated_fma=f"-{name}_rounded({{0}})",
         condition="bool",
         suffix=suffix,
         infinity=f"({real})INFINITY",

@@ -81,6 +81,8 @@ class Dialect:
     """The type of a whole number."""
     word: str = "unsigned long long"
     """The type of 64 bits."""
+    negated_fma: str = "-{0}"
+    """Minus the result of a fused multiply-add."""
     table: str = "static const"
     """How a table at the head of the file is declared."""
 
@@ -322,7 +324,8 @@ class Printer:
             loop, k = node.value
             return f"p{loop}_{k}"
         if node.op == "neg":
-            return f"-{self.value(node.args[0])}"
+            spelling = self.dialect.negated_fma if node.args[0].op == "fma" else "-{0}"
+            return spelling.format(self.value(node.args[0]))
         return f"{'c' if node.op in CONDITIONS else 'v'}{node.index}"
 
     def _read(self, node: Node) -> None:
