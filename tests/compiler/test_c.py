@@ -260,10 +260,10 @@ def test_a_negated_fused_zero_keeps_its_sign(tmp_path, compiler, dtype):
 
     def function(x):
         total = x[0] * x[1] + x[2]
-        return [-total - x[3] * x[4], x[5] * total]
+        return [-total - x[3] * x[4]]
 
-    program = trace(function, {"x": 6}, {"y": (2,)}, name="negated", dtype=dtype)
+    program = trace(function, {"x": 5}, {"y": (1,)}, name="negated", dtype=dtype)
     text = c.source(program, main=True)
     assert re.search(r"-\w+_rounded\(v\d+\)", text)
     executable = built(tmp_path, compiler, text, *STRICT, "-O2", "-march=native")
-    expect_bits(program, executable, [(np.array([1.0, 1.0, -1.0, 0.0, 1.0, 1.0]),)])
+    expect_bits(program, executable, [(np.array([1.0, 1.0, -1.0, 0.0, 1.0]),)])

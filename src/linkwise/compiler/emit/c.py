@@ -184,9 +184,9 @@ def source(
     if header:
         return function.header()
     name, text = function.name, function.text()
-    helpers = [
-        helper for helper in _HELPERS if f"{name}_{helper}(" in text or (helper == "hidden" and constant_time)
-    ]
+    helpers = [helper for helper in _HELPERS if f"{name}_{helper}(" in text]
+    if constant_time and {"pick", "select"} & set(helpers):
+        helpers.insert(0, "hidden")
     own = "".join(f'#include "{name}"\n' for name in (package.headers if package else ()))
     # options of the compiler come first: functions with other options are not inlined
     parts = [function.comment(), _CONTRACTION]
