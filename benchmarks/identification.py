@@ -39,6 +39,7 @@ from linkwise.identify import (
     identify,
     read_log,
 )
+from linkwise.identify.lag import shifted
 from linkwise.identify.prior import pseudo_inertias
 from linkwise.identify.validation import by_columns
 from linkwise.model.dh import DhJoint, chain
@@ -176,7 +177,7 @@ def plain(recording: Recording, found: Identification) -> list[float]:
     """The same by weighted least squares alone, bodies as they come: per joint, then the total."""
     x = np.zeros(len(found.fit.x))
     x[list(found.base.columns)] = found.estimate.x
-    signals = condition(recording.test, cutoff=found.signals[0].cutoff)
+    signals = shifted(condition(recording.test, cutoff=found.signals[0].cutoff), found.lag)
     shown = by_columns(found.prior, x, found.fit.regression.terms, signals, recording.band)
     if recording.band:
         return [*shown.in_band.tolist(), shown.total_in_band]

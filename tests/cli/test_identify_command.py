@@ -113,6 +113,9 @@ def test_the_report_is_one_small_file(done):
     ):
         assert words.lower() in page.lower()
     assert "linkwise identify two_link" in page
+    assert "lag of the torques:" in page
+    assert set(facts["lag"]) == {"seconds", "deviation", "corrected"}
+    assert abs(facts["lag"]["seconds"]) < 4 * facts["lag"]["deviation"]
     figures = sorted(path.name for path in (folder / "figures").iterdir())
     assert {"correlation.svg", "friction_1.svg", "whiteness.svg"} <= set(figures)
     assert facts["written"]["report"].endswith("arm.html")
@@ -126,6 +129,7 @@ def test_the_table(linkwise, logs):
     assert "cut-off 10 Hz as given" in ran.out
     assert "derivatives: savitzky_golay" in ran.out
     assert "one sample of 7" in ran.out
+    assert "lag of the torques:" in ran.out
     assert "reduced model:" in ran.out
     assert "\x1b[" not in ran.out
 
@@ -226,6 +230,10 @@ def test_a_truncated_row_is_named(linkwise, logs, tmp_path):
     broken = tmp_path / "broken.csv"
     broken.write_text("\n".join(lines))
     assert "line 8" in linkwise("identify", "two_link", broken).refused()
+    more = ("--drop-bad-rows", "--lag", 0.002, "--friction", "coulomb", "--json")
+    facts = linkwise("identify", "two_link", broken, *more).json
+    assert facts["lag"] == {"seconds": 0.002, "deviation": None, "corrected": 0.002}
+    assert "1 row with more or fewer cells than others left out" in facts["processing"][0]
 
 
 def test_a_wrong_robot_is_said_plainly(linkwise, logs, tmp_path):

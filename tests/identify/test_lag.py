@@ -64,7 +64,7 @@ def test_a_lag_is_corrected_and_stated(truth, arm):
     assert "lag of the torques: 12 ms as given" in given.signals[0].record
 
 
-@pytest.mark.parametrize(("lag", "when"), [(0.08, "later"), (-0.06, "earlier")])
+@pytest.mark.parametrize(("lag", "when"), [(0.05, "later"), (-0.06, "earlier")])
 def test_a_lag_that_drives_do_not_explain_is_a_warning(truth, arm, lag, when):
     log = recording(truth, lag)
     with pytest.warns(

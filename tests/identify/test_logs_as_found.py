@@ -144,6 +144,17 @@ def test_decimal_commas_beside_texts(tmp_path, arm):
     np.testing.assert_allclose(read_log(path, arm).q, Q, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "form", ["2024-05-06 10:59:{:02d}.{:02d}", "2024-05-06T10:59:{:02d}.{:02d}+02:00", "9:59:{:02d}.{:02d}"]
+)
+def test_dates_and_times_of_day(tmp_path, arm, form):
+    stamps = [form.format(*divmod(50 * k, 100)) for k in range(60)]
+    columns = {"time": stamps} | both("q{}", Q) | both("tau{}", TAU)
+    for separator in ",;":
+        log = read_log(table(tmp_path / "run.csv", columns, separator), arm)
+        np.testing.assert_allclose(log.t - log.t[0], 0.5 * np.arange(60), atol=1e-6)
+
+
 def test_names_in_a_comment(tmp_path, arm):
     np.savetxt(tmp_path / "run.csv", np.column_stack([TAU, Q, T]), delimiter=",", header="tau1,tau2,q1,q2,t")
     np.testing.assert_allclose(read_log(tmp_path / "run.csv", arm).q, Q, atol=1e-9)

@@ -23,7 +23,7 @@ from linkwise.identify.regression import Observer
 from linkwise.identify.signals import Signals
 
 REACH = 0.2  # [s] largest lag that is looked for
-IMPLAUSIBLE = 0.05  # [s] from which drives and filters do not explain a lag
+IMPLAUSIBLE = 0.03  # [s] from which drives and filters do not explain a lag
 SIGNIFICANT = 2.5  # deviations from zero beyond which a lag is corrected
 SLOW = 0.2  # of an axis' usual speed, below which its samples do not count
 EXPLAINED = 0.5  # share of the torques that the linear model must explain

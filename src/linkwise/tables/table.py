@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,8 +14,16 @@ LARGEST = 1e30
 """Numbers beyond this are refused like NaN and infinity: no measurement is that large, and powers of them overflow."""
 
 
+def one_line(text: str) -> str:
+    """A text without line ends and other control characters: names in files may have any."""
+    return re.sub("[\\0-\\x1f\\x7f-\\x9f]+", " ", text)
+
+
 class TableError(LinkwiseError, ValueError):
-    """A table of numbers is wrong; the message names the file, the line or row, and the reason."""
+    """A table of numbers is wrong; the message names the file, the line or row, and the reason, in one line."""
+
+    def __init__(self, message: str):
+        super().__init__(one_line(message))
 
 
 @dataclass(frozen=True)

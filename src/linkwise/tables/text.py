@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import IO
 
 import numpy as np
@@ -25,6 +26,10 @@ ROSTOPIC = "%time,"  # with which the header of `rostopic echo -p` begins
 LONGEST_LINE = 1 << 20  # characters
 PIECE = 20_000  # lines that are converted at once
 MOST_FAULTS = 10_000  # whose reasons are remembered
+_DATE = re.compile(
+    r"(?:([0-9]{4}-[0-9]{2}-[0-9]{2})[T ])?([0-9]{1,2}):([0-9]{2}):([0-9]{2}(?:[.,][0-9]{1,12})?)"
+    r"(Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
 LIST = re.compile(
     r"""["']?\s*(?:array\(\s*(?:'\w',\s*)?)?[\[(]([^\[\]()]*)[\])]\)?\s*["']?"""
 )  # "[0.1, 0.2]"
@@ -169,6 +174,9 @@ class _Form:
         if text is not None and _is_number(text):
             return float(text), ""
         self.commas, self.points = before  # a text says nothing about how numbers are written
+        seconds = _moment(cell)
+        if seconds is not None:
+            return seconds, ""
         if text is None and _is_number(re.sub("[.,]", "", cell)):
             return math.nan, MIXED
         what = repr(_named(cell)).replace("{", "{{").replace("}", "}}") if cell else "an empty cell"
@@ -180,12 +188,30 @@ class _Form:
         return LIST.sub(lambda found: between.join(_items(found[1])), line)
 
 
+def _is_value(text: str, *, comma: bool) -> bool:
+    return _is_number(text, comma=comma) or _moment(text) is not None
+
+
+def _moment(cell: str) -> float | None:
+    """Seconds of a date with a time (since 1970) or of a time of day (since midnight); None where it is neither."""
+    found = _DATE.fullmatch(cell)
+    if found is None:
+        return None
+    date, hours, minutes, seconds, zone = found.groups()
+    total = 3600 * int(hours) + 60 * int(minutes) + float(seconds.replace(",", "."))
+    try:
+        start = datetime.fromisoformat(f"{date}T00:00:00{zone or '+00:00'}").timestamp() if date else 0.0
+    except (ValueError, OverflowError):
+        return None
+    return start + total
+
+
 def _separator(lines: Sequence[str]) -> str | None:
     """What separates the cells of these first lines: that which leaves numbers in one of them."""
     for line in reversed(lines):
         for separator in (*SEPARATORS, None):
             cells = _Form("", separator).cells(line)
-            numbers = all(_is_number(cell, comma=separator != ",") or not cell for cell in cells)
+            numbers = all(_is_value(cell, comma=separator != ",") or not cell for cell in cells)
             if len(cells) > 1 and any(cells) and numbers:
                 return separator
     return next((s for s in SEPARATORS if s in lines[0]), None)
@@ -206,7 +232,7 @@ def _heads(
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     """Names and units from the first lines, which are taken from ``ahead``; None where there are none."""
     first = form.cells(ahead[0][1])
-    if all(_is_number(cell, comma=form.separator != ",") or not cell for cell in first):
+    if all(_is_value(cell, comma=form.separator != ",") or not cell for cell in first):
         return None, None
     del ahead[0]
     names = tuple(_named(cell) for cell in first)

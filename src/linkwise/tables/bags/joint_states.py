@@ -15,10 +15,11 @@ from linkwise.tables.bags.records import mcap, rosbag1
 from linkwise.tables.bags.sqlite import sqlite
 from linkwise.tables.kinds import MCAP, ROSBAG, SQLITE, bag_files
 from linkwise.tables.packed import ZSTD_MAGIC, unpack_file
-from linkwise.tables.table import NumberTable, TableError
+from linkwise.tables.table import NumberTable, TableError, one_line
 
 QUANTITIES = ("position", "velocity", "effort")
-READERS: dict[bytes, Callable[[Path, Contents], Iterator[Message]]] = {
+_Reader = Callable[[Path, str, Contents], Iterator[Message]]
+READERS: dict[bytes, _Reader] = {
     ROSBAG: rosbag1,
     SQLITE: sqlite,
     MCAP: mcap,
@@ -53,12 +54,12 @@ def _messages(file: Path, contents: Contents) -> Iterator[Message]:
                 unpack_file(packed, target, str(file))
             with inside.open("rb") as stream:
                 head = stream.read(16)
-            yield from _reader(file, head)(inside, contents)
+            yield from _reader(file, head)(inside, str(file), contents)
         return
-    yield from _reader(file, head)(file, contents)
+    yield from _reader(file, head)(file, str(file), contents)
 
 
-def _reader(file: Path, head: bytes) -> Callable[[Path, Contents], Iterator[Message]]:
+def _reader(file: Path, head: bytes) -> _Reader:
     for magic, reader in READERS.items():
         if head.startswith(magic):
             return reader
@@ -130,7 +131,7 @@ class _Topic:
             np.column_stack([time, values[:, sent]]),
             ("time", *(names[k] for k in sent)),
             units=("s", *("" for _ in sent)),
-            notes=tuple(said),
+            notes=tuple(map(one_line, said)),
         )
 
 

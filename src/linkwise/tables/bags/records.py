@@ -38,13 +38,15 @@ def _until_cut(messages: Iterator[Message], contents: Contents) -> Iterator[Mess
 # -- rosbag 1 ---------------------------------------------------------------------------------------------------------
 
 
-def rosbag1(path: Path, contents: Contents) -> Iterator[Message]:
+def rosbag1(path: Path, where: str, contents: Contents) -> Iterator[Message]:
     """Messages of joint states in a rosbag of version 2.0, the format of ROS 1."""
     with path.open("rb") as stream:
         version = stream.readline(64).strip()
         if version != b"#ROSBAG V2.0":
-            raise TableError(f"{path}: expected version 2.0 of the format, got {version.decode('latin-1')!r}")
-        yield from _until_cut(_rosbag1(stream, str(path), contents, {}), contents)
+            raise TableError(
+                f"{where}: expected version 2.0 of the format, got {version.decode('latin-1')!r}"
+            )
+        yield from _until_cut(_rosbag1(stream, where, contents, {}), contents)
 
 
 def _rosbag1(stream: IO[bytes], where: str, contents: Contents, wanted: dict[int, str]) -> Iterator[Message]:
@@ -88,11 +90,11 @@ def _fields(data: bytes) -> dict[bytes, bytes]:
 # -- MCAP -------------------------------------------------------------------------------------------------------------
 
 
-def mcap(path: Path, contents: Contents) -> Iterator[Message]:
+def mcap(path: Path, where: str, contents: Contents) -> Iterator[Message]:
     """Messages of joint states in an MCAP file."""
     with path.open("rb") as stream:
         stream.read(len(MCAP))
-        yield from _until_cut(_mcap(stream, str(path), contents, {}, {}, 0), contents)
+        yield from _until_cut(_mcap(stream, where, contents, {}, {}, 0), contents)
 
 
 def _mcap(
