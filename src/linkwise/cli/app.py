@@ -34,6 +34,7 @@ COMMANDS = {
     "generate": "Source code of one function of one robot.",
     "excite": "A motion that shows every parameter of a robot.",
     "identify": "A robot from recordings of its motion: parameters, code, report.",
+    "calibrate": "The geometry of a robot from measured poses of its tool.",
     "payload": "The load that a robot carried, or the gains of its drives.",
     "view": "A robot in the browser: joints, torques, motions, controllers.",
     "study": "Parameter sweeps and Monte Carlo, on this machine or a cluster.",

@@ -7,6 +7,7 @@ found.save("arm.urdf"); found.write_code("arm.c"); found.write_report("arm.html"
 
 from linkwise.control import ExtendedKalmanFilter, Filtered, Followed, RecursiveLeastSquares
 from linkwise.errors import MissingExtraError
+from linkwise.identify.calibration import Calibration, calibrate
 from linkwise.identify.campaign import Coverage, Noise, coverage, simulated_log
 from linkwise.identify.closed_loop import ClosedLoopIdentification, cloe, didim
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
@@ -24,6 +25,7 @@ from linkwise.identify.logs import read_log
 from linkwise.identify.payload import DriveGains, Payload, drive_gains, identify_payload
 from linkwise.identify.physical import physical
 from linkwise.identify.pipeline import Stages, all_estimates, base_values, identify
+from linkwise.identify.pose_tables import read_poses
 from linkwise.identify.prior import prior_bodies
 from linkwise.identify.rank import base_by_rank
 from linkwise.identify.regression import Observer, Regression
@@ -37,6 +39,7 @@ __all__ = [
     "ESTIMATORS",
     "MODELS",
     "Box",
+    "Calibration",
     "ClosedLoopIdentification",
     "Coverage",
     "DriveGains",
@@ -71,6 +74,7 @@ __all__ = [
     "base_values",
     "by_contribution",
     "by_statistics",
+    "calibrate",
     "choose_friction",
     "cloe",
     "condition",
@@ -88,6 +92,7 @@ __all__ = [
     "physical",
     "prior_bodies",
     "read_log",
+    "read_poses",
     "ridge",
     "robust",
     "simulated_log",
