@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from linkwise.compiler.loops import Nest
+
 
 def call_c(kernel, folder: Path, *given: np.ndarray) -> list[np.ndarray]:
     """The outputs of a kernel's C code for one sample; skips where there is no compiler."""
@@ -22,6 +24,8 @@ def call_c(kernel, folder: Path, *given: np.ndarray) -> list[np.ndarray]:
     subprocess.run([compiler, *flags, "-o", str(library), str(source), "-lm"], check=True)
     inputs = [np.ascontiguousarray(array, dtype=float) for array in given]
     outputs = [np.empty(shape) for _, shape in kernel.outputs]
+    if isinstance(program := kernel.program(), Nest):  # loops need room
+        outputs.append(np.empty(sum(array.columns for array in program.arrays if array.kind == "scratch")))
     function = getattr(ctypes.CDLL(str(library)), kernel.name)
     function(*(ctypes.c_void_p(array.ctypes.data) for array in (*inputs, *outputs)))
-    return outputs
+    return outputs[: len(kernel.outputs)]

@@ -9,6 +9,7 @@ import linkwise as lw
 from c_functions import call_c
 from linkwise.algorithms import coordinates
 from linkwise.algorithms.ud_factors import UD, packed_size
+from linkwise.compiler import interpret
 from linkwise.control.chosen_parameters import Chosen
 from linkwise.functions import mechanism_of
 from linkwise.identify import RecursiveLeastSquares
@@ -176,6 +177,40 @@ def test_one_sample_batches_and_c_agree(arm, recording, tmp_path):
         *(x[200:] for x in recording), memory=estimator.over(*(x[:200] for x in recording)).memory
     )
     np.testing.assert_array_equal(later.parameters[-1], whole.parameters[-1])
+
+
+@pytest.mark.parametrize("forgetting", [1.0, 0.9])
+def test_loops_over_many_parameters_do_the_same(arm, recording, tmp_path, monkeypatch, forgetting):
+    estimator = RecursiveLeastSquares(arm, noise=NOISE, forgetting=forgetting, deviation=2.0, bound=2.5)
+    few = [x[:40] for x in recording]
+    wanted = estimator.over(*few)
+    straight = estimator.kernel().operations
+    monkeypatch.setattr("linkwise.control.recursive_least_squares.WRITTEN_OUT", 5)
+    found, kernel = estimator.over(*few), estimator.kernel()
+    for name in ("parameters", "deviations", "residual", "memory"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-9, atol=1e-12)
+    given = (*(x[40] for x in recording), found.memory)
+    compiled = kernel(*given)
+    memory = dict(zip((name for name, _ in kernel.inputs), given, strict=True))
+    memory |= {name: np.empty(shape) for name, shape in kernel.outputs}
+    interpret.run_nest(kernel.program(), memory)
+    for (name, _), ours, in_c in zip(kernel.outputs, compiled, call_c(kernel, tmp_path, *given), strict=True):
+        assert ours.tobytes() == memory[name].tobytes() == in_c.tobytes()
+    assert (
+        straight.total <= kernel.operations.total < 1.5 * straight.total
+    )  # zeros of rows are multiplied, too
+    assert estimator.over(*(x[:0] for x in few)).parameters.shape == (0, 11)
+
+
+def test_all_base_parameters_of_an_arm():
+    """Six joints, 58 parameters: compiled as loops."""
+    robot, rng = lw.load("puma560"), np.random.default_rng(3)
+    q, qd, qdd = rng.normal(size=(3, 150, 6))
+    tau = robot.inverse_dynamics(q, qd, qdd) + 0.1 * rng.normal(size=(150, 6))
+    found = RecursiveLeastSquares(robot, noise=0.1, deviation=1e6).over(q, qd, qdd, tau)
+    W = robot.regressor(q, qd, qdd)[..., list(robot.base_parameters().columns)]
+    wanted, *_ = np.linalg.lstsq(W.reshape(-1, 58), tau.ravel(), rcond=None)
+    np.testing.assert_allclose(found.parameters[-1], wanted, atol=1e-9 * np.abs(wanted).max())
 
 
 def test_what_is_refused(arm):

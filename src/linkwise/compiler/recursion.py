@@ -63,16 +63,8 @@ class Recursion:
 
         return Kernel(self.name, sizes.items(), shapes.items(), dtype, build, self.key)
 
-    def over(
-        self, samples: Mapping[str, Any], memory: Any, *, threads: int | None = None
-    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """(the outputs of all samples, (..., samples, *shape) by name; the last memory).
-
-        Args:
-            samples: every input, (..., samples, size), leading axes broadcast together.
-            memory: the first memory, (..., size).
-            threads: number of threads.
-        """
+    def table(self, samples: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Checked samples of one shape: every input (..., samples, size), leading axes broadcast together."""
         given = {name: np.asarray(samples[name], dtype=float) for name in self.inputs}
         for name, array in given.items():
             if array.ndim < 2 or array.shape[-1] != self.inputs[name]:
@@ -84,10 +76,21 @@ class Recursion:
         except ValueError:
             shapes = ", ".join(f"{name} {array.shape}" for name, array in given.items())
             raise ShapeError(f"the samples do not go together: {shapes}") from None
-        table = np.concatenate(
-            [np.broadcast_to(array, (*joined, array.shape[-1])) for array in given.values()], axis=-1
-        )
-        count = joined[-1]
+        return {name: np.broadcast_to(array, (*joined, array.shape[-1])) for name, array in given.items()}
+
+    def over(
+        self, samples: Mapping[str, Any], memory: Any, *, threads: int | None = None
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """(the outputs of all samples, (..., samples, *shape) by name; the last memory).
+
+        Args:
+            samples: every input, (..., samples, size), leading axes broadcast together.
+            memory: the first memory, (..., size).
+            threads: number of threads.
+        """
+        given = self.table(samples)
+        joined = given[next(iter(given))].shape[:-1]
+        table, count = np.concatenate(list(given.values()), axis=-1), joined[-1]
         final, written = self._rolled_out()(
             {SAMPLES: table.reshape(*joined[:-1], -1), MEMORY: np.asarray(memory, dtype=float)},
             steps=count,

@@ -26,6 +26,7 @@ from linkwise.robot import Robot
 from linkwise.scalar import Scalar, sqrt, where
 
 VAGUE = 10.0  # standard deviation of parameters before the first sample, in their own units
+WRITTEN_OUT = 16  # parameters up to which the code is straight-line; more are handled in loops
 FASTEST = 0.5  # forgetting factor below which nothing is estimated
 
 
@@ -159,7 +160,7 @@ class RecursiveLeastSquares:
     def kernel(self, dtype: str = "float64") -> Kernel:
         """(q, qd, qdd, tau, memory) -> (parameters, deviations, residual, next_memory), any leading axes; its C source
         is what a controller runs."""
-        made = self.recursion.kernel(dtype)
+        made = self.recursion.kernel(dtype) if self.chosen.size <= WRITTEN_OUT else self._looped(dtype)
         made.origin = (RecursiveLeastSquares.kernel, (self, dtype))
         return made
 
@@ -178,5 +179,33 @@ class RecursiveLeastSquares:
         """
         begin = self.initial_memory if memory is None else memory
         samples = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
+        if self.chosen.size > WRITTEN_OUT:
+            return self._sample_by_sample(self.recursion.table(samples), begin, threads)
         found, last = self.recursion.over(samples, begin, threads=threads)
         return Followed(**found, memory=last)
+
+    def _looped(self, dtype: str) -> Kernel:
+        """The same kernel with loops over parameters."""
+        from linkwise.control.least_squares_loops import LeastSquaresLoops
+
+        straight = self.recursion.kernel(dtype)
+
+        def build(precision: str) -> Any:
+            return LeastSquaresLoops(self, precision).nest()
+
+        return Kernel(
+            straight.name, straight.inputs, straight.outputs, dtype, build, self.recursion.key + b" looped"
+        )
+
+    def _sample_by_sample(self, given: dict[str, np.ndarray], memory: Any, threads: int | None) -> Followed:
+        kernel = self.kernel()
+        rows: list[tuple[np.ndarray, ...]] = []
+        for k in range(given["q"].shape[-2]):
+            *found, memory = kernel(*(array[..., k, :] for array in given.values()), memory, threads=threads)
+            rows.append(tuple(found))
+        if not rows:
+            empty = [
+                np.zeros((*given["q"].shape[:-2], 0, *shape)) for shape in self.recursion.outputs.values()
+            ]
+            return Followed(*empty, memory=np.asarray(memory))
+        return Followed(*(np.stack(column, axis=-2) for column in zip(*rows, strict=True)), memory=memory)

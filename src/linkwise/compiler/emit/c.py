@@ -227,6 +227,11 @@ def _(program: RolloutProgram) -> RolloutProgram:
     return replace(program, step=programs.unfused(program.step))
 
 
+@unfused.register
+def _(program: Nest) -> Nest:
+    raise TraceError(f"{program.name}: code with loops of its own is written with fused multiply-adds only")
+
+
 def _hardware_fma(real: str) -> str:
     """A check of the compiler's options: a library's fused multiply-add has branches."""
     double = real == "double"
