@@ -51,6 +51,7 @@ NAMED = {
     | both("actual_q_{}", Q, 0)
     | both("target_qd_{}", 2 * QD, 0)
     | both("actual_qd_{}", QD, 0)
+    | both("actual_TCP_speed_{}", 3 * QD, 0)
     | both("target_moment_{}", TAU, 0)
     | both("actual_current_{}", 9 * TAU, 0),
     "libfranka": {"time": T}
@@ -75,6 +76,11 @@ NAMED = {
     | {"field.position0": Q[:, 1], "field.position1": 0 * T, "field.position2": Q[:, 0]}
     | {"field.velocity0": QD[:, 1], "field.velocity1": 0 * T, "field.velocity2": QD[:, 0]}
     | {"field.effort0": TAU[:, 1], "field.effort1": 0 * T, "field.effort2": TAU[:, 0]},
+    "words in capitals": {"Time": T}
+    | both("measuredPosition[{}]", Q, 0)
+    | both("measuredVelocity[{}]", QD, 0)
+    | both("commandedTorque[{}]", 2 * TAU, 0)
+    | both("measuredTorque[{}]", TAU, 0),
     "joints by number": {"t": T} | both("J{}_pos", Q) | both("J{}_vel", QD) | both("J{}_torque", TAU),
 }
 
@@ -153,6 +159,19 @@ def test_dates_and_times_of_day(tmp_path, arm, form):
     for separator in ",;":
         log = read_log(table(tmp_path / "run.csv", columns, separator), arm)
         np.testing.assert_allclose(log.t - log.t[0], 0.5 * np.arange(60), atol=1e-6)
+
+
+def test_joint_states_without_a_header(tmp_path, arm):
+    """As ``ros2 topic echo --csv`` writes them."""
+    rows = zip(SECONDS, NANOSECONDS, Q, QD, TAU, strict=True)
+    lines = [
+        ",".join(
+            [str(s), str(n), "", "joint2", "joint1", *(repr(float(v)) for x in (q, qd, tau) for v in x[::-1])]
+        )
+        for s, n, q, qd, tau in rows
+    ]
+    (tmp_path / "run.csv").write_text("\n".join(lines) + "\n")
+    same(read_log(tmp_path / "run.csv", arm))
 
 
 def test_names_in_a_comment(tmp_path, arm):

@@ -1,5 +1,6 @@
 """MATLAB, HDF5, Excel and NPZ files: as people have them, and as nobody should."""
 
+import datetime
 import random
 import sys
 import zipfile
@@ -109,6 +110,24 @@ def test_excel(tmp_path, arm):
     with pytest.raises(LogError, match=r"gap\.xlsx, line 9: column 3: expected a number, got an empty cell"):
         read_log(tmp_path / "gap.xlsx", arm)
     assert len(read_log(tmp_path / "gap.xlsx", arm, drop_bad_rows=True)) == 49
+
+
+def test_dates_in_excel(tmp_path, arm):
+    start = datetime.datetime(2024, 5, 6, 10, 59, 59)
+    rows = [[start + datetime.timedelta(seconds=float(t)), *row] for t, *row in ALONE.tolist()]
+    workbook(tmp_path / "run.xlsx", [HEADER[:-1], *rows])
+    log = read_log(tmp_path / "run.xlsx", arm, {"units": {"time": "s"}})
+    np.testing.assert_allclose(log.t - log.t[0], T, atol=2e-3)  # openpyxl writes milliseconds
+
+
+def test_data_frames_in_hdf5(tmp_path, arm):
+    """As pandas writes them, without which they are read."""
+    package = pytest.importorskip("h5py")
+    with package.File(tmp_path / "run.h5", "w") as file:
+        file["log/axis0"] = file["log/block0_items"] = np.array(HEADER[:-1], dtype="S")
+        file["log/axis1"] = np.arange(50)
+        file["log/block0_values"] = ALONE
+    same(read_log(tmp_path / "run.h5", arm))
 
 
 def test_kinds_are_told_by_their_first_bytes(tmp_path, arm):

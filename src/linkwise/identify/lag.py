@@ -33,6 +33,7 @@ TERMS = (
     *(Term("rotor_inertia"), Term("viscous"), Term("offset"), Term("coulomb")),
     *(Term("coulomb", blur=0.05), *(Term("coulomb", width=width) for width in (1e-3, 5e-3, 2e-2))),
 )  # that friction may build up over speeds and angles, which looks like a lag
+SHORTEST = 10 * REACH  # [s] of a recording that is used
 ENOUGH = 10  # samples that count for each parameter of the linear model
 MOST_ROWS = 4000  # of a recording that are used
 
@@ -93,7 +94,7 @@ def estimate_lag(observer: Observer) -> Lag:
         return Lag(
             lag, deviation, 0.0, f"{shown}, not corrected: the torques are not explained by this robot"
         )
-    if abs(lag) <= SIGNIFICANT * deviation or abs(lag) >= profile.reach:
+    if abs(lag) <= SIGNIFICANT * deviation or abs(lag) >= REACH:
         return Lag(lag, deviation, 0.0, f"{shown}, not corrected: not distinguishable from none")
     return Lag(lag, deviation, lag, f"{shown}, corrected (positive: recorded later than positions)")
 
@@ -128,8 +129,8 @@ def shifted(signals: Signals, lag: Lag) -> Signals:
 class _Profile:
     """Squared residuals of the linear model as a function of the lag, other parameters being fitted to each lag."""
 
-    def __init__(self, parts: Sequence[_Part], reach: float):
-        self.parts, self.reach = parts, reach
+    def __init__(self, parts: Sequence[_Part]):
+        self.parts = parts
         self.columns = np.concatenate([part.columns for part in parts])
         self.counts = np.concatenate([part.counts for part in parts])
         length = np.sqrt((self.columns**2).sum(axis=(0, 1)))
@@ -141,16 +142,15 @@ class _Profile:
 
     @classmethod
     def of(cls, observer: Observer) -> _Profile | None:
-        reach = min(REACH, min(float(np.ptp(s.t)) for s in observer.signals) / 10)
         Y = observer.regression((TERMS,) * len(observer.axes)).Y
-        lengths = [len(s.filtered(s.t)) for s in observer.signals]
-        edges = np.concatenate([[0], np.cumsum(lengths)])
+        edges = np.cumsum([0, *(len(s.filtered_times) for s in observer.signals)])
         parts = [
-            _Part.of(s, Y[a:b], observer.axes, reach)
-            for s, a, b in zip(observer.signals, edges, edges[1:], strict=False)
+            _Part.of(s, Y[a:b], observer.axes)
+            for s, (a, b) in zip(observer.signals, itertools.pairwise(edges), strict=True)
+            if np.ptp(s.t) > SHORTEST
         ]
         samples = sum(float(part.counts.sum()) for part in parts)
-        return cls(parts, reach) if samples >= ENOUGH * Y.shape[2] and reach == REACH else None
+        return cls(parts) if samples >= ENOUGH * Y.shape[2] else None
 
     def residuals(self, lag: float) -> np.ndarray:
         """Weighted residuals (rows, n)."""
@@ -167,7 +167,7 @@ class _Profile:
 
     def minimum(self) -> tuple[float, float]:
         """The lag with the smallest residuals, and its standard deviation [s]."""
-        grid = np.linspace(-self.reach, self.reach, 41)
+        grid = np.linspace(-REACH, REACH, 41)
         errors = [float((self.residuals(lag) ** 2).sum()) for lag in grid]
         lag = float(grid[int(np.argmin(errors))])
         self._weigh(lag)
@@ -176,11 +176,11 @@ class _Profile:
             slope, bend, _ = self._derivatives(lag, step)
             if bend <= 0:
                 break
-            lag = float(np.clip(lag - np.clip(slope / bend, -step, step), -self.reach, self.reach))
+            lag = float(np.clip(lag - np.clip(slope / bend, -step, step), -REACH, REACH))
             step = max(step / 4, 2e-4)
         slope, bend, scores = self._derivatives(lag, step)
         if bend <= 0:
-            return lag, self.reach
+            return lag, REACH
         blocks = [block for part in self._split(scores) for block in np.array_split(part, BLOCKS)]
         times = np.array([block.sum() for block in blocks])
         joints = scores.sum(axis=0)
@@ -225,9 +225,9 @@ class _Part:
     spline: Any
 
     @classmethod
-    def of(cls, signals: Signals, columns: np.ndarray, axes: np.ndarray, reach: float) -> _Part:
+    def of(cls, signals: Signals, columns: np.ndarray, axes: np.ndarray) -> _Part:
         t, speeds = signals.filtered_times, signals.filtered(signals.qd) @ axes.T
-        inside = np.flatnonzero((t >= signals.t[0] + reach) & (t <= signals.t[-1] - reach))
+        inside = np.flatnonzero((t >= signals.t[0] + REACH) & (t <= signals.t[-1] - REACH))
         inside = inside[:: max(1, -(-len(inside) // MOST_ROWS))]
         usual = np.sqrt((speeds**2).mean(axis=0))
         fast = (np.abs(speeds) > SLOW * usual) & (usual > 0)

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwise.tables.naming import plain
+from linkwise.tables.naming import TIMES, plain
 from linkwise.tables.table import NumberTable, TableError
-
-TIMES = ("t", "time", "times", "timestamp", "timestamps", "stamp", "stamps", "tout")
 
 
 def from_arrays(path: Path, arrays: Mapping[str, np.ndarray], unusable: Mapping[str, str]) -> NumberTable:

@@ -18,7 +18,16 @@ from linkwise.tables.table import NumberTable, TableError
 
 _SEPARATOR = "|"
 _MOST_COLUMNS = 16_384  # that Excel allows
-_BROKEN = (zipfile.BadZipFile, zlib.error, ParseError, DefusedXmlException, KeyError, EOFError, RuntimeError)
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    ParseError,
+    DefusedXmlException,
+    KeyError,
+    EOFError,
+    RuntimeError,
+    ValueError,
+)
 
 
 def read_xlsx(path: Path, *, tolerant: bool = False) -> NumberTable:
@@ -27,12 +36,12 @@ def read_xlsx(path: Path, *, tolerant: bool = False) -> NumberTable:
         try:
             with zipfile.ZipFile(file) as archive:
                 bounds.check(f"{path}: unpacked", sum(member.file_size for member in archive.infolist()), 1)
-                texts = _shared_texts(archive)
+                texts, dates = _shared_texts(archive), _dates(archive)
                 sheets = sorted(
                     (name for name in archive.namelist() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", name)),
                     key=lambda name: [int(n) for n in re.findall("[0-9]+", name)],
                 )
-                found = [_lines(archive, name, texts) for name in sheets]
+                found = [_lines(archive, name, texts, dates) for name in sheets]
         except _BROKEN as error:
             raise TableError(f"{path}: not an Excel file, or damaged ({error})") from None
     lines = next((lines for lines in found if sum(map(bool, lines)) > 1), None)
@@ -52,7 +61,28 @@ def _shared_texts(archive: zipfile.ZipFile) -> list[str]:
     return found
 
 
-def _lines(archive: zipfile.ZipFile, name: str, texts: list[str]) -> list[str]:
+def _dates(archive: zipfile.ZipFile) -> set[str]:
+    """Numbers of the styles in which numbers of days are shown as dates or times."""
+    if "xl/styles.xml" not in archive.namelist():
+        return set()
+    formats: dict[str, str] = {}
+    styles: list[str] = []
+    with archive.open("xl/styles.xml") as stream:
+        for _, element in iterparse(stream):
+            if _tag(element) == "numFmt":
+                formats[element.get("numFmtId", "")] = element.get("formatCode", "")
+            elif _tag(element) == "cellXfs":
+                styles = [each.get("numFmtId", "0") for each in element]
+    shown = {
+        number
+        for number, code in formats.items()
+        if re.search("[ymdhs]", re.sub(r'"[^"]*"|\\.|\[[^hms][^]]*\]', "", code.lower()))
+    }
+    shown |= {str(number) for number in (*range(14, 23), *range(45, 48))}
+    return {str(k) for k, number in enumerate(styles) if number in shown}
+
+
+def _lines(archive: zipfile.ZipFile, name: str, texts: list[str], dates: set[str]) -> list[str]:
     """A text line for every row of a sheet, empty where a row is."""
     lines: list[str] = []
     with archive.open(name) as stream:
@@ -65,7 +95,7 @@ def _lines(archive: zipfile.ZipFile, name: str, texts: list[str]) -> list[str]:
             for cell in (part for part in row if _tag(part) == "c"):
                 place = _column(cell.get("r"), len(cells))
                 cells += [""] * (place - len(cells))
-                cells.append(_value(cell, texts))
+                cells.append(_value(cell, texts, dates))
             lines.append(_SEPARATOR.join(cells) if any(cells) else "")
             row.clear()
     return lines
@@ -84,7 +114,7 @@ def _column(reference: str | None, following: int) -> int:
     return number - 1
 
 
-def _value(cell: Any, texts: list[str]) -> str:
+def _value(cell: Any, texts: list[str], dates: set[str]) -> str:
     kind = cell.get("t", "n")
     inside = next((part.text or "" for part in cell if _tag(part) == "v"), "")
     if kind == "s":
@@ -94,6 +124,8 @@ def _value(cell: Any, texts: list[str]) -> str:
         inside = "".join(part.text or "" for part in cell.iter() if _tag(part) == "t")
     elif kind == "e":
         inside = "nan"
+    elif kind == "n" and inside and cell.get("s") in dates:
+        inside = repr(86400.0 * float(inside))  # days
     return re.sub(r"[|;,\t\r\n]+", " ", inside).strip()
 
 

@@ -25,13 +25,16 @@ def read_hdf5(path: Path) -> NumberTable:
     package = needed("h5py", "logs")
     arrays: dict[str, np.ndarray] = {}
     unusable: dict[str, str] = {}
+    names: dict[str, list[str]] = {}
     try:
         with package.File(str(path), "r") as file:
             found = _datasets(package, file)
             readable = {}
             for name, data in found.items():
                 reason = _unreadable(data)
-                if reason:
+                if name.endswith("_items") and data.dtype.kind == "S" and data.size < _MOST_OBJECTS:
+                    names[name] = [item.decode("utf-8", "replace") for item in data[()].reshape(-1).tolist()]
+                elif reason:
                     unusable[name] = reason
                 else:
                     readable[name] = data
@@ -50,7 +53,22 @@ def read_hdf5(path: Path) -> NumberTable:
         raise
     except Exception as error:  # h5py raises OSError, RuntimeError, KeyError and others
         raise TableError(f"{path}: not an HDF5 file, or damaged ({_first_line(error)})") from None
-    return from_arrays(path, arrays, unusable)
+    return from_arrays(path, _frame_columns(arrays, names), unusable)
+
+
+def _frame_columns(arrays: dict[str, np.ndarray], names: dict[str, list[str]]) -> dict[str, np.ndarray]:
+    """Columns of data frames that pandas wrote as blocks of values beside blocks of names."""
+    found: dict[str, np.ndarray] = {}
+    for name, array in arrays.items():
+        columns = names.get(name.removesuffix("_values") + "_items", [])
+        if name.endswith("_values") and array.ndim == 2 and len(columns) == array.shape[1]:
+            folder = name.rpartition("/")[0]
+            found |= {
+                f"{folder}/{column}" if folder else column: array[:, k] for k, column in enumerate(columns)
+            }
+        else:
+            found[name] = array
+    return found
 
 
 def _datasets(package: Any, file: Any) -> dict[str, Any]:

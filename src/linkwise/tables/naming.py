@@ -14,10 +14,10 @@ from linkwise.tables import units
 from linkwise.tables.table import NumberTable, TableError
 
 WORDS: dict[str, tuple[str, ...]] = {
-    "position": ("q", "position", "positions", "pos", "angle"),
-    "velocity": ("qd", "dq", "velocity", "velocities", "vel", "speed"),
-    "acceleration": ("qdd", "ddq", "acceleration", "accelerations", "acc"),
-    "torque": ("tau_j", "tau", "torque", "torques", "effort", "efforts", "moment"),
+    "position": ("q", "position", "positions", "pos", "angle", "angles", "theta"),
+    "velocity": ("qd", "dq", "qdot", "q_dot", "velocity", "velocities", "vel", "speed", "speeds"),
+    "acceleration": ("qdd", "ddq", "qddot", "q_ddot", "acceleration", "accelerations", "acc"),
+    "torque": ("tau_j", "tau", "torque", "torques", "effort", "efforts", "trq", "moment", "moments"),
     "current": ("current", "currents"),
 }
 """Names of a quantity, in order of preference."""
@@ -40,12 +40,16 @@ PLANNED = frozenset(
 )
 """Parts of a prefix that say that a signal was not measured."""
 
+TIMES = ("time", "times", "t", "timestamp", "timestamps", "stamp", "stamps", "tout")
+"""Last words of names of time."""
+
 _JOINT = "(?:joint|axis|j)_?"
 
 
 def plain(name: str) -> str:
-    """A name as it is compared: lower case, underscores between words."""
-    return re.sub("[^0-9a-z]+", "_", units.split(name)[0].lower()).strip("_")
+    """A name as it is compared: lower case, underscores between words; ``measuredTorque`` is two words."""
+    words = re.sub("(?<=[a-z][a-z])(?=[A-Z])", "_", units.split(name)[0])
+    return re.sub("[^0-9a-z]+", "_", words.lower()).strip("_")
 
 
 def find(
@@ -63,21 +67,28 @@ def find(
         TableError: several prefixes have all columns.
     """
     names = [plain(name) for name in table.names or ()]
-    found: dict[str, list[int]] = {}
+    planned: dict[str, list[int]] = {}
     for word in WORDS[quantity]:
-        for prefix, columns in _complete(table, names, word, joints).items():
-            found.setdefault(prefix, columns)
-    if topic is not None:
-        found = {prefix: columns for prefix, columns in found.items() if _within(topic, prefix)}
-    measured = {prefix: columns for prefix, columns in found.items() if not is_planned(prefix)}
-    chosen = measured or found
-    if len(chosen) > 1:
-        shown = ", ".join(table.names[columns[0]] for columns in chosen.values())  # type: ignore[index]
+        found = _complete(table, names, word, joints)
+        found = {
+            prefix: columns for prefix, columns in found.items() if topic is None or _within(topic, prefix)
+        }
+        measured = {prefix: columns for prefix, columns in found.items() if not is_planned(prefix)}
+        if measured:
+            return _only(table, quantity, joints, measured)
+        planned = planned or found
+    return _only(table, quantity, joints, planned) if planned else None
+
+
+def _only(table: NumberTable, quantity: str, joints: Sequence[str], found: dict[str, list[int]]) -> list[int]:
+    """The columns of the only prefix; TableError where there are several."""
+    if len(found) > 1:
+        shown = ", ".join(table.names[columns[0]] for columns in found.values())  # type: ignore[index]
         raise TableError(
             f"{table.path}: several columns of {quantity} for {joints[0]}: {shown}; choose one by its topic or "
             "prefix (--topic, or recording.topic in the layout)"
         )
-    return next(iter(chosen.values()), None)
+    return next(iter(found.values()))
 
 
 def is_planned(prefix: str) -> bool:

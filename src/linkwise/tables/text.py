@@ -234,6 +234,9 @@ def _heads(
     first = form.cells(ahead[0][1])
     if all(_is_value(cell, comma=form.separator != ",") or not cell for cell in first):
         return None, None
+    echoed = _echoed(first)
+    if echoed is not None:
+        return echoed, None
     del ahead[0]
     names = tuple(_named(cell) for cell in first)
     width = len(names)
@@ -245,6 +248,18 @@ def _heads(
             del ahead[0]
             return names, tuple(second)
     return names, None
+
+
+def _echoed(cells: list[str]) -> tuple[str, ...] | None:
+    """Names for a row of ``ros2 topic echo --csv`` with a joint state, which has no header; None for other rows."""
+    if not (len(cells) > 6 and cells[0].isdigit() and cells[1].isdigit()):
+        return None
+    rest = cells[3:]
+    count = next((k for k, cell in enumerate(rest) if not cell or _is_number(cell)), 0)
+    if not count or len(rest) != 4 * count or not all(map(_is_number, rest[count:])):
+        return None
+    quantities = ("name", "position", "velocity", "effort")
+    return ("sec", "nanosec", "frame_id", *(f"{name}{k}" for name in quantities for k in range(count)))
 
 
 def _trimmed(cells: list[str], width: int) -> bool:
