@@ -56,6 +56,7 @@ ORDER = (
         "ode",
         "engine_coordinates",
         "compat",
+        "collision",
         "motion",
         "control",
         "simulate",

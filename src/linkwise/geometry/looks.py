@@ -21,7 +21,8 @@ class Visual:
 
 @dataclass(frozen=True)
 class Looks:
-    """Geometry that could be read, and one line for each element that could not."""
+    """Geometry that could be read, one line for each element that could not, and the links that lack some of theirs."""
 
     visuals: tuple[Visual, ...] = ()
     problems: tuple[str, ...] = ()
+    missing: frozenset[str] = frozenset()

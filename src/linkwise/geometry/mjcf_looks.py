@@ -41,6 +41,7 @@ class _Reader:
         self.meshes = {_mesh_name(e): e for e in assets if e.tag == "mesh"}
         self.materials = {e.get("name"): e for e in assets if e.tag == "material"}
         self.problems: list[str] = []
+        self.missing: set[str] = set()
 
     def looks(self) -> Looks:
         visuals: list[Visual] = []
@@ -49,8 +50,8 @@ class _Reader:
                 visuals.append(visual)
                 if len(visuals) == MAX_VISUALS:
                     self.problems.append(f"{self.root.where}: only the first {MAX_VISUALS} geoms are shown")
-                    return Looks(tuple(visuals), tuple(self.problems))
-        return Looks(tuple(visuals), tuple(dict.fromkeys(self.problems)))
+                    return Looks(tuple(visuals), tuple(self.problems), frozenset(v.link for v in visuals))
+        return Looks(tuple(visuals), tuple(dict.fromkeys(self.problems)), frozenset(self.missing))
 
     def _inside(
         self, parent: Element, link: str, frame: Transform, childclass: str | None
@@ -68,6 +69,7 @@ class _Reader:
                     yield from self._geom(self.defaults.resolve(child, childclass), link, frame)
                 except ModelError as error:
                     self.problems.append(str(error))
+                    self.missing.add(link)
 
     def _geom(self, geom: Element, link: str, frame: Transform) -> list[Visual]:
         kind = geom.get("type", "mesh" if "mesh" in geom.attrib else "sphere")

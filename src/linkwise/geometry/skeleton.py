@@ -51,15 +51,15 @@ class Skeleton:
     reach: float
 
 
-def skeleton(model: Model) -> Skeleton:
-    """Solids that represent a robot."""
+def skeleton(model: Model, thickness: float = THICKNESS, taper: float = TAPER) -> Skeleton:
+    """Solids that represent a robot; ``thickness`` and ``taper`` as the constants of these names."""
     reach = _reach(model)
     depth = _depths(model)
     deepest = max(depth.values(), default=0)
 
     def radius(body: int) -> float:
         part = (depth[body] / deepest) if deepest else 0.0
-        return THICKNESS * reach * (1.0 - (1.0 - TAPER) * part)
+        return thickness * reach * (1.0 - (1.0 - taper) * part)
 
     capsules: list[Capsule] = []
     for body, points in _ends(model).items():

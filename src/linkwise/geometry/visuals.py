@@ -48,6 +48,7 @@ class _Reader:
         self.root, self.files, self.purpose = root, files, purpose
         self.materials = {m.get("name"): _rgba(m) for m in root if m.tag == "material"}
         self.problems: list[str] = []
+        self.missing: set[str] = set()
 
     def looks(self) -> Looks:
         visuals: list[Visual] = []
@@ -57,12 +58,16 @@ class _Reader:
                     visuals += self.visual(link, visual)
                 except ModelError as error:
                     self.problems.append(str(error))
+                    self.missing.add(link.get("name", ""))
                 if len(visuals) > MAX_VISUALS:
                     self.problems.append(
                         f"{self.root.where}: only the first {MAX_VISUALS} {self.purpose}s are read"
                     )
-                    return Looks(tuple(visuals[:MAX_VISUALS]), tuple(self.problems))
-        return Looks(tuple(visuals), tuple(dict.fromkeys(self.problems)))
+                    return Looks(tuple(visuals[:MAX_VISUALS]), tuple(self.problems), frozenset(self._all_links()))
+        return Looks(tuple(visuals), tuple(dict.fromkeys(self.problems)), frozenset(self.missing))
+
+    def _all_links(self) -> list[str]:
+        return [element.get("name", "") for element in self.root if element.tag == "link"]
 
     def visual(self, link: Element, visual: Element) -> list[Visual]:
         geometry = visual.only("geometry")
