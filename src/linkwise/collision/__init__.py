@@ -1,7 +1,7 @@
 """Collisions: capsules around the links of a robot, and their distances to each other, to a floor and to boxes.
 
-The distances are functions over any scalar (``linkwise.collision.distance``): in ``@linkwise.kernel`` they become part of
-a kernel with derivatives and C.
+The distances are functions over any scalar (``linkwise.collision.distance``): in ``@linkwise.kernel`` they become part
+of a kernel with derivatives and C.
 """
 
 from linkwise.collision.clearance import Clearance, Contact

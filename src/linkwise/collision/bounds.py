@@ -53,7 +53,7 @@ class _Levers:
             offset = 0.0 if relation is None else abs(relation.offset)
             column = names.index(leader)
             self.column.append((column, rate))
-            body, pose = robot.carrier(joint.parent)
+            pose = robot.carrier(joint.parent)[1]
             way = float(np.linalg.norm((pose @ joint.origin).translation))
             self.step.append(way + _slide(joint) * (rate * float(largest[column]) + offset))
 

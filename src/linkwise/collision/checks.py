@@ -18,7 +18,6 @@ from linkwise.errors import UnknownNameError, suggest
 from linkwise.geometry.skeleton import BASE, Capsule
 from linkwise.model import Model, Transform
 
-
 MOST_PIECES = 4  # into which a capsule is divided
 
 
@@ -52,8 +51,12 @@ class Checks:
     def kept(self, mask: np.ndarray) -> Checks:
         """Those where the mask (checks,) is true."""
         p, g = len(self.pairs), len(self.pairs) + len(self.grounded)
-        parts = (self.pairs[mask[:p]], self.grounded[mask[p:g]], self.blocked[mask[g:]])
-        return Checks(self.capsules, self.planes, self.boxes, *parts, self.tool)
+        return replace(
+            self,
+            pairs=self.pairs[mask[:p]],
+            grounded=self.grounded[mask[p:g]],
+            blocked=self.blocked[mask[g:]],
+        )
 
 
 def all_checks(robot: Model, shapes: Shapes, room: Room) -> Checks:
@@ -120,24 +123,24 @@ def divided(checks: Checks, mask: np.ndarray) -> Checks:
     pairs = [(a, b) for i, k in checks.pairs[mask[:p]].tolist() for a in pieces(i) for b in pieces(k)]
     last = mask[p + len(checks.grounded) :]
     blocked = [(a, box) for k, box in checks.blocked[last].tolist() for a in pieces(k)]
-    return Checks(
-        tuple(capsules),
-        checks.planes,
-        checks.boxes,
-        _numbers(pairs),
-        _numbers([]),
-        _numbers(blocked),
-        frozenset(tool),
+    return replace(
+        checks,
+        capsules=tuple(capsules),
+        pairs=_numbers(pairs),
+        grounded=_numbers([]),
+        blocked=_numbers(blocked),
+        tool=frozenset(tool),
     )
 
 
 def together(first: Checks, second: Checks) -> Checks:
     """The comparisons of both; the capsules of the second begin with those of the first."""
-    parts = (
-        np.concatenate([getattr(first, name), getattr(second, name)])
-        for name in ("pairs", "grounded", "blocked")
+    return replace(
+        second,
+        pairs=np.concatenate([first.pairs, second.pairs]),
+        grounded=np.concatenate([first.grounded, second.grounded]),
+        blocked=np.concatenate([first.blocked, second.blocked]),
     )
-    return Checks(second.capsules, first.planes, first.boxes, *parts, second.tool)
 
 
 def _pieces(capsule: Capsule) -> list[Capsule]:

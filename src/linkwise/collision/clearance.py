@@ -57,9 +57,10 @@ class Nearest(NamedTuple):
 class Clearance:
     """Distances of a robot to itself, a floor, walls and boxes.
 
-    Shapes that a joint connects are not compared, nor those that touch by construction: parts of links that do in nearly
-    all postures within the joint limits, or that are never farther apart than their radii, as at a wrist; and parts of
-    the room to which a part of a link has always the same distance. ``skipped`` lists what is not compared at all.
+    Shapes that a joint connects are not compared, nor those that touch by construction: parts of links that do in
+    nearly all postures within the joint limits, or that are never farther apart than their radii, as at a wrist; and
+    parts of the room to which a part of a link has always the same distance. ``skipped`` lists what is not compared at
+    all.
 
     Args:
         robot: the robot.
@@ -80,9 +81,7 @@ class Clearance:
     ):
         self.robot, self.room = robot, Room() if room is None else room
         if shapes is None:
-            shapes = shapes_of(
-                robot, meshes=self.room.meshes, radius=self.room.radius, tool=self.room.tool
-            )
+            shapes = shapes_of(robot, meshes=self.room.meshes, radius=self.room.radius, tool=self.room.tool)
         self.shapes = shapes
         self.lower, self.upper = _range(robot, lower, upper)
         self._use(all_checks(robot, shapes, self.room))
@@ -142,9 +141,7 @@ class Clearance:
                 np.add.at(factors, (rows, 2 * first + side), part[:, None] * force)
             pair = second >= 0
             for side, part in ((0, 1.0 - near.second), (1, near.second)):
-                np.add.at(
-                    factors, (rows[pair], 2 * second[pair] + side), -part[pair, None] * force[pair]
-                )
+                np.add.at(factors, (rows[pair], 2 * second[pair] + side), -part[pair, None] * force[pair])
         return np.asarray(self._gradient(q, factors.reshape(len(q), -1)))
 
     def contact(self, q: np.ndarray) -> Contact | None:
@@ -186,8 +183,8 @@ class Clearance:
         """A distance [m] that is kept at all times, between the given ones too, and the time [s] of the smallest bound.
 
         Between two times a distance changes no faster than the speeds of the joints allow (see
-        ``bounds.speed_factors``); intervals in which that leaves less than ``wanted`` are halved. The bound is less than
-        ``wanted`` if the distance is, or if it is not proved after so many halvings.
+        ``bounds.speed_factors``); intervals in which that leaves less than ``wanted`` are halved. The bound is less
+        than ``wanted`` if the distance is, or if it is not proved after so many halvings.
 
         Args:
             motion: gives q and q̇ (and more) at times (k,), each (k, n).
@@ -330,7 +327,9 @@ class Clearance:
             normal, height = self._normal[plane].tolist(), float(self._height[plane])
             found.append(apart.plane_distance(ends[end], normal, height + radius[end // 2]))
         for k, box in self.checks.blocked.tolist():
-            start, end = (self._in_box(np.array(p, dtype=object), box) for p in (ends[2 * k], ends[2 * k + 1]))
+            start, end = (
+                self._in_box(np.array(p, dtype=object), box) for p in (ends[2 * k], ends[2 * k + 1])
+            )
             line = apart.Segment.between(start, end, square[k])
             found.append(apart.segment_box_distance(line, self._half[box].tolist()) - radius[k])
         return found
@@ -356,7 +355,9 @@ class Clearance:
         return np.concatenate([np.asarray(part, dtype=float).reshape(len(q), -1) for part in parts], axis=1)
 
     def _segments(self, ends: np.ndarray, k: np.ndarray) -> apart.Segment:
-        return apart.Segment.between(_columns(ends[..., 2 * k, :]), _columns(ends[..., 2 * k + 1, :]), self._square[k])
+        return apart.Segment.between(
+            _columns(ends[..., 2 * k, :]), _columns(ends[..., 2 * k + 1, :]), self._square[k]
+        )
 
     def _segments_in_boxes(self, ends: np.ndarray, k: np.ndarray, box: np.ndarray) -> apart.Segment:
         start, end = (
@@ -375,8 +376,8 @@ class Clearance:
         def picked(k: np.ndarray, at: np.ndarray) -> apart.Segment:
             here = ends[rows[at]]
             each = np.arange(len(k))
-            ways = (_columns(here[each, 2 * k + side]) for side in (0, 1))
-            return apart.Segment.between(*ways, self._square[k])
+            start, end = _columns(here[each, 2 * k]), _columns(here[each, 2 * k + 1])
+            return apart.Segment.between(start, end, self._square[k])
 
         at = np.flatnonzero(columns < p)
         if len(at):

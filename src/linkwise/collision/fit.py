@@ -1,10 +1,10 @@
 """Capsules that enclose points, spheres and meshes.
 
-A capsule encloses a set of spheres if the distance of each centre to its segment is at most its radius less theirs. For
-a given direction of the segment the smallest such capsule follows from the smallest circle around the spheres seen along
-that direction; directions are principal axes, improved by small turns. A mesh is divided into pieces across its length as
-long as that saves volume. Every triangle of the mesh lies in one of the capsules, so nothing outside can touch the mesh
-before it touches a capsule.
+A capsule encloses a set of spheres if the distance of each centre to its segment is at most its radius less theirs.
+For a given direction of the segment the smallest such capsule follows from the smallest circle around the spheres seen
+along that direction; directions are principal axes, improved by small turns. A mesh is divided into pieces across its
+length as long as that saves volume. Every triangle of the mesh lies in one of the capsules, so nothing outside can
+touch the mesh before it touches a capsule.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ def reduced(fits: Sequence[Fit], most: int, waste: float = 1.05) -> list[Fit]:
     while len(left) > 1:
         pairs = [(i, k) for i in range(len(left)) for k in range(i)]
         found = {pair: joined([left[pair[0]], left[pair[1]]]) for pair in pairs}
-        added = {pair: volume(fit) - volume(left[pair[0]]) - volume(left[pair[1]]) for pair, fit in found.items()}
+        added = {
+            pair: volume(fit) - volume(left[pair[0]]) - volume(left[pair[1]]) for pair, fit in found.items()
+        }
         best = min(added, key=lambda pair: added[pair])
         parts = volume(left[best[0]]) + volume(left[best[1]])
         if len(left) <= most and volume(found[best]) > waste * parts:
@@ -115,7 +117,9 @@ def mesh_capsules(mesh: Mesh, most: int = MOST_PIECES) -> list[Fit]:
     triangles = _divided_edges(mesh.vertices[mesh.faces])
     pieces = [(triangles, _around(triangles))]
     while len(pieces) < most:
-        options = [(k, cut) for k, (piece, fit) in enumerate(pieces) if (cut := _best_cut(piece, fit)) is not None]
+        options = [
+            (k, cut) for k, (piece, fit) in enumerate(pieces) if (cut := _best_cut(piece, fit)) is not None
+        ]
         if not options:
             break
         k, (gain, mask) = max(options, key=lambda option: option[1][0])

@@ -77,7 +77,9 @@ class Room:
         if self.floor is not None and not np.isfinite(self.floor):
             raise ValueError(f"floor: expected a height in metres or None, got {self.floor!r}")
         if not (np.isfinite(self.clearance) and self.clearance >= 0.0):
-            raise ValueError(f"clearance: expected a distance of at least 0 in metres, got {self.clearance!r}")
+            raise ValueError(
+                f"clearance: expected a distance of at least 0 in metres, got {self.clearance!r}"
+            )
         if self.radius is not None and not (np.isfinite(self.radius) and self.radius > 0.0):
             raise ValueError(f"radius: expected a positive number of metres, got {self.radius!r}")
         for box in self.forbidden:

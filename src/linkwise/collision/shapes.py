@@ -24,8 +24,8 @@ from linkwise.geometry.visuals import read_looks
 from linkwise.model import Model, Transform
 
 MOST_PER_BODY = 6  # capsules
-THICKNESS, TAPER = 0.06, 0.75  # of links without geometry: radius of the first link as a fraction of the reach (Panda 0.058,
-# UR10 0.06, LWR 0.057), and of the last link as a fraction of the first
+THICKNESS = 0.06  # radius of a first link without geometry, as a fraction of the reach; Panda 0.058, UR10 0.06, LWR 0.057
+TAPER = 0.75  # radius of the last link, as a fraction of the first
 SIDES = 24  # of the prism around a cylinder
 _NAMED = 4  # links or problems that a note lists
 
@@ -85,8 +85,7 @@ class Slab:
 class Shapes:
     """Capsules of a robot in the frames of its bodies (see ``Model.carrier``), and boxes fixed to its base.
 
-    ``names`` are those of the bodies, ``notes`` say where the shapes came from, ``tool`` has the numbers of the capsules
-    of the tool.
+    ``notes`` say where the shapes came from, ``tool`` has the numbers of the capsules of the tool.
     """
 
     capsules: tuple[Capsule, ...]
@@ -186,7 +185,9 @@ class _Reading:
             x, y, z = primitive.sizes
             self.slabs.append(Slab(pose, (x, y, z), visual.link))
             return
-        fits = _primitive_capsules(primitive) if primitive is not None else fit.mesh_capsules(visual.part.mesh)
+        fits = (
+            _primitive_capsules(primitive) if primitive is not None else fit.mesh_capsules(visual.part.mesh)
+        )
         self.pieces.setdefault(body, []).extend(_moved(each, pose) for each in fits)
 
     def notes(self, bones: Sequence[Capsule]) -> list[str]:

@@ -63,7 +63,9 @@ class _Reader:
                     self.problems.append(
                         f"{self.root.where}: only the first {MAX_VISUALS} {self.purpose}s are read"
                     )
-                    return Looks(tuple(visuals[:MAX_VISUALS]), tuple(self.problems), frozenset(self._all_links()))
+                    return Looks(
+                        tuple(visuals[:MAX_VISUALS]), tuple(self.problems), frozenset(self._all_links())
+                    )
         return Looks(tuple(visuals), tuple(dict.fromkeys(self.problems)), frozenset(self.missing))
 
     def _all_links(self) -> list[str]:

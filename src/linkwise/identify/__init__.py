@@ -5,6 +5,7 @@ found = lw.identify.identify(robot, log)
 found.save("arm.urdf"); found.write_code("arm.c"); found.write_report("arm.html")
 """
 
+from linkwise.collision import Box, Room, Tool
 from linkwise.control import ExtendedKalmanFilter, Filtered, Followed, RecursiveLeastSquares
 from linkwise.errors import MissingExtraError
 from linkwise.identify.calibration import Calibration, calibrate
@@ -14,7 +15,7 @@ from linkwise.identify.errors import IdentificationError, IdentificationWarning,
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import ESTIMATORS, idim_iv, ordinary, ridge, robust, total, weighted
 from linkwise.identify.excitation import Excited, excite
-from linkwise.identify.excitation_limits import Box, MotionLimits
+from linkwise.identify.excitation_limits import MotionLimits
 from linkwise.identify.fitting import Fit, fit
 from linkwise.identify.friction import MODELS, Friction, Term, friction_named
 from linkwise.identify.friction_choice import choose_friction
@@ -64,9 +65,11 @@ __all__ = [
     "Payload",
     "RecursiveLeastSquares",
     "Regression",
+    "Room",
     "Signals",
     "Stages",
     "Term",
+    "Tool",
     "Transmission",
     "Validation",
     "all_estimates",

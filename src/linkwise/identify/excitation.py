@@ -1,8 +1,8 @@
 """Motions that excite every parameter: Fourier series or splines, optimised under the limits of the robot.
 
-Coefficients are found by a quasi-Newton method with exact gradients. Limits (positions, speeds, accelerations,
-torques, workspace) enter as penalties; at the end the amplitudes are reduced until the motion keeps all of them on a
-fine grid.
+Coefficients are found by a quasi-Newton method with exact gradients. Limits (positions, speeds, accelerations, torques)
+and distances between links and to the room enter as penalties; at the end the amplitudes are reduced until the motion
+keeps all of them on a fine grid, and the distances also between its points.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from linkwise.collision import Box, Clearance, Contact, Room
 from linkwise.errors import UnknownNameError, needed
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.excitation_basis import Basis, FourierBasis, SplineBasis
 from linkwise.identify.excitation_criteria import Criterion, check_criterion
-from linkwise.identify.excitation_limits import Bounds, Box, MotionLimits
+from linkwise.identify.excitation_limits import ADVICE, Bounds, MotionLimits
 from linkwise.identify.small_blas import one_thread
 from linkwise.model.checks import check_moves
 from linkwise.model.coordinates import check_one_axis
@@ -31,6 +32,7 @@ POINTS, POINTS_EACH = (
     120,
     8,
 )  # at which a motion is judged while it is optimised: at least, and per coefficient
+DENSER = 4  # times as many points for distances, which change faster than torques
 FINE, FINE_EACH = 2000, 120  # at which it must keep all limits in the end
 RANDOM = 20  # random motions that fill the limits, for comparison
 
@@ -44,6 +46,10 @@ class Excited(Summarised):
     family that fill the same limits. (While it is searched, columns are scaled by their size at random states, so that
     a small motion does not look as good as a large one.) ``log_det`` is log det(WᵀW) per parameter, ``torque`` (n,)
     are the largest torques [N·m or N] and ``labels`` the base parameters.
+
+    ``clearance`` has the shapes and the room, ``nearest`` is what comes nearest to something, at ``nearest_time`` [s],
+    on the grid of ``samples``; ``proved`` is a distance [m] that is kept at all times, also between its points. They
+    are None, None, 0 and infinity where nothing is compared.
     """
 
     trajectory: Trajectory
@@ -58,6 +64,10 @@ class Excited(Summarised):
     seconds: float
     evaluations: int
     labels: tuple[str, ...]
+    clearance: Clearance | None = None
+    nearest: Contact | None = None
+    nearest_time: float = 0.0
+    proved: float = np.inf
 
     @property
     def duration(self) -> float:
@@ -102,6 +112,7 @@ def excite(
     share: float = 0.8,
     limits: MotionLimits | None = None,
     workspace: Box | None = None,
+    room: Room | None = None,
     friction: str = "coulomb",
     starts: int = 3,
     iterations: int = 150,
@@ -119,7 +130,9 @@ def excite(
         acceleration: limit [rad/s² or m/s²], a number or (n,).
         share: fraction of the limits of speed, acceleration and torque that may be used.
         limits: in place of all limits above.
-        workspace: a box that frames must not leave.
+        workspace: a box that moving links must not leave; that of ``room`` in short.
+        room: what the robot must not touch: floor, walls, boxes, itself; and the tool that it carries. By default
+            itself and a floor through the origin of its base frame, across gravity, with a clearance of 2 cm.
         friction: the friction model to be identified as well, see ``friction.MODELS``; rotor inertias always are.
         starts: number of random motions that are improved; the best one is returned.
         iterations: most steps of improvement for each.
@@ -128,44 +141,68 @@ def excite(
 
     Returns:
         The motion with its condition number.
+
+    Raises:
+        IdentificationError: no posture or no motion keeps all limits; the message says what is hit, where and when.
     """
     check_moves(robot)
     check_one_axis(robot, "identification")
     begun = time.monotonic()
     if starts < 1:
         raise ValueError(f"starts: expected at least 1, got {starts}")
-    bounds = Bounds(robot, limits or MotionLimits.of(robot, acceleration, share), workspace)
+    given = limits or MotionLimits.of(robot, acceleration, share)
+    bounds = Bounds(robot, given, _clearance(robot, given, room, workspace))
     basis = _basis(family, duration, order)
     with one_thread():
-        search = Search(Criterion(robot, friction), basis, bounds, check_criterion(criterion), seed)
+        search = Search(Criterion(robot, friction), basis, bounds, check_criterion(criterion), seed, starts)
         rng = np.random.default_rng(seed)
         randoms = [search.motion(search.random(rng)) for _ in range(RANDOM)]
         best: tuple[float, np.ndarray] | None = None
         for number in range(starts):
-            theta = search.feasible(search.improve(search.random(rng, fill=0.6), iterations))
+            theta = search.improve(search.random(rng, fill=0.6, number=number), iterations)
+            theta = search.feasible(theta, number, proved=True)
             value = search.criterion.value(search.motion(theta), criterion)
             if progress is not None:
                 progress(f"start {number + 1} of {starts}", value)
             if best is None or value < best[0]:
                 best = (value, theta)
         assert best is not None
-        theta = best[1]
-        judge, motion = search.criterion, search.motion(theta)
-        samples = Samples(search.grid, *(B @ theta for B in search.fine))
-        return Excited(
-            basis.trajectory(theta),
-            samples,
-            robot,
-            criterion,
-            judge.condition(motion),
-            float(np.median([judge.condition(each) for each in randoms])),
-            -judge.value(motion, "log_det"),
-            -float(np.median([judge.value(each, "log_det") for each in randoms])),
-            np.abs(robot.inverse_dynamics(samples.q, samples.qd, samples.qdd)).max(axis=0),
-            time.monotonic() - begun,
-            search.evaluations,
-            judge.labels,
-        )
+        found = _judged(robot, search, best[1], randoms)
+        return replace(found, seconds=time.monotonic() - begun)
+
+
+def _judged(robot: Robot, search: Search, theta: np.ndarray, randoms: list[list[np.ndarray]]) -> Excited:
+    """The motion with coefficients θ, beside random ones."""
+    judge, motion, clearance = search.criterion, search.motion(theta), search.bounds.clearance
+    samples = Samples(search.grid, *(B @ theta for B in search.fine))
+    nearest = None if clearance is None else clearance.contact_and_row(samples.q)
+    return Excited(
+        search.basis.trajectory(theta),
+        samples,
+        robot,
+        search.name,
+        judge.condition(motion),
+        float(np.median([judge.condition(each) for each in randoms])),
+        -judge.value(motion, "log_det"),
+        -float(np.median([judge.value(each, "log_det") for each in randoms])),
+        np.abs(robot.inverse_dynamics(samples.q, samples.qd, samples.qdd)).max(axis=0),
+        0.0,
+        search.evaluations,
+        judge.labels,
+        clearance if nearest is not None else None,
+        None if nearest is None else nearest[0],
+        0.0 if nearest is None else float(samples.t[nearest[1]]),
+        search.proved(theta),
+    )
+
+
+def _clearance(robot: Robot, limits: MotionLimits, room: Room | None, workspace: Box | None) -> Clearance:
+    room = Room() if room is None else room
+    if workspace is not None:
+        if room.inside is not None:
+            raise ValueError("workspace: given twice, also as room.inside")
+        room = replace(room, inside=workspace)
+    return Clearance(robot, room, lower=limits.lower, upper=limits.upper)
 
 
 def _basis(family: str, duration: float, order: int) -> Basis:
@@ -181,30 +218,39 @@ def _basis(family: str, duration: float, order: int) -> Basis:
 class Search:
     """The optimisation: coefficients θ (size, n) in, criterion plus penalties and their gradient out."""
 
-    def __init__(self, criterion: Criterion, basis: Basis, bounds: Bounds, name: str, seed: int = 0):
+    def __init__(
+        self, criterion: Criterion, basis: Basis, bounds: Bounds, name: str, seed: int = 0, starts: int = 1
+    ):
         self.criterion, self.basis, self.bounds, self.name = criterion, basis, bounds, name
-        self.B = basis.matrices(basis.times(max(POINTS, POINTS_EACH * basis.size)))
+        points = max(POINTS, POINTS_EACH * basis.size)
+        self.B = basis.matrices(basis.times(points))
+        self.dense = basis.matrices(basis.times(DENSER * points))[0]
         self.grid = np.linspace(0.0, basis.duration, max(FINE, FINE_EACH * basis.size))
         self.fine = basis.matrices(self.grid)
-        self.rest = bounds.resting(seed)
+        self.rests = bounds.resting(seed, starts)
         self.evaluations = 0
+
+    def rest(self, number: int) -> np.ndarray:
+        """The posture (n,) about which start ``number`` moves."""
+        return self.rests[number % len(self.rests)]
 
     def motion(self, theta: np.ndarray) -> list[np.ndarray]:
         """q, q̇ and q̈ at the points of the criterion, each (points, n)."""
         return [B @ theta for B in self.B]
 
-    def random(self, rng: np.random.Generator, fill: float = 1.0) -> np.ndarray:
-        """A random motion about the resting posture that fills this share of the limits of every joint, or less."""
-        theta = rng.normal(size=(self.basis.size, len(self.rest)))
+    def random(self, rng: np.random.Generator, fill: float = 1.0, number: int = 0) -> np.ndarray:
+        """A random motion about a resting posture that fills this share of the limits of every joint, or less."""
+        rest = self.rest(number)
+        theta = rng.normal(size=(self.basis.size, len(rest)))
         theta[0] = 0.0
         q, qd, qdd = (B @ theta for B in self.fine)
         theta -= _constant(theta, 0.5 * (q.max(axis=0) + q.min(axis=0)))
         limits = self.bounds.limits
-        room = np.minimum(self.rest - limits.lower, limits.upper - self.rest)
+        room = np.minimum(rest - limits.lower, limits.upper - rest)
         sizes = [np.ptp(q, axis=0) / 2 / room, np.abs(qd).max(axis=0) / limits.velocity]
         sizes.append(np.abs(qdd).max(axis=0) / limits.acceleration)
         theta *= fill / np.maximum(np.max(sizes, axis=0), 1e-12)
-        return self.feasible(theta + _constant(theta, self.rest))
+        return self.feasible(theta + _constant(theta, rest), number)
 
     def improve(self, theta: np.ndarray, iterations: int) -> np.ndarray:
         """First by the smooth volume criterion, then by the given one, with growing penalties."""
@@ -227,21 +273,35 @@ class Search:
             theta = found.x.reshape(shape) * scale
         return theta
 
-    def feasible(self, theta: np.ndarray) -> np.ndarray:
+    def feasible(self, theta: np.ndarray, number: int = 0, *, proved: bool = False) -> np.ndarray:
         """The motion with reduced amplitudes, and if necessary moved towards the resting posture, so that it keeps
-        every limit."""
+        every limit; ``proved``: and distances between the points of the grid, too."""
         q = self.fine[0] @ theta
         limits = self.bounds.limits
         middle = np.clip((q.max(axis=0) + q.min(axis=0)) / 2, limits.lower, limits.upper)
         moving = theta - _constant(theta, middle)
+        tried = theta
         for pull in np.linspace(0.0, 1.0, 6):
-            centre = _constant(theta, (1 - pull) * middle + pull * self.rest)
+            centre = _constant(theta, (1 - pull) * middle + pull * self.rest(number))
             for share in 0.97 ** np.arange(100):
-                if self.bounds.keeps(*(B @ (centre + share * moving) for B in self.fine)):
-                    return centre + share * moving
+                tried = centre + share * moving
+                if not self.bounds.keeps(*(B @ tried for B in self.fine)):
+                    continue
+                if not proved or self.proved(tried) >= self.bounds.wanted:
+                    return tried
+        broken = self.bounds.broken(self.grid, *(B @ tried for B in self.fine))
         raise IdentificationError(
-            "excite: no motion keeps all limits: torque limits or workspace are too tight"
+            f"excite: no motion keeps all limits: even a small one does not, {broken}; {ADVICE}"
         )
+
+    def proved(self, theta: np.ndarray) -> float:
+        """A distance [m] that the motion keeps at all times."""
+        clearance = self.bounds.clearance
+        if clearance is None:
+            return np.inf
+        motion = self.basis.trajectory(theta)
+        largest = self.basis.acceleration_bound(theta)
+        return clearance.bound_along(motion.at, self.grid, largest, self.bounds.wanted)[0]
 
     def cost(self, theta: np.ndarray, name: str, weight: float) -> tuple[float, np.ndarray]:
         """A criterion plus penalties, and its gradient (size, n)."""
@@ -249,7 +309,9 @@ class Search:
         motion = self.motion(theta)
         value, gradients = self.criterion.value_and_gradient(motion, name)
         value += self.bounds.penalty(motion, gradients, weight)
-        return value, np.sum([B.T @ g for B, g in zip(self.B, gradients, strict=True)], axis=0)
+        slope = np.sum([B.T @ g for B, g in zip(self.B, gradients, strict=True)], axis=0)
+        missing, by_position = self.bounds.room_penalty(self.dense @ theta, weight)
+        return value + missing, slope + self.dense.T @ by_position
 
 
 def _constant(like: np.ndarray, posture: np.ndarray) -> np.ndarray:

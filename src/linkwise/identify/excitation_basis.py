@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from linkwise.motion import FourierSeries, Trajectory, quintic_spline
+from linkwise.motion import FourierSeries, PiecewisePolynomial, Trajectory, quintic_spline
 
 
 class Basis(ABC):
@@ -25,6 +25,10 @@ class Basis(ABC):
     @abstractmethod
     def trajectory(self, theta: np.ndarray) -> Trajectory:
         """The motion with coefficients θ (size, n)."""
+
+    @abstractmethod
+    def acceleration_bound(self, theta: np.ndarray) -> np.ndarray:
+        """An upper bound (n,) of the accelerations of the motion with coefficients θ, at all times."""
 
     def times(self, points: int) -> np.ndarray:
         """Evenly spaced times [s] of one motion, the end left out."""
@@ -61,6 +65,10 @@ class FourierBasis(Basis):
             theta[0], self._sine @ theta[1 : 1 + half], self._cosine @ theta[1 + half :], self.duration
         )
 
+    def acceleration_bound(self, theta: np.ndarray) -> np.ndarray:
+        series = self.trajectory(theta)
+        return (self._w**2) @ np.hypot(series.sine, series.cosine)
+
 
 class SplineBasis(Basis):
     """Quintic splines through evenly spaced via points."""
@@ -77,8 +85,14 @@ class SplineBasis(Basis):
         moment = quintic_spline(self._times, self._via).at(t)
         return moment.q, moment.qd, moment.qdd
 
-    def trajectory(self, theta: np.ndarray) -> Trajectory:
+    def trajectory(self, theta: np.ndarray) -> PiecewisePolynomial:
         return quintic_spline(self._times, self._via @ theta)
+
+    def acceleration_bound(self, theta: np.ndarray) -> np.ndarray:
+        spline = self.trajectory(theta)
+        k = np.arange(spline.coefficients.shape[1])
+        longest = np.diff(spline.times)[:, None] ** np.maximum(k - 2, 0)  # (segments, order)
+        return np.einsum("k,sk,skn->sn", k * (k - 1.0), longest, np.abs(spline.coefficients)).max(axis=0)
 
 
 def _across(normal: np.ndarray) -> np.ndarray:
