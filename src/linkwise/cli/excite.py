@@ -21,7 +21,10 @@ from linkwise.cli.options import (
     robot_argument,
 )
 from linkwise.cli.output import Table, number, progress, say, say_json, show
+from linkwise.cli.pages import announce, until_interrupted
+from linkwise.cli.room_options import room_of, room_options
 from linkwise.cli.written import check_targets, write_table
+from linkwise.errors import needed
 from linkwise.tables import bounds, numbered
 
 if TYPE_CHECKING:
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 # written out, so that completion and --help stay quick
 FAMILIES = ("fourier", "spline")
 CRITERIA = ("condition", "log_det")
+PLAYED_RATE = 100.0  # [Hz] samples of the motion on the 3-D page
 
 
 @click.command("excite")
@@ -71,12 +75,6 @@ CRITERIA = ("condition", "log_det")
     help="Limits of acceleration [rad/s² or m/s²].",
 )
 @click.option(
-    "--box",
-    type=Numbers(6),
-    metavar="X,Y,Z,X,Y,Z",
-    help="Lower and upper corner of the space that moving links must not leave [m], base frame.",
-)
-@click.option(
     "--friction",
     default="coulomb",
     show_default=True,
@@ -103,8 +101,12 @@ CRITERIA = ("condition", "log_det")
 )
 @click.option("--periods", type=POSITIVE, default=1.0, show_default=True, help="Periods in the table.")
 @click.option("--out", metavar="FILE.csv", help="Write the motion: t, q, qd, qdd; - is standard output.")
+@room_options
 @report_option
 @figures_option
+@click.option(
+    "--view", is_flag=True, help="Play the motion in the browser, with floor and boxes, until Ctrl+C."
+)
 @json_option
 def command(
     robot,
@@ -112,40 +114,43 @@ def command(
     lock,
     base,
     mimic,
-    box,
     acceleration,
     rate,
     periods,
     out,
     report,
     figures,
+    view,
     as_json,
     **options,
 ):
     """Find a motion that shows every base parameter of a robot, within its limits.
 
     Run it on the robot, record positions and torques, and give the recording to linkwise identify. The motion begins
-    and ends at rest, keeps limits of position, speed, acceleration and torque at 2000 points of a period, and makes the
-    condition number of the equations small.
+    and ends at rest, keeps limits of position, speed, acceleration and torque at 2000 points of a period or more, and
+    makes the condition number of the equations small. It keeps a clearance to the floor, to boxes and between links
+    that are not neighbours, at all times. Look at it before you run it: --report has views of the space that it needs,
+    --view plays it.
 
     \b
     Example:
       linkwise excite panda --out motion.csv --report motion.html
-      linkwise excite arm.urdf --duration 20 --order 8 --share 0.5 --acceleration 5 --box -1,-1,0.1,1,1,1.5
+      linkwise excite arm.urdf --share 0.5 --acceleration 5 --box -1,-1,0.1,1,1,1.5 --forbid 0.4,-1,0,1,1,0.3
+      linkwise excite arm.urdf --floor -0.7 --tool 0.05,0.2 --meshes ../arm_meshes --view
     """
-    from linkwise.identify import Box, MotionLimits, excite
+    from linkwise.identify import MotionLimits, excite
 
+    if view:
+        needed("viser", "view")
     loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     check_targets(out, report)
     rows = options["duration"] * rate * periods + 1
     if out is not None:
         bounds.check(f"--rate and --periods: {rows:.6g} rows", rows * (1 + 3 * loaded.dof))
     limits = MotionLimits.of(loaded, _accelerations(loaded, acceleration), options.pop("share"))
-    space = None if box is None else Box(box[:3], box[3:])
+    room = room_of(options)
     with progress("starts", options["starts"]) as advance:
-        found = excite(
-            loaded, limits=limits, workspace=space, progress=lambda words, value: advance(), **options
-        )
+        found = excite(loaded, limits=limits, room=room, progress=lambda words, value: advance(), **options)
     if out is not None:
         samples = found.sampled(rate, periods)
         table = {"t": samples.t} | numbered("q", samples.q)
@@ -162,6 +167,8 @@ def command(
                 say(f"{what} written to {path}")
         if out is None:
             say("the motion was not written: give --out FILE.csv")
+    if view:
+        _play(found, as_json)
 
 
 def _accelerations(robot: Robot, given: tuple[float, ...] | None):
@@ -198,11 +205,72 @@ def _show(found: Excited, limits: MotionLimits) -> None:
     show(
         Table(f"An exciting motion of {found.robot.name}, {length:g} s, all limits kept", names, rows, notes)
     )
+    _show_distances(found)
     say(
         f"condition number {found.condition:.4g} of {len(found.labels)} base parameters "
         f"({found.condition_random:.4g} for random motions within the same limits)"
     )
     say(f"{found.evaluations} evaluations in {found.seconds:.1f} s")
+
+
+def _show_distances(found: Excited) -> None:
+    """What comes nearest to what, and what stood for the links."""
+    clearance = found.clearance
+    if clearance is None:
+        say("distances were not checked: nothing is compared")
+        return
+    kinds = {
+        kind: (contact, found.samples.t[row])
+        for kind, (contact, row) in clearance.by_kind(found.samples.q).items()
+    }
+    for kind, (contact, when) in kinds.items():
+        say(
+            f"{kind}: {contact.first} and {contact.second} {100 * contact.distance:.1f} cm apart at {when:.2f} s"
+        )
+    say(f"at all times, also between the points of the grid, at least {100 * found.proved:.1f} cm")
+    for note in clearance.shapes.notes:
+        say(note)
+    if "floor" not in kinds and clearance.room.floor is not None:
+        say("floor: not checked, because gravity is zero or no link can reach it")
+    if clearance.skipped:
+        say(f"not compared, because they touch by construction: {'; '.join(clearance.skipped)}")
+
+
+def _distances(found: Excited) -> dict:
+    """The same for JSON."""
+    clearance = found.clearance
+    if clearance is None:
+        return {"distances": None}
+    return {
+        "distances": {
+            kind: {
+                "between": [contact.first, contact.second],
+                "least": contact.distance,
+                "time": found.samples.t[row],
+                "where": contact.where,
+            }
+            for kind, (contact, row) in clearance.by_kind(found.samples.q).items()
+        },
+        "clearance": {"wanted": clearance.room.clearance, "proved": found.proved},
+        "shapes": {"notes": clearance.shapes.notes, "not_compared": clearance.skipped},
+    }
+
+
+def _play(found: Excited, as_json: bool) -> None:
+    """The motion on the 3-D page, until Ctrl+C."""
+    from linkwise.motion import through_samples
+    from linkwise.view import serve
+
+    room = None if found.clearance is None else found.clearance.room
+    folders = () if room is None else room.meshes
+    played = through_samples(found.sampled(PLAYED_RATE))
+    page = serve(found.robot, meshes=folders, motion=played, clearance=found.clearance)
+    page.play()
+    if as_json:  # standard output has one JSON document
+        click.echo(page.url, err=True)
+    else:
+        announce(page, page.port, as_json)
+    until_interrupted(page, as_json)
 
 
 def _facts(found: Excited, limits: MotionLimits) -> dict:
@@ -220,6 +288,7 @@ def _facts(found: Excited, limits: MotionLimits) -> dict:
         "highest": found.samples.q.max(axis=0),
         "lower_limit": limits.lower,
         "upper_limit": limits.upper,
+        **_distances(found),
     } | {name: {"largest": values, "limit": allowed} for name, values, allowed in _used(found, limits)}
 
 

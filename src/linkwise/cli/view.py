@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
 import warnings
 
 import click
 
 from linkwise.cli.options import WholeNumber, json_option, load_robot, robot_argument
-from linkwise.cli.output import say, say_json
+from linkwise.cli.pages import announce, until_interrupted
 from linkwise.cli.warned import show_warnings
 
 
@@ -97,32 +95,7 @@ def command(
         dark=dark,
         shadows=not no_shadows,
     )
-    _announce(page, port, as_json)
+    announce(page, port, as_json)
     if open_browser:
         click.launch(page.url)
-    try:
-        while True:
-            time.sleep(3600)
-    except KeyboardInterrupt:
-        page.close()
-        if not as_json:
-            say()
-
-
-def _announce(page, wanted: int, as_json: bool) -> None:
-    problems = page.looks.problems
-    if as_json:
-        say_json(
-            {"url": page.url, "port": page.port, "meshes": len(page.looks.visuals), "problems": problems}
-        )
-    else:
-        if wanted not in (0, page.port):
-            say(f"port {wanted} is busy, {page.port} is not")
-        for problem in problems[:3]:
-            say(f"not shown: {problem}")
-        if len(problems) > 3:
-            say(f"and {len(problems) - 3} more, listed on the page")
-        say(f"{page.robot.name} is at {page.url} (Ctrl+C ends it)")
-        if page.network_url is not None:
-            say(f"from other machines: {page.network_url}")
-    sys.stdout.flush()
+    until_interrupted(page, as_json)

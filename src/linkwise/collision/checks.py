@@ -18,6 +18,7 @@ from linkwise.errors import UnknownNameError, suggest
 from linkwise.geometry.skeleton import BASE, Capsule
 from linkwise.model import Model, Transform
 
+FLOOR = "the floor"
 MOST_PIECES = 4  # into which a capsule is divided
 
 
@@ -159,7 +160,7 @@ def _apart(first: int, second: int, above: Sequence[int]) -> bool:
 
 def _floor(robot: Model, height: float) -> Plane:
     gravity = np.array(robot.gravity)
-    return Plane(-gravity / np.linalg.norm(gravity), float(height), "the floor")
+    return Plane(-gravity / np.linalg.norm(gravity), float(height), FLOOR)
 
 
 def _walls(box: Box) -> list[Plane]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwise.collision import distance as apart
 from linkwise.collision.bounds import speed_factors
-from linkwise.collision.checks import Checks, all_checks, divided, together
+from linkwise.collision.checks import FLOOR, Checks, all_checks, divided, together
 from linkwise.collision.room import Room
 from linkwise.collision.shapes import Shapes, shapes_of
 from linkwise.compiler.kernel import Kernel
@@ -156,8 +156,27 @@ class Clearance:
         states = np.atleast_2d(q)
         values = self.distances(states)
         row, column = np.unravel_index(int(np.argmin(values)), values.shape)
-        near = self._nearest(self._ends(states[row : row + 1]), np.array([0]), np.array([column]))
-        return Contact(*self.words[column], float(values[row, column]), near.point[0]), int(row)
+        return self._contact(states, values, int(row), int(column)), int(row)
+
+    def _contact(self, q: np.ndarray, values: np.ndarray, row: int, column: int) -> Contact:
+        near = self._nearest(self._ends(q[row : row + 1]), np.array([0]), np.array([column]))
+        return Contact(*self.words[column], float(values[row, column]), near.point[0])
+
+    def by_kind(self, q: np.ndarray) -> dict[str, tuple[Contact, int]]:
+        """What is nearest over positions (states, nq), and in which state: to the "floor", to "walls" of the space that
+        must not be left, to forbidden "boxes", and "links" among each other."""
+        c, values = self.checks, self.distances(q)
+        boxes = c.blocked[:, 1] >= len(self.shapes.slabs)
+        floor = np.array([c.planes[k].words == FLOOR for k in c.grounded[:, 1]], dtype=bool)
+        kinds = ["links"] * len(c.pairs) + ["floor" if each else "walls" for each in floor]
+        kinds += ["boxes" if each else "links" for each in boxes]
+        found: dict[str, tuple[Contact, int]] = {}
+        for kind in ("floor", "walls", "boxes", "links"):
+            columns = np.flatnonzero(np.array(kinds) == kind)
+            if len(columns):
+                row, at = np.unravel_index(int(np.argmin(values[:, columns])), (len(values), len(columns)))
+                found[kind] = self._contact(q, values, int(row), int(columns[at])), int(row)
+        return found
 
     @property
     def words(self) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from linkwise.geometry.visuals import read_looks
 from linkwise.model import Model, Transform
 
 MOST_PER_BODY = 6  # capsules
-THICKNESS = 0.06  # radius of a first link without geometry, as a fraction of the reach; Panda 0.058, UR10 0.06, LWR 0.057
+THICKNESS = 0.06  # radius of a first link without geometry, by the reach: Panda 0.058, UR10 0.06, LWR 0.057
 TAPER = 0.75  # radius of the last link, as a fraction of the first
 SIDES = 24  # of the prism around a cylinder
 _NAMED = 4  # links or problems that a note lists

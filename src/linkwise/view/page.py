@@ -21,15 +21,18 @@ from linkwise.view.access import LOOPBACK, Access, guarded_server
 from linkwise.view.bars import bars
 from linkwise.view.live import Live
 from linkwise.view.scene import RobotScene, quaternion
+from linkwise.view.surroundings import add_surroundings
 
 if TYPE_CHECKING:
     import viser
 
+    from linkwise.collision import Clearance
     from linkwise.motion import Trajectory
     from linkwise.robot import Robot
 
 PORT = 8080
 HIGHEST_PORT = 65535
+MOMENTS = 24  # of a motion that the camera must see
 _CORNER = np.array([0.66, -0.68, 0.32])  # initial direction of view
 
 
@@ -38,7 +41,7 @@ class Page:
 
     Args:
         looks: visuals of the links.
-        robot, motion, frame, host, port, dark, shadows, framed: as for ``serve``.
+        robot, motion, frame, host, port, dark, shadows, framed, clearance: as for ``serve``.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class Page:
         dark: bool = False,
         shadows: bool = True,
         framed: bool = False,
+        clearance: Clearance | None = None,
     ):
         dark, shadows, framed = flag("dark", dark), flag("shadows", shadows), flag("framed", framed)
         self.live = Live(robot, frame)
@@ -68,6 +72,9 @@ class Page:
         self._prepare(dark)
         self.shade(shadows)
         self.scene = RobotScene(self.server, robot, self.looks)
+        self.clearance = clearance
+        if clearance is not None:
+            add_surroundings(self.scene, clearance)
         self._put_camera()
         from linkwise.view.tabs import build
 
@@ -117,6 +124,15 @@ class Page:
             self.live.q = wanted
             self.refresh(torques)
 
+    def play(self) -> None:
+        """Play the given motion, from its start, again and again."""
+        from linkwise.view.tabs.motion import MotionTab
+
+        if self.motion is not None:
+            for tab in self.tabs:
+                if isinstance(tab, MotionTab):
+                    tab.toggle()
+
     def carry(self, mass: float) -> None:
         """Attach a load [kg] to the tip."""
         with self.lock:
@@ -155,9 +171,13 @@ class Page:
             self.bars = gui.add_html(bars((), np.zeros(0), np.zeros(0)))
 
     def _put_camera(self) -> None:
-        """Point the camera at the middle of the robot and add a floor below it."""
+        """Point the camera at the middle of the robot, or of its motion, and add a floor below it."""
         reach = self.scene.bones.reach
         low, high = self.scene.box(self.live.q)
+        if self.clearance is not None and self.motion is not None:
+            times = np.linspace(self.motion.begin, self.motion.end, MOMENTS)
+            corners = [self.scene.box(q) for q in self.motion.at(times).q]
+            low, high = np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)
         middle = (low + high) / 2
         distance = 1.75 * max(float(np.linalg.norm(high - low)), 0.6 * reach)
         up = solids.from_z_to(self.up)
@@ -167,6 +187,8 @@ class Page:
         camera.fov = np.radians(40.0)
         lowest = float(np.minimum(low * self.up, high * self.up).sum())
         lowest = lowest if lowest < -0.05 * reach else 0.0  # bases may extend slightly below the floor
+        if self.clearance is not None and self.clearance.room.floor is not None:
+            lowest = self.clearance.room.floor
         self.server.scene.add_grid(
             "/floor",
             width=6 * reach,
@@ -194,6 +216,7 @@ def serve(
     dark: bool = False,
     shadows: bool = True,
     framed: bool = False,
+    clearance: Clearance | None = None,
 ) -> Page:
     """Serve a page that shows a robot; it stays until ``close`` is called or the process ends.
 
@@ -212,6 +235,7 @@ def serve(
         dark: a dark page.
         shadows: False draws twice as fast on machines without a graphics card.
         framed: whether pages of other servers on this machine, such as notebooks, may show the page in a frame.
+        clearance: floor, boxes and capsules of links to be shown, see ``linkwise.collision.Clearance``.
     """
     needed("viser", "view")
     known = robot.source if source is None else (source,)
@@ -226,6 +250,7 @@ def serve(
         dark=dark,
         shadows=shadows,
         framed=framed,
+        clearance=clearance,
     )
 
 

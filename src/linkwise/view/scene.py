@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 METAL, DARK, GHOST = (222, 226, 232), (96, 106, 120), (120, 170, 230)
 MASS, ELLIPSOID, LOAD = (30, 34, 40), (150, 110, 210), (200, 160, 70)
-GROUPS = ("meshes", "skeleton", "joints", "ellipsoids", "masses", "frames", "names")
+GROUPS = ("meshes", "shapes", "skeleton", "joints", "ellipsoids", "masses", "frames", "names")
 
 
 class RobotScene:
@@ -89,6 +89,11 @@ class RobotScene:
         self.load.visible = mass > 0
         if mass > 0:
             self.load.scale = ball_radius(mass)
+
+    def add_shape(self, body: int, name: str, mesh: solids.Mesh, colour: tuple[int, int, int]) -> None:
+        """Adds a translucent solid to a body, in its frame."""
+        handle = self._mesh(body, name, mesh, colour, opacity=0.25, cast_shadow=False)
+        self.groups["shapes"].append(handle)
 
     def box(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The lowest and the highest corner of the box around the robot at q, in base axes [m]."""

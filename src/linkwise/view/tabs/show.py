@@ -16,6 +16,7 @@ class ShowTab(Tab):
         self.boxes = {}
         shown = {
             "meshes": ("meshes of the file", scene.has_meshes),
+            "shapes": ("capsules for distances", True),
             "skeleton": ("capsules from the kinematics", not scene.has_meshes),
             "joints": ("rings coloured by torque", scene.has_meshes),
             "ellipsoids": ("inertia ellipsoids", False),
