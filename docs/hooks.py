@@ -34,6 +34,7 @@ REFERENCE = {
     ),
     "kernels": ("Kernels", ["linkwise.kernel", "linkwise.compiler.kernel.Kernel"]),
     "motion": ("Motions", ["linkwise.motion"]),
+    "collision": ("Collisions", ["linkwise.collision"]),
     "control": ("Controllers", ["linkwise.control"]),
     "simulate": ("Simulation", ["linkwise.simulate"]),
     "identify": ("Identification", ["linkwise.identify"]),
@@ -45,6 +46,7 @@ REFERENCE = {
 }
 PACKAGES = (
     "motion",
+    "collision",
     "control",
     "simulate",
     "identify",

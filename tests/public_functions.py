@@ -8,7 +8,18 @@ from typing import Any, NamedTuple
 import linkwise
 
 PARTS = (
-    *("compat", "control", "gpu", "identify", "motion", "realtime", "report", "simulate", "view"),
+    *(
+        "collision",
+        "compat",
+        "control",
+        "gpu",
+        "identify",
+        "motion",
+        "realtime",
+        "report",
+        "simulate",
+        "view",
+    ),
     *("model", "study"),
 )
 

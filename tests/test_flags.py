@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import control, gpu, identify, motion, realtime, report, simulate, view
+from linkwise import collision, control, gpu, identify, motion, realtime, report, simulate, view
 from linkwise.flags import flag, flag_or_none
 from linkwise.model import Model
 from linkwise.model.generators import general_chain, random_model
@@ -73,6 +73,7 @@ CALLS = {
     ("control.Gains.from_frequency", "integral"): lambda r, **f: control.Gains.from_frequency(10.0, **f),
     ("control.MomentumObserver", "force_only"): lambda r, **f: control.MomentumObserver(r, **f),
     ("gpu.call", "fast"): lambda r, **f: gpu.call(r.kernel("mass_matrix"), [np.zeros(2)], **f),
+    ("collision.Room", "links"): lambda r, **f: collision.Room(**f),
     ("identify.condition", "use_velocities"): lambda r, **f: identify.condition(_log(r), **f),
     ("identify.Stages.condition", "use_velocities"): None,  # a function that ``identify`` calls
     ("identify.friction_named", "rotor"): lambda r, **f: identify.friction_named("viscous", 2, **f),

@@ -25,6 +25,7 @@ from linkwise.user import atan2, cos, kernel, maximum, minimum, sign, sin, sqrt,
 from linkwise.version import __version__
 
 _PARTS = (
+    "collision",
     "compat",
     "control",
     "frameworks",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ POSTURES = 400  # random ones that show what touches by construction
 OFTEN = 0.9  # share of them in which links touch that cannot be kept apart
 NEAR = 0.8  # links that are never farther apart than this part of their radii are near by construction, as at a wrist
 STILL = 0.05  # [m] a distance that varies less does not depend on the motion
+FEW = 64  # states up to which compiling a kernel is not worth while
 COMPILED = 250  # comparisons up to which one kernel computes all distances
 UNKNOWN = 3.141592653589793  # [rad or m] range of joints without limits
 
@@ -103,10 +105,8 @@ class Clearance:
         if q.dtype == object:
             return np.array(self._traced(q), dtype=object)
         flat = np.asarray(q, dtype=float).reshape(-1, self.robot.nq)
-        if len(self.checks) <= COMPILED:
-            found = self.kernel(flat) if len(self.checks) else np.zeros((len(flat), 0))
-        else:
-            found = self._of_arrays(flat)
+        few = len(flat) <= FEW or len(self.checks) > COMPILED
+        found = self._of_arrays(flat) if few else self.kernel(flat)
         return np.asarray(found).reshape(*q.shape[:-1], len(self.checks))
 
     def least(self, q: np.ndarray) -> np.ndarray:
@@ -142,7 +142,10 @@ class Clearance:
             pair = second >= 0
             for side, part in ((0, 1.0 - near.second), (1, near.second)):
                 np.add.at(factors, (rows[pair], 2 * second[pair] + side), -part[pair, None] * force[pair])
-        return np.asarray(self._gradient(q, factors.reshape(len(q), -1)))
+        by_pose = np.zeros((len(q), len(self.robot.moving_joints) + 1, 3, 4))
+        for end, body in enumerate(self._body):
+            by_pose[:, body] += factors[:, end, :, None] * self._point[end]
+        return np.asarray(_pose_gradient(self.robot)(q, by_pose[:, :-1].reshape(len(q), -1)))
 
     def contact(self, q: np.ndarray) -> Contact | None:
         """What is nearest at one position (nq,), or over several (states, nq); None where nothing is compared."""
@@ -251,6 +254,8 @@ class Clearance:
         capsules, c = self.checks.capsules, self.checks
         self._square = np.array([float((x.end - x.start) @ (x.end - x.start)) for x in capsules])
         self._radius = np.array([x.radius for x in capsules])
+        self._body = np.repeat([x.body for x in capsules], 2)  # of every end
+        self._point = np.array([[*p, 1.0] for x in capsules for p in (x.start, x.end)]).reshape(-1, 4)
         self._normal = np.array([x.normal for x in c.planes]).reshape(-1, 3)
         self._height = np.array([x.height for x in c.planes])
         self._half = np.array([x.edges for x in c.boxes]).reshape(-1, 3) / 2
@@ -289,37 +294,14 @@ class Clearance:
     def _use(self, checks: Checks) -> None:
         """Make these the comparisons."""
         self.checks = checks
-        for name in ("_ends", "_gradient", "kernel"):  # made for the capsules before
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("kernel", None)  # it was made for those before
         self._prepare()
-
-    @once
-    def _ends(self) -> Kernel:
-        """Ends of all capsules in the base frame, (2·capsules, 3)."""
-
-        @kernel(q=self.robot.nq)
-        def ends(q):
-            return np.array(self._traced_ends(q), dtype=object)
-
-        return ends
-
-    @once
-    def _gradient(self) -> Kernel:
-        """Gradient of Σ factor·coordinate of an end, by q."""
-        count = 6 * len(self.checks.capsules)
-
-        @kernel(q=self.robot.nq, factors=count)
-        def projected(q, factors):
-            ends = np.array(self._traced_ends(q), dtype=object)
-            return (ends.reshape(-1) * factors).sum()
-
-        return projected.jacobian("q")
 
     # -- evaluation ---------------------------------------------------------------------------------------------------
 
     def _traced_ends(self, q: np.ndarray) -> list[tuple[Any, Any, Any]]:
-        found: list[tuple[Any, Any, Any]] = []
         poses: dict[int, Any] = {BASE: np.eye(4)}
+        found: list[tuple[Any, Any, Any]] = []
         for capsule in self.checks.capsules:
             if capsule.body not in poses:
                 frame = self.robot.moving_joints[capsule.body].child
@@ -329,6 +311,14 @@ class Clearance:
                 x, y, z = pose[:3, :3] @ point + pose[:3, 3]
                 found.append((x, y, z))
         return found
+
+    def _ends(self, q: np.ndarray) -> np.ndarray:
+        """Ends of all capsules in the base frame, (states, 2·capsules, 3)."""
+        base = np.broadcast_to(np.eye(4)[:3], (len(q), 1, 3, 4))
+        poses = np.concatenate([np.asarray(_poses(self.robot)(q)), base], axis=1)[
+            :, self._body
+        ]  # BASE is the last one
+        return np.einsum("skxy,ky->skx", poses, self._point)
 
     def _traced(self, q: np.ndarray) -> list[Any]:
         """All distances over scalars."""
@@ -359,7 +349,7 @@ class Clearance:
 
     def _of_arrays(self, q: np.ndarray) -> np.ndarray:
         """All distances of many states, (states, comparisons), by the same functions on arrays."""
-        ends = np.asarray(self._ends(q))
+        ends = self._ends(q)
         c, r = self.checks, self._radius
         parts = []
         i, k = c.pairs.T
@@ -441,6 +431,33 @@ class Clearance:
             return "the tool"
         body = self.checks.capsules[capsule].body
         return self.robot.base if body == BASE else self.robot.moving_joints[body].child
+
+
+@lru_cache(maxsize=16)
+def _poses(robot: Robot) -> Kernel:
+    """Rotations and translations of all moving bodies, (bodies, 3, 4)."""
+
+    @kernel(q=robot.nq)
+    def poses(q):
+        return _traced_poses(robot, q)
+
+    return poses
+
+
+@lru_cache(maxsize=16)
+def _pose_gradient(robot: Robot) -> Kernel:
+    """Gradient of Σ factor·number of a pose, by q."""
+
+    @kernel(q=robot.nq, factors=12 * len(robot.moving_joints))
+    def projected(q, factors):
+        return (_traced_poses(robot, q).reshape(-1) * factors).sum()
+
+    return projected.jacobian("q")
+
+
+def _traced_poses(robot: Robot, q: np.ndarray) -> np.ndarray:
+    frames = [joint.child for joint in robot.moving_joints]
+    return np.array([np.asarray(robot.pose(q, frame))[:3] for frame in frames], dtype=object)
 
 
 def _columns(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ import numpy as np
 from linkwise.scalar import maximum, minimum, sign, sqrt, where
 
 Point = tuple[Any, Any, Any]
-HALVINGS = 12  # of a segment while its nearest point to a box is searched
+HALVINGS = 18  # of a segment while its nearest point to a box is searched
 _TINY = 1e-18  # [m²] keeps the derivative of a square root finite where two axes cross
 _PARALLEL = 1e-12  # sin² of the angle below which two segments count as parallel
 
@@ -28,7 +28,13 @@ class Segment(NamedTuple):
 
     @classmethod
     def between(cls, start: Point, end: Point, square: Any) -> Segment:
-        """The segment with these ends; ``square``: its squared length [m²]."""
+        """The segment between two points.
+
+        Args:
+            start: one end [m].
+            end: the other one.
+            square: its squared length [m²], which must not depend on the state.
+        """
         return cls(start, _minus(end, start), square)
 
     def at(self, part: Any) -> Point:
@@ -53,23 +59,44 @@ def nearest_parts(first: Segment, second: Segment) -> tuple[Any, Any]:
 
 
 def segment_distance(first: Segment, second: Segment) -> Any:
-    """Distance of two segments [m]. Less the two radii it is the signed distance of two capsules."""
+    """Distance of two segments [m]. Less the two radii it is the signed distance of two capsules.
+
+    Args:
+        first: one segment.
+        second: the other one.
+    """
     s, t = nearest_parts(first, second)
     return length(_minus(first.at(s), second.at(t)))
 
 
 def sphere_distance(first: Point, second: Point) -> Any:
-    """Distance of two points [m]. Less the two radii it is the signed distance of two spheres."""
+    """Distance of two points [m]. Less the two radii it is the signed distance of two spheres.
+
+    Args:
+        first: one point [m].
+        second: the other one.
+    """
     return length(_minus(first, second))
 
 
 def plane_distance(point: Point, normal: Point, height: Any) -> Any:
-    """Height of a point [m] above the plane normal·x = height; ``normal`` is a unit vector."""
+    """Height of a point [m] above the plane normal·x = height.
+
+    Args:
+        point: the point [m].
+        normal: a unit vector.
+        height: of the plane above the origin [m].
+    """
     return dot(normal, point) - height
 
 
 def box_distance(point: Point, half: Point) -> Any:
-    """Signed distance [m] of a point to the box |x| ≤ half about the origin: negative inside."""
+    """Signed distance [m] of a point to the box |x| ≤ half about the origin: negative inside.
+
+    Args:
+        point: the point in axes of the box [m].
+        half: half of the edges [m].
+    """
     beyond = _beyond(point, half)
     out = tuple(maximum(x, 0.0) for x in beyond)
     return length(out) + minimum(maximum(maximum(beyond[0], beyond[1]), beyond[2]), 0.0)
@@ -99,8 +126,13 @@ def nearest_part_to_box(segment: Segment, half: Point) -> Any:
 
 
 def segment_box_distance(segment: Segment, half: Point) -> Any:
-    """Distance of a segment to the box [m], negative where it is inside: too small by at most a length of
-    |segment|·2^-HALVINGS, never too large."""
+    """Distance of a segment to the box |x| ≤ half [m], negative where it is inside: too small by at most the length of
+    the segment times 2^-HALVINGS, never too large.
+
+    Args:
+        segment: the segment in axes of the box.
+        half: half of the edges [m].
+    """
     part = nearest_part_to_box(segment, half)
     return box_distance(segment.at(part), half) - box_error(segment)
 

@@ -19,7 +19,7 @@ from linkwise.errors import ModelError
 from linkwise.geometry.looks import Looks, Visual
 from linkwise.geometry.meshes import MAX_BYTES, read_mesh
 from linkwise.geometry.skeleton import BASE, Capsule, skeleton
-from linkwise.geometry.solids import Mesh, Primitive, cylinder, joined, sphere
+from linkwise.geometry.solids import Primitive, cylinder, joined, sphere
 from linkwise.geometry.visuals import read_looks
 from linkwise.model import Model, Transform
 
@@ -228,10 +228,10 @@ def _primitive_capsules(primitive: Primitive) -> list[fit.Fit]:
         return [(-end, end, sizes[0])]
     outside = 1.0 / math.cos(math.pi / SIDES)  # of a prism whose faces touch the cylinder
     if primitive.kind == "cylinder":
-        return fit.mesh_capsules(cylinder(outside * sizes[0], sizes[1], sides=SIDES))
+        return [fit.enclosing_capsule(cylinder(outside * sizes[0], sizes[1], sides=SIDES).vertices)]
     if primitive.kind == "ellipsoid":
         round_mesh = sphere(outside**2, sides=SIDES)
-        return fit.mesh_capsules(Mesh(round_mesh.vertices * np.array(sizes), round_mesh.faces))
+        return [fit.enclosing_capsule(round_mesh.vertices * np.array(sizes))]
     return fit.mesh_capsules(primitive.mesh())
 
 
