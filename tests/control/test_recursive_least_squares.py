@@ -196,6 +196,9 @@ def test_loops_over_many_parameters_do_the_same(arm, recording, tmp_path, monkey
     interpret.run_nest(kernel.program(), memory)
     for (name, _), ours, in_c in zip(kernel.outputs, compiled, call_c(kernel, tmp_path, *given), strict=True):
         assert ours.tobytes() == memory[name].tobytes() == in_c.tobytes()
+    for target, options in (("cuda", {}), ("c", {"fma": False})):
+        with pytest.raises(lw.TraceError, match="loops"):
+            kernel.source(target, **options)
     assert (
         straight.total <= kernel.operations.total < 1.5 * straight.total
     )  # zeros of rows are multiplied, too
