@@ -35,6 +35,7 @@ COMMANDS = {
     "excite": "A motion that shows every parameter of a robot.",
     "identify": "A robot from recordings of its motion: parameters, code, report.",
     "calibrate": "The geometry of a robot from measured poses of its tool.",
+    "elastic": "Elastic joints of a robot: stiffness from positions of motors and links.",
     "payload": "The load that a robot carried, or the gains of its drives.",
     "view": "A robot in the browser: joints, torques, motions, controllers.",
     "study": "Parameter sweeps and Monte Carlo, on this machine or a cluster.",

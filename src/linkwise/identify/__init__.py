@@ -11,6 +11,7 @@ from linkwise.errors import MissingExtraError
 from linkwise.identify.calibration import Calibration, calibrate
 from linkwise.identify.campaign import Coverage, Noise, coverage, simulated_log
 from linkwise.identify.closed_loop import ClosedLoopIdentification, cloe, didim
+from linkwise.identify.elasticity import Elasticity, Resonance, elastic_joints, resonances
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import ESTIMATORS, idim_iv, ordinary, ridge, robust, total, weighted
@@ -44,6 +45,7 @@ __all__ = [
     "ClosedLoopIdentification",
     "Coverage",
     "DriveGains",
+    "Elasticity",
     "Estimate",
     "Excited",
     "ExtendedKalmanFilter",
@@ -65,6 +67,7 @@ __all__ = [
     "Payload",
     "RecursiveLeastSquares",
     "Regression",
+    "Resonance",
     "Room",
     "Signals",
     "Stages",
@@ -84,6 +87,7 @@ __all__ = [
     "coverage",
     "didim",
     "drive_gains",
+    "elastic_joints",
     "estimate_lag",
     "excite",
     "fit",
@@ -96,6 +100,7 @@ __all__ = [
     "prior_bodies",
     "read_log",
     "read_poses",
+    "resonances",
     "ridge",
     "robust",
     "simulated_log",
