@@ -64,11 +64,14 @@ def test_a_clock_is_steady_within_the_bound_only():
         t = (steps + wander + jitter) / RATE
         clock = read_clock(t, path(3).at(steps / RATE)[0])
         assert clock.regular == steady
-        assert f"({clock.deviation * RATE:.2g} steps" in clock.note
-        assert (clock.deviation <= BOUND / RATE) == steady
-        if not steady:
-            np.testing.assert_array_equal(clock.t, t)
-            assert "more than the 0.5 steps that are allowed" in clock.note
+        assert ("a steady clock, 1" in clock.note) == steady
+        assert f"({clock.deviation * RATE:.2g} steps; 0.5 are allowed) from it" in clock.note
+        assert np.abs(clock.t - t).max() == pytest.approx(clock.deviation)
+        assert clock.deviation <= BOUND / RATE
+        if not steady:  # the jitter is taken off, the rest of the stamps is kept
+            assert "whose rate changes slowly" in clock.note
+            assert "up to 0.8" in clock.note
+            assert clock.deviation < 0.1 / RATE
 
 
 def test_stamps_of_a_wandering_clock_are_used_as_they_are(truth, arm, monkeypatch):

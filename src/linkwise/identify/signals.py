@@ -31,7 +31,7 @@ class Signals(Summarised):
     together with the columns it is explained by (``filtered``), so that both sides lose the same. ``record`` says what
     was done; ``decimation`` is ``thinning`` as given, if it was. ``speeds`` (samples, n) are q̇ at every sample of the
     recording, of which one in ``step`` is kept here. ``lag`` [s]: ``tau`` was recorded so much later than the motion,
-    and was shifted (see ``linkwise.identify.lag``).
+    and was shifted (see ``linkwise.identify.lag``). ``stamps`` (samples,) are the times of the recording's samples.
     """
 
     t: np.ndarray
@@ -47,6 +47,7 @@ class Signals(Summarised):
     speeds: np.ndarray | None = None
     step: int = 1
     lag: float = 0.0
+    stamps: np.ndarray | None = None
 
     @property
     def dof(self) -> int:
@@ -90,12 +91,12 @@ class Signals(Summarised):
 
         The motion is that at the time of the torque: earlier than its stamp where torques lag.
         """
-        clock = read_clock(self.log.t, self.log.q)
-        if not self.lag and len(clock.t) == len(self.t) and np.array_equal(clock.t, self.t):
+        stamps = read_clock(self.log.t, self.log.q).t if self.stamps is None else self.stamps
+        if not self.lag and len(stamps) == len(self.t) and np.array_equal(stamps, self.t):
             return self.t, (self.q, self.qd, self.qdd)
         spline = needed("scipy.interpolate", "identify").CubicSpline
-        where = np.clip(clock.t - self.lag, self.t[0], self.t[-1])
-        return clock.t, tuple(spline(self.t, x, axis=0)(where) for x in (self.q, self.qd, self.qdd))  # type: ignore
+        where = np.clip(stamps - self.lag, self.t[0], self.t[-1])
+        return stamps, tuple(spline(self.t, x, axis=0)(where) for x in (self.q, self.qd, self.qdd))  # type: ignore
 
 
 def condition(
@@ -158,6 +159,7 @@ def condition(
     speeds, tau = qd_used, _thinned(tau, rate, step)
     t, q, qd_used, qdd = (x[::step] for x in (t, q, qd_used, qdd))
     signals = Signals(t, q, qd_used, qdd, tau, rate / step, cutoff, log, (), decimation, speeds, step)
+    signals = replace(signals, stamps=clock.t)
     return replace(signals, record=(*record, f"regression on one sample of {signals.thinning}"))
 
 
