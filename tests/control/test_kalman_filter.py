@@ -7,7 +7,9 @@ import pytest
 
 import linkwise as lw
 from c_functions import call_c
+from linkwise import control, motion
 from linkwise.identify import ExtendedKalmanFilter
+from linkwise.simulate import simulate
 
 PERIOD, POSITION, TORQUE = 5e-3, 1e-3, 0.4
 NAMES = ("joint1.viscous_friction", "link2.m")
@@ -134,6 +136,36 @@ def test_parameters_and_velocities_are_found_from_positions_and_torques(arm):
     assert (
         fixed.over(q, tau).consistency[500:].mean() > 2.0
     )  # a wrong model does not agree with the measurements
+
+
+def test_friction_that_sticks_is_followed(arm):
+    """A move and a rest of the simulated arm, with stiction."""
+    robot = arm.with_parameters({"joint1.coulomb_friction": 1.5, "joint2.coulomb_friction": 0.8})
+    rng = np.random.default_rng(0)
+    law = control.ComputedTorque(robot, control.Gains.from_frequency(8.0))
+    found = simulate(robot, law, motion.quintic([0, 0], [1, -1], 0.8), duration=1.6)
+    q = found.q[1:] + 1e-4 * rng.normal(size=found.q[1:].shape)
+    names = ("joint1.coulomb_friction", "link2.m")
+    estimator = ExtendedKalmanFilter(robot, 1e-3, names, torque_noise=0.1)
+    seen = estimator.over(q, found.tau[:-1], memory=estimator.memory_of(found.q[0], found.qd[0]))
+    assert (np.abs(seen.parameters[-1] - [1.5, 1.0]) < [0.06, 0.01]).all()
+    assert 0.9 < seen.consistency[50:].mean() < 1.1
+    assert np.abs(seen.qd[-1]).max() < 1e-3
+
+
+def test_the_step_is_differentiated_by_a_payload_too():
+    estimator = ExtendedKalmanFilter(lw.load("two_link"), PERIOD, "payload", frame="tip")
+    rng = np.random.default_rng(2)
+    payload = [2.0, 0.02, -0.04, 0.2, 0.03, 0.001, 0.0, 0.04, 0.002, 0.02]
+    x, tau = np.concatenate([rng.normal(size=4), payload]), 10 * rng.normal(size=2)
+
+    def step(z):
+        return np.array(estimator._moved(z[:14].tolist(), z[14:].tolist())[0], dtype=float)
+
+    z, (_, F, noise) = np.concatenate([x, tau]), estimator._moved(x.tolist(), tau.tolist())
+    wanted = np.array([(step(z + e) - step(z - e)) / 2e-6 for e in 1e-6 * np.eye(16)]).T
+    ours = np.hstack([np.array(F, dtype=float), np.array(noise, dtype=float)])
+    np.testing.assert_allclose(ours, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_velocities_may_be_measured_and_c_has_the_same_bits(arm, filter_of_states, tmp_path):

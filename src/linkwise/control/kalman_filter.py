@@ -9,7 +9,8 @@ the midpoint rule,
 is differentiated exactly: ∂q̈/∂q, ∂q̈/∂q̇ and ∂q̈/∂τ = M⁻¹ are the analytic derivatives of forward dynamics, and
 ∂q̈/∂θ = −M⁻¹ Y_θ with the columns of the regressor. Torques have an error that is constant during a period; it is the
 only noise of the motion. The covariance is kept as factors U D Uᵀ: predicted by weighted Gram–Schmidt (Thornton),
-updated one measurement after the other (Bierman), so that it stays positive.
+updated one measurement after the other (Bierman), so that it stays positive. Friction that jumps at rest has no
+derivative there; in the filter it changes its direction over a small speed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from linkwise.control.chosen_parameters import BASE, Chosen
 from linkwise.control.momentum_observer import positive
 from linkwise.evaluation import outputs_of
 from linkwise.functions import Setting, function_named
+from linkwise.joint_laws.direction import SPEED
 from linkwise.model import LABELS
 from linkwise.model.coordinates import check_one_axis
 from linkwise.parameters import PAYLOAD
@@ -74,6 +76,8 @@ class ExtendedKalmanFilter:
         parameter_deviation: standard deviation of parameters before the first sample, one number or (parameters,);
             None: 1 kg, 0.1 kg·m, 0.02 kg·m² and 1 for numbers of joints. Deviations that allow bodies which cannot
             exist may end in numbers that are not finite.
+        friction_speed: speed over which friction that jumps changes its direction in the filter [rad/s or m/s]; larger
+            where a step could otherwise turn a joint back and forth.
         frame: of the payload; None: the only leaf.
 
     Raises:
@@ -93,6 +97,7 @@ class ExtendedKalmanFilter:
         drift: Any = 0.0,
         deviation: tuple[float, float] = (0.1, 1.0),
         parameter_deviation: Any = None,
+        friction_speed: float = 3e-3,
         frame: str | None = None,
     ):
         check_one_axis(robot, "the filter")
@@ -101,9 +106,10 @@ class ExtendedKalmanFilter:
                 "parameters: expected 'payload' or labels; base parameters have no dynamics of their own"
             )
         n = robot.dof
-        self.robot = robot
         self.period = float(positive("period", period, 1)[0])
-        self.chosen = Chosen(robot, parameters, frame)
+        slowest = float(positive("friction_speed", friction_speed, 1)[0])
+        self.robot = _without_jumps(robot, self.period, slowest, parameters)
+        self.chosen = Chosen(self.robot, parameters, frame)
         size = self.chosen.size
         self.position_noise = positive("position_noise", position_noise, n)
         self.torque_noise = positive("torque_noise", torque_noise, n)
@@ -325,6 +331,25 @@ class ExtendedKalmanFilter:
         found, last = self.recursion.over(samples, begin, threads=threads)
         found.setdefault("parameters", np.zeros((*found["q"].shape[:-1], 0)))
         return Filtered(**found, memory=last)
+
+
+def _without_jumps(robot: Robot, period: float, slowest: float, parameters: str | Sequence[str]) -> Robot:
+    """The robot with friction that is continuous at rest, so that it has a derivative there.
+
+    A joint with the inertia M loses h F/M of its speed by friction F in a step h; twice that is the least speed over
+    which the direction of friction may change in explicit steps.
+    """
+    jumping: dict[int, float] = {}
+    for k, joint in enumerate(robot.coordinate_joints):
+        estimated = any(label.startswith(f"{joint.name}.coulomb_friction") for label in parameters)
+        friction = max(*joint.coulomb_friction, 1.0 if estimated else 0.0)
+        if friction > 0.0 and joint.number(SPEED) == 0.0:
+            jumping[k] = friction
+    if not jumping:
+        return robot
+    inertia, names = np.diag(robot.mass_matrix(robot.neutral)), [j.name for j in robot.coordinate_joints]
+    speeds = {k: max(slowest, 2.0 * period * friction / inertia[k]) for k, friction in jumping.items()}
+    return robot.with_parameters({f"{names[k]}.{SPEED}": float(speed) for k, speed in speeds.items()})
 
 
 def usual_deviations(labels: Sequence[str]) -> np.ndarray:
