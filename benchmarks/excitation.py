@@ -5,7 +5,10 @@ friction, offsets; rows scaled by joint, columns to unit length) over random mot
 median of twenty), and along the motion that was found; the same for log det(WᵀW) per parameter; the largest share of
 every kind of limit that the motion uses; and seconds, compiling included.
 
-    python benchmarks/excitation.py [--robots panda] [--starts 10] [--iterations 600] [--json]
+``--rooms`` compares motions without a room with those that keep 2 cm to the floor and between links: condition numbers,
+what comes nearest to what, and the distance that is proved at all times.
+
+    python benchmarks/excitation.py [--robots panda] [--starts 10] [--iterations 600] [--rooms] [--json]
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import json
 import numpy as np
 
 import linkwise as lw
+from linkwise.collision import Clearance, Room
 from linkwise.identify import MotionLimits, excite
 
 
@@ -50,6 +54,24 @@ def measured(
     }
 
 
+def rooms(name: str, starts: int, iterations: int) -> dict:
+    """The same search without and with a floor and links that must not touch."""
+    robot = lw.load(name)
+    free = excite(robot, starts=starts, iterations=iterations, room=Room(floor=None, links=False))
+    found = excite(robot, starts=starts, iterations=iterations)
+    beside = found.clearance or Clearance(robot)
+    return {
+        "robot": robot.name,
+        "condition_free": free.condition,
+        "least_free": float(beside.least(free.samples.q).min()),
+        "condition": found.condition,
+        "condition_random": found.condition_random,
+        "proved": found.proved,
+        "nearest": str(found.nearest),
+        "seconds": found.seconds,
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -57,8 +79,21 @@ def main() -> None:
     parser.add_argument("--robots", nargs="+", default=["panda"])
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--iterations", type=int, default=600)
+    parser.add_argument("--rooms", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.rooms:
+        for name in options.robots:
+            r = rooms(name, options.starts, options.iterations)
+            if options.json:
+                print(json.dumps(r))
+                continue
+            print(
+                f"{r['robot']}: condition {r['condition_free']:.1f} without a room (least distance "
+                f"{100 * r['least_free']:.1f} cm), {r['condition']:.1f} with it (random {r['condition_random']:.0f}), "
+                f"proved {100 * r['proved']:.1f} cm; {r['nearest']}; {r['seconds']:.1f} s"
+            )
+        return
     rows = [
         measured(name, family, criterion, options.starts, options.iterations)
         for name in options.robots

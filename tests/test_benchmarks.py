@@ -25,7 +25,11 @@ SMOKE = {  # script -> command lines
     "closed_loop.py": ["--quick"],
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
     "distribution.py": ["--wheel-only"],
-    "excitation.py": ["--robots two_link --starts 1 --iterations 5"],
+    "collision.py": ["--robots stanford --states 100 --rounds 1"],
+    "excitation.py": [
+        "--robots two_link --starts 1 --iterations 5",
+        "--robots two_link --starts 1 --iterations 5 --rooms",
+    ],
     "first_call.py": [
         "--robot two_link --function pose --function mass_matrix",
         "--robot chain:2 --function pose --batch 4 --json",

@@ -33,6 +33,16 @@ def arm(folder, shape=CYLINDER, joints=3) -> lw.Robot:
     return lw.load(path)
 
 
+def _with_fingers(folder) -> lw.Robot:
+    """The arm with two fingers at its third link."""
+    text = (folder / "arm.urdf").read_text()
+    for k, side in ((0, "0 0.04 0.5"), (1, "0 -0.04 0.5")):
+        one = LINK.format(k=f"f{k}", parent="l2", way=side, shape='<sphere radius="0.05"/>', axis="1 0 0")
+        text = text.replace("</robot>", one.replace('"lf', '"f') + "</robot>")
+    (folder / "hand.urdf").write_text(text)
+    return lw.load(folder / "hand.urdf")
+
+
 @pytest.fixture(scope="module")
 def puma() -> Clearance:
     return Clearance(lw.load("puma560"), Room(forbidden=[Box((0.3, 0.3, 0.2), (0.5, 0.6, 0.9))]))
@@ -111,6 +121,9 @@ def test_what_is_compared(tmp_path):
     assert "cm" in str(folded)
     alone = Clearance(robot, Room(links=False, floor=None))
     assert {second for _, second in alone.words} == {"base"}
+    fingers = Clearance(_with_fingers(tmp_path))
+    assert not {("f0", "f1"), ("f1", "f0")} & set(fingers.words)  # they close on each other
+    assert ("l0", "f0") in fingers.words
     weightless = Clearance(robot.with_gravity((0, 0, 0)))
     assert "the floor" not in {second for _, second in weightless.words}
 

@@ -1,7 +1,7 @@
 """Which shapes are compared: capsules of links with each other, with the floor, with walls and with boxes.
 
-Neighbours, which a joint connects, are not compared with each other. What touches by construction is left out by
-``Clearance`` and listed there.
+Neighbours, which a joint connects, are not compared with each other, nor fingers, which close on each other. What
+touches by construction is left out by ``Clearance`` and listed there.
 """
 
 from __future__ import annotations
@@ -152,10 +152,12 @@ def _pieces(capsule: Capsule) -> list[Capsule]:
 
 
 def _apart(first: int, second: int, above: Sequence[int]) -> bool:
-    """Whether two bodies are neither one body nor connected by a joint."""
+    """Whether two bodies are neither one body, nor connected by a joint, nor fingers: the last ones, of one link."""
     if first == second:
         return False
-    return not ((second >= 0 and above[second] == first) or (first >= 0 and above[first] == second))
+    parents = [above[body] if body != BASE else None for body in (first, second)]
+    fingers = parents[0] == parents[1] != BASE and not {first, second} & set(above)
+    return not fingers and parents[1] != first and parents[0] != second
 
 
 def _floor(robot: Model, height: float) -> Plane:

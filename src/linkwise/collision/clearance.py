@@ -59,10 +59,10 @@ class Nearest(NamedTuple):
 class Clearance:
     """Distances of a robot to itself, a floor, walls and boxes.
 
-    Shapes that a joint connects are not compared, nor those that touch by construction: parts of links that do in
-    nearly all postures within the joint limits, or that are never farther apart than their radii, as at a wrist; and
-    parts of the room to which a part of a link has always the same distance. ``skipped`` lists what is not compared at
-    all.
+    Links that a joint connects are not compared, nor fingers: last links that one link carries; nor what touches by
+    construction: parts of links that do in nearly all postures within the joint limits, or that are never farther apart
+    than their radii, as at a wrist; and parts of the room to which a part of a link has always the same distance.
+    ``skipped`` lists what is not compared at all.
 
     Args:
         robot: the robot.
@@ -105,7 +105,7 @@ class Clearance:
         if q.dtype == object:
             return np.array(self._traced(q), dtype=object)
         flat = np.asarray(q, dtype=float).reshape(-1, self.robot.nq)
-        few = len(flat) <= FEW or len(self.checks) > COMPILED
+        few = len(flat) <= FEW or not 0 < len(self.checks) <= COMPILED
         found = self._of_arrays(flat) if few else self.kernel(flat)
         return np.asarray(found).reshape(*q.shape[:-1], len(self.checks))
 
