@@ -50,6 +50,10 @@ SMOKE = {  # script -> command lines
     "mjcf_fuzz.py": ["--files 20 --reasons", "--files 1 --seed 1 --show"],
     "moving_bases.py": ["--quick", "--quick --gpu --json {out}/gpu.json"],
     "payload.py": ["--quick"],
+    "processors.py": [
+        "--robots two_link --dtypes float32 --functions gravity_torques --processors cortex-m7 --states 3 "
+        "--constant-states 3 --write {out}/processors.md"
+    ],
     "realtime.py": ["--seconds 0.3"],
     "sizes.py": [""],
     "soak.py": ["--calls 4000 --threads 4"],

@@ -302,6 +302,10 @@ def test_names_are_checked():
         Package(robot, ["computed_torq"])
     with pytest.raises(LinkwiseError, match="cannot begin"):
         Package(robot, ["pose"], prefix="1x")
+    with pytest.raises(LinkwiseError, match="it has no constraints"):
+        Package(robot, ["constraint_forces"])
+    with pytest.raises(LinkwiseError, match="ball or floating"):
+        Package(lw.load("two_link", base="floating"), ["trajectory"])
     with pytest.raises(LinkwiseError, match="time depends on data"):
         _ = Package(robot, ["iterated_forward_dynamics"], constant_time=True).files
 

@@ -25,13 +25,17 @@ from linkwise.control import (
     named,
 )
 from linkwise.control.controller import traced_kernel
-from linkwise.errors import UnknownNameError, suggest
+from linkwise.errors import LinkwiseError, UnknownNameError, suggest
 from linkwise.functions import FUNCTIONS, mechanism_of
 from linkwise.robot import FRAME_FUNCTIONS, Robot
 from linkwise.simulate.moving import Motion
 from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Moves
 from linkwise.simulate.run import Times, closed_loop
+
+
+class EntryError(LinkwiseError, ValueError):
+    """A function cannot be generated for this robot; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,9 @@ def entries(robot: Robot, names: Iterable[str], options: Options | None = None) 
 
 def _function(robot: Robot, name: str, options: Options) -> Entry:
     row = FUNCTIONS[name]
+    if any(0 in shape for shape in row.shapes(robot).values()):
+        what = "joints that move" if robot.dof == 0 else "constraints"
+        raise EntryError(f"{robot.name}: it has no {what}, so {name} has nothing to compute")
     chosen = options.algorithm if options.algorithm in robot.algorithms(name) else None
     with_wrench = options.wrench and name in ("inverse_dynamics", "forward_dynamics")
     kernel = robot.kernel(
@@ -202,6 +209,10 @@ def _kalman_filter(robot: Robot, options: Options) -> list[Entry]:
 def _trajectory(robot: Robot, options: Options) -> list[Entry]:
     """A quintic move, at any time."""
     n = robot.dof
+    if robot.nq != n:
+        raise EntryError(
+            f"{robot.name}: trajectory is for joints with one coordinate each, not ball or floating joints"
+        )
     sizes = {"time": 1, "duration": 1, "start": n, "end": n}
 
     def at(time, duration, start, end):
