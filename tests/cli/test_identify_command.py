@@ -117,7 +117,7 @@ def test_the_report_is_one_small_file(done):
     assert set(facts["lag"]) == {"seconds", "deviation", "corrected"}
     assert abs(facts["lag"]["seconds"]) < 4 * facts["lag"]["deviation"]
     figures = sorted(path.name for path in (folder / "figures").iterdir())
-    assert {"correlation.svg", "friction_1.svg", "whiteness.svg"} <= set(figures)
+    assert {"correlation.svg", "friction_1.svg", "coverage_1.svg"} <= set(figures)
     assert facts["written"]["report"].endswith("arm.html")
 
 

@@ -47,12 +47,6 @@ def test_within_a_band(judged):
     assert (judged.in_band < 0.5 * judged.relative).all()  # white noise is mostly above 5 Hz
 
 
-def test_whiteness_tells_noise_from_what_was_not_modelled(judged):
-    assert (judged.whiteness() < 2.5).all()  # the largest of twenty lags, in units of one lag's 95 % bound
-    slow = Validation(judged.log, judged.t, judged.qd, judged.measured, judged.measured - judged.qd, 5.0)
-    assert (slow.whiteness() > 20).all()
-
-
 def test_the_true_robot_predicts_its_own_torques(truth, record):
     log = record(3)
     judged = validate(truth, condition(log, cutoff=20.0))

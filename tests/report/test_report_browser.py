@@ -57,3 +57,44 @@ def test_numbers_under_the_pointer(driver, address):
     """)
     assert "panda_joint1" in shown
     assert not errors(driver)
+
+
+ZOOM = """
+    const plot = document.querySelector("svg.plot"), area = plot.getBoundingClientRect();
+    const numbers = () => [...plot.querySelectorAll("g.x text")].map((text) => text.textContent).join(" ");
+    const place = {clientX: area.left + area.width / 2, clientY: area.top + 60, bubbles: true, cancelable: true};
+    const seen = [numbers()];
+    const now = (event) => { plot.dispatchEvent(event); seen.push(numbers()); };
+    now(new WheelEvent("wheel", {...place, deltaY: -100}));
+    now(new MouseEvent("dblclick", place));
+    now(new KeyboardEvent("keydown", {key: "+", bubbles: true}));
+    now(new KeyboardEvent("keydown", {key: "ArrowRight", bubbles: true}));
+    now(new KeyboardEvent("keydown", {key: "0", bubbles: true}));
+    plot.dispatchEvent(new PointerEvent("pointerdown", {...place, clientX: area.left + 0.3 * area.width}));
+    plot.dispatchEvent(new PointerEvent("pointermove", {...place, clientX: area.left + 0.5 * area.width}));
+    now(new PointerEvent("pointerup", {...place, clientX: area.left + 0.5 * area.width}));
+    return seen;
+"""
+
+
+def test_plots_zoom_by_wheel_keys_and_dragging(driver, address):
+    driver.get(address)
+    whole, wheel, again, keys, moved, reset, dragged = driver.execute_script(ZOOM)
+    assert whole == again == reset
+    assert len({whole, wheel, moved, dragged}) == 4
+    assert len({whole, keys, moved}) == 3
+    assert float(dragged.split()[-1]) < 0.55
+    assert not errors(driver)
+
+
+def test_a_link_unfolds_its_section(driver, tmp_path):
+    from linkwise.report import Section, Text
+
+    report = Report("Folds")
+    report.add(Section("First", [Text("one")]))
+    report.add(Section("Second", [Text("two")], folded=True))
+    driver.get(report.write(tmp_path / "folds.html").as_uri())
+    opened = "return document.querySelector('details').open"
+    assert not driver.execute_script(opened)
+    driver.find_element("css selector", "nav a[href='#s1']").click()
+    assert driver.execute_script(opened)

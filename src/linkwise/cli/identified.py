@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from linkwise.cli.output import Table, number, say, show
+from linkwise.identify.verdict import NOTE, VerdictRow
 
 if TYPE_CHECKING:
     from linkwise.identify import Identification, Validation
@@ -57,17 +58,9 @@ def all_validations(found: Identification) -> list[dict[str, Any]]:
 
 def _verdict(found: Identification) -> Table:
     """What one takes away, on every recording: saved robot, its C code, reduced model; beside the robot as given."""
-    rows = [
-        [judged.log.name, *(_percent(each.total) for each in (saved, saved, reduced, prior))]
-        for judged, saved, reduced, prior in zip(
-            found.validations, found.of_robot, found.of_reduced, found.of_prior, strict=True
-        )
-    ]
-    columns = ["recording", ">saved robot", ">its C code", ">reduced model", ">robot as given"]
-    notes = [
-        "100·‖τ − τ̂‖/‖τ‖ of all joints together; --code writes the saved robot, --reduce the reduced model"
-    ]
-    return Table(f"{found.prior.name}: residuals of what can be taken away", columns, rows, notes)
+    rows = [row.cells for row in found.verdict()]
+    title = f"{found.prior.name}: residuals of what can be taken away"
+    return Table(title, VerdictRow.columns, rows, [NOTE])
 
 
 def _table(title: str, found: Identification, place: int) -> Table:

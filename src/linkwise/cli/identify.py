@@ -286,7 +286,9 @@ def _write(found: Identification, options) -> dict[str, str]:
     if options["report"] or options["figures"]:
         from linkwise.report import identification_report
 
-        page = identification_report(found, command=shlex.join(["linkwise", *command_line()]))
+        page = identification_report(
+            found, command=shlex.join(["linkwise", *command_line()]), written=written
+        )
         if options["report"]:
             page.write(options["report"])
             written["report"] = options["report"]

@@ -13,6 +13,7 @@ from linkwise import outputs
 from linkwise.base_parameters import BaseParameters
 from linkwise.conveniences import part
 from linkwise.directions import next_directions, remembers, torques_along
+from linkwise.errors import LinkwiseError
 from linkwise.flags import flag
 from linkwise.identify.base import Excitation
 from linkwise.identify.estimate import Estimate
@@ -21,9 +22,11 @@ from linkwise.identify.fitting import Fit
 from linkwise.identify.lag import Lag
 from linkwise.identify.reduction import Reduction
 from linkwise.identify.regression import axes_of, axis_names
+from linkwise.identify.replay import WINDOW, Replay, replay
 from linkwise.identify.signals import Signals
 from linkwise.identify.small_blas import one_thread
 from linkwise.identify.validation import Validation
+from linkwise.identify.verdict import VerdictRow, verdict_rows
 from linkwise.joint_laws.direction import MEMORY
 from linkwise.robot import Robot
 from linkwise.summaries import Summarised, Summary
@@ -210,6 +213,28 @@ class Identification(Summarised):
 
         identification_report(self).write(path)
 
+    def verdict(self) -> list[VerdictRow]:
+        """Residuals of what can be taken away, beside the robot as it was given, for every recording."""
+        fitted = [any(judged.log is s.log for s in self.signals) for judged in self.validations]
+        return verdict_rows(fitted, self.of_robot, self.of_reduced, self.of_prior)
+
+    def replay(self, place: int = 0, window: float = WINDOW) -> tuple[Replay, Replay | None]:
+        """A recording simulated with its torques, by the identified robot and by the robot as it was given.
+
+        Args:
+            place: which of the validations.
+            window: time [s] after which a simulation starts again at the recorded state.
+
+        Returns:
+            Both simulations; None for a robot as given that cannot be simulated, such as one without masses.
+        """
+        judged = self.validations[place]
+        try:
+            given = replay(self.prior, judged, window)
+        except LinkwiseError:
+            given = None
+        return replay(self.robot, judged, window), given
+
     def worse_than_given(self) -> list[str]:
         """A sentence for every recording and model that predicts it worse than the robot as it was given."""
         return [
@@ -225,6 +250,7 @@ class Identification(Summarised):
         judged = self.validation
         return {
             "robot": self.prior.name,
+            "verdict": [row.plain() for row in self.verdict()],
             "joints": list(self.prior.joint_names),
             "recordings": [s.log.name for s in self.signals],
             "processing": [list(s.record) for s in self.signals],

@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwise.conveniences import part
 from linkwise.directions import torques_along
-from linkwise.identify.derivatives import low_pass
+from linkwise.identify.derivatives import Motion, low_pass
 from linkwise.identify.friction import AxisSignals, Term, column
 from linkwise.identify.log import Log
 from linkwise.identify.regression import Carried, axes_of
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from linkwise.report import Plot
 
 AT_REST = 0.01  # [rad/s or m/s] below which a joint counts as standing still
-WHITENESS_LAGS = 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,7 +30,7 @@ class Validation(Summarised):
 
     All figures are per joint, shape (n,). ``relative`` is 100·‖τ − τ̂‖/‖τ‖ of the torques as recorded; ``in_band`` the
     same with both sides low-passed at ``band`` [Hz], without one period of it at either end; ``moving`` as
-    ``relative`` without samples at which the joint stands still.
+    ``relative`` without samples at which the joint stands still. ``motion`` is (q, q̇, q̈) at these times.
     """
 
     log: Log
@@ -40,6 +39,7 @@ class Validation(Summarised):
     measured: np.ndarray
     predicted: np.ndarray
     band: float
+    motion: Motion | None = None
 
     def _summary(self) -> Summary:
         cells = zip(self.rms, self.relative, self.in_band, strict=True)
@@ -60,6 +60,11 @@ class Validation(Summarised):
     def residuals(self) -> np.ndarray:
         """τ − τ̂ [N·m or N], (N, n)."""
         return self.measured - self.predicted
+
+    @property
+    def slow_residuals(self) -> np.ndarray:
+        """Residuals below the frequency ``band``, without the ends."""
+        return self._low_passed(self.residuals)
 
     @property
     def rms(self) -> np.ndarray:
@@ -105,13 +110,6 @@ class Validation(Summarised):
         spread = self.measured.var(axis=0)
         return 1.0 - self.residuals.var(axis=0) / np.where(spread > 0, spread, 1.0)
 
-    def whiteness(self, lags: int = WHITENESS_LAGS) -> np.ndarray:
-        """Largest autocorrelation of the residuals at lags 1 to ``lags``, per its 95 % bound for white noise."""
-        e = self.residuals - self.residuals.mean(axis=0)
-        power = np.maximum((e**2).sum(axis=0), 1e-300)
-        found = [np.abs((e[:-k] * e[k:]).sum(axis=0)) / power for k in range(1, min(lags, len(e) - 1) + 1)]
-        return np.max(found, axis=0) * np.sqrt(len(e)) / 1.96
-
 
 def relative(residuals: np.ndarray, measured: np.ndarray) -> np.ndarray:
     """100·‖τ − τ̂‖/‖τ‖ of each joint [%]."""
@@ -138,7 +136,7 @@ def by_columns(
     for axis, term, value in placed:
         if term.dissipates:
             tau = tau + value * column(loaded, term)[:, axis, None] * axes[axis]
-    return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff)
+    return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff, (q, qd, qdd))
 
 
 def validate(robot: Robot, signals: Signals, band: float | None = None) -> Validation:
@@ -151,4 +149,4 @@ def validate(robot: Robot, signals: Signals, band: float | None = None) -> Valid
     """
     t, (q, qd, qdd) = signals.at_stamps()
     tau = torques_along(robot, q, qd, qdd)
-    return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff)
+    return Validation(signals.log, t, qd, signals.log.tau, tau, band or signals.cutoff, (q, qd, qdd))

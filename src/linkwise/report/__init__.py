@@ -3,14 +3,16 @@
 from linkwise.report import sections
 from linkwise.report.heatmap import heat_map
 from linkwise.report.identification import identification_report
-from linkwise.report.page import Figure, HtmlTable, Raw, Report, Section, Text
+from linkwise.report.page import Figure, Fold, Grid, HtmlTable, Raw, Report, Section, Text, Warned
 from linkwise.report.picture import bent_position, robot_picture
 from linkwise.report.plot import Plot, motion_plot, robot_html, simulation_plot, torque_plot
-from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
+from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot, scatter_plot
 
 __all__ = [
     "Bar",
     "Figure",
+    "Fold",
+    "Grid",
     "HtmlTable",
     "Line",
     "Plot",
@@ -18,6 +20,7 @@ __all__ = [
     "Report",
     "Section",
     "Text",
+    "Warned",
     "bar_chart",
     "bent_position",
     "heat_map",
@@ -27,6 +30,7 @@ __all__ = [
     "motion_plot",
     "robot_html",
     "robot_picture",
+    "scatter_plot",
     "sections",
     "simulation_plot",
     "torque_plot",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from linkwise.report import sections
+from linkwise.report.coverage import coverage
 from linkwise.report.estimators import estimators
 from linkwise.report.identified_parameters import (
     base_parameters,
@@ -16,8 +19,10 @@ from linkwise.report.identified_parameters import (
     links,
     reduced_model,
 )
-from linkwise.report.page import Figure, HtmlTable, Report, Section, Text
+from linkwise.report.page import Figure, Fold, HtmlTable, Report, Section, Text, Warned
 from linkwise.report.plots import Line, legend, line_plot
+from linkwise.report.replayed import replayed
+from linkwise.report.residual_patterns import residual_patterns
 from linkwise.report.svg import INK, colour, short
 from linkwise.version import __version__
 
@@ -26,76 +31,100 @@ if TYPE_CHECKING:
     from linkwise.identify.validation import Validation
 
 MEASURED = "#9aa5b3"
-LAGS = 60
-WHITE = 1.96  # standard deviations: 95 % of the autocorrelations of white noise are within
+DETAIL, LEAST_DETAIL = (
+    1500,
+    300,
+)  # samples of torques that can be seen by zooming: of the first recording, of others
+MANY = 4  # recordings from which they are folded together
+ZOOM = "Zoom with the wheel, with + and −, or by dragging over a range; a double click shows everything."
+WRITTEN = {"robot": "identified robot", "code": "C code of its inverse dynamics", "report": "this page"}
 
 
-def identification_report(found: Identification, *, command: str | None = None) -> Report:
+def identification_report(
+    found: Identification, *, command: str | None = None, written: Mapping[str, str] | None = None
+) -> Report:
     """The report page.
 
     Args:
         found: the identification.
         command: the command line shown in the table at the top.
+        written: files that were saved, such as {"robot": "arm.urdf"}, named at the top.
     """
     judged = found.validation
     report = Report(
         f"Identification of {found.prior.name}",
         f"{_recordings(found)}; judged on {judged.log.name}",
     )
-    report.add(verdict(found))
-    report.add(what_was_run(found, command))
+    report.add(verdict(found, written or {}))
+    report.add(accuracy(found))
+    report.add(torques(found))
+    report.add(replayed(found))
+    report.add(coverage(found))
+    report.add(residual_patterns(found))
+    report.add(friction(found))
     q, trace = found.signals[0].q, _trace(found)
     caption = "pose in the middle of the recording, start pose faded"
     caption += "" if trace is None else "; the line is the path of the end effector"
     report.add(sections.robot(found.robot, q[len(q) // 2], ghosts=[q[0]], trace=trace, caption=caption))
-    report.add(processing(found))
-    report.add(accuracy(found))
-    for validation in found.validations:
-        report.add(torques(found, validation))
-    report.add(residuals(found))
-    report.add(friction(found))
-    report.add(base_parameters(found))
-    report.add(estimators(found))
-    report.add(correlations(found))
     report.add(links(found))
     report.add(reduced_model(found))
+    report.add(folded(base_parameters(found)))
+    report.add(folded(estimators(found)))
+    report.add(folded(correlations(found)))
+    report.add(processing(found))
+    report.add(what_was_run(found, command))
     return report
 
 
-def verdict(found: Identification) -> Section:
-    """Summary with warnings."""
-    judged, prior = found.validation, found.of_prior[0]
-    own = _same_recordings(found)
-    words = (
-        f"The identified model predicts the torques of {judged.log.name} with a residual of {judged.total:.3g} % "
-        f"(all joints together; {judged.total_in_band:.3g} % below {judged.band:.3g} Hz, where the model was fitted). "
-        f"The robot as it was given is {prior.total:.3g} % off."
-    )
-    rows = [
-        [v.log.name, *(_percent(each.total) for each in (saved, saved, reduced, given))]
-        for v, saved, reduced, given in zip(
-            found.validations, found.of_robot, found.of_reduced, found.of_prior, strict=True
-        )
+def folded(section: Section) -> Section:
+    """The same, closed until the reader opens it."""
+    return replace(section, folded=True)
+
+
+def verdict(found: Identification, written: Mapping[str, str]) -> Section:
+    """What was saved, how well it predicts every recording, and warnings."""
+    rows = found.verdict()
+    note = "Residuals 100·‖τ − τ̂‖/‖τ‖ of all joints together. C code has the torques of the saved robot."
+    parts: list = []
+    if written:
+        files = [[WRITTEN.get(what, what), path] for what, path in written.items()]
+        parts.append(HtmlTable(["saved", "file"], files))
+    parts += [
+        Text(_in_words(found)),
+        HtmlTable(rows[0].columns, [row.cells for row in rows], [note]),
     ]
-    columns = ["recording", ">saved robot", ">its C code", ">reduced model", ">robot as given"]
-    note = "Residuals 100·‖τ − τ̂‖/‖τ‖ of all joints together, of what can be taken away."
-    parts: list = [Text(words), HtmlTable(columns, rows, [note])]
-    if own:
+    if any(row.fitted for row in rows):
         parts.append(
             Text(
                 "The recording that is predicted is one that the model was fitted to: a separate one (--validate) or "
                 "a part that is kept back (--split) shows more about other motions."
             )
         )
-    parts += [Text(f"⚠ {line[0].upper()}{line[1:]}.") for line in found.warnings]
-    parts += [Text(f"⚠ {line}") for line in doubts(found)]
-    if len(parts) == 2 + own:
+    said = [*(f"{line[0].upper()}{line[1:]}." for line in found.warnings), *doubts(found)]
+    parts += [Warned(line) for line in said]
+    if not said:
         parts.append(
             Text(
                 "No warnings: all base parameters are excited, and every joint is predicted better than by its mean."
             )
         )
     return Section("In short", parts)
+
+
+def _in_words(found: Identification) -> str:
+    judged, given = found.of_robot[0], found.of_prior[0]
+    others = found.of_robot[1:]
+    more = ""
+    if others:
+        worst = max(others, key=lambda each: each.total)
+        more = f" On {len(others)} further recordings it is at most {worst.total:.3g} % ({worst.log.name})."
+    if all(row.best == "reduced model" for row in found.verdict()):
+        more += " The reduced model predicts every recording better still (--code with --reduce)."
+    return (
+        f"The saved robot predicts the torques of {judged.log.name} with a residual of {judged.total:.3g} % "
+        f"({judged.total_in_band:.3g} % below {judged.band:.3g} Hz, where it was fitted); the robot as it was given is "
+        f"{given.total:.3g} % off.{more}"
+    )
 
 
 def doubts(found: Identification) -> list[str]:
@@ -112,11 +141,6 @@ def doubts(found: Identification) -> list[str]:
     if worse:
         lines.append(
             f"The robot as it was given predicts {', '.join(worse)} better than the identified model."
-        )
-    unsure = [row.label for row in found.table() if row.lower <= 0.0 <= row.upper]
-    if unsure:
-        lines.append(
-            f"{len(unsure)} of {len(found.base)} base parameters do not differ from zero at 95 %: see the table."
         )
     if found.excitation.condition > 1000:
         lines.append(
@@ -168,37 +192,67 @@ def processing(found: Identification) -> Section:
 
 def accuracy(found: Identification) -> Section:
     """Per joint: predicted against measured torques, for the model, the prior and the robot that is saved."""
-    parts: list = []
-    triples = zip(found.validations, found.of_prior, found.of_robot, strict=True)
-    for judged, prior, robot in triples:
-        rows = []
-        for k, joint in enumerate(found.prior.moving_joints):
-            rows.append(
-                [joint.name, short(float(judged.rms[k]), 3)]
-                + [_percent(v[k]) for v in (judged.relative, judged.moving, judged.in_band)]
-                + [_percent(v[k]) for v in (prior.relative, robot.relative)]
-            )
-        rows.append(
-            ["all together", "", _percent(judged.total), "", _percent(judged.total_in_band)]
-            + [_percent(prior.total), _percent(robot.total)]
-        )
-        columns = ["joint", ">RMS [N·m or N]", ">relative", ">while moving", f">below {judged.band:.3g} Hz"]
-        columns += [">as given", ">saved robot"]
-        parts.append(Text(f"Residuals on {judged.log.name}"))
-        parts.append(HtmlTable(columns, rows))
+    tables = [
+        (judged.log.name, _accuracy_table(found, judged, prior, robot))
+        for judged, prior, robot in zip(found.validations, found.of_prior, found.of_robot, strict=True)
+    ]
+    parts: list = [Text(f"Residuals on {tables[0][0]}"), tables[0][1]]
     parts.append(
         Text(
             "Relative: 100·‖τ − τ̂‖/‖τ‖ of the torques as recorded. While moving: without samples at which the joint is "
             "slower than 0.01 rad/s (or m/s), where friction may be anything. As given: the robot before "
-            "identification. Saved robot: what URDF and TOML files can hold, with viscous and Coulomb friction only."
+            "identification. Saved robot: without motors that move several joints, else the same model."
         )
     )
+    if tables[1:]:
+        others = [part for name, table in tables[1:] for part in (Text(f"Residuals on {name}"), table)]
+        parts.append(Fold(_count(tables[1:]), others))
     return Section("How well it predicts", parts)
 
 
-def torques(found: Identification, judged: Validation) -> Section:
-    """Measured torques, predicted torques and residuals of every joint."""
-    parts: list = []
+def _count(others: Sequence[object]) -> str:
+    return f"{len(others)} more recordings" if len(others) > 1 else "One more recording"
+
+
+def _accuracy_table(
+    found: Identification, judged: Validation, prior: Validation, robot: Validation
+) -> HtmlTable:
+    rows = []
+    for k, joint in enumerate(found.prior.moving_joints):
+        rows.append(
+            [joint.name, short(float(judged.rms[k]), 3)]
+            + [_percent(v[k]) for v in (judged.relative, judged.moving, judged.in_band)]
+            + [_percent(v[k]) for v in (prior.relative, robot.relative)]
+        )
+    rows.append(
+        ["all together", "", _percent(judged.total), "", _percent(judged.total_in_band)]
+        + [_percent(prior.total), _percent(robot.total)]
+    )
+    columns = ["joint", ">RMS [N·m or N]", ">relative", ">while moving", f">below {judged.band:.3g} Hz"]
+    return HtmlTable([*columns, ">as given", ">saved robot"], rows)
+
+
+def torques(found: Identification) -> Section:
+    """Measured torques, predicted torques and residuals of every joint; all recordings but the first are folded."""
+    first, *others = found.validations
+    parts: list = [
+        Text(
+            "Zoom with the wheel, with + and −, or by dragging over a range; a double click shows everything."
+        )
+    ]
+    parts += _torque_figures(found, first, DETAIL)
+    title = f"Measured and predicted: {first.log.name}" + (f" and {len(others)} more" if others else "")
+    detail = max(LEAST_DETAIL, DETAIL // max(len(others), 1))
+    folds = [
+        Fold(f"{judged.log.name}: residual {judged.total:.3g} %", _torque_figures(found, judged, detail))
+        for judged in others
+    ]
+    parts += folds if len(folds) < MANY else [Fold(_count(folds), folds)]
+    return Section(title, parts)
+
+
+def _torque_figures(found: Identification, judged: Validation, detail: int) -> list[Figure]:
+    figures = []
     for k, joint in enumerate(found.prior.moving_joints):
         unit = "N·m" if joint.revolute else "N"
         lines = [
@@ -206,57 +260,12 @@ def torques(found: Identification, judged: Validation) -> Section:
             Line("predicted", judged.predicted[:, k], colour(k)),
             Line("residual", judged.residuals[:, k], INK),
         ]
-        parts.append(
-            Figure(
-                f"torque_{_slug(judged.log.name)}_{joint.name}",
-                line_plot(judged.t - judged.t[0], lines, y_label=f"torque [{unit}]", height=210),
-                f"{joint.name}: residual {judged.relative[k]:.3g} %",
-                legend([line.name for line in lines], [line.colour or "" for line in lines]),
-            )
-        )
-    return Section(f"Measured and predicted: {judged.log.name}", parts)
-
-
-def residuals(found: Identification) -> Section:
-    """Autocorrelation of the residuals: for a complete model they are white noise."""
-    judged = found.validation
-    e = judged.residuals - judged.residuals.mean(axis=0)
-    count = min(LAGS, len(e) - 1)
-    power = np.maximum((e**2).sum(axis=0), 1e-300)
-    lags = np.arange(1, count + 1)
-    at_lag = np.array([(e[:-k] * e[k:]).sum(axis=0) / power for k in lags])
-    bound = WHITE / np.sqrt(len(e))
-    step = float(judged.t[-1] - judged.t[0]) / (len(judged.t) - 1)
-    lines = [Line(name, at_lag[:, k]) for k, name in enumerate(found.prior.joint_names)]
-    plot = line_plot(
-        lags * step,
-        lines,
-        x_label="lag [s]",
-        y_label="autocorrelation",
-        limits=[(-bound, bound)],
-        zero=True,
-    )
-    figure = Figure(
-        "whiteness", plot, f"dashed: ±{bound:.2g}, within which 95 % would lie if residuals were white"
-    )
-    white = judged.whiteness()
-    rows = [
-        [name, short(float(at_lag[0, k]), 2), short(float(white[k]), 3), _white_words(float(white[k]))]
-        for k, name in enumerate(found.prior.joint_names)
-    ]
-    columns = ["joint", ">at one sample", ">largest, in parts of the bound", ""]
-    table = HtmlTable(columns, rows)
-    key = legend(found.prior.joint_names)
-    return Section(
-        "Residuals: are they white?",
-        [Figure(figure.name, figure.svg, figure.caption, key), table],
-    )
-
-
-def _white_words(value: float) -> str:
-    if value <= 1.5:
-        return "white"
-    return "nearly white" if value < 5 else "not white: there is more in the data than in the model"
+        t = judged.t - judged.t[0]
+        plot = line_plot(t, lines, y_label=f"torque [{unit}]", height=210, detail=detail)
+        key = legend([line.name for line in lines], [line.colour or "" for line in lines])
+        name = f"torque_{_slug(judged.log.name)}_{joint.name}"
+        figures.append(Figure(name, plot, f"{joint.name}: residual {judged.relative[k]:.3g} %", key))
+    return figures
 
 
 # -- shared -----------------------------------------------------------------------------------------------------------
@@ -264,11 +273,6 @@ def _white_words(value: float) -> str:
 
 def _recordings(found: Identification) -> str:
     return ", ".join(f"{s.log.name} ({len(s.log)} samples)" for s in found.signals)
-
-
-def _same_recordings(found: Identification) -> bool:
-    fitted = [s.log for s in found.signals]
-    return any(v.log is log for v in found.validations for log in fitted)
 
 
 def _trace(found: Identification) -> np.ndarray | None:

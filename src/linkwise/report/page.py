@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from linkwise import outputs
+from linkwise.flags import flag
 from linkwise.report.svg import escape
 from linkwise.version import __version__
 
@@ -76,19 +77,73 @@ class Raw:
 
 
 @dataclass(frozen=True)
-class Section:
-    """A heading and its contents."""
+class Warned:
+    """A paragraph that should be noticed."""
+
+    words: str
+
+    def html(self) -> str:
+        return f'<p class="warn">⚠ {escape(self.words)}</p>'
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Small figures side by side, below each other in a narrow window."""
+
+    parts: Sequence[Figure]
+
+    def html(self) -> str:
+        return f'<div class="grid">{"".join(part.html() for part in self.parts)}</div>'
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Contents under a heading that can be opened."""
 
     title: str
-    parts: Sequence[Figure | HtmlTable | Text | Raw]
+    parts: Sequence[Figure | HtmlTable | Text | Raw | Warned | Fold]
+    opened: bool = False
+
+    def __post_init__(self) -> None:
+        flag("opened", self.opened)
+
+    def html(self) -> str:
+        inside = "".join(part.html() for part in self.parts)
+        start = '<details class="fold" open>' if self.opened else '<details class="fold">'
+        return f"{start}<summary><h3>{escape(self.title)}</h3></summary>{inside}</details>"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and its contents; ``folded``: the reader opens it."""
+
+    title: str
+    parts: Sequence[Figure | HtmlTable | Text | Raw | Warned | Fold | Grid]
+    folded: bool = False
+
+    def __post_init__(self) -> None:
+        flag("folded", self.folded)
 
     def html(self, number: int) -> str:
-        inside = "".join(part.html() for part in self.parts)
-        return f'<section id="s{number}"><h2>{escape(self.title)}</h2>{inside}</section>'
+        inside, title = "".join(part.html() for part in self.parts), f"<h2>{escape(self.title)}</h2>"
+        if self.folded:
+            inside, title = f"<details><summary>{title}</summary>{inside}</details>", ""
+        return f'<section id="s{number}">{title}{inside}</section>'
 
     @property
     def figures(self) -> list[Figure]:
-        return [part for part in self.parts if isinstance(part, Figure)]
+        return _figures(self.parts)
+
+
+def _figures(parts: Sequence[object]) -> list[Figure]:
+    """All figures, also those in folds and grids."""
+    found: list[Figure] = []
+    for part in parts:
+        if isinstance(part, Figure):
+            found.append(part)
+        elif isinstance(part, (Fold, Grid)):
+            found += _figures(part.parts)
+    return found
 
 
 @dataclass

@@ -26,6 +26,7 @@ from linkwise.report.svg import (
 
 MOST_POINTS = 400  # per line: more are not visible and make the page large
 MOST_DOTS = 1200
+STEADY = 'vector-effect="non-scaling-stroke"'  # lines stay as thin when the page zooms
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 40  # margins
 
 
@@ -75,6 +76,7 @@ def line_plot(
     cursor: float | None = None,
     hover: bool = True,
     dots: tuple[np.ndarray, np.ndarray] | None = None,
+    detail: int = 200,
 ) -> str:
     """An SVG plot of lines over x.
 
@@ -90,6 +92,7 @@ def line_plot(
         cursor: x of a vertical mark.
         hover: whether the plot contains its numbers, for the page's script to show under the pointer.
         dots: (x, y) of points behind the lines, such as measurements.
+        detail: points whose numbers the plot contains: what is seen of a line when one zooms in.
     """
     zero, hover = flag("zero", zero), flag("hover", hover)
     x = np.asarray(x, dtype=float)
@@ -98,33 +101,56 @@ def line_plot(
     axes = PlotAxes(
         (float(x[0]), float(x[-1]) if x[-1] > x[0] else float(x[0]) + 1.0), (low, high), width, height
     )
-    parts = [_frame(axes, x_label, y_label)]
-    if dots is not None:
-        parts.append(_dots(axes, *dots))
+    parts: list[str] = [] if dots is None else [_dots(axes, *dots)]
     colours = [line.colour or colour(k) for k, line in enumerate(lines)]
     for pair, tint in zip(limits, colours, strict=False):
         for limit in pair or ():
             if np.isfinite(limit) and low <= limit <= high:
                 y = coordinate(axes.up(limit))
                 parts.append(
-                    f'<path d="M{LEFT} {y}H{width - RIGHT}" stroke="{tint}" stroke-dasharray="3 4" opacity=".65"/>'
+                    f'<path d="M{LEFT} {y}H{width - RIGHT}" stroke="{tint}" stroke-dasharray="3 4" opacity=".65" '
+                    f"{STEADY}/>"
                 )
     shown = []
     for line, tint in zip(lines, colours, strict=True):
         xs, ys = thinned(x, np.asarray(line.y, dtype=float), MOST_POINTS)
         dash = ' stroke-dasharray="6 4"' if line.dashed else ""
         parts.append(
-            f'<path d="{path(axes.across(xs), axes.up(ys))}" stroke="{tint}" stroke-width="1.8" fill="none" '
-            f'stroke-linejoin="round"{dash}><title>{escape(line.name)}</title></path>'
+            f'<path class="line" d="{path(axes.across(xs), axes.up(ys))}" stroke="{tint}" stroke-width="1.8" '
+            f'fill="none" stroke-linejoin="round"{dash} {STEADY}><title>{escape(line.name)}</title></path>'
         )
         shown.append(line)
+    parts = [_frame(axes, x_label, y_label), _area(axes, parts)]
     if cursor is not None:
         at = coordinate(axes.across(min(max(cursor, axes.x[0]), axes.x[1])))
         parts.append(
             f'<path d="M{at} {TOP}V{height - BOTTOM}" stroke="{INK}" stroke-width="1.4" class="cursor"/>'
         )
-    data = _hover_data(x, shown, colours, axes, _unit(x_label)) if hover else ""
+    data = _hover_data(x, shown, colours, axes, _unit(x_label), detail) if hover else ""
     return f"{_open(width, height, 'plot')}{''.join(parts)}</svg>{data}"
+
+
+def scatter_plot(
+    clouds: Sequence[tuple[np.ndarray, np.ndarray, str]],
+    *,
+    x_label: str,
+    y_label: str,
+    width: float = 460,
+    height: float = 260,
+) -> str:
+    """An SVG plot of dots.
+
+    Args:
+        clouds: (x, y, colour) of each kind of dots, later ones in front.
+        x_label: text below the plot.
+        y_label: text beside the plot.
+        width: [pixels].
+        height: [pixels].
+    """
+    axes = PlotAxes(span([x for x, _, _ in clouds]), span([y for _, y, _ in clouds]), width, height)
+    drawn = [_dots(axes, x, y, tint) for x, y, tint in clouds]
+    data = _hover_data(np.zeros(0), [], [], axes, "", 0)
+    return f"{_open(width, height, 'plot')}{_frame(axes, x_label, y_label)}{_area(axes, drawn)}</svg>{data}"
 
 
 class Legend(str):
@@ -204,42 +230,47 @@ def _with_near_limits(
 
 
 def _frame(axes: PlotAxes, x_label: str, y_label: str) -> str:
-    """Grid, numbers and labels."""
-    parts = []
+    """Grid, numbers and labels; the script of the page writes the numbers again when it zooms."""
+    rows, columns = [], []
     for value in ticks(*axes.y):
         y = coordinate(axes.up(value))
-        parts.append(
+        rows.append(
             f'<path d="M{LEFT} {y}H{axes.width - RIGHT}" stroke="{INK if value == 0 else GRID}" stroke-width="1"/>'
-        )
-        parts.append(
             f'<text x="{LEFT - 8}" y="{y}" dy=".32em" text-anchor="end" fill="{FAINT}">{short(value)}</text>'
         )
     for value in ticks(*axes.x, about=8):
         x = coordinate(axes.across(value))
-        parts.append(f'<path d="M{x} {axes.height - BOTTOM}v4" stroke="{FAINT}"/>')
-        parts.append(
+        columns.append(
+            f'<path d="M{x} {axes.height - BOTTOM}v4" stroke="{FAINT}"/>'
             f'<text x="{x}" y="{axes.height - BOTTOM + 17}" text-anchor="middle" fill="{FAINT}">{short(value)}</text>'
         )
     middle = (TOP + axes.height - BOTTOM) / 2
-    parts.append(
+    return (
+        f'<g class="y">{"".join(rows)}</g><g class="x">{"".join(columns)}</g>'
         f'<text x="{(LEFT + axes.width - RIGHT) / 2:g}" y="{axes.height - 6:g}" text-anchor="middle" fill="{FAINT}">'
         f"{escape(x_label)}</text>"
-    )
-    parts.append(
         f'<text transform="translate(14 {middle:g}) rotate(-90)" text-anchor="middle" fill="{FAINT}">'
         f"{escape(y_label)}</text>"
     )
-    return "".join(parts)
 
 
-def _dots(axes: PlotAxes, x: np.ndarray, y: np.ndarray) -> str:
+def _area(axes: PlotAxes, drawn: Sequence[str]) -> str:
+    """Lines and dots, cut off at the edges of the plot."""
+    wide, high = axes.width - LEFT - RIGHT, axes.height - TOP - BOTTOM
+    return (
+        f'<svg x="{LEFT}" y="{TOP}" width="{wide:g}" height="{high:g}" viewBox="{LEFT} {TOP} {wide:g} {high:g}" '
+        f'preserveAspectRatio="none"><g class="data">{"".join(drawn)}</g></svg>'
+    )
+
+
+def _dots(axes: PlotAxes, x: np.ndarray, y: np.ndarray, tint: str = FAINT) -> str:
     """Small faint dots, evenly thinned, in one path to keep the file small."""
     inside = np.isfinite(x) & np.isfinite(y) & (x >= axes.x[0]) & (x <= axes.x[1])
     places = np.flatnonzero(inside)
     places = places[:: max(1, -(-len(places) // MOST_DOTS))]
     across, up = axes.across(x[places]).tolist(), axes.up(y[places]).tolist()
     d = "".join(f"M{coordinate(a)} {coordinate(b)}h0" for a, b in zip(across, up, strict=True))
-    return f'<path d="{d}" stroke="{FAINT}" stroke-width="2.6" stroke-linecap="round" opacity=".45"/>'
+    return f'<path d="{d}" stroke="{tint}" stroke-width="2.6" stroke-linecap="round" opacity=".45" {STEADY}/>'
 
 
 def _unit(label: str) -> str:
@@ -248,10 +279,10 @@ def _unit(label: str) -> str:
 
 
 def _hover_data(
-    x: np.ndarray, lines: Sequence[Line], colours: Sequence[str], axes: PlotAxes, unit: str
+    x: np.ndarray, lines: Sequence[Line], colours: Sequence[str], axes: PlotAxes, unit: str, detail: int
 ) -> str:
     """Values of the plot as JSON for the hover script, evenly thinned."""
-    index = np.unique(np.linspace(0, len(x) - 1, min(len(x), 200)).round().astype(int))
+    index = np.unique(np.linspace(0, len(x) - 1, min(len(x), detail)).round().astype(int))
     data = {
         "box": [LEFT, TOP, axes.width - RIGHT, axes.height - BOTTOM],
         "x": [float(f"{v:.5g}") for v in x[index]],
