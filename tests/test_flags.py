@@ -95,6 +95,8 @@ CALLS = {
         r, r.pose(STATE[0]), **f
     ),
     ("realtime.SimulatedPlant", "brakes"): lambda r, **f: realtime.SimulatedPlant(r, **f),
+    ("report.Fold", "opened"): lambda r, **f: report.Fold("more", [], **f),
+    ("report.Section", "folded"): lambda r, **f: report.Section("all", [], **f),
     ("report.Line", "dashed"): lambda r, **f: report.Line("line", np.zeros(2), **f),
     ("report.line_plot", "zero"): lambda r, **f: report.line_plot(
         np.arange(2.0), [report.Line("l", np.ones(2))], **f
