@@ -72,7 +72,7 @@ def test_what_was_saved_and_the_verdict_come_first(found):
 def test_twelve_recordings_are_folded(found):
     from dataclasses import replace
 
-    many = {key: 12 * getattr(found, key) for key in ("validations", "of_prior", "of_robot", "of_reduced")}
+    many = {key: 12 * getattr(found, key) for key in ("validations", "of_prior", "of_reduced")}
     text = identification_report(replace(found, **many)).html()
     opened = re.sub(r"<details(?! open)[^>]*>.*?</summary>", "<fold>", text)
     assert text.count("11 more recordings") == 2

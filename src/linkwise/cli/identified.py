@@ -64,12 +64,12 @@ def _verdict(found: Identification) -> Table:
 
 
 def _table(title: str, found: Identification, place: int) -> Table:
-    judged, prior, saved = found.validations[place], found.of_prior[place], found.of_robot[place]
+    judged, prior, reduced = found.validations[place], found.of_prior[place], found.of_reduced[place]
     rows = [
-        [name, number(float(judged.rms[k]), 3), *_percents(judged, prior, saved, k)]
+        [name, number(float(judged.rms[k]), 3), *_percents(judged, prior, reduced, k)]
         for k, name in enumerate(found.prior.joint_names)
     ]
-    totals = (judged.total, float("nan"), judged.total_in_band, prior.total, saved.total)
+    totals = (judged.total, float("nan"), judged.total_in_band, prior.total, reduced.total)
     rows.append(["all together", "", *map(_percent, totals)])
     columns = [
         "joint",
@@ -78,18 +78,18 @@ def _table(title: str, found: Identification, place: int) -> Table:
         ">moving",
         f">below {judged.band:.3g} Hz",
         ">as given",
-        ">saved robot",
+        ">reduced model",
     ]
     notes = [
         "100·‖τ − τ̂‖/‖τ‖ of measured and predicted torques; moving: without samples slower than 0.01 rad/s;",
-        "as given: the robot before; saved robot: without motors that move several joints, else the same model;",
+        "as given: the robot before; all other columns but the last are of the saved robot;",
         "RMS: of the residuals, N·m or N",
     ]
     return Table(title, columns, rows, notes if place == len(found.validations) - 1 else ())
 
 
-def _percents(judged: Validation, prior: Validation, saved: Validation, k: int) -> list[str]:
-    figures = (judged.relative, judged.moving, judged.in_band, prior.relative, saved.relative)
+def _percents(judged: Validation, prior: Validation, reduced: Validation, k: int) -> list[str]:
+    figures = (judged.relative, judged.moving, judged.in_band, prior.relative, reduced.relative)
     return [_percent(float(figure[k])) for figure in figures]
 
 

@@ -174,7 +174,10 @@ def _identify(
 def _with_motors(robot: Robot, logs: Sequence[Log]) -> list[Log]:
     """The recordings, with the axes of the robot's motors of several joints where they state none."""
     rows = [[motor.joints.get(name, 0.0) for name in robot.joint_names] for motor in robot.motors]
-    return [replace(each, axes=np.array(rows)) if rows and not np.size(each.axes) else each for each in logs]
+    return [
+        replace(each, axes=np.array(rows)) if rows and (each.axes is None or not each.axes.size) else each
+        for each in logs
+    ]
 
 
 def _fitted(

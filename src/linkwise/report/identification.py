@@ -191,17 +191,17 @@ def processing(found: Identification) -> Section:
 
 
 def accuracy(found: Identification) -> Section:
-    """Per joint: predicted against measured torques, for the model, the prior and the robot that is saved."""
+    """Per joint: predicted against measured torques, of the saved robot, the robot as given and the reduced model."""
     tables = [
-        (judged.log.name, _accuracy_table(found, judged, prior, robot))
-        for judged, prior, robot in zip(found.validations, found.of_prior, found.of_robot, strict=True)
+        (judged.log.name, _accuracy_table(found, judged, prior, reduced))
+        for judged, prior, reduced in zip(found.validations, found.of_prior, found.of_reduced, strict=True)
     ]
     parts: list = [Text(f"Residuals on {tables[0][0]}"), tables[0][1]]
     parts.append(
         Text(
             "Relative: 100·‖τ − τ̂‖/‖τ‖ of the torques as recorded. While moving: without samples at which the joint is "
             "slower than 0.01 rad/s (or m/s), where friction may be anything. As given: the robot before "
-            "identification. Saved robot: without motors that move several joints, else the same model."
+            "identification. All other columns but the last are of the saved robot."
         )
     )
     if tables[1:]:
@@ -215,21 +215,21 @@ def _count(others: Sequence[object]) -> str:
 
 
 def _accuracy_table(
-    found: Identification, judged: Validation, prior: Validation, robot: Validation
+    found: Identification, judged: Validation, prior: Validation, reduced: Validation
 ) -> HtmlTable:
     rows = []
     for k, joint in enumerate(found.prior.moving_joints):
         rows.append(
             [joint.name, short(float(judged.rms[k]), 3)]
             + [_percent(v[k]) for v in (judged.relative, judged.moving, judged.in_band)]
-            + [_percent(v[k]) for v in (prior.relative, robot.relative)]
+            + [_percent(v[k]) for v in (prior.relative, reduced.relative)]
         )
     rows.append(
         ["all together", "", _percent(judged.total), "", _percent(judged.total_in_band)]
-        + [_percent(prior.total), _percent(robot.total)]
+        + [_percent(prior.total), _percent(reduced.total)]
     )
     columns = ["joint", ">RMS [N·m or N]", ">relative", ">while moving", f">below {judged.band:.3g} Hz"]
-    return HtmlTable([*columns, ">as given", ">saved robot"], rows)
+    return HtmlTable([*columns, ">as given", ">reduced model"], rows)
 
 
 def torques(found: Identification) -> Section:

@@ -180,12 +180,11 @@ def _measured_friction(
 def links(found: Identification) -> Section:
     """Masses, centres and inertias of the links before and after: possible bodies, though not always the real ones."""
     rows = []
-    for name, before, after in zip(
-        (joint.body_link for joint in found.prior.moving_joints),
-        found.prior.labelled_bodies(),
-        found.robot.labelled_bodies(),
-        strict=True,
-    ):
+    # by name: motors that move several joints are bodies of their own in the identified robot
+    identified = zip(found.robot.moving_joints, found.robot.labelled_bodies(), strict=True)
+    bodies = {joint.body_link: body for joint, body in identified}
+    for joint, before in zip(found.prior.moving_joints, found.prior.labelled_bodies(), strict=True):
+        name, after = joint.body_link, bodies[joint.body_link]
         rows.append(
             [name, short(before.mass), short(after.mass), _place(before), _place(after)]
             + [short(float(np.linalg.eigvalsh(after.pseudo_inertia)[0]), 2)]
