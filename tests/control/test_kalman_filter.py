@@ -39,8 +39,8 @@ def simulated(robot, states, samples, rng):
     for k in range(samples):
         command = robot.gravity_torques(q) + 3.0 * np.sin(0.03 * k + np.arange(2)) - 0.5 * qd
         tau = command + TORQUE * rng.normal(size=q.shape)
-        for _ in range(5):
-            h = PERIOD / 5
+        for _ in range(2):
+            h = PERIOD / 2
             half = qd + 0.5 * h * robot.forward_dynamics(q, qd, tau)
             qd = qd + h * robot.forward_dynamics(q + 0.5 * h * qd, half, tau)
             q = q + h * half
