@@ -190,8 +190,9 @@ def test_velocities_may_be_measured_and_c_has_the_same_bits(arm, filter_of_state
 
 
 def test_what_is_refused(arm):
-    with pytest.raises(ValueError, match="parameters: expected 'payload' or labels"):
-        ExtendedKalmanFilter(arm, PERIOD, "base")
+    assert ExtendedKalmanFilter(arm, PERIOD, "base").labels == arm.base_parameters().labels
+    with pytest.raises(ValueError, match="70 states are too many for one filter; at most 28 parameters"):
+        ExtendedKalmanFilter(lw.load("puma560"), PERIOD, "base")
     with pytest.raises(ValueError, match="period: expected positive numbers"):
         ExtendedKalmanFilter(arm, 0.0)
     with pytest.raises(ValueError, match="qd: give velocities and velocity_noise, or neither"):

@@ -37,6 +37,7 @@ from linkwise.robot import Robot
 from linkwise.scalar import Scalar, sqrt, where
 
 METHOD = "compound_link"
+MOST_STATES = 40  # the work grows with their third power
 Rows = list[list[Scalar]]
 
 
@@ -64,8 +65,8 @@ class ExtendedKalmanFilter:
     Args:
         robot: the model, whose joints have one coordinate each.
         period: time between samples [s].
-        parameters: estimated as well: "payload" (ten numbers of a load at ``frame``) or labels of
-            ``robot.parameter_labels``; none by default.
+        parameters: estimated as well: "payload" (ten numbers of a load at ``frame``), labels of
+            ``robot.parameter_labels``, or "base" (the labels of its base parameters); none by default.
         position_noise: standard deviation of measured positions [rad or m], one number or (n,).
         torque_noise: standard deviation of the torques' error, constant during a period [N·m or N], one number or (n,);
             errors of the model count here.
@@ -101,16 +102,21 @@ class ExtendedKalmanFilter:
         frame: str | None = None,
     ):
         check_one_axis(robot, "the filter")
-        if parameters == BASE:
-            raise ValueError(
-                "parameters: expected 'payload' or labels; base parameters have no dynamics of their own"
-            )
+        if (
+            parameters == BASE
+        ):  # each by the parameter that leads its combination; the others stay as they are
+            parameters = robot.base_parameters().labels
         n = robot.dof
         self.period = float(positive("period", period, 1)[0])
         slowest = float(positive("friction_speed", friction_speed, 1)[0])
         self.robot = _without_jumps(robot, self.period, slowest, parameters)
         self.chosen = Chosen(self.robot, parameters, frame)
         size = self.chosen.size
+        if self.size > MOST_STATES:
+            raise ValueError(
+                f"parameters: {self.size} states are too many for one filter; at most {MOST_STATES - 2 * n} parameters "
+                f"of {robot.name} can be chosen"
+            )
         self.position_noise = positive("position_noise", position_noise, n)
         self.torque_noise = positive("torque_noise", torque_noise, n)
         self.velocity_noise = (
