@@ -34,6 +34,7 @@ SMOKE = {  # script -> command lines
         "--robot two_link --function pose --function mass_matrix",
         "--robot chain:2 --function pose --batch 4 --json",
     ],
+    "fixed_point.py": ["--robots two_link --functions gravity_torques --states 20"],
     "frameworks.py": ["--robot two_link --quick --json {out}/times.json"],
     "gpu.py": [
         "--quick --robot two_link --tune --json {out}/gpu.json",

@@ -6,7 +6,8 @@ import re
 import shutil
 from dataclasses import dataclass
 
-_BARE = "-nographic -monitor none -serial none -semihosting-config enable=on,target=native"
+BARE = "-nographic -monitor none -serial none -semihosting-config enable=on,target=native"
+"""Of QEMU, for programs without an operating system."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def _arm(name: str, title: str, flags: str, machine: str, script: str) -> Proces
         title,
         "arm-none-eabi-",
         "qemu-system-arm",
-        f"{_BARE} {machine}",
+        f"{BARE} {machine}",
         f"-O2 {flags} -mfloat-abi=hard",
         f"-T check/{script}.ld --specs=rdimon.specs",
         f"check/{script}.c",
