@@ -202,6 +202,22 @@ def test_files_that_claim_or_unpack_to_more_than_is_allowed(tmp_path, monkeypatc
             tables.read(tmp_path / name)
 
 
+def test_rows_of_one_cell_far_to_the_right(tmp_path, monkeypatch):
+    rows = "".join(f'<row r="{k}"><c r="XFD{k}"><v>1</v></c></row>' for k in range(1, 400))
+    with zipfile.ZipFile(tmp_path / "wide.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/worksheets/sheet1.xml", f"<worksheet>{rows}</worksheet>")
+    monkeypatch.setenv(bounds.VARIABLE, "3")
+    with pytest.raises(tables.TableError, match=r"as text: .* more than the 3 MiB that are allowed"):
+        tables.read(tmp_path / "wide.xlsx")
+
+
+def test_long_lines_of_blanks(tmp_path):
+    (tmp_path / "run.csv").write_text("t" + " " * 900_000 + "q1\n0 1\n1 (2\n")
+    with pytest.raises(tables.TableError, match=r"run\.csv, line 3: column 2: expected a number"):
+        tables.read(tmp_path / "run.csv")
+
+
 def test_entities_of_xml_are_not_expanded(tmp_path):
     lines = "".join(f'<!ENTITY e{k} "&e{k - 1};&e{k - 1};">' for k in range(1, 40))
     head = f'<?xml version="1.0"?><!DOCTYPE w [<!ENTITY e0 "1">{lines}]>'

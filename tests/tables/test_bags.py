@@ -2,6 +2,7 @@
 
 import random
 import sqlite3
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -157,7 +158,7 @@ def test_a_choice_among_topics(tmp_path, arm, stores):
         LogError, match="no joint states on topic '/up'; there are /left/joint_states, /right"
     ):
         read_log(path, arm, {"recording": {"topic": "/up"}})
-    commanded = {"/joint_states": {}, "/wanted": {"effort": False}}
+    commanded = {"/joint_states": {}, "/wanted": {"effort": False}, "/joint_states_desired": {"scale": 3.0}}
     same(read_log(bag2(tmp_path / "one", stores, "SQLITE3", commanded), arm))
 
 
@@ -191,6 +192,13 @@ def test_a_recording_that_was_cut_off(tmp_path, arm, stores, way):
         assert 3 < len(log) < N
         np.testing.assert_array_equal(log.q, Q[: len(log)])
         assert any("ends in the middle of a record" in note for note in log.notes)
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path, arm, stores, monkeypatch):
+    path = WAYS["bag, lz4"](tmp_path, stores)
+    monkeypatch.setitem(sys.modules, "lz4.frame", None)
+    with pytest.raises(lw.LinkwiseError, match=r"pip install 'linkwise\[logs\]'"):
+        read_log(path, arm)
 
 
 # -- files that could do harm -----------------------------------------------------------------------------------------

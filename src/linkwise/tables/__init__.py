@@ -1,4 +1,4 @@
-"""Tables of numbers in files: one reader for CSV and other text, NPZ and Parquet, and one writer.
+"""Tables of numbers in files: one reader for text, NPZ, Parquet, MATLAB, HDF5, Excel and rosbags, and one writer.
 
 Everything that takes a recording, a motion or torques from a file reads it with ``read``. What a file may take is
 bounded before it is taken: see ``bounds``.

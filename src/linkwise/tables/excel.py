@@ -85,6 +85,7 @@ def _dates(archive: zipfile.ZipFile) -> set[str]:
 def _lines(archive: zipfile.ZipFile, name: str, texts: list[str], dates: set[str]) -> list[str]:
     """A text line for every row of a sheet, empty where a row is."""
     lines: list[str] = []
+    total = 0
     with archive.open(name) as stream:
         for row in _elements(stream, "row"):
             number = int(row.get("r") or len(lines) + 1)
@@ -97,6 +98,8 @@ def _lines(archive: zipfile.ZipFile, name: str, texts: list[str], dates: set[str
                 cells += [""] * (place - len(cells))
                 cells.append(_value(cell, texts, dates))
             lines.append(_SEPARATOR.join(cells) if any(cells) else "")
+            total += len(lines[-1])
+            bounds.check(f"{archive.filename or name}: as text", total, 1)
             row.clear()
     return lines
 

@@ -35,6 +35,7 @@ _OTHER_SPELLINGS = {
     "N⋅m": "Nm",
 }
 _KNOWN = {unit for units in FACTORS.values() for unit in units}
+LONGEST_NAME = 500  # characters of a name in which a unit is looked for
 _BRACKETS = re.compile(r"(.*?)\s*(?:\[([^\[\]]+)\]|\(([^()]+)\))")
 
 
@@ -52,7 +53,7 @@ def is_unit(text: str) -> bool:
 
 def split(name: str) -> tuple[str, str]:
     """A column's name and its unit: ``q1 [deg]`` is q1 in deg. The unit is "" where none is known."""
-    found = _BRACKETS.fullmatch(name.strip())
+    found = _BRACKETS.fullmatch(name.strip()) if len(name) <= LONGEST_NAME else None
     unit = (found[2] or found[3]) if found else ""
     if found is None or not found[1] or not is_unit(unit):
         return name, ""

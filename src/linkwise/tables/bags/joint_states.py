@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from linkwise.tables.bags.message import Contents, DecodingError, JointState, Me
 from linkwise.tables.bags.records import mcap, rosbag1
 from linkwise.tables.bags.sqlite import sqlite
 from linkwise.tables.kinds import MCAP, ROSBAG, SQLITE, bag_files
+from linkwise.tables.naming import is_planned, plain
 from linkwise.tables.packed import ZSTD_MAGIC, unpack_file
 from linkwise.tables.table import NumberTable, TableError, one_line
 
@@ -71,9 +73,10 @@ class _Topic:
     """What was received on a topic."""
 
     joints: Sequence[str]
-    rows: list[tuple[float, ...]] = field(default_factory=list)
-    stamps: list[tuple[int, int]] = field(default_factory=list)
-    received: list[int] = field(default_factory=list)
+    rows: array[float] = field(default_factory=lambda: array("d"))
+    seconds: array[int] = field(default_factory=lambda: array("q"))
+    nanoseconds: array[int] = field(default_factory=lambda: array("q"))
+    received: array[int] = field(default_factory=lambda: array("q"))
     seen: dict[str, None] = field(default_factory=dict)
     others: int = 0
     damaged: int = 0
@@ -97,26 +100,26 @@ class _Topic:
         if self._order is None:
             self.others += 1
             return
-        self.rows.append(_row(state, self._order))
-        self.stamps.append((state.seconds, state.nanoseconds))
-        self.received.append(message.received)
-        if len(self.rows) % 10_000 == 1:
-            bounds.check(where, len(self.rows) * (3 * len(self.joints) + 5))
+        self.rows.extend(_row(state, self._order))
+        self.seconds.append(state.seconds)
+        self.nanoseconds.append(state.nanoseconds)
+        self.received.append(min(message.received, 2**63 - 1))
+        bounds.check(where, len(self.rows) + 3 * len(self.received))
 
     @property
     def has_effort(self) -> bool:
-        return bool(self.rows) and any(value == value for value in self.rows[-1][-len(self.joints) :])
+        return any(value == value for value in self.rows[-len(self.joints) :])
 
     def table(self, path: Path, topic: str, notes: tuple[str, ...]) -> NumberTable:
-        seconds, nanoseconds = np.array(self.stamps, dtype=np.int64).T
+        seconds, nanoseconds = np.array(self.seconds), np.array(self.nanoseconds)
         said = [f"topic {topic}", *notes]
         if not (seconds.any() or nanoseconds.any()):
-            received = np.array(self.received, dtype=np.int64)
+            received = np.array(self.received)
             time = 1e-9 * (received - received[0])
             said.append("messages have no stamps: times are when they were received")
         else:
             time = (seconds - seconds[0]) + 1e-9 * (nanoseconds - nanoseconds[0])
-        values = np.array(self.rows, dtype=float)
+        values = np.array(self.rows).reshape(len(seconds), -1)
         names = [f"{quantity}.{joint}" for quantity in QUANTITIES for joint in self.joints]
         sent = [k for k, column in enumerate(values.T) if not np.isnan(column).all()]
         extra = [name for name in self.seen if name not in self.joints]
@@ -168,6 +171,7 @@ def _chosen(
             there += f", and {each.damaged} damaged messages"
         raise TableError(f"{path}: topic {name}: no {missing}; it has {there}")
     measured = {name: each for name, each in usable.items() if each.has_effort} or usable
+    measured = {name: each for name, each in measured.items() if not is_planned(plain(name))} or measured
     if len(measured) > 1:
         raise TableError(
             f"{path}: these joints are on several topics: {', '.join(measured)}; choose one "
