@@ -43,7 +43,7 @@ def recording(name: str, noise: float, seconds: float, seed: int = 0):
     shape = (2, HARMONICS, given.dof)
     sine, cosine = rng.normal(size=shape) * 0.5 / np.arange(1, HARMONICS + 1)[:, None]
     reference = FourierSeries(np.zeros(given.dof), sine, cosine, seconds)
-    law = GravityPD(given, GravityPD.gains_for(given, FREQUENCY), torque_limits=False)
+    law = GravityPD(given, GravityPD.gains_for(truth, FREQUENCY), torque_limits=False)
     run = simulate(truth, law, reference, duration=seconds, step=5e-4, every=10, warn=False)
     size = 0.02 * np.sqrt((run.tau**2).mean(axis=0))
     q = run.q + noise * rng.normal(size=run.q.shape)

@@ -27,7 +27,7 @@ from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import weighted
 from linkwise.identify.fitting import Fit
 from linkwise.identify.friction import Friction
-from linkwise.identify.gauss_newton import EXACT, estimate_of, gauss_newton
+from linkwise.identify.gauss_newton import EXACT, estimate_of, flat, gauss_newton
 from linkwise.identify.lag import shifted
 from linkwise.identify.log import Log, as_logs
 from linkwise.identify.loop_problem import Iteration, LoopProblem, norms
@@ -42,6 +42,7 @@ from linkwise.robot import Robot
 from linkwise.summaries import Summarised, Summary
 
 ITERATIONS = 15
+SLOW = 30.0  # tolerances: below this an estimate has converged as well, once the error stays the same
 TOLERANCE = 1e-4  # change of the torques, in parts of them, at which estimates have converged
 
 
@@ -127,7 +128,7 @@ def didim(
     """
     problem = LoopProblem.of(robot, log, reference, controller, bandwidth, cutoff, friction, start, lag)
     with one_thread():
-        x, history = problem.start, []
+        x, history, done = problem.start, [], False
         before: np.ndarray | None = None
         for number in range(1, iterations + 1):
             problem.adapt(x, number)
@@ -135,12 +136,11 @@ def didim(
             change = 1.0 if before is None else _change(regression, found, before)
             history.append(problem.measured_by(number, followed, change))
             before = x = found.x
-            if change <= tolerance:
+            done = change <= tolerance or (flat(history) and change <= SLOW * tolerance)
+            if done:
                 break
         problem.check_end(x)
-        return _finished(
-            problem, "didim", x, history, history[-1].change <= 100 * tolerance, validation, strength
-        )
+        return _finished(problem, "didim", x, history, done, validation, strength)
 
 
 def cloe(

@@ -19,6 +19,7 @@ from linkwise.identify.solvers import column_lengths
 from linkwise.identify.solvers import condition as condition_number
 from linkwise.model.inertia import LABELS
 
+INDEPENDENT = 1e-8  # smallest singular value of unit columns that are independent
 FLAT = 2e-3  # change of the error, in parts of it, below which further steps are of no use
 STALLED = 100.0  # tolerances: a step that no longer lowers the error counts as converged below this
 CHANGE = 1e-3  # of the torques, that a parameter is changed by for its sensitivity
@@ -36,8 +37,7 @@ def gauss_newton(
     problem: LoopProblem, iterations: int, tolerance: float
 ) -> tuple[np.ndarray, list[Iteration], Regression, np.ndarray, bool]:
     """(parameters of all columns, history, the last linearisation, its weights, whether it has converged)."""
-    base = base_of(problem.robot, problem.recorded.axes, problem.friction)
-    columns, x = list(base.columns), problem.start.copy()
+    columns, x = free_columns(problem), problem.start.copy()
     size = np.maximum(norms(problem.recorded.tau), 1e-300)
     history: list[Iteration] = []
     linear, weights = problem.whole, np.ones(problem.robot.dof)
@@ -53,7 +53,7 @@ def gauss_newton(
         if change <= tolerance:
             return x, history, linear, weights, True
         share = _best_share(problem, x, columns, step, weights, float(np.linalg.norm(residual * weights)))
-        if share == 0.0 or _flat(history):
+        if share == 0.0 or flat(history):
             if share != 0.0 or change <= STALLED * tolerance:
                 return x, history, linear, weights, True
             raise IdentificationError(
@@ -64,7 +64,30 @@ def gauss_newton(
     return x, history, linear, weights, False
 
 
-def _flat(history: list[Iteration]) -> bool:
+def free_columns(problem: LoopProblem) -> list[int]:
+    """Columns that carry all base parameters: those of the links before rotors, whose inertias cannot be negative.
+
+    A parameter that is not among them stays as it was, and what it should change passes to the others.
+    """
+    whole = problem.whole
+    combination = base_of(problem.robot, problem.recorded.axes, problem.friction).combination
+
+    def last(column: int) -> int:
+        if column < whole.links:
+            return int(whole.labels[column].endswith(f".{LABELS[0]}"))
+        return 2 + (whole.terms[column - whole.links][1].kind == "rotor_inertia")
+
+    kept: list[int] = []
+    length = np.linalg.norm(combination, axis=0)
+    for column in sorted(range(len(whole.labels)), key=last):
+        if length[column] > 0 and len(kept) < len(combination):
+            chosen = combination[:, [*kept, column]] / length[[*kept, column]]
+            if np.linalg.svd(chosen, compute_uv=False)[-1] > INDEPENDENT:
+                kept.append(column)
+    return sorted(kept)
+
+
+def flat(history: list[Iteration]) -> bool:
     """Whether the last two steps have not changed the error: the rest is exchanged between parameters."""
     last = [each.residual for each in history[-3:]]
     return len(last) == 3 and max(last) - min(last) <= FLAT * last[-1]
@@ -193,11 +216,14 @@ def estimate_of(
     length = column_lengths(W)
     half = np.linalg.pinv(np.linalg.qr(W / length, mode="r")) / length[:, None]
     covariance, freedom = uncertainty(linear, weights, np.zeros(len(linear.labels)), half @ half.T)
+    passed = base.combination[:, free_columns(problem)]  # from the free columns to the usual base parameters
+    covariance = passed @ covariance @ passed.T
+    freedom = np.full(len(base.labels), float(freedom.min()))
     spare = max(len(linear) - len(linear.labels) / linear.dof, 1.0)
     sigma = np.sqrt((linear.tau**2).sum(axis=0) / spare)
     return Estimate(
         "cloe",
-        linear.labels,
+        base.labels,
         base.combination @ x,
         covariance,
         sigma,

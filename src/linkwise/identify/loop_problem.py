@@ -149,14 +149,14 @@ class LoopProblem:
     def solved(self, x: np.ndarray, number: int, strength: float) -> tuple[Regression, Fit, list[Followed]]:
         """Parameters from measured torques and the columns of the simulated motion.
 
-        A robot that the given controller cannot hold at first is held by one that knows the robot's parameters: the
-        motion is nearly the same, and the next robot is nearer.
+        A robot that the given controller cannot hold is held by one that knows the robot's parameters: the motion is
+        nearly the same, and the next robot is nearer.
         """
         loops = self.loops
         try:
             current, followed = self.followed(x, number)
         except IdentificationError:
-            if number > 1 or isinstance(loops[0].controller, OwnModel):
+            if isinstance(loops[0].controller, OwnModel):
                 raise
             law = stiff_law(loops[0].template, loops[0].labels)
             loops = [replace(loop, controller=law) for loop in self.loops]
