@@ -223,6 +223,30 @@ def constant_time(robot: str, dtype: str, states: int, chosen: list[Processor]) 
     return [*lines, ""]
 
 
+def without_fma(
+    robots: list[str], dtypes: list[str], names: tuple[str, ...], states: int, chosen: list[Processor]
+) -> list[str]:
+    """``--no-fma`` on processors without the instruction: the bits are those of that variant."""
+    lines = ["| processor | robot | dtype | function | code [B] | stack [B] | instructions |"]
+    lines += ["|---|---|---|---|---:|---:|---:|"]
+    for processor in chosen:
+        for name in robots:
+            for dtype in dtypes:
+                if dtype in processor.fused:
+                    continue
+                print(f"no fma: {name} {dtype} {processor.title}", file=sys.stderr)
+                with tempfile.TemporaryDirectory(prefix="linkwise-processors-") as place:
+                    package = Package(lw.load(name), names, Options(dtype=dtype), fma=False, count=8)
+                    package.write(Path(place) / "package")
+                    where = f"{processor.title}: {bits(Path(place) / 'package', processor)}"
+                    found = costs(Path(place) / "package", processor, list(package.functions), states)
+                for f in package.functions:
+                    cells = [where, name, dtype, f.entry.name, *found[f.name].cells()]
+                    lines.append(f"| {' | '.join(cells)} |")
+                    where = ""
+    return [*lines, ""]
+
+
 def versions(chosen: list[Processor]) -> str:
     """What was measured with."""
     said = {}
@@ -275,7 +299,11 @@ def main() -> None:
     for robot in given.robots.split(","):
         for dtype in given.dtypes.split(","):
             lines += section(robot, dtype, tuple(given.functions.split(",")), given.states, chosen)
-    first = given.robots.split(",")[0]
+    lines += ["## Without fused multiply-adds", ""]
+    lines += ["`--no-fma` on processors that have no such instruction for the precision.", ""]
+    robots, dtypes, names = (text.split(",") for text in (given.robots, given.dtypes, given.functions))
+    lines += without_fma(robots, dtypes, tuple(names), given.states, chosen)
+    first = robots[0]
     lines += [f"## Constant time: {first}, float32, {given.constant_states} states", ""]
     lines += [
         "`--constant-time`, with zeros, subnormal and huge numbers, infinities and NaN among the inputs.",

@@ -25,6 +25,8 @@ class Processor:
     linking: str = "-static"
     start: str = ""
     """A file of the package that starts the program."""
+    fused: tuple[str, ...] = ("float32", "float64")
+    """Precisions in which it has an instruction for fused multiply-adds."""
 
     @property
     def compiler(self) -> str:
@@ -52,7 +54,14 @@ class Processor:
         )
 
 
-def _arm(name: str, title: str, flags: str, machine: str, script: str) -> Processor:
+def _arm(
+    name: str,
+    title: str,
+    flags: str,
+    machine: str,
+    script: str,
+    fused: tuple[str, ...] = ("float32", "float64"),
+) -> Processor:
     return Processor(
         name,
         title,
@@ -62,6 +71,7 @@ def _arm(name: str, title: str, flags: str, machine: str, script: str) -> Proces
         f"-O2 {flags} -mfloat-abi=hard",
         f"-T check/{script}.ld --specs=rdimon.specs",
         f"check/{script}.c",
+        fused,
     )
 
 
@@ -74,6 +84,7 @@ PROCESSORS = (
         "-mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16",
         "-icount shift=10 -M mps2-an386 -kernel",
         "cortex_m",
+        ("float32",),
     ),
     _arm(
         "cortex-m7",
@@ -88,6 +99,7 @@ PROCESSORS = (
         "-marm -mcpu=cortex-r5 -mfpu=vfpv3-d16",
         "-icount shift=0 -M none -cpu cortex-r5f -m 64M -device loader,cpu-num=0,file=",
         "cortex_r",
+        (),
     ),
 )
 """In the order of tables."""
