@@ -124,7 +124,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, way, monkeypat
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    for name in ("write", "fsync", "rename"):
+    for name in ("write", "fsync", "replace"):
         with monkeypatch.context() as patch:
             patch.setattr(os, name, full)
             with pytest.raises(outputs.OutputError, match="kept: cannot be written: No space left") as caught:

@@ -14,10 +14,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from linkwise import system
+
 PACKAGE = Path(__file__).parent
 _COMPILED = "__pycache__"
 _IMPORTED = time.time_ns()
 _PROCESS = os.urandom(16)
+_READ = system.flags("O_RDONLY", "O_NONBLOCK", "O_CLOEXEC")
 
 
 def digest(*parts: bytes) -> str:
@@ -70,7 +73,7 @@ def files_below(
 
 def _content(path: str, imported: int | None) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # half the time of ``open``
+        descriptor = os.open(path, _READ)  # half the time of ``open``
         try:
             status = os.fstat(descriptor)
             data = os.read(descriptor, status.st_size + 1) if stat.S_ISREG(status.st_mode) else b""

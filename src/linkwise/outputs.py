@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import select
@@ -31,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from linkwise import system
 from linkwise.errors import LinkwiseError
 
 __all__ = ["ASIDE", "Aside", "Output", "OutputError", "check", "is_standard_output", "replace", "write"]
@@ -39,8 +39,8 @@ PathLike = str | os.PathLike[str]
 
 ASIDE = ".aside-"  # how the names of unfinished files begin, where they have one
 _MOST_LINKS = 40  # as in the kernel
-_DESCRIPTORS = re.compile(r"/proc/(\d+)(?:/task/\d+)?/fd")
-_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_DESCRIPTORS = re.compile(r"/proc/(\d+)(?:/task/\d+)?/fd|/dev/fd")  # the second one: macOS, this process
+_ENDING_SIGNALS = (*system.ENDING_SIGNALS, signal.SIGINT)
 _NO_UNNAMED_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS)
 
 
@@ -154,7 +154,7 @@ def _resolve(path: PathLike) -> _Target:
         shown = os.fsdecode(path)
         if not shown:
             raise FileNotFoundError(errno.ENOENT, "an empty path; expected the name of a file")
-        if shown.endswith(os.sep) or os.path.basename(shown) in (".", ".."):
+        if shown.endswith((os.sep, os.altsep or os.sep)) or os.path.basename(shown) in (".", ".."):
             raise IsADirectoryError(errno.EISDIR, "a folder; expected the name of a file")
         here = os.path.abspath(shown)
         for _ in range(_MOST_LINKS):
@@ -162,7 +162,7 @@ def _resolve(path: PathLike) -> _Target:
             here = os.path.join(folder, name)
             process = _DESCRIPTORS.fullmatch(folder)
             if process:  # a link to an open file: its own name may have gone, and its offset counts
-                own = int(process[1]) == os.getpid() and name.isdecimal()
+                own = int(process[1] or os.getpid()) == os.getpid() and name.isdecimal()
                 return _Target(here, os.stat(here), int(name) if own else None, direct=True)
             if not os.path.islink(here):
                 break
@@ -187,7 +187,7 @@ def _is_direct(path: str, status: os.stat_result) -> bool:
     if stat.S_ISSOCK(kind):
         raise OSError(errno.EINVAL, "a socket, which is not written")
     # root may write everywhere; a file that its owner protected stays protected all the same
-    protected = os.geteuid() == 0 and not kind & stat.S_IWUSR
+    protected = system.user() == 0 and not kind & stat.S_IWUSR
     if protected or not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, "no permission to write it")
     return not stat.S_ISREG(kind)
@@ -217,8 +217,8 @@ class _Direct:
 
 def _descriptor(target: _Target) -> int:
     if target.descriptor is None:
-        return os.open(target.path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
-    if fcntl.fcntl(target.descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        return os.open(target.path, system.flags("O_WRONLY", "O_CLOEXEC", "O_NOCTTY"))
+    if not system.is_writable(target.descriptor):
         raise OSError(errno.EBADF, "not open for writing")
     for stream in (sys.stdout, sys.stderr):  # text that was printed before must come first
         with contextlib.suppress(AttributeError, OSError, ValueError):
@@ -259,29 +259,43 @@ class Aside:
         self._like = like
         self._size = 0
         self._name: str | None = None  # unnamed, or gone
-        self._descriptor = self._folder = -1
+        self._descriptor = -1
+        self._folder: int | None = None
         self._guard = contextlib.ExitStack()
         try:
-            self._folder = os.open(self._folder_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._folder = system.open_folder(self._folder_path)
             self._open(mode)
         except BaseException:
             self.drop()
             raise
 
     def _open(self, mode: int) -> None:
+        if self._open_unnamed(mode):
+            return
+        self._name = self._some_name()
+        self._guard.enter_context(_removed_by_signals(os.path.join(self._folder_path, self._name)))
+        flags = system.flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_CLOEXEC")
+        self._descriptor = os.open(self._place(self._name), flags, mode, dir_fd=self._folder)
+
+    def _open_unnamed(self, mode: int) -> bool:
+        """Open a file without a name; False where there are no such files."""
+        if self._folder is None or not hasattr(os, "O_TMPFILE"):
+            return False
         try:
             self._descriptor = os.open(self._folder_path, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode)
-            if os.path.exists(f"/proc/self/fd/{self._descriptor}"):
-                return
-            os.close(self._descriptor)
-            self._descriptor = -1
         except OSError as error:
             if error.errno not in _NO_UNNAMED_FILES:
                 raise
-        self._name = self._some_name()
-        self._guard.enter_context(_removed_by_signals(os.path.join(self._folder_path, self._name)))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._descriptor = os.open(self._name, flags, mode, dir_fd=self._folder)
+            return False
+        if os.path.exists(f"/proc/self/fd/{self._descriptor}"):
+            return True
+        os.close(self._descriptor)
+        self._descriptor = -1
+        return False
+
+    def _place(self, name: str) -> str:
+        """A name in the folder; relative to its descriptor where it has one, which stays right if it is renamed."""
+        return name if self._folder is not None else os.path.join(self._folder_path, name)
 
     def write(self, data: bytes) -> None:
         _write_all(self._descriptor, data)
@@ -290,9 +304,8 @@ class Aside:
     def put(self) -> int:
         """Put it in its place; the number of its bytes."""
         if self._like is not None:
-            with contextlib.suppress(PermissionError):
-                os.fchown(self._descriptor, self._like.st_uid, self._like.st_gid)
-            os.fchmod(self._descriptor, stat.S_IMODE(self._like.st_mode))
+            named = None if self._name is None else os.path.join(self._folder_path, self._name)
+            system.take_owner_and_mode(self._descriptor, named, self._like)
         if self._durable:
             os.fsync(self._descriptor)
         if self._name is None and not self._linked(self._final):
@@ -300,24 +313,31 @@ class Aside:
             self._linked(name)
             self._name = name
         if self._name is not None:
-            os.rename(self._name, self._final, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            if not system.MOVES_OPEN_FILES:
+                descriptor, self._descriptor = self._descriptor, -1
+                os.close(descriptor)
+            here, there = self._place(self._name), self._place(self._final)
+            os.replace(here, there, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             self._name = None
-        if self._durable:
+        if self._durable and self._folder is not None:
             os.fsync(self._folder)
         self.drop()
         return self._size
 
     def drop(self) -> None:
         """Close it; where it is not in its place yet, it is gone. After ``put`` this does nothing."""
+        if self._descriptor >= 0:  # first: Windows removes no open file
+            with contextlib.suppress(OSError):
+                os.close(self._descriptor)
+        self._descriptor = -1
         if self._name is not None:
             with contextlib.suppress(OSError):
-                os.unlink(self._name, dir_fd=self._folder)
+                os.unlink(self._place(self._name), dir_fd=self._folder)
             self._name = None
-        for descriptor in (self._descriptor, self._folder):
-            if descriptor >= 0:
-                with contextlib.suppress(OSError):
-                    os.close(descriptor)
-        self._descriptor = self._folder = -1
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._folder)
+        self._folder = None
         self._guard.close()
 
     def _linked(self, name: str) -> bool:

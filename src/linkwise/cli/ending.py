@@ -13,10 +13,11 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+from linkwise import system
 from linkwise.study.signals import Terminated
 
 GRACE = 5.0  # seconds
-ENDING = (signal.SIGTERM, signal.SIGHUP)
+ENDING = system.ENDING_SIGNALS
 
 
 class Ended(Terminated):
@@ -35,7 +36,8 @@ def ended_by_signals() -> Iterator[None]:
         return
     changed = [number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL]
     read, write = os.pipe()
-    os.set_blocking(write, False)
+    if hasattr(os, "set_blocking"):  # Windows: from Python 3.12 on
+        os.set_blocking(write, False)
     before = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     handled = threading.Event()
 

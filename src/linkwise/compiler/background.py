@@ -83,8 +83,8 @@ class Job:
             if not self._output.closed:
                 output, was_over = self._output.fileno(), self.is_over
                 size = os.fstat(output).st_size
-                if size != self._size:
-                    self._results, self._size = _whole_results(os.pread(output, size, 0)), size
+                if size != self._size and (was_over or hasattr(os, "pread")):
+                    self._results, self._size = _whole_results(_beginning(output, size)), size
                 if was_over or len(self._results) == self.count:
                     self._output.close()
         return self._results
@@ -151,6 +151,14 @@ def start_all(tasks: list[Task]) -> Job | None:
 
 def _packed(result: bytes) -> bytes:
     return len(result).to_bytes(_LENGTH, "little") + hashlib.sha256(result).digest() + result
+
+
+def _beginning(descriptor: int, size: int) -> bytes:
+    """The first bytes of a file. Without ``pread`` (Windows) this moves the place where the other process writes."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, size)
 
 
 def _whole_results(data: bytes) -> list[bytes]:

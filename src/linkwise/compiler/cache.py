@@ -7,7 +7,8 @@ before an entry is used: a damaged one is removed and built anew. Where the fold
 warning, and everything is compiled.
 
 The folder is ``$LINKWISE_CACHE``, else ``linkwise`` in the user's cache folder (``$XDG_CACHE_HOME`` or
-``~/.cache``). An empty ``LINKWISE_CACHE`` turns the cache off.
+``~/.cache``; macOS: ``~/Library/Caches``; Windows: ``%LOCALAPPDATA%``). An empty ``LINKWISE_CACHE`` turns the
+cache off.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ from pathlib import Path
 
 import numpy as np
 
-from linkwise import identity, outputs
+from linkwise import identity, outputs, system
 from linkwise.compiler import host
 
 SIZE_LIMIT = 64 << 20  # bytes; when exceeded, the entries unused for longest are removed
 ENTRY_COST = 16 << 10  # bytes that an entry counts at least, so that their number is bounded too
 _MAGIC = b"linkwise code 1\n"
 _ENDING = ".code"
+_READ = system.flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
 _ABANDONED = 3600.0  # seconds after which an unfinished file is removed
 _warned = False
 creates = True
@@ -104,7 +106,7 @@ def _folder(create: bool) -> Path | None:
         status = folder.lstat()
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError("it is not a folder")
-        if status.st_uid != os.geteuid():
+        if not system.is_own(status):
             raise PermissionError("it belongs to another user")
         if status.st_mode & 0o077:
             folder.chmod(0o700)
@@ -120,9 +122,7 @@ def _base() -> Path | None:
     chosen = os.environ.get("LINKWISE_CACHE")
     if chosen is not None:
         return Path(chosen) if chosen else None
-    shared = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(shared):  # the specification says to ignore a relative path
-        shared = os.path.expanduser("~/.cache")
+    shared = system.cache_folder()
     if not os.path.isabs(shared):
         _warn("there is no home folder")
         return None
@@ -132,10 +132,10 @@ def _base() -> Path | None:
 def _read_private(path: Path) -> bytes:
     """The bytes of a regular file that only this user can write."""
     # without waiting: a FIFO would make ``open`` wait for a writer
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    descriptor = os.open(path, _READ)
     try:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        if not stat.S_ISREG(status.st_mode) or not system.is_private(status):
             raise PermissionError("it is not a private file of this user")
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()

@@ -5,17 +5,24 @@ itself (its constants) and, rarely, to a few functions of the C library; so the 
 when the code is compiled, and what is stored is position independent. Loading it takes a copy and one change
 of the page protection.
 
-Only ELF for x86-64 is handled; otherwise ``link`` raises ``UnsupportedObject`` and the caller uses LLVM.
+Only ELF for x86-64 and AArch64 is handled, on Linux; otherwise ``link`` raises ``UnsupportedObject`` and the caller
+uses LLVM. No memory is writable and executable at once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import mmap
+import platform
 import struct
+import sys
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from linkwise import system
+from linkwise.compiler.relocations import PROCESSORS, UnsupportedObject
 from linkwise.errors import LinkwiseError
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -24,9 +31,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 _ALLOCATED, _WRITABLE = 2, 1
 _SYMBOLS, _RELOCATIONS, _ZEROS = 2, 4, 8
-_RELATIVE = (2, 4)  # R_X86_64_PC32 and R_X86_64_PLT32
-_JUMP = bytes.fromhex("ff2500000000")  # jmp through the eight bytes that follow
-_C_LIBRARY = frozenset({"fma", "fmaf", "memcpy", "memmove", "memset"})
+C_LIBRARY = frozenset({"fma", "fmaf", "memcpy", "memmove", "memset"})
 
 
 class _Section(NamedTuple):
@@ -49,10 +54,6 @@ class _Symbol(NamedTuple):
     section: int
     value: int
     size: int
-
-
-class UnsupportedObject(Exception):
-    """The object file contains something that this linker does not support."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class LoadedImage:
         self._memory = mmap.mmap(-1, len(image.code), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._memory[:] = image.code
         for name, offset in image.imports.items():
-            self._memory[offset : offset + 8] = struct.pack("<Q", _c_function(name))
+            self._memory[offset : offset + 8] = struct.pack("<Q", system.c_function(name))
         self._pin = ctypes.c_char.from_buffer(
             self._memory
         )  # the map cannot be closed or moved while it is held
@@ -98,15 +99,44 @@ class LoadedImage:
         protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
         if protect(start, len(image.code), mmap.PROT_READ | mmap.PROT_EXEC) != 0:
             raise LinkwiseError(f"the system refuses executable memory (error {ctypes.get_errno()})")
+        flush = _cache_flush()
+        if flush is not None:
+            flush(start, start + len(image.code))
         self.functions = {name: start + offset for name, offset in image.functions.items()}
         self.size = len(image.code)
 
 
+def can_load() -> bool:
+    """Whether ``LoadedImage`` works here: on Linux, where code that was just written can be executed."""
+    return sys.platform == "linux" and (_is_coherent() or _cache_flush() is not None)
+
+
+def _is_coherent() -> bool:
+    """Whether this processor sees changes of its instructions by itself."""
+    return platform.machine().lower() in ("x86_64", "amd64")
+
+
+@functools.cache
+def _cache_flush() -> Any:
+    """The function (start, end) that makes new instructions visible; None where there is none or it is not needed."""
+    if _is_coherent():
+        return None
+    for library in (None, "libgcc_s.so.1", "libgcc_s.so"):
+        with contextlib.suppress(OSError, AttributeError):
+            flush = ctypes.CDLL(library).__getattr__("__clear_cache")
+            flush.argtypes, flush.restype = (ctypes.c_void_p, ctypes.c_void_p), None
+            return flush
+    return None
+
+
 def link(data: bytes) -> Image:
     """The image of an ELF object file."""
+    if len(data) < _HEADER.size or data[:6] != b"\x7fELF\x02\x01":
+        raise UnsupportedObject("not an ELF file of 64 bits")
     header = _HEADER.unpack_from(data)
-    if header[0][:6] != b"\x7fELF\x02\x01" or header[1] != 1 or header[2] != 62:
-        raise UnsupportedObject("not a relocatable ELF file for x86-64")
+    if header[1] != 1 or header[2] not in PROCESSORS:
+        raise UnsupportedObject("not a relocatable ELF file for x86-64 or AArch64")
+    processor = PROCESSORS[header[2]]
     starts = [header[6] + k * header[11] for k in range(header[12])]
     sections = [_Section._make(_SECTION.unpack_from(data, start)) for start in starts]
     code, places = _lay_out(data, sections)
@@ -119,22 +149,20 @@ def link(data: bytes) -> Image:
         if symbol.section in places:
             return places[symbol.section] + symbol.value
         name = names[number]
-        if symbol.section != 0 or name not in _C_LIBRARY:
+        if symbol.section != 0 or name not in C_LIBRARY:
             raise UnsupportedObject(f"symbol {name!r}")
         if name not in imports:
-            code.extend(b"\x90" * (-len(code) % 8) + _JUMP)
+            code.extend(processor.filler * (-len(code) % 8) + processor.jump)
             imports[name] = len(code)
             code.extend(bytes(8))
-        return imports[name] - len(_JUMP)
+        return imports[name] - len(processor.jump)
 
     for section in sections:
         if section.kind != _RELOCATIONS or section.target not in places:
             continue
         for offset, info, addend in _RELOCATION.iter_unpack(_content(data, section)):
-            if info & 0xFFFFFFFF not in _RELATIVE:
-                raise UnsupportedObject(f"relocation {info & 0xFFFFFFFF}")
-            here = places[section.target] + offset
-            code[here : here + 4] = struct.pack("<i", place(info >> 32) + addend - here)
+            target = place(info >> 32) + addend
+            processor.relocate(code, info & 0xFFFFFFFF, places[section.target] + offset, target)
     functions = {
         name: places[symbol.section] + symbol.value
         for name, symbol in zip(names, symbols, strict=True)
@@ -169,11 +197,3 @@ def _symbols(data: bytes, sections: list[_Section]) -> tuple[list[_Symbol], list
             starts = [sections[section.link].start + symbol.name for symbol in symbols]
             return symbols, [data[start : data.index(b"\0", start)].decode() for start in starts]
     return [], []
-
-
-def _c_function(name: str) -> int:
-    """The address of a function of the C library."""
-    library = ctypes.CDLL(None)
-    if not hasattr(library, name):
-        library = ctypes.CDLL("libm.so.6")  # where the mathematics is a library of its own
-    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0

@@ -360,7 +360,9 @@ def supported() -> bool:
         os.environ.get("LINKWISE_CALLS") != "python"
         and sys.implementation.name == "cpython"
         and (3, 11) <= sys.version_info[:2] <= (3, 14)
-        and "t" not in sys.abiflags  # without interpreter lock: objects have another layout
+        # without interpreter lock: objects have another layout; Windows says so in its version only
+        and "t" not in getattr(sys, "abiflags", "")
+        and "free-threading" not in sys.version
         and (1, 26) <= version < (3, 0)
         and ctypes.sizeof(ctypes.c_void_p) == 8
         and not hasattr(sys, "gettotalrefcount")  # debugging builds have longer objects

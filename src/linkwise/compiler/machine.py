@@ -6,12 +6,12 @@ runs without LLVM; elsewhere the object file is stored and LLVM loads it.
 
 from __future__ import annotations
 
+import ctypes
 import functools
-import sys
 from typing import TYPE_CHECKING, Protocol
 
-from linkwise import forks
-from linkwise.compiler.image import Image, LoadedImage, UnsupportedObject, link
+from linkwise import forks, system
+from linkwise.compiler.image import C_LIBRARY, Image, LoadedImage, UnsupportedObject, can_load, link
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -39,7 +39,7 @@ def compile_text(text: str, *, optimize: bool = False, quick: bool = False) -> b
     """
     with forks.unforked:
         binary = _object_file(text, optimize, quick)
-    if sys.platform == "linux":
+    if can_load():
         try:
             return _IMAGE + link(binary).pack()
         except UnsupportedObject:
@@ -77,7 +77,7 @@ def load(data: bytes) -> Code:
 
 
 class LoadedObject:
-    """Code linked and loaded by LLVM."""
+    """Code linked and loaded by LLVM: ELF, Mach-O or COFF. LLVM writes it first and makes it executable afterwards."""
 
     def __init__(self, binary: bytes):
         import llvmlite.binding as llvm
@@ -103,6 +103,24 @@ def _initialize() -> None:
     # Level 0 would choose instructions one by one ("fast"), give up at every fused multiply-add and start again:
     # it takes five times as long as looking at whole blocks, and the code is longer. Other levels do not use it.
     llvm.set_option("linkwise", "--fast-isel=false")
+    if system.WINDOWS:
+        _name_what_windows_needs()
+
+
+WINDOWS_NAMES = frozenset({"__chkstk", "_fltused"})
+"""What code for Windows refers to beside ``C_LIBRARY``: growth of the stack by pages, a mark of floating-point code."""
+_mark = ctypes.c_int(0)
+
+
+def _name_what_windows_needs() -> None:
+    """Tell LLVM's loader where these names are: a process on Windows has no list of all its functions."""
+    import llvmlite.binding as llvm
+
+    llvm.add_symbol("_fltused", ctypes.addressof(_mark))
+    for name in sorted(C_LIBRARY | WINDOWS_NAMES):
+        address = system.c_function(name)
+        if address:
+            llvm.add_symbol(name, address)
 
 
 def _target_machine(level: int = 1) -> llvm.TargetMachine:

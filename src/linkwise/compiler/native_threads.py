@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise import forks
+from linkwise import forks, system
 from linkwise.compiler import arrays, cache, machine
 from linkwise.compiler.emit import pool as text
 
@@ -75,7 +75,7 @@ class _Pool:
         for kept in (code, self._memory):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
         for place, function in _FUNCTIONS.items():
-            self._set(place, ctypes.cast(getattr(library, function), ctypes.c_void_p).value or 0)
+            self._set(place, system.c_function(function))
         library.pthread_mutex_init(ctypes.c_void_p(self.start + text.PLACES["mutex"]), None)
         library.pthread_cond_init(ctypes.c_void_p(self.start + text.PLACES["changed"]), None)
 
@@ -142,6 +142,11 @@ def _code() -> machine.Code:
     return machine.load(stored)
 
 
+@functools.cache
+def _has_posix_threads() -> bool:
+    return not system.WINDOWS and all(map(system.c_function, _FUNCTIONS.values()))
+
+
 _shared: _Pool | None = None
 _making = forks.lock()
 
@@ -149,7 +154,7 @@ _making = forks.lock()
 def _pool() -> _Pool | None:
     """The pool; None where the C library has no POSIX threads."""
     global _shared
-    if _shared is None and os.name == "posix":
+    if _shared is None and _has_posix_threads():
         with forks.unforked, _making:
             if _shared is None:
                 _shared = _Pool(_code(), ctypes.CDLL(None))

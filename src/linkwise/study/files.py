@@ -7,12 +7,14 @@ every state that a loss of power could leave behind.
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import errno
 import os
 import shutil
 from collections.abc import Iterable, Mapping
 from io import FileIO
 from pathlib import Path
+
+from linkwise import system
 
 _ASIDE = ".aside-"
 
@@ -40,11 +42,7 @@ class Disk:
 
     def sync_folder(self, path: Path) -> None:
         """Makes the names in a folder durable."""
-        number = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
+        system.sync_folder(path)
 
     def rename(self, old: Path, new: Path) -> None:
         old.replace(new)
@@ -231,9 +229,11 @@ def _literal(name: str) -> str:
 
 def _lock(folder: Path) -> int:
     """A lock of a folder, to be closed. BlockingIOError: another process has it; FileNotFoundError: it is gone."""
-    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    number = system.open_folder(folder)
+    if number is None:
+        raise OSError(errno.ENOLCK, "this system cannot lock folders")
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        system.lock(number)
         if os.fstat(number).st_ino != os.stat(folder).st_ino:
             raise FileNotFoundError(folder)
     except BaseException:

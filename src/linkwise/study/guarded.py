@@ -61,19 +61,19 @@ def guarded(make: Callable[[Any], Worker], job: Any, chunk: int) -> ChunkOutcome
 
 def _run(task: WorkerTask) -> tuple[tuple[str, int, int, int] | None, Any, str]:
     """(last call that was begun, result, how the process ended)."""
-    read, write = os.pipe()
-    command = [sys.executable, "-m", __name__, str(write)]
+    command = [sys.executable, "-m", __name__]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(task.path)}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[write], env=environment) as process:
-        os.close(write)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) as process:
         assert process.stdin is not None
+        assert process.stdout is not None
         try:
             process.stdin.write(pickle.dumps(task))
             process.stdin.close()
         except BrokenPipeError:
             pass  # it died early
         last, result = None, None
-        with open(read, "rb") as reports:
+        with process.stdout as reports:
             while True:
                 try:
                     found = pickle.load(reports)
@@ -93,8 +93,10 @@ def _told(status: int) -> str:
 
 
 def main() -> None:
-    """What a process does: the task comes by standard input, reports go to the descriptor."""
-    reports = open(int(sys.argv[1]), "wb", buffering=0)  # noqa: SIM115  # open to the end
+    """What a process does: the task comes by standard input, reports go to standard output; what is printed goes to
+    standard error instead."""
+    reports = open(os.dup(1), "wb", buffering=0)  # noqa: SIM115  # open to the end
+    os.dup2(2, 1)
     task: WorkerTask = pickle.load(sys.stdin.buffer)
     worker = task.make(task.job)
 

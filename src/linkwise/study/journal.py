@@ -8,7 +8,6 @@ checksums and left out; those after it count. Only one process at a time may hol
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import struct
 import time
@@ -18,6 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from linkwise import system
 from linkwise.study import files
 from linkwise.study.errors import StudyError
 
@@ -37,7 +37,7 @@ def lock(file: FileIO, path: Path) -> None:
     store, end = path.parent, time.monotonic() + LOCK_SECONDS
     while True:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.lock(file.fileno())
             if _is_at(file, path):
                 return
             raise StudyError(f"{store}: another process is running this study")  # which replaced the journal
@@ -56,7 +56,8 @@ def running(path: Path) -> bool | None:
     """Whether a process holds the journal at a path; None: that is unknown."""
     try:
         with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            system.lock(file.fileno(), shared=True)
+            system.unlock(file.fileno())
             return False
     except FileNotFoundError:
         return False
@@ -118,11 +119,17 @@ class Journal:
         aside = files.beside(self.path)
         new = files.disk.open(aside)
         try:
-            fcntl.flock(new, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            system.lock(new.fileno())
             for data in records:
                 files.disk.write(new, framed(data))
             files.disk.sync(new)
+            if not system.MOVES_OPEN_FILES:
+                self._file.close()
+                new.close()
             files.disk.rename(aside, self.path)
+            if new.closed:
+                new = files.disk.open(self.path, "a+b")
+                lock(new, self.path)
             files.disk.sync_folder(self.path.parent)
         except BaseException:
             new.close()

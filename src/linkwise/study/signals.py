@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+from linkwise import system
+
+SIGNALS = system.ENDING_SIGNALS
 
 
 class Terminated(BaseException):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,7 +54,7 @@ class Status(Summarised):
 def begun(done: int) -> dict[str, Any]:
     """The record of a run that begins."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"run": {"when": now, "host": os.uname().nodename, "process": os.getpid(), "chunks_done": done}}
+    return {"run": {"when": now, "host": platform.node(), "process": os.getpid(), "chunks_done": done}}
 
 
 def status(path: str | os.PathLike[str]) -> Status:
