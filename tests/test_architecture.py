@@ -63,6 +63,7 @@ ORDER = (
         "simulate",
         "realtime",
         "embedded",
+        "systems",
     ),
     *("records", "claims", "report", "identify", "study", "view", "linkwise", "bench", "cli", "__main__"),
 )

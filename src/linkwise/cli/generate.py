@@ -11,6 +11,7 @@ import click
 from linkwise import outputs
 from linkwise.cli import written
 from linkwise.cli.generate_package import chosen_options, cost, write_package
+from linkwise.cli.generate_system import SYSTEMS, write_system
 from linkwise.cli.options import (
     POSITIVE,
     Numbers,
@@ -27,6 +28,7 @@ from linkwise.compiler.rollout import RolloutKernel
 from linkwise.control import CONTROLLERS
 from linkwise.embedded import ENTRIES, entries
 from linkwise.robot import FRAME_FUNCTIONS, Robot
+from linkwise.systems import VERSIONS
 
 
 @click.command("generate")
@@ -34,10 +36,13 @@ from linkwise.robot import FRAME_FUNCTIONS, Robot
 @click.argument("functions", nargs=-1, required=True, metavar="FUNCTION…")
 @click.option(
     "--target",
-    type=OneOf(tuple(TARGETS), "target"),
+    type=OneOf((*TARGETS, *SYSTEMS), "target"),
     default="c",
     show_default=True,
-    help="c, cuda, python, wasm (WebAssembly in a JavaScript module), casadi or acados.",
+    help="c, cuda, python, wasm (WebAssembly in a JavaScript module), casadi, acados or fmu.",
+)
+@click.option(
+    "--fmi", type=OneOf(VERSIONS, "version"), help="Version of FMI of --target fmu.  [default: 2.0]"
 )
 @click.option("--casadi", is_flag=True, help="C for casadi.external, with the Jacobian: --target casadi.")
 @click.option(
@@ -137,10 +142,18 @@ def command(
       linkwise generate arm.urdf forward_dynamics --algorithm compound_link --main --out arm.c
       linkwise generate panda computed_torque gravity_torques --dtype float32 --out panda_controller
       linkwise generate panda forward_dynamics --casadi --out panda.c
+      linkwise generate panda forward_dynamics --target fmu --out panda.fmu
     """
     target = _target(target, casadi, acados, step)
     loading = (robot, gravity, lock, base, mimic)
     function, *others = functions
+    if options["fmi"] and target != "fmu":
+        raise click.UsageError("--fmi is for --target fmu")
+    if target in SYSTEMS:
+        untimed = {**options, "period": None} if function == "forward_dynamics" else options
+        _check(function, target, out, untimed)
+        write_system(loading, functions, target, out, as_json, options)
+        return
     if others or _is_folder(out, target):
         _check_functions(functions, options)
         write_package(loading, functions, target, out, as_json, options)

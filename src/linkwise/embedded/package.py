@@ -94,7 +94,7 @@ class Package:
         sources = {f"{f.name}.c": f.text for f in functions}
         if self.robot.nq == self.robot.dof and self.robot.dof:
             sources[f"{prefix}_limits.c"] = header.limits(self.robot, prefix, functions[0].real)
-        own = {"lw_fma.h": _file("lw_fma.h")}
+        own = {"lw_fma.h": support_file("lw_fma.h")}
         unmeasured = header.header(self.robot, prefix, functions, {}, "", self.about)
         flags = ("-O2", "-mfma") if os.uname().machine == "x86_64" else ("-O2",)
         measured = stack.measured({**sources, **own, f"{prefix}.h": unmeasured}, flags=flags)
@@ -108,8 +108,8 @@ class Package:
             **{f"src/{name}": text for name, text in {**sources, **own}.items()},
             "check/check.c": selftest.program(prefix, checked),
             "check/count.c": counting.program(prefix, functions),
-            **{f"check/{name}": _file(name) for name in _CHECK_FILES},
-            ".clang-tidy": _file("clang-tidy"),
+            **{f"check/{name}": support_file(name) for name in _CHECK_FILES},
+            ".clang-tidy": support_file("clang-tidy"),
             "Makefile": self._filled("Makefile.in", sources, " "),
             "CMakeLists.txt": self._filled("CMakeLists.txt.in", sources, "\n    "),
             f"{prefix}.pc.in": self._filled("package.pc.in", sources, " "),
@@ -125,7 +125,7 @@ class Package:
         return found
 
     def _filled(self, name: str, sources: Iterable[str], separator: str) -> str:
-        text = _file(name)
+        text = support_file(name)
         values = {
             "prefix": self.prefix,
             "sources": separator.join(f"src/{source}" for source in sources),
@@ -246,8 +246,14 @@ def _umask() -> int:
     return mask
 
 
-def _file(name: str) -> str:
-    return resources.files("linkwise.embedded").joinpath("files", name).read_text(encoding="utf-8")
+def support_file(name: str, part: str = "linkwise.embedded") -> str:
+    """The text of a file that is the same for all robots.
+
+    Args:
+        name: of the file.
+        part: the package whose folder ``files`` has it.
+    """
+    return resources.files(part).joinpath("files", name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

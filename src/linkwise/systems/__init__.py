@@ -1,0 +1,6 @@
+"""Generated code inside other systems: functional mock-up units (FMI) and controllers for ros2_control."""
+
+from linkwise.systems.fmu import VERSIONS, Fmu
+from linkwise.systems.fmu_model import SystemExportError
+
+__all__ = ["VERSIONS", "Fmu", "SystemExportError"]

@@ -1,0 +1,380 @@
+/* The functions of FMI 3.0 for co-simulation and model exchange. */
+
+#include "fmu_core.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef FMI3_FUNCTION_PREFIX
+#define FMU_JOIN_(a, b) a##b
+#define FMU_JOIN(a, b) FMU_JOIN_(a, b)
+#define FMI3(name) FMU_JOIN(FMI3_FUNCTION_PREFIX, name)
+#else
+#define FMI3(name) name
+#endif
+#define STATUS(name) FMU_EXPORT status FMI3(name)
+
+typedef enum { OK, WARNING, DISCARD, ERROR, FATAL } status;
+typedef void (*logger)(void *environment, status state, const char *category, const char *message);
+typedef struct {
+    fmu_state s;
+    logger log;
+    void *environment;
+    bool exchange; /* whether it is for model exchange */
+} instance;
+
+static status said(instance *m, const char *message)
+{
+    if (message == NULL) {
+        return OK;
+    }
+    if (m->log != NULL) {
+        m->log(m->environment, ERROR, "logStatusError", message);
+    }
+    return ERROR;
+}
+
+static status phase(instance *m, int from, int to, const char *message)
+{
+    if (m->s.phase != from) {
+        return said(m, message);
+    }
+    m->s.phase = to;
+    return OK;
+}
+
+FMU_EXPORT const char *FMI3(fmi3GetVersion)(void);
+FMU_EXPORT const char *FMI3(fmi3GetVersion)(void)
+{
+    return "3.0";
+}
+
+STATUS(fmi3SetDebugLogging)(void *c, bool on, size_t count, const char *const categories[])
+{
+    (void)c, (void)on, (void)count, (void)categories;
+    return OK;
+}
+
+static void *made(const char *token, void *environment, logger log, bool exchange)
+{
+    instance *m = NULL;
+    if (token == NULL || strcmp(token, MODEL_TOKEN) != 0) {
+        if (log != NULL) {
+            log(environment, ERROR, "logStatusError", "the instantiation token differs");
+        }
+        return NULL;
+    }
+    m = calloc(1, sizeof *m);
+    if (m != NULL) {
+        m->log = log;
+        m->environment = environment;
+        m->exchange = exchange;
+        fmu_reset(&m->s);
+    }
+    return m;
+}
+
+FMU_EXPORT void *FMI3(fmi3InstantiateModelExchange)(const char *name, const char *token, const char *resources,
+                                                    bool visible, bool logging, void *environment, logger log)
+{
+    (void)name, (void)resources, (void)visible, (void)logging;
+#if MODEL_EXCHANGE
+    return made(token, environment, log, true);
+#else
+    (void)token;
+    if (log != NULL) {
+        log(environment, ERROR, "logStatusError", "this FMU has no model exchange");
+    }
+    return NULL;
+#endif
+}
+
+FMU_EXPORT void *FMI3(fmi3InstantiateCoSimulation)(const char *name, const char *token, const char *resources,
+                                                   bool visible, bool logging, bool event_mode, bool early_return,
+                                                   const uint32_t intermediate[], size_t count, void *environment,
+                                                   logger log, void (*update)(void))
+{
+    (void)name, (void)resources, (void)visible, (void)logging, (void)event_mode, (void)early_return;
+    (void)intermediate, (void)count, (void)update;
+    return made(token, environment, log, false);
+}
+
+FMU_EXPORT void *FMI3(fmi3InstantiateScheduledExecution)(const char *name, const char *token, const char *resources,
+                                                         bool visible, bool logging, void *environment, logger log,
+                                                         void (*clock)(void), void (*lock)(void), void (*unlock)(void))
+{
+    (void)name, (void)token, (void)resources, (void)visible, (void)logging, (void)clock, (void)lock, (void)unlock;
+    if (log != NULL) {
+        log(environment, ERROR, "logStatusError", "this FMU has no scheduled execution");
+    }
+    return NULL;
+}
+
+FMU_EXPORT void FMI3(fmi3FreeInstance)(void *c)
+{
+    free(c);
+}
+
+STATUS(fmi3EnterInitializationMode)(void *c, bool has_tolerance, double tolerance, double start, bool has_stop,
+                                    double stop)
+{
+    (void)has_tolerance, (void)tolerance, (void)has_stop, (void)stop;
+    fmu_set_time(&((instance *)c)->s, start);
+    return phase(c, FMU_INSTANTIATED, FMU_INITIALIZATION, "fmi3EnterInitializationMode: not just instantiated");
+}
+
+STATUS(fmi3ExitInitializationMode)(void *c)
+{
+    return phase(c, FMU_INITIALIZATION, FMU_RUNNING, "fmi3ExitInitializationMode: not in initialization");
+}
+
+STATUS(fmi3Terminate)(void *c)
+{
+    return phase(c, FMU_RUNNING, FMU_TERMINATED, "fmi3Terminate: not running");
+}
+
+STATUS(fmi3Reset)(void *c)
+{
+    fmu_reset(&((instance *)c)->s);
+    return OK;
+}
+
+STATUS(fmi3GetFloat64)(void *c, const uint32_t refs[], size_t count, double values[], size_t size)
+{
+    if (size != count) {
+        return said(c, "fmi3GetFloat64: all variables are scalars");
+    }
+    return said(c, fmu_get(&((instance *)c)->s, refs, count, values));
+}
+
+STATUS(fmi3SetFloat64)(void *c, const uint32_t refs[], size_t count, const double values[], size_t size)
+{
+    if (size != count) {
+        return said(c, "fmi3SetFloat64: all variables are scalars");
+    }
+    return said(c, fmu_set(&((instance *)c)->s, refs, count, values));
+}
+
+/* All variables are Float64. */
+#define NO_VARIABLES(name, type) \
+    STATUS(fmi3Get##name)(void *c, const uint32_t refs[], size_t count, type values[], size_t size) \
+    { \
+        (void)refs, (void)values, (void)size; \
+        return said(c, count == 0u ? NULL : "fmi3Get" #name ": all variables are Float64"); \
+    } \
+    STATUS(fmi3Set##name)(void *c, const uint32_t refs[], size_t count, const type values[], size_t size) \
+    { \
+        (void)refs, (void)values, (void)size; \
+        return said(c, count == 0u ? NULL : "fmi3Set" #name ": all variables are Float64"); \
+    }
+typedef const char *text;
+NO_VARIABLES(Float32, float)
+NO_VARIABLES(Int8, int8_t)
+NO_VARIABLES(UInt8, uint8_t)
+NO_VARIABLES(Int16, int16_t)
+NO_VARIABLES(UInt16, uint16_t)
+NO_VARIABLES(Int32, int32_t)
+NO_VARIABLES(UInt32, uint32_t)
+NO_VARIABLES(Int64, int64_t)
+NO_VARIABLES(UInt64, uint64_t)
+NO_VARIABLES(Boolean, bool)
+NO_VARIABLES(String, text)
+
+/* A function of variables or modes that this FMU does not have: an error. */
+#define ABSENT(name, ...) \
+    STATUS(name)(void *c, __VA_ARGS__) \
+    { \
+        return said(c, #name ": not available in this FMU"); \
+    }
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
+ABSENT(fmi3GetBinary, const uint32_t refs[], size_t count, size_t sizes[], const uint8_t *values[], size_t size)
+ABSENT(fmi3SetBinary, const uint32_t refs[], size_t count, const size_t sizes[], const uint8_t *const values[],
+       size_t size)
+ABSENT(fmi3GetClock, const uint32_t refs[], size_t count, bool values[])
+ABSENT(fmi3SetClock, const uint32_t refs[], size_t count, const bool values[])
+ABSENT(fmi3GetNumberOfVariableDependencies, uint32_t ref, size_t *count)
+ABSENT(fmi3GetVariableDependencies, uint32_t ref, size_t elements[], uint32_t independents[], size_t others[],
+       int kinds[], size_t count)
+ABSENT(fmi3GetAdjointDerivative, const uint32_t unknowns[], size_t n_unknowns, const uint32_t knowns[],
+       size_t n_knowns, const double seed[], size_t n_seed, double found[], size_t n_found)
+ABSENT(fmi3GetIntervalDecimal, const uint32_t refs[], size_t count, double intervals[], int qualifiers[])
+ABSENT(fmi3GetIntervalFraction, const uint32_t refs[], size_t count, uint64_t counters[], uint64_t resolutions[],
+       int qualifiers[])
+ABSENT(fmi3GetShiftDecimal, const uint32_t refs[], size_t count, double shifts[])
+ABSENT(fmi3GetShiftFraction, const uint32_t refs[], size_t count, uint64_t counters[], uint64_t resolutions[])
+ABSENT(fmi3SetIntervalDecimal, const uint32_t refs[], size_t count, const double intervals[])
+ABSENT(fmi3SetIntervalFraction, const uint32_t refs[], size_t count, const uint64_t counters[],
+       const uint64_t resolutions[])
+ABSENT(fmi3SetShiftDecimal, const uint32_t refs[], size_t count, const double shifts[])
+ABSENT(fmi3SetShiftFraction, const uint32_t refs[], size_t count, const uint64_t counters[],
+       const uint64_t resolutions[])
+ABSENT(fmi3GetOutputDerivatives, const uint32_t refs[], size_t count, const int32_t orders[], double values[],
+       size_t size)
+ABSENT(fmi3ActivateModelPartition, uint32_t clock, double time)
+
+STATUS(fmi3GetFMUState)(void *c, void **saved)
+{
+    if (*saved == NULL) {
+        *saved = calloc(1, sizeof(fmu_state));
+    }
+    if (*saved == NULL) {
+        return said(c, "no memory for a state");
+    }
+    (void)memcpy(*saved, &((instance *)c)->s, sizeof(fmu_state));
+    return OK;
+}
+
+STATUS(fmi3SetFMUState)(void *c, void *saved)
+{
+    (void)memcpy(&((instance *)c)->s, saved, sizeof(fmu_state));
+    return OK;
+}
+
+STATUS(fmi3FreeFMUState)(void *c, void **saved)
+{
+    (void)c;
+    free(*saved);
+    *saved = NULL;
+    return OK;
+}
+
+STATUS(fmi3SerializedFMUStateSize)(void *c, void *saved, size_t *size)
+{
+    (void)c, (void)saved;
+    *size = sizeof(fmu_state);
+    return OK;
+}
+
+STATUS(fmi3SerializeFMUState)(void *c, void *saved, uint8_t bytes[], size_t size)
+{
+    if (size < sizeof(fmu_state)) {
+        return said(c, "fmi3SerializeFMUState: too few bytes");
+    }
+    (void)memcpy(bytes, saved, sizeof(fmu_state));
+    return OK;
+}
+
+STATUS(fmi3DeserializeFMUState)(void *c, const uint8_t bytes[], size_t size, void **saved)
+{
+    if (size != sizeof(fmu_state)) {
+        return said(c, "fmi3DeserializeFMUState: not a state of this FMU");
+    }
+    if (*saved == NULL) {
+        *saved = calloc(1, sizeof(fmu_state));
+    }
+    if (*saved == NULL) {
+        return said(c, "no memory for a state");
+    }
+    (void)memcpy(*saved, bytes, sizeof(fmu_state));
+    return OK;
+}
+
+STATUS(fmi3GetDirectionalDerivative)(void *c, const uint32_t unknowns[], size_t n_unknowns, const uint32_t knowns[],
+                                     size_t n_knowns, const double seed[], size_t n_seed, double found[],
+                                     size_t n_found)
+{
+    if (n_seed != n_knowns || n_found != n_unknowns) {
+        return said(c, "fmi3GetDirectionalDerivative: all variables are scalars");
+    }
+    return said(c, fmu_directional(&((instance *)c)->s, unknowns, n_unknowns, knowns, n_knowns, seed, found));
+}
+
+#define NOTHING_TO_DO(name) \
+    STATUS(name)(void *c) \
+    { \
+        (void)c; \
+        return OK; \
+    }
+NOTHING_TO_DO(fmi3EnterConfigurationMode)
+NOTHING_TO_DO(fmi3ExitConfigurationMode)
+NOTHING_TO_DO(fmi3EvaluateDiscreteStates)
+NOTHING_TO_DO(fmi3EnterEventMode)
+NOTHING_TO_DO(fmi3EnterContinuousTimeMode)
+NOTHING_TO_DO(fmi3EnterStepMode)
+
+STATUS(fmi3UpdateDiscreteStates)(void *c, bool *again, bool *terminate, bool *nominals, bool *values, bool *defined,
+                                 double *next)
+{
+    (void)c;
+    *again = *terminate = *nominals = *values = *defined = false;
+    *next = 0.0;
+    return OK;
+}
+
+/* -- model exchange ----------------------------------------------------------------------------------------------- */
+
+STATUS(fmi3CompletedIntegratorStep)(void *c, bool no_return, bool *enter_event_mode, bool *terminate)
+{
+    (void)c, (void)no_return;
+    *enter_event_mode = *terminate = false;
+    return OK;
+}
+
+STATUS(fmi3SetTime)(void *c, double time)
+{
+    fmu_set_time(&((instance *)c)->s, time);
+    return OK;
+}
+
+STATUS(fmi3SetContinuousStates)(void *c, const double x[], size_t count)
+{
+    return said(c, fmu_set_states(&((instance *)c)->s, x, count));
+}
+
+STATUS(fmi3GetContinuousStateDerivatives)(void *c, double dx[], size_t count)
+{
+    return said(c, fmu_get_states(&((instance *)c)->s, dx, count, 1));
+}
+
+STATUS(fmi3GetEventIndicators)(void *c, double indicators[], size_t count)
+{
+    return said(c, count == 0u ? NULL : "fmi3GetEventIndicators: there are none");
+}
+
+STATUS(fmi3GetContinuousStates)(void *c, double x[], size_t count)
+{
+    return said(c, fmu_get_states(&((instance *)c)->s, x, count, 0));
+}
+
+STATUS(fmi3GetNominalsOfContinuousStates)(void *c, double nominals[], size_t count)
+{
+    (void)c;
+    for (size_t k = 0; k < count; ++k) {
+        nominals[k] = 1.0;
+    }
+    return OK;
+}
+
+STATUS(fmi3GetNumberOfEventIndicators)(void *c, size_t *count)
+{
+    (void)c;
+    *count = 0;
+    return OK;
+}
+
+STATUS(fmi3GetNumberOfContinuousStates)(void *c, size_t *count)
+{
+    (void)c;
+    *count = MODEL_STATES;
+    return OK;
+}
+
+/* -- co-simulation ------------------------------------------------------------------------------------------------ */
+
+STATUS(fmi3DoStep)(void *c, double time, double length, bool no_return, bool *event, bool *terminate, bool *early,
+                   double *last)
+{
+    instance *m = c;
+    status found;
+    (void)no_return;
+    *event = *terminate = *early = false;
+    *last = m->s.v[0];
+    if (m->s.phase != FMU_RUNNING || m->exchange) {
+        return said(m, "fmi3DoStep: not initialized for co-simulation");
+    }
+    found = said(m, fmu_advance(&m->s, time, length));
+    *last = m->s.v[0];
+    return found;
+}

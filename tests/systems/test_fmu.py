@@ -1,0 +1,231 @@
+"""Functional mock-up units: valid, with the bits of Linkwise's own simulation, controllers and derivatives."""
+
+import shutil
+import subprocess
+import zipfile
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.control import named
+from linkwise.embedded import Options
+from linkwise.simulate import simulate
+from linkwise.systems import VERSIONS, Fmu, SystemExportError, fmu
+
+fmpy = pytest.importorskip("fmpy")
+needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
+
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+
+
+class Instance:
+    """An instance of an FMU of either version in FMPy, variables by name."""
+
+    def __init__(self, path, folder, kind="CoSimulation", **starts):
+        self.description = fmpy.read_model_description(path)
+        self.references = {each.name: each.valueReference for each in self.description.modelVariables}
+        fmpy.extract(path, folder)
+        self.fmu = fmpy.instantiate_fmu(folder, self.description, kind)
+        if self.description.fmiVersion == "2.0":
+            self.fmu.setupExperiment(startTime=0.0)
+            self._get, self._set = self.fmu.getReal, self.fmu.setReal
+            self.state = self.fmu.getFMUstate, self.fmu.setFMUstate, self.fmu.freeFMUstate
+        else:
+            self._get, self._set = self.fmu.getFloat64, self.fmu.setFloat64
+            self.state = self.fmu.getFMUState, self.fmu.setFMUState, self.fmu.freeFMUState
+        self.fmu.enterInitializationMode()
+        for title, values in starts.items():
+            self.set(title, values)
+        self.fmu.exitInitializationMode()
+
+    def refs(self, title):
+        return [ref for name, ref in self.references.items() if name.split(".")[0] == title]
+
+    def get(self, title):
+        return np.array(self._get(self.refs(title)))
+
+    def set(self, title, values):
+        self._set(self.refs(title), list(map(float, values)))
+
+    def step(self, time, length):
+        self.fmu.doStep(currentCommunicationPoint=time, communicationStepSize=length)
+
+    def slopes(self, unknown, known):
+        unknowns, columns = self.refs(unknown), []
+        for ref in self.refs(known):
+            columns.append(self.fmu.getDirectionalDerivative(unknowns, [ref], [1.0]))
+        return np.array(columns).T
+
+    def close(self):
+        self.fmu.terminate()
+        self.fmu.freeInstance()
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return lw.load("two_link")
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def version(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def plant(version, robot, tmp_path_factory):
+    path = tmp_path_factory.mktemp("plant") / "arm.fmu"
+    Fmu(robot, "forward_dynamics", version=version).write(path)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def controller(version, robot, tmp_path_factory):
+    path = tmp_path_factory.mktemp("controller") / "law.fmu"
+    Fmu(robot, "integral_tracking", Options(period=0.002), version=version).write(path)
+    return str(path)
+
+
+@needs_compiler
+def test_fmpy_finds_no_fault_and_every_variable_has_joint_unit_and_start(plant, robot):
+    from fmpy.validation import validate_fmu
+
+    assert validate_fmu(plant) == []
+    described = fmpy.read_model_description(plant)
+    found = {each.name: each for each in described.modelVariables}
+    joints = [joint.name for joint in robot.coordinate_joints]
+    assert [name for name in found if name.startswith("tau.")] == [f"tau.{name}" for name in joints]
+    assert [found[f"{title}.{joints[0]}"].unit for title in ("q", "qd", "qdd", "tau")] == [
+        "rad", "rad/s", "rad/s2", "N.m",
+    ]  # fmt: skip
+    assert float(found[f"q.{joints[1]}"].start) == robot.neutral[1]
+    (row,) = (u for u in described.outputs if u.variable.name == f"qdd.{joints[0]}")
+    assert {v.name.split(".")[0] for v in row.dependencies} == {"q", "qd", "tau"}
+    with zipfile.ZipFile(plant) as archive:
+        names = archive.namelist()
+        assert {each.date_time for each in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    assert any(name.startswith("binaries/") for name in names)
+    assert "sources/fmu_model.c" in names
+
+
+@needs_compiler
+def test_robot_and_controller_as_fmus_give_what_simulate_gives(plant, controller, robot, tmp_path):
+    """Also: the integrator's step divides the communication step, and memory moves once in a sample period."""
+    start, target = np.linspace(-0.3, 0.4, robot.dof), np.linspace(0.2, -0.5, robot.dof)
+    arm = Instance(plant, tmp_path / "arm", q=start)
+    law = Instance(controller, tmp_path / "law", q_d=target)
+    torques = []
+    for k in range(40):
+        law.set("q", arm.get("q"))
+        law.set("qd", arm.get("qd"))
+        torques.append(law.get("tau"))
+        arm.set("tau", torques[-1])
+        arm.step(0.002 * k, 0.002)
+        law.step(0.002 * k, 0.002)
+    own = simulate(
+        robot, named("integral_tracking", robot, frequency=10.0), target, q=start, duration=0.08, control_period=0.002
+    )  # fmt: skip
+    np.testing.assert_allclose(
+        torques, own.tau[:40], rtol=1e-12, atol=1e-12
+    )  # gains are constants in the FMU
+    np.testing.assert_allclose(arm.get("q"), own.final_q, rtol=1e-12)
+    replayed = simulate(
+        robot,
+        lambda t, q, qd, reference: torques[round(t / 0.002)],
+        q=start,
+        duration=0.08,
+        control_period=0.002,
+    )
+    np.testing.assert_array_equal(arm.get("q"), replayed.final_q)
+    np.testing.assert_array_equal(arm.get("qd"), replayed.final_qd)
+    arm.step(0.08, 0.0007)  # shorter than the step of the integrator
+    with pytest.raises(Exception, match="status 3|error"):
+        law.step(0.08, 0.0007)
+    arm.close()
+    law.fmu.freeInstance()
+
+
+@needs_compiler
+def test_model_exchange_has_the_derivatives_of_the_robot(plant, robot, tmp_path):
+    rng = np.random.default_rng(1)
+    q, qd, tau = rng.uniform(-1, 1, (3, robot.dof))
+    arm = Instance(plant, tmp_path, "ModelExchange", q=q, qd=qd, tau=tau)
+    np.testing.assert_array_equal(arm.get("qdd"), robot.forward_dynamics(q, qd, tau))
+    for known, expected in zip(
+        ("q", "qd", "tau"), robot.forward_dynamics_derivatives(q, qd, tau), strict=True
+    ):
+        np.testing.assert_array_equal(arm.slopes("qdd", known), expected)
+    np.testing.assert_array_equal(arm.slopes("qd", "qd"), np.eye(robot.dof))
+    arm.close()
+    found = fmpy.simulate_fmu(
+        plant, fmi_type="ModelExchange", solver="CVode", relative_tolerance=1e-9, stop_time=0.1, output_interval=0.1
+    )  # fmt: skip
+    free = simulate(robot, lambda t, q, qd, reference: np.zeros_like(q), duration=0.1, warn=False)
+    last = np.array([found[f"q.{joint.name}"][-1] for joint in robot.coordinate_joints])
+    np.testing.assert_allclose(last, free.final_q, atol=1e-6)
+
+
+@needs_compiler
+def test_a_saved_state_brings_everything_back(controller, robot, tmp_path):
+    law = Instance(controller, tmp_path, q_d=np.ones(robot.dof))
+    law.step(0.0, 0.002)
+    get, put, free = law.state
+    saved, before = get(), law.get("tau")
+    law.step(0.002, 0.004)
+    assert not np.array_equal(law.get("tau"), before)
+    put(saved)
+    np.testing.assert_array_equal(law.get("tau"), before)
+    free(saved)
+    with pytest.raises(Exception, match="status 3|error"):
+        law.set("tau", before)
+    law.fmu.freeInstance()
+
+
+def test_equal_robots_give_equal_files_and_the_sources_have_no_warnings(version, tmp_path):
+    first, again = (Fmu(lw.load("two_link"), "gravity_torques", version=version) for _ in range(2))
+    assert first.content == again.content
+    assert Fmu(lw.load("two_link"), "state_observer", version=version).files != first.files
+    if not shutil.which("gcc"):
+        return
+    for path, text in first.files.items():
+        (tmp_path / path.split("/")[-1]).write_text(text)
+    command = ["gcc", "-std=c99", "-fsyntax-only", *WARNINGS, f"fmi{version[0]}.c", "fmu_model.c"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_a_compiler_there_are_sources_alone(monkeypatch):
+    monkeypatch.setattr(fmu.shutil, "which", lambda name: None)
+    made = Fmu(lw.load("two_link"), "computed_torque")
+    assert made.binary is None
+    assert "two_link_computed_torque_computed_torque.c" in made.files["modelDescription.xml"]
+
+
+def test_what_has_no_fmu_is_refused():
+    robot = lw.load("two_link")
+    with pytest.raises(SystemExportError, match="no FMU of a loop"):
+        Fmu(robot, "closed_loop")
+    with pytest.raises(SystemExportError, match="float64"):
+        Fmu(robot, "computed_torque", Options("float32"))
+    with pytest.raises(SystemExportError, match="no outputs"):
+        Fmu(robot, "constraint_jacobian")
+    with pytest.raises(lw.LinkwiseError, match=r"no FMI '1.0'"):
+        Fmu(robot, "computed_torque", version="1.0")
+
+
+@needs_compiler
+def test_the_command_writes_an_fmu_and_refuses_other_options(tmp_path):
+    from click.testing import CliRunner
+
+    from linkwise.cli.generate import command
+
+    path = tmp_path / "law.fmu"
+    common = ["two_link", "gravity_pd", "--target", "fmu", "--fmi", "3.0"]
+    said = CliRunner().invoke(command, [*common, "--out", str(path)])
+    assert said.exit_code == 0
+    assert "binary: binaries/" in said.output
+    assert fmpy.read_model_description(str(path)).fmiVersion == "3.0"
+    for more, message in (([], "needs --out"), (["--main", "--out", str(path)], "--main is for --target c")):
+        refused = CliRunner().invoke(command, [*common, *more])
+        assert refused.exit_code == 2
+        assert message in refused.output
