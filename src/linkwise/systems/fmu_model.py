@@ -1,8 +1,8 @@
 """The model of an FMU: where its numbers are, its variables, and the C that connects them with generated functions.
 
-A robot's forward dynamics is a plant: positions and velocities are states, which a fixed-step integrator moves. All other
-functions give their outputs for their inputs at once; what controllers and observers remember changes once in every sample
-period.
+A robot's forward dynamics is a plant: positions and velocities are states, which a fixed-step integrator moves. All
+other functions give their outputs for their inputs at once; what controllers and observers remember changes once in
+every sample period.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def fmu_model(robot: Robot, name: str, options: Options, identifier: str | None 
     return _plant(robot, options, identifier) if name == PLANT else _direct(robot, name, options, identifier)
 
 
-# -- the robot ----------------------------------------------------------------------------------------------------------
+# -- the robot -----------------------------------------------------------------------------------------------
 
 
 def _plant(robot: Robot, options: Options, identifier: str) -> FmuModel:
@@ -125,8 +125,11 @@ def _plant(robot: Robot, options: Options, identifier: str) -> FmuModel:
     if slopes:
         calls["directional"] = _directional(slopes[0], layout, n)
     starts: dict[str, np.ndarray] = {
-        "q": np.asarray(robot.neutral, float), "qd": np.zeros(n), "tau": np.zeros(n), "step": np.array([options.period]),
-    }  # fmt: skip
+        "q": np.asarray(robot.neutral, float),
+        "qd": np.zeros(n),
+        "tau": np.zeros(n),
+        "step": np.array([options.period]),
+    }
     roles = {"q": "output", "qd": "output", "qdd": "output", "tau": "input", "step": "parameter"}
     variables = _variables(robot, layout, roles, starts, {"q": nq, "qd": n, "qdd": n, "tau": n, "step": 1})
     if exchange:
@@ -159,7 +162,7 @@ def _directional(slopes: Coded, layout: Layout, n: int) -> str:
     )
 
 
-# -- functions, controllers, observers ----------------------------------------------------------------------------------
+# -- functions, controllers, observers -----------------------------------------------------------------------
 
 
 def _direct(robot: Robot, name: str, options: Options, identifier: str) -> FmuModel:
@@ -189,16 +192,18 @@ def _direct(robot: Robot, name: str, options: Options, identifier: str) -> FmuMo
     layout = _with_hidden(layout, [function], {})
     calls = {"outputs": _call(function, layout), "step": ""}
     if kept:
+        at = layout.places
         moves = [
-            f"    (void)memcpy(v + {layout.places[title]}, v + {layout.places[following]}, {inputs[title]} * sizeof *v);\n"
+            f"    (void)memcpy(v + {at[title]}, v + {at[following]}, {inputs[title]} * sizeof *v);\n"
             for title, following in kept.items()
         ]
         calls["step"] = "    (void)h;\n    model_outputs(v);\n" + "".join(moves)
     first = layout.places[next(iter(kept))] if kept else 0
     variables = _variables(robot, layout, roles, starts, sizes)
+    stepped = sum(inputs[title] for title in kept)
     return FmuModel(
-        identifier, entry.summary, [function], variables, layout.size, first, sum(inputs[t] for t in kept), options.period,
-        bool(kept), False, False, calls,
+        identifier, entry.summary, [function], variables, layout.size, first, stepped, options.period, bool(kept), False,
+        False, calls,
     )  # fmt: skip
 
 
@@ -218,7 +223,7 @@ def _start(robot: Robot, title: str, size: int) -> np.ndarray:
     return np.ones(size) if title == "duration" else np.zeros(size)
 
 
-# -- shared -------------------------------------------------------------------------------------------------------------
+# -- shared --------------------------------------------------------------------------------------------------
 
 
 def _coded(found: Sequence[Entry], identifier: str) -> list[Coded]:
