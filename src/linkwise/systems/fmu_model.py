@@ -170,8 +170,6 @@ def _direct(robot: Robot, name: str, options: Options, identifier: str) -> FmuMo
     (function,) = _coded([entry], identifier)
     inputs = {a.array.title: a.size or 0 for a in function.arguments if a.array.kind == "input"}
     outputs = {a.array.title: a.size or 0 for a in function.arguments if a.array.kind == "output"}
-    if not any(outputs.values()):
-        raise SystemExportError(f"{name}: it has no outputs for {robot.name}, so there is no FMU of it")
     kept = _kept(inputs, outputs)
     shown = {title: size for title, size in inputs.items() if title not in (*kept, "time")}
     results = {title: size for title, size in outputs.items() if title not in kept.values()}
@@ -202,8 +200,8 @@ def _direct(robot: Robot, name: str, options: Options, identifier: str) -> FmuMo
     variables = _variables(robot, layout, roles, starts, sizes)
     stepped = sum(inputs[title] for title in kept)
     return FmuModel(
-        identifier, entry.summary, [function], variables, layout.size, first, stepped, options.period, bool(kept), False,
-        False, calls,
+        identifier, entry.summary, [function], variables, layout.size, first, stepped, options.period, bool(kept),
+        False, False, calls,
     )  # fmt: skip
 
 
