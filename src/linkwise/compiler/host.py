@@ -5,27 +5,43 @@ Both are needed before LLVM is loaded, because code from the cache runs without 
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import platform
 import sys
 
+from linkwise import system
+
 _VECTOR_BITS = ({"avx512f", "avx512dq", "avx512vl"}, 512), ({"avx2", "fma"}, 256)
+_LONGEST_SVE = 512  # bits that are used; longer registers exist only in simulators
+_SVE_LENGTH = 51  # PR_SVE_GET_VL: bytes, in the lower sixteen bits
 
 
 @functools.cache
 def description() -> str:
     """Processor and features, as the system states them for the first core."""
     fields = _cpuinfo() or _llvm_host()
-    return f"{sys.platform} {platform.machine()} {fields}"
+    return f"{sys.platform} {platform.machine()} {fields} {sve_bits() or ''}".rstrip()
 
 
 @functools.cache
 def vector_bits() -> int:
-    """Width of the widest vector registers that are worth using: AVX-512, AVX2; else 128 (SSE2, NEON)."""
+    """Width of the widest vector registers that are worth using: AVX-512, AVX2, long SVE; else 128 (SSE2, NEON)."""
+    if sve_bits() > 128:
+        return min(1 << (sve_bits().bit_length() - 1), _LONGEST_SVE)
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return 128
     features = set(description().replace("+", " ").replace(",", " ").split())
     return next((bits for needed, bits in _VECTOR_BITS if needed <= features), 128)
+
+
+@functools.cache
+def sve_bits() -> int:
+    """Length of this process's SVE registers, as Linux on AArch64 states it; 0 where there are none."""
+    if sys.platform != "linux" or platform.machine() != "aarch64" or not system.c_function("prctl"):
+        return 0
+    found: int = ctypes.CDLL(None).prctl(_SVE_LENGTH, 0, 0, 0, 0)
+    return 8 * (found & 0xFFFF) if found > 0 else 0
 
 
 def lanes(dtype: str) -> int:

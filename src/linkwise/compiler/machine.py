@@ -11,6 +11,7 @@ import functools
 from typing import TYPE_CHECKING, Protocol
 
 from linkwise import forks, system
+from linkwise.compiler import host
 from linkwise.compiler.image import C_LIBRARY, Image, LoadedImage, UnsupportedObject, can_load, link
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ def _initialize() -> None:
     # Level 0 would choose instructions one by one ("fast"), give up at every fused multiply-add and start again:
     # it takes five times as long as looking at whole blocks, and the code is longer. Other levels do not use it.
     llvm.set_option("linkwise", "--fast-isel=false")
+    if host.sve_bits() > 128:  # LLVM's option to use registers of a known length; shorter vectors stay NEON
+        llvm.set_option("linkwise", f"--aarch64-sve-vector-bits-min={host.vector_bits()}")
     if system.WINDOWS:
         _name_what_windows_needs()
 
