@@ -106,15 +106,24 @@ def main() -> None:
     if given.quick:
         robots, cases, names = robots[:1], CASES[2:3], ("least squares", "didim")
     seconds = 4.0 if given.quick else 12.0
-    rows = [measured(robot, *case, seconds, names) for robot in robots for case in cases]
+    if not given.json:
+        print(
+            f"{'robot':<10}{'noise [rad]':>12}{'cut-off [Hz]':>14}" + "".join(f"{name:>15}" for name in names)
+        )
+    rows = []
+    for robot in robots:
+        for case in cases:
+            rows.append(measured(robot, *case, seconds, names))
+            if not given.json:
+                print(_line(rows[-1], names), flush=True)
     if given.json:
         print(json.dumps(rows, indent=1))
-        return
-    print(f"{'robot':<10}{'noise [rad]':>12}{'cut-off [Hz]':>14}" + "".join(f"{name:>15}" for name in names))
-    for row in rows:
-        cut = "chosen" if row["cutoff"] is None else f"{row['cutoff']:g}"
-        cells = "".join(f"{'failed' if row[n] is None else f'{row[n]:.2f} %':>15}" for n in names)
-        print(f"{row['robot']:<10}{row['noise']:>12g}{cut:>14}{cells}")
+
+
+def _line(row: dict, names: tuple[str, ...]) -> str:
+    cut = "chosen" if row["cutoff"] is None else f"{row['cutoff']:g}"
+    cells = "".join(f"{'failed' if row[name] is None else f'{row[name]:.2f} %':>15}" for name in names)
+    return f"{row['robot']:<10}{row['noise']:>12g}{cut:>14}{cells}"
 
 
 if __name__ == "__main__":
