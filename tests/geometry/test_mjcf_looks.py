@@ -62,6 +62,17 @@ def test_geoms_by_group_and_colour(arm):
     assert np.ptp(found.visuals[0].part.mesh.vertices, axis=0) == pytest.approx([0.2, 0.4, 0.6])
 
 
+def test_geoms_that_collide(arm, tmp_path):
+    found = read_looks(arm, purpose="collision")
+    kinds = [(v.link, v.part.primitive.kind, v.part.primitive.sizes) for v in found.visuals]
+    assert kinds[:2] == [("world", "box", (0.2, 0.4, 0.6)), ("upper", "sphere", (1.0,))]
+    assert kinds[2][:2] == ("lower", "capsule")
+    assert kinds[2][2] == pytest.approx((0.05, 0.3 * np.sqrt(2)))
+    (tmp_path / "assets" / "part.stl").unlink()
+    assert read_looks(arm).missing == {"upper", "lower"}
+    assert not read_looks(arm, purpose="collision").missing
+
+
 def test_meshes_are_where_mujoco_puts_them(arm):
     mujoco = pytest.importorskip("mujoco")
     model = mujoco.MjModel.from_xml_path(str(arm))

@@ -430,7 +430,7 @@ class Clearance:
         if capsule in self.checks.tool:
             return "the tool"
         body = self.checks.capsules[capsule].body
-        return self.robot.base if body == BASE else self.robot.moving_joints[body].child
+        return self.robot.base if body == BASE else self.robot.moving_joints[body].body_link
 
 
 @lru_cache(maxsize=16)

@@ -215,7 +215,7 @@ class _Reading:
         return found
 
     def _name(self, body: int) -> str:
-        return self.robot.base if body == BASE else self.robot.moving_joints[body].child
+        return self.robot.base if body == BASE else self.robot.moving_joints[body].body_link
 
 
 def _primitive_capsules(primitive: Primitive) -> list[fit.Fit]:
