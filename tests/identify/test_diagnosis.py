@@ -45,8 +45,9 @@ def log(robot) -> Log:
 
 def said(robot: lw.Robot, log: Log) -> str:
     found = diagnose(robot, [condition(log, cutoff=10.0)])
-    assert len(found) <= 1
-    return "".join(found)
+    words = (*found.causes, *found.remarks)
+    assert len(words) <= 1
+    return "".join(words)
 
 
 def exchanged(log: Log, *places: int, q: bool = True, tau: bool = True) -> Log:
@@ -127,7 +128,7 @@ def test_zero_positions(robot, log):
 def test_units(robot, log, change, words):
     changed = change(log)
     found = diagnose(robot, [condition(changed, cutoff=10.0 / (changed.duration / log.duration))])
-    assert words in "".join(found)
+    assert words in "".join((*found.causes, *found.remarks))
 
 
 def test_exchanged_velocities(robot, log):
@@ -160,4 +161,10 @@ def test_identification_warns_of_the_cause(robot, log):
     words = [str(each.message) for each in caught if each.category is IdentificationWarning]
     assert len([each for each in words if "shoulder and elbow look exchanged" in each]) == 1
     assert not any("would have to drive" in each for each in words)
+    assert not any("later than" in each or "earlier than" in each for each in words)  # nor a lag that is none
     assert any("look exchanged" in each for each in found.summary()["warnings"])
+
+
+def test_a_lag_is_no_other_cause(robot, log):
+    late = Log(log.t[10:], log.q[10:], log.tau[:-10], name="late")  # 50 ms
+    assert said(robot, late) == ""

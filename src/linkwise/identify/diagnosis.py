@@ -61,24 +61,48 @@ class Fitted:
     agreement: float
 
 
-def diagnose(robot: Robot, signals: Sequence[Signals]) -> list[str]:
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why a robot does not explain recordings: ``causes`` in the recordings, from which further errors follow; and
+    ``remarks`` about sizes and limits, from which none does."""
+
+    causes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def diagnose(robot: Robot, signals: Sequence[Signals]) -> Diagnosis:
     """Causes for which this robot does not explain these recordings; nothing where it does.
 
     Args:
         robot: the robot as it was given.
         signals: the conditioned recordings.
     """
-    found = [*dict.fromkeys(words for s in signals for words in _units(s.log, robot))]
+    found = tuple(dict.fromkeys(words for s in signals for words in _units(s.log, robot)))
     if found:
-        return found
+        return Diagnosis(found)
     with one_thread():
         screen = Screen(robot, signals[0].log.axes)
         search = Search(screen, thinned(signals, np.asarray(robot.gravity, dtype=float)))
         found = search.causes() if search.suspicious else []
     if found:
-        return found
+        return Diagnosis(tuple(found))
     sizes = _sizes(robot, search.start_agreement) if screen.trusted else []
-    return [*sizes, *(_limits(robot, signals) if search.suspicious else [])]
+    return Diagnosis(remarks=(*sizes, *(_limits(robot, signals) if search.suspicious else [])))
+
+
+def diagnose_late(robot: Robot, signals: Sequence[Signals], corrected: Sequence[Signals]) -> Diagnosis:
+    """The same of recordings with a lag: what the corrected ones do not show was caused by the lag.
+
+    Args:
+        robot: the robot as it was given.
+        signals: the conditioned recordings. A lag found in them may be an effect of a cause.
+        corrected: the same without the lag.
+    """
+    found = diagnose(robot, signals)
+    if not found.causes:
+        return found
+    after = diagnose(robot, corrected)
+    return found if after.causes else after
 
 
 class Search:

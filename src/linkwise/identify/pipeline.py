@@ -11,7 +11,7 @@ import numpy as np
 
 from linkwise.identify.base import base_of, excitation_of
 from linkwise.identify.derivatives import Motion
-from linkwise.identify.diagnosis import diagnose
+from linkwise.identify.diagnosis import diagnose, diagnose_late
 from linkwise.identify.errors import IdentificationError, IdentificationWarning, LogError
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import Estimator, estimator_named
@@ -127,16 +127,16 @@ def _identify(
     signals = [first, *(stages.condition(each, cutoff=first.cutoff) for each in logs[1:])]
     observer = Observer(robot, signals)
     late = estimate_lag(observer) if lag is None else as_given(lag)
-    signals = [shifted(each, late) for each in signals]
+    as_recorded, signals = signals, [shifted(each, late) for each in signals]
     observer = Observer(robot, signals) if late.corrected else observer
-    causes = diagnose(robot, signals)
+    wrong = diagnose_late(robot, as_recorded, signals) if late.corrected else diagnose(robot, signals)
     prior = prior_bodies(robot)
     scale = scale_of(observer, prior)
     prior = scale * prior
     try:
         found = _fitted(observer, friction, prior, strength, stages)
     except IdentificationError as error:
-        raise IdentificationError("; ".join([str(error), *causes])) from None
+        raise IdentificationError("; ".join([str(error), *wrong.causes])) from None
 
     base = base_of(robot, observer.axes, found.friction)
     independent = found.regression.pick(base.columns)
@@ -150,10 +150,10 @@ def _identify(
     models = (identified, given, reduction.robot)
     tested = [shifted(stages.condition(each, cutoff=first.cutoff), late) for each in tests]
     judged = [[validate(model, signals, band) for signals in tested] for model in models]
-    doubts = [excitation.words(), *causes, late.doubt]
-    if not causes:  # consequences, of which no cause was found
-        doubts += [_other_size(robot, scale), _driven(observer, found, estimated)]
-        doubts.append(_no_better(robot, judged[0][0]))
+    doubts = [excitation.words(), *wrong.causes]
+    if not wrong.causes:  # what would follow from a cause
+        sizes = wrong.remarks or (_other_size(robot, scale),)
+        doubts += [*sizes, late.doubt, _driven(observer, found, estimated), _no_better(robot, judged[0][0])]
     return Identification(
         prior=given,
         robot=identified,
