@@ -39,7 +39,7 @@ from linkwise.systems import VERSIONS
     type=OneOf((*TARGETS, *SYSTEMS), "target"),
     default="c",
     show_default=True,
-    help="c, cuda, python, wasm (WebAssembly in a JavaScript module), casadi, acados or fmu.",
+    help="c, cuda, python, wasm (WebAssembly in a JavaScript module), casadi, acados, fmu or ros2_control (a package).",
 )
 @click.option(
     "--fmi", type=OneOf(VERSIONS, "version"), help="Version of FMI of --target fmu.  [default: 2.0]"

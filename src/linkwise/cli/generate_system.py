@@ -1,4 +1,4 @@
-"""``linkwise generate ROBOT FUNCTION --target fmu``: code for systems that controllers live in."""
+"""``linkwise generate ROBOT FUNCTION --target fmu|ros2_control``: code for systems that controllers live in."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from linkwise.cli import written
 from linkwise.cli.generate_package import chosen_options
 from linkwise.cli.options import load_robot
 from linkwise.cli.output import say, say_json
-from linkwise.systems import Fmu
+from linkwise.embedded.package import check_folder
+from linkwise.systems import Fmu, Ros2Controller
 
-SYSTEMS = ("fmu",)
+SYSTEMS = ("fmu", "ros2_control")
 """Targets that are files for another system rather than source code of one function."""
 
 
@@ -32,15 +33,16 @@ def write_system(
         loading: the robot and the options that change it, as ``load_robot`` takes them.
         functions: one name of a function or a controller.
         target: one of ``SYSTEMS``.
-        out: the file.
+        out: the file, or the folder.
         as_json: whether JSON is printed.
         options: the other options of the command.
     """
     if len(functions) > 1:
         raise click.UsageError(f"--target {target} takes one function, got {' '.join(functions)}")
     if out is None or outputs.is_standard_output(out):
-        raise click.UsageError(f"--target {target} needs --out FILE")
-    _write_fmu(loading, functions[0], out, as_json, options)
+        raise click.UsageError(f"--target {target} needs --out {'FILE' if target == 'fmu' else 'DIR'}")
+    write = _write_fmu if target == "fmu" else _write_ros2
+    write(loading, functions[0], out, as_json, options)
 
 
 def _write_fmu(
@@ -75,3 +77,19 @@ def _write_fmu(
         else "sources only: no C compiler here, or FMI has no name for this machine"
     )
     say(f"written: {out} ({size} bytes)")
+
+
+def _write_ros2(
+    loading: tuple[Any, ...], function: str, out: str, as_json: bool, options: dict[str, Any]
+) -> None:
+    check_folder(out)
+    robot = load_robot(*loading)
+    package = Ros2Controller(
+        robot, function, chosen_options(robot, (function,), options), package=options["name"]
+    )
+    files = package.write(out)
+    if as_json:
+        say_json({"robot": robot.name, "function": function, "target": "ros2_control", "files": files})
+        return
+    say(package.functions[0].entry.summary)
+    say(f"ROS 2 package {package.package} written: {out} ({len(files)} files), {package.rate} Hz")

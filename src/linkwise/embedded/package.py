@@ -118,11 +118,13 @@ class Package:
             found |= {
                 f"posix/{name}": text for name, text in self._runtime.files(f"{prefix}_two_rate").items()
             }
+        return self.with_manifest(found)
+
+    def with_manifest(self, found: dict[str, str]) -> dict[str, str]:
+        """The files and the list of their digests."""
         digests = {name: _digest(text) for name, text in found.items()}
-        found[MANIFEST] = (
-            json.dumps({"linkwise": __version__, "robot": self.robot.name, "files": digests}, indent=1) + "\n"
-        )
-        return found
+        listed = {"linkwise": __version__, "robot": self.robot.name, "files": digests}
+        return {**found, MANIFEST: json.dumps(listed, indent=1) + "\n"}
 
     def _filled(self, name: str, sources: Iterable[str], separator: str) -> str:
         text = support_file(name)

@@ -2,5 +2,6 @@
 
 from linkwise.systems.fmu import VERSIONS, Fmu
 from linkwise.systems.fmu_model import SystemExportError
+from linkwise.systems.ros2_control import Ros2Controller
 
-__all__ = ["VERSIONS", "Fmu", "SystemExportError"]
+__all__ = ["VERSIONS", "Fmu", "Ros2Controller", "SystemExportError"]

@@ -1,0 +1,171 @@
+"""A ros2_control controller as a ROS 2 package: generated C, the C++ around it, and the files that ROS reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+import numpy as np
+
+from linkwise.compiler.emit.clike import spelt
+from linkwise.control import CONTROLLERS
+from linkwise.embedded import Options, Package, header
+from linkwise.embedded.arguments import plain
+from linkwise.embedded.package import support_file
+from linkwise.once import once
+from linkwise.robot import Robot
+from linkwise.systems.fmu_model import SystemExportError
+from linkwise.version import __version__
+
+_DEPENDENCIES = (
+    *("controller_interface", "pluginlib", "rclcpp", "rclcpp_lifecycle", "realtime_tools", "trajectory_msgs"),
+)
+_PASSED = {"q_d": "wanted.q.data()", "qd_d": "wanted.qd.data()", "qdd_d": "wanted.qdd.data()"}
+_KEPT = {"memory": "memory_.data()", "next_memory": "next_memory_.data()"}
+
+
+class Ros2Controller(Package):
+    """A controller of ros2_control; ``write`` makes the folder of a ROS 2 package.
+
+    Args:
+        robot: the robot, joints with one coordinate each.
+        name: a controller, or "guarded_controller".
+        options: choices; ``period`` is one over the update rate.
+        package: name of the ROS package; by default from robot and controller.
+
+    Raises:
+        SystemExportError: there is no such controller, or the robot has ball or floating joints.
+    """
+
+    def __init__(
+        self, robot: Robot, name: str, options: Options | None = None, *, package: str | None = None
+    ):
+        options = Options() if options is None else options
+        if name not in (*CONTROLLERS, "guarded_controller"):
+            raise SystemExportError(
+                f"{name}: ros2_control runs controllers: {', '.join(CONTROLLERS)} or guarded_controller"
+            )
+        if robot.nq != robot.dof or not robot.dof:
+            raise SystemExportError(
+                f"{robot.name}: ros2_control needs moving joints with one coordinate each"
+            )
+        if options.payload:
+            raise SystemExportError("payload: this controller has no input for it")
+        self.rate = round(1.0 / options.period)
+        if not np.isclose(self.rate * options.period, 1.0, rtol=1e-9) or self.rate < 1:
+            raise SystemExportError(
+                f"period: an update rate is a whole number of hertz, and {options.period:g} s is none"
+            )
+        self.package = spelt(package or f"{robot.name}_{name}").lower().strip("_")
+        super().__init__(robot, [name], options, prefix=f"{self.package}_law")
+        self.name = name
+
+    @property
+    def joints(self) -> list[str]:
+        return [joint.name for joint in self.robot.coordinate_joints]
+
+    @once
+    def files(self) -> dict[str, str]:
+        """The text of every file by its path in the package."""
+        (function,) = self.functions
+        sources = {
+            f"{function.name}.c": function.text,
+            f"{self.prefix}_limits.c": header.limits(self.robot, self.prefix, function.real),
+        }
+        values = self._values(list(sources))
+        found = {
+            "package.xml": self._package_xml(),
+            "CMakeLists.txt": _filled("ros2_CMakeLists.txt.in", values),
+            "controller_plugin.xml": self._plugin_xml(),
+            "config/controller.yaml": self._yaml(),
+            "urdf/ros2_control.urdf": self._urdf(),
+            f"include/{self.package}/controller.hpp": _filled("controller.hpp.in", values),
+            f"include/{self.prefix}.h": header.header(
+                self.robot, self.prefix, self.functions, {}, "", self.about
+            ),
+            "src/controller.cpp": _filled("controller.cpp.in", values),
+            **{f"src/{name}": text for name, text in sources.items()},
+            "src/lw_fma.h": support_file("lw_fma.h"),
+        }
+        return self.with_manifest(found)
+
+    def _values(self, sources: Sequence[str]) -> dict[str, str]:
+        (function,) = self.functions
+        sizes = {a.array.title: a.size for a in function.arguments}
+        places = {title: f"{title}.data()" for title in ("q", "qd", "tau")} | _PASSED | _KEPT
+        memory, real = sizes.get("memory"), f"{self.prefix}_real"
+        room = [a for a in function.arguments if a.array.kind == "scratch"]
+        passed = [places.get(a.array.title, "room_.data()") for a in function.arguments]
+        members = [f"  std::array<{real}, {memory}> memory_{{}}, next_memory_{{}};\n"] if memory else []
+        members += [f"  std::array<{real}, {room[0].size}> room_{{}};\n"] if room else []
+        return {
+            "about": plain(self.about),
+            "summary": plain(function.entry.summary),
+            "package": self.package,
+            "prefix": self.prefix,
+            "n": str(self.robot.dof),
+            "period": repr(self.options.period),
+            "names": ", ".join(json.dumps(name, ensure_ascii=False) for name in self.joints),
+            "sources": "\n  ".join(f"src/{name}" for name in sources),
+            "memory_declared": "".join(members),
+            "memory_cleared": "  memory_.fill(0);\n" if memory else "",
+            "memory_kept": "  memory_ = next_memory_;\n" if memory else "",
+            "call": f"  {function.name}(\n    {', '.join(passed)});",
+        }
+
+    def _package_xml(self) -> str:
+        depends = "".join(f"  <depend>{name}</depend>\n" for name in _DEPENDENCIES)
+        version = ".".join((__version__.split("+")[0].split(".dev")[0].split(".") + ["0", "0"])[:3])
+        return (
+            '<?xml version="1.0"?>\n<package format="3">\n'
+            f"  <name>{self.package}</name>\n  <version>{version}</version>\n"
+            f"  <description>{escape(plain(self.functions[0].entry.summary))}</description>\n"
+            '  <maintainer email="user@example.com">user</maintainer>\n  <license>TODO: License declaration</license>\n'
+            f"  <buildtool_depend>ament_cmake</buildtool_depend>\n{depends}"
+            "  <export>\n    <build_type>ament_cmake</build_type>\n  </export>\n</package>\n"
+        )
+
+    def _plugin_xml(self) -> str:
+        return (
+            f'<library path="{self.package}">\n  <class name="{self.package}/Controller" '
+            f'type="{self.package}::Controller" base_class_type="controller_interface::ControllerInterface">\n'
+            f"    <description>{escape(plain(self.functions[0].entry.summary))}</description>\n  </class>\n</library>\n"
+        )
+
+    def _yaml(self) -> str:
+        names = "".join(f"      - {json.dumps(name, ensure_ascii=False)}\n" for name in self.joints)
+        return (
+            f"controller_manager:\n  ros__parameters:\n    update_rate: {self.rate}  # Hz\n"
+            f"    {self.name}:\n      type: {self.package}/Controller\n\n"
+            f"{self.name}:\n  ros__parameters:\n    joints:\n{names}"
+        )
+
+    def _urdf(self) -> str:
+        """The interfaces that the hardware must have; mock_components stands for a hardware of any kind."""
+        limits = self.robot.effort_limits
+        joints = []
+        for joint, limit in zip(self.robot.coordinate_joints, limits, strict=True):
+            bounds = (
+                f'\n      <param name="min">{-limit:.17g}</param>\n      <param name="max">{limit:.17g}</param>\n    '
+                if np.isfinite(limit)
+                else ""
+            )
+            joints.append(
+                f"  <joint name={quoteattr(joint.name)}>\n"
+                f'    <command_interface name="effort">{bounds}</command_interface>\n'
+                '    <state_interface name="position"/>\n    <state_interface name="velocity"/>\n  </joint>\n'
+            )
+        return (
+            f'<ros2_control name={quoteattr(plain(self.robot.name))} type="system">\n  <hardware>\n'
+            "    <plugin>mock_components/GenericSystem</plugin>\n  </hardware>\n"
+            + "".join(joints)
+            + "</ros2_control>\n"
+        )
+
+
+def _filled(name: str, values: dict[str, str]) -> str:
+    text = support_file(name, "linkwise.systems")
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", value)
+    return text
