@@ -42,7 +42,9 @@ from linkwise.identify import Identification, IdentificationWarning, Log, condit
 from linkwise.identify.base import base_of
 from linkwise.identify.estimators import estimator_named
 from linkwise.identify.friction import friction_named
+from linkwise.identify.lag import shifted
 from linkwise.identify.regression import Observer
+from linkwise.identify.signals import Signals
 from linkwise.identify.validation import by_columns
 
 RATE, SECONDS = 250.0, 20.0  # of campaigns [Hz], [s]
@@ -184,7 +186,8 @@ def judged(case: Case) -> dict:
     seconds = time.perf_counter() - begin
     shown = found.validation
     measured = shown.measured
-    _, (q, qd, qdd) = condition(case.test, cutoff=found.signals[0].cutoff).at_stamps()
+    unseen = shifted(condition(case.test, cutoff=found.signals[0].cutoff), found.lag)
+    _, (q, qd, qdd) = unseen.at_stamps()
 
     def total(torques: np.ndarray) -> float:
         return float(100 * np.linalg.norm(measured - torques) / np.linalg.norm(measured))
@@ -196,7 +199,7 @@ def judged(case: Case) -> dict:
             loaded = lw.load(Path(folder) / f"robot.{ending}", strict=False)
             saved.append(total(torques_along(loaded, q, qd, qdd)))
         code = total(by_c(found, Path(folder), q, qd, qdd))
-    sign, tanh = (plain(case, found, name) for name in ("coulomb", "tanh"))
+    sign, tanh = (plain(case, found, unseen, name) for name in ("coulomb", "tanh"))
     row = {"headline": shown.total, "saved": max(saved), "c": code, "sign": sign, "tanh": tanh}
     row |= {"given": found.of_prior[0].total, "reduced": found.of_reduced[0].total}
     return {
@@ -239,7 +242,7 @@ def by_c(found: Identification, folder: Path, q: np.ndarray, qd: np.ndarray, qdd
     return torques
 
 
-def plain(case: Case, found: Identification, name: str) -> float:
+def plain(case: Case, found: Identification, unseen: Signals, name: str) -> float:
     """The same by weighted least squares alone, with textbook friction."""
     robot, signals = case.robot, found.signals
     observer = Observer(robot, signals)
@@ -248,7 +251,7 @@ def plain(case: Case, found: Identification, name: str) -> float:
     base = base_of(robot, observer.axes, friction)
     x = np.zeros(len(regression.labels))
     x[list(base.columns)] = estimator_named("weighted")(regression.pick(base.columns)).x
-    return by_columns(robot, x, regression.terms, condition(case.test, cutoff=signals[0].cutoff)).total
+    return by_columns(robot, x, regression.terms, unseen).total
 
 
 # -- what is shown ----------------------------------------------------------------------------------------------------
