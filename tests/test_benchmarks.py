@@ -35,6 +35,7 @@ SMOKE = {  # script -> command lines
         "--robot chain:2 --function pose --batch 4 --json",
     ],
     "fixed_point.py": ["--robots two_link --functions gravity_torques --states 20"],
+    "float32_errors.py": ["--states 5 --robots stanford --json {out}/errors.json"],
     "frameworks.py": ["--robot two_link --quick --json {out}/times.json"],
     "gpu.py": [
         "--quick --robot two_link --tune --json {out}/gpu.json",

@@ -20,8 +20,15 @@ ENGINES = ("pinocchio", "mujoco")
     "--states", type=WholeNumber(1, 10**6), default=20, show_default=True, help="Random states to compare at."
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the random states.")
+@click.option(
+    "--float32",
+    is_flag=True,
+    help="Say which errors to expect of float32 instead: of inputs and of algorithms.",
+)
 @json_option
-def command(robot: str, gravity, lock, base, mimic, states: int, seed: int, as_json: bool) -> int:
+def command(
+    robot: str, gravity, lock, base, mimic, states: int, seed: int, float32: bool, as_json: bool
+) -> int:
     """Compare every algorithm, and every installed engine, on one robot at random states.
 
     Engines: Pinocchio (it reads the same URDF, or one written for it) and MuJoCo (MJCF files). With a moving base, ball
@@ -35,7 +42,12 @@ def command(robot: str, gravity, lock, base, mimic, states: int, seed: int, as_j
       linkwise check arm.urdf
       linkwise check panda --states 100 --json
       linkwise check quadruped.urdf --base floating
+      linkwise check panda --float32 --states 500
     """
+    if float32:
+        return _check_float32(
+            load_robot(robot, gravity, lock, base, mimic, moving=True), states, seed, as_json
+        )
     from linkwise.bench import agreement
     from linkwise.bench.peers import find
     from linkwise.bench.subject import Subject, random_states, rigid
@@ -105,3 +117,37 @@ def _show(name: str, states: int, findings, missing: dict[str, str]) -> None:
         said = [f"{verdicts[verdict]} {words}" for verdict, words in rest.items() if verdicts[verdict]]
         counted = f"{verdicts['agrees']} comparisons agree" if verdicts["agrees"] else "nothing was compared"
         say("; ".join([counted, *said]))
+
+
+def _check_float32(robot, states: int, seed: int, as_json: bool) -> int:
+    """Which errors to expect of float32; the exit status is 1 where one is above the bound."""
+    from linkwise.bench import float32
+    from linkwise.bench.subject import random_states
+
+    given = random_states(robot, states, seed)
+    rows = []
+    with progress("computing in float32", float32.count()) as advance:
+        for row in float32.rounding_errors(robot, given):
+            rows.append(row)
+            advance()
+    doubtful = [row for row in rows if row.doubtful]
+    if as_json:
+        parts = [{**vars(row), "doubtful": row.doubtful} for row in rows]
+        say_json({"robot": robot.name, "states": states, "bound": float32.BOUND, "errors": parts})
+        return int(bool(doubtful))
+    cells = [
+        [row.function, row.algorithm, *(f"{x:.1e}" for x in (row.inputs, row.arithmetic, row.large))]
+        for row in rows
+        if not row.refusal
+    ]
+    columns = ["function", "by", ">inputs rounded", ">computed in float32", ">both, 99 % below"]
+    notes = [f"{row.function}, {row.algorithm}: {row.refusal}" for row in rows if row.refusal]
+    notes.append("errors in parts of the largest entry of a result; medians over the states")
+    show(Table(f"{robot.name} in float32 at {states} random states", columns, cells, notes))
+    for row in doubtful:
+        say(
+            f"{row.function} by {row.algorithm}: errors of {row.large:.1e}, above {float32.BOUND:g}: use float64 here"
+        )
+    if not doubtful:
+        say(f"all errors are below {float32.BOUND:g} in 99 % of the states")
+    return int(bool(doubtful))
