@@ -3,7 +3,7 @@
 #   make demo    run the PUMA 560 experiment
 #   make test    run the tests
 #
-# Others: make test-frameworks (JAX, PyTorch, CasADi, notebooks), make lint, make types, make format, make bench, make docs, make package, make clean.
+# Others: make test-frameworks (JAX, PyTorch, CasADi, notebooks), make lint, make types, make format, make bench, make docs, make package, make release, make clean.
 
 PYTHON ?= python3
 WORKERS ?= 2
@@ -22,7 +22,7 @@ else
   INSTALL = $(UV) pip install --quiet --python $(BIN)/python $(PINNED)
 endif
 
-.PHONY: demo test test-frameworks lint types format bench docs package clean
+.PHONY: demo test test-frameworks lint types format bench docs package release clean
 
 demo: $(VENV)/.with-simulate
 	@$(BIN)/linkwise demo
@@ -53,6 +53,10 @@ docs: $(VENV)/.with-docs
 
 package: $(VENV)/.with-test
 	@$(BIN)/python benchmarks/distribution.py
+
+# Builds, checks and signs (KEY=...) the files of a release into dist; uploads nothing. RELEASE=--rehearse: as far as possible.
+release: $(VENV)/.with-test
+	@$(BIN)/python benchmarks/release.py $(if $(KEY),--key $(KEY)) $(RELEASE)
 
 clean:
 	rm -rf $(VENV) $(FRAMEWORKS) linkwise-demo .pytest_cache .ruff_cache .hypothesis

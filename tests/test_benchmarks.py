@@ -72,7 +72,7 @@ SMOKE = {  # script -> command lines
         "power --quick",
     ],
 }
-ELSEWHERE = {"mutation.py": "tests/test_mutation.py"}
+ELSEWHERE = {"mutation.py": "tests/test_mutation.py", "release.py": "tests/test_distribution.py"}
 PACKAGES = {  # what a script needs beyond the package itself
     "crossovers.py": ["matplotlib"],
     "frameworks.py": ["jax", "torch"],

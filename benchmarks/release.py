@@ -1,0 +1,131 @@
+"""Make the files of a release, check and sign them, and stop before anything is uploaded.
+
+    python benchmarks/release.py [--out dist] [--key KEY] [--rehearse]
+
+Steps, each of which ends the run when it fails: the changelog has a dated section for the version of pyproject.toml and
+nothing is left under [Unreleased]; no file of the checkout is changed; the source archive and the wheel are built; the
+wheel is pure, has its files, and its metadata agree with pyproject.toml; ``twine check`` accepts both; they are signed
+if a key of GnuPG is given; SHA256SUMS is written. ``--rehearse`` only reports what the first two steps find.
+"""
+
+from __future__ import annotations
+
+import argparse
+import email
+import hashlib
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+from distribution import checked, run
+
+ROOT = Path(__file__).parents[1]
+BUILD = "import sys, hatchling.build as b; b.build_sdist(sys.argv[1]); b.build_wheel(sys.argv[1])"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of the files; must be empty")
+    parser.add_argument("--key", help="sign with this key of GnuPG")
+    parser.add_argument("--rehearse", action="store_true", help="report only: changelog, changed files")
+    given = parser.parse_args()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    found = [*changelog_problems(changelog, project["version"]), *changed_files()]
+    for line in found:
+        print(f"not ready: {line}")
+    if found and not given.rehearse:
+        return 1
+    given.out.mkdir(parents=True, exist_ok=True)
+    if any(given.out.iterdir()):
+        raise SystemExit(f"{given.out}: not empty; remove what is there")
+    files = built(given.out)
+    (wheel,) = (path for path in files if path.suffix == ".whl")
+    found = metadata_problems(checked(wheel), project)
+    if found:
+        raise SystemExit(f"{wheel.name}: " + "; ".join(found))
+    if given.key:
+        for path in files:
+            run("gpg", "--batch", "--yes", "--local-user", given.key, "--armor", "--detach-sign", path)
+    sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
+    (given.out / "SHA256SUMS").write_text(sums, encoding="utf-8")
+    print(sums, end="")
+    print(f"{'signed' if given.key else 'not signed'}; nothing was uploaded: twine upload {given.out}/*")
+    return 0
+
+
+def changelog_problems(text: str, version: str) -> list[str]:
+    """What a changelog lacks for the release of a version."""
+    sections = dict(re.findall(r"^## \[([^]]+)\](.*?)(?=^## |\Z)", text, flags=re.MULTILINE | re.DOTALL))
+    problems: list[str] = []
+    if re.search(r"^\s*- ", sections.get("Unreleased", ""), flags=re.MULTILINE):
+        problems.append("CHANGELOG.md: there are entries under [Unreleased]")
+    if version not in sections:
+        problems.append(f"CHANGELOG.md: no section [{version}]")
+    elif not re.match(r" - \d{4}-\d{2}-\d{2}\n", sections[version]):
+        problems.append(
+            f"CHANGELOG.md: the section [{version}] has no date, such as ## [{version}] - 2030-01-31"
+        )
+    elif not re.search(r"^\s*- ", sections[version].partition("\n")[2], flags=re.MULTILINE):
+        problems.append(f"CHANGELOG.md: the section [{version}] is empty")
+    return problems
+
+
+def changed_files() -> list[str]:
+    ran = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True)
+    if ran.returncode:
+        return ["this is no checkout of git"]
+    lines = ran.stdout.splitlines()
+    return [f"{len(lines)} files differ from the last commit"] if lines else []
+
+
+def built(out: Path) -> list[Path]:
+    """The source archive and the wheel, built and checked by tools in an environment of their own."""
+    with tempfile.TemporaryDirectory() as name:
+        venv.create(name, with_pip=True)
+        python = Path(name) / "bin" / "python"
+        run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "hatchling", "twine")
+        ran = subprocess.run(
+            [python, "-c", BUILD, out.resolve()], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if ran.returncode:
+            raise SystemExit(f"the build failed: {ran.stderr.strip()}")
+        files = sorted(out.iterdir())
+        print(run(python, "-m", "twine", "check", "--strict", *(path.resolve() for path in files)), end="")
+    return files
+
+
+def metadata_problems(wheel: Path, project: dict) -> list[str]:
+    """What the metadata of a wheel say differently from the project, or wrongly about the wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (head,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        (kind,) = (name for name in names if name.endswith(".dist-info/WHEEL"))
+        says, about = (email.message_from_bytes(archive.read(name)) for name in (head, kind))
+    problems: list[str] = []
+    if about["Root-Is-Purelib"] != "true" or about.get_all("Tag") != ["py3-none-any"]:
+        problems.append("the wheel is not pure")
+    native = [name for name in names if name.endswith((".so", ".pyd", ".dll", ".dylib"))]
+    if native:
+        problems.append(f"it contains {native[0]}")
+    if says["Version"] != project["version"]:
+        problems.append(f"its version is {says['Version']}, that of pyproject.toml {project['version']}")
+    if says["Requires-Python"] != project["requires-python"]:
+        problems.append(f"it states Python {says['Requires-Python']}")
+    if set(says.get_all("Classifier", [])) != set(project["classifiers"]):
+        problems.append("its classifiers differ from those of pyproject.toml")
+    plain = [line for line in says.get_all("Requires-Dist", []) if "extra ==" not in line]
+    if len(plain) != len(project["dependencies"]):
+        problems.append(f"it requires {len(plain)} packages, pyproject.toml {len(project['dependencies'])}")
+    return problems
+
+
+if __name__ == "__main__":
+    sys.exit(main())
