@@ -41,8 +41,8 @@ from linkwise.identify.small_blas import one_thread
 from linkwise.robot import Robot
 from linkwise.summaries import Summarised, Summary
 
-ITERATIONS = 15
-SLOW = 30.0  # tolerances: below this an estimate has converged as well, once the error stays the same
+ITERATIONS = 25
+SLOW = 5.0  # tolerances: below this an estimate has converged as well, once the error stays the same
 TOLERANCE = 1e-4  # change of the torques, in parts of them, at which estimates have converged
 
 

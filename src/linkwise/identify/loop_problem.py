@@ -87,15 +87,17 @@ class LoopProblem:
         with one_thread():
             first = condition(logs[0], cutoff=cutoff)
             signals = [first, *(condition(each, cutoff=first.cutoff) for each in logs[1:])]
-            observer = Observer(robot, signals)
-            late = estimate_lag(observer) if lag is None else as_given(lag)
+            # what is read from recorded positions has the cut-off that follows from them, whatever torques are given
+            smooth = signals if cutoff is None else [condition(each) for each in logs]
+            late = estimate_lag(Observer(robot, smooth)) if lag is None else as_given(lag)
             signals = [shifted(each, late) for each in signals]
-            observer = Observer(robot, signals) if late.corrected else observer
+            smooth = Observer(robot, [shifted(each, late) for each in smooth])
+            observer = smooth if cutoff is None else Observer(robot, signals)
             prior = prior_bodies(robot)
-            prior = scale_of(observer, prior) * prior
+            prior = scale_of(smooth, prior) * prior
             if isinstance(friction, str):
                 friction = (
-                    choose_friction(observer, prior).friction
+                    choose_friction(smooth, prior).friction
                     if friction == "auto"
                     else friction_named(friction, robot.dof)
                 )
