@@ -201,6 +201,16 @@ def test_without_a_compiler_there_are_sources_alone(monkeypatch):
     assert "two_link_computed_torque_computed_torque.c" in made.files["modelDescription.xml"]
 
 
+def test_names_that_fmi_does_not_allow_stay_different():
+    from linkwise.systems.variables import _quoted
+
+    assert _quoted("joint1") == "joint1"
+    assert _quoted("base.x") == "base.x"
+    assert _quoted("joint-1") == "'joint-1'"
+    assert len({_quoted(name) for name in ("ä1", "ö1", "'1", "`1", '"1', "\\1", "\n1")}) == 7
+    assert _quoted("ä1").isascii()
+
+
 def test_what_has_no_fmu_is_refused():
     robot = lw.load("two_link")
     with pytest.raises(SystemExportError, match="no FMU of a loop"):

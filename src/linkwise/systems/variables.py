@@ -98,10 +98,10 @@ def _unit(title: str, row: Coordinate) -> str | None:
 
 
 def _quoted(name: str) -> str:
-    """A joint's name in the structured naming convention of FMI; other characters than letters and digits in quotes."""
+    """A joint's name in the structured naming convention of FMI: quoted where it is no identifier, with the codes of
+    characters that FMI does not allow, so that different names stay different."""
     parts = name.split(".")
     if all(re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part) for part in parts):
         return name
-    text = plain(name)
-    text = re.sub(r"[\x00-\x1f\x7f`]", "_", text).replace("\\", "/").replace("'", "_").replace('"', "_")
+    text = re.sub(r"[^ -~]|['\"\\`]", lambda found: f"{{{ord(found[0]):x}}}", name)
     return f"'{text}'"
