@@ -46,10 +46,11 @@ def lwr4(data: Path, runs: int) -> tuple[lw.Robot, list[Log]]:
 
 
 def simulated(data: Path, runs: int) -> tuple[lw.Robot, list[Log]]:
-    """A random arm with smooth friction; another motion each time."""
+    """A random arm with the friction that is fitted; another motion each time."""
     rng = np.random.default_rng(0)
     bare = lw.random_robot(0, 4, joints="R", rotor=False)
     truth = kept_models.with_friction(bare, "smooth", rng)
+    truth = truth.with_parameters({f"{name}.friction_speed": 0.02 for name in bare.joint_names})
     return bare, [kept_models.recorded(truth, rng, 1.0) for _ in range(runs)]
 
 
