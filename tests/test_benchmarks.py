@@ -21,6 +21,7 @@ DATA = Path(os.environ.get("LINKWISE_DATA", ROOT.parent / "shared" / "data"))
 PRETENDED = str(ROOT / "tests" / "gpu" / "pretended_cupy.py")
 
 SMOKE = {  # script -> command lines
+    "aarch64.py": ["--dry-run"],
     "campaign.py": ["--robots two_link --runs 2 --through 1 --duration 4"],
     "closed_loop.py": ["--quick"],
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
