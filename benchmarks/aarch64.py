@@ -2,7 +2,7 @@
 
     python benchmarks/aarch64.py [--cpu cortex-a72] [--root build/aarch64] [--dry-run] [TESTS ...]
 
-Needs ``qemu-aarch64`` and a Debian system (``apt-get``, ``dpkg-deb``); nothing is installed into that system. QEMU is many
+Needs ``qemu-aarch64`` and a Debian system (``apt-get``, ``dpkg-deb``); nothing is installed there. QEMU is many
 times slower than the machine itself, so the suite takes hours; name single tests to be quicker. ``--cpu
 max,sve256=on,sve512=off`` tests SVE registers of 256 bits.
 """
