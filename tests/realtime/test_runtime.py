@@ -8,6 +8,7 @@ missed ones.
 from __future__ import annotations
 
 import errno
+import os
 import threading
 from dataclasses import replace
 
@@ -394,6 +395,15 @@ def test_where_fifo_is_refused_the_report_says_so(two_seconds):
     assert refused.priority.startswith("normal priority: SCHED_FIFO was refused")
     assert "CAP_SYS_NICE" in refused.summary()
     assert replace(report, fifo_error=0).priority == "SCHED_FIFO"
+
+
+def test_the_synchronous_task_runs_on_the_core_that_is_asked_for(robot):
+    """By name: a core that there is none of is refused, and the loop runs elsewhere."""
+    here = min(os.sched_getaffinity(0))
+    assert "core" not in controller(robot, core=here).run(STILL, 0.02).summary()
+    refused = controller(robot, core=1000).run(STILL, 0.02)
+    assert refused.finished
+    assert "the core was refused" in refused.summary()
 
 
 def test_a_log_that_cannot_be_written_is_an_error_before_anything_moves(robot, tmp_path):

@@ -71,6 +71,7 @@ static int invalid_setting(const settings *set, int *joint, double *value)
     REQUIRE(10, set->priority, set->priority >= 0 && set->priority <= 99);
     REQUIRE(11, set->stop_mode, set->stop_mode >= HOLD && set->stop_mode <= BRAKE);
     REQUIRE(12, 0, set->read && set->write && (set->brake || set->stop_mode != BRAKE));
+    REQUIRE(20, set->core, set->core >= 0 && set->core <= CPU_SETSIZE);
     for (*joint = 0; *joint < N; ++*joint) {
         int i = *joint;
         REQUIRE(13, set->kp[i], isfinite(set->kp[i]) && set->kp[i] >= 0);

@@ -149,6 +149,12 @@ static void *synchronous_task(void *given)
     const settings *set = r->set;
     double period = set->period;
     int in_a_row = 0;
+    if (set->core > 0) {
+        cpu_set_t cores;
+        CPU_ZERO(&cores);
+        CPU_SET((size_t)(set->core - 1), &cores);
+        r->result->core_error = pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
+    }
     int64_t sleeps = blocked(), index = 0;
     int64_t cycle = 0;
     fault found = no_fault;

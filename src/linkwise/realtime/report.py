@@ -58,7 +58,7 @@ SETTINGS = (
         "speed",
         "effort",
     ),
-    *("following", "frozen"),
+    *("following", "frozen", "core"),
 )
 
 
@@ -86,6 +86,7 @@ class Report:
     braked: bool
     """Whether the brakes reported that they hold the arm."""
     setting: int = 0
+    core_error: int = 0
 
     @property
     def finished(self) -> bool:
@@ -116,7 +117,13 @@ class Report:
 
     @property
     def priority(self) -> str:
-        """Scheduling policy of the synchronous task, and why SCHED_FIFO was refused."""
+        """Scheduling policy of the synchronous task, and why SCHED_FIFO or its core were refused."""
+        if self.core_error:
+            return f"{self._policy}; the core was refused, {os.strerror(self.core_error)}"
+        return self._policy
+
+    @property
+    def _policy(self) -> str:
         if not self.fifo_error:
             return "SCHED_FIFO"
         hint = " (it needs CAP_SYS_NICE or an rtprio limit)" if self.fifo_error == errno.EPERM else ""

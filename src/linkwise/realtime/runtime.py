@@ -45,6 +45,7 @@ class TwoRateController:
         oldest: largest age of the coefficients [s]; None: ten background periods.
         patience: time without a completed cycle after which the watchdog stops the robot [s].
         priority: of SCHED_FIFO where the system allows it; 0: normal priority.
+        core: number of the core on which the synchronous task runs, for example an isolated one; None: any.
         stop: "hold" (decelerate, hold against gravity, then brake), "ramp" (the same torques scaled down to zero) or
             "brake" (brake at once).
         stop_time: duration of the stop sequence [s].
@@ -71,6 +72,7 @@ class TwoRateController:
         oldest: float | None = None,
         patience: float = 0.5,
         priority: int = 80,
+        core: int | None = None,
         stop: str = "hold",
         stop_time: float = 0.5,
         observer: MomentumObserver | None = None,
@@ -94,6 +96,7 @@ class TwoRateController:
         self.limits = joint_limits(model, limits, simulated=simulated)
         self.deadlines = whole("deadlines", deadlines, 2**31 - 1)
         self.priority = whole("priority", priority, 99)
+        self.core = None if core is None else whole("core", core, 1023)
         self.oldest = 10 * max(self.background) if oldest is None else positive_time("oldest", oldest)
         self.patience = positive_time("patience", patience)
         if stop not in STOP_MODES:
@@ -170,6 +173,7 @@ class TwoRateController:
             self.model, self.period, result.reason, result.joint, result.value, result.cycle,
             rows[: result.rows].copy(), result.fifo_error, result.lock_error, None if log is None else os.fspath(log),
             rows[result.stop_first : result.stop_first + result.stop_rows].copy(), bool(result.braked), result.setting,
+            result.core_error,
         )  # fmt: skip
         if log is not None:
             if result.log_error:
@@ -229,6 +233,7 @@ class TwoRateController:
         settings.oldest, settings.patience, settings.stop_time = self.oldest, self.patience, self.stop_time
         settings.deadlines, settings.priority = self.deadlines, self.priority
         settings.stop_mode = STOP_MODES.index(self.stop)
+        settings.core = 0 if self.core is None else self.core + 1
         if isinstance(self.plant, SimulatedPlant):
             state = self.plant.structure(table[0, :n], table[0, n : 2 * n])
             names = ((READ, "simulated_read"), (WRITE, "simulated_write"), (BRAKE, "simulated_brake"))
@@ -256,7 +261,8 @@ class _Outcome(ctypes.Structure):
         *(
             (name, ctypes.c_int32)
             for name in (
-                *("reason", "joint", "fifo_error", "lock_error", "log_error", "hung", "braked", "setting"),
+                *("reason", "joint", "fifo_error", "lock_error", "log_error", "hung", "braked", "core_error"),
+                "setting",
             )
         ),
         *((name, ctypes.c_int64) for name in ("cycle", "rows", "stop_first", "stop_rows")),
@@ -273,7 +279,7 @@ def _settings_type(n: int) -> type[ctypes.Structure]:
             ("reference_rows", ctypes.c_int64),
             *((name, ctypes.c_double * n) for name in _JOINT_SETTINGS),
             *((name, ctypes.c_double) for name in ("oldest", "patience", "stop_time")),
-            *((name, ctypes.c_int32) for name in ("deadlines", "priority", "stop_mode")),
+            *((name, ctypes.c_int32) for name in ("deadlines", "priority", "stop_mode", "core")),
             ("read", READ),
             ("write", WRITE),
             ("brake", BRAKE),

@@ -30,6 +30,7 @@ typedef struct {
     int32_t deadlines;   /* missed in a row that stop the loop; 0: never */
     int32_t priority;    /* of SCHED_FIFO; 0: normal priority */
     int32_t stop_mode;
+    int32_t core;        /* on which the synchronous task runs: its number and 1; 0: any */
     read_function read;
     write_function write;
     brake_function brake;
@@ -50,6 +51,7 @@ typedef struct {
     int32_t reason, joint, fifo_error, lock_error, log_error;
     int32_t hung;    /* a driver call did not return: its thread is lost, and its memory is kept */
     int32_t braked;  /* the brakes reported that they hold the arm */
+    int32_t core_error; /* why the core was refused */
     int32_t setting; /* which setting is invalid, for CONFIGURATION: see invalid_setting() */
     int64_t cycle, rows;
     int64_t stop_first, stop_rows; /* rows of the stop sequence */
