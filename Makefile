@@ -6,7 +6,8 @@
 # Others: make test-frameworks (JAX, PyTorch, CasADi, notebooks), make lint, make types, make format, make bench, make docs, make package, make release, make clean.
 
 PYTHON ?= python3
-WORKERS ?= 2
+# some tests wait for browsers and other processes: one worker more than two cores
+WORKERS ?= 3
 VENV := .venv
 FRAMEWORKS := .venv-frameworks
 BIN := $(VENV)/bin

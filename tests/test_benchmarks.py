@@ -67,7 +67,6 @@ SMOKE = {  # script -> command lines
     "study.py": [
         "throughput --points 1e5 --rounds 1",
         "raw --points 1e5 --rounds 1 --folder {out}",
-        "scheduling --quick",
         "kill --trials 1 --quick",
         "flips --trials 5",
         "power --quick",

@@ -210,7 +210,7 @@ def test_what_the_linker_does_not_know_is_left_to_llvm(monkeypatch):
 
 
 def test_the_linker_refuses_what_it_does_not_know():
-    with pytest.raises(image.UnsupportedObject, match="not a relocatable ELF"):
+    with pytest.raises(image.UnsupportedObject, match="not an ELF file of 64 bits"):
         image.link(b"MZ" + bytes(100))
     for text, reason in (
         ("@x = global i64 1\ndefine ptr @run() { ret ptr @x }", "writable data"),

@@ -28,7 +28,7 @@ def benchmark():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", ["ur10e", "lwr4", "ur10", "tx40", "xmate"])
+@pytest.mark.parametrize("name", ["ur10e", "ur10", "tx40"])
 def test_figures_are_reached(benchmark, name):
     for recording in benchmark.RECORDINGS[name](DATA):
         found = benchmark.row(recording)

@@ -212,7 +212,7 @@ def test_the_parts_of_a_robot_that_writers_know():
 
     known = "name type parent child origin axis limits mimic body pitch terms"
     assert names(Joint) == {*known.split(), "rotor_inertia", "viscous_friction", "coulomb_friction"}
-    assert names(Mimic) == {"joint", "multiplier", "offset", "coupled"}
+    assert names(Mimic) == {"joint", "multiplier", "offset", "coupled", "also"}  # "also": test_motors.py
     assert names(Limits) == {"lower", "upper", "velocity", "effort"}
     assert (names(Link), names(Frame)) == ({"name", "inertia"}, {"name", "link", "pose"})
     assert names(lw.Weld) == {"frame", "to", "pose", "name", "compliance"}

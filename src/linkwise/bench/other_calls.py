@@ -31,7 +31,8 @@ _INSIDE = "shows the inside of an algorithm for one state, for people"
 NOT_TIMED = {
     **dict.fromkeys(("from_model", "kernel", "compile", "link_side", "lock", "with_base"), _MODELS),
     **dict.fromkeys(
-        ("with_constraints", "with_coupled_mimics", "with_elastic_joints", "with_gravity"), _MODELS
+        ("with_constraints", "with_coupled_mimics", "with_elastic_joints", "with_gravity", "with_motors"),
+        _MODELS,
     ),
     **dict.fromkeys(("with_mimics", "with_parameters", "with_payload", "base_parameters"), _MODELS),
     **dict.fromkeys(("algorithms", "bodies", "carrier", "content", "default_frame", "is_parameter"), _FACTS),

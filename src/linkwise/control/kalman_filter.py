@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from linkwise.functions import Setting, function_named
 from linkwise.joint_laws.direction import SPEED
 from linkwise.model import LABELS
 from linkwise.model.coordinates import check_one_axis
+from linkwise.once import once
 from linkwise.parameters import PAYLOAD
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, sqrt, where
@@ -293,7 +293,7 @@ class ExtendedKalmanFilter:
 
     # -- as a kernel, and over recordings -----------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def recursion(self) -> Recursion:
         """The update as a function with a memory."""
         n, size = self.robot.dof, self.size

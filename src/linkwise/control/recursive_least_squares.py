@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
 from linkwise.control.chosen_parameters import BASE, Chosen
 from linkwise.control.momentum_observer import positive
+from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, sqrt, where
 
@@ -145,7 +145,7 @@ class RecursiveLeastSquares:
             scale.append(sqrt(where(allowed > 1.0, allowed, 1.0)))
         return factors.scaled(scale)
 
-    @cached_property
+    @once
     def recursion(self) -> Recursion:
         """The update as a function with a memory."""
         n, size = self.robot.dof, self.chosen.size

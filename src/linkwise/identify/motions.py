@@ -20,6 +20,9 @@ def motions(observer: Observer) -> np.ndarray:
     Rows are cut into blocks in the order of time; but a row that passes through a state, positions and velocities, that
     was met before belongs where that was.
     """
+    known = observer.__dict__.get("_motions_of_rows")
+    if known is not None:
+        return known
     states = np.concatenate(
         [np.concatenate([s.filtered(s.q), s.filtered(s.qd)], axis=1) for s in observer.signals]
     )
@@ -30,4 +33,6 @@ def motions(observer: Observer) -> np.ndarray:
     tree = needed("scipy.spatial", "identify").cKDTree(scaled)
     first = np.array([min(near) for near in tree.query_ball_point(scaled, reach)])
     places = np.unique(first)  # where something new was met
-    return np.searchsorted(places, first) * BLOCKS // len(places)
+    found = np.searchsorted(places, first) * BLOCKS // len(places)
+    observer.__dict__["_motions_of_rows"] = found
+    return found

@@ -130,14 +130,9 @@ def _identify(
     as_recorded, signals = signals, [shifted(each, late) for each in signals]
     observer = Observer(robot, signals) if late.corrected else observer
     wrong = diagnose_late(robot, as_recorded, signals) if late.corrected else diagnose(robot, signals)
-    prior = prior_bodies(robot)
-    scale = scale_of(observer, prior)
-    prior = scale * prior
-    try:
-        found = _fitted(observer, friction, prior, strength, stages)
-    except IdentificationError as error:
-        raise IdentificationError("; ".join([str(error), *wrong.causes])) from None
-
+    scale = scale_of(observer, prior_bodies(robot))
+    prior = scale * prior_bodies(robot)
+    found = _fitted(observer, friction, prior, strength, stages, wrong.causes)
     base = base_of(robot, observer.axes, found.friction)
     independent = found.regression.pick(base.columns)
     chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
@@ -152,8 +147,8 @@ def _identify(
     judged = [[validate(model, signals, band) for signals in tested] for model in models]
     doubts = [excitation.words(), *wrong.causes]
     if not wrong.causes:  # what would follow from a cause
-        sizes = wrong.remarks or (_other_size(robot, scale),)
-        doubts += [*sizes, late.doubt, _driven(observer, found, estimated), _no_better(robot, judged[0][0])]
+        doubts += [*(wrong.remarks or (_other_size(robot, scale),)), late.doubt]
+        doubts += [_driven(observer, found, estimated), _no_better(robot, judged[0][0])]
     return Identification(
         prior=given,
         robot=identified,
@@ -181,14 +176,22 @@ def _with_motors(robot: Robot, logs: Sequence[Log]) -> list[Log]:
 
 
 def _fitted(
-    observer: Observer, friction: str | Friction, prior: np.ndarray, strength: float, stages: Stages
+    observer: Observer,
+    friction: str | Friction,
+    prior: np.ndarray,
+    strength: float,
+    stages: Stages,
+    causes: Sequence[str],
 ) -> Fit:
-    """The fit with a friction model by name, by its terms, or chosen by the recording."""
-    if friction == "auto":
-        return stages.choose_friction(observer, prior, strength=strength)
-    if isinstance(friction, str):
-        friction = friction_named(friction, observer.robot.dof, len(observer.axes) - observer.robot.dof)
-    return stages.fit(observer, friction, prior, strength=strength)
+    """The fit with a friction model by name, by its terms, or chosen by the recording; errors name ``causes`` too."""
+    try:
+        if friction == "auto":
+            return stages.choose_friction(observer, prior, strength=strength)
+        if isinstance(friction, str):
+            friction = friction_named(friction, observer.robot.dof, len(observer.axes) - observer.robot.dof)
+        return stages.fit(observer, friction, prior, strength=strength)
+    except IdentificationError as error:
+        raise IdentificationError("; ".join([str(error), *causes])) from None
 
 
 def _warned(doubts: Sequence[str]) -> tuple[str, ...]:
