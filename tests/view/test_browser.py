@@ -236,7 +236,7 @@ class _Located:
         self.name, self.locate = str(file), file.locate
 
 
-@pytest.mark.parametrize("kind", [*(["panda"] if SHOTS else []), "tree", "no-meshes"])
+@pytest.mark.parametrize("kind", [*(["panda", "tree"] if SHOTS else []), "no-meshes"])
 def test_other_robots(driver, tmp_path, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
