@@ -130,17 +130,19 @@ def _identify(
     as_recorded, signals = signals, [shifted(each, late) for each in signals]
     observer = Observer(robot, signals) if late.corrected else observer
     wrong = diagnose_late(robot, as_recorded, signals) if late.corrected else diagnose(robot, signals)
-    scale = scale_of(observer, prior_bodies(robot))
-    prior = scale * prior_bodies(robot)
+    bodies = prior_bodies(robot)
+    scale = scale_of(observer, bodies)
+    prior = scale * bodies
     found = _fitted(observer, friction, prior, strength, stages, wrong.causes)
     base = base_of(robot, observer.axes, found.friction)
     independent = found.regression.pick(base.columns)
     chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
     estimated = chosen(independent)
-    excitation = excitation_of(independent, estimated.weights)
     identified = robot_of(observer, found.x, found.regression.terms)
     rule = rule_named(significance) if isinstance(significance, str) else significance
-    reduction = reduce(observer, found, identified, prior, strength, rule, chosen)
+    significant = rule(independent, estimated, chosen)
+    reduction = reduce(observer, found, identified, base, significant, prior, strength)
+    excitation = excitation_of(independent, estimated.weights)
 
     models = (identified, given, reduction.robot)
     tested = [shifted(stages.condition(each, cutoff=first.cutoff), late) for each in tests]

@@ -8,13 +8,11 @@ import numpy as np
 
 from linkwise.base_parameters import BaseParameters
 from linkwise.compiler.operations import Operations
-from linkwise.identify.base import base_of
-from linkwise.identify.estimators import Estimator
 from linkwise.identify.fitting import Fit
 from linkwise.identify.physical import physical_from_gram
 from linkwise.identify.regression import Observer
 from linkwise.identify.representable import robot_of
-from linkwise.identify.significance import Rule, Significance
+from linkwise.identify.significance import Significance
 from linkwise.robot import Robot
 
 
@@ -39,12 +37,12 @@ def reduce(
     observer: Observer,
     whole: Fit,
     full: Robot,
+    base: BaseParameters,
+    found: Significance,
     prior: np.ndarray,
     strength: float,
-    rule: Rule,
-    estimator: Estimator,
 ) -> Reduction:
-    """Drop insignificant base parameters of the whole model, fit again as it was fitted, make a robot of it.
+    """Fit the significant base parameters of the whole model again as it was fitted, and make a robot of them.
 
     The fit is physically consistent: there are possible links, with friction that brakes, which have these base
     parameters. Base parameters are put where their label says, so single links of the reduced robot need not be
@@ -54,16 +52,12 @@ def reduce(
         observer: the recordings.
         whole: the fit of the whole model.
         full: its robot, for comparing costs.
+        base: its base parameters.
+        found: which of them are significant.
         prior: parameters of the links that are known before, shape (n, 10).
         strength: weight of the prior.
-        rule: decides what is significant.
-        estimator: of the base parameters.
     """
     regression = whole.regression
-    base = base_of(observer.robot, observer.axes, whole.friction)
-    independent = regression.pick(base.columns)
-    before = estimator(independent)
-    found = rule(independent, before, estimator)
     x = np.zeros(len(regression.labels))
     x[np.array(base.columns)[list(found.kept)]] = _refitted(whole, base, found, prior, strength)
     robot = robot_of(observer, x, regression.terms)._with(reduced=True)
