@@ -1,0 +1,211 @@
+"""Pictures of README and documentation, taken in a real browser without a window.
+
+    python docs/figures/make_figures.py --list          the names
+    python docs/figures/make_figures.py                 all of them
+    python docs/figures/make_figures.py home-page tour-report
+
+A picture is a function with the decorator ``picture``: it gets a ``Camera``, opens pages with it and saves one or
+several files. Needs chromium, chromedriver and the packages of ``linkwise[test]``; pictures of the documentation those
+of ``linkwise[docs]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import io
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+FIGURES = Path(__file__).resolve().parent
+ROOT = FIGURES.parents[1]
+sys.path.insert(0, str(ROOT / "tests"))  # browser.py
+
+PHONE = (390, 844)
+COLOURS = 128  # of a picture; fewer make the file smaller
+PATIENCE = 60.0  # [s] for a page to be drawn in software
+
+
+class Camera:
+    """A browser, a folder for temporary files, and where pictures are saved."""
+
+    def __init__(self, folder: Path, out: Path):
+        from browser import start
+
+        self.folder, self.out = folder, out
+        self.driver: Any = start(folder, 1280, 800)
+        self.driver.set_script_timeout(PATIENCE)
+
+    def open(
+        self,
+        address: str | Path,
+        *,
+        size: tuple[int, int] = (1280, 800),
+        dark: bool = False,
+        zoom: float = 1.0,
+    ) -> Any:
+        """Show a page or a file in a window of ``size`` pixels; the driver is the result."""
+        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": zoom, "mobile": size[0] < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        self.driver.get(address.as_uri() if isinstance(address, Path) else address)
+        return self.driver
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for a condition; SystemExit if it does not come true."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > end:
+                raise SystemExit(f"waited in vain for {what}")
+            time.sleep(0.1)
+
+    def shoot(self, name: str, *, height: int | None = None, top: int = 0, colours: int = COLOURS) -> Path:
+        """Save what the window shows as NAME.png; with ``height`` that part of the page, from ``top`` on [pixels]."""
+        from PIL import Image
+
+        asked: dict[str, Any] = {"format": "png"}
+        if height is not None:
+            width = self.driver.execute_script("return document.documentElement.clientWidth")
+            asked |= {"captureBeyondViewport": True}
+            asked["clip"] = {"x": 0, "y": top, "width": width, "height": height, "scale": 1}
+        data = base64.b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"])
+        image = Image.open(io.BytesIO(data)).convert("RGB")
+        target = self.out / f"{name}.png"
+        image.quantize(colours, kmeans=2, dither=Image.Dither.NONE).save(target, optimize=True)
+        print(f"{target.name}: {image.width} × {image.height}, {target.stat().st_size / 1024:.0f} KiB")
+        return target
+
+    def close(self) -> None:
+        self.driver.quit()
+
+
+PICTURES: dict[str, Callable[[Camera], None]] = {}
+
+
+def picture(name: str) -> Callable[[Callable[[Camera], None]], Callable[[Camera], None]]:
+    """Register a function that takes one picture, or several that belong together."""
+
+    def registered(function: Callable[[Camera], None]) -> Callable[[Camera], None]:
+        PICTURES[name] = function
+        return function
+
+    return registered
+
+
+def linkwise(camera: Camera, *arguments: object) -> None:
+    """Run a command of the command line in the temporary folder."""
+    command = [sys.executable, "-m", "linkwise", *map(str, arguments)]
+    ran = subprocess.run(command, cwd=camera.folder, capture_output=True, text=True)
+    if ran.returncode:
+        raise SystemExit(f"linkwise {' '.join(map(str, arguments))}: {ran.stderr}")
+
+
+# -- the 3-D page -----------------------------------------------------------------------------------------------------
+
+
+@picture("view-panda")
+def view_panda(camera: Camera) -> None:
+    """The 3-D page with a Panda and a load of 2 kg: the picture of README and home page."""
+    import linkwise as lw
+    from linkwise.view.page import serve
+
+    path = robot_file("panda_description/urdf/panda.urdf")
+    robot = lw.load(path, lock={"panda_finger_joint1": 0.03})
+    page = serve(robot, path, port=0, shadows=True)
+    page.pose([0.2, -0.3, 0.1, -1.9, 0.1, 1.8, 0.8])
+    page.carry(2.0)
+    show_page(camera, page.url)
+    camera.shoot("view-panda", colours=256)
+    page.close()
+
+
+def show_page(camera: Camera, url: str, **options: Any) -> None:
+    """Open a 3-D page and wait until bars and robot are drawn."""
+    driver = camera.open(url, **options)
+    camera.until(lambda: driver.find_elements("css selector", ".lw-bar"), "the bars")
+    camera.until(lambda: len(driver.find_elements("css selector", "[role=slider]")) > 1, "the sliders")
+    time.sleep(5.0)  # meshes and shadows are drawn in software
+    driver.execute_script("document.querySelectorAll('[class*=Notification]').forEach(e => e.remove())")
+    time.sleep(0.5)
+
+
+def robot_file(name: str) -> Path:
+    """A robot with its meshes, of the package example-robot-data."""
+    import importlib.metadata
+
+    files = importlib.metadata.distribution("example-robot-data").files or []
+    return next(Path(str(file.locate())) for file in files if str(file).endswith(name))
+
+
+# -- reports ----------------------------------------------------------------------------------------------------------
+
+
+@picture("report")
+def demo_report(camera: Camera) -> None:
+    """The report of the experiment of 1990."""
+    linkwise(camera, "demo", "--out", "demo")
+    camera.open(camera.folder / "demo" / "report.html", size=(1000, 800))
+    camera.shoot("report", height=1100)
+
+
+@picture("identification-report")
+def identification_report(camera: Camera) -> None:
+    """A part of the report of a simulated PUMA 560."""
+    linkwise(camera, "excite", "puma560", "--duration", 8, "--out", "motion.csv")
+    follow = ["--trajectory", "motion.csv", "--duration", 8, "--frequency", 80, "--every", 4]
+    linkwise(
+        camera,
+        "simulate",
+        "puma560",
+        "--controller",
+        "tracking",
+        *follow,
+        "--noise",
+        "1e-5",
+        "--out",
+        "log.csv",
+    )
+    given = ["puma560", "log.csv", "--split", 0.7, "--friction", "coulomb"]
+    linkwise(camera, "identify", *given, "--report", "arm.html")
+    driver = camera.open(camera.folder / "arm.html", size=(1000, 800))
+    script = (
+        "return [...document.querySelectorAll('h2')].map(e => [e.textContent, e.getBoundingClientRect().top])"
+    )
+    tops = {title: top for title, top in driver.execute_script(script)}
+    first = next(top for title, top in tops.items() if "predict" in title)
+    camera.shoot("identification-report", top=int(first) - 30, height=1200)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="pictures; by default all")
+    parser.add_argument("--list", action="store_true", help="print the names and stop")
+    parser.add_argument("--out", type=Path, default=FIGURES, help="folder for the pictures")
+    given = parser.parse_args()
+    if given.list:
+        for name, function in PICTURES.items():
+            print(f"{name}: {(function.__doc__ or '').splitlines()[0]}")
+        return
+    unknown = [name for name in given.names if name not in PICTURES]
+    if unknown:
+        raise SystemExit(f"no picture {unknown[0]!r}; pictures: {', '.join(PICTURES)}")
+    given.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        camera = Camera(Path(folder), given.out)
+        try:
+            for name in given.names or PICTURES:
+                PICTURES[name](camera)
+        finally:
+            camera.close()
+
+
+if __name__ == "__main__":
+    main()
