@@ -61,6 +61,7 @@ ORDER = (
         "motion",
         "control",
         "simulate",
+        "optimal",
         "realtime",
         "embedded",
         "systems",

@@ -32,6 +32,7 @@ _PARTS = (
     "gpu",
     "identify",
     "motion",
+    "optimal",
     "realtime",
     "report",
     "simulate",

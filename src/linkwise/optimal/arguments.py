@@ -1,0 +1,86 @@
+"""Checks of the numbers of a problem: what cannot be right is refused by its name."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import LinkwiseError
+
+
+class ProblemError(LinkwiseError, ValueError):
+    """A problem cannot be right; the message names the argument, what was expected and what was given."""
+
+
+def numbers(name: str, value: Any, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """Finite numbers of a shape."""
+    try:
+        found = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ProblemError(f"{name}: expected numbers, got {value!r:.80}") from None
+    if shape is not None and found.shape != shape:
+        raise ProblemError(f"{name}: expected shape {shape}, got {found.shape}")
+    if not np.isfinite(found).all():
+        place = np.argwhere(~np.isfinite(found))[0].tolist()
+        raise ProblemError(f"{name}: expected finite numbers, got {found[tuple(place)]} at {place}")
+    return found
+
+
+def number(name: str, value: Any, *, least: float = -math.inf, above: float = -math.inf) -> float:
+    """One finite number, from ``least`` on or beyond ``above``."""
+    found = float(numbers(name, value, ()))
+    if found < least or found <= above:
+        wanted = f"from {least:g} on" if least > -math.inf else f"above {above:g}"
+        raise ProblemError(f"{name}: expected a number {wanted}, got {found:g}")
+    return found
+
+
+def table(name: str, value: Any, size: int, rows: int) -> np.ndarray:
+    """One number for all, (size,), or one row per stage: (rows, size)."""
+    found = numbers(name, value)
+    if found.shape not in ((), (size,), (rows, size)):
+        raise ProblemError(f"{name}: expected shape ({size},) or ({rows}, {size}), got {found.shape}")
+    return np.array(np.broadcast_to(found, (size,))) if found.ndim < 2 else found
+
+
+def weights(name: str, value: Any, size: int) -> np.ndarray:
+    """One number for all or (size,), none of them negative."""
+    found = numbers(name, value)
+    if found.shape not in ((), (size,)):
+        raise ProblemError(f"{name}: expected one number or {size}, got shape {found.shape}")
+    if (found < 0).any():
+        raise ProblemError(f"{name}: expected weights from 0 on, got {found.min():g}")
+    return np.array(np.broadcast_to(found, (size,)))
+
+
+def poses(name: str, value: Any, rows: int, turned: bool) -> tuple[np.ndarray, np.ndarray]:
+    """(positions (..., 3), rotations (..., 3, 3)) of poses (4, 4), (rows, 4, 4) or positions (3,), (rows, 3)."""
+    found = numbers(name, value)
+    if found.shape in ((3,), (rows, 3)) and not turned:
+        return found, np.eye(3)
+    if found.shape not in ((4, 4), (rows, 4, 4)):
+        more = "" if turned else f", (3,) or ({rows}, 3)"
+        raise ProblemError(f"{name}: expected shape (4, 4) or ({rows}, 4, 4){more}, got {found.shape}")
+    R = found[..., :3, :3]
+    wrong = np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)).max()
+    if wrong > 1e-6 or (np.linalg.det(R) < 0).any():
+        raise ProblemError(f"{name}: its upper left block is no rotation: RᵀR differs from 1 by {wrong:.2g}")
+    return found[..., :3, 3], R
+
+
+def bounds(name: str, lower: Any, upper: Any, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper limits, infinite where there is none; lower below upper."""
+    found = []
+    for side, value in (("lower", lower), ("upper", upper)):
+        try:
+            array = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise ProblemError(f"{name}: {side}: expected numbers, got {value!r:.80}") from None
+        if array.shape not in ((), (size,)):
+            raise ProblemError(f"{name}: {side}: expected one number or {size}, got shape {array.shape}")
+        if np.isnan(array).any():
+            raise ProblemError(f"{name}: {side}: expected numbers, got NaN")
+        found.append(np.array(np.broadcast_to(array, (size,))))
+    return found[0], found[1]

@@ -1,0 +1,349 @@
+"""How the state moves in one step, and how the next state changes with the state and the torques. Over any scalar.
+
+A state is one list x = (q, q̇) or, where costs need the torques of the step before, (q, q̇, u⁻). Changes of a state are
+taken along the velocity coordinates: δx = (δq, δq̇[, δu⁻]) with q ⊞ δq = ``robot.integrate(q, δq)``, so that
+orientations take three numbers. With the semi-implicit Euler method
+
+    q̇' = q̇ + h a(q, q̇, S u)         q' = q ⊞ h q̇'
+
+only the rows of q̇' are full matrices (Ȧ, Ḃ); those of q' follow from them:
+
+    δq' = P δq + h J δq̇'
+
+where P and J are identities for joints with one axis each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from linkwise.algorithms import coordinates, dense, joint_terms, manifold
+from linkwise.compiler.derivative import jacobian
+from linkwise.compiler.graph import Node
+from linkwise.functions import FUNCTIONS, Setting, mechanism_of
+from linkwise.model.axes import joint_value, parts_of
+from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.robot import Robot
+from linkwise.scalar import Scalar
+from linkwise.simulate.integrators import INTEGRATORS, space_of
+
+if TYPE_CHECKING:
+    from linkwise.algorithms.dense import Rows
+
+SEMI_IMPLICIT = "semi_implicit_euler"
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """The next state and its derivatives: δq̇' = velocity · (δq, δq̇, δu), and δq' = turn δq + h gain δq̇'.
+
+    ``turn`` and ``gain`` are None where they are identities. Integrators other than the semi-implicit one have no such
+    structure; ``full`` then holds (A, B) and ``velocity`` its rows of q̇'.
+    """
+
+    next_state: list[Scalar]
+    velocity: Rows
+    """Rows of q̇', n × (2n + m)."""
+    step: float
+    turn: Rows | None = None
+    gain: Rows | None = None
+    full: tuple[Rows, Rows] | None = None
+    remembered: int = 0
+    """Torques of the step before that are part of the state: 0 or m."""
+
+    def matrices(self) -> tuple[Rows, Rows]:
+        """(A, B) with δx' = A δx + B δu; entries that are always zero or one are numbers."""
+        n = len(self.velocity)
+        if self.full is not None:
+            A, B = self.full
+        else:
+            moved = self.velocity if self.gain is None else dense.product(self.gain, self.velocity)
+            turn = _identity(n) if self.turn is None else self.turn
+            rows = [[self.step * v for v in row] for row in moved]
+            rows = [
+                [*(a + b for a, b in zip(row[:n], own, strict=True)), *row[n:]]
+                for row, own in zip(rows, turn, strict=True)
+            ] + self.velocity
+            A, B = [list(row[: 2 * n]) for row in rows], [list(row[2 * n :]) for row in rows]
+        m, zero = self.remembered, 0.0
+        if m:
+            A = [[*row, *[zero] * m] for row in A] + [[zero] * (2 * n + m) for _ in range(m)]
+            B = [*B, *_identity(m)]
+        return A, B
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """One step of a robot: what a problem, the solver and kernels share."""
+
+    robot: Robot
+    """With friction that is a smooth function of the speed."""
+    step: float
+    integrator: str
+    friction: bool
+    driven: tuple[int, ...]
+    """Velocity coordinates with a motor: u drives these, in this order."""
+    remembers: bool = False
+    """Whether the torques of the step before are part of the state."""
+    stabilization: float | None = None
+    """Rate at which errors of constraints decay [1/s]."""
+
+    # -- sizes
+
+    @property
+    def nq(self) -> int:
+        return self.robot.nq
+
+    @property
+    def dof(self) -> int:
+        return self.robot.dof
+
+    @property
+    def nu(self) -> int:
+        """Number of torques that are chosen."""
+        return len(self.driven)
+
+    @property
+    def remembered(self) -> int:
+        return self.nu if self.remembers else 0
+
+    @property
+    def ns(self) -> int:
+        """Numbers of a state: nq + n, and m torques where they are remembered."""
+        return self.nq + self.dof + self.remembered
+
+    @property
+    def nx(self) -> int:
+        """Numbers of a change of a state: 2n, and m torques where they are remembered."""
+        return 2 * self.dof + self.remembered
+
+    @cached_property
+    def links(self) -> Mechanism:
+        return mechanism_of(self.robot, base_parameters=True)
+
+    @cached_property
+    def _leaders(self) -> list[MovingLink]:
+        return [link for link in self.links if link.follows is None]
+
+    @property
+    def structured(self) -> bool:
+        """Whether the rows of q' follow from those of q̇'."""
+        return self.integrator == SEMI_IMPLICIT
+
+    @cached_property
+    def flat(self) -> bool:
+        """Whether positions are added as numbers are: no ball or floating joint."""
+        return not any(link.free for link in self.links)
+
+    # -- states
+
+    def split(self, x: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        """(q, q̇, torques of the step before)."""
+        nq, n = self.nq, self.dof
+        return list(x[:nq]), list(x[nq : nq + n]), list(x[nq + n :])
+
+    def moved(self, x: Sequence[Scalar], change: Sequence[Scalar]) -> list[Scalar]:
+        """x ⊞ δx."""
+        q, qd, last = self.split(x)
+        n = self.dof
+        rest = [a + b for a, b in zip([*qd, *last], change[n:], strict=True)]
+        return [*coordinates.moved(self.links, q, change[:n]), *rest]
+
+    def difference(self, x: Sequence[Scalar], y: Sequence[Scalar]) -> list[Scalar]:
+        """y ⊟ x: the change that leads from x to y."""
+        (q, qd, last), (r, rd, other) = self.split(x), self.split(y)
+        rest = [b - a for a, b in zip([*qd, *last], [*rd, *other], strict=True)]
+        return [*coordinates.difference(self.links, q, r), *rest]
+
+    def torques(self, u: Sequence[Scalar]) -> list[Scalar]:
+        """Torques of all velocity coordinates: zero where there is no motor."""
+        tau: list[Scalar] = [0.0] * self.dof
+        for k, value in zip(self.driven, u, strict=True):
+            tau[k] = value
+        return tau
+
+    # -- one step
+
+    def acceleration(self, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+        """q̈ [rad/s² or m/s²]."""
+        return self._outputs("forward_dynamics", "kalman", q, qd, tau)["qdd"]
+
+    def next_state(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """x one step later."""
+        q, qd, _ = self.split(x)
+        tau = self.torques(u)
+        new_q, new_qd = INTEGRATORS[self.integrator](
+            lambda at, q, qd: self.acceleration(q, qd, tau), q, qd, self.step, space_of(self.links)
+        )
+        return [*new_q, *new_qd, *(u if self.remembers else ())]
+
+    def linearised(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> Linearised:
+        """The next state and its derivatives; x and u are symbols."""
+        if not self.structured:
+            return self._differentiated(x, u)
+        n, h = self.dof, self.step
+        q, qd, _ = self.split(x)
+        by_q, by_qd, by_tau = self._outputs(
+            "forward_dynamics_derivatives", "compound_link", q, qd, self.torques(u)
+        ).values()
+        qdd = self._outputs("forward_dynamics", "compound_link", q, qd, self.torques(u))["qdd"]
+        rows: Rows = []
+        for i in range(n):
+            own = [h * v + (1.0 if i == j else 0.0) for j, v in enumerate(by_qd[i])]
+            rows.append([*(h * v for v in by_q[i]), *own, *(h * by_tau[i][k] for k in self.driven)])
+        new_qd = [v + h * a for v, a in zip(qd, qdd, strict=True)]
+        new_q = space_of(self.links).moved(q, [h * v for v in new_qd])
+        turn, gain = (None, None) if self.flat else self._position_slopes(new_qd)
+        following = [*new_q, *new_qd, *(u if self.remembers else ())]
+        return Linearised(following, rows, h, turn, gain, None, self.remembered)
+
+    def acceleration_slopes(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> tuple[Rows, Rows, Rows]:
+        """(∂q̈/∂q along the velocity coordinates, ∂q̈/∂q̇, ∂q̈/∂u)."""
+        q, qd, _ = self.split(x)
+        by_q, by_qd, by_tau = self._outputs(
+            "forward_dynamics_derivatives", "compound_link", q, qd, self.torques(u)
+        ).values()
+        return by_q, by_qd, [[row[k] for k in self.driven] for row in by_tau]
+
+    def along_velocities(self, q: Sequence[Scalar], by_positions: Rows) -> Rows:
+        """Derivatives by the numbers of q, as rows, turned into derivatives along the velocity coordinates."""
+        if self.flat:
+            return by_positions
+        return manifold.by_velocities(self._leaders, self._grouped(q), by_positions)  # type: ignore[arg-type]
+
+    # -- parts
+
+    def _outputs(self, name: str, algorithm: str, q, qd, tau) -> dict[str, Any]:
+        from linkwise.evaluation import outputs_of
+
+        setting = Setting(
+            self.robot, friction=self.friction, base_parameters=True, stabilization=self.stabilization
+        )
+        return outputs_of(FUNCTIONS[name], setting, algorithm, q=list(q), qd=list(qd), tau=list(tau))
+
+    def _grouped(self, q: Sequence[Scalar]) -> list[Any]:
+        """Positions joint by joint, of those with coordinates of their own."""
+        found, at = [], 0
+        for link in self._leaders:
+            size = len(link.axes) + link.free
+            found.append(joint_value(list(q[at : at + size])))
+            at += size
+        return found
+
+    def _position_slopes(self, rates: Sequence[Scalar]) -> tuple[Rows, Rows]:
+        """(P, J) of q ⊞ h q̇': how q' changes, along its velocities, with q and with h q̇'."""
+        n = self.dof
+        turn, gain = _identity(n), _identity(n)
+        at = 0
+        for link in self._leaders:
+            size = len(link.axes)
+            if link.free:
+                own = _step_slopes(link, [self.step * v for v in rates[at : at + size]])
+                for matrix, block in zip((turn, gain), own, strict=True):
+                    for i in range(size):
+                        matrix[at + i][at : at + size] = block[i]
+            at += size
+        return turn, gain
+
+    def _differentiated(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> Linearised:
+        """By the graph: any integrator."""
+        graph = _graph_of([*x, *u])
+        following = self.next_state(x, u)
+        n, nq = self.dof, self.nq
+        outputs = [graph.lift(value) for value in following[: nq + n]]
+        inputs: list[Any] = [*x[: nq + n], *u]
+        rows: Rows = [list(row) for row in jacobian(outputs, inputs)]
+        by_q = self.along_velocities(x[:nq], [row[:nq] for row in rows])
+        rows = [[*own, *row[nq:]] for own, row in zip(by_q, rows, strict=True)]
+        tangent = [*self._position_changes(following[:nq], rows[:nq]), *rows[nq:]]
+        full = [row[: 2 * n] for row in tangent], [row[2 * n :] for row in tangent]
+        return Linearised(following, tangent[n:], self.step, None, None, full, self.remembered)
+
+    def _position_changes(self, q: Sequence[Scalar], rows: Rows) -> Rows:
+        """Rows of changes of the numbers of q as rows of changes along the velocity coordinates."""
+        if self.flat:
+            return rows
+        found: Rows = []
+        at = 0
+        for link in self._leaders:
+            size = len(link.axes) + link.free
+            own = rows[at : at + size]
+            found += own if not link.free else _velocities_of(link, q[at : at + size], own)
+            at += size
+        return found
+
+
+def smoothed(robot: Robot, speed: float) -> Robot:
+    """The robot whose dry friction changes its direction over ``speed`` [rad/s or m/s] instead of jumping at rest."""
+    links = mechanism_of(robot)
+    if not joint_terms.has_dry_friction(links):
+        return robot
+    changed = {}
+    for joint in robot.moving_joints:
+        if robot.is_parameter(f"{joint.name}.friction_speed") and not joint.terms.get("friction_speed"):
+            changed[f"{joint.name}.friction_speed"] = speed
+    return robot.with_parameters(changed)
+
+
+def _step_slopes(link: MovingLink, step: Sequence[Scalar]) -> tuple[Rows, Rows]:
+    """(P, J) of T exp(ξ): its change along its own velocities by one of T, and by one of ξ."""
+    graph = _graph_of(step)
+    size = len(step)
+    at_rest = [*([0.0] * 3 if link.floating else []), 0.0, 0.0, 0.0, 1.0]
+    still = [graph.input("step held fixed", k) for k in range(size)]
+    position = [graph.input("position held fixed", k) for k in range(len(at_rest))]
+    outputs = [
+        graph.lift(v) for v in parts_of(manifold.integrated(link, joint_value(position), joint_value(still)))
+    ]
+    rows = jacobian(outputs, [*position, *still])
+    count = len(position)
+    by_position = [list(row[:count]) for row in rows]
+    units = [[1.0 if i == k else 0.0 for i in range(size)] for k in range(size)]
+    rates = [
+        parts_of(manifold.position_rates(link, joint_value(position), joint_value(unit))) for unit in units
+    ]
+    by_velocity = [[dense.dot(row, rate) for rate in rates] for row in by_position]
+    both = [[*a, *row[count:]] for a, row in zip(by_velocity, rows, strict=True)]
+    changes = _velocities_of(link, outputs, both)
+    from linkwise.compiler.derivative import substituted
+
+    values = {
+        node.index: graph.lift(v) for node, v in zip([*position, *still], [*at_rest, *step], strict=True)
+    }
+    flat = substituted([graph.lift(v) for row in changes for v in row], values)
+    table = [flat[k * 2 * size : (k + 1) * 2 * size] for k in range(size)]
+    return [list(row[:size]) for row in table], [list(row[size:]) for row in table]
+
+
+def _velocities_of(link: MovingLink, position: Sequence[Scalar], rows: Rows) -> Rows:
+    """(ω, v) in the link's own axes of changes of its position numbers: the inverse of ``manifold.position_rates``."""
+    from linkwise.model.mechanism import quaternion_rotation
+    from linkwise.spatial import Vector
+
+    x, y, z, w = position[-4:]
+    scale = 2.0 / (x * x + y * y + z * z + w * w)
+    found: Rows = [[], [], []] + ([[], [], []] if link.floating else [])
+    for column in zip(*rows, strict=True):
+        a, b, c, d = column[-4:]
+        # 2 vec(q* ⊗ q̇) / |q|²
+        found[0].append(scale * (w * a - x * d - y * c + z * b))
+        found[1].append(scale * (w * b + x * c - y * d - z * a))
+        found[2].append(scale * (w * c - x * b + y * a - z * d))
+        if link.floating:
+            for k, value in enumerate(quaternion_rotation(position[-4:]).transposed() @ Vector(*column[:3])):
+                found[3 + k].append(value)
+    return found
+
+
+def _graph_of(values: Sequence[Scalar]) -> Any:
+    for value in values:
+        if isinstance(value, Node):
+            return value.graph
+    raise TypeError("derivatives of a step are for symbols: trace a function of it")
+
+
+def _identity(n: int) -> Rows:
+    return [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]

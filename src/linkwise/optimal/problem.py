@@ -1,0 +1,500 @@
+"""A problem of optimal motion: a robot, a horizon, costs and limits; its functions over the abstract scalar.
+
+    minimise   Σₜ h·ℓ(xₜ, uₜ) + ℓ_N(x_N)      with   x₀ given,  xₜ₊₁ = f(xₜ, uₜ)
+    subject to lower ≤ u ≤ upper,  c(xₜ, uₜ) ≤ 0
+
+``next_state``, ``stage_cost``, ``terminal_cost`` and ``stage_limits`` take lists of numbers, arrays or symbols.
+Everything that may change without new code is in one flat list p: targets, weights, limits. The table ``problem.p`` has
+one row of it for each stage, and a last one for the end of the horizon.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linkwise.errors import UnknownNameError, suggest
+from linkwise.flags import flag
+from linkwise.model.coordinates import velocity_coordinates
+from linkwise.optimal import arguments
+from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.costs import Cost, Own, Point, Terms
+from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, smoothed
+from linkwise.optimal.limits import Limit, StateLimits
+from linkwise.optimal.quadratic import Quadratic, exact, least_squares, penalised
+from linkwise.robot import Robot
+from linkwise.scalar import Scalar
+from linkwise.simulate.arguments import whole
+from linkwise.simulate.integrators import INTEGRATORS
+from linkwise.summaries import Summarised, Summary
+
+LOWER, UPPER = "torque.lower", "torque.upper"
+FRICTION_SPEED = (
+    0.01  # [rad/s or m/s] over which dry friction changes its direction, where the robot gives none
+)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a parameter lies in p."""
+
+    name: str
+    at: slice
+
+
+class Problem(Summarised):
+    """What is to be optimised.
+
+    Args:
+        robot: the robot; with a floating base, the base has no motor.
+        horizon: number of steps.
+        step: duration of one [s].
+        start: (q, q̇) at the begin, shapes (nq,) and (n,); by default ``robot.neutral`` at rest.
+        costs: of the running part: rates, multiplied by ``step`` and summed. See ``linkwise.optimal.costs``.
+        terminal: costs of the last state.
+        limits: of states and tips, see ``linkwise.optimal.limits``.
+        torque_limits: True: the robot's; False: none; or a number or (m,) [N·m or N], or (lower, upper).
+        state_limits: whether the robot's limits of position and velocity hold.
+        integrator: "semi_implicit" or another one of ``simulate``.
+        friction: whether the robot's friction counts.
+        friction_speed: over which dry friction changes its direction [rad/s or m/s], where the robot gives none: its
+            jump at rest has no derivative.
+        motors: names of the joints with a motor; by default all but floating ones and those in ``robot.passive``.
+        last_torque: u before the first step (m,), for costs of the differences of torques; zeros by default.
+        stabilization: rate at which errors of constraints decay [1/s].
+
+    Raises:
+        ProblemError: something cannot be right; the message names it.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        horizon: int = 50,
+        step: float = 0.01,
+        start: tuple[Any, Any] | None = None,
+        costs: Sequence[Cost] = (),
+        terminal: Sequence[Cost] = (),
+        limits: Sequence[Limit] = (),
+        torque_limits: Any = True,
+        state_limits: bool = False,
+        integrator: str = "semi_implicit",
+        friction: bool = True,
+        friction_speed: float = FRICTION_SPEED,
+        motors: Sequence[str] | None = None,
+        last_torque: Any = None,
+        stabilization: float | None = None,
+    ):
+        if not isinstance(robot, Robot):
+            raise ProblemError(f"robot: expected a Robot, got {type(robot).__name__}")
+        self.robot = robot
+        self.horizon = whole("horizon", horizon, 1)
+        self.costs, self.terminal = _listed("costs", costs, Cost), _listed("terminal", terminal, Cost)
+        self.limits = _listed("limits", limits, Limit)
+        if flag("state_limits", state_limits):
+            self.limits = (*self.limits, StateLimits())
+        friction = flag("friction", friction)
+        speed = arguments.number("friction_speed", friction_speed, above=0.0)
+        self.dynamics = Dynamics(
+            smoothed(robot, speed) if friction else robot,
+            arguments.number("step", step, above=0.0),
+            _integrator(integrator),
+            friction,
+            _driven(robot, motors),
+            any(cost.remembers for cost in self.costs),
+            stabilization,
+        )
+        self._check_terms()
+        self.torque_lower, self.torque_upper = self._torque_limits(torque_limits)
+        self._last = arguments.table(
+            "last_torque", 0.0 if last_torque is None else last_torque, self.dynamics.nu, 1
+        )
+        self.x0 = self.state(*((robot.neutral, np.zeros(robot.dof)) if start is None else _pair(start)))
+        self._slots, self.p = self._arranged()
+
+    # -- sizes and arguments
+
+    @property
+    def step(self) -> float:
+        """Duration of a step [s]."""
+        return self.dynamics.step
+
+    @property
+    def nu(self) -> int:
+        """Number of torques."""
+        return self.dynamics.nu
+
+    @property
+    def nx(self) -> int:
+        """Numbers of a change of a state."""
+        return self.dynamics.nx
+
+    @property
+    def ns(self) -> int:
+        """Numbers of a state."""
+        return self.dynamics.ns
+
+    @property
+    def np(self) -> int:
+        """Number of run-time parameters of a stage."""
+        return self.p.shape[1]
+
+    @property
+    def nm(self) -> int:
+        """Numbers of the augmented Lagrangian of a stage: multipliers, penalty and its inverse; 0 without limits."""
+        return len(self.limit_words) + 2 if self.limit_words else 0
+
+    @property
+    def boxed(self) -> bool:
+        """Whether some torque is limited."""
+        return bool(np.isfinite(self.torque_lower).any() or np.isfinite(self.torque_upper).any())
+
+    @cached_property
+    def limit_words(self) -> list[tuple[str, str]]:
+        """(what is limited, unit) of every function of ``stage_limits``."""
+        return [words for limit in self.limits for words in limit.words(self.robot)]
+
+    @cached_property
+    def motor_names(self) -> list[str]:
+        """Names of the coordinates that u drives."""
+        names = [coordinate.name for coordinate in velocity_coordinates(self.robot)]
+        return [names[k] for k in self.dynamics.driven]
+
+    def state(self, q: Any, qd: Any, last: Any = None) -> np.ndarray:
+        """A state (ns,) of positions and velocities, and the torques before it.
+
+        Args:
+            q: positions, shape (nq,).
+            qd: velocities, shape (n,).
+            last: torques of the step before (m,); by default those of the problem.
+        """
+        q = arguments.numbers("start: q", q, (self.robot.nq,))
+        qd = arguments.numbers("start: qd", qd, (self.robot.dof,))
+        q = q if self.dynamics.flat else np.asarray(self.robot.normalize(q))
+        arguments.numbers("start: q, normalized", q)
+        more = self._last if last is None else arguments.numbers("last", last, (self.nu,))
+        return np.concatenate([q, qd, more if self.dynamics.remembers else ()])
+
+    @property
+    def parameters(self) -> dict[str, int]:
+        """Names of the run-time parameters and their sizes."""
+        return {slot.name: slot.at.stop - slot.at.start for slot in self._slots}
+
+    def where(self, name: str) -> slice:
+        """Where a parameter lies in p.
+
+        Args:
+            name: of the parameter, one of ``parameters``.
+        """
+        for slot in self._slots:
+            if slot.name == name:
+                return slot.at
+        raise UnknownNameError(f"no parameter {name!r}; {suggest(name, self.parameters)}")
+
+    def table(self, values: Mapping[str, Any]) -> np.ndarray:
+        """A copy of ``p``, (horizon + 1, np), with other values: {name: (size,) or (horizon + 1, size)}.
+
+        "NAME.target" of a cost of tips takes a pose.
+
+        Args:
+            values: by name, see ``parameters``.
+        """
+        p, rows = self.p.copy(), self.horizon + 1
+        for name, value in values.items():
+            for own, numbers in self._converted(name, value).items():
+                at = self.where(own)
+                p[:, at] = arguments.table(own, numbers, at.stop - at.start, rows)
+        return p
+
+    def with_values(self, values: Mapping[str, Any], *, start: tuple[Any, Any] | None = None) -> Problem:
+        """The same problem with other parameters or another start; nothing is compiled again.
+
+        Args:
+            values: by name, see ``table``.
+            start: (q, q̇) at the begin; as before by default.
+        """
+        made = copy.copy(self)
+        made.p = self.table(values)
+        if start is not None:
+            made.x0 = self.state(*_pair(start))
+        return made
+
+    # -- the functions
+
+    def next_state(self, x: Sequence[Scalar], u: Sequence[Scalar], p: Sequence[Scalar] = ()) -> list[Scalar]:
+        """f(x, u): the state one step later.
+
+        Args:
+            x: state, ns scalars.
+            u: torques, m scalars.
+            p: run-time parameters; none is used yet.
+        """
+        return self.dynamics.next_state(x, u)
+
+    def linearised(self, x: Sequence[Scalar], u: Sequence[Scalar], p: Sequence[Scalar] = ()) -> Linearised:
+        """f(x, u) with its derivatives along changes of x; x and u are symbols.
+
+        Args:
+            x: state, ns symbols.
+            u: torques, m symbols.
+            p: run-time parameters; none is used yet.
+        """
+        return self.dynamics.linearised(x, u)
+
+    def stage_cost(self, x: Sequence[Scalar], u: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
+        """h·ℓ(x, u) of one stage.
+
+        Args:
+            x: state, ns scalars.
+            u: torques, m scalars.
+            p: run-time parameters of the stage.
+        """
+        return _value(self.costs, self._point(x, u, p), self.step)
+
+    def terminal_cost(self, x: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
+        """ℓ_N(x).
+
+        Args:
+            x: the last state, ns scalars.
+            p: the last row of run-time parameters.
+        """
+        return _value(self.terminal, self._point(x, None, p), 1.0)
+
+    def stage_limits(self, x: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
+        """c(x) of one stage or of the end; must not be positive. What each is: ``limit_words``.
+
+        Args:
+            x: state, ns scalars.
+            p: run-time parameters of the stage.
+        """
+        return self._limits(self._point(x, None, p))
+
+    def stage_quadratic(
+        self, x: Sequence[Scalar], u: Sequence[Scalar], p: Sequence[Scalar], m: Sequence[Scalar] = ()
+    ) -> Quadratic:
+        """Value, gradient and Hessian of h·ℓ and of limits by (δx, u); x and u are symbols.
+
+        Args:
+            x: state, ns symbols.
+            u: torques, m symbols.
+            p: run-time parameters of the stage.
+            m: multipliers, penalty μ and 1/μ of the stage's limits.
+        """
+        point = self._point(x, u, p)
+        return self._quadratic(self.costs, point, m, self.step)
+
+    def terminal_quadratic(
+        self, x: Sequence[Scalar], p: Sequence[Scalar], m: Sequence[Scalar] = ()
+    ) -> Quadratic:
+        """Value, gradient and Hessian of ℓ_N and of limits by δx; x are symbols.
+
+        Args:
+            x: state, ns symbols.
+            p: the last row of run-time parameters.
+            m: multipliers, penalty μ and 1/μ of the limits at the end.
+        """
+        return self._quadratic(self.terminal, self._point(x, None, p), m, 1.0)
+
+    def penalty(self, x: Sequence[Scalar], p: Sequence[Scalar], m: Sequence[Scalar]) -> Scalar:
+        """What limits add to the cost of a stage: (max(0, λ + μ c)² − λ²)/2μ.
+
+        Args:
+            x: state, ns scalars.
+            p: run-time parameters of the stage.
+            m: multipliers, penalty μ and 1/μ.
+        """
+        return penalised(self.stage_limits(x, p), m)
+
+    # -- parts
+
+    def _point(self, x: Sequence[Scalar], u: Sequence[Scalar] | None, p: Sequence[Scalar]) -> Point:
+        return Point(self.dynamics, list(x), u, {slot.name: list(p[slot.at]) for slot in self._slots})
+
+    def _limits(self, point: Point) -> list[Scalar]:
+        return [
+            c for limit in self.limits for c in limit.functions(point, _values_of(limit.label, point.values))
+        ]
+
+    def _quadratic(self, costs: Sequence[Cost], point: Point, m: Sequence[Scalar], scale: float) -> Quadratic:
+        total = Quadratic.zero(self.nx + (0 if point.u is None else self.nu))
+        for cost in costs:
+            values = _values_of(cost.label, point.values)
+            if isinstance(cost, Own) and not cost.least_squares:
+                total = total.plus(exact(point, cost.value(point, values), scale))
+            else:
+                terms = cost.terms(point, values)
+                total = total.plus(least_squares(point, terms, scale))
+        if self.limits:
+            limits = self._limits(point)
+            total = total.plus(least_squares(point, Terms(limits, []), 1.0, m))
+        return total
+
+    def _check_terms(self) -> None:
+        if not self.costs and not self.terminal:
+            raise ProblemError("costs: expected at least one cost: without one every motion is optimal")
+        for kind, terms in (("costs", self.costs), ("terminal", self.terminal), ("limits", self.limits)):
+            labels = [term.label for term in terms]
+            for term in terms:
+                if labels.count(term.label) > 1:
+                    raise ProblemError(f"{kind}: two are named {term.label!r}; give one another name=")
+                term.check(self.dynamics)
+                if kind == "terminal" and getattr(term, "running_only", False):
+                    raise ProblemError(f"terminal: {term.label} needs torques, which the last state has not")
+        shared = {term.label for term in (*self.costs, *self.terminal)} & {term.label for term in self.limits}
+        if shared:
+            raise ProblemError(f"limits: a cost is named {sorted(shared)[0]!r} too; give one another name=")
+
+    def _torque_limits(self, given: Any) -> tuple[np.ndarray, np.ndarray]:
+        most = self.robot.effort_limits[list(self.dynamics.driven)]
+        if given is False or given is None:
+            most = np.full(self.nu, np.inf)
+        elif given is not True:
+            sides = (
+                given if isinstance(given, (tuple, list)) and len(given) == 2 else (-np.asarray(given), given)
+            )
+            lower, upper = arguments.bounds("torque_limits", sides[0], sides[1], self.nu)
+            for name, low, high in zip(self.motor_names, lower, upper, strict=True):
+                if low > high:
+                    raise ProblemError(
+                        f"torque_limits: {name}: the lower limit {low:g} is {low - high:g} above the upper one "
+                        f"{high:g}: no torque can meet both"
+                    )
+            return lower, upper
+        return -most, most
+
+    def _arranged(self) -> tuple[list[Slot], np.ndarray]:
+        """The place of every parameter in p, and its table."""
+        rows = self.horizon + 1
+        tables: dict[str, np.ndarray] = {}
+
+        def put(label: str, values: Mapping[str, np.ndarray], where: slice) -> None:
+            for key, value in values.items():
+                name = f"{label}.{key}"
+                table = tables.setdefault(name, np.zeros((rows, value.shape[-1])))
+                if table.shape[1] != value.shape[-1]:
+                    raise ProblemError(
+                        f"{name}: the running and the terminal cost have {table.shape[1]} and {value.shape[-1]} "
+                        "numbers; give one another name="
+                    )
+                table[where] = value[where] if value.ndim > 1 else value
+
+        for cost in self.terminal:
+            values = cost.parameters(self.robot, self.dynamics, rows)
+            put(cost.label, values, slice(0, rows))  # stages without such a running cost do not read it
+        for cost in self.costs:
+            put(cost.label, cost.parameters(self.robot, self.dynamics, rows), slice(0, rows - 1))
+        for limit in self.limits:
+            put(limit.label, limit.parameters(self.robot), slice(0, rows))
+        if self.boxed:
+            tables[LOWER] = np.tile(self.torque_lower, (rows, 1))
+            tables[UPPER] = np.tile(self.torque_upper, (rows, 1))
+        slots, at = [], 0
+        for name, table in tables.items():
+            slots.append(Slot(name, slice(at, at + table.shape[1])))
+            at += table.shape[1]
+        return slots, np.concatenate(list(tables.values()), axis=1)
+
+    def _converted(self, name: str, value: Any) -> dict[str, Any]:
+        """A pose for a cost of tips as the parameters that it means."""
+        label, _, key = name.rpartition(".")
+        if key != "target" or name in self.parameters or f"{label}.position" not in self.parameters:
+            return {name: value}
+        from linkwise.optimal.rotations import quaternion_of
+
+        turned = f"{label}.orientation" in self.parameters
+        place, R = arguments.poses(name, value, self.horizon + 1, turned)
+        return {f"{label}.position": place} | ({f"{label}.orientation": quaternion_of(R)} if turned else {})
+
+    def key(self) -> bytes | None:
+        """Identifies the code of the functions; None where a function of the user's own decides it."""
+        if any(isinstance(cost, Own) for cost in (*self.costs, *self.terminal)):
+            return None
+        d = self.dynamics
+        parts = (
+            d.robot.content(), d.step, d.integrator, d.friction, d.driven, d.remembers, d.stabilization,
+            [cost.key() for cost in self.costs], [cost.key() for cost in self.terminal],
+            [limit.key(self.robot) for limit in self.limits], self.parameters, self.boxed,
+        )  # fmt: skip
+        return hashlib.sha256(repr(parts).encode()).digest()
+
+    def _summary(self) -> Summary:
+        d = self.dynamics
+        rows = [
+            ["robot", f"{self.robot.name}, {self.nu} motors"],
+            ["horizon", f"{self.horizon} steps of {self.step:g} s, {d.integrator}"],
+            ["costs", ", ".join(cost.label for cost in self.costs) or "none"],
+            ["terminal", ", ".join(cost.label for cost in self.terminal) or "none"],
+            [
+                "limits",
+                ", ".join([*(["torques"] if self.boxed else []), *(c.label for c in self.limits)]) or "none",
+            ],
+            ["parameters", f"{self.np} per stage: {', '.join(self.parameters)}"],
+        ]
+        return Summary("Problem", ("", ""), rows)
+
+
+def _value(costs: Sequence[Cost], point: Point, scale: float) -> Scalar:
+    total: Scalar = 0.0
+    for cost in costs:
+        values = _values_of(cost.label, point.values)
+        if isinstance(cost, Own) and not cost.least_squares:
+            total = total + cost.value(point, values)
+        else:
+            terms = cost.terms(point, values)
+            for w, r in zip(terms.weights, terms.residuals, strict=True):
+                total = total + (0.5 * w) * (r * r)
+    return scale * total
+
+
+def _values_of(label: str, values: Mapping[str, Sequence[Scalar]]) -> dict[str, Sequence[Scalar]]:
+    start = f"{label}."
+    return {name.removeprefix(start): value for name, value in values.items() if name.startswith(start)}
+
+
+def _driven(robot: Robot, motors: Sequence[str] | None) -> tuple[int, ...]:
+    """Velocity coordinates that are driven."""
+    coordinates = velocity_coordinates(robot)
+    names = {coordinate.joint.name for coordinate in coordinates}
+    if motors is not None:
+        for name in motors:
+            if name not in names:
+                raise UnknownNameError(f"motors: no joint {name!r}; {suggest(name, sorted(names))}")
+        chosen = set(motors)
+    else:
+        chosen = {
+            c.joint.name
+            for c in coordinates
+            if c.joint.type != "floating" and c.joint.name not in robot.passive
+        }
+    driven = tuple(k for k, c in enumerate(coordinates) if c.joint.name in chosen)
+    if not driven:
+        raise ProblemError(f"motors: {robot.name} has no joint with a motor: there is nothing to choose")
+    return driven
+
+
+def _integrator(name: str) -> str:
+    found = SEMI_IMPLICIT if name == "semi_implicit" else name
+    if found not in INTEGRATORS:
+        raise UnknownNameError(f"integrator: {suggest(name, INTEGRATORS)}")
+    return found
+
+
+def _pair(start: Any) -> tuple[Any, Any]:
+    if not isinstance(start, (tuple, list)) or len(start) != 2:
+        raise ProblemError(f"start: expected (q, qd), got {start!r:.80}")
+    return start[0], start[1]
+
+
+def _listed(name: str, given: Any, kind: type) -> tuple[Any, ...]:
+    found = (given,) if isinstance(given, kind) else tuple(given)
+    for each in found:
+        if not isinstance(each, kind):
+            raise ProblemError(f"{name}: expected objects of linkwise.optimal, got {type(each).__name__}")
+    return found

@@ -1,0 +1,135 @@
+"""Value, gradient and Hessian of costs by changes of the state and the torques, over symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from linkwise.compiler.derivative import jacobian
+from linkwise.compiler.graph import Node
+from linkwise.optimal.costs import Point, Terms
+from linkwise.scalar import Scalar, where
+
+if TYPE_CHECKING:
+    from linkwise.algorithms.dense import Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """value + gradient·δ + ½ δᵀ hessian δ; entries that are always zero are the number 0."""
+
+    value: Scalar
+    gradient: list[Scalar]
+    hessian: Rows
+
+    @classmethod
+    def zero(cls, size: int) -> Quadratic:
+        return cls(0.0, [0.0] * size, [[0.0] * size for _ in range(size)])
+
+    def plus(self, other: Quadratic) -> Quadratic:
+        pairs = zip(self.hessian, other.hessian, strict=True)
+        return Quadratic(
+            _sum(self.value, other.value),
+            [_sum(a, b) for a, b in zip(self.gradient, other.gradient, strict=True)],
+            [[_sum(a, b) for a, b in zip(*rows, strict=True)] for rows in pairs],
+        )
+
+
+def least_squares(
+    point: Point, terms: Terms, scale: float, multipliers: Sequence[Scalar] | None = None
+) -> Quadratic:
+    """½ scale Σ w r² with the Hessian of Gauss and Newton; with multipliers the penalties of limits r ≤ 0."""
+    slopes = _slopes(point, terms.residuals) if terms.slopes is None else _cut(point, terms.slopes)
+    if multipliers is None:
+        weights = [_times(scale, w) for w in terms.weights]
+        value: Scalar = 0.0
+        for w, r in zip(weights, terms.residuals, strict=True):
+            value = _sum(value, 0.5 * (w * (r * r)))
+        pulls = [w * r for w, r in zip(weights, terms.residuals, strict=True)]
+    else:
+        mu = multipliers[-2]
+        value = penalised(terms.residuals, multipliers)
+        pulls, weights = [], []
+        for c, multiplier in zip(terms.residuals, multipliers[:-2], strict=True):
+            force = multiplier + mu * c
+            pulls.append(where(force > 0.0, force, 0.0 * force))
+            weights.append(where(force > 0.0, mu, 0.0 * mu))
+    size = len(slopes[0]) if slopes else 0
+    gradient: list[Scalar] = [0.0] * size
+    hessian: Rows = [[0.0] * size for _ in range(size)]
+    for pull, w, row in zip(pulls, weights, slopes, strict=True):
+        used = [k for k in range(size) if not _is_zero(row[k])]
+        for i in used:
+            gradient[i] = _sum(gradient[i], _times(row[i], pull))
+            scaled = _times(row[i], w)
+            for j in used:
+                if j <= i:
+                    hessian[i][j] = _sum(hessian[i][j], _times(row[j], scaled))
+    for i in range(size):
+        for j in range(i):
+            hessian[j][i] = hessian[i][j]
+    return Quadratic(value, gradient, hessian)
+
+
+def penalised(limits: Sequence[Scalar], multipliers: Sequence[Scalar]) -> Scalar:
+    """Σ (max(0, λ + μ c)² − λ²)/2μ; ``multipliers`` end with μ and 1/μ, both 0 where limits do not count."""
+    mu, inverse = multipliers[-2:]
+    total: Scalar = 0.0
+    for c, multiplier in zip(limits, multipliers[:-2], strict=True):
+        force = multiplier + mu * c
+        inside = -0.5 * inverse * (multiplier * multiplier)
+        total = _sum(total, where(force > 0.0, c * (multiplier + 0.5 * mu * c), inside))
+    return total
+
+
+def exact(point: Point, value: Scalar, scale: float) -> Quadratic:
+    """A cost of any form with its exact Hessian, along changes of the state."""
+    value = _times(scale, value)
+    (gradient,) = _slopes(point, [value])
+    rows = _slopes(point, gradient)
+    size = len(gradient)
+    # along the velocities of orientations the order of two derivatives matters: the Hessian is their mean
+    hessian = [[_half(rows[i][j], rows[j][i]) for j in range(size)] for i in range(size)]
+    return Quadratic(value, gradient, hessian)
+
+
+def _slopes(point: Point, values: Sequence[Scalar]) -> Rows:
+    """∂values/∂(δx, u) by the graph."""
+    d = point.dynamics
+    inputs: list[Any] = [*point.x, *(point.u or ())]
+    graph = inputs[0].graph
+    rows: Rows = [
+        [0.0 if node is graph.zero else node for node in row]
+        for row in jacobian([graph.lift(value) for value in values], inputs)
+    ]
+    nq = d.nq
+    by_q = (
+        d.along_velocities(point.q, [row[:nq] for row in rows]) if not d.flat else [row[:nq] for row in rows]
+    )
+    return [[*own, *row[nq:]] for own, row in zip(by_q, rows, strict=True)]
+
+
+def _cut(point: Point, slopes: Rows) -> Rows:
+    """The columns of the state alone, at the end of the horizon."""
+    return slopes if point.u is not None else [list(row[: point.dynamics.nx]) for row in slopes]
+
+
+def _is_zero(value: Scalar) -> bool:
+    if isinstance(value, Node):
+        return value is value.graph.zero
+    return isinstance(value, (int, float)) and value == 0.0
+
+
+def _sum(a: Scalar, b: Scalar) -> Scalar:
+    return b if _is_zero(a) else a if _is_zero(b) else a + b
+
+
+def _times(a: Scalar, b: Scalar) -> Scalar:
+    if isinstance(a, float) and a == 1.0:
+        return b
+    return a * b
+
+
+def _half(a: Scalar, b: Scalar) -> Scalar:
+    return a if a is b else 0.5 * (a + b)

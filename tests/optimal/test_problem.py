@@ -1,0 +1,198 @@
+"""Problems of optimal motion: their functions over scalars, derivatives, parameters and checks."""
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise import optimal
+from linkwise.compiler import interpret
+from linkwise.compiler.program import trace
+
+STEP = 1e-6
+SLOPE_TOLERANCE = 2e-5  # of central differences, relative to the largest slope
+POSE = np.eye(4)
+POSE[:3, 3] = 0.4, 0.1, 0.5
+
+
+def own(q, qd, tau, factor):
+    more = 0.0 if tau is None else (tau * tau).sum()
+    return factor[0] * lw.cos(q[0]) * q[1] + 0.5 * (qd @ qd) * q[0] + more
+
+
+def floating_arm():
+    """A floating body with an arm of one joint."""
+    body = lw.Link("body", lw.Inertia.from_com(3.0, (0.01, 0.02, 0.0), np.diag([0.1, 0.2, 0.25])))
+    leg = lw.Link("leg", lw.Inertia.from_com(0.5, (0.1, 0.0, 0.0), np.diag([0.001, 0.01, 0.01])))
+    joints = [
+        lw.Joint("base", "floating", "world", "body"),
+        lw.Joint("knee", "revolute", "body", "leg", axis=(0, 1, 0)),
+    ]
+    return lw.Robot("hopper", [lw.Link("world"), body, leg], joints)
+
+
+def arm_problem():
+    return optimal.Problem(
+        lw.load("two_link"),
+        costs=[
+            optimal.TipVelocity(1.0, 0.5),
+            optimal.TipTracking(POSE, 2.0, 0.5),
+            optimal.Smoothness(1e-3),
+            optimal.Smoothness(1e-3, "torque", name="rate"),
+            optimal.SphereAvoidance([0.3, 0.1, 0.2], margin=3.0),
+        ],
+        terminal=[optimal.TipTracking(POSE, 10.0, 5.0)],
+        limits=[optimal.TipLimits(-0.1, 0.2), optimal.KeepOut([0.3, 0.2, 0.2], 0.1)],
+        state_limits=True,
+    )
+
+
+def own_problem():
+    costs = [optimal.Own(own, {"factor": 2.0})]
+    end = [optimal.Own(own, {"factor": 3.0})]
+    return optimal.Problem(lw.load("two_link"), costs=costs, terminal=end, integrator="rk4")
+
+
+def floating_problem():
+    robot = floating_arm()
+    target = robot.random(np.random.default_rng(3))
+    costs = [optimal.JointTracking(target, 0.3, velocity=0.1), optimal.Effort(1e-2)]
+    return optimal.Problem(robot, costs=costs, terminal=[optimal.JointTracking(target, 2.0)])
+
+
+def slopes_of(problem):
+    """A function of a state that gives the derivatives of one stage."""
+    nx, nu, nm = problem.nx, problem.nu, problem.nm
+    inputs = {"x": problem.ns, "u": nu, "p": problem.np} | ({"m": nm} if nm else {})
+
+    def slopes(x, u, p, m=()):
+        moved = problem.linearised(x, u, p)
+        first, last = problem.stage_quadratic(x, u, p, m), problem.terminal_quadratic(x, p, m)
+        return (*moved.matrices(), first.gradient, first.hessian, last.gradient, last.hessian)
+
+    n = nx + nu
+    shapes = {"A": (nx, nx), "B": (nx, nu), "g": (n,), "H": (n, n), "g_end": (nx,), "H_end": (nx, nx)}
+    program = trace(slopes, inputs, shapes)
+    return lambda *given: interpret.run(program, *given)
+
+
+def values_of(problem, x, u, p, m=()):
+    """(next state, costs of the stage and of the end with penalties), on floats."""
+    x, u, p, m = ([float(value) for value in each] for each in (x, u, p, m))
+    more = problem.penalty(x, p, m) if m else 0.0
+    costs = [problem.stage_cost(x, u, p) + more, problem.terminal_cost(x, p) + more]
+    return problem.next_state(x, u, p), np.array(costs)
+
+
+@pytest.mark.parametrize("make", [arm_problem, own_problem, floating_problem])
+def test_derivatives_are_those_of_the_functions(make):
+    problem = make()
+    d, rng = problem.dynamics, np.random.default_rng(1)
+    slopes = slopes_of(problem)
+    x = problem.state(problem.robot.random(rng), rng.normal(size=d.dof))
+    x[d.nq + d.dof :] = rng.normal(size=d.remembered)
+    u, p = rng.normal(size=problem.nu), problem.p[0]
+    m = [np.r_[rng.uniform(0, 1, problem.nm - 2), 10.0, 0.1]] if problem.nm else []
+    A, B, g, _, g_end, _ = slopes(x, u, p, *m)
+    x_next = values_of(problem, x, u, p, *m)[0]
+
+    def changed(k, by):
+        change, more = np.zeros(problem.nx + problem.nu), u.copy()
+        change[k] = by
+        more += change[problem.nx :]
+        moved = np.array(d.moved(x.tolist(), change[: problem.nx].tolist()), float)
+        following, costs = values_of(problem, moved, more, p, *m)
+        return np.array(d.difference(x_next, following), float), costs
+
+    for k in range(problem.nx + problem.nu):
+        (after, more), (before, less) = changed(k, STEP), changed(k, -STEP)
+        column = np.hstack([A, B])[:, k]
+        assert np.allclose((after - before) / (2 * STEP), column, atol=1e-6 * (1 + np.abs(column).max()))
+        measured = (more - less) / (2 * STEP)
+        assert abs(measured[0] - g[k]) < SLOPE_TOLERANCE * (1 + np.abs(g).max())
+        if k < problem.nx:
+            assert abs(measured[1] - g_end[k]) < SLOPE_TOLERANCE * (1 + np.abs(g_end).max())
+
+
+def test_hessians_of_own_functions_are_exact():
+    problem = own_problem()
+    slopes = slopes_of(problem)
+    rng = np.random.default_rng(2)
+    x, u, p = rng.normal(size=4), rng.normal(size=2), problem.p[0]
+    hessian = slopes(x, u, p)[3]
+    for k in range(6):
+        change = np.zeros(6)
+        change[k] = STEP
+        more = slopes(x + change[:4], u + change[4:], p)[2]
+        less = slopes(x - change[:4], u - change[4:], p)[2]
+        assert np.allclose((more - less) / (2 * STEP), hessian[k], atol=1e-7)
+
+
+def test_parameters_have_a_row_per_stage():
+    robot = lw.load("two_link")
+    path = np.linspace(0, 1, 22).reshape(11, 2)
+    problem = optimal.Problem(
+        robot,
+        horizon=10,
+        costs=[optimal.JointTracking(path, 2.0), optimal.Effort(1e-2)],
+        terminal=[optimal.JointTracking([1.0, 2.0], 50.0)],
+    )
+    at = problem.where("joints.target")
+    assert np.array_equal(problem.p[:-1, at], path[:-1])
+    assert np.array_equal(problem.p[-1, at], [1.0, 2.0])
+    assert np.array_equal(problem.p[[0, -1], problem.where("joints.weight")], [[2.0, 2.0], [50.0, 50.0]])
+    other = problem.with_values({"joints.target": [3.0, 4.0]}, start=([0.1, 0.2], [0.0, 0.0]))
+    assert np.array_equal(other.p[:, at], np.tile([3.0, 4.0], (11, 1)))
+    assert other.key() == problem.key()
+    assert np.array_equal(other.x0, [0.1, 0.2, 0, 0])
+    assert np.array_equal(problem.p[-1, at], [1.0, 2.0])
+    with pytest.raises(lw.UnknownNameError, match=r"joints\.target"):
+        problem.table({"joint.target": 1.0})
+
+
+def test_targets_of_tips_are_poses():
+    problem = arm_problem()
+    turned = np.array([[0, -1, 0, 0.1], [1, 0, 0, 0.2], [0, 0, 1, 0.3], [0, 0, 0, 1.0]])
+    p = problem.table({"tip.target": turned})
+    assert np.allclose(p[0, problem.where("tip.position")], turned[:3, 3])
+    half = np.sqrt(0.5)
+    assert np.allclose(p[0, problem.where("tip.orientation")], [0, 0, half, half])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"costs": []}, "at least one cost"),
+        ({"start": ([0.0, np.nan], [0, 0])}, r"start: q: expected finite numbers, got nan at \[1\]"),
+        ({"start": ([0.0], [0, 0])}, r"start: q: expected shape \(2,\), got \(1,\)"),
+        ({"torque_limits": ([1.0, 2.0], [1.0, 1.5])}, "the lower limit 2 is 0.5 above the upper one 1.5"),
+        ({"costs": [optimal.Effort(-1.0)]}, "effort: weight: expected weights from 0 on, got -1"),
+        ({"costs": [optimal.Effort(1), optimal.Effort(2)]}, "two are named 'effort'"),
+        ({"terminal": [optimal.Effort(1)]}, "needs torques"),
+        ({"limits": [optimal.TipLimits(1, -1)]}, "x: the lower limit 1 m is 2 m above the upper one -1 m"),
+        ({"limits": [optimal.StateLimits(([0, 1], [1, 0]))]}, "is 1 above the upper one 0: no motion"),
+        ({"costs": [optimal.TipTracking(2 * np.eye(4), 1.0, 1.0)]}, "no rotation"),
+        ({"horizon": 0}, "horizon: expected a whole number from 1 on, got 0"),
+        ({"step": 0.0}, "step: expected a number above 0"),
+        ({"integrator": "euler"}, "rk4, semi_implicit_euler"),
+        ({"motors": ["elbo"]}, "motors: no joint 'elbo'"),
+        ({"motors": []}, "no joint with a motor"),
+    ],
+)
+def test_bad_problems_are_refused(options, message):
+    given = {"costs": [optimal.Effort(1.0)]} | options
+    with pytest.raises(lw.LinkwiseError, match=message):
+        optimal.Problem(lw.load("two_link"), **given)
+
+
+def test_dry_friction_is_smooth():
+    robot = lw.load("puma560")
+    problem = optimal.Problem(robot, costs=[optimal.Effort(1.0)])
+    q, tau = np.zeros(6), np.zeros(6)
+    slow, fast = np.full(6, 1e-9), np.full(6, 1.0)
+    still = problem.dynamics.robot
+    assert np.allclose(
+        still.forward_dynamics(q, slow, tau), robot.forward_dynamics(q, 0 * slow, tau), atol=1e-3
+    )
+    assert np.allclose(
+        still.forward_dynamics(q, fast, tau), robot.forward_dynamics(q, fast, tau), rtol=1e-2, atol=1e-2
+    )
