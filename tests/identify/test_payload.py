@@ -61,6 +61,24 @@ def test_the_robot_with_the_found_payload_predicts_the_loaded_run(puma, runs):
     assert np.linalg.norm(loaded - with_found) < 0.02 * added
 
 
+def test_a_lag_of_the_torques_is_corrected(puma, runs):
+    """The loaded recording's torques come 8 ms late, the other one's 5 ms early."""
+    late = [
+        replace(run, tau=np.stack([np.interp(run.t - lag, run.t, tau) for tau in run.tau.T], axis=1))
+        for run, lag in zip(runs, (-5e-3, 8e-3), strict=True)
+    ]
+    found = identify_payload(puma, *late)
+    np.testing.assert_allclose([lag.corrected for lag in found.lags], (-5e-3, 8e-3), atol=5e-4)
+    assert found.mass == pytest.approx(MASS, rel=0.01)
+    np.testing.assert_allclose(found.com, COM, atol=2e-3)
+    blind = identify_payload(puma, *late, lag=0.0)
+    assert blind.estimate.deviations[0] > 3 * found.estimate.deviations[0]
+    currents = [replace(run, tau=run.tau / GAINS) for run in late]
+    gains = drive_gains(puma, *currents, Inertia.from_com(MASS, COM, ABOUT_COM))
+    np.testing.assert_allclose([lag.corrected for lag in gains.lags], (-5e-3, 8e-3), atol=5e-4)
+    np.testing.assert_allclose(gains.gains, GAINS, rtol=0.03)
+
+
 def test_no_payload_is_found_where_there_is_none(puma, runs):
     again = replace(runs[0], tau=runs[0].tau + 0.01 * np.random.default_rng(9).normal(size=runs[0].tau.shape))
     found = identify_payload(puma, runs[0], again)

@@ -13,7 +13,7 @@ import linkwise as lw
 from linkwise import control
 from linkwise.functions import mechanism_of
 from linkwise.model.dh_toml import read_toml
-from linkwise.simulate import Plant, simulate
+from linkwise.simulate import Plant, simulate, simulate_adaptive
 from linkwise.simulate.friction import dry_friction
 
 Q = np.array([0.1, 0.3, -0.2, 0.1, 0.4, 0.2])
@@ -232,3 +232,46 @@ def test_the_pattern_is_wrong_in_few_states_of_a_light_arm(size, most):
     light = panda.with_parameters(given | {f"{name}.rotor_inertia": 0.0 for name in panda.joint_names})
     assert wrong_patterns(light, size) <= most
     assert wrong_patterns(lw.load("puma560"), size) == 0
+
+
+# -- friction that changes its direction over a speed ------------------------------------------------------------------
+
+
+def gradual(speed, joints):
+    """Two links; the friction of these joints has a direction that changes over ``speed``."""
+    robot = lw.load("two_link")
+    numbers = {f"{name}.coulomb_friction": 0.4 for name in robot.joint_names}
+    numbers |= {f"{robot.joint_names[k]}.friction_speed": speed for k in joints}
+    return robot.with_parameters(numbers)
+
+
+def test_gradual_friction_is_that_of_the_dynamics():
+    """Beside SciPy with ``forward_dynamics``: the robot turns back, under both kinds of integration."""
+    from scipy.integrate import solve_ivp
+
+    robot, q, qd = gradual(0.2, (0, 1)), np.array([0.3, -0.4]), np.array([-0.5, 0.8])
+    tau = robot.gravity_torques(q) + [1.0, -0.5]
+
+    def rate(t, y):
+        return np.concatenate([y[2:], robot.forward_dynamics(y[:2], y[2:], tau)])
+
+    exact = solve_ivp(rate, (0, 0.5), np.concatenate([q, qd]), rtol=1e-11, atol=1e-12).y[:, -1]
+    controller = control.ConstantTorque(robot, tau)
+    found = simulate(robot, controller, duration=0.5, step=1e-3, q=q, qd=qd)
+    np.testing.assert_allclose([*found.final_q, *found.final_qd], exact, atol=1e-8)
+    adaptive = simulate_adaptive(robot, controller, duration=0.5, q=q, qd=qd)
+    np.testing.assert_allclose([*adaptive.final_q, *adaptive.final_qd], exact, atol=1e-8)
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["free", "coupled"])
+def test_gradual_friction_creeps_at_any_step(held):
+    """Too steep for the step: no chatter, and the speed at which friction carries the load."""
+    robot, q, tau = gradual(1e-4, (0,)), np.array([0.3, -0.4]), np.array([0.2, 0.1])
+    if held:
+        robot = robot.with_motors([lw.Motor("idle", dict.fromkeys(robot.joint_names, 1.0))])
+    tau = robot.gravity_torques(q) + tau
+    found = simulate(robot, control.ConstantTorque(robot, tau), duration=0.05, step=2e-3, q=q)
+    law = robot.inverse_dynamics(found.q, found.qd, np.zeros_like(q))
+    assert (found.qd[:, 1] == 0.0).all() or held  # the other joint jumps, and sticks
+    np.testing.assert_allclose(law[-5:, 0], tau[0], atol=1e-3 if held else 1e-5)  # of 0.4 N·m
+    np.testing.assert_allclose(found.final_qd[0], 1e-4 / np.sqrt(3), rtol=1e-2)

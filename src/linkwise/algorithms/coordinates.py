@@ -159,6 +159,17 @@ def dry_friction(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]) ->
     )
 
 
+def gradual_friction(
+    links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]
+) -> list[Scalar]:
+    """Dry friction of the joints where it changes its direction over a ``friction_speed`` [N·m or N], under ``tau``."""
+    at, rates = _positions(links, q), coupling.expanded(links, qd)
+    given = coupling.expanded(links, tau, forces=True)
+    if joint_terms.has_load_friction(links):
+        given = joint_terms.subtracted(links, given, joint_terms.smooth_friction(links, at, rates))
+    return _reduced(links, joint_terms.gradual_friction(links, rates, given))
+
+
 def torques_of_wrench(
     links: Mechanism, q: Sequence[Scalar], wrench: Sequence[Scalar], body: int, pose: Transform
 ) -> list[Scalar]:

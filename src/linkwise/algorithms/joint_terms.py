@@ -14,6 +14,7 @@ from typing import Any
 from linkwise.algorithms import gravity_compensation, manifold
 from linkwise.errors import ModelError
 from linkwise.joint_laws import LAWS, Law, load
+from linkwise.joint_laws.direction import SPEED, jumps
 from linkwise.model.axes import JointValue, joint_value, parts_of, single, times
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
@@ -112,6 +113,32 @@ def dry_friction_limits(link: MovingLink, qd: JointValue, given: Scalar = 0.0) -
 def has_dry_friction(links: Mechanism) -> bool:
     """Whether a joint has some; a symbol may have."""
     return bool(_present(links, DRY_FRICTION)) or has_load_friction(links)
+
+
+def direction_speed(link: MovingLink) -> Scalar | None:
+    """The speed over which dry friction of a joint changes its direction; None where it jumps."""
+    return None if jumps(link) else link.terms[SPEED]
+
+
+def gradual_friction(
+    links: Mechanism, qd: Sequence[JointValue], given: Sequence[JointValue]
+) -> list[JointValue]:
+    """Dry friction of the joints where it changes its direction over a ``friction_speed``; of others zero.
+
+    ``given`` are the torques less smooth friction, which load friction depends on.
+    """
+
+    def own(link: MovingLink, qd: JointValue, given: JointValue) -> JointValue:
+        if jumps(link):
+            return times(0.0, qd)
+        rubbing = _total(DRY_FRICTION, link, None, qd)
+        if load.is_absent(link):
+            return rubbing
+        carried = single(given) - single(rubbing)
+        return single(given) - load.removed(link, carried, single(qd))
+
+    with stage("friction"):
+        return links.each(own, qd, given)
 
 
 # -- springs ----------------------------------------------------------------------------------------------------------

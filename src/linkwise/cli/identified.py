@@ -47,12 +47,10 @@ def all_validations(found: Identification) -> list[dict[str, Any]]:
             "relative_in_band": judged.in_band,
             "total": judged.total,
             "total_prior": prior.total,
-            "total_robot": saved.total,
+            "total_robot": judged.total,
             "total_reduced": reduced.total,
         }
-        for judged, prior, saved, reduced in zip(
-            found.validations, found.of_prior, found.of_robot, found.of_reduced, strict=True
-        )
+        for judged, prior, reduced in zip(found.validations, found.of_prior, found.of_reduced, strict=True)
     ]
 
 

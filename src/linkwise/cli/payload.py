@@ -10,6 +10,7 @@ import click
 
 from linkwise.cli.options import (
     POSITIVE,
+    Number,
     Numbers,
     OneOf,
     RowRange,
@@ -20,6 +21,7 @@ from linkwise.cli.options import (
 from linkwise.cli.output import Table, number, say, say_json, show, status
 from linkwise.cli.written import check_targets
 from linkwise.identify.friction import MODELS
+from linkwise.identify.lag import REACH as LARGEST_LAG
 
 if TYPE_CHECKING:
     from linkwise.identify import DriveGains, Layout, Log, Payload
@@ -46,6 +48,12 @@ LEVEL = 0.95
     "--drop-bad-rows", is_flag=True, help="Leave out rows with missing numbers or stamps that go back."
 )
 @click.option("--cutoff", type=POSITIVE, metavar="HZ", help="Cut-off of the filters; default: from the data.")
+@click.option(
+    "--lag",
+    type=Number(above=-LARGEST_LAG, below=LARGEST_LAG),
+    metavar="SECONDS",
+    help="Torques were recorded so much later than positions; default: estimated, and corrected if certain.",
+)
 @click.option(
     "--friction",
     type=OneOf(tuple(MODELS), "model"),
@@ -97,7 +105,7 @@ def command(robot, gravity, lock, base, mimic, unloaded, loaded, **options: Any)
     layout = library.Layout() if options["layout"] is None else library.Layout.read(options["layout"])
     if options["gains"]:
         layout = replace(layout, gains=(1.0,) * arm.dof)  # the recordings are used as they are: currents
-    chosen = {key: options[key] for key in ("frame", "friction", "cutoff")}
+    chosen = {key: options[key] for key in ("frame", "friction", "cutoff", "lag")}
     with status(f"reading {unloaded}") as now:
         empty = _read_all(arm, (unloaded, *options["more_unloaded"]), layout, options["rows"], options)
         full = _read_all(arm, (loaded, *options["more_loaded"]), layout, options["loaded_rows"], options)
@@ -164,6 +172,7 @@ def _show_payload(robot: Robot, found: Payload, options) -> None:
         facts = {"robot": robot.name, "frame": found.frame, "mass": found.mass, "com": found.com}
         facts |= {"inertia_about_com": found.inertia.matrix_about_com, "level": LEVEL}
         facts |= {"rows": [vars(row) for row in rows], "samples": found.estimate.samples}
+        facts |= {"lags": [lag.summary() for lag in found.lags]}
         say_json(facts | {"written": {"robot": options["out"]} if options["out"] else {}})
         return
     cells = [
@@ -174,6 +183,7 @@ def _show_payload(robot: Robot, found: Payload, options) -> None:
     notes = [
         "value: the possible body nearest to the data; from, to: 95 % interval of the least-squares estimate",
         f"in the axes of {found.frame}",
+        *_lags(found),
     ]
     show(Table(f"What {robot.name} carried", columns, cells, notes))
     if options["out"]:
@@ -186,7 +196,8 @@ def _show_gains(robot: Robot, found: DriveGains, options) -> None:
     if options["as_json"]:
         facts = {"robot": robot.name, "joints": list(robot.joint_names), "gains": found.gains}
         facts |= {"lower": lower, "upper": upper, "level": LEVEL, "load": load}
-        say_json(facts | {"iterations": found.iterations})
+        facts |= {"iterations": found.iterations, "lags": [lag.summary() for lag in found.lags]}
+        say_json(facts)
         return
     rows = [
         [name, *(number(float(x)) for x in numbers)]
@@ -194,4 +205,11 @@ def _show_gains(robot: Robot, found: DriveGains, options) -> None:
     ]
     notes = ["torque per unit of the recorded current, N·m/A or N/A; from, to: 95 % interval"]
     notes.append(f"for a layout: [drive] gains = [{', '.join(f'{gain:.5g}' for gain in found.gains)}]")
+    notes += _lags(found)
     show(Table(f"Drive gains of {robot.name}", ["joint", ">gain", ">from", ">to"], rows, notes))
+
+
+def _lags(found: Payload | DriveGains) -> list[str]:
+    """What was found about the lags of both kinds of recordings."""
+    pairs = zip(("without", "with"), found.lags, strict=True)
+    return [f"{which} the load: {lag.note}" for which, lag in pairs if lag.note]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from linkwise.identify.errors import LogError
+from linkwise.robot import Robot
 from linkwise.summaries import Summarised
 
 SENSED = ("motor", "joint")
@@ -168,3 +169,12 @@ def as_logs(logs: Log | Sequence[Log]) -> list[Log]:
     if not found:
         raise LogError("no recording was given")
     return [piece for log in found for piece in log.pieces()]
+
+
+def with_motors(robot: Robot, logs: Sequence[Log]) -> list[Log]:
+    """The recordings, with the axes of the robot's motors of several joints where they state none."""
+    rows = [[motor.joints.get(name, 0.0) for name in robot.joint_names] for motor in robot.motors]
+    return [
+        replace(each, axes=np.array(rows)) if rows and (each.axes is None or not each.axes.size) else each
+        for each in logs
+    ]

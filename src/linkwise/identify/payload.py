@@ -21,11 +21,12 @@ from linkwise.identify.errors import IdentificationError
 from linkwise.identify.estimate import Estimate, quantile
 from linkwise.identify.estimators import weighted
 from linkwise.identify.friction import friction_named
-from linkwise.identify.log import Log, as_logs
+from linkwise.identify.lag import Lag, as_given, estimate_lag, shifted
+from linkwise.identify.log import Log, as_logs, with_motors
 from linkwise.identify.physical import STRENGTH, physical_from_gram
 from linkwise.identify.prior import prior_bodies
 from linkwise.identify.regression import Observer, Regression
-from linkwise.identify.signals import condition
+from linkwise.identify.signals import Signals, condition
 from linkwise.identify.small_blas import one_thread
 from linkwise.identify.solvers import column_lengths
 from linkwise.model.inertia import LABELS, Inertia
@@ -60,12 +61,14 @@ class PayloadRow:
 class Payload(Summarised):
     """A load as a possible body in the axes of ``frame``, and its ten parameters there by least squares.
 
-    ``estimate`` holds the unconstrained estimate of m hx hy hz Ixx … Izz with its covariance.
+    ``estimate`` holds the unconstrained estimate of m hx hy hz Ixx … Izz with its covariance; ``lags`` are those of the
+    torques in the unloaded and in the loaded recordings.
     """
 
     inertia: Inertia
     frame: str
     estimate: Estimate
+    lags: tuple[Lag, Lag] = (Lag(), Lag())
 
     @property
     def mass(self) -> float:
@@ -111,6 +114,7 @@ def identify_payload(
     friction: str = "coulomb",
     cutoff: float | None = None,
     strength: float = STRENGTH,
+    lag: float | None = None,
 ) -> Payload:
     """The load carried in the loaded recordings, but not in the unloaded ones.
 
@@ -122,11 +126,15 @@ def identify_payload(
         friction: model of friction, see ``friction.MODELS``.
         cutoff: of the filters [Hz]; by default chosen from the data.
         strength: of the prior.
+        lag: how much later than positions torques were recorded [s]; by default estimated as by ``identify``, of the
+            unloaded and of the loaded recordings apart.
     """
     with one_thread():
+        runs = _Runs.of(robot, unloaded, loaded, cutoff)
         name = robot.default_frame() if frame is None else frame
-        regression, own = _with_load(robot, as_logs(unloaded), as_logs(loaded), name, friction, cutoff)
-        count = 10 * robot.dof
+        lags = runs.lags(lag)
+        regression, own = _with_load(runs, lags, name, friction)
+        robot, count = runs.robot, 10 * robot.dof
         found = weighted(regression.pick(sorted([*own, *range(count, count + 10)])))
         prior = np.vstack(
             [prior_bodies(robot), Inertia.from_com(1.0, (0, 0, 0), (0.01, 0.01, 0.01)).parameters]
@@ -135,14 +143,16 @@ def identify_payload(
         gram, right = regression.gram(found.weights)
         x = physical_from_gram(gram, right, prior, strength=strength, nonnegative=rotors).x
         places = [found.labels.index(f"payload.{label}") for label in LABELS]
-        return Payload(Inertia.from_parameters(x[count : count + 10].tolist()), name, _part(found, places))
+        body = Inertia.from_parameters(x[count : count + 10].tolist())
+        return Payload(body, name, _part(found, places), lags)
 
 
 @dataclass(frozen=True, repr=False)
 class DriveGains(Summarised):
     """Torque per unit of current of each drive, shape (n,), and standard deviations.
 
-    ``load`` is the estimate of what was not known of the load; None where all of it was.
+    ``load`` is the estimate of what was not known of the load; None where all of it was. ``lags`` are those of the
+    currents in the unloaded and in the loaded recordings.
     """
 
     gains: np.ndarray
@@ -150,6 +160,7 @@ class DriveGains(Summarised):
     iterations: int
     freedom: np.ndarray | None = None
     load: Estimate | None = None
+    lags: tuple[Lag, Lag] = (Lag(), Lag())
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """(lower, upper) ends of confidence intervals, each (n,)."""
@@ -168,6 +179,7 @@ def drive_gains(
     friction: str = "coulomb",
     cutoff: float | None = None,
     start: float | Sequence[float] = 10.0,
+    lag: float | None = None,
 ) -> DriveGains:
     """Gains of the drives from runs whose ``tau`` are currents, with and without a load of known mass.
 
@@ -181,18 +193,66 @@ def drive_gains(
         friction: model of friction, see ``friction.MODELS``.
         cutoff: of the filters [Hz]; by default chosen from the data.
         start: rough estimate of the gains [N·m/A or N/A].
+        lag: how much later than positions currents were recorded [s]; by default estimated as by ``identify``, of the
+            unloaded and of the loaded recordings apart.
 
     Raises:
         IdentificationError: no mass is given, or the recordings do not determine the gains.
     """
     known = _known_load(load)
     with one_thread():
+        runs = _Runs.of(robot, unloaded, loaded, cutoff)
         name = robot.default_frame() if frame is None else frame
-        regression, own = _with_load(robot, as_logs(unloaded), as_logs(loaded), name, friction, cutoff)
+        gains = np.broadcast_to(np.asarray(start, dtype=float), (robot.dof,))
         count = 10 * robot.dof
-        caused = regression.Y[..., count : count + len(known)] @ known
-        unknown = regression.pick(sorted([*own, *range(count + len(known), count + 10)]))
-        return _gains(robot, unknown, caused, np.broadcast_to(np.asarray(start, dtype=float), (robot.dof,)))
+
+        def found(lags: tuple[Lag, Lag]) -> DriveGains:
+            regression, own = _with_load(runs, lags, name, friction)
+            caused = regression.Y[..., count : count + len(known)] @ known
+            unknown = regression.pick(sorted([*own, *range(count + len(known), count + 10)]))
+            return replace(_gains(robot, unknown, caused, gains), lags=lags)
+
+        first = found(runs.lags(lag, gains))
+        # joints share the masses of links, so a lag is that of torques: look again with the gains that were found
+        lags = runs.lags(lag, first.gains)
+        return first if lags == first.lags else found(lags)
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The unloaded and the loaded recordings, with torques as they were recorded."""
+
+    robot: Robot
+    """Without its motors of several joints: they are axes of the recordings."""
+    unloaded: list[Signals]
+    loaded: list[Signals]
+
+    @classmethod
+    def of(
+        cls, robot: Robot, unloaded: Log | Sequence[Log], loaded: Log | Sequence[Log], cutoff: float | None
+    ) -> _Runs:
+        empty, full = (with_motors(robot, as_logs(logs)) for logs in (unloaded, loaded))
+        first = condition(empty[0], cutoff=cutoff)
+        return cls(
+            robot.with_motors(()) if robot.motors else robot,
+            [first, *(condition(log, cutoff=first.cutoff) for log in empty[1:])],
+            [condition(log, cutoff=first.cutoff) for log in full],
+        )
+
+    def lags(self, lag: float | None, gains: np.ndarray | float = 1.0) -> tuple[Lag, Lag]:
+        """Of both kinds of recordings: that given, or estimated from torques, gains times what was recorded."""
+        if lag is not None:
+            return as_given(lag), as_given(lag)
+        empty, full = (
+            estimate_lag(Observer(self.robot, [replace(s, tau=s.tau * gains) for s in each]))
+            for each in (self.unloaded, self.loaded)
+        )
+        return empty, full
+
+    def shifted(self, lags: tuple[Lag, Lag]) -> list[Signals]:
+        """All recordings, with torques of the same time as the motion."""
+        pairs = zip((self.unloaded, self.loaded), lags, strict=True)
+        return [shifted(each, lag) for signals, lag in pairs for each in signals]
 
 
 def _known_load(load: Inertia | float | None) -> np.ndarray:
@@ -303,18 +363,15 @@ def _about_com(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return found, slopes
 
 
-def _with_load(
-    robot: Robot, unloaded: list[Log], loaded: list[Log], frame: str, friction: str, cutoff: float | None
-) -> tuple[Regression, list[int]]:
+def _with_load(runs: _Runs, lags: tuple[Lag, Lag], frame: str, friction: str) -> tuple[Regression, list[int]]:
     """A regression of both runs, with ten columns of the load after the links' that are zero in unloaded runs; and the
     columns of the robot's own base parameters in it."""
-    first = condition(unloaded[0], cutoff=cutoff)
-    both = [first, *(condition(log, cutoff=first.cutoff) for log in (*unloaded[1:], *loaded))]
-    observer = Observer(robot, both)
+    robot = runs.robot
+    observer = Observer(robot, runs.shifted(lags))
     names = friction_named(friction, robot.dof, len(observer.axes) - robot.dof)
     plain = observer.regression(names)
     edges = (0, *plain.edges, len(plain))
-    begin = edges[len(unloaded)]
+    begin = edges[len(runs.unloaded)]
     body, pose = robot.locate(frame)
     if body < 0:
         raise IdentificationError(f"payload: {frame} does not move")

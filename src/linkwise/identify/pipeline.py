@@ -19,7 +19,7 @@ from linkwise.identify.fitting import Fit, fit
 from linkwise.identify.friction import Friction, column, friction_named
 from linkwise.identify.friction_choice import choose_friction
 from linkwise.identify.lag import as_given, estimate_lag, shifted
-from linkwise.identify.log import Log, as_logs
+from linkwise.identify.log import Log, as_logs, with_motors
 from linkwise.identify.physical import STRENGTH
 from linkwise.identify.prior import has_masses, prior_bodies, scale_of
 from linkwise.identify.reduction import reduce
@@ -120,8 +120,8 @@ def _identify(
     stages: Stages,
 ) -> Identification:
     given, robot = robot, robot.with_motors(()) if robot.motors else robot
-    logs = _with_motors(given, as_logs(log))
-    tests = _with_motors(given, as_logs(validation)) if validation is not None else logs
+    logs = with_motors(given, as_logs(log))
+    tests = with_motors(given, as_logs(validation)) if validation is not None else logs
     _check_logs(robot, (*logs, *tests))
     first = stages.condition(logs[0], cutoff=cutoff)
     signals = [first, *(stages.condition(each, cutoff=first.cutoff) for each in logs[1:])]
@@ -166,15 +166,6 @@ def _identify(
         warnings=_warned(doubts),
         lag=late,
     )
-
-
-def _with_motors(robot: Robot, logs: Sequence[Log]) -> list[Log]:
-    """The recordings, with the axes of the robot's motors of several joints where they state none."""
-    rows = [[motor.joints.get(name, 0.0) for name in robot.joint_names] for motor in robot.motors]
-    return [
-        replace(each, axes=np.array(rows)) if rows and (each.axes is None or not each.axes.size) else each
-        for each in logs
-    ]
 
 
 def _fitted(

@@ -76,8 +76,8 @@ class Identification(Summarised):
 
     def _summary(self) -> Summary:
         names, judged = self.prior.joint_names, self.validation
-        parts = (judged.rms, judged.relative, self.of_robot[0].relative, self.of_prior[0].relative)
-        columns = ("joint", ">rms residual", ">model [%]", ">robot [%]", ">before [%]")
+        parts = (judged.rms, judged.relative, self.of_prior[0].relative)
+        columns = ("joint", ">rms residual", ">robot [%]", ">before [%]")
         title = f"{self.prior.name} identified from {', '.join(s.log.name for s in self.signals)}"
         found = f"{len(self.base.labels)} base parameters, condition {self.excitation.condition:.3g}"
         said = [f"{found}; %: part of the torque that is not explained", *self.warnings]
@@ -87,11 +87,6 @@ class Identification(Summarised):
         """Measured and predicted torques of every joint on the first validation recording."""
         judged = self.validation
         return part("report").torque_plot(judged.t, judged.measured, judged.predicted, self.prior.joint_names)
-
-    @property
-    def of_robot(self) -> tuple[Validation, ...]:
-        """The validations of ``robot``."""
-        return self.validations
 
     @property
     def validation(self) -> Validation:
@@ -216,7 +211,7 @@ class Identification(Summarised):
     def verdict(self) -> list[VerdictRow]:
         """Residuals of what can be taken away, beside the robot as it was given, for every recording."""
         fitted = [any(judged.log is s.log for s in self.signals) for judged in self.validations]
-        return verdict_rows(fitted, self.of_robot, self.of_reduced, self.of_prior)
+        return verdict_rows(fitted, self.validations, self.of_reduced, self.of_prior)
 
     def replay(self, place: int = 0, window: float = WINDOW) -> tuple[Replay, Replay | None]:
         """A recording simulated with its torques, by the identified robot and by the robot as it was given.
@@ -240,7 +235,7 @@ class Identification(Summarised):
         return [
             f"{model.log.name}: the {name} predicts worse ({model.total:.3g} %) than the robot as it was given "
             f"({prior.total:.3g} %); do not use it for motions like this one"
-            for name, models in (("identified robot", self.of_robot), ("reduced model", self.of_reduced))
+            for name, models in (("identified robot", self.validations), ("reduced model", self.of_reduced))
             for model, prior in zip(models, self.of_prior, strict=True)
             if model.total > prior.total
         ]
@@ -274,7 +269,7 @@ class Identification(Summarised):
                 "total": judged.total,
                 "total_in_band": judged.total_in_band,
                 "relative_prior": self.of_prior[0].relative,
-                "relative_robot": self.of_robot[0].relative,
+                "relative_robot": judged.relative,
                 "relative_reduced": self.of_reduced[0].relative,
             },
             "reduced": {

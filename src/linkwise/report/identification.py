@@ -112,8 +112,8 @@ def verdict(found: Identification, written: Mapping[str, str]) -> Section:
 
 
 def _in_words(found: Identification) -> str:
-    judged, given = found.of_robot[0], found.of_prior[0]
-    others = found.of_robot[1:]
+    judged, given = found.validations[0], found.of_prior[0]
+    others = found.validations[1:]
     more = ""
     if others:
         worst = max(others, key=lambda each: each.total)

@@ -1,8 +1,9 @@
 """Simulation with an adaptive step, by SciPy: when accuracy matters more than speed.
 
 The step follows the error, so there are no samples and no sensors: the controller is a continuous function of
-the state. Coulomb friction is smoothed, F·tanh(q̇/``smoothing``), because an adaptive integrator would stop
-at every change of sign; stiction needs the fixed-step ``simulate``.
+the state. Coulomb friction that jumps is smoothed, F·tanh(q̇/``smoothing``), because an adaptive integrator would stop
+at every change of sign; stiction needs the fixed-step ``simulate``. Friction with a ``friction_speed`` is that of all
+dynamics.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ def simulate_adaptive(
         rtol: relative tolerance, see there.
         atol: absolute tolerance, see there.
         friction: whether joints have friction.
-        smoothing: speed [rad/s or m/s] over which Coulomb friction changes its sign.
+        smoothing: speed [rad/s or m/s] over which Coulomb friction changes its sign at joints that have no
+            ``friction_speed``.
         stabilization: rate [1/s] at which errors of constraints decay; 20 by default.
     """
     solve_ivp = needed("scipy.integrate", "simulate").solve_ivp
@@ -164,10 +166,16 @@ def _smoothed_friction(
     smooth = np.array(flat(joint_terms.smooth_friction(links, at, rates)), dtype=float)
     speeds = np.array(flat(rates), dtype=float)
     given = np.array(flat(coupling.expanded(links, list(tau), forces=True)), dtype=float) - smooth
+    axes = [links[k] for k, _ in links.coordinates()]
     pairs = [
-        joint_terms.dry_friction_limits(links[k], v, carried)
-        for (k, _), v, carried in zip(links.coordinates(), speeds, given, strict=True)
+        joint_terms.dry_friction_limits(link, v, carried)
+        if joint_terms.direction_speed(link) is None
+        else (0.0, 0.0)
+        for link, v, carried in zip(axes, speeds, given, strict=True)
     ]
     forward, backward = np.array(pairs, dtype=float).reshape(-1, 2).T
     all_axes = smooth + np.where(speeds > 0, forward, backward) * np.tanh(speeds / smoothing)
+    all_axes += np.array(
+        flat(joint_terms.gradual_friction(links, rates, links.grouped(list(given)))), dtype=float
+    )
     return np.array(coupling.reduced(links, list(all_axes), (True,)))

@@ -11,7 +11,7 @@ from linkwise.algorithms.constraints import Held
 from linkwise.model.mechanism import Mechanism
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, where
-from linkwise.simulate.friction import dry_friction, dry_friction_impulses
+from linkwise.simulate.friction import Friction, dry_friction, dry_friction_impulses
 from linkwise.simulate.integrators import INTEGRATORS, space_of
 
 PROJECTION = "projection"
@@ -64,13 +64,13 @@ class Motion:
         start = self.accelerated(q, qd, applied)
         v_free = [v + h * a for v, a in zip(qd, start.qdd, strict=True)]
         if links.coupled or self.held:
-            rubbing = dry_friction_impulses(links, start.solve, start.held, qd, v_free, h, breakaway)
-            return move(_with(torque, rubbing))
+            dry = dry_friction_impulses(links, start.solve, start.held, qd, v_free, h, breakaway)
+            return move(self._rubbed(torque, dry))
         if joint_terms.has_load_friction(links):
             smooth = coordinates.smooth_friction(links, q, qd)
             applied = [a - b for a, b in zip(applied, smooth, strict=True)]
         dry = dry_friction(links, start.mass_matrix, qd, v_free, h, breakaway, applied)
-        new_q, new_qd = move(_with(torque, dry.torques))
+        new_q, new_qd = move(self._rubbed(torque, dry))
         # a joint that sticks ends the step at rest; one that was at rest has not moved at all
         stopped = space.moved(q, [(0.5 * h) * v for v in qd])
         sliding = [
@@ -81,9 +81,21 @@ class Motion:
         new_q = _where_sliding(links, sliding, new_q, stopped)
         return new_q, [_if(s, v, 0.0) for s, v in zip(dry.sliding, new_qd, strict=True)]
 
+    def _rubbed(self, torque, dry: Friction):
+        """The torque of a stage with dry friction."""
 
-def _with(torque, more: Sequence[Scalar]):
-    return lambda at, q, qd: [a + b for a, b in zip(torque(at, q, qd), more, strict=True)]
+        def rubbed(at, q, qd):
+            applied = torque(at, q, qd)
+            found = [a + b for a, b in zip(applied, dry.torques, strict=True)]
+            if dry.resolved is None:
+                return found
+            law = coordinates.gradual_friction(self.links, q, qd, applied)
+            return [
+                a + where(dry.resolved, -now, held)
+                for a, now, held in zip(found, law, dry.gradual, strict=True)
+            ]
+
+        return rubbed
 
 
 def _where_sliding(links: Mechanism, sliding: Sequence[Scalar], moved, stopped) -> list[Scalar]:
