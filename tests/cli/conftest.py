@@ -4,8 +4,9 @@ import json
 from dataclasses import dataclass
 
 import pytest
+from widths import WIDTHS, check_width
 
-from linkwise.cli import main
+from linkwise.cli import layout, main
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,23 @@ class Ran:
 
 
 @pytest.fixture
-def linkwise(capsys):
-    """Call it like the command: ``linkwise("info", "panda").out``."""
+def linkwise(capsys, monkeypatch):
+    """Call it like the command: ``linkwise("info", "panda").out``. What it shows must fit terminals of every width."""
+    lines, prose = layout.lines, layout.prose
+
+    def checked_lines(table, width, **style):
+        whole = "\n".join(lines(table, None))
+        for each in WIDTHS:
+            check_width(lines(table, each), each, whole)
+        return lines(table, width, **style)
+
+    def checked_prose(text, width):
+        for each in WIDTHS:
+            check_width(prose(text, each).split("\n"), each, text)
+        return prose(text, width)
+
+    monkeypatch.setattr(layout, "lines", checked_lines)
+    monkeypatch.setattr(layout, "prose", checked_prose)
 
     def run(*arguments: object) -> Ran:
         status = main([str(argument) for argument in arguments])

@@ -38,7 +38,7 @@ def test_bench_prints_one_table_and_what_is_absent(linkwise):
     assert "linkwise" in text
     assert "FMA limit" in text
     if "frax" in ran.json["absent"]:
-        assert "frax: " in text
+        assert "frax" in text
 
 
 def test_bench_times_every_kind_of_call(linkwise):

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -279,3 +280,14 @@ def test_generate_takes_options_of_the_function(linkwise, tmp_path):
         "no such folder"
         in linkwise("generate", "two_link", "mass_matrix", "--out", tmp_path / "no" / "x.c").refused()
     )
+
+
+def test_check_says_once_what_is_not_installed(linkwise, monkeypatch):
+    """Pinocchio and MuJoCo would both compare a moving base; equal refusals are one line, too."""
+    for name in ("pinocchio", "mujoco"):
+        monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.delitem(sys.modules, f"linkwise.bench.peers.{name}", raising=False)
+    said = linkwise("check", "two_link", "--base", "floating", "--states", "2").out
+    assert said.count("not installed") == 1
+    assert "not installed: pinocchio, mujoco" in said
+    assert said.count("joint 'root_joint' moves no inertia") == 1

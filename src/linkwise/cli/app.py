@@ -16,7 +16,9 @@ from collections.abc import Sequence
 
 import click
 
+from linkwise.cli import layout
 from linkwise.cli.ending import Ended, ended_by_signals
+from linkwise.cli.headings import WithExamples
 from linkwise.cli.warned import show_warnings
 from linkwise.errors import LinkwiseError
 
@@ -46,7 +48,7 @@ BAD_INPUT = 2
 _FAILED_WRITES = (errno.EBADF, errno.ENOSPC, errno.EIO)  # errors of files name them; those of streams do not
 
 
-class Commands(click.Group):
+class Commands(WithExamples, click.Group):
     """A group whose members are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -143,7 +145,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str) -> int:
-    click.echo(f"linkwise: {' '.join(message.split())}", err=True)
+    """One line; a terminal that is narrower gets it broken between words."""
+    line = f"linkwise: {' '.join(message.split())}"
+    width = layout.width_of(sys.stderr) if sys.stderr is not None and sys.stderr.isatty() else None
+    click.echo(layout.prose(line, width), err=True)
     return BAD_INPUT
 
 

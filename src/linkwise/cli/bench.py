@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from linkwise.cli import bench_calls
+from linkwise.cli import bench_calls, headings
 from linkwise.cli.options import Numbers, OneOf, WholeNumber, json_option, load_robot
 from linkwise.cli.output import Table, progress, say, say_json, show
 
@@ -17,7 +17,13 @@ PEERS = ("pinocchio", "mujoco", "casadi", "pybullet", "robotics_toolbox", "adam"
 OURS = ("linkwise", "generated_c")
 
 
-@click.command("bench")
+_HEADINGS = {
+    "What is timed": "robot function batch dtype peer calls",
+    "How": "rounds no-cold",
+}
+
+
+@headings.command("bench", _HEADINGS)
 @click.option("--robot", default="panda", show_default=True, help="A bundled robot or a file.")
 @click.option(
     "--function",
@@ -149,6 +155,8 @@ def _cold(urdf: Path, folder: Path, peers: list[str], missing: dict[str, str]) -
 
 
 def _show(robot, timings, shares, cold, missing: dict[str, str]) -> None:
+    from linkwise.bench.peers import absent
+
     base = {timing.group: timing.nanoseconds for timing in timings if timing.who == "linkwise"}
     rows = []
     for timing in timings:
@@ -163,7 +171,7 @@ def _show(robot, timings, shares, cold, missing: dict[str, str]) -> None:
             + [timing.problem or timing.path]
         )
     columns = ["function", ">states", "precision", "library", ">ns/state", ">/ linkwise", "how"]
-    notes = [f"{name}: {reason}" for name, reason in missing.items()]
+    notes = absent(missing)
     show(Table(f"{robot.name}, {robot.dof} joints, one core", columns, rows, notes))
     rows = [
         [share["group"].function, str(share["group"].states), share["group"].dtype, str(share["operations"])]
@@ -176,7 +184,8 @@ def _show(robot, timings, shares, cold, missing: dict[str, str]) -> None:
     ]
     columns = ["function", ">states", "precision", ">operations", ">G/s", ">FMA limit G/s", ">share"]
     note = "operations: multiplications, additions and divisions, without sin and cos, which cost more than these"
-    show(Table("Linkwise beside the limit of this machine", columns, rows, [note]))
+    if rows:
+        show(Table("Linkwise beside the limit of this machine", columns, rows, [note]))
     if cold:
         rows = [
             [line["who"], line["what"], f"{1e3 * line['load']:.0f}", _milliseconds(line["first call"])]

@@ -82,6 +82,8 @@ def _us(seconds: float) -> str:
 
 
 def _show(robot: Any, lines: list[Any], missing: dict[str, str]) -> None:
+    from linkwise.bench.peers import absent
+
     rows = []
     for name, costs, other in lines:
         by_name = {cost.kind.name: cost for cost in costs}
@@ -96,7 +98,7 @@ def _show(robot: Any, lines: list[Any], missing: dict[str, str]) -> None:
     notes = [
         "µs that a call costs beyond its arithmetic; ! beyond its limit; pinocchio: one state, and over arrays"
     ]
-    notes += [f"{name}: {reason}" for name, reason in missing.items()]
+    notes += absent(missing)
     show(Table(f"{robot.name}, {robot.dof} joints, one core", columns, rows, notes))
 
 

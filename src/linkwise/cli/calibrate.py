@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from linkwise.cli import headings
 from linkwise.cli.options import Number, Numbers, json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, number, say, say_json, show, status
 from linkwise.cli.written import check_targets
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
     from linkwise.identify import Calibration
 
 
-@click.command("calibrate")
+_HEADINGS = {
+    "Measurements": "frame positions-only hold-out validate",
+    "Model": "parameters tool",
+}
+
+
+@headings.command("calibrate", _HEADINGS)
 @robot_argument
 @click.argument("measurements", metavar="MEASUREMENTS")
 @click.option("--frame", metavar="NAME", help="Frame whose pose was measured; default: the only leaf.")

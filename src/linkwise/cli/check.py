@@ -8,13 +8,19 @@ from pathlib import Path
 
 import click
 
+from linkwise.cli import headings
 from linkwise.cli.options import SEED, WholeNumber, json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, progress, say, say_json, show
 
 ENGINES = ("pinocchio", "mujoco")
 
 
-@click.command("check")
+_HEADINGS = {
+    "Comparison": "states seed float32",
+}
+
+
+@headings.command("check", _HEADINGS)
 @robot_argument
 @click.option(
     "--states", type=WholeNumber(1, 10**6), default=20, show_default=True, help="Random states to compare at."
@@ -93,6 +99,8 @@ def command(
 
 
 def _show(name: str, states: int, findings, missing: dict[str, str]) -> None:
+    from linkwise.bench.peers import absent
+
     rows = [
         [
             f.function,
@@ -103,8 +111,7 @@ def _show(name: str, states: int, findings, missing: dict[str, str]) -> None:
         ]
         for f in findings
     ]
-    notes = [f"{f.function}, {f.who}: {f.refusal}" for f in findings if f.refusal]
-    notes += [f"{engine}: {reason}" for engine, reason in missing.items()]
+    notes = [*_refusals([(f.function, f.who, f.refusal) for f in findings]), *absent(missing)]
     columns = ["function", "by", ">worst difference", ">allowed", "verdict"]
     show(Table(f"{name} at {states} random states", columns, rows, notes))
     wrong = [f for f in findings if f.verdict == "DISAGREES"]
@@ -117,6 +124,18 @@ def _show(name: str, states: int, findings, missing: dict[str, str]) -> None:
         said = [f"{verdicts[verdict]} {words}" for verdict, words in rest.items() if verdicts[verdict]]
         counted = f"{verdicts['agrees']} comparisons agree" if verdicts["agrees"] else "nothing was compared"
         say("; ".join([counted, *said]))
+
+
+def _refusals(found: list[tuple[str, str, str]]) -> list[str]:
+    """Each reason once, with the functions and algorithms that have it."""
+    reasons: dict[str, dict[str, list[str]]] = {}
+    for function, who, reason in found:
+        if reason:
+            reasons.setdefault(reason, {}).setdefault(function, []).append(who)
+    return [
+        "; ".join(f"{function} by {', '.join(by)}" for function, by in refused.items()) + f": {reason}"
+        for reason, refused in reasons.items()
+    ]
 
 
 def _check_float32(robot, states: int, seed: int, as_json: bool) -> int:
@@ -141,7 +160,7 @@ def _check_float32(robot, states: int, seed: int, as_json: bool) -> int:
         if not row.refusal
     ]
     columns = ["function", "by", ">inputs rounded", ">computed in float32", ">both, 99 % below"]
-    notes = [f"{row.function}, {row.algorithm}: {row.refusal}" for row in rows if row.refusal]
+    notes = _refusals([(row.function, row.algorithm, row.refusal) for row in rows])
     notes.append("errors in parts of the largest entry of a result; medians over the states")
     show(Table(f"{robot.name} in float32 at {states} random states", columns, cells, notes))
     for row in doubtful:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from linkwise.cli import written
+from linkwise.cli import headings, written
 from linkwise.cli.options import json_option, load_robot, robot_argument
 from linkwise.cli.output import say, say_json
 from linkwise.model.files import WRITE_ENDINGS
 
 
-@click.command("convert")
+@headings.command("convert")
 @robot_argument
 @click.argument("file")
 @json_option

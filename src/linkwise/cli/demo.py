@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
+from linkwise.cli import headings
 from linkwise.cli.options import json_option
 from linkwise.cli.output import Table, number, progress, say, say_json, show
 from linkwise.cli.written import write_table
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 COUNTED = ("inverse_dynamics", "forward_dynamics", "iterated_forward_dynamics")
 
 
-@click.command("demo")
+@headings.command("demo", page=lambda given: str(Path(given["out"]) / "report.html"))
 @click.option(
     "--out",
     metavar="DIR",
@@ -28,6 +29,7 @@ COUNTED = ("inverse_dynamics", "forward_dynamics", "iterated_forward_dynamics")
     show_default=True,
     help="Folder for the table, the plots and the report.",
 )
+@headings.open_option
 @json_option
 def command(out: str, as_json: bool) -> None:
     """Run Kozłowski's PUMA 560 experiment of 1990 end to end.

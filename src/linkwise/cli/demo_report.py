@@ -99,7 +99,7 @@ def _timings(robot: Robot) -> Section:
     """Ours, and Pinocchio's where it is installed, on one core."""
     from linkwise.bench.clock import is_busy, one_core
     from linkwise.bench.comparison import Group, compare
-    from linkwise.bench.peers import find
+    from linkwise.bench.peers import absent, find
     from linkwise.bench.subject import Subject, without_drives
 
     plain = without_drives(robot)
@@ -115,7 +115,7 @@ def _timings(robot: Robot) -> Section:
     notes = [
         f"Nanoseconds per state of {STATES} states in one call, float64, one core, without friction and rotors."
     ]
-    notes += [f"{name}: {reason}." for name, reason in missing.items()]
+    notes += [f"{line}." for line in absent(missing)]
     if busy:
         notes.append("Other programs were running on this machine: the figures are rough.")
     return sections.timings(rows, notes)

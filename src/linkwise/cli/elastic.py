@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from linkwise.cli import headings
 from linkwise.cli.closed_loop import reference_layout
 from linkwise.cli.options import POSITIVE, RowRange, json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, number, say, say_json, show, status
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
     from linkwise.robot import Robot
 
 
-@click.command("elastic")
+_HEADINGS = {
+    "Recording": "link-positions layout rows drop-bad-rows",
+    "Signals": "cutoff",
+}
+
+
+@headings.command("elastic", _HEADINGS)
 @robot_argument
 @click.argument("log", metavar="LOG")
 @click.option(

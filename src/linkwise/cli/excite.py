@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
+from linkwise.cli import headings
 from linkwise.cli.options import (
     POSITIVE,
     SEED,
@@ -37,7 +38,15 @@ CRITERIA = ("condition", "log_det")
 PLAYED_RATE = 100.0  # [Hz] samples of the motion on the 3-D page
 
 
-@click.command("excite")
+_HEADINGS = {
+    "Motion": "duration family order share acceleration rate periods",
+    "Search": "criterion friction starts iterations seed",
+    "Surroundings": "floor box forbid clearance links-may-touch tool tool-frame radius meshes",
+    "Output": "out report figures open view json",
+}
+
+
+@headings.command("excite", _HEADINGS)
 @robot_argument
 @click.option("--duration", type=POSITIVE, default=10.0, show_default=True, help="Of one period [s].")
 @click.option(

@@ -5,14 +5,19 @@ from __future__ import annotations
 import click
 import numpy as np
 
+from linkwise.cli import headings
 from linkwise.cli.options import json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.written import check_targets, write_table
 from linkwise.model.coordinates import coordinate_names, velocity_coordinates
 from linkwise.tables import numbered, read_states
 
+_HEADINGS = {
+    "Method": "algorithm no-friction",
+}
 
-@click.command("forward")
+
+@headings.command("forward", _HEADINGS)
 @robot_argument
 @click.option(
     "--torques", required=True, metavar="FILE", help="A table of t, q, qd, tau; - reads standard input."

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from linkwise import outputs
-from linkwise.cli import written
+from linkwise.cli import headings, written
 from linkwise.cli.generate_package import chosen_options, cost, write_package
 from linkwise.cli.generate_system import SYSTEMS, write_system
 from linkwise.cli.options import (
@@ -17,23 +17,50 @@ from linkwise.cli.options import (
     Numbers,
     OneOf,
     WholeNumber,
+    completions,
     json_option,
     load_robot,
     robot_argument,
 )
-from linkwise.cli.output import say, say_json
+from linkwise.cli.output import say, say_json, say_verbatim
 from linkwise.compiler.emit import DIFFERENTIATED, TARGETS
 from linkwise.compiler.emit.clike import spelt
 from linkwise.compiler.rollout import RolloutKernel
 from linkwise.control import CONTROLLERS
 from linkwise.embedded import ENTRIES, entries
+from linkwise.functions import FUNCTIONS
 from linkwise.robot import FRAME_FUNCTIONS, Robot
 from linkwise.systems import VERSIONS
 
+NAMES = tuple(dict.fromkeys((*FUNCTIONS, *CONTROLLERS, *ENTRIES)))  # what FUNCTION may be
 
-@click.command("generate")
+
+def _complete_function(ctx: click.Context, param: click.Parameter, incomplete: str):
+    """Shell completion: functions, controllers and other entries that are not named yet."""
+    named = ctx.params.get("functions") or ()
+    return completions((name for name in NAMES if name not in named), incomplete)
+
+
+def _complete_algorithm(ctx: click.Context, param: click.Parameter, incomplete: str):
+    """Shell completion: algorithms of the functions that are named."""
+    named = [FUNCTIONS[name] for name in ctx.params.get("functions") or () if name in FUNCTIONS]
+    return completions(
+        dict.fromkeys(name for row in named or FUNCTIONS.values() for name in row.algorithms), incomplete
+    )
+
+
+_HEADINGS = {
+    "Code": "target name main dtype constant-time no-fma",
+    "Functions": "algorithm frame wrench payload no-friction",
+    "Controllers and loops": "controller period frequency damping torque-limits",
+    "Other systems": "fmi casadi acados step",
+    "Output": "out header force states json",
+}
+
+
+@headings.command("generate", _HEADINGS)
 @robot_argument
-@click.argument("functions", nargs=-1, required=True, metavar="FUNCTION…")
+@click.argument("functions", nargs=-1, required=True, metavar="FUNCTION…", shell_complete=_complete_function)
 @click.option(
     "--target",
     type=OneOf((*TARGETS, *SYSTEMS), "target"),
@@ -71,7 +98,12 @@ from linkwise.systems import VERSIONS
     metavar="NAME",
     help="Name of the function in the code; default: ROBOT_FUNCTION. Of a package: how names begin.",
 )
-@click.option("--algorithm", metavar="NAME", help="Which algorithm; default: that of the Python function.")
+@click.option(
+    "--algorithm",
+    metavar="NAME",
+    shell_complete=_complete_algorithm,
+    help="Which algorithm; default: that of the Python function.",
+)
 @click.option("--dtype", type=OneOf(("float64", "float32"), "dtype"), default="float64", show_default=True)
 @click.option(
     "--frame", metavar="NAME", help="For pose, jacobian, velocity and --wrench; default: the only leaf."
@@ -197,7 +229,7 @@ def _say(
             {"robot": robot, "function": function, "target": target, "operations": cost(operations), **where}
         )
     elif printed is not None:
-        say(printed.rstrip("\n"))
+        say_verbatim(printed.rstrip("\n"))
     else:
         say(f"{what}: {operations}")
         say(f"written: {', '.join(texts)}")

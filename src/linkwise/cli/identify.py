@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from linkwise.cli import headings
 from linkwise.cli.closed_loop import (
     check_method,
     closed_loop_facts,
@@ -46,7 +47,16 @@ if TYPE_CHECKING:
     from linkwise.robot import Robot
 
 
-@click.command("identify")
+_HEADINGS = {
+    "Recordings": "layout rows validate validate-rows split drop-bad-rows topic",
+    "Signals": "cutoff lag derivatives decimation",
+    "Model": "friction estimator significance strength",
+    "Closed loop": "method reference controller frequency damping kp kd",
+    "Output": "out code reduce report figures open json",
+}
+
+
+@headings.command("identify", _HEADINGS)
 @robot_argument
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
 @click.option(

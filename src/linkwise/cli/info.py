@@ -6,14 +6,13 @@ import math
 import warnings
 from typing import Any
 
-import click
-
+from linkwise.cli import headings
 from linkwise.cli.options import json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.model.joint import FREE
 
 
-@click.command("info")
+@headings.command("info")
 @robot_argument
 @json_option
 def command(robot: str, gravity, lock, base, mimic, as_json: bool) -> None:
@@ -119,35 +118,42 @@ def _show(facts: dict[str, Any]) -> None:
         say(f"warning: {' '.join(warning.split())}")
 
 
+_COLUMNS = (
+    "name",
+    "type",
+    ">lower",
+    ">upper",
+    ">speed",
+    ">effort",
+    ">rotor inertia",
+    ">viscous friction",
+    ">Coulomb friction",
+)
+_DRIVES = _COLUMNS[-3:]  # left out where they are zero for all joints
+
+
 def _joint_table(joints: list[dict[str, Any]]) -> Table:
-    columns = [
-        "name",
-        "type",
-        ">lower",
-        ">upper",
-        ">speed",
-        ">effort",
-        ">rotor inertia",
-        ">viscous",
-        ">Coulomb",
-    ]
+    moving = [joint for joint in joints if joint["type"] != "fixed"]
+    drives = {joint["name"]: _drive(joint) for joint in moving}
+    used = [k for k in range(3) if any(cells[k] != "0" for cells in drives.values())]
     rows = []
     for joint in joints:
         if joint["type"] == "fixed":
-            rows.append([joint["name"], "fixed", *[""] * 7])
+            rows.append([joint["name"], "fixed", *[""] * (4 + len(used))])
             continue
         limits = joint["limits"]
         unit = 1.0 if joint["type"] == "prismatic" else math.degrees(1.0)
         range_ = [number(limits[key] * unit) + (" m" if unit == 1.0 else "°") for key in ("lower", "upper")]
         if joint["type"] in FREE:
             range_ = ["", ""]
-        forward, backward = joint["coulomb_friction"]
-        coulomb = number(forward) if forward == backward else f"{number(forward)} / {number(backward)}"
         rows.append(
             [joint["name"], joint["type"], *range_, number(limits["velocity"]), number(limits["effort"])]
-            + [number(joint["rotor_inertia"]), number(joint["viscous_friction"]), coulomb]
+            + [drives[joint["name"]][k] for k in used]
         )
-    notes = [
+    unused = [name.removeprefix(">") for k, name in enumerate(_DRIVES) if k not in used]
+    notes = [f"zero for all joints: {', '.join(unused)}"] if unused and moving else []
+    columns = [*_COLUMNS[:-3], *(_DRIVES[k] for k in used)]
+    notes += [
         f"{joint['name']}: {', '.join(f'{name} {number(value)}' for name, value in joint['terms'].items())}"
         for joint in joints
         if joint["terms"]
@@ -155,6 +161,13 @@ def _joint_table(joints: list[dict[str, Any]]) -> Table:
     notes += [f"{j['name']}: {number(j['pitch'])} m per rad" for j in joints if j["type"] == "helical"]
     notes += [_relation(joint["name"], **joint["mimic"]) for joint in joints if joint["mimic"]]
     return Table("Joints (SI units; ranges in degrees or metres)", columns, rows, notes)
+
+
+def _drive(joint: dict[str, Any]) -> list[str]:
+    """The cells of rotor inertia, viscous and Coulomb friction."""
+    forward, backward = joint["coulomb_friction"]
+    coulomb = number(forward) if forward == backward else f"{number(forward)} / {number(backward)}"
+    return [number(joint["rotor_inertia"]), number(joint["viscous_friction"]), coulomb]
 
 
 def _relation(name: str, joint: str, multiplier: float, offset: float, coupled: bool) -> str:

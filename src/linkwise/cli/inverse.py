@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 import numpy as np
 
+from linkwise.cli import headings
 from linkwise.cli.options import (
     POSITIVE,
     Numbers,
@@ -28,8 +29,14 @@ from linkwise.model.coordinates import (
 )
 from linkwise.tables import bounds, numbered, read_states
 
+_HEADINGS = {
+    "Motion": "trajectory from to degrees duration points",
+    "Method": "algorithm no-friction",
+    "Output": "out states report figures open json",
+}
 
-@click.command("inverse")
+
+@headings.command("inverse", _HEADINGS)
 @robot_argument
 @click.option(
     "--trajectory",

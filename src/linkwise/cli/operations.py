@@ -7,13 +7,19 @@ from typing import Any
 
 import click
 
+from linkwise.cli import headings
 from linkwise.cli.counting import Row, as_printed, axes_of, rows, totals
 from linkwise.cli.options import json_option, load_robot, robot_options
-from linkwise.cli.output import Table, progress, say, say_json, show
+from linkwise.cli.output import Table, progress, say_json, say_verbatim, show
 from linkwise.errors import LinkwiseError
 
+_HEADINGS = {
+    "Counting": "function stages no-friction",
+    "Published counts": "compare markdown",
+}
 
-@click.command("operations")
+
+@headings.command("operations", _HEADINGS)
 @robot_options(required=False)
 @click.option(
     "--function", "names", multiple=True, metavar="NAME", help="Count this function only; may be repeated."
@@ -74,7 +80,7 @@ def _show_records(markdown: bool, as_json: bool) -> None:
     from linkwise.records import page
 
     if markdown:
-        say(page.render(Path("docs")).rstrip("\n"))
+        say_verbatim(page.render(Path("docs")).rstrip("\n"))
         return
     if as_json:
         say_json(page.data())

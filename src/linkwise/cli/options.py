@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 from click import shell_completion
+
+from linkwise.cli.headings import open_option
 
 if TYPE_CHECKING:
     from linkwise.robot import Robot
@@ -137,6 +139,16 @@ class OneOf(click.ParamType):
             self.fail(f"no {value!r}; {hint}valid: {', '.join(self.names)}", param, ctx)
         return value
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[shell_completion.CompletionItem]:
+        return completions(self.names, incomplete)
+
+
+def completions(names: Iterable[str], incomplete: str) -> list[shell_completion.CompletionItem]:
+    """Shell completion: the names with this prefix."""
+    return [shell_completion.CompletionItem(name) for name in names if name.startswith(incomplete)]
+
 
 class RowRange(click.ParamType):
     """FIRST-LAST, counted from 1, both included."""
@@ -158,7 +170,14 @@ class RowRange(click.ParamType):
         return rows
 
 
-report_option = click.option("--report", metavar="FILE.html", help="Write a page with plots.")
+_report = click.option("--report", metavar="FILE.html", help="Write a page with plots.")
+
+
+def report_option(command: Callable) -> Callable:
+    """``--report``, and ``--open`` for it."""
+    return _report(open_option(command))
+
+
 figures_option = click.option(
     "--figures", metavar="DIR", help="Write the plots of the report as SVG files into this folder."
 )
@@ -171,8 +190,7 @@ def _complete_robot(
     """Shell completion: bundled robots with this prefix, otherwise files."""
     from linkwise.model.files import bundled_names
 
-    names = [name for name in bundled_names() if name.startswith(incomplete)]
-    return [shell_completion.CompletionItem(name) for name in names] or [
+    return completions(bundled_names(), incomplete) or [
         shell_completion.CompletionItem(incomplete, type="file")
     ]
 

@@ -6,30 +6,54 @@ import contextlib
 import json
 import math
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from typing import IO, Any
 
 import click
 
+from linkwise.cli import layout
 from linkwise.cli.written import says_on_standard_error
 from linkwise.records.table import Table
 
-__all__ = ["Table", "jsonable", "number", "plain", "progress", "say", "say_json", "show", "status"]
+__all__ = [
+    "Table",
+    "jsonable",
+    "number",
+    "plain",
+    "progress",
+    "say",
+    "say_json",
+    "say_verbatim",
+    "show",
+    "status",
+]
 
 
 def show(table: Table) -> None:
-    """Print a table: with lines and colour on a terminal, as aligned columns in a pipe."""
-    aside = says_on_standard_error()
-    if (sys.stderr if aside else sys.stdout).isatty():
-        _show_rich(table, stderr=aside)
+    """Print a table that fits the terminal: with a rule and colour there, as plain text in a pipe."""
+    stream = _stream()
+    if stream.isatty():
+        written = layout.lines(table, layout.width_of(stream), rule="─", style=_style)
+        text = "\n".join([click.style(written[0], bold=bool(table.title)), *written[1:]]) + "\n"
+        click.echo(text, file=stream)
     else:
-        click.echo(plain(table), err=aside)
+        click.echo(plain(table), file=stream)
 
 
 def say(text: str = "") -> None:
-    """Print a line of plain text."""
-    click.echo(text, err=says_on_standard_error())
+    """Print plain text; on a terminal lines are broken between words."""
+    stream = _stream()
+    click.echo(layout.prose(text, layout.width_of(stream)), file=stream)
+
+
+def say_verbatim(text: str) -> None:
+    """Print text whose lines must stay as they are: source code, Markdown."""
+    click.echo(text, file=_stream())
+
+
+def _stream() -> IO[str]:
+    return sys.stderr if says_on_standard_error() else sys.stdout
 
 
 def say_json(data: Any) -> None:
@@ -51,16 +75,8 @@ def jsonable(data: Any) -> Any:
 
 
 def plain(table: Table) -> str:
-    """The table as aligned text."""
-    headings = _headings(table)
-    body = [[name for name, _ in headings], *table.rows]
-    widths = [max(_width(row[k]) for row in body) for k in range(len(headings))]
-    lines = [table.title] if table.title else []
-    for row in body:
-        cells = [_pad(cell, w, right) for cell, w, (_, right) in zip(row, widths, headings, strict=True)]
-        lines.append(("  " + "  ".join(cells)).rstrip())
-    lines += [f"  {note}" for note in table.notes]
-    return "\n".join(lines) + "\n"
+    """The table as aligned text; no wider than the variable COLUMNS says, if it is set."""
+    return "\n".join(layout.lines(table, layout.width_of(None))) + "\n"
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -83,6 +99,9 @@ def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda: bar.advance(task)
+        bar.update(
+            task, completed=total, refresh=True
+        )  # fewer steps than foreseen: the work is done all the same
 
 
 @contextlib.contextmanager
@@ -97,38 +116,13 @@ def status(what: str) -> Iterator[Callable[[str], None]]:
         yield lambda words: shown.update(words)
 
 
-def _show_rich(table: Table, *, stderr: bool) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    shown = RichTable(title=Text(table.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    for name, right in _headings(table):
-        shown.add_column(Text(name), justify="right" if right else "left", overflow="fold")
-    for row in table.rows:
-        shown.add_row(*(Text(cell, style=_style(cell)) for cell in row))
-    console = Console(stderr=stderr)
-    console.print(shown)
-    for note in table.notes:
-        console.print(Text(f"  {note}", style="dim"))
+_COLOURS: dict[str, dict[str, Any]] = {
+    "agrees": {"fg": "green"},
+    "DISAGREES": {"fg": "red", "bold": True},
+    "refuses": {"fg": "yellow"},
+}
 
 
-def _headings(table: Table) -> list[tuple[str, bool]]:
-    """(name, aligned to the right) of each column."""
-    return [(column.removeprefix(">"), column.startswith(">")) for column in table.columns]
-
-
-def _style(cell: str) -> str:
+def _style(cell: str) -> layout.Style:
     """Verdicts have a colour; everything else stays as it is."""
-    return {"agrees": "green", "DISAGREES": "bold red", "refuses": "yellow"}.get(cell, "")
-
-
-def _pad(text: str, width: int, right: bool) -> str:
-    gap = " " * (width - _width(text))
-    return gap + text if right else text + gap
-
-
-def _width(text: str) -> int:
-    """Columns on the screen: combining marks take none."""
-    return sum(1 for character in text if not unicodedata.combining(character))
+    return partial(click.style, **_COLOURS[cell]) if cell in _COLOURS else str

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from linkwise.cli import headings
 from linkwise.cli.options import (
     POSITIVE,
     Number,
@@ -31,7 +32,14 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 
 
-@click.command("payload")
+_HEADINGS = {
+    "Recordings": "layout rows loaded-rows more-unloaded more-loaded drop-bad-rows",
+    "Model": "cutoff friction frame",
+    "Gains of drives": "gains load-mass load-com load-inertia start",
+}
+
+
+@headings.command("payload", _HEADINGS)
 @robot_argument
 @click.argument("unloaded", metavar="UNLOADED")
 @click.argument("loaded", metavar="LOADED")

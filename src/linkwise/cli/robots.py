@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import click
-
+from linkwise.cli import headings
 from linkwise.cli.options import json_option
 from linkwise.cli.output import Table, number, say_json, show
 
 
-@click.command("robots")
+@headings.command("robots")
 @json_option
 def command(as_json: bool) -> None:
     """List the bundled robots.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
+from linkwise.cli import headings
 from linkwise.cli.options import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -35,7 +36,15 @@ if TYPE_CHECKING:
     from linkwise.simulate import Result
 
 
-@click.command("simulate")
+_HEADINGS = {
+    "Motion": "trajectory from to degrees move duration",
+    "Controller": "controller frequency damping control-period delay",
+    "Simulated robot": "model-error payload noise resolution seed",
+    "Integration": "integrator step every",
+}
+
+
+@headings.command("simulate", _HEADINGS)
 @robot_argument
 @click.option(
     "--controller",

@@ -8,13 +8,20 @@ from typing import Any
 
 import click
 
+from linkwise.cli import headings
 from linkwise.cli.options import WholeNumber
 from linkwise.cli.output import Table, number, say, say_json, show
 
 INCOMPLETE = 1
 
 
-@click.command("study")
+_HEADINGS = {
+    "Run": "resume threads cluster accept-changed-code",
+    "Inspection": "check status verify",
+}
+
+
+@headings.command("study", _HEADINGS)
 @click.argument("file", metavar="FILE.toml|STORE")
 @click.option(
     "--out", metavar="STORE", help="Folder for the results; default: the name of the file with .study."

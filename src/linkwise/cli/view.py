@@ -6,12 +6,20 @@ import warnings
 
 import click
 
+from linkwise.cli import headings
 from linkwise.cli.options import WholeNumber, json_option, load_robot, robot_argument
 from linkwise.cli.pages import announce, until_interrupted
 from linkwise.cli.warned import show_warnings
 
+_HEADINGS = {
+    "Page": "open port host dark no-shadows",
+    "Robot": "frame meshes gravity lock base mimic",
+    "Motion": "trajectory",
+    "Output": "json",
+}
 
-@click.command("view")
+
+@headings.command("view", _HEADINGS)
 @robot_argument
 @click.option(
     "--port",
@@ -97,5 +105,5 @@ def command(
     )
     announce(page, port, as_json)
     if open_browser:
-        click.launch(page.url)
+        headings.open_in_browser(page.url)
     until_interrupted(page, as_json)

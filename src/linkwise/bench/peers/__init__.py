@@ -14,6 +14,8 @@ from linkwise.bench.subject import Subject
 
 PEERS = ("pinocchio", "mujoco", "casadi", "pybullet", "robotics_toolbox", "adam", "frax")
 
+NOT_INSTALLED = "not installed"
+
 
 def find(subject: Subject, names: Iterable[str] = PEERS) -> tuple[list[Peer], dict[str, str]]:
     """(the peers that are here, {name: why it is not}) for one robot."""
@@ -23,7 +25,8 @@ def find(subject: Subject, names: Iterable[str] = PEERS) -> tuple[list[Peer], di
         try:
             found.append(importlib.import_module(f"linkwise.bench.peers.{name}").make(subject))
         except ImportError as error:
-            missing[name] = f"not installed ({error.name or error})"
+            needs = error.name or str(error)
+            missing[name] = NOT_INSTALLED if needs == name else f"{NOT_INSTALLED} ({needs})"
         except Refusal as error:
             missing[name] = " ".join(str(error).split())
         except Exception as error:  # a library that fails is reported, whatever it raises
@@ -33,4 +36,15 @@ def find(subject: Subject, names: Iterable[str] = PEERS) -> tuple[list[Peer], di
     return found, missing
 
 
-__all__ = ["PEERS", "Peer", "Refusal", "find"]
+def absent(missing: dict[str, str]) -> list[str]:
+    """Lines that say which libraries are not here: one for all that are not installed, one for each other reason."""
+    names = [
+        name + reason.removeprefix(NOT_INSTALLED)
+        for name, reason in missing.items()
+        if reason.startswith(NOT_INSTALLED)
+    ]
+    others = [f"{name}: {reason}" for name, reason in missing.items() if not reason.startswith(NOT_INSTALLED)]
+    return ([f"{NOT_INSTALLED}: {', '.join(names)}"] if names else []) + others
+
+
+__all__ = ["PEERS", "Peer", "Refusal", "absent", "find"]
