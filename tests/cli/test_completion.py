@@ -59,6 +59,8 @@ def test_open_shows_the_page_that_was_written(linkwise, tmp_path, monkeypatch):
 def test_without_a_browser_the_page_is_named(linkwise, tmp_path, monkeypatch):
     monkeypatch.setattr(webbrowser, "open", lambda address: False)
     page = tmp_path / "page.html"
-    ran = linkwise("simulate", "two_link", "--duration", "0.05", "--report", page, "--open", "--out", "/dev/null")
+    ran = linkwise(
+        "simulate", "two_link", "--duration", "0.05", "--report", page, "--open", "--out", "/dev/null"
+    )
     assert ran.status == 0
     assert page.resolve().as_uri() in ran.err
