@@ -38,3 +38,12 @@ def errors(driver) -> list[str]:
         for entry in driver.get_log("browser")
         if entry["level"] == "SEVERE" and "WebSocket connection" not in entry["message"]
     ]
+
+
+def reset(driver, width: int, height: int) -> None:
+    """Give a browser that other tests have used a window of this size, its own colours and an empty log."""
+    driver.get("about:blank")
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    driver.get_log("browser")

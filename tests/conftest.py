@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -24,3 +25,15 @@ if "LINKWISE_CACHE" not in os.environ:
     os.environ["LINKWISE_CACHE"] = _folder.name
 
 os.environ.setdefault("LINKWISE_BACKGROUND", "0")  # no further processes; tests of them switch it on
+
+
+@pytest.fixture(scope="session")
+def chrome(tmp_path_factory):
+    """One browser for all tests, as starting one takes seconds; ``browser.reset`` at the start of each module."""
+    import browser
+
+    # names of another site, for the tests of access
+    resolver = "--host-resolver-rules=MAP *.example 127.0.0.1"
+    driver = browser.start(tmp_path_factory.mktemp("browser"), 1100, 800, resolver)
+    yield driver
+    driver.quit()

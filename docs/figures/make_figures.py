@@ -125,6 +125,65 @@ def view_panda(camera: Camera) -> None:
     page.close()
 
 
+@picture("view-tabs")
+def view_tabs(camera: Camera) -> None:
+    """The 3-D page with a PUMA 560: joints, a motion, a controller, generated code."""
+    import linkwise as lw
+    from linkwise.view.page import serve
+
+    page = serve(lw.load("puma560"), port=0)
+    page.pose([0.3, 0.5, -2.2, 0.4, 0.6, 0.0])
+    show_page(camera, page.url)
+    camera.shoot("view-puma560", colours=256)
+    for title, button, wait in (
+        ("Motion", "Play", 4.0),
+        ("Control", "Simulate and play", 12.0),
+        ("Code", "", 1.0),
+    ):
+        press(camera, "[role=tab]", title)
+        if button:
+            press(camera, "button", button)
+        time.sleep(wait)
+        camera.shoot(f"view-{title.lower()}", colours=256)
+        if button:
+            press(camera, "button", "Pause" if title == "Motion" else "Stop")
+    page.close()
+
+
+@picture("view-others")
+def view_others(camera: Camera) -> None:
+    """The 3-D page with a hand, and with an arm without meshes and its ellipsoids of inertia."""
+    import linkwise as lw
+    from linkwise.view.page import serve
+
+    path = robot_file("allegro_hand_description/urdf/allegro_left_hand.urdf")
+    q = [0, 0.3, 0.2, 0.2, 0, 0.5, 0.4, 0.3, 0, 0.8, 0.6, 0.5, 0.9, 0.3, 0.3, 0.3]
+    page = serve(lw.load(path), path, port=0)
+    page.pose(q)
+    show_page(camera, page.url)
+    camera.shoot("view-tree", colours=256)
+    page.close()
+    page = serve(lw.load("iiwa14"), port=0)
+    page.pose([0.3, 0.7, 0.2, -1.2, 0.3, 0.9, 0.0])
+    for group in ("ellipsoids", "masses"):
+        page.scene.show(group, True)
+    show_page(camera, page.url)
+    camera.shoot("view-no-meshes", colours=256)
+    page.close()
+
+
+def press(camera: Camera, kind: str, label: str) -> None:
+    """Press the element with this text, when it is there."""
+    script = """
+        const found = [...document.querySelectorAll(arguments[0])].find(e => e.textContent.trim() === arguments[1]);
+        for (const kind of ['keydown', 'keyup'])  // tabs answer to keys, buttons to clicks
+            found?.dispatchEvent(new KeyboardEvent(kind, {key: 'Enter', code: 'Enter', bubbles: true}));
+        found?.click();
+        return Boolean(found);
+    """
+    camera.until(lambda: camera.driver.execute_script(script, kind, label), label)
+
+
 def show_page(camera: Camera, url: str, **options: Any) -> None:
     """Open a 3-D page and wait until bars and robot are drawn."""
     driver = camera.open(url, **options)

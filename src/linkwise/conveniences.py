@@ -162,6 +162,7 @@ class Convenient(Inspected):
         frame: str | None = None,
         port: int = 8080,
         dark: bool = False,
+        shadows: bool = True,
         height: int = 480,
         wait: bool | None = None,
     ) -> Any:
@@ -175,6 +176,7 @@ class Convenient(Inspected):
             frame: the frame that carries the load and can be dragged.
             port: port of the page; the next free one if it is busy.
             dark: a dark page.
+            shadows: False draws without shadows and reflections, which is faster without a graphics card.
             height: of the frame in a notebook [pixels].
             wait: whether to wait until Ctrl+C; by default in scripts, which would end at once.
 
@@ -188,6 +190,7 @@ class Convenient(Inspected):
             "frame": frame,
             "port": port,
             "dark": dark,
+            "shadows": shadows,
         }
         return part("view").show(self, shown, source, height=height, wait=wait, **options)
 

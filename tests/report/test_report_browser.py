@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from browser import errors, start
+from browser import errors, reset
 from linkwise.report import Report, sections
 
 pytest.importorskip("selenium")
 
 
 @pytest.fixture(scope="module")
-def driver(tmp_path_factory):
-    chrome = start(tmp_path_factory.mktemp("browser"), 1100, 800)
-    yield chrome
-    chrome.quit()
+def driver(chrome):
+    reset(chrome, 1100, 800)
+    return chrome
 
 
 @pytest.fixture(scope="module")

@@ -41,10 +41,11 @@ def site(tmp_path):
 
 
 @pytest.mark.parametrize("host", ["localhost"])  # 127.0.0.1 works too; a browser takes long
-def test_a_notebook_shows_the_page_in_a_frame(notebook, site, tmp_path, host):
+def test_a_notebook_shows_the_page_in_a_frame(notebook, site, chrome, host):
     folder, port = site
-    shown = lw.load("two_link").show({"joint1": 0.3, "joint2": 0.5}, port=0)
-    driver = browser.start(tmp_path, 900, 700)
+    driver = chrome
+    browser.reset(driver, 720, 500)
+    shown = lw.load("two_link").show({"joint1": 0.3, "joint2": 0.5}, port=0, shadows=False)
     try:
         assert list(shown.page.live.q) == [0.3, 0.5]
         assert shown.page.url in repr(shown)
@@ -57,11 +58,11 @@ def test_a_notebook_shows_the_page_in_a_frame(notebook, site, tmp_path, host):
         while time.monotonic() < end and not (
             driver.find_elements("tag name", "canvas") and shown.page.server.get_clients()
         ):
-            time.sleep(0.2)
+            time.sleep(0.05)
         assert driver.find_elements("tag name", "canvas"), driver.page_source[:500]
         assert shown.page.server.get_clients(), "the page's websocket is not connected"
     finally:
-        driver.quit()
+        driver.get("about:blank")
         shown.close()
 
 

@@ -46,7 +46,9 @@ _HEADINGS = {
 )
 @click.option("--frame", metavar="NAME", help="The frame that carries the load and can be dragged.")
 @click.option("--dark", is_flag=True, help="A dark page.")
-@click.option("--no-shadows", is_flag=True, help="Twice as fast on machines without a graphics card.")
+@click.option(
+    "--no-shadows", is_flag=True, help="No shadows and reflections: much faster without a graphics card."
+)
 @click.option("--open", "open_browser", is_flag=True, help="Open it in the browser.")
 @json_option
 def command(

@@ -8,6 +8,8 @@ browser, which would send the cookie along.
 from __future__ import annotations
 
 import contextlib
+import functools
+import gzip
 import hmac
 import http
 import inspect
@@ -18,6 +20,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 from urllib.parse import parse_qsl, urlsplit
@@ -41,6 +44,9 @@ _FRAMES = {
     False: "frame-ancestors 'self'",
     True: "frame-ancestors 'self' http://localhost:* http://127.0.0.1:*",
 }
+# [s] for the first request of a connection. Browsers open connections that they may not use, and a server that stops
+# waits for their requests.
+_PATIENCE = 2.0
 _one_at_a_time = threading.Lock()
 
 
@@ -175,6 +181,7 @@ def _checked(serve, access: Access, calls: list[object]):
             if inspect.isawaitable(answer):
                 answer = await answer
             if answer is not None:
+                _extend(answer)
                 for name, value in access.headers.items():
                     answer.headers[name] = value
                 cookie = f"{cookie_name(port)}={access.token}; Path=/; HttpOnly; SameSite=Strict"
@@ -182,9 +189,25 @@ def _checked(serve, access: Access, calls: list[object]):
             return answer
 
         calls.append(process)
-        return serve(*arguments, process_request=process, **options)
+        return serve(*arguments, process_request=process, **{"open_timeout": _PATIENCE, **options})
 
     return checked_serve
+
+
+def _extend(answer) -> None:
+    """Append this project's script to viser's page."""
+    if answer.status_code != http.HTTPStatus.OK or "text/html" not in answer.headers.get("Content-Type", ""):
+        return
+    answer.body = _extended(answer.body, answer.headers.get("Content-Encoding") == "gzip")
+    del answer.headers["Content-Length"]
+    answer.headers["Content-Length"] = str(len(answer.body))
+
+
+@functools.lru_cache(maxsize=4)
+def _extended(body: bytes, compressed: bool) -> bytes:
+    script = (files("linkwise.view") / "labels.js").read_bytes()
+    page = (gzip.decompress(body) if compressed else body) + b"\n<script>" + script + b"</script>\n"
+    return gzip.compress(page, mtime=0) if compressed else page
 
 
 def _single(headers: Headers, name: str) -> str | None:

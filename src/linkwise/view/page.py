@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PORT = 8080
 HIGHEST_PORT = 65535
+SKY, GROUND = (255, 255, 255), (190, 195, 205)  # light where no environment is reflected
 MOMENTS = 24  # of a motion that the camera must see
 _CORNER = np.array([0.66, -0.68, 0.32])  # initial direction of view
 
@@ -141,9 +142,15 @@ class Page:
             self.refresh()
 
     def shade(self, shadows: bool) -> None:
-        """Switch shadows; without a graphics card they take half of the rendering time."""
+        """Switch shadows and reflections. Without a graphics card they take most of the time: the first picture of
+        the environment that is reflected alone takes several seconds."""
         self.shadows = flag("shadows", shadows)
-        self.server.scene.configure_default_lights(cast_shadow=shadows)
+        scene = self.server.scene
+        scene.configure_default_lights(cast_shadow=shadows)
+        scene.configure_environment_map("warehouse" if shadows else None)
+        scene.add_light_hemisphere(
+            "/sky", sky_color=SKY, ground_color=GROUND, intensity=2.0, visible=not shadows
+        )
 
     def refresh(self, torques: np.ndarray | None = None) -> None:
         """Update scene, bars and controls to the present state."""
@@ -233,7 +240,7 @@ def serve(
         host: address to bind; "0.0.0.0" serves the page to the network.
         port: port of the page; the next free one if it is busy, see ``Page.port``.
         dark: a dark page.
-        shadows: False draws twice as fast on machines without a graphics card.
+        shadows: False draws without shadows and reflections, several times as fast on machines without a graphics card.
         framed: whether pages of other servers on this machine, such as notebooks, may show the page in a frame.
         clearance: floor, boxes and capsules of links to be shown, see ``linkwise.collision.Clearance``.
     """

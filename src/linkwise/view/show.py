@@ -58,6 +58,7 @@ def show(
     frame: str | None = None,
     port: int = PORT,
     dark: bool = False,
+    shadows: bool = True,
     height: int = 480,
     wait: bool | None = None,
 ) -> Embedded | Page:
@@ -74,13 +75,22 @@ def show(
         frame: the frame that carries the load and can be dragged.
         port: port of the page; the next free one if it is busy.
         dark: a dark page.
+        shadows: False draws without shadows and reflections, several times as fast on machines without a graphics card.
         height: of the frame in a notebook [pixels].
         wait: whether to wait until Ctrl+C; by default in scripts, which would end at once.
     """
     dark, wait = flag("dark", dark), flag_or_none("wait", wait)
     notebook = in_notebook()
     page = serve(
-        robot, source, meshes=meshes, motion=motion, frame=frame, port=port, dark=dark, framed=notebook
+        robot,
+        source,
+        meshes=meshes,
+        motion=motion,
+        frame=frame,
+        port=port,
+        dark=dark,
+        shadows=shadows,
+        framed=notebook,
     )
     if q is not None:
         page.pose(q)
