@@ -1,9 +1,9 @@
 # Two commands set everything up from nothing but Python (3.11 or newer) and make, and use uv where it is present:
 #
-#   make demo    run the PUMA 560 experiment
+#   make demo    a first look at a robot arm, then the PUMA 560 experiment of 1990; opens a page in the browser
 #   make test    run the tests
 #
-# Others: make test-frameworks (JAX, PyTorch, CasADi, notebooks), make lint, make types, make format, make bench, make docs, make package, make release, make clean.
+# Others: make shell (a shell in which `linkwise` and `python` are those of .venv), make test-frameworks (JAX, PyTorch, CasADi, notebooks), make lint, make types, make format, make bench, make docs, make package, make release, make clean.
 
 PYTHON ?= python3
 # some tests wait for browsers and other processes: one worker more than two cores
@@ -23,10 +23,22 @@ else
   INSTALL = $(UV) pip install --quiet --python $(BIN)/python $(PINNED)
 endif
 
-.PHONY: demo test test-frameworks lint types format bench docs package release clean
+.PHONY: demo shell test test-frameworks lint types format bench docs package release clean
 
-demo: $(VENV)/.with-simulate
+# ROBOT=arm.urdf looks at another robot
+ROBOT ?= panda
+
+demo: $(VENV)/.installed
+	@mkdir -p linkwise-demo
+	@$(BIN)/linkwise tour "$(ROBOT)" --out linkwise-demo/tour.html
+	@echo
 	@$(BIN)/linkwise demo
+	@echo
+	@echo "linkwise is in $(BIN): call $(BIN)/linkwise, or \`source $(BIN)/activate\` first, or use \`make shell\`"
+
+shell: $(VENV)/.installed
+	@echo "linkwise and python are those of $(VENV); exit leaves this shell"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $${SHELL:-/bin/sh}
 
 test: $(VENV)/.with-test
 	@$(BIN)/python -m pytest -q -n $(WORKERS) --ignore=tests/frameworks $(PYTEST)
@@ -61,6 +73,12 @@ release: $(VENV)/.with-test
 
 clean:
 	rm -rf $(VENV) $(FRAMEWORKS) linkwise-demo .pytest_cache .ruff_cache .hypothesis
+
+# Linkwise alone, which is all that the first pictures need.
+$(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	@echo "installing linkwise into $(VENV)"
+	@$(INSTALL) -e .
+	@touch $@
 
 # One mark per extra: installing again is needed only when pyproject.toml or the constraints change.
 $(VENV)/.with-%: pyproject.toml $(CONSTRAINTS) | $(BIN)/python

@@ -66,7 +66,19 @@ ORDER = (
         "embedded",
         "systems",
     ),
-    *("records", "claims", "report", "identify", "study", "view", "linkwise", "bench", "cli", "__main__"),
+    *(
+        "records",
+        "claims",
+        "report",
+        "identify",
+        "study",
+        "view",
+        "linkwise",
+        "bench",
+        "tour",
+        "cli",
+        "__main__",
+    ),
 )
 
 # Parts that may import less than the order allows: the lowest are independent of robots, and the compiler of models.

@@ -205,6 +205,14 @@ def robot_file(name: str) -> Path:
 # -- reports ----------------------------------------------------------------------------------------------------------
 
 
+@picture("tour-report")
+def tour(camera: Camera) -> None:
+    """The report of `linkwise tour panda`."""
+    linkwise(camera, "tour", "panda", "--no-open", "--out", "tour.html")
+    camera.open(camera.folder / "tour.html", size=(1000, 800))
+    camera.shoot("tour-report", height=1500)
+
+
 @picture("report")
 def demo_report(camera: Camera) -> None:
     """The report of the experiment of 1990."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -87,3 +89,14 @@ def test_stretching_any_trajectory_keeps_the_path(panda):
     slow = motion.slowed(line, 3.0)
     np.testing.assert_allclose(slow.at(1.5).q, line.at(0.5).q, atol=1e-12)
     np.testing.assert_allclose(slow.at(1.5).qdd, line.at(0.5).qdd / 9, atol=1e-12)
+
+
+def test_the_fastest_move_of_a_joint_with_a_follower():
+    arm = lw.load("two_link").with_parameters(
+        {"joint2.viscous_friction": 2.0, "joint2.coulomb_friction": 3.0}
+    )
+    joints = [replace(j, mimic=lw.Mimic("joint1", 1.5)) if j.name == "joint2" else j for j in arm.joints]
+    coupled = lw.Robot("coupled", arm.links, joints).with_mimics(True)
+    quick = motion.fastest(motion.quintic([-0.4], [0.4], 3.0), coupled, torque=200.0, velocity=False)
+    t = np.linspace(quick.begin, quick.end, 4001)[1:-1]
+    assert np.abs(coupled.inverse_dynamics(*quick.at(t))).max() == pytest.approx(200.0, abs=0.02)

@@ -50,11 +50,21 @@ class Finding:
         return "agrees" if self.difference <= self.tolerance else "DISAGREES"
 
 
-def compare(robot: Robot, states: Mapping[str, np.ndarray], peers: Sequence[Peer] = ()) -> Iterator[Finding]:
-    """A finding for every function and algorithm, and for every function of every peer."""
+def compare(
+    robot: Robot, states: Mapping[str, np.ndarray], peers: Sequence[Peer] = (), *, every: bool = True
+) -> Iterator[Finding]:
+    """A finding for every function and algorithm, and for every function of every peer.
+
+    Args:
+        robot: the robot.
+        states: q, qd, qdd and tau.
+        peers: other libraries.
+        every: False compares the default algorithm of each function only.
+    """
     for function in FUNCTIONS:
         answered = False  # whether there is a result of ours that a peer can be compared with
-        for number, algorithm in enumerate(robot.algorithms(function)):
+        algorithms = robot.algorithms(function)
+        for number, algorithm in enumerate(algorithms if every else algorithms[:1]):
             if number == 0 and function not in JUDGED_ALONE:
                 answered = True
                 yield Finding(function, algorithm, None, ALGORITHM_TOLERANCE, reference=True)

@@ -24,6 +24,7 @@ from linkwise.errors import LinkwiseError
 
 # Listed here, so that ``linkwise --help`` does not import them: linkwise.cli.NAME has the command as ``command``.
 COMMANDS = {
+    "tour": "A first look at one robot: oddities, payload, speed, C code, one report.",
     "demo": "The PUMA 560 experiment of 1990, end to end.",
     "robots": "The bundled robots.",
     "info": "What is in a robot: joints, links, frames, parameters.",
@@ -97,7 +98,7 @@ def linkwise() -> None:
 
     \b
     Example:
-      linkwise demo
+      linkwise tour panda
       linkwise info panda
       linkwise inverse puma560 --trajectory quintic --to 90,-45,45,0,30,0 --degrees --out torques.csv
     """

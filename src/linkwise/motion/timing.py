@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from linkwise.algorithms import joint_terms
+from linkwise.algorithms.coupling import expanded, reduced
 from linkwise.flags import flag
 from linkwise.functions import mechanism_of
+from linkwise.model.mechanism import Mechanism
 from linkwise.motion import arguments
 from linkwise.motion.limits import POINTS, LimitError, check_same_joints, times
 from linkwise.motion.polynomial import PiecewisePolynomial
@@ -102,10 +104,10 @@ def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndar
     gravity = robot.gravity_torques(q)
     a = robot.inverse_dynamics(q, qd, qdd, friction=False) - gravity
     links = mechanism_of(robot)
-    columns: tuple[list[Any], list[Any]] = (list(q.T), list(qd.T))
+    columns = (expanded(links, list(q.T), positions=True), expanded(links, list(qd.T)))
     joint_terms.check_no_load_friction(links)
-    b = _rows(joint_terms.smooth_friction(links, *columns), qd)
-    c = gravity + _rows(joint_terms.dry_friction(links, *columns), qd)
+    b = _rows(links, joint_terms.smooth_friction(links, *columns), qd)
+    c = gravity + _rows(links, joint_terms.dry_friction(links, *columns), qd)
     beyond = np.abs(c) > limits
     if beyond.any():
         when, k = np.argwhere(beyond)[0]
@@ -116,8 +118,9 @@ def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndar
     return min(_smallest_root(a, b, c - limits), _smallest_root(-a, -b, -c - limits))
 
 
-def _rows(columns: Sequence[Any], like: np.ndarray) -> np.ndarray:
-    """Torques of each joint, numbers or arrays over time, as (times, n)."""
+def _rows(links: Mechanism, torques: Sequence[Any], like: np.ndarray) -> np.ndarray:
+    """Torques of each joint, numbers or arrays over time, as (times, n): those of followers act on their leaders."""
+    columns = reduced(links, torques, (True,))
     return np.stack([np.broadcast_to(column, like.shape[:1]) for column in columns], axis=-1)
 
 

@@ -6,7 +6,7 @@ from linkwise.report.identification import identification_report
 from linkwise.report.page import Figure, Fold, Grid, HtmlTable, Raw, Report, Section, Text, Warned
 from linkwise.report.picture import bent_position, robot_picture
 from linkwise.report.plot import Plot, motion_plot, robot_html, simulation_plot, torque_plot
-from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot, scatter_plot
+from linkwise.report.plots import Bar, Line, bar_chart, cell_map, legend, line_plot, scatter_plot
 
 __all__ = [
     "Bar",
@@ -23,6 +23,7 @@ __all__ = [
     "Warned",
     "bar_chart",
     "bent_position",
+    "cell_map",
     "heat_map",
     "identification_report",
     "legend",

@@ -101,7 +101,7 @@ class Fold:
     """Contents under a heading that can be opened."""
 
     title: str
-    parts: Sequence[Figure | HtmlTable | Text | Raw | Warned | Fold]
+    parts: Sequence[Figure | HtmlTable | Text | Raw | Warned | Fold | Grid]
     opened: bool = False
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwise.flags import flag
 from linkwise.report.svg import (
+    COLOURS,
     FAINT,
     FONT,
     GRID,
@@ -210,6 +211,67 @@ def bar_chart(bars: Sequence[Bar], *, unit: str = "", width: float = 760) -> str
             f"{escape(bar.note or short(bar.value) + (' ' + unit if unit else ''))}</text>"
         )
     return f"{_open(width, height, 'bars')}{''.join(parts)}</svg>"
+
+
+def cell_map(
+    x: np.ndarray,
+    y: np.ndarray,
+    values: np.ndarray,
+    *,
+    x_label: str,
+    y_label: str,
+    unit: str = "",
+    width: float = 420,
+    height: float = 460,
+) -> str:
+    """An SVG map of values over cells: the larger a value the darker its cell, zero in orange, a scale on the right.
+
+    Args:
+        x: edges of the columns, shape (columns + 1,).
+        y: edges of the rows from below, shape (rows + 1,).
+        values: not negative, shape (rows, columns); cells that are not finite stay empty.
+        x_label: text below the map.
+        y_label: text beside the map.
+        unit: of the values.
+        width: [pixels].
+        height: [pixels].
+    """
+    right = 84
+    axes = PlotAxes((float(x[0]), float(x[-1])), (float(y[0]), float(y[-1])), width - right, height)
+    known = values[np.isfinite(values)]
+    top = float(np.quantile(known, 0.98)) if known.size else 1.0
+    top = top if top > 0 else 1.0
+    parts = [_frame(axes, x_label, y_label)]
+    for row, column in np.argwhere(np.isfinite(values)).tolist():
+        value = float(values[row, column])
+        left, low = axes.across(x[column]), axes.up(y[row])
+        wide, high = axes.across(x[column + 1]) - left, low - axes.up(y[row + 1])
+        tint, shade = (COLOURS[1], 0.85) if value <= 0 else (COLOURS[0], 0.08 + 0.92 * min(value / top, 1.0))
+        parts.append(
+            f'<rect x="{left:.1f}" y="{low - high:.1f}" width="{wide + 0.3:.1f}" height="{high + 0.3:.1f}" '
+            f'fill="{tint}" opacity="{shade:.2f}"><title>{escape(short(value, 3))} {escape(unit)}</title></rect>'
+        )
+    parts.append(_scale(width - right + 22, height, top, unit))
+    return f"{_open(width, height, 'cells')}{''.join(parts)}</svg>"
+
+
+def _scale(left: float, height: float, top: float, unit: str) -> str:
+    """The shades of a map and their values."""
+    steps, bottom, tall = 12, height - BOTTOM, 0.6 * (height - TOP - BOTTOM)
+    parts = []
+    for k in range(steps):
+        y = bottom - tall * (k + 1) / steps
+        parts.append(
+            f'<rect x="{left:g}" y="{y:.1f}" width="14" height="{tall / steps + 0.3:.1f}" fill="{COLOURS[0]}" '
+            f'opacity="{0.08 + 0.92 * (k + 0.5) / steps:.2f}"/>'
+        )
+    for value in ticks(0.0, top, about=4):
+        y = bottom - tall * value / top
+        parts.append(
+            f'<text x="{left + 20:g}" y="{y:.1f}" dy=".32em" fill="{FAINT}">{escape(short(value))}</text>'
+        )
+    name = f'<text x="{left:g}" y="{bottom - tall - 12:.1f}" fill="{FAINT}">{escape(unit)}</text>'
+    return "".join([*parts, name])
 
 
 def _open(width: float, height: float, kind: str) -> str:
