@@ -48,9 +48,7 @@ def test_a_sampled_motion_avoids_a_sphere(robot):
     reach = JointTracking(target=target, weight=[30.0, 1.0], velocity=0.0, velocity_weight=0.3)
     end = JointTracking(target=target, weight=200.0, velocity=0.0, velocity_weight=10.0)
     still = robot.with_gravity((0, 0, 0))
-    problem = Problem(
-        still, horizon=24, step=0.05, costs=[reach, Effort(weight=1e-4), avoid], terminal=[end]
-    )
+    problem = Problem(still, horizon=24, step=0.05, costs=[reach, Effort(weight=1e-4), avoid], terminal=[end])
     mppi = Mppi(problem, samples=512, temperature=0.5, noise=[4.0, 1.0], hold=2)
 
     def nearest(values):

@@ -12,6 +12,8 @@ from linkwise.optimal.costs import (
     TipVelocity,
 )
 from linkwise.optimal.limits import KeepOut, Limit, StateLimits, TipLimits
+from linkwise.optimal.mppi import Mppi, SampledPlan
+from linkwise.optimal.obstacles import SphereClearance
 from linkwise.optimal.problem import Problem
 
 __all__ = [
@@ -20,11 +22,14 @@ __all__ = [
     "JointTracking",
     "KeepOut",
     "Limit",
+    "Mppi",
     "Own",
     "Problem",
     "ProblemError",
+    "SampledPlan",
     "Smoothness",
     "SphereAvoidance",
+    "SphereClearance",
     "StateLimits",
     "TipLimits",
     "TipTracking",

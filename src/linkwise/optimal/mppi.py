@@ -1,10 +1,10 @@
 """Model predictive path integral control: torques as a weighted mean of sampled ones (G. Williams et al., 2017).
 
 Many copies of the robot are rolled out over the horizon with random torques around the last plan; each motion has a
-weight e^(−(cost − least cost)/temperature), and the new plan is the mean of their torques. The cost is summed inside the
-rollout, and the random torques are a function of seed, sample and time (``simulate.noise``): the weighted mean draws them
-again, so that neither motions nor torques are stored. All sums have a fixed order: same seed, same bits, on a CPU and on
-a GPU, with any number of threads.
+weight e^(−(cost − least cost)/temperature), and the new plan is the mean of their torques. The cost is summed inside
+the rollout, and the random torques are a function of seed, sample and time (``simulate.noise``): the weighted mean
+draws them again, so that neither motions nor torques are stored. All sums have a fixed order: same seed, same bits, on
+a CPU and on a GPU, with any number of threads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from linkwise.simulate import arguments
 from linkwise.simulate.noise import streams
 
 BLOCK = 64
-"""Samples that are summed one after the other; blocks are summed afterwards. It decides the bits, not only the speed."""
+"""Samples that are summed one after the other; blocks are summed afterwards. It decides the bits."""
 SPREAD = 0.2
 """[rad or m] standard deviation of joint positions at the end of the horizon that the default noise causes."""
 MOST_NUMBERS = 1 << 22
@@ -47,7 +47,7 @@ class SampledPlan:
     least: float
     """The smallest cost of all samples; infinite where none is finite."""
     effective: float
-    """(Σ weights)²/Σ weights²: how many samples count. 1: the temperature or the noise is too low; 0: none was usable."""
+    """(Σ weights)²/Σ weights²: how many samples count. 1: the temperature is too low; 0: none was usable."""
 
     @property
     def failed(self) -> bool:
@@ -59,12 +59,12 @@ class Mppi:
     """Sampling control: a plan of torques improved by weighted random rollouts, in machine code on a CPU or GPU.
 
     Args:
-        problem: what is to be optimised; or a robot, with ``described``. Limits of states and tips count as costs, those
-            of torques are always kept.
+        problem: what is to be optimised; or a robot, with ``described``. Limits of states and tips count as costs,
+            those of torques are always kept.
         samples: number of rollouts, rounded up to a multiple of 64. The first one follows the plan without noise.
-        temperature: cost difference at which a weight falls to 1/e; small: nearly the best sample, large: the mean of all.
-        noise: standard deviation of the random torques [N·m or N], one number or (m,); None: such that each joint alone,
-            with its inertia in the neutral position, spreads by 0.2 rad or m over the horizon.
+        temperature: cost difference at which a weight falls to 1/e; small: nearly the best sample, large: the mean.
+        noise: standard deviation of the random torques [N·m or N], one number or (m,); None: such that each joint
+            alone, with its inertia in the neutral position, spreads by 0.2 rad or m over the horizon.
         hold: steps for which a torque is held; the horizon is a multiple of it.
         seed: of the random torques.
         dtype: "float64" or "float32".
@@ -196,8 +196,12 @@ class Mppi:
         last = _beside(p[-1].astype(dtype), final["x"])
         costs = kernels.ending(final["x"], final["cost"], last, threads=threads).reshape(self.samples)
         infinite = {"least": np.array([np.inf])}
-        least = kernels.least({**infinite, "cost": costs.reshape(blocks, BLOCK)}, steps=BLOCK, **options)[0]["least"]
-        least = kernels.least({**infinite, "cost": least.reshape(blocks)}, steps=blocks, **options)[0]["least"]
+        least = kernels.least({**infinite, "cost": costs.reshape(blocks, BLOCK)}, steps=BLOCK, **options)[0][
+            "least"
+        ]
+        least = kernels.least({**infinite, "cost": least.reshape(blocks)}, steps=blocks, **options)[0][
+            "least"
+        ]
         bounds = self._bounds(p)
         given = {
             "sums": np.zeros(size), "noise": self.noise, "plan": plan[:, np.newaxis], "bounds": bounds[:, np.newaxis],

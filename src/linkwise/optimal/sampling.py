@@ -44,7 +44,10 @@ class Sampling:
             plan, p, number = stage[:m], stage[m:-1], stage[-1]
             u = self.torques(plan, noise, stream, spread[0], number, self._limits(p))
             new = problem.next_state(x, u, p)
-            return {NEXT + "x": new, NEXT + "cost": [cost[0] + problem.stage_cost(x, u, p) + self._beyond(x, p)]}
+            return {
+                NEXT + "x": new,
+                NEXT + "cost": [cost[0] + problem.stage_cost(x, u, p) + self._beyond(x, p)],
+            }
 
         interface = Interface(
             {"x": problem.ns, "cost": 1},
@@ -136,7 +139,7 @@ class Sampling:
 
     @once
     def mean(self) -> Kernel:
-        """(sums, plan, bounds) -> the mean torques of all samples, or those of the plan where no sample has a weight."""
+        """(sums, plan, bounds) -> the mean torques of all samples; those of the plan where no sample counts."""
         m = self.problem.nu
 
         def divided(sums, plan, bounds):
@@ -153,7 +156,7 @@ class Sampling:
 
     @once
     def key(self) -> bytes:
-        """Identifies the arithmetic of the problem: where a user's own function is part of it, by the traced program."""
+        """Identifies the arithmetic of the problem; with a user's own function by the traced program."""
         known = self.problem.key()
         if known is None:
             from linkwise.compiler.emit import c
@@ -182,6 +185,4 @@ def limited(u: Sequence[Scalar], limits: tuple[Sequence[Scalar], Sequence[Scalar
     """Torques within their limits."""
     if limits is None:
         return list(u)
-    return [
-        where(t > high, high, where(t < low, low, t)) for t, low, high in zip(u, *limits, strict=True)
-    ]
+    return [where(t > high, high, where(t < low, low, t)) for t, low, high in zip(u, *limits, strict=True)]
