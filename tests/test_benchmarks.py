@@ -35,6 +35,7 @@ SMOKE = {  # script -> command lines
         "--robot two_link --function pose --function mass_matrix",
         "--robot chain:2 --function pose --batch 4 --json",
     ],
+    "first_picture.py": ["--dry-run"],
     "fixed_point.py": ["--robots two_link --functions gravity_torques --states 20"],
     "float32_errors.py": ["--states 5 --robots stanford --json {out}/errors.json"],
     "frameworks.py": ["--robot two_link --quick --json {out}/times.json"],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import platform
 import tempfile
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwise.report import Report, Section, sections
+from linkwise.errors import SimulationWarning
+from linkwise.report import Report, Section, Text, sections
 
 if TYPE_CHECKING:
     from linkwise.cli.counting import Row
@@ -137,10 +139,16 @@ def _tracking(robot: Robot, first: np.ndarray, last: np.ndarray, duration: float
     }
     errors, t = {}, np.zeros(1)
     for name, law in laws.items():
-        found = simulate(loaded, law, reference, duration=duration, step=PERIOD, every=5)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", SimulationWarning
+            )  # the paper's motion leaves the ranges of the file
+            found = simulate(loaded, law, reference, duration=duration, step=PERIOD, every=5)
         errors[f"{name}, 2 kg unknown to the model"] = found.error
         t = found.t
-    return sections.tracking(robot, t, errors)
+    found = sections.tracking(robot, t, errors)
+    words = "The motion is the paper's and leaves the ranges of some joints; joint stops are not simulated."
+    return Section(found.title, [*found.parts, Text(words)])
 
 
 def _versions() -> str:
