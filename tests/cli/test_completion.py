@@ -46,6 +46,7 @@ def test_every_shell_gets_its_functions(shell):
 
 def test_open_shows_the_page_that_was_written(linkwise, tmp_path, monkeypatch):
     opened = []
+    monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr(webbrowser, "open", lambda address: opened.append(address) or True)
     page = tmp_path / "page.html"
     given = ("inverse", "two_link", "--trajectory", "quintic", "--to", "1,1", "--points", "5")

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -150,11 +152,17 @@ open_option = click.option(
 
 
 def open_in_browser(address: str) -> None:
-    """Show a page; where there is no browser, say what to open."""
+    """Show a page; where there is no browser with a window, say what to open."""
     import webbrowser
 
-    if not webbrowser.open(address):
+    if not _has_windows() or not webbrowser.open(address):
         click.echo(f"no browser was found; the page is {address}", err=True)
+
+
+def _has_windows() -> bool:
+    """Whether a browser can open a window; without one, such as over ssh, a text browser would take the terminal."""
+    names = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")
+    return not sys.platform.startswith("linux") or any(os.environ.get(name) for name in names)
 
 
 def name_of(option: click.Parameter) -> str:

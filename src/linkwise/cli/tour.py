@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linkwise.cli import written
-from linkwise.cli.opened import open_in_browser
+from linkwise.cli import headings, written
 from linkwise.cli.options import command_line, json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, number, progress, say, say_json, show
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from linkwise.tour import Agreed, Capability, Code, FastMotion, Tour
 
 
-@click.command("tour")
+@headings.command("tour", {"Output": "out no-open json"})
 @robot_argument
 @click.option(
     "--frame", metavar="NAME", help="The link that carries the load.  [default: end of the longest chain]"
@@ -66,8 +65,8 @@ def command(robot: str, gravity, lock, base, mimic, frame, out, no_open, as_json
     else:
         _show(tour)
         say(f"report written to {target}")
-    if target != "-" and not no_open and not as_json and not open_in_browser(Path(target)):
-        say("no browser could be opened here; open the report yourself")
+    if target != "-" and not no_open and not as_json:
+        headings.open_in_browser(Path(target).resolve().as_uri())
 
 
 def _show(tour: Tour) -> None:
