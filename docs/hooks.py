@@ -1,21 +1,31 @@
 """What the site shows beside the pages of ``docs``: the reference, the examples, how to contribute, what has changed.
 
 Links of pages to files outside ``docs`` work where the repository is read as files; here they lead to these pages.
+Every page says which extra it needs. The site links to the address in the environment variable ``LINKWISE_REPOSITORY``.
 """
 
 from __future__ import annotations
 
 import ast
+import html
+import importlib
+import inspect
+import os
 import re
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
+import griffe
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "linkwise"
 
-# Pages of the reference, and what each documents.
+# Pages of the reference, and what each documents. Packages with a public ``__all__`` get a page by themselves.
 REFERENCE = {
     "robot": ("Robots", ["linkwise.Robot"]),
     "loading": (
@@ -29,38 +39,71 @@ REFERENCE = {
         "What a robot is made of",
         [
             f"linkwise.{name}"
-            for name in ("Link", "Joint", "Limits", "Mimic", "Frame", "Inertia", "Transform")
+            for name in ("Link", "Joint", "Limits", "Mimic", "Motor", "Frame", "Inertia", "Transform")
         ],
     ),
-    "kernels": ("Kernels", ["linkwise.kernel", "linkwise.compiler.kernel.Kernel"]),
-    "motion": ("Motions", ["linkwise.motion"]),
-    "collision": ("Collisions", ["linkwise.collision"]),
-    "control": ("Controllers", ["linkwise.control"]),
-    "simulate": ("Simulation", ["linkwise.simulate"]),
-    "identify": ("Identification", ["linkwise.identify"]),
-    "study": ("Studies", ["linkwise.study"]),
-    "report": ("Reports", ["linkwise.report", "linkwise.report.sections"]),
-    "view": ("The 3-D page", ["linkwise.view"]),
+    "constraints": (
+        "Constraints and couplings",
+        [f"linkwise.{name}" for name in ("Weld", "Point", "Coupling", "Elastic")],
+    ),
+    "kernels": (
+        "Kernels",
+        [
+            "linkwise.kernel",
+            "linkwise.compiler.kernel.Kernel",
+            *(
+                f"linkwise.{name}"
+                for name in ("sin", "cos", "sqrt", "sign", "where", "minimum", "maximum", "atan2")
+            ),
+        ],
+    ),
     "compat": ("Names of other libraries", ["linkwise.compat"]),
     "errors": ("Errors", ["linkwise.errors"]),
 }
-PACKAGES = (
-    "motion",
-    "collision",
-    "control",
-    "simulate",
-    "identify",
-    "study",
-    "report",
-    "view",
-)  # their public names are re-exports
+PACKAGES = {  # titles of the packages' pages
+    "motion": "Motions",
+    "optimal": "Optimal motion",
+    "collision": "Collisions",
+    "control": "Controllers",
+    "simulate": "Simulation",
+    "identify": "Identification",
+    "study": "Parameter sweeps",
+    "report": "Reports",
+    "view": "The 3-D page",
+    "tour": "First look",
+    "realtime": "Real time",
+    "embedded": "C packages",
+    "systems": "FMI and ros2_control",
+}
+INTERNAL = {"claims", "frameworks", "gpu", "joint_laws", "model", "tables"}  # documented by what uses them
+
+# Extras of pages that do not name theirs as linkwise[…]. Pages that are missing here need none.
+EXTRAS = {
+    "tutorials/identify.md": ["identify"],
+    "tutorials/view.md": ["view"],
+    "tutorials/million_robots.md": ["gpu"],
+    "closed_loop.md": ["identify"],
+    "calibration.md": ["identify"],
+    "casadi_scipy_notebooks.md": ["frameworks"],
+    "api/identify.md": ["identify"],
+    "api/study.md": ["cluster"],
+    "api/view.md": ["view"],
+}
+WITHOUT = ("index.md", "changelog.md", "contributing.md")  # pages that are about no part
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Guides that the navigation does not name yet stand behind those that it does."""
+    """Guides that the navigation does not name stand behind those that it does; all pages of the reference follow."""
+    config.repo_url = os.environ.get("LINKWISE_REPOSITORY") or None
     named = re.findall(r"'([\w/]+\.md)'", repr(config.nav))
-    guides = next(part["Guides"] for part in config.nav or [] if "Guides" in part)
+    nav = config.nav or []
+    guides = next(part["Guides"] for part in nav if "Guides" in part)
     guides += [page.name for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in named]
+    reference = next(part for part in nav if part.get("Reference") == "api/index.md")
+    reference["Reference"] = [
+        {"Overview": "api/index.md"},
+        *({title: f"api/{name}.md"} for name, (title, _) in reference_pages().items()),
+    ]
     return config
 
 
@@ -86,7 +129,58 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         up = "../" * len(here.parts)
         return f"[{words}]({up}{found}{anchor})"
 
-    return re.sub(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)", moved, markdown)
+    linked = re.sub(r"\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)", moved, markdown)
+    return _with_extras(linked, page.file.src_uri)
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Fail where the reference lacks a public member, or a link within the site leads nowhere."""
+    site = Path(config.site_dir)
+    shown = "\n".join(page.read_text(encoding="utf-8") for page in sorted((site / "api").glob("*.html")))
+    missing = [name for name in _public_members() if f'id="{name}"' not in shown]
+    if missing:
+        raise PluginError(f"the reference lacks {', '.join(missing[:20])}")
+    broken = _broken_links(site)
+    if broken:
+        raise PluginError(f"links that lead nowhere: {'; '.join(broken[:20])}")
+
+
+def _broken_links(site: Path) -> list[str]:
+    """'page: link' of every link or picture of the built site whose file or anchor does not exist."""
+    pages = {page: page.read_text(encoding="utf-8") for page in sorted(site.rglob("*.html"))}
+    anchors = {page: set(re.findall(r'\bid="?([^\s">]+)', text)) for page, text in pages.items()}
+    broken = []
+    for page, text in pages.items():
+        if page.name == "404.html":
+            continue  # shown at any address, so its links are absolute
+        for link in sorted(set(re.findall(r'\b(?:href|src)="?([^\s">]+)', text))):
+            if re.match(r"[a-z]+:|//", link):
+                continue
+            address, _, anchor = html.unescape(unquote(link)).partition("#")
+            target = (page.parent / address.partition("?")[0]).resolve() if address else page
+            target = target / "index.html" if target.is_dir() else target
+            known = target.exists() and (not anchor or target not in anchors or anchor in anchors[target])
+            if not known and anchor != "__skip":
+                broken.append(f"{page.relative_to(site)}: {link}")
+    return broken
+
+
+def extras_of(name: str, text: str) -> list[str]:
+    """The extras that a page needs: those of the table, else those that its text names."""
+    if name in EXTRAS:
+        return EXTRAS[name]
+    return sorted(set(re.findall(r"linkwise\[(\w+)\]", text)) - {"all", "test", "dev", "docs"})
+
+
+def _with_extras(text: str, name: str) -> str:
+    """The page with a line under its heading that says which extra it needs."""
+    heading = re.match(r"\s*# .+\n", text)
+    if name in WITHOUT or heading is None:
+        return text
+    found = extras_of(name, text)
+    commands = " or ".join(f'`pip install "linkwise[{extra}]"`' for extra in found)
+    line = f"Needs {commands}." if found else "Needs no extra."
+    return f'{heading[0]}\n<p class="extra" markdown>{line}</p>\n{text[heading.end() :]}'
 
 
 def _shown_as(path: Path) -> str | None:
@@ -101,28 +195,36 @@ def _shown_as(path: Path) -> str | None:
     return known.get(str(path.relative_to(ROOT))) if path.is_relative_to(ROOT) else None
 
 
+def reference_pages() -> dict[str, tuple[str, list[str]]]:
+    """Name of every page of the reference: its title and what it documents."""
+    pages = dict(REFERENCE)
+    for path in sorted(SOURCE.glob("*/__init__.py"), key=_place):
+        name = path.parent.name
+        if name not in INTERNAL and _public(f"linkwise.{name}"):
+            more = {"report": ["linkwise.report.sections"], "study": ["linkwise.open_study"]}.get(name, [])
+            more += [f"linkwise.{name}.{each}.{each}" for each in _hidden(f"linkwise.{name}")]
+            pages[name] = (PACKAGES.get(name, name.capitalize()), [f"linkwise.{name}", *more])
+    last = ("compat", "errors")
+    return {name: pages[name] for name in (*(n for n in pages if n not in last), *last)}
+
+
+def _place(path: Path) -> int:
+    names = list(PACKAGES)
+    return names.index(path.parent.name) if path.parent.name in names else len(names)
+
+
 def _pages() -> dict[str, str]:
     pages = {"contributing.md": _adopted("CONTRIBUTING.md"), "changelog.md": _adopted("CHANGELOG.md")}
     scripts = sorted((ROOT / "examples").glob("[0-9]*.py"))
     lines = []
     for script in scripts:
         text = script.read_text(encoding="utf-8")
-        summary = (ast.get_docstring(ast.parse(text)) or script.stem).splitlines()[0]
+        summary = first_sentence(ast.get_docstring(ast.parse(text)) or script.stem)
         pages[f"examples/{script.stem}.md"] = f"# {script.name}\n\n```python\n{text}```\n"
         lines.append(f"| [{script.name}]({script.stem}.md) | {summary} |")
-    pages["examples/index.md"] = "\n".join(
-        [
-            "# Examples",
-            "",
-            "Scripts that check themselves.",
-            "",
-            "| script | what it shows |",
-            "|---|---|",
-            *lines,
-            "",
-        ]
-    )
-    shown = {name: row for name, row in REFERENCE.items() if _exists(row[1][0])}
+    head = ["# Examples", "", "Scripts that check themselves.", "", "| script | what it shows |", "|---|---|"]
+    pages["examples/index.md"] = "\n".join([*head, *lines, ""])
+    shown = reference_pages()
     index = [
         f"| [{title}]({name}.md) | {', '.join(f'`{m}`' for m in modules)} |"
         for name, (title, modules) in shown.items()
@@ -134,6 +236,13 @@ def _pages() -> dict[str, str]:
     return pages
 
 
+def first_sentence(text: str) -> str:
+    """The first sentence of a text, whole, in one line."""
+    paragraph = " ".join(text.split("\n\n")[0].split())
+    found = re.match(r".+?[.?!](?=\s+[A-Z]|$)", paragraph)
+    return found[0] if found else paragraph
+
+
 def _adopted(name: str) -> str:
     """A file of the repository's root as a page: its links to docs lose that folder."""
     return (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
@@ -141,11 +250,23 @@ def _adopted(name: str) -> str:
 
 def _options(module: str) -> str:
     """For a package, the names of its ``__all__``, wherever they are defined."""
-    if module.rpartition(".")[2] not in PACKAGES or module.count(".") > 1:
+    if not _is_package(module):
         return ""
-    names = _public(module)
+    names = [name for name in _public(module) if name not in _hidden(module)]
+    names = [name for name in names if not inspect.ismodule(_found(f"{module}.{name}"))]
     listed = "".join(f"          - {name}\n" for name in names)
     return f"    options:\n      members:\n{listed}" if names else ""
+
+
+def _hidden(module: str) -> list[str]:
+    """Public functions with the name of the file that defines them: static analysis finds the file instead."""
+    folder = ROOT / "src" / Path(*module.split("."))
+    names = [name for name in _public(module) if (folder / f"{name}.py").exists()]
+    return [name for name in names if not inspect.ismodule(_found(f"{module}.{name}"))]
+
+
+def _is_package(module: str) -> bool:
+    return (ROOT / "src" / Path(*module.split(".")) / "__init__.py").exists()
 
 
 def _public(module: str) -> list[str]:
@@ -156,6 +277,48 @@ def _public(module: str) -> list[str]:
     return []
 
 
-def _exists(module: str) -> bool:
-    name = module.split(".")[1]
-    return name not in PACKAGES or (ROOT / "src" / "linkwise" / name / "__init__.py").exists()
+# -- is the reference whole? ------------------------------------------------------------------------------------------
+
+
+def _public_members() -> list[str]:
+    """Paths of what must be in the reference: public names, and public members of Robot, inherited ones too."""
+    import linkwise
+
+    found = [f"linkwise.Robot.{name}" for name in dir(linkwise.Robot) if name[0] != "_"]
+    for name in linkwise.__all__:
+        part = "errors." if hasattr(linkwise.errors, name) else ""
+        if name[0] != "_" and not _is_package(f"linkwise.{name}"):
+            found.append(f"linkwise.{part}{name}")
+    for _, (package, *_) in reference_pages().values():
+        if _is_package(package):
+            names = [name for name in _public(package) if not inspect.ismodule(_found(f"{package}.{name}"))]
+            hidden = _hidden(package)
+            found += [f"{package}.{name}.{name}" if name in hidden else f"{package}.{name}" for name in names]
+    return found
+
+
+def _found(path: str) -> Any:
+    """The object with this path at run time; None where there is none."""
+    found: Any = None
+    for number, name in enumerate(names := path.split(".")):
+        module = ".".join(names[: number + 1])
+        inside = None if found is None else inspect.getattr_static(found, name, None)
+        if inside is None:
+            try:
+                inside = importlib.import_module(module)
+            except ImportError:
+                inside = getattr(found, name, None)
+        if inside is None:
+            return None
+        found = inside
+    return found
+
+
+class RuntimeDocstrings(griffe.Extension):
+    """Docstrings as they are at run time: decorators add descriptions of arguments that many functions share."""
+
+    def on_function(self, *, func: griffe.Function, **_: Any) -> None:
+        found = _found(func.path)
+        text = inspect.cleandoc(getattr(found, "__doc__", None) or "")
+        if text and (func.docstring is None or text != func.docstring.value):
+            func.docstring = griffe.Docstring(text, parent=func)

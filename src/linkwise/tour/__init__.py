@@ -3,10 +3,10 @@
 from linkwise.tour.agreed import Agreed, compare_engines
 from linkwise.tour.capability import Capability, payload_capability
 from linkwise.tour.code import Code, code_sizes
-from linkwise.tour.fast_motion import FastMotion, fast_motion
 from linkwise.tour.held import held_still, tool_link
 from linkwise.tour.look import PARTS, Tour, look_at
-from linkwise.tour.oddities import oddities
+from linkwise.tour.motions import FastMotion, fast_motion
+from linkwise.tour.odd import oddities
 from linkwise.tour.page import tour_report
 
 __all__ = [

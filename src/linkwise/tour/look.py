@@ -13,8 +13,8 @@ from linkwise.robot import Robot
 from linkwise.tour.agreed import Agreed, compare_engines
 from linkwise.tour.capability import Capability, payload_capability
 from linkwise.tour.code import Code, code_sizes
-from linkwise.tour.fast_motion import FastMotion, fast_motion
-from linkwise.tour.oddities import oddities
+from linkwise.tour.motions import FastMotion, fast_motion
+from linkwise.tour.odd import oddities
 
 PARTS = ("file", "agreement and speed", "C code", "payload", "fast motion")
 _T = TypeVar("_T")

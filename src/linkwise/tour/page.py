@@ -27,8 +27,8 @@ from linkwise.report.svg import short
 from linkwise.tour.agreed import BATCH, STATES, TIMED, Agreed
 from linkwise.tour.capability import Capability
 from linkwise.tour.code import Code
-from linkwise.tour.fast_motion import FastMotion
 from linkwise.tour.look import Tour
+from linkwise.tour.motions import FastMotion
 
 
 def tour_report(tour: Tour, command: str = "") -> Report:
