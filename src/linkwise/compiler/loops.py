@@ -108,6 +108,23 @@ class Whole:
         return _FOLDED[self.op](*(a.value(names, tables) for a in self.args))
 
 
+def slope(value: Whole, name: str) -> int | None:
+    """By how much a whole number changes when a name's value grows by one; None where that is not constant."""
+    if value.op in ("number", "name"):
+        return int(value.op == "name" and value.args[0] == name)
+    slopes = [slope(a, name) for a in value.args if isinstance(a, Whole)]
+    if all(s == 0 for s in slopes):
+        return 0
+    if value.op in ("add", "sub") and None not in slopes:
+        return slopes[0] + (slopes[1] if value.op == "add" else -slopes[1])  # type: ignore[operator]
+    if value.op == "mul":
+        for k in (0, 1):
+            factor, other = value.args[1 - k].number, slopes[k]
+            if factor is not None and other is not None:
+                return factor * other
+    return None
+
+
 def whole(value: Whole | int) -> Whole:
     return value if isinstance(value, Whole) else Whole("number", (value,))
 
@@ -198,13 +215,15 @@ class Step:
     """Arithmetic between memory and registers.
 
     All that is read is read before anything is written; registers change at once. ``body`` may use nodes of steps
-    before it that are still in force. A write that ``adds`` is the sum of what the place holds and the value.
+    before it that are still in force. A write that ``adds`` is the sum of what the place holds and the value. A step
+    that is ``apart`` reads nothing of what it writes: values may be stored as soon as they are known.
     """
 
     reads: Mapping[Any, Place]  # value of an input node -> where it is
     body: Body = field(default_factory=list)
     writes: Sequence[tuple[Place, Node]] = ()
     adds: bool = False
+    apart: bool = False
 
 
 @dataclass(eq=False)
@@ -217,6 +236,7 @@ class For:
     body: Sequence[Statement]
     step: Whole = Whole("number", (1,))
     parallel: bool = False
+    repeatable: bool = False  # turns may run side by side in lanes, where one state leaves lanes unused, and one twice
 
     @property
     def turns(self) -> bool | None:

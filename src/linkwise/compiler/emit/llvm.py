@@ -16,6 +16,7 @@ from typing import Any
 from linkwise.compiler.emit import alike
 from linkwise.compiler.emit.lanes import Lanes, Writer, gathered
 from linkwise.compiler.emit.memory import Memory, Output, spread
+from linkwise.compiler.emit.turns import side_by_side
 from linkwise.compiler.graph import CONDITIONS, Node
 from linkwise.compiler.loops import (
     Barrier,
@@ -266,6 +267,8 @@ class Renderer(Arithmetic):
 
     def loop(self, loop: For) -> None:
         """A loop that is known to have a turn is tested at its end, another one at its head."""
+        if loop.repeatable and self.lanes.width == 1 and side_by_side(self, loop):
+            return
         writer, number = self.writer, self.loops
         self.loops += 1
         self._load_before(loop)
@@ -506,6 +509,8 @@ class Renderer(Arithmetic):
         return late
 
     def _stored_early(self, place: Element) -> bool:
+        if self._step.apart:
+            return True
         return place.column.number is not None and self.nest.array(place.array).kind in ("output", "both")
 
     def _store_ready(self) -> None:

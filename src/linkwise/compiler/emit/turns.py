@@ -1,0 +1,133 @@
+"""Turns of a loop side by side in the lanes of vectors, where one state is computed: the stages of a horizon, the columns
+of a matrix.
+
+Every lane takes a turn of its own and does the same operations as a loop would: the bits are the same. The last vector
+ends with the last turn, so that it may repeat turns of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from linkwise.compiler.emit import alike, transpose
+from linkwise.compiler.emit.lanes import Lanes
+from linkwise.compiler.emit.memory import Memory, Output, Pointers, spread
+from linkwise.compiler.graph import Node
+from linkwise.compiler.loops import INDEX, Array, Element, For, Register, Whole, slope
+
+if TYPE_CHECKING:
+    from linkwise.compiler.emit.llvm import Renderer
+
+
+def side_by_side(outer: Renderer, loop: For) -> bool:
+    """Write a loop whose lanes take a turn each; False where it has too few turns or turns of unknown number."""
+    first, stop = loop.first.number, loop.stop.number
+    width = alike.VECTOR_BITS // outer.lanes.bits
+    if first is None or stop is None or loop.step.number != 1 or stop - first < width:
+        return False
+    writer, number = outer.writer, outer.loops
+    outer.loops += 1
+    name = f"turns{number}"
+    before = writer.block
+    writer.effect(f"br label %{name}")
+    writer.start_block(name)
+    place = len(writer.lines)
+    at = writer.value(f"call i64 @llvm.smin.i64(i64 %{name}.turn, i64 {stop - width})")
+    inner = type(outer)(outer.nest, Lanes(width, outer.nest.dtype), writer, {})
+    inner.memory = {key: _Turns(memory, loop.name) for key, memory in outer.memory.items()}
+    inner.loops = outer.loops
+    inner.now = {key: now for key, now in outer.now.items() if isinstance(key, str)}
+    inner.now |= {
+        key: spread(inner, inner.lanes.scalar, now)
+        for key, now in outer.now.items()
+        if isinstance(key, Register) and key != INDEX
+    }
+    inner.now[loop.name] = at
+    inner.write(loop.body)
+    outer.loops = inner.loops
+    outer.wholes = {}
+    following = writer.value(f"add i64 %{name}.turn, {width}")
+    more = writer.value(f"icmp slt i64 {following}, {stop}")
+    last = writer.block
+    writer.effect(f"br i1 {more}, label %{name}, label %{name}.end")
+    writer.lines.insert(
+        place, f"  %{name}.turn = phi i64 [ {first}, %{before} ], [ {following}, %{last} ]"
+    )
+    writer.start_block(f"{name}.end")
+    return True
+
+
+class _Turns(Pointers):
+    """An array of one state; a place that depends on the turn is another one for each lane."""
+
+    def __init__(self, memory: Memory, loop: str):
+        super().__init__(memory.array, ())
+        self.base: str = memory.base  # type: ignore[attr-defined]  # one state: every layout is rows from there on
+        self._loop = loop
+
+    def _place(self, place: Element) -> Whole:
+        return place.column if place.row is None else place.row * self.array.pitch + place.column
+
+    def _stride(self, place: Element) -> int:
+        found = slope(self._place(place), self._loop)
+        assert found is not None, place
+        return found
+
+    def _first(self, to: Renderer, place: Element) -> str:
+        return to.writer.value(
+            f"getelementptr {to.lanes.scalar}, ptr {self.base}, i64 {to.whole(self._place(place))}"
+        )
+
+    def each(self, to: Renderer, place: Element) -> list[str]:
+        first, stride, lanes = self._first(to, place), self._stride(place), range(to.lanes.width)
+        return [
+            to.writer.value(f"getelementptr {to.lanes.scalar}, ptr {first}, i64 {lane * stride}")
+            for lane in lanes
+        ]
+
+    def address(self, to: Renderer, place: Element) -> transpose.Address:
+        rows = self.each(to, Element(place.array, Whole("number", (0,)), place.row))
+        scalar = to.lanes.scalar
+        return lambda lane, column: (
+            to.writer.value(f"getelementptr {scalar}, ptr {rows[lane]}, i64 {column}")
+            if column
+            else rows[lane]
+        )
+
+    def _by_rows(self, place: Element) -> bool:
+        """Whether lanes have rows of their own, which are read and written several columns at a time."""
+        return place.row is not None and place.column.number is not None and slope(place.row, self._loop) == 1
+
+    def load(self, to: Renderer, place: Element) -> dict[Element, str]:
+        stride, lanes = self._stride(place), to.lanes
+        if stride == 0:
+            scalar = to.writer.value(f"load {lanes.scalar}, ptr {self._first(to, place)}")
+            return {place: spread(to, lanes.scalar, scalar)}
+        if stride == 1:
+            first = self._first(to, place)
+            return {place: to.writer.value(f"load {lanes.real}, ptr {first}, align {lanes.bytes}")}
+        if self._by_rows(place):
+            return super().load(to, place)
+        scalars = [to.writer.value(f"load {lanes.scalar}, ptr {at}") for at in self.each(to, place)]
+        return {place: _vector(to, scalars)}
+
+    def store(self, to: Renderer, place: Element, value: str) -> None:
+        stride, lanes = self._stride(place), to.lanes
+        if stride == 0:
+            raise AssertionError(f"turns that run side by side write the same place: {place}")
+        if stride == 1:
+            to.writer.effect(f"store {lanes.real} {value}, ptr {self._first(to, place)}, align {lanes.bytes}")
+        else:
+            super().store(to, place, value)
+
+    def outputs(self, to: Renderer, writes: Sequence[tuple[Element, Node]]) -> list[Output]:
+        if all(self._by_rows(place) for place, _ in writes) and self.array.columns > 1:
+            return super().outputs(to, writes)
+        return Memory.outputs(self, to, writes)
+
+
+def _vector(to: Renderer, scalars: Sequence[str]) -> str:
+    from linkwise.compiler.emit.lanes import gathered
+
+    return gathered(to.writer, to.lanes, scalars)

@@ -1,0 +1,86 @@
+"""Functions over scalars as steps of loops: a helper for programs that are written as statements (``loops``)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from linkwise.compiler.graph import Graph
+from linkwise.compiler.loops import Element, For, Nest, Place, Statement, Step, Whole, whole
+from linkwise.compiler.operations import Operations
+from linkwise.compiler.program import Dtype, lower
+from linkwise.scalar import Scalar
+
+
+@dataclass(frozen=True, eq=False)
+class CountedNest(Nest):
+    """Loops, and the operations of all their turns."""
+
+    operations: Operations = field(default_factory=Operations)
+
+
+class Procedure:
+    """Makes steps and counts their operations; nodes of different steps are different."""
+
+    def __init__(self, dtype: Dtype):
+        self.dtype: Dtype = dtype
+        self._costs: dict[int, Operations] = {}
+        self._steps: list[Step] = []  # kept, so that their numbers stay theirs
+
+    def step(
+        self,
+        function: Callable[..., Sequence[Sequence[Scalar]]],
+        reads: Sequence[Sequence[Place]],
+        writes: Sequence[Sequence[Place]],
+        *,
+        apart: bool = False,
+    ) -> Step:
+        """Arithmetic: ``function`` of one list per group of places that are read gives a list for each that is written."""
+        graph, names = Graph(), [f"s{len(self._steps)}_{k}" for k in range(len(reads))]
+        given = [graph.inputs(name, len(places)) for name, places in zip(names, reads, strict=True)]
+        found = function(*given)
+        places = [place for group in writes for place in group]
+        nodes = [graph.lift(value) for group in found for value in group]
+        sizes = {name: len(group) for name, group in zip(names, reads, strict=True)}
+        made = lower({"out": ((len(nodes),), nodes)}, sizes, name=names[0] if names else "s", dtype=self.dtype)
+        where = {
+            (name, k): place
+            for name, group in zip(names, reads, strict=True)
+            for k, place in enumerate(group)
+        }
+        step = Step(where, made.body, list(zip(places, made.values[0], strict=True)), apart=apart)
+        self._steps.append(step)
+        self._costs[id(step)] = made.operations
+        return step
+
+    def operations(self, body: Sequence[Statement], names: Mapping[str, int] | None = None) -> Operations:
+        """The operations of statements, those of every turn of a loop."""
+        counts: dict[str, Any] = dict(self._counted(body))
+        return Operations(**counts)
+
+    def _counted(self, body: Sequence[Statement]) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for statement in body:
+            if isinstance(statement, Step):
+                cost = self._costs[id(statement)]
+                further = {"trigonometric": cost.trigonometric, "square_roots": cost.square_roots}
+                found += Counter(cost.counts() | further)
+            elif isinstance(statement, For):
+                first, stop, step = (x.number for x in (statement.first, statement.stop, statement.step))
+                assert first is not None and stop is not None and step is not None
+                turns = len(range(first, stop, step))
+                once = self._counted(statement.body)
+                found += Counter({key: turns * count for key, count in once.items()})
+        return found
+
+
+def cells(array: str, count: int, start: Whole | int = 0, row: Whole | None = None) -> list[Place]:
+    """Neighbouring elements of a row."""
+    return [Element(array, whole(start) + k, row) for k in range(count)]
+
+
+def strided(array: str, count: int, pitch: int, start: Whole | int = 0, row: Whole | None = None) -> list[Place]:
+    """Elements ``pitch`` apart: a column of a matrix that is stored row by row."""
+    return [Element(array, whole(start) + k * pitch, row) for k in range(count)]

@@ -1,0 +1,55 @@
+"""Which step of an iteration is taken, over any scalar: by the solver in Python and by kernels alike.
+
+Of a fixed set of step sizes the one with the smallest merit is taken, if it is smaller than that of the trajectory that
+is there; else that one stays and the regularisation grows. The merit is the cost plus a weight times the sum of the
+gaps between the shooting intervals; a weight above all multipliers makes it exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkwise.scalar import Scalar, where
+
+GROWTH = 10.0  # of the regularisation after a rejected step
+DECAY = 0.1  # after an accepted one
+SMALLEST, LARGEST = 1e-9, 1e9  # of the regularisation while it is not zero
+WEIGHT = 2.0  # of gaps, in units of the largest multiplier
+
+
+def merit(cost: Scalar, gap: Scalar, weight: Scalar) -> Scalar:
+    """What must become smaller."""
+    return cost + weight * gap
+
+
+def chosen(before: Scalar, merits: Sequence[Scalar]) -> list[Scalar]:
+    """1 for the step size that is taken, 0 for the others; all 0 if none is better.
+
+    A merit that is not a number is never taken; any number is better than a trajectory without one.
+
+    Args:
+        before: merit of the trajectory that is there.
+        merits: that of every step size.
+    """
+    best: Scalar = where(before - before <= 0.0, before, 1e300)
+    picks: list[Scalar] = []
+    for value in merits:
+        better = value < best
+        best = where(better, value, best)
+        picks = [where(better, 0.0 * value, pick) for pick in picks]
+        picks.append(where(better, 1.0, 0.0))
+    return picks
+
+
+def regularised(mu: Scalar, accepted: Scalar) -> Scalar:
+    """The regularisation of the next iteration; it vanishes below the smallest value.
+
+    Args:
+        mu: that of this iteration.
+        accepted: 1 if a step was taken, else 0.
+    """
+    less = DECAY * mu
+    less = where(less < SMALLEST, 0.0 * less, less)
+    more = GROWTH * mu
+    more = where(more < SMALLEST, SMALLEST, where(more < LARGEST, more, LARGEST))
+    return where(accepted > 0.5, less, more)
