@@ -236,7 +236,9 @@ class For:
     body: Sequence[Statement]
     step: Whole = Whole("number", (1,))
     parallel: bool = False
-    repeatable: bool = False  # turns may run side by side in lanes, where one state leaves lanes unused, and one twice
+    repeatable: bool = (
+        False  # turns may run side by side in lanes, where one state leaves lanes unused, and one twice
+    )
 
     @property
     def turns(self) -> bool | None:

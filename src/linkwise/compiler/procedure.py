@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from linkwise.scalar import Scalar
 
 
 @dataclass(frozen=True, eq=False)
-class CountedNest(Nest):
+class ProcedureNest(Nest):
     """Loops, and the operations of all their turns."""
 
     operations: Operations = field(default_factory=Operations)
@@ -37,14 +37,16 @@ class Procedure:
         *,
         apart: bool = False,
     ) -> Step:
-        """Arithmetic: ``function`` of one list per group of places that are read gives a list for each that is written."""
+        """Arithmetic: ``function`` of a list for each group of places that are read gives one for each group written."""
         graph, names = Graph(), [f"s{len(self._steps)}_{k}" for k in range(len(reads))]
         given = [graph.inputs(name, len(places)) for name, places in zip(names, reads, strict=True)]
         found = function(*given)
         places = [place for group in writes for place in group]
         nodes = [graph.lift(value) for group in found for value in group]
         sizes = {name: len(group) for name, group in zip(names, reads, strict=True)}
-        made = lower({"out": ((len(nodes),), nodes)}, sizes, name=names[0] if names else "s", dtype=self.dtype)
+        made = lower(
+            {"out": ((len(nodes),), nodes)}, sizes, name=names[0] if names else "s", dtype=self.dtype
+        )
         where = {
             (name, k): place
             for name, group in zip(names, reads, strict=True)
@@ -55,7 +57,7 @@ class Procedure:
         self._costs[id(step)] = made.operations
         return step
 
-    def operations(self, body: Sequence[Statement], names: Mapping[str, int] | None = None) -> Operations:
+    def operations(self, body: Sequence[Statement]) -> Operations:
         """The operations of statements, those of every turn of a loop."""
         counts: dict[str, Any] = dict(self._counted(body))
         return Operations(**counts)
@@ -69,8 +71,7 @@ class Procedure:
                 found += Counter(cost.counts() | further)
             elif isinstance(statement, For):
                 first, stop, step = (x.number for x in (statement.first, statement.stop, statement.step))
-                assert first is not None and stop is not None and step is not None
-                turns = len(range(first, stop, step))
+                turns = len(range(first or 0, stop or 0, step or 1))
                 once = self._counted(statement.body)
                 found += Counter({key: turns * count for key, count in once.items()})
         return found
@@ -81,6 +82,8 @@ def cells(array: str, count: int, start: Whole | int = 0, row: Whole | None = No
     return [Element(array, whole(start) + k, row) for k in range(count)]
 
 
-def strided(array: str, count: int, pitch: int, start: Whole | int = 0, row: Whole | None = None) -> list[Place]:
+def strided(
+    array: str, count: int, pitch: int, start: Whole | int = 0, row: Whole | None = None
+) -> list[Place]:
     """Elements ``pitch`` apart: a column of a matrix that is stored row by row."""
     return [Element(array, whole(start) + k * pitch, row) for k in range(count)]

@@ -11,7 +11,9 @@ from linkwise.optimal.costs import (
     TipTracking,
     TipVelocity,
 )
+from linkwise.optimal.iteration import iteration
 from linkwise.optimal.limits import KeepOut, Limit, StateLimits, TipLimits
+from linkwise.optimal.many import Solutions, solve_many
 from linkwise.optimal.mppi import Mppi, SampledPlan
 from linkwise.optimal.obstacles import SphereClearance
 from linkwise.optimal.problem import Problem
@@ -28,10 +30,13 @@ __all__ = [
     "ProblemError",
     "SampledPlan",
     "Smoothness",
+    "Solutions",
     "SphereAvoidance",
     "SphereClearance",
     "StateLimits",
     "TipLimits",
     "TipTracking",
     "TipVelocity",
+    "iteration",
+    "solve_many",
 ]

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from linkwise.scalar import Scalar, where
 
 GROWTH = 10.0  # of the regularisation after a rejected step
-DECAY = 0.1  # after an accepted one
-SMALLEST, LARGEST = 1e-9, 1e9  # of the regularisation while it is not zero
+DECAY = 0.4  # after an accepted one
+SMALLEST, LARGEST = 1e-4, 1e8  # of the regularisation, in units of the diagonal, while it is not zero
+HUGE = 1e300  # in float32 an infinity
 WEIGHT = 2.0  # of gaps, in units of the largest multiplier
 
 
@@ -31,7 +32,7 @@ def chosen(before: Scalar, merits: Sequence[Scalar]) -> list[Scalar]:
         before: merit of the trajectory that is there.
         merits: that of every step size.
     """
-    best: Scalar = where(before - before <= 0.0, before, 1e300)
+    best: Scalar = where(abs(before) < HUGE, before, HUGE)
     picks: list[Scalar] = []
     for value in merits:
         better = value < best
@@ -49,7 +50,7 @@ def regularised(mu: Scalar, accepted: Scalar) -> Scalar:
         accepted: 1 if a step was taken, else 0.
     """
     less = DECAY * mu
-    less = where(less < SMALLEST, 0.0 * less, less)
+    less = where(less < 0.5 * SMALLEST, 0.0 * less, less)
     more = GROWTH * mu
     more = where(more < SMALLEST, SMALLEST, where(more < LARGEST, more, LARGEST))
     return where(accepted > 0.5, less, more)

@@ -1,4 +1,4 @@
-"""Iterations of the solver as one program: loops over the horizon around straight-line pieces, a constant number of them.
+"""Iterations of the solver as one program: loops over the horizon around straight-line pieces, a fixed number of them.
 
     for each iteration
         for each stage (independent of each other): linearise, quadratic cost, gap to the next state
@@ -7,8 +7,8 @@
         take the best step size (``acceptance``) by selection
 
 There is no branch on data and no allocation: the same program runs many problems in the lanes of vectors, one problem
-with stages and columns in lanes, C on a controller and CUDA, with the same bits. A trajectory whose cost is not a number
-is never taken.
+with stages and columns in lanes, as C on a controller and as CUDA, with the same bits. A trajectory whose cost is not a
+number is never taken.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler.graph import Graph
+from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.loops import (
     Array,
     Declare,
@@ -29,10 +30,12 @@ from linkwise.compiler.loops import (
     name,
     whole,
 )
-from linkwise.compiler.procedure import CountedNest, Procedure, cells
+from linkwise.compiler.procedure import Procedure, ProcedureNest, cells
 from linkwise.optimal import acceptance
+from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.riccati_loops import EXPECTED, GRADIENT, LARGEST, SOUND, Riccati, Shape
 from linkwise.scalar import Scalar, where
+from linkwise.simulate.arguments import whole as whole_number
 
 if TYPE_CHECKING:
     from linkwise.compiler.program import Dtype
@@ -42,9 +45,48 @@ K, T = name("k"), name("t")
 COST, GAP, MU, TAKEN, ACCEPTED = (Register(key) for key in ("cost", "gap", "mu", "taken", "accepted"))
 TRIAL_COST, TRIAL_GAP = Register("trial_cost"), Register("trial_gap")
 REPORT = ("cost", "gap", "gradient", "expected", "step", "regularisation", "accepted", "sound")
-"""What a problem reports: cost and sum of |gaps| of the result; of the last sweep the largest |∂/∂u| of a free torque, the
-first-order change of the cost, the step size taken (0: none) and whether all pivots were positive; the regularisation of
-the next iteration; how many iterations took a step."""
+"""What a problem reports: cost and sum of |gaps| of the result; of the last sweep the largest |∂/∂u| of a free torque,
+the first-order change of the cost, the step size taken (0: none) and whether no pivot was negative; the regularisation
+of the next iteration; how many iterations took a step."""
+
+
+STEPS = (1.0, 0.5, 0.25, 0.125)
+"""Step sizes that are tried."""
+
+
+def iteration(problem: Problem, *, iterations: int = 1, steps: Sequence[float] = STEPS) -> Kernel:
+    """A kernel that does iterations of the solver, for one problem or many at once.
+
+    Inputs, each (..., size): ``start`` (ns), ``parameters`` ((horizon + 1)·np: ``problem.p`` row by row),
+    ``multipliers`` ((horizon + 1)·nm, only for problems with limits), ``states`` ((horizon + 1)·ns) and ``torques``
+    (horizon·m) of the trajectory to begin with, ``regularisation`` (1; 0 is a good start). Outputs: ``new_states``
+    (horizon + 1, ns), ``new_torques`` (horizon, m), ``gains`` K (horizon, m, nx) of the last sweep with δu = K δx, and
+    ``report``, see ``REPORT``. Where no step is taken the trajectory stays, but begins at ``start``. The same object
+    gives C without allocation (``source("c")``) and CUDA; the time of a call does not depend on the data.
+
+    Args:
+        problem: what is optimised; its parameters and start are inputs.
+        iterations: how many, from 1 on.
+        steps: step sizes that are tried in each, from (0, 1].
+
+    Raises:
+        ProblemError: a number of iterations below 1, or no step size.
+    """
+    count = whole_number("iterations", iterations, 1)
+    sizes = tuple(float(size) for size in steps)
+    if not sizes or any(not 0.0 < size <= 1.0 for size in sizes):
+        raise ProblemError(f"steps: expected step sizes above 0 and up to 1, got {steps!r}")
+    loops = IterationLoops(problem, count, sizes, "float64")
+    own = problem.key()
+    key = None if own is None else own + repr((problem.horizon, count, sizes)).encode()
+
+    def build(dtype: Any) -> Any:
+        return IterationLoops(problem, count, sizes, dtype).nest()
+
+    return Kernel(NAME, loops.inputs().items(), loops.outputs().items(), "float64", build, key)
+
+
+NAME = "iteration"
 
 
 class IterationLoops:
@@ -74,7 +116,7 @@ class IterationLoops:
             "report": (len(REPORT),),
         }
 
-    def nest(self) -> CountedNest:
+    def nest(self) -> ProcedureNest:
         """The whole program."""
         p, N, tries = self.problem, self.N, len(self.steps)
         arrays = [Array(key, "input", size) for key, size in self.inputs().items()]
@@ -103,8 +145,8 @@ class IterationLoops:
             For("iteration", whole(0), whole(self.iterations), self._iteration()),
             *self._given_out(),
         ]
-        return CountedNest(
-            f"{p.robot.name}_iteration",
+        return ProcedureNest(
+            NAME,
             self.made.dtype,
             tuple(arrays),
             body,
@@ -183,7 +225,11 @@ class IterationLoops:
             _each(0, N + 1, step(same, [self._x(K)], [cells("new_states", ns, K * ns)], apart=True)),
             _each(0, N, step(same, [cells("u", m, 0, K)], [cells("new_torques", m, K * m)], apart=True)),
             _each(
-                0, N, step(same, [cells("feedback", m * n, 0, K)], [cells("gains", m * n, K * (m * n))], apart=True)
+                0,
+                N,
+                step(
+                    same, [cells("feedback", m * n, 0, K)], [cells("gains", m * n, K * (m * n))], apart=True
+                ),
             ),
             step(same, [numbers], [cells("report", len(REPORT))]),
         ]
@@ -289,7 +335,16 @@ class IterationLoops:
         row = T * (N + 1) + K
 
         def rolled(
-            x: Any, old: Any, u: Any, forward: Any, feedback: Any, gap: Any, p: Any, mult: Any, size: Any, so_far: Any
+            x: Any,
+            old: Any,
+            u: Any,
+            forward: Any,
+            feedback: Any,
+            gap: Any,
+            p: Any,
+            mult: Any,
+            size: Any,
+            so_far: Any,
         ) -> list[list[Scalar]]:
             (alpha,) = size
             change = dynamics.difference(old, x)
@@ -310,8 +365,18 @@ class IterationLoops:
                 cost = cost + problem.penalty(x, p, mult)
             return [following, torques, [cost, _total(left, so_far[1])]]
 
-        reads = [cells("trial_x", self.ns, 0, row), self._x(K), cells("u", m, 0, K), cells("forward", m, 0, K)]
-        reads += [cells("feedback", m * n, 0, K), cells("gaps", n, 0, K + 1), self._p(K), self._multipliers(K)]
+        reads = [
+            cells("trial_x", self.ns, 0, row),
+            self._x(K),
+            cells("u", m, 0, K),
+            cells("forward", m, 0, K),
+        ]
+        reads += [
+            cells("feedback", m * n, 0, K),
+            cells("gaps", n, 0, K + 1),
+            self._p(K),
+            self._multipliers(K),
+        ]
         reads += [[Element("step_sizes", T)], [TRIAL_COST, TRIAL_GAP]]
         writes = [cells("trial_x", self.ns, 0, row + 1), cells("trial_u", m, 0, T * N + K)]
         return self.made.step(rolled, reads, [*writes, [TRIAL_COST, TRIAL_GAP]], apart=True)
@@ -378,7 +443,10 @@ def stage_shape(problem: Problem) -> Shape:
     cost = problem.stage_quadratic(x, u, p, graph.inputs("m", problem.nm))
     size = problem.nx + problem.nu
     slots = [
-        (i, j) for i in range(size) for j in range(i, size) if graph.lift(cost.hessian[i][j]) is not graph.zero
+        (i, j)
+        for i in range(size)
+        for j in range(i, size)
+        if graph.lift(cost.hessian[i][j]) is not graph.zero
     ]
     dynamics = problem.dynamics
     shifts = dynamics.structured and dynamics.flat and not dynamics.remembers
@@ -400,7 +468,7 @@ def _each(first: int, stop: int, *body: Statement) -> For:
 
 
 def _finite(value: Any, instead: Any) -> Scalar:
-    return where(value - value <= 0.0, value, instead)
+    return where(abs(value) < acceptance.HUGE, value, instead)
 
 
 def _within(value: Any, low: Any, high: Any) -> Scalar:

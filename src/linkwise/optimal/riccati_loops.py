@@ -26,9 +26,10 @@ from linkwise.scalar import Scalar, where
 
 J, K = name("j"), name("k")
 EXPECTED, GRADIENT, LARGEST, SOUND = (Register(key) for key in ("expected", "gradient", "largest", "sound"))
-"""Of a sweep: first-order change of the cost, largest |Q_u| of a free torque, largest multiplier, whether all pivots were
-positive (1)."""
-_SMALLEST_PIVOT = 1e-14  # in units of the diagonal before the elimination
+"""Of a sweep: first-order change of the cost, largest |Q_u| of a free torque, largest multiplier, whether no pivot was
+negative (1)."""
+PASSES = 4  # over the torques that are held at their limits, in each stage
+_SMALLEST_PIVOT = {"float64": 1e-12, "float32": 1e-5}  # in units of the diagonal before the elimination
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,7 @@ class Riccati:
         }
         single = {"Pqq": q * q, "Pvq": q * v, "Pvv": v * v, "Vqq": q * (q + 1) // 2, "Vqv": q * v}
         single |= {"Vvv": v * (v + 1) // 2, "vx": n, "ahead": v, "behind": n, "Y": v * s.width}
-        single |= {"z": m * n, "scaled": m * n, "factor": m * (m - 1) // 2, "inverse": m, "held": m}
-        single |= {"innovation": m}
+        single |= {"z": m * n, "scaled": m * n, "factor": m * (m - 1) // 2, "inverse": m, "free": m}
         single |= {key: len(rows) * len(columns) for key, (rows, columns) in self._blocks().items()}
         return [
             *(Array(key, "scratch", size, N) for key, size in over.items()),
@@ -115,7 +115,10 @@ class Riccati:
     def _blocks(self) -> dict[str, tuple[range, range]]:
         """Blocks of the cost's Hessian that loops over columns read, where they are not always zero."""
         s = self.shape
-        x, q, v, u = (range(*ends) for ends in ((0, s.states), (0, s.shifted), (s.shifted, s.states), (s.states, s.width)))
+        x, q, v, u = (
+            range(*ends)
+            for ends in ((0, s.states), (0, s.shifted), (s.shifted, s.states), (s.states, s.width))
+        )
         blocks = {"crossed": (u, x), "lqv": (q, v)}
         return {key: block for key, block in blocks.items() if self._cost(*block)[0]}
 
@@ -151,9 +154,7 @@ class Riccati:
             reads = [P, strided("slopes", v, w, J, K), strided("Pvq", v, q, J)]
             step = self.made.step(shifted, reads, [strided("Y", v, w, J)], apart=True)
             found.append(_columns(0, q, step))
-        step = self.made.step(
-            plain, [P, strided("slopes", v, w, J, K)], [strided("Y", v, w, J)], apart=True
-        )
+        step = self.made.step(plain, [P, strided("slopes", v, w, J, K)], [strided("Y", v, w, J)], apart=True)
         return [*found, _columns(q, w, step)]
 
     def _factor(self, controls: list[Place], limits: list[Place], mu: Place) -> Statement:
@@ -174,35 +175,31 @@ class Riccati:
             ]
             gradient = [_dot(G[i::m], ahead, lu[i]) for i in range(m)]
             free: list[Scalar] = [1.0] * m
-            if s.boxed:
-                low, high = bounds[:m], bounds[m:]
-                for i in range(m):
-                    held = ((u[i] <= low[i]) & (gradient[i] > 0.0)) | (
-                        (u[i] >= high[i]) & (gradient[i] < 0.0)
-                    )
-                    free[i] = where(held, 0.0, 1.0)
-                gradient = [g * f for g, f in zip(gradient, free, strict=True)]
-                Q = [[Q[i][j] * (free[i] * free[j]) for j in range(i + 1)] for i in range(m)]
-                for i in range(m):
-                    Q[i][i] = Q[i][i] + (1.0 - free[i])
             for i in range(m):
-                Q[i][i] = Q[i][i] + mu[0]
-            L, inverse, sound = ldl(Q)
-            innovation = forward_substituted(L, gradient)
-            torques = back_substituted(L, [-(z * d) for z, d in zip(innovation, inverse, strict=True)])
+                Q[i][i] = Q[i][i] + mu[0] * abs(Q[i][i])
+            smallest = _SMALLEST_PIVOT[self.made.dtype]
+            if s.boxed:
+                room = [(low - a, high - a) for a, low, high in zip(u, bounds[:m], bounds[m:], strict=True)]
+                L, inverse, sound, torques, free = within_box(Q, gradient, room, smallest)
+                gradient = [
+                    where(_pushed(g, *sides), 0.0 * g, g) for g, sides in zip(gradient, room, strict=True)
+                ]
+            else:
+                L, inverse, sound = ldl(Q, smallest)
+                torques = solved(L, inverse, [-g for g in gradient])
             expected, largest, good = so_far
             for g, k in zip(gradient, torques, strict=True):
                 expected = expected + g * k
                 largest = _larger(largest, abs(g))
             packed = [L[i][j] for i in range(m) for j in range(i)]
             state: list[Scalar] = [expected, largest, good * sound]
-            return [packed, inverse, free, innovation, torques, state]
+            return [packed, inverse, free, torques, state]
 
         registers: list[Place] = [EXPECTED, GRADIENT, SOUND]
         reads = [self._slopes(n, m), self._y(n, m), places, cells("gradients", m, n, K)]
         reads += [cells("ahead", s.full), controls, limits, [mu], registers]
-        writes = [cells("factor", m * (m - 1) // 2), cells("inverse", m), cells("held", m)]
-        writes += [cells("innovation", m), cells("forward", m, 0, K), registers]
+        writes = [cells("factor", m * (m - 1) // 2), cells("inverse", m), cells("free", m)]
+        writes += [cells("forward", m, 0, K), registers]
         return self.made.step(factor, reads, writes, apart=True)
 
     def _columns(self) -> Statement:
@@ -213,23 +210,22 @@ class Riccati:
         table = strided("crossed", m, n, J) if mixed else []
 
         def column(
-            Gu: Any, Y: Any, crossed: Any, packed: Any, inverse: Any, free: Any, innovation: Any, G: Any,
-            ahead: Any, gradient: Any
+            Gu: Any, Y: Any, crossed: Any, packed: Any, inverse: Any, free: Any, torques: Any, G: Any, ahead: Any,
+            gradient: Any
         ) -> list[list[Scalar]]:  # fmt: skip
             Q = [_dot(Gu[i::m], Y, crossed[i] if mixed else None) for i in range(m)]
+            total = _dot(Q, torques, _dot(G, ahead, gradient[0] + gradient[1]))
             if s.boxed:
                 Q = [a * f for a, f in zip(Q, free, strict=True)]
             L = [list(packed[i * (i - 1) // 2 : i * (i + 1) // 2]) for i in range(m)]
             z = forward_substituted(L, Q)
             scaled = [a * d for a, d in zip(z, inverse, strict=True)]
             gains = back_substituted(L, [-a for a in scaled])
-            total = _dot(G, ahead, gradient[0] + gradient[1])
-            for a, b in zip(scaled, innovation, strict=True):
-                total = total - a * b
             return [z, scaled, gains, [total]]
 
         reads = [self._slopes(n, m), strided("Y", v, w, J), table, cells("factor", m * (m - 1) // 2)]
-        reads += [cells("inverse", m), cells("held", m) if s.boxed else [], cells("innovation", m)]
+        reads += [cells("inverse", m), cells("free", m) if s.boxed else []]
+        reads += [cells("forward", m, 0, K)]
         reads += [strided("slopes", v, w, J, K), cells("ahead", v)]
         reads += [[Element("gradients", J, K), Element("behind", J)]]
         writes = [strided("z", m, n, J), strided("scaled", m, n, J), strided("feedback", m, n, J, K)]
@@ -255,7 +251,11 @@ class Riccati:
 
             own = strided("lqv", q, v, J) if cost else []
             reads = [self._y(0, q), strided("slopes", v, w, J + q, K)]
-            reads += [[p for a in range(m) for p in cells("scaled", q, a * n)], strided("z", m, n, J + q), own]
+            reads += [
+                [p for a in range(m) for p in cells("scaled", q, a * n)],
+                strided("z", m, n, J + q),
+                own,
+            ]
             step = self.made.step(mixed, reads, [strided("Vqv", q, v, J)], apart=True)
             found.append(_columns(0, v, step))
             found.append(self._positions())
@@ -352,6 +352,11 @@ def _dot(a: Sequence[Scalar], b: Sequence[Scalar], start: Scalar | None = None) 
     return start
 
 
+def _pushed(gradient: Any, low: Any, high: Any) -> Any:
+    """Whether an entry at its limit is pushed outwards; ``low`` and ``high`` are what is left to the limits."""
+    return ((low >= 0.0) & (gradient > 0.0)) | ((high <= 0.0) & (gradient < 0.0))
+
+
 def _larger(a: Any, b: Any) -> Scalar:
     return where(a < b, b, a)
 
@@ -360,13 +365,14 @@ def _flat(rows: Sequence[Sequence[Scalar]]) -> list[Scalar]:
     return [value for row in rows for value in row]
 
 
-def ldl(Q: Sequence[Sequence[Any]]) -> tuple[list[list[Scalar]], list[Scalar], Scalar]:
-    """(rows of L below its ones, 1/D, 1 if all pivots are positive else 0) of L D Lᵀ; Q is given by half.
+def ldl(Q: Sequence[Sequence[Any]], smallest: float) -> tuple[list[list[Scalar]], list[Scalar], Scalar]:
+    """(rows of L below its ones, 1/D, 1 if no pivot is negative else 0) of L D Lᵀ; Q is given by half.
 
-    A pivot that is not positive counts as infinite: its direction is left alone.
+    A pivot that is not positive counts as infinite: its direction, which the cost does not notice, is left alone.
 
     Args:
         Q: lower half of the matrix.
+        smallest: pivot that counts as positive, in units of the diagonal.
     """
     m = len(Q)
     L: list[list[Scalar]] = []
@@ -383,11 +389,60 @@ def ldl(Q: Sequence[Sequence[Any]]) -> tuple[list[list[Scalar]], list[Scalar], S
         pivot = Q[i][i]
         for a, b in zip(raw, row, strict=True):
             pivot = pivot - a * b
-        good = pivot > _SMALLEST_PIVOT * abs(Q[i][i])
+        least = smallest * abs(Q[i][i])
+        good = pivot > least
         inverse.append(where(good, 1.0 / where(good, pivot, 1.0), 0.0))
-        sound = where(good, sound, 0.0)
+        sound = where(pivot >= -least, sound, 0.0)
         L.append(row)
     return L, inverse, sound
+
+
+def solved(L: Sequence[Sequence[Any]], inverse: Sequence[Any], b: Sequence[Any]) -> list[Scalar]:
+    """(L D Lᵀ)⁻¹ b."""
+    return back_substituted(L, [z * d for z, d in zip(forward_substituted(L, b), inverse, strict=True)])
+
+
+def within_box(
+    Q: Sequence[Sequence[Any]], gradient: Sequence[Any], room: Sequence[tuple[Any, Any]], smallest: float
+) -> tuple[list[list[Scalar]], list[Scalar], Scalar, list[Scalar], list[Scalar]]:
+    """The smallest ½ kᵀQk + gradient·k with k between its limits, by ``PASSES`` of an active set method.
+
+    Args:
+        Q: lower half of the matrix.
+        gradient: at k = 0.
+        room: (lower, upper) of each entry of k, which contain 0.
+        smallest: pivot that counts as positive.
+
+    Returns:
+        (L, 1/D, soundness) of the free entries with ones for those that are held, k, and 1 for free entries.
+    """
+    m = len(Q)
+    full = [[Q[max(i, j)][min(i, j)] for j in range(m)] for i in range(m)]
+    zero = [0.0 * g for g in gradient]
+    below = [where((low >= 0.0) & (g > 0.0), 1.0, 0.0) for g, (low, _) in zip(gradient, room, strict=True)]
+    above = [where((high <= 0.0) & (g < 0.0), 1.0, 0.0) for g, (_, high) in zip(gradient, room, strict=True)]
+    k, free, L, inverse, sound = list(zero), list(zero), [], [], 1.0
+    for turn in range(PASSES):
+        free = [where(a + b > 0.5, 0.0, 1.0) for a, b in zip(below, above, strict=True)]
+        fixed = [
+            where(a > 0.5, low, where(b > 0.5, high, z))
+            for a, b, (low, high), z in zip(below, above, room, zero, strict=True)
+        ]
+        pulled = [_dot(full[i], fixed, gradient[i]) for i in range(m)]
+        masked = [[Q[i][j] * (free[i] * free[j]) for j in range(i + 1)] for i in range(m)]
+        for i in range(m):
+            masked[i][i] = masked[i][i] + (1.0 - free[i])
+        L, inverse, sound = ldl(masked, smallest)
+        k = solved(L, inverse, [-(g * f) for g, f in zip(pulled, free, strict=True)])
+        k = [a + b for a, b in zip(k, fixed, strict=True)]
+        if turn == PASSES - 1:
+            break
+        left = [_dot(full[i], k, gradient[i]) for i in range(m)]  # 0 where free
+        for i, (low, high) in enumerate(room):
+            is_free = free[i] > 0.5
+            below[i] = where(is_free, where(k[i] < low, 1.0, 0.0), where(left[i] > 0.0, below[i], 0.0))
+            above[i] = where(is_free, where(k[i] > high, 1.0, 0.0), where(left[i] < 0.0, above[i], 0.0))
+    return L, inverse, sound, k, free
 
 
 def forward_substituted(L: Sequence[Sequence[Any]], b: Sequence[Any]) -> list[Scalar]:

@@ -182,8 +182,13 @@ class Printer:
         return self.lines
 
     def write(self, body: Sequence[Statement]) -> None:
+        apart = _named_alike(body)
         for statement in body:
             match statement:
+                case Step() if apart:  # a scope of its own
+                    self._open("")
+                    self.step(statement)
+                    self._close()
                 case Step():
                     self.step(statement)
                 case For():
@@ -347,7 +352,7 @@ class Printer:
         self.lines.append("    " * self.indent + text)
 
     def _open(self, text: str) -> None:
-        self._line(f"{text} {{")
+        self._line(f"{text} {{".lstrip())
         self.indent += 1
 
     def _close(self) -> None:
@@ -473,6 +478,17 @@ def _own_names(nest: Nest) -> frozenset[str]:
     names |= {array.name for array in nest.arrays if array.kind in ("constant", "scratch")}
     names |= {s.name for s in statements(nest.body) if isinstance(s, (For, Let))}
     return frozenset(names)
+
+
+def _named_alike(body: Sequence[Statement]) -> bool:
+    """Whether steps beside each other have nodes of the same number: those of different graphs."""
+    seen: dict[int, Node] = {}
+    for statement in body:
+        if isinstance(statement, Step):
+            for node in scheduled(statement.body):
+                if seen.setdefault(node.index, node) is not node:
+                    return True
+    return False
 
 
 def operands(region: LoopRegion) -> Iterator[Node]:

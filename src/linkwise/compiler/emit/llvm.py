@@ -213,7 +213,7 @@ class Renderer(Arithmetic):
         self._waiting: dict[Node, list[Output]] = defaultdict(list)  # node -> stores that need it
         self._ready: list[Output] = []
         self._many_outputs = sum(a.columns for a in nest.arrays if a.kind == "output") > MANY_OUTPUTS
-        self._stores = self._divisions = 0
+        self._stores = self.divisions = 0
         self._stored: dict[Node, str] = {}  # what vectors have computed -> its address
         self._read_in: dict[Node, int] = {}  # -> the region in which it was read last
 
@@ -531,10 +531,10 @@ class Renderer(Arithmetic):
         if self._stores < STORES:
             return
         self._stores = 0
-        self._divisions += 1
+        self.divisions += 1
         never = self.writer.value("icmp slt i64 %count, 0")
-        self.writer.effect(f"br i1 {never}, label %done, label %further{self._divisions}")
-        self.writer.start_block(f"further{self._divisions}")
+        self.writer.effect(f"br i1 {never}, label %done, label %further{self.divisions}")
+        self.writer.start_block(f"further{self.divisions}")
 
 
 def holder(node: Node) -> Node:

@@ -1,5 +1,5 @@
-"""Turns of a loop side by side in the lanes of vectors, where one state is computed: the stages of a horizon, the columns
-of a matrix.
+"""Turns of a loop side by side in the lanes of vectors, where one state is computed: the stages of a horizon, the
+columns of a matrix.
 
 Every lane takes a turn of its own and does the same operations as a loop would: the bits are the same. The last vector
 ends with the last turn, so that it may repeat turns of the one before.
@@ -14,7 +14,7 @@ from linkwise.compiler.emit import alike, transpose
 from linkwise.compiler.emit.lanes import Lanes
 from linkwise.compiler.emit.memory import Memory, Output, Pointers, spread
 from linkwise.compiler.graph import Node
-from linkwise.compiler.loops import INDEX, Array, Element, For, Register, Whole, slope
+from linkwise.compiler.loops import INDEX, Element, For, Register, Whole, slope
 
 if TYPE_CHECKING:
     from linkwise.compiler.emit.llvm import Renderer
@@ -36,7 +36,7 @@ def side_by_side(outer: Renderer, loop: For) -> bool:
     at = writer.value(f"call i64 @llvm.smin.i64(i64 %{name}.turn, i64 {stop - width})")
     inner = type(outer)(outer.nest, Lanes(width, outer.nest.dtype), writer, {})
     inner.memory = {key: _Turns(memory, loop.name) for key, memory in outer.memory.items()}
-    inner.loops = outer.loops
+    inner.loops, inner.divisions = outer.loops, outer.divisions
     inner.now = {key: now for key, now in outer.now.items() if isinstance(key, str)}
     inner.now |= {
         key: spread(inner, inner.lanes.scalar, now)
@@ -45,15 +45,13 @@ def side_by_side(outer: Renderer, loop: For) -> bool:
     }
     inner.now[loop.name] = at
     inner.write(loop.body)
-    outer.loops = inner.loops
+    outer.loops, outer.divisions = inner.loops, inner.divisions
     outer.wholes = {}
     following = writer.value(f"add i64 %{name}.turn, {width}")
     more = writer.value(f"icmp slt i64 {following}, {stop}")
     last = writer.block
     writer.effect(f"br i1 {more}, label %{name}, label %{name}.end")
-    writer.lines.insert(
-        place, f"  %{name}.turn = phi i64 [ {first}, %{before} ], [ {following}, %{last} ]"
-    )
+    writer.lines.insert(place, f"  %{name}.turn = phi i64 [ {first}, %{before} ], [ {following}, %{last} ]")
     writer.start_block(f"{name}.end")
     return True
 
