@@ -37,7 +37,7 @@ class Procedure:
         *,
         apart: bool = False,
     ) -> Step:
-        """Arithmetic: ``function`` of a list for each group of places that are read gives one for each group written."""
+        """Arithmetic: ``function`` of a list for each group of places read gives a list for each group written."""
         graph, names = Graph(), [f"s{len(self._steps)}_{k}" for k in range(len(reads))]
         given = [graph.inputs(name, len(places)) for name, places in zip(names, reads, strict=True)]
         found = function(*given)
