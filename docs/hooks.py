@@ -320,5 +320,5 @@ class RuntimeDocstrings(griffe.Extension):
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         found = _found(func.path)
         text = inspect.cleandoc(getattr(found, "__doc__", None) or "")
-        if text and (func.docstring is None or text != func.docstring.value):
-            func.docstring = griffe.Docstring(text, parent=func)
+        if text and func.docstring is not None:
+            func.docstring.value = text

@@ -48,8 +48,8 @@ def test_python_blocks_print_what_the_page_shows(path, tmp_path, monkeypatch):
 
 def test_readme_shows_output():
     languages = [language for language, _ in blocks(ROOT / "README.md")]
-    assert languages[:3] == ["python", "text", "sh"]
-    code = blocks(ROOT / "README.md")[0][1]
+    assert languages[:5] == ["sh", "sh", "sh", "python", "text"]
+    code = blocks(ROOT / "README.md")[3][1]
     assert len(code.strip().splitlines()) <= 12, "ten lines of use, not more"
 
 
@@ -81,3 +81,22 @@ def test_every_algorithm_is_in_the_papers_table():
     for function in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix"):
         for algorithm in robot.algorithms(function):
             assert f"`{algorithm}`" in text
+
+
+def test_the_chart_has_the_figures_of_the_table():
+    """README's chart is drawn by a script from README's table; the numbers must be the same."""
+    chart = (ROOT / "docs" / "figures" / "speed.svg").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\w ]+), 4096 states, float64 \|(.+)\|$", readme, re.MULTILINE)
+    assert len(rows) == 4
+    for function, cells in rows:
+        assert f"{function}, Linkwise" in chart
+        for number in re.findall(r"^\s*([\d.]+)", "\n".join(cells.split("|")), re.MULTILINE):
+            assert f">{number} ns<" in chart, "draw it again: python docs/figures/make_figures.py speed"
+
+
+def test_the_install_lines_work_without_a_package_index():
+    """`pip install linkwise` would find nothing: pages install from the repository, or add an extra."""
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"pip install \"?\'?linkwise(?![\[\w])", text), path.name
