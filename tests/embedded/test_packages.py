@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise import motion
 from linkwise.compiler import interpret
 from linkwise.compiler.program import Program
 from linkwise.control import CONTROLLERS
-from linkwise.embedded import ENTRIES, Options, Package, stack
+from linkwise.embedded import ENTRIES, Options, Package, entries, stack
 from linkwise.embedded.reference import states
 from linkwise.errors import LinkwiseError, UnknownNameError
+from linkwise.model.inertia import Inertia
 from linkwise.outputs import OutputError
 
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wdouble-promotion -Wmissing-prototypes -Werror"
@@ -266,6 +268,97 @@ int main(void)
 """
 
 
+# -- trajectories, payloads --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def spline():
+    rng = np.random.default_rng(0)
+    return motion.quintic_spline(np.cumsum(rng.uniform(0.1, 1, 12)), rng.normal(size=(12, 2)))
+
+
+@pytest.mark.parametrize(("dtype", "fma"), [("float32", True), ("float64", False)])
+@pytest.mark.parametrize("constant_time", [False, True])
+def test_a_table_is_the_motion_at_all_times(spline, dtype, fma, constant_time, tmp_path):
+    """Also before and after it, where pieces begin, and for NaN."""
+    made = Package(
+        lw.load("two_link"),
+        ["trajectory"],
+        Options(dtype=dtype, trajectory=spline),
+        fma=fma,
+        constant_time=constant_time,
+        count=16,
+    )
+    (f,) = made.functions
+    t = np.concatenate([spline.times, np.linspace(-1, spline.end + 1, 20)]).astype(dtype)
+    for found, expected in zip(f.entry.kernel(t[:, None]), spline.at(t.astype(float)), strict=True):
+        error = 2e-5 if dtype == "float32" else 1e-13
+        np.testing.assert_allclose(found, expected, rtol=0, atol=error * np.abs(expected).max())
+    assert np.isnan(f.entry.kernel(np.full((1, 1), np.nan))).all()
+    assert ("halves" in f.text) != constant_time
+    made.write(tmp_path / "arm")
+    said = run("make", "check", "CFLAGS=-O1 -march=native", f"WARNINGS={WARNINGS}", cwd=tmp_path / "arm")
+    assert "16 states, all bits equal" in said
+
+
+def test_other_motions_are_formulas_or_pieces(spline):
+    robot, rng = lw.load("two_link"), np.random.default_rng(1)
+    series = motion.FourierSeries([0.1, 0.2], *rng.normal(size=(2, 3, 2)), 2.0)
+    t = np.linspace(0.05, 1.95, 7)
+    for given, error in ((series, 1e-13), (motion.hold([1.0, 2.0]), 0.0), (Slow(series), 1e-3)):
+        (entry,) = entries(robot, ["trajectory"], Options(trajectory=given))
+        for found, expected in zip(entry.kernel(t[:, None]), given.at(t), strict=True):
+            np.testing.assert_allclose(found, expected, atol=error)
+    for wrong, why in (
+        (motion.hold([1.0]), "a motion of 1 joints, two_link has 2"),
+        (spline.stretched(1e-7), "are the same in float32"),
+    ):
+        with pytest.raises(LinkwiseError, match=why):
+            entries(robot, ["trajectory"], Options(dtype="float32", trajectory=wrong))
+
+
+class Slow(motion.Trajectory):
+    """Some other kind of motion."""
+
+    dof, begin, end = 2, 0.0, 2.0
+
+    def __init__(self, of):
+        self.of = of
+
+    def _inside(self, t):
+        return self.of.at(t)
+
+
+def test_a_closed_loop_takes_the_motion_step_by_step(spline):
+    (entry,) = entries(lw.load("two_link"), ["closed_loop"], Options(trajectory=spline))
+    assert entry.kernel.interface.feeds["reference"].length(3) == 18
+    assert "as trajectory computes it" in entry.summary
+
+
+def test_a_payload_is_at_the_frame_that_was_named():
+    robot = lw.load("two_link")
+    frame, load = robot.link_names[1], np.array([0.7, 0.01, 0.02, 0.03, 0.02, 0.0, 0.0, 0.02, 0.0, 0.02])
+    loaded = robot.with_payload(0.7, load[1:4] / 0.7, Inertia.from_parameters(load).matrix_about_com, frame)
+    q, qd, a = np.random.default_rng(0).normal(size=(3, 2))
+    given = Options(payload=True, frame=frame)
+    found = {
+        e.name: e.kernel for e in entries(robot, ["computed_torque", "state_observer", "rollout"], given)
+    }
+    plain = {e.name: e.kernel for e in entries(loaded, list(found))}
+    state = (q, qd, q + 0.1, qd, a)
+    np.testing.assert_allclose(
+        found["computed_torque"](*state, load), plain["computed_torque"](*state), atol=1e-12
+    )
+    observed = found["state_observer"](q, a, q, qd, load), plain["state_observer"](q, a, q, qd)
+    np.testing.assert_allclose(*observed, atol=1e-12)
+    values = {"q": q, "qd": qd, "step": [1e-3], "tau": a}
+    ends = found["rollout"]({**values, "payload": load}, steps=1)[0], plain["rollout"](values, steps=1)[0]
+    np.testing.assert_allclose(*(end["qd"] for end in ends), atol=1e-12)
+    for name in ("two_rate", "extended_kalman_filter"):
+        with pytest.raises(LinkwiseError, match=f"{name} takes no payload at run time"):
+            entries(robot, [name], given)
+
+
 # -- the folder --------------------------------------------------------------------------------------------------------
 
 
@@ -345,6 +438,11 @@ def test_the_command_writes_a_package(tmp_path, monkeypatch, capsys):
     assert "8 states, all bits equal" in run("make", "check", cwd=tmp_path / "pkg")
     assert "payload" in (tmp_path / "pkg/include/two_link.h").read_text()
     assert "torques within +-[50, 20]" in (tmp_path / "pkg/include/two_link.h").read_text()
+    motion.write_csv("motion.csv", motion.quintic([0, 0], [1, 2], 1.0), rate=10)
+    planned = ["generate", "two_link", "trajectory", "--trajectory", "motion.csv"]
+    assert main([*planned, "--out", "plan", "--states", "1"]) == 0
+    assert "motion of 10 pieces from 0 s to 1 s" in (tmp_path / "plan/include/two_link.h").read_text()
+    capsys.readouterr()
     assert main(["generate", "two_link", "computed_torque"]) == 0
     assert "void two_link_computed_torque(" in capsys.readouterr().out
     for wrong, why in (
@@ -355,8 +453,10 @@ def test_the_command_writes_a_package(tmp_path, monkeypatch, capsys):
         (["pose", "jacobian", "--header", "--out", "other"], "--header is for one function"),
         (["pose", "jacobian", "--target", "cuda", "--out", "other"], "a package is C"),
         (["pose", "--controller", "tracking"], "--controller is for closed_loop"),
+        (["pose", "--trajectory", "motion.csv"], "--trajectory is for trajectory and closed_loop"),
+        (["trajectory", "--trajectory", "none.csv"], "none.csv"),
     ):
         assert main(["generate", "two_link", *wrong]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert why in line
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["pkg"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["motion.csv", "pkg", "plan"]

@@ -38,6 +38,18 @@ def test_fresh_coefficients_give_inverse_dynamics(robot, programs):
     np.testing.assert_allclose(tau, robot.inverse_dynamics(q, qd, v, friction=False) + friction, rtol=1e-11)
 
 
+def test_the_split_has_followers_and_motors_of_several_joints():
+    arm = lw.load("two_link")
+    joints = dict(zip(arm.joint_names, (1.0, -0.5), strict=True))
+    robot = arm.with_motors([lw.Motor("both", joints, 0.3, 0.7, (0.5, 0.4))])
+    q, qd, qdd = np.random.default_rng(0).normal(size=(3, 2))
+    split = TwoRatePrograms(robot)
+    D, gravity = run(split.inertia, q)
+    (torques,) = run(split.velocity, q, qd, qd)
+    found = np.reshape(D, (2, 2)) @ qdd + gravity + torques
+    np.testing.assert_allclose(found, robot.inverse_dynamics(q, qd, qdd), atol=1e-12)
+
+
 def test_the_tasks_cost_no_more_than_the_papers(programs):
     """PUMA 260 without load: 98/70 for inertias and gravity, 140/110 for velocity torques, six per joint in
     the task.

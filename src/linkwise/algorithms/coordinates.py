@@ -98,6 +98,24 @@ def gravity_torques(links: Mechanism, q: Sequence[Scalar]) -> list[Scalar]:
     return _reduced(links, equation.gravity_torques(links, _positions(links, q)))
 
 
+def coefficients(links: Mechanism, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
+    """(M, g): Izaguirre's D_ij and D_i."""
+    M, gravity = equation.coefficients(links, _positions(links, q))
+    return coupling.reduced(links, M, (True, True)), _reduced(links, gravity)
+
+
+def velocity_torques(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+    """c: Coriolis and centrifugal torques [N·m or N]."""
+    return _reduced(
+        links, equation.velocity_torques(links, _positions(links, q), coupling.expanded(links, qd))
+    )
+
+
+def friction(links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+    """Friction of a robot whose joints have none that grows with the carried torque [N·m or N]."""
+    return _reduced(links, joint_terms.friction(links, _positions(links, q), coupling.expanded(links, qd)))
+
+
 def momentum(
     links: Mechanism, q: Sequence[Scalar], qd: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:

@@ -135,6 +135,11 @@ _HEADINGS = {
     help="The one of closed_loop.  [default: computed_torque]",
 )
 @click.option(
+    "--trajectory",
+    metavar="FILE",
+    help="The motion of trajectory and closed_loop, a table of t, q1 …; default: quintic moves.",
+)
+@click.option(
     "--states",
     type=WholeNumber(1, 10000),
     help="Reference states of every function in a package.  [default: 32]",
@@ -173,6 +178,7 @@ def command(
       linkwise generate puma560 inverse_dynamics --target c --out puma560.c --header
       linkwise generate arm.urdf forward_dynamics --algorithm compound_link --main --out arm.c
       linkwise generate panda computed_torque gravity_torques --dtype float32 --out panda_controller
+      linkwise generate panda computed_torque trajectory --trajectory motion.csv --out panda_controller
       linkwise generate panda forward_dynamics --casadi --out panda.c
       linkwise generate panda forward_dynamics --target fmu --out panda.fmu
     """
@@ -261,6 +267,8 @@ def _check(function: str, target: str, out: str | None, options: dict[str, Any])
     for option in ("header", "with_main", "no_fma", "constant_time"):
         if options[option] and target != "c" and not (option == "no_fma" and target in DIFFERENTIATED):
             raise click.UsageError(f"--{option.removeprefix('with_').replace('_', '-')} is for --target c")
+    if options["trajectory"] and target != "c":
+        raise click.UsageError("--trajectory is for --target c")
     for option in ("force", "states"):
         if options[option]:
             raise click.UsageError(f"--{option} is for packages: --out DIR")
@@ -279,6 +287,8 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
         )
     if options["controller"] and not {"closed_loop", "guarded_controller"} & set(functions):
         raise click.UsageError("--controller is for closed_loop and guarded_controller")
+    if options["trajectory"] and not {"closed_loop", "trajectory"} & set(functions):
+        raise click.UsageError("--trajectory is for trajectory and closed_loop")
     for option in ("period", "frequency", "damping", "torque_limits"):
         if options[option] is not None and not {*CONTROLLERS, *ENTRIES} & set(functions):
             raise click.UsageError(f"--{option.replace('_', '-')} is for controllers; {named} is none")

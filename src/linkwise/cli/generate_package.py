@@ -13,6 +13,7 @@ from linkwise.embedded import Options, Package
 from linkwise.embedded.package import check_folder
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions import FUNCTIONS
+from linkwise.motion import read_csv
 
 if TYPE_CHECKING:
     from linkwise.compiler.operations import Operations
@@ -94,8 +95,11 @@ def chosen_options(robot: Robot, functions: Sequence[str], options: dict[str, An
         for name in ("period", "frequency", "damping", "torque_limits", "controller")
         if options[name] is not None
     }
+    if options["trajectory"]:
+        numbers["trajectory"] = read_csv(options["trajectory"], robot.joint_names)
     return Options(
         dtype=options["dtype"],
+        constant_time=options["constant_time"],
         algorithm=method,
         frame=options["frame"],
         friction=not options["no_friction"],

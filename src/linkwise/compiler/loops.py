@@ -310,6 +310,9 @@ class Nest:
     )  # arrays of kind "constant": their values
     tables: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])  # of whole numbers
     lanes: int = 1  # that work on one state together
+    unfused: Callable[[], Nest] | None = (
+        None  # makes the same without fused multiply-adds, where that is possible
+    )
 
     def array(self, name: str) -> Array:
         return next(array for array in self.arrays if array.name == name)

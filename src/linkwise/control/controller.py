@@ -135,7 +135,14 @@ class Controller(ABC):
         parts = (type(self).__qualname__, self.robot.content(), self.torque_limits.tobytes(), self.options())
         return hashlib.sha256(repr(parts).encode()).digest()
 
-    def kernel(self, period: float, *, dtype: str = "float64", inputs: Sequence[str] = ()) -> Kernel:
+    def kernel(
+        self,
+        period: float,
+        *,
+        dtype: str = "float64",
+        inputs: Sequence[str] = (),
+        frame: str | None = None,
+    ) -> Kernel:
         """The controller alone as a kernel: (q, qd, q_d, qd_d, qdd_d, memory, inputs) -> (tau, next_memory), gains as
         constants.
 
@@ -145,6 +152,7 @@ class Controller(ABC):
             period: the sample period [s].
             dtype: "float64" or "float32".
             inputs: parameters of the model that stay inputs, see ``Robot.kernel``: "payload" or labels.
+            frame: that carries the payload; None: the only leaf.
         """
         n, m = self.robot.dof, self.memory_size
         nq = self.robot.nq
@@ -157,12 +165,12 @@ class Controller(ABC):
 
         def law(q, qd, q_d, qd_d, qdd_d, **others) -> dict[str, Any]:
             memory = others.pop("memory", ())
-            links = symbolic_links(self.robot, others) if others else self.links()
+            links = symbolic_links(self.robot, others, frame) if others else self.links()
             tau, following = self.limited(links, gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period)
             return {"tau": tau, "next_memory": following} if m else {"tau": tau}
 
         values = repr(
-            (period, tuple(inputs), sorted((k, v.tobytes()) for k, v in self.gains.items()))
+            (period, tuple(inputs), frame, sorted((k, v.tobytes()) for k, v in self.gains.items()))
         ).encode()
         made = traced_kernel(
             type(self).__name__.lower(),
@@ -172,7 +180,7 @@ class Controller(ABC):
             dtype,
             self.key() + values if self.known else None,
         )
-        made.origin = (_remade_kernel, (self, period, dtype, tuple(inputs)))
+        made.origin = (_remade_kernel, (self, period, dtype, tuple(inputs), frame))
         return made
 
     def __repr__(self) -> str:
@@ -182,9 +190,11 @@ class Controller(ABC):
         return f"<{type(self).__name__} of {self.robot.name}: {gains}>"
 
 
-def _remade_kernel(controller: Controller, period: float, dtype: str, inputs: tuple[str, ...]) -> Kernel:
+def _remade_kernel(
+    controller: Controller, period: float, dtype: str, inputs: tuple[str, ...], frame: str | None
+) -> Kernel:
     """Unpickle a kernel."""
-    return controller.kernel(period, dtype=dtype, inputs=inputs)
+    return controller.kernel(period, dtype=dtype, inputs=inputs, frame=frame)
 
 
 def traced_kernel(
@@ -213,9 +223,11 @@ def traced_kernel(
     return Kernel(name, sizes.items(), shapes.items(), dtype, build, key)
 
 
-def symbolic_links(robot: Robot, values: Mapping[str, Sequence[Scalar]]) -> Mechanism:
-    """The model with symbols where parameters are inputs; a payload is at the only leaf."""
-    frame = robot.default_frame() if PAYLOAD in values else None
+def symbolic_links(
+    robot: Robot, values: Mapping[str, Sequence[Scalar]], frame: str | None = None
+) -> Mechanism:
+    """The model with symbols where parameters are inputs; a payload is at ``frame``, by default the only leaf."""
+    frame = (frame or robot.default_frame()) if PAYLOAD in values else None
     return with_symbols(mechanism_of(robot), robot, frame, values, base_parameters=True)
 
 

@@ -261,7 +261,7 @@ class MomentumObserver:
 
         def sample(q, qd, tau, memory, **given) -> dict[str, Any]:
             time = given.pop("period")[0] if period is None else float(period)
-            links = symbolic_links(self.robot, given) if given else self.links()
+            links = symbolic_links(self.robot, given, self.frame) if given else self.links()
             found, following = self.observe(links, constants, q, qd, tau, memory, time)
             outputs = {"external_torque": found.external_torque, "contact": found.contact}
             outputs |= {"collision": found.collision, "next_memory": following}

@@ -81,13 +81,21 @@ class StateObserver:
             [v + period * d for v, (_, d) in zip(estimated_qd, changes, strict=True)],
         )
 
-    def kernel(self, period: float, *, dtype: str = "float64", inputs: Sequence[str] = ()) -> Kernel:
+    def kernel(
+        self,
+        period: float,
+        *,
+        dtype: str = "float64",
+        inputs: Sequence[str] = (),
+        frame: str | None = None,
+    ) -> Kernel:
         """One sample as a kernel: (q, tau, estimated_q, estimated_qd, inputs) -> (next_q, next_qd).
 
         Args:
             period: sample period [s].
             dtype: "float64" or "float32".
             inputs: parameters of the model that stay inputs: "payload" or labels.
+            frame: that carries the payload; None: the only leaf.
         """
         n = self.robot.dof
         sizes = {"q": n, "tau": n, "estimated_q": n, "estimated_qd": n}
@@ -95,13 +103,13 @@ class StateObserver:
 
         def sample(q, tau, estimated_q, estimated_qd, **others):
             links = (
-                symbolic_links(self.robot, others)
+                symbolic_links(self.robot, others, frame)
                 if others
                 else mechanism_of(self.robot, base_parameters=True)
             )
             found = self.following(links, q, tau, estimated_q, estimated_qd, period)
             return {"next_q": found[0], "next_qd": found[1]}
 
-        numbers = (self.position_gain.tobytes(), self.velocity_gain.tobytes(), period, tuple(inputs))
+        numbers = (self.position_gain.tobytes(), self.velocity_gain.tobytes(), period, tuple(inputs), frame)
         key = hashlib.sha256(repr((self.robot.content(), numbers)).encode()).digest()
         return traced_kernel("state_observer", sample, sizes, {"next_q": (n,), "next_qd": (n,)}, dtype, key)

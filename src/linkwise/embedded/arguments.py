@@ -93,6 +93,8 @@ def typical(robot: Robot, entry: Entry, sizes: Mapping[str, int], count: int) ->
     for name, size in sizes.items():
         if name in entry.parameters:
             found[name] = np.broadcast_to(entry.parameters[name], (count, size)).astype(float)
+        elif name in entry.examples:
+            found[name] = np.resize(entry.examples[name], (count, size))
         elif name == "payload":
             found[name] = _payloads(rng, count)
         elif name in ("q", "q_d", "start", "end", "estimated_q", "target"):

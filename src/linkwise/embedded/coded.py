@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.compiler.emit import c, clike
-from linkwise.compiler.loops import Nest
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.rollout import RolloutProgram
 from linkwise.embedded.arguments import UNITS, plain
@@ -64,11 +64,8 @@ class Coded:
     @property
     def operations(self) -> Operations:
         """Of one call, or of one step of a loop."""
-        program = self.entry.program
-        if isinstance(program, RolloutProgram):
-            return program.step.operations
-        assert not isinstance(program, Nest)
-        return program.operations
+        program: Any = self.entry.program
+        return program.step.operations if isinstance(program, RolloutProgram) else program.operations
 
     @property
     def stack_bound(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,13 +24,16 @@ from linkwise.control import (
     StateObserver,
     named,
 )
-from linkwise.control.controller import traced_kernel
+from linkwise.control.controller import symbolic_links, traced_kernel
+from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
 from linkwise.errors import LinkwiseError, UnknownNameError, suggest
 from linkwise.functions import FUNCTIONS, mechanism_of
+from linkwise.motion import Trajectory
+from linkwise.parameters import parameter_sizes
 from linkwise.robot import FRAME_FUNCTIONS, Robot
 from linkwise.simulate.moving import Motion
 from linkwise.simulate.plant import Plant
-from linkwise.simulate.reference import Moves
+from linkwise.simulate.reference import Moves, source_of
 from linkwise.simulate.run import Times, closed_loop
 
 
@@ -58,11 +61,20 @@ class Options:
     """[N·m or N]; None: the effort limits of the robot."""
     controller: str = "computed_torque"
     """The one of ``closed_loop``."""
+    trajectory: Trajectory | None = None
+    """The motion of ``trajectory`` and ``closed_loop``; None: quintic moves between any two positions."""
+    constant_time: bool = False
+    """Whether nothing that is read may depend on data; ``Package`` sets it."""
     integrator: str = "rk4"
 
     @property
     def inputs(self) -> tuple[str, ...]:
         return ("payload",) if self.payload else ()
+
+    @property
+    def payload_frame(self) -> str | None:
+        """The frame that carries the payload; None: the only leaf, or there is none."""
+        return self.frame if self.payload else None
 
 
 @dataclass(frozen=True)
@@ -75,6 +87,8 @@ class Entry:
     dtype: str
     parameters: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Values that parameters of a loop have in simulations: what the check uses."""
+    examples: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Values of inputs for the check, one after the other."""
 
     @property
     def program(self) -> AnyProgram:
@@ -144,7 +158,9 @@ def controller_of(robot: Robot, name: str, options: Options) -> Controller:
 
 def _controller(robot: Robot, name: str, options: Options) -> Entry:
     law = controller_of(robot, name, options)
-    kernel = law.kernel(options.period, dtype=options.dtype, inputs=options.inputs)
+    kernel = law.kernel(
+        options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame
+    )
     gains = "; ".join(f"{key} = {_listed(values)}" for key, values in law.gains.items())
     limits = f"torques within +-{_listed(law.torque_limits)}" if np.isfinite(law.torque_limits).any() else ""
     parts = [f"controller {name} of {robot.name}, every {options.period:g} s", gains, limits]
@@ -157,7 +173,9 @@ def _listed(values: np.ndarray) -> str:
 
 def _observer(robot: Robot, options: Options) -> list[Entry]:
     observer = StateObserver(robot, 10.0 * options.frequency, options.damping)
-    kernel = observer.kernel(options.period, dtype=options.dtype, inputs=options.inputs)
+    kernel = observer.kernel(
+        options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame
+    )
     summary = (
         f"state observer of {robot.name}, every {options.period:g} s: the next estimates of position and velocity "
         f"from the measured position and the applied torques; errors decay at {10.0 * options.frequency:g} rad/s"
@@ -182,7 +200,9 @@ def _guarded_controller(robot: Robot, options: Options) -> list[Entry]:
         f"{options.controller} of {robot.name}, every {options.period:g} s, with a watch for collisions: at an "
         f"external torque beyond {_listed(guarded.observer.threshold)} it stops and holds its position"
     )
-    kernel = guarded.kernel(options.period, dtype=options.dtype, inputs=options.inputs)
+    kernel = guarded.kernel(
+        options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame
+    )
     return [Entry("guarded_controller", summary, kernel, options.dtype)]
 
 
@@ -198,6 +218,7 @@ def _payload_estimator(robot: Robot, options: Options) -> list[Entry]:
 
 
 def _kalman_filter(robot: Robot, options: Options) -> list[Entry]:
+    _refuse_payload("extended_kalman_filter", options)
     states = ExtendedKalmanFilter(robot, options.period)
     summary = (
         f"extended Kalman filter of {robot.name}, every {options.period:g} s: positions and velocities from measured "
@@ -207,12 +228,19 @@ def _kalman_filter(robot: Robot, options: Options) -> list[Entry]:
 
 
 def _trajectory(robot: Robot, options: Options) -> list[Entry]:
-    """A quintic move, at any time."""
+    """The motion of the options, or a quintic move, at any time."""
     n = robot.dof
     if robot.nq != n:
         raise EntryError(
             f"{robot.name}: trajectory is for joints with one coordinate each, not ball or floating joints"
         )
+    if options.trajectory is not None:
+        check_joints(robot, options.trajectory)
+        kernel, words = trajectory_kernel(options.trajectory, options.dtype, options.constant_time)
+        summary = f"{words}, of {robot.name}: the reference of a controller at a time"
+        return [
+            Entry("trajectory", summary, kernel, options.dtype, {}, {"time": times_of(options.trajectory)})
+        ]
     sizes = {"time": 1, "duration": 1, "start": n, "end": n}
 
     def at(time, duration, start, end):
@@ -237,6 +265,7 @@ def _two_rate(robot: Robot, options: Options) -> list[Entry]:
     """The three tasks of the two-rate structure; the runtime around them is among the package's sources."""
     from linkwise.realtime import TwoRatePrograms
 
+    _refuse_payload("two_rate", options)
     programs = TwoRatePrograms(robot, period=options.period)
     what = {
         "inertia": "background task: inertia matrix and gravity torques at a position",
@@ -254,6 +283,11 @@ def _two_rate(robot: Robot, options: Options) -> list[Entry]:
     ]
 
 
+def _refuse_payload(name: str, options: Options) -> None:
+    if options.payload:
+        raise EntryError(f"{name} takes no payload at run time: generate it without --payload")
+
+
 def _kernel_of(name: str, build: Callable[[Any], Program], dtype: str) -> Kernel:
     program = build(dtype)
     return Kernel(name, program.inputs, program.outputs, dtype, build)
@@ -263,10 +297,17 @@ def _closed_loop(robot: Robot, options: Options) -> list[Entry]:
     """A simulation: controller and plant, a quintic move as reference."""
     n = robot.dof
     times = Times.of(0.0, options.period, None, 1)
+    reference: Any = Moves(np.zeros(n), np.full(n, 0.5)) if robot.nq == n else robot.neutral
+    about = (
+        "a quintic move, start + way * s(rate * time)" if robot.nq == n else "to stand still at a position"
+    )
+    if options.trajectory is not None:
+        check_joints(robot, options.trajectory)
+        reference, about = options.trajectory, "given for every step, as trajectory computes it"
     loop = closed_loop(
         Plant(robot),
         controller_of(robot, options.controller, options),
-        Moves(np.zeros(n), np.full(n, 0.5)) if robot.nq == n else robot.neutral,
+        source_of(reference, n, robot.nq),
         times,
         integrator=options.integrator,
         continuous=False,
@@ -274,10 +315,11 @@ def _closed_loop(robot: Robot, options: Options) -> list[Entry]:
         varied=options.inputs,
         record=(),
     )
+    loop = replace(loop, payload_frame=options.payload_frame)
     numbers: dict[str, Any] = loop.numbers(times.step, times.substeps)
     summary = (
-        f"{robot.name} under {options.controller} in a closed loop, {options.integrator}: the reference is a quintic "
-        "move, start + way * s(rate * time)"
+        f"{robot.name} under {options.controller} in a closed loop, {options.integrator}: "
+        f"the reference is {about}"
     )
     return [Entry("closed_loop", summary, loop.kernel(), options.dtype, numbers)]
 
@@ -287,17 +329,24 @@ def _rollout(robot: Robot, options: Options) -> list[Entry]:
     n = robot.dof
     interface = Interface(
         {"q": robot.nq, "qd": n},
-        {"step": 1},
+        {"step": 1, **parameter_sizes(robot, options.inputs)},
         {"tau": Feed(n, n, False)},
         {"path_q": (robot.nq,), "path_qd": (n,)},
     )
 
-    def step(q, qd, step, tau):
-        motion = Motion(mechanism_of(robot, base_parameters=True), options.friction)
+    def step(q, qd, step, tau, **payload):
+        links = (
+            symbolic_links(robot, payload, options.payload_frame)
+            if payload
+            else mechanism_of(robot, base_parameters=True)
+        )
+        motion = Motion(links, options.friction)
         new = motion.advanced({"breakaway": [1.0]}, options.integrator, lambda at, q, qd: tau, q, qd, step[0])
         return {"next_q": new[0], "next_qd": new[1], "path_q": list(q), "path_qd": list(qd)}
 
-    key = repr((robot.content(), options.friction, options.integrator)).encode()
+    key = repr(
+        (robot.content(), options.friction, options.integrator, options.inputs, options.frame)
+    ).encode()
     kernel = RolloutKernel(
         "motion", interface, lambda dtype: trace_rollout(step, interface, name="motion", dtype=dtype), key
     )

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -69,7 +70,7 @@ class Package:
             count,
         )
         names = tuple(dict.fromkeys(names))
-        found = entries(robot, names, self.options)
+        found = entries(robot, names, replace(self.options, constant_time=self.constant_time))
         self._runtime = TwoRatePrograms(robot, period=self.options.period) if "two_rate" in names else None
         if not found:
             raise PackageError("a package needs the name of a function or a controller, got none")

@@ -11,6 +11,7 @@ from linkwise.motion.polynomial import PiecewisePolynomial, hold, quintic, ramp
 from linkwise.motion.profiles import jerk_limited, trapezoidal
 from linkwise.motion.rotations import euler_zyz, rotation_vector, turn_about, zyz_angles
 from linkwise.motion.splines import cubic_spline, quintic_spline, through_samples
+from linkwise.motion.tabulated import pieces
 from linkwise.motion.timing import fastest, slowed
 from linkwise.motion.trajectory import Moment, Samples, Trajectory
 
@@ -38,6 +39,7 @@ __all__ = [
     "jerk_limited",
     "line",
     "nonic",
+    "pieces",
     "quintic",
     "quintic_spline",
     "ramp",

@@ -8,7 +8,7 @@ from importlib import resources
 
 import numpy as np
 
-from linkwise.algorithms import equation, joint_terms
+from linkwise.algorithms import coordinates
 from linkwise.compiler.emit import c
 from linkwise.compiler.program import Dtype, Program, trace
 from linkwise.control import MomentumObserver
@@ -78,7 +78,7 @@ class TwoRatePrograms:
         links = mechanism_of(self.model, base_parameters=True)
 
         def function(q):
-            D, gravity = equation.coefficients(links, q)
+            D, gravity = coordinates.coefficients(links, q)
             return {"inertia": D, "gravity": gravity}
 
         n = self.dof
@@ -92,8 +92,8 @@ class TwoRatePrograms:
         links = mechanism_of(self.model, base_parameters=True)
 
         def function(q, qd, qd_d):
-            moving = equation.velocity_torques(links, q, qd)
-            return joint_terms.added(links, moving, joint_terms.friction(links, q, qd_d))
+            moving = coordinates.velocity_torques(links, q, qd)
+            return [a + b for a, b in zip(moving, coordinates.friction(links, q, qd_d), strict=True)]
 
         n = self.dof
         return trace(function, {"q": n, "qd": n, "qd_d": n}, {"torques": (n,)}, name="velocity", dtype=dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algorithms import joint_terms
+from linkwise.algorithms import coordinates
 from linkwise.functions import mechanism_of
 from linkwise.motion import Trajectory
 from linkwise.robot import Robot
@@ -37,7 +37,7 @@ def split_torques(
     bias = robot.bias_torques(old_q, old_qd)
     links = mechanism_of(robot)
     columns = [list[Any](np.moveaxis(x, -1, 0)) for x in (q, qd)]
-    torques: list[Any] = list(joint_terms.friction(links, *columns))
+    torques: list[Any] = coordinates.friction(links, *columns)
     friction = np.stack(np.broadcast_arrays(*torques), axis=-1)
     return np.einsum("...ij,...j->...i", D, qdd) + bias + friction
 

@@ -54,6 +54,8 @@ class ClosedLoop:
     record: tuple[str, ...] = ("q", "qd", "tau")
     stabilization: float | str = 0.0
     """Of constraints: a rate [1/s] or "projection", see ``Motion``."""
+    payload_frame: str | None = None
+    """That carries a payload which varies; None: the only leaf."""
 
     # -- what goes in and out
     # ---------------------------------------------------------------------------------------
@@ -112,7 +114,7 @@ class ClosedLoop:
         robot = self.plant.robot
         if not self.varied:
             return mechanism_of(robot, base_parameters=True)
-        frame = robot.default_frame() if "payload" in self.varied else None
+        frame = (self.payload_frame or robot.default_frame()) if "payload" in self.varied else None
         symbols = {name: values[name] for name in self.varied}
         return with_symbols(mechanism_of(robot), robot, frame, symbols, base_parameters=True)
 
@@ -212,7 +214,7 @@ class ClosedLoop:
             robot.content(), self.plant.friction, self._pushing(), (sensors.noisy, sensors.counts, sensors.differs),
             (drives.ideal, drives.bits is None), self.controller.key(), type(self.source).__name__, self.integrator,
             self.continuous, self.substeps, self.delay, self.varied, self.record, self.stabilization,
-            repr(self.interface),
+            repr(self.interface), self.payload_frame,
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).digest()
 

@@ -229,6 +229,8 @@ def _(program: RolloutProgram) -> RolloutProgram:
 
 @unfused.register
 def _(program: Nest) -> Nest:
+    if program.unfused is not None:
+        return program.unfused()
     raise TraceError(f"{program.name}: code with loops of its own is written with fused multiply-adds only")
 
 

@@ -31,6 +31,7 @@ from linkwise.compiler.loops import (
     Statement,
     Step,
     Whole,
+    changed,
     statements,
 )
 from linkwise.compiler.schedule import Body, LoopRegion, scheduled
@@ -73,6 +74,7 @@ class Dialect:
             "word_shr": "{0} >> {1}",
             "word_add": "{0} + {1}",
             "word_mul": "{0} * {1}",
+            "word_of": "{0} ? 1ull : 0ull",
         }
     )
     reserved: frozenset[str] = frozenset()
@@ -203,10 +205,7 @@ class Printer:
                         )
                         self._line(f"{self.dialect.real} {spelled} = {value};")
                 case Let():
-                    changes = any(
-                        isinstance(s, Change) and s.name == statement.name for s in statements(self.nest.body)
-                    )
-                    constant = "" if changes else "const "
+                    constant = "" if statement.name in changed(self.nest.body) else "const "
                     self._line(
                         f"{constant}{self.dialect.whole} {statement.name} = {self.whole(statement.value)};"
                     )
@@ -296,7 +295,10 @@ class Printer:
                 aside[k] = self._variable("n", self.value(node))
         for k, (place, node) in enumerate(late):
             sign = "+=" if step.adds else "="
-            self._line(f"{self.place(place)} {sign} {aside.get(k) or self.value(node)};")
+            value = aside.get(k) or self.value(node)
+            if isinstance(place, Whole):
+                value = f"({self.dialect.whole}){value}"
+            self._line(f"{self.place(place)} {sign} {value};")
 
     def kept(self) -> dict[Place, str]:
         """What the steps before have read and is still in force."""
