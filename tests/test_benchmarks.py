@@ -50,6 +50,10 @@ SMOKE = {  # script -> command lines
     "intervals.py": ["--only simulated --runs 2"],
     "inverse_kinematics.py": ["two_link --poses 2"],
     "kept_models.py": ["--only campaigns --arms 1 --laws 1"],
+    "optimal.py": [
+        "--robot two_link --horizon 4 --problems 8 --iterations 1 --rounds 1",
+        "--robot two_link --horizon 4 --iterations 1 --gpu --text",
+    ],
     "kernel_speed.py": ["--joints 2 --states 64"],
     "long_chains.py": ["--links 3 --repeats 1 --longest-straight 3"],
     "mjcf_fuzz.py": ["--files 20 --reasons", "--files 1 --seed 1 --show"],

@@ -14,7 +14,7 @@ from linkwise.scalar import Scalar, where
 GROWTH = 10.0  # of the regularisation after a rejected step
 DECAY = 0.4  # after an accepted one
 SMALLEST, LARGEST = 1e-4, 1e8  # of the regularisation, in units of the diagonal, while it is not zero
-HUGE = 1e300  # in float32 an infinity
+HUGE = 1e30  # no merit is larger
 WEIGHT = 2.0  # of gaps, in units of the largest multiplier
 
 

@@ -278,10 +278,11 @@ class Printer:
         self._step, self._held, self._stores, self._results = step, self.kept(), {}, {}
         late: list[tuple[Place, Node]] = []
         for place, node in step.writes:
-            if not (isinstance(place, Element) and self.early(place)) or step.adds:
+            early = isinstance(place, Element) and (step.apart or self.early(place))
+            if not early or step.adds:
                 late.append((place, node))
                 continue
-            self._stores.setdefault(node, []).append(self.target(place))
+            self._stores.setdefault(node, []).append(self.target(place))  # type: ignore[arg-type]
             if node.op == "result":
                 self._results.setdefault(node.value[0], []).append(node)
         self._body(step.body)

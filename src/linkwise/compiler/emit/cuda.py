@@ -14,8 +14,10 @@ from linkwise.compiler.emit import clike, cuda_layout
 from linkwise.compiler.emit.cuda_frame import IEEE, KEYWORDS, Module, WarpFrame
 from linkwise.compiler.emit.cuda_layout import WarpLayout
 from linkwise.compiler.emit.cuda_parts import PartsFrame, together
+from linkwise.compiler.emit.cuda_procedure import ProcedureFrame
 from linkwise.compiler.emit.cuda_rollout import RolloutFrame
 from linkwise.compiler.emit.cuda_sweeps import ScannedFrame, SerialFrame
+from linkwise.compiler.procedure import ProcedureNest
 from linkwise.compiler.program import Program, relowered
 from linkwise.compiler.reordered import ordered
 from linkwise.compiler.rollout import RolloutProgram
@@ -26,7 +28,7 @@ from linkwise.flags import flag
 __all__ = ["Module", "WarpLayout", "candidates", "chosen_layout", "layouts", "module"]
 __all__ += ["options", "ordered", "source", "variants"]
 
-AnyProgram = Program | SweptProgram | RolloutProgram
+AnyProgram = Program | SweptProgram | RolloutProgram | ProcedureNest
 
 
 def options(fast: bool = False) -> tuple[str, ...]:
@@ -64,6 +66,8 @@ def module(
         program = relowered(program, hardware=True)  # there is no such sine of float64
     if isinstance(program, SweptProgram):
         return (ScannedFrame if program.scanned else SerialFrame)(program, name).module(description)
+    if isinstance(program, ProcedureNest):
+        return ProcedureFrame(program, name).module(description)
     layout = layout or layouts(program)[-1]
     program = ordered(program)
     if isinstance(program, RolloutProgram):
@@ -100,7 +104,8 @@ def variants(
     program: AnyProgram, *, fast: bool = False, shared: int = cuda_layout.MOST_SHARED
 ) -> Iterator[Module]:
     """Kernels to try in this order: the first with next to no spills is the best, else the last."""
-    for layout in (None,) if isinstance(program, SweptProgram) else layouts(program):
+    one = isinstance(program, SweptProgram | ProcedureNest)
+    for layout in (None,) if one else layouts(program):  # type: ignore[arg-type]
         yield module(program, layout, fast=fast, shared=shared)
 
 

@@ -1,0 +1,55 @@
+"""Iterations over a horizon as CUDA: run on the CPU they return the CPU kernel's bits; NVRTC compiles them."""
+
+import numpy as np
+import pytest
+from on_cpu import COMPILER, OnCpu
+
+import linkwise as lw
+from linkwise.compiler.emit import cuda
+from linkwise.gpu import DeviceError, nvrtc
+from linkwise.optimal import Effort, JointTracking, Problem, iteration
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    robot = lw.load("two_link")
+    goal = JointTracking([0.5, -0.2], weight=10.0, velocity=0.0, velocity_weight=0.1)
+    problem = Problem(
+        robot, horizon=3, step=0.02, costs=[goal, Effort(weight=1e-3)], terminal=[goal], torque_limits=20.0
+    )
+    return problem, iteration(problem, iterations=2, steps=[1.0, 0.5])
+
+
+@pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_cpus_bits(tmp_path, kernel, dtype):
+    """One block that goes on to further problems."""
+    problem, found = kernel
+    count, rng = 35, np.random.default_rng(0)
+    starts = problem.x0 + 0.1 * rng.standard_normal((count, 4))
+    torques = 0.1 * rng.standard_normal((count, 6))
+    inputs = [
+        starts,
+        np.tile(problem.p.ravel(), (count, 1)),
+        np.tile(starts, (1, 4)),
+        torques,
+        np.zeros((count, 1)),
+    ]
+    inputs = [array.astype(dtype) for array in inputs]
+    wanted = found(*inputs)
+    compiled = OnCpu(cuda.module(found.program(dtype)), tmp_path, len(inputs) + len(wanted), len(inputs) + 1)
+    outputs = [np.full_like(value, np.inf) for value in wanted]
+    compiled(outputs, inputs, [array.shape[1] for array in inputs] + [count], count, blocks=1)
+    for mine, value in zip(outputs, wanted, strict=True):
+        assert mine.dtype == value.dtype == dtype
+        assert mine.tobytes() == value.tobytes()
+    assert (wanted[3][:, 6] == 2).all()  # both iterations took a step
+
+
+def test_nvrtc_compiles_it(kernel):
+    try:
+        compiler = nvrtc.compiler()
+    except DeviceError as error:
+        pytest.skip(str(error))
+    made = cuda.module(kernel[1].program("float32"))
+    compiler.compile(made.text, made.name, [*cuda.options(), "--gpu-architecture=sm_90"])
