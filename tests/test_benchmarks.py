@@ -58,6 +58,7 @@ SMOKE = {  # script -> command lines
     "long_chains.py": ["--links 3 --repeats 1 --longest-straight 3"],
     "mjcf_fuzz.py": ["--files 20 --reasons", "--files 1 --seed 1 --show"],
     "moving_bases.py": ["--quick", "--quick --gpu --json {out}/gpu.json"],
+    "optimal_peers.py": ["--problems swing_up --short --no-times --json {out}/optimal.json"],
     "payload.py": ["--quick"],
     "processors.py": [
         "--robots two_link --dtypes float32 --functions gravity_torques --processors cortex-m7 --states 3 "

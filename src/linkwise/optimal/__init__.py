@@ -17,6 +17,8 @@ from linkwise.optimal.many import Solutions, solve_many
 from linkwise.optimal.mppi import Mppi, SampledPlan
 from linkwise.optimal.obstacles import SphereClearance
 from linkwise.optimal.problem import Problem
+from linkwise.optimal.result import Missed, Solution, Violated
+from linkwise.optimal.solver import solve
 
 __all__ = [
     "Cost",
@@ -24,12 +26,14 @@ __all__ = [
     "JointTracking",
     "KeepOut",
     "Limit",
+    "Missed",
     "Mppi",
     "Own",
     "Problem",
     "ProblemError",
     "SampledPlan",
     "Smoothness",
+    "Solution",
     "Solutions",
     "SphereAvoidance",
     "SphereClearance",
@@ -37,6 +41,8 @@ __all__ = [
     "TipLimits",
     "TipTracking",
     "TipVelocity",
+    "Violated",
     "iteration",
+    "solve",
     "solve_many",
 ]

@@ -29,7 +29,7 @@ from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, smoot
 from linkwise.optimal.limits import Limit, StateLimits
 from linkwise.optimal.quadratic import Quadratic, exact, least_squares, penalised
 from linkwise.robot import Robot
-from linkwise.scalar import Scalar
+from linkwise.scalar import Scalar, where
 from linkwise.simulate.arguments import whole
 from linkwise.simulate.integrators import INTEGRATORS
 from linkwise.summaries import Summarised, Summary
@@ -59,7 +59,8 @@ class Problem(Summarised):
         costs: of the running part: rates, multiplied by ``step`` and summed. See ``linkwise.optimal.costs``.
         terminal: costs of the last state.
         limits: of states and tips, see ``linkwise.optimal.limits``.
-        torque_limits: True: the robot's; False: none; or a number or (m,) [N·m or N], or (lower, upper).
+        torque_limits: True: the robot's; False: none; or one number or a list of m [N·m or N], or a tuple
+            (lower, upper) of these.
         state_limits: whether the robot's limits of position and velocity hold.
         integrator: "semi_implicit" or another one of ``simulate``.
         friction: whether the robot's friction counts.
@@ -118,6 +119,8 @@ class Problem(Summarised):
         )
         self.x0 = self.state(*((robot.neutral, np.zeros(robot.dof)) if start is None else _pair(start)))
         self._slots, self.p = self._arranged()
+        self.structure = object()
+        """Shared by copies with other values: they use the same code."""
 
     # -- sizes and arguments
 
@@ -302,6 +305,31 @@ class Problem(Summarised):
         """
         return self._quadratic(self.terminal, self._point(x, None, p), m, 1.0)
 
+    def differences(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """y ⊟ x of states (..., ns): changes (..., nx).
+
+        Args:
+            x: from these states.
+            y: to these.
+        """
+        nq = self.dynamics.nq
+        if self.dynamics.flat:
+            return y - x
+        step = np.asarray(
+            self.robot.difference(np.ascontiguousarray(x[..., :nq]), np.ascontiguousarray(y[..., :nq]))
+        )
+        return np.concatenate([step, y[..., nq:] - x[..., nq:]], axis=-1)
+
+    def clamped(self, u: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
+        """Torques within their limits.
+
+        Args:
+            u: torques, m scalars.
+            p: run-time parameters of the stage.
+        """
+        low, high = p[self.where(LOWER)], p[self.where(UPPER)]
+        return [where(a < b, b, where(a > c, c, a)) for a, b, c in zip(u, low, high, strict=True)]
+
     def penalty(self, x: Sequence[Scalar], p: Sequence[Scalar], m: Sequence[Scalar]) -> Scalar:
         """What limits add to the cost of a stage: (max(0, λ + μ c)² − λ²)/2μ.
 
@@ -356,9 +384,9 @@ class Problem(Summarised):
         if given is False or given is None:
             most = np.full(self.nu, np.inf)
         elif given is not True:
-            sides = (
-                given if isinstance(given, (tuple, list)) and len(given) == 2 else (-np.asarray(given), given)
-            )
+            sides = given if isinstance(given, tuple) else (-np.asarray(given, dtype=float), given)
+            if len(sides) != 2:
+                raise ProblemError(f"torque_limits: expected (lower, upper), got {given!r:.80}")
             lower, upper = arguments.bounds("torque_limits", sides[0], sides[1], self.nu)
             for name, low, high in zip(self.motor_names, lower, upper, strict=True):
                 if low > high:
@@ -392,6 +420,8 @@ class Problem(Summarised):
             put(cost.label, cost.parameters(self.robot, self.dynamics, rows), slice(0, rows - 1))
         for limit in self.limits:
             put(limit.label, limit.parameters(self.robot), slice(0, rows))
+        if not tables:
+            tables["unused"] = np.zeros((rows, 1))  # a function of the user's own without parameters
         if self.boxed:
             tables[LOWER] = np.tile(self.torque_lower, (rows, 1))
             tables[UPPER] = np.tile(self.torque_upper, (rows, 1))

@@ -1,0 +1,158 @@
+"""A problem in Crocoddyl: its own dynamics (Pinocchio), its own residuals, its own FDDP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwise.bench.peers.built import pinocchio_model
+from linkwise.optimal import Effort, JointTracking, Problem, TipTracking, TipVelocity
+from linkwise.optimal.problem import LOWER, UPPER
+
+
+def frame_velocity(crocoddyl: Any, pin: Any, state: Any, frame: int, wanted: np.ndarray, nu: int) -> Any:
+    """The velocity of a frame in world axes as a residual.
+
+    ``ResidualModelFrameVelocity`` of Crocoddyl 3.2.1 leaves the turning of the frame out of its derivative by q in
+    these axes (central differences of its cost show it), so that FDDP stops beside the optimum.
+    """
+
+    class FrameVelocity(crocoddyl.ResidualModelAbstract):
+        def __init__(self):
+            crocoddyl.ResidualModelAbstract.__init__(self, state, 6, nu, True, True, False)
+            self.model, self.data = state.pinocchio, state.pinocchio.createData()
+
+        def calc(self, data: Any, x: np.ndarray, u: Any = None) -> None:
+            nq = self.model.nq
+            pin.forwardKinematics(self.model, self.data, x[:nq], x[nq:], np.zeros(self.model.nv))
+            pin.updateFramePlacements(self.model, self.data)
+            moving = pin.getFrameVelocity(self.model, self.data, frame, pin.LOCAL_WORLD_ALIGNED)
+            data.r[:] = moving.vector - wanted
+
+        def calcDiff(self, data: Any, x: np.ndarray, u: Any = None) -> None:
+            nq = self.model.nq
+            zero = np.zeros(self.model.nv)
+            pin.computeForwardKinematicsDerivatives(self.model, self.data, x[:nq], x[nq:], zero)
+            pin.updateFramePlacements(self.model, self.data)
+            by_q, by_v = pin.getFrameVelocityDerivatives(self.model, self.data, frame, pin.LOCAL)
+            v = pin.getFrameVelocity(self.model, self.data, frame, pin.LOCAL)
+            R = self.data.oMf[frame].rotation
+            turning = by_v[3:]  # angular velocity per joint rate
+            slopes = by_q - np.vstack([pin.skew(v.linear) @ turning, pin.skew(v.angular) @ turning])
+            both = np.kron(np.eye(2), R)
+            data.Rx[:] = np.hstack([both @ slopes, both @ by_v])
+
+    return FrameVelocity()
+
+
+class InCrocoddyl:
+    """The problem as a shooting problem; states are converted both ways."""
+
+    def __init__(self, problem: Problem):
+        import crocoddyl
+        import pinocchio
+
+        self.crocoddyl, self.pinocchio, self.problem = crocoddyl, pinocchio, problem
+        self._kept: list[Any] = []  # residuals in Python must outlive the models that call them
+        robot = problem.robot
+        self.model = pinocchio_model(pinocchio, robot)
+        self.model.gravity.linear = np.array(robot.gravity)
+        self.model.armature = np.array(
+            [j.rotor_inertia for j in robot.coordinate_joints for _ in range(j.dof)]
+        )
+        self.floats = any(joint.type == "floating" for joint in robot.coordinate_joints)
+        self.state = crocoddyl.StateMultibody(self.model)
+        floating, full = crocoddyl.ActuationModelFloatingBase, crocoddyl.ActuationModelFull
+        self.actuation = (floating if self.floats else full)(self.state)
+        stage = self._model(problem.costs, problem.p[0], problem.step)
+        end = self._model(problem.terminal, problem.p[-1], 0.0)
+        if problem.boxed:
+            stage.u_lb, stage.u_ub = (problem.p[0, problem.where(side)] for side in (LOWER, UPPER))
+        x0 = self.converted(problem.x0)
+        self.shooting = crocoddyl.ShootingProblem(x0, [stage] * problem.horizon, end)
+        self.shooting.nthreads = 1
+
+    def _order(self, rates: np.ndarray) -> np.ndarray:
+        """Velocities of a floating base: (ω, v) or (v, ω), either way."""
+        if not self.floats:
+            return rates
+        return np.concatenate([rates[..., 3:6], rates[..., :3], rates[..., 6:]], axis=-1)
+
+    def converted(self, x: np.ndarray) -> np.ndarray:
+        nq = self.problem.robot.nq
+        return np.concatenate([x[..., :nq], self._order(x[..., nq:])], axis=-1)
+
+    def _model(self, costs: Any, p: np.ndarray, dt: float) -> Any:
+        c = self.crocoddyl
+        total = c.CostModelSum(self.state, self.actuation.nu)
+        for cost in costs:
+            values = {
+                name.removeprefix(f"{cost.label}."): p[self.problem.where(name)]
+                for name in self.problem.parameters
+                if name.startswith(f"{cost.label}.")
+            }
+            for name, residual, weights in self._residuals(cost, values):
+                activation = c.ActivationModelWeightedQuad(np.asarray(weights, float))
+                total.addCost(
+                    f"{cost.label}.{name}", c.CostModelResidual(self.state, activation, residual), 1.0
+                )
+        free = c.DifferentialActionModelFreeFwdDynamics(self.state, self.actuation, total)
+        return c.IntegratedActionModelEuler(free, dt)
+
+    def _residuals(self, cost: Any, values: dict[str, np.ndarray]) -> list[tuple[str, Any, Any]]:
+        c, nu, robot = self.crocoddyl, self.actuation.nu, self.problem.robot
+        if isinstance(cost, Effort):
+            return [("u", c.ResidualModelControl(self.state, values["target"]), values["weight"])]
+        if isinstance(cost, JointTracking):
+            n = robot.dof
+            q = values.get("target", robot.neutral)
+            x = self.converted(np.concatenate([q, values.get("velocity", np.zeros(n))]))
+            weights = [values.get(name, np.zeros(n)) for name in ("weight", "velocity_weight")]
+            return [
+                (
+                    "x",
+                    c.ResidualModelState(self.state, x, nu),
+                    np.concatenate([self._order(w) for w in weights]),
+                )
+            ]
+        frame = self._frame(cost.frame)
+        if isinstance(cost, TipVelocity):
+            order = [3, 4, 5, 0, 1, 2]
+            residual = frame_velocity(c, self.pinocchio, self.state, frame, values["target"][order], nu)
+            self._kept.append(residual)
+            return [("v", residual, values["weight"][order])]
+        assert isinstance(cost, TipTracking)
+        found = []
+        if cost.position is not None:
+            residual = c.ResidualModelFrameTranslation(self.state, frame, values["position"], nu)
+            found.append(("p", residual, values["position_weight"]))
+        if cost.orientation is not None:
+            R = self.pinocchio.Quaternion(values["orientation"]).matrix()
+            residual = c.ResidualModelFrameRotation(self.state, frame, R, nu)
+            found.append(("R", residual, values["orientation_weight"]))
+        return found
+
+    def _frame(self, name: str | None) -> int:
+        label = f"target {name}"
+        if not self.model.existFrame(label):
+            body, pose = self.problem.robot.locate(name)
+            place = self.pinocchio.SE3(pose.rotation, pose.translation)
+            self.model.addFrame(
+                self.pinocchio.Frame(label, body + 1, 0, place, self.pinocchio.FrameType.OP_FRAME)
+            )
+            self.state = self.crocoddyl.StateMultibody(self.model)
+            self.actuation = self.crocoddyl.ActuationModelFull(self.state)
+        return self.model.getFrameId(label)
+
+    def solver(self) -> Any:
+        kind = self.crocoddyl.SolverBoxFDDP if self.problem.boxed else self.crocoddyl.SolverFDDP
+        solver = kind(self.shooting)
+        solver.th_stop = 1e-14
+        return solver
+
+    def solve(self, xs: np.ndarray, us: np.ndarray, iterations: int = 500) -> tuple[float, int, str]:
+        """(cost, iterations, whether it converged) from this first guess."""
+        solver = self.solver()
+        done = solver.solve([*self.converted(xs)], [*us], iterations, False, 1e-9)
+        return float(solver.cost), int(solver.iter), "converged" if done else f"stopped at {solver.stop:.1e}"

@@ -1,0 +1,51 @@
+"""A problem in CasADi, solved by IPOPT with exact Hessians: states and torques are variables, the steps equations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.program import trace
+from linkwise.optimal import Problem
+from linkwise.optimal.problem import LOWER, UPPER
+
+
+def _function(name: str, function: Any, inputs: dict[str, int], shape: tuple[int, ...]) -> Any:
+    outputs = {"result": shape}
+    build = lambda dtype: trace(function, inputs, outputs, name=name, dtype=dtype)  # noqa: E731
+    return Kernel(name, inputs.items(), outputs.items(), "float64", build).casadi()
+
+
+def solve(problem: Problem, xs: np.ndarray, us: np.ndarray, iterations: int = 500) -> tuple[float, int, str]:
+    """(cost, iterations, how IPOPT ended) from this first guess."""
+    import casadi
+
+    N, ns, nu, p = problem.horizon, problem.ns, problem.nu, problem.p
+    sizes = {"x": ns, "u": nu, "p": problem.np}
+    step = _function("step", lambda x, u, p: [problem.next_state(x, u, p)][0], sizes, (ns,))
+    stage = _function("stage", lambda x, u, p: [problem.stage_cost(x, u, p)], sizes, (1,))
+    end = _function("end", lambda x, p: [problem.terminal_cost(x, p)], {"x": ns, "p": problem.np}, (1,))
+    X, U = casadi.MX.sym("X", ns, N + 1), casadi.MX.sym("U", nu, N)
+    P = casadi.DM(p[:-1].T)
+    following = step.map(N)(X[:, :-1], U, P)
+    cost = casadi.sum2(stage.map(N)(X[:, :-1], U, P)) + end(X[:, -1], casadi.DM(p[-1]))
+    equations = casadi.vertcat(casadi.vec(X[:, 1:] - following), X[:, 0] - casadi.DM(problem.x0))
+    z = casadi.vertcat(casadi.vec(X), casadi.vec(U))
+    options = {"ipopt.print_level": 0, "print_time": False, "ipopt.sb": "yes", "ipopt.tol": 1e-10}
+    options |= {"ipopt.max_iter": iterations, "ipopt.bound_relax_factor": 0.0}
+    solver = casadi.nlpsol("motion", "ipopt", {"x": z, "f": cost, "g": equations}, options)
+    free = np.full((N + 1) * ns, np.inf)
+    low, high = np.full(N * nu, -np.inf), np.full(N * nu, np.inf)
+    if problem.boxed:
+        low, high = (p[:-1, problem.where(side)].ravel() for side in (LOWER, UPPER))
+    found = solver(
+        x0=np.concatenate([xs.ravel(), us.ravel()]),
+        lbg=0.0,
+        ubg=0.0,
+        lbx=np.concatenate([-free, low]),
+        ubx=np.concatenate([free, high]),
+    )
+    stats = solver.stats()
+    return float(found["f"]), int(stats["iter_count"]), str(stats["return_status"])

@@ -1,0 +1,128 @@
+"""Optimal motion beside Crocoddyl and IPOPT: the same optimum, and the time of an iteration.
+
+Four problems (a Panda reaches a pose, a pendulum swings up under a limit of its torque, a Panda throws a payload, a
+quadruped turns in flight) are stated once and given to Crocoddyl, which has its own dynamics and costs, and to IPOPT
+through CasADi, with exact Hessians of our functions. All begin with the same guess. Then iterations of one problem
+(Panda reach, horizon 50) are timed beside Crocoddyl's FDDP: one thread, one process, interleaved, the best of many. A
+peer that is not installed is named and left out (pip install crocoddyl==3.2.1 pin==4.0.0 casadi).
+
+    python benchmarks/optimal_peers.py [--problems reach throw] [--repeats 20] [--no-times] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from optimal_parts.problems import PROBLEMS, reach
+
+from linkwise import optimal
+from linkwise.optimal.solver import first_guess
+
+CLOSE = 1e-6  # relative difference of costs up to which two optima are the same
+
+
+def compared(name: str, peers: dict[str, bool], short: bool) -> dict[str, Any]:
+    """Costs of all solvers for one problem."""
+    problem = PROBLEMS[name](horizon=5) if short else PROBLEMS[name]()
+    guess = first_guess(problem)
+    begin = time.perf_counter()
+    ours = optimal.solve(problem, iterations=500, tolerance=1e-11)
+    row: dict[str, Any] = {"problem": name, "cost": ours.cost, "iterations": ours.iterations}
+    row |= {"converged": ours.converged, "gap": ours.gap, "seconds": time.perf_counter() - begin}
+    print(f"{name}: cost {ours.cost:.10g} after {ours.iterations} iterations; {ours.message}", flush=True)
+    solvers: dict[str, Any] = {}
+    if peers["crocoddyl"]:
+        from optimal_parts.in_crocoddyl import InCrocoddyl
+
+        solvers["Crocoddyl"] = InCrocoddyl(problem).solve
+    if peers["casadi"]:
+        from optimal_parts import in_ipopt
+
+        solvers["IPOPT"] = partial(in_ipopt.solve, problem)
+    for who, solver in solvers.items():
+        row[who] = _told(who, solver(*guess), ours.cost)
+        if abs(row[who]["difference"]) > CLOSE:  # another local optimum: is ours one for this solver too?
+            row[f"{who} from our motion"] = _told(
+                f"{who} from our motion", solver(ours.states, ours.tau), ours.cost
+            )
+    return row
+
+
+def _told(who: str, found: tuple[float, int, str], ours: float) -> dict[str, Any]:
+    cost, count, status = found
+    difference = (cost - ours) / abs(ours)
+    print(
+        f"    {who}: cost {cost:.10g}, relative difference {difference:+.1e}, {count} iterations, {status}",
+        flush=True,
+    )
+    return {"cost": cost, "iterations": count, "difference": difference, "status": status}
+
+
+def timed(repeats: int, peers: dict[str, bool]) -> dict[str, float]:
+    """Milliseconds of an iteration, ours and Crocoddyl's, interleaved."""
+    problem = reach()
+    xs, us = first_guess(problem)
+    count = 8
+    run = {"linkwise": lambda: optimal.solve(problem, iterations=count, tolerance=1e-300).iterations}
+    if peers["crocoddyl"]:
+        from optimal_parts.in_crocoddyl import InCrocoddyl
+
+        other = InCrocoddyl(problem)
+        solver, states, torques = other.solver(), [*other.converted(xs)], [*us]
+
+        def theirs() -> int:
+            solver.solve(states, torques, count, False, 1e-9)
+            return solver.iter
+
+        run["crocoddyl"] = theirs
+    best = dict.fromkeys(run, np.inf)
+    for function in run.values():
+        function()
+    for _ in range(repeats):
+        for name, function in run.items():
+            begin = time.thread_time()
+            done = function()
+            best[name] = min(best[name], (time.thread_time() - begin) / done * 1e3)
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--problems", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS))
+    parser.add_argument("--repeats", type=int, default=20, help="of the timing")
+    parser.add_argument("--no-times", action="store_true")
+    parser.add_argument("--short", action="store_true", help="horizons of 5 steps, to try the script")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    peers = {name: find_spec(name) is not None for name in ("crocoddyl", "casadi")}
+    for name, there in peers.items():
+        if not there:
+            print(f"{name} is not installed: no comparison with it")
+    found: dict[str, Any] = {"problems": [compared(name, peers, options.short) for name in options.problems]}
+    if not options.no_times:
+        found["milliseconds"] = best = timed(options.repeats, peers)
+        print(
+            "one iteration, Panda reach, horizon 50, one thread: "
+            + ", ".join(f"{k} {v:.3f} ms" for k, v in best.items())
+        )
+        if "crocoddyl" in best:
+            print(f"    {best['crocoddyl'] / best['linkwise']:.2f} times faster than Crocoddyl")
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

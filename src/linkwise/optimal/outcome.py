@@ -1,0 +1,174 @@
+"""What came out of a solution: limits that are not kept, targets that are missed, and why, in words."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.optimal.costs import JointTracking, TipTracking
+from linkwise.optimal.result import Missed, Solution, Violated
+
+if TYPE_CHECKING:
+    from linkwise.optimal.problem import Problem
+    from linkwise.optimal.solver import Iterate
+
+NEAR = {"m": 1e-3, "rad": 1e-3, "rad or m": 1e-3}  # a target that is missed by less counts as met
+
+
+def solution(problem: Problem, at: Iterate, m: np.ndarray, limit_tolerance: float) -> Solution:
+    """The result with everything that is to be said about it."""
+    d = problem.dynamics
+    violations = tuple(violated(problem, at.xs, limit_tolerance))
+    missed = tuple(missed_targets(problem, at.xs))
+    converged = at.stationary and not violations
+    message = _words(at, converged, violations)
+    gains = np.zeros((problem.horizon, problem.nu, problem.nx)) if at.gains is None else at.gains
+    cost = at.cost - penalties(problem, at.xs, m)
+    return Solution(
+        problem,
+        at.xs[:, : d.nq].copy(),
+        at.xs[:, d.nq : d.nq + d.dof].copy(),
+        at.us.copy(),
+        np.ascontiguousarray(gains),
+        float(cost),
+        converged,
+        at.iterations,
+        at.gap,
+        violations,
+        missed,
+        message,
+        np.array(at.history),
+        at.mu,
+        m if problem.nm else None,
+    )
+
+
+def _words(at: Iterate, converged: bool, violations: tuple[Violated, ...]) -> str:
+    if converged:
+        text = f"converged after {at.iterations} iterations"
+        if at.singular:
+            text += (
+                f"; the costs do not determine all torques, a regularisation of {at.mu:.2g} does: "
+                "add a cost of effort for a unique solution"
+            )
+        return text
+    parts = [at.why] if at.why else []
+    if violations:
+        parts.append(
+            "limits that no motion nearby keeps: " if at.stationary else "limits that are not kept yet: "
+        )
+        parts[-1] += "; ".join(map(str, violations[:5]))
+    if at.gap > 1e-9:
+        parts.append(f"a gap of {at.gap:.2g} is left between the states and the dynamics")
+    return "not converged: " + "; ".join(parts or ["the multipliers of the limits still change"])
+
+
+def penalties(problem: Problem, xs: np.ndarray, m: np.ndarray) -> float:
+    """What limits add to the cost that was minimised."""
+    if not problem.nm:
+        return 0.0
+    from linkwise.optimal.code import code_of
+
+    c = np.asarray(code_of(problem).limits(xs, problem.p))
+    lam, mu, inverse = m[:, :-2], m[:, -2:-1], m[:, -1:]
+    force = lam + mu * c
+    return float(np.where(force > 0, c * (lam + 0.5 * mu * c), -0.5 * inverse * lam**2).sum())
+
+
+def violated(problem: Problem, xs: np.ndarray, tolerance: float) -> list[Violated]:
+    """Every limit that is exceeded by more than the tolerance, at its worst; the largest first."""
+    if not problem.nm:
+        return []
+    from linkwise.optimal.code import code_of
+
+    c = np.asarray(code_of(problem).limits(xs, problem.p))
+    found = []
+    for k, (what, unit) in enumerate(problem.limit_words):
+        t = int(np.argmax(c[:, k]))
+        if c[t, k] > tolerance:
+            found.append(Violated(what, float(c[t, k]), unit, t, t * problem.step))
+    return sorted(found, key=lambda each: -each.size)
+
+
+def missed_targets(problem: Problem, xs: np.ndarray) -> list[Missed]:
+    """Targets that the last state is not near to: of terminal costs, or of running ones where there are none."""
+    robot, q, p = problem.robot, xs[-1, : problem.dynamics.nq], problem.p
+    found = []
+    for cost in problem.terminal or problem.costs:
+        row = p[-1] if problem.terminal else p[-2]
+        if isinstance(cost, JointTracking) and cost.target is not None:
+            wanted = row[problem.where(f"{cost.label}.target")]
+            step = np.asarray(robot.difference(wanted, q))[row[problem.where(f"{cost.label}.weight")] > 0]
+            found.append(Missed(cost.label, float(np.abs(step).max(initial=0.0)), "rad or m"))
+        if isinstance(cost, TipTracking):
+            found += _missed_poses(problem, cost, row, q)
+    return [missed for missed in found if missed.size > NEAR[missed.unit] or missed.unreachable]
+
+
+def _missed_poses(problem: Problem, cost: TipTracking, row: np.ndarray, q: np.ndarray) -> list[Missed]:
+    from linkwise.algorithms import dense
+    from linkwise.optimal.rotations import matrix_of_quaternion, rotation_vector
+
+    found = []
+    T = np.asarray(problem.robot.pose(q, frame=cost.frame))
+    if cost.position is not None:
+        wanted = row[problem.where(f"{cost.label}.position")]
+        off = float(np.linalg.norm(T[:3, 3] - wanted))
+        found.append(Missed(cost.label, off, "m", _out_of_reach(problem, cost, wanted)))
+    if cost.orientation is not None:
+        R: Any = matrix_of_quaternion(row[problem.where(f"{cost.label}.orientation")].tolist())
+        turn = rotation_vector(dense.product(dense.transposed(R), T[:3, :3].tolist()))
+        found.append(
+            Missed(f"orientation of {cost.label}", float(np.linalg.norm(np.array(turn, float))), "rad")
+        )
+    return found
+
+
+def _out_of_reach(problem: Problem, cost: TipTracking, target: np.ndarray) -> float:
+    """At least so far beyond the stretched links [m]; 0 where joints slide or float, which has no such bound."""
+    mechanism, robot = problem.dynamics.links, problem.robot
+    body, _ = robot.locate(cost.frame)
+    if body < 0:
+        return 0.0
+    chain = [body, *mechanism.ancestors(body)]
+    if any(
+        mechanism[k].free or any(not axis.turns or axis.screws for axis in mechanism[k].axes) for k in chain
+    ):
+        return 0.0
+    from linkwise.algorithms import coupling
+    from linkwise.algorithms.kinematics import link_poses
+
+    at: Any = coupling.expanded(mechanism, problem.x0[: robot.nq].tolist(), positions=True)
+    poses = link_poses(mechanism, at)
+    points = [np.asarray(robot.pose(problem.x0[: robot.nq], frame=cost.frame))[:3, 3]]
+    points += [np.array([*poses[k].position], dtype=float) for k in chain]
+    reach = sum(float(np.linalg.norm(a - b)) for a, b in pairwise(points))
+    beyond = float(np.linalg.norm(target - points[-1])) - reach
+    return beyond if beyond > 1e-9 else 0.0
+
+
+def why_not_a_number(problem: Problem, xs: np.ndarray, us: np.ndarray) -> str:
+    """Which cost, limit or step is not a number, at the first stage where one is."""
+    for t in range(problem.horizon + 1):
+        x, p = xs[t].tolist(), problem.p[t].tolist()
+        last = t == problem.horizon
+        u = None if last else us[t].tolist()
+        point = problem._point(x, u, p)
+        from linkwise.optimal.problem import _value
+
+        for cost in problem.terminal if last else problem.costs:
+            if not np.isfinite(float(_value([cost], point, 1.0))):  # type: ignore[arg-type]
+                return f"the cost {cost.label!r} is not a finite number at stage {t} of the first guess"
+        if u is not None:
+            following = np.array(problem.next_state(x, u, p), dtype=float)
+            if not np.isfinite(following).all():
+                return (
+                    f"the dynamics give no finite state after stage {t} of the first guess: "
+                    "is the mass matrix singular?"
+                )
+        for (what, _), c in zip(problem.limit_words, problem.stage_limits(x, p), strict=True):
+            if not np.isfinite(float(c)):  # type: ignore[arg-type]
+                return f"the limit {what!r} is not a finite number at stage {t} of the first guess"
+    return "the sum of the costs is not a finite number: use smaller weights"

@@ -1,0 +1,110 @@
+"""What the solver gives back: the motion, its gains, and what is not met, by name and size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwise.conveniences import part
+from linkwise.summaries import Summarised, Summary
+
+if TYPE_CHECKING:
+    from linkwise.optimal.problem import Problem
+    from linkwise.report import Plot
+
+
+@dataclass(frozen=True)
+class Violated:
+    """A limit that the motion does not keep, at its worst."""
+
+    what: str
+    size: float
+    """How far beyond the limit."""
+    unit: str
+    stage: int
+    time: float
+    """[s]."""
+
+    def __str__(self) -> str:
+        return f"{self.what} is exceeded by {self.size:.3g} {self.unit} at {self.time:.3f} s (stage {self.stage})"
+
+
+@dataclass(frozen=True)
+class Missed:
+    """How far the last state is from a target."""
+
+    cost: str
+    size: float
+    unit: str
+    unreachable: float = 0.0
+    """At least so far beyond the reach of the robot [m]; 0 where that is not known."""
+
+    def __str__(self) -> str:
+        text = f"{self.cost} ends {self.size:.3g} {self.unit} from its target"
+        if self.unreachable:
+            text += f", which is at least {self.unreachable:.3g} m out of reach"
+        return text
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution(Summarised):
+    """A motion that a problem asks for."""
+
+    problem: Problem
+    q: np.ndarray
+    """Positions [rad or m], (horizon + 1, nq)."""
+    qd: np.ndarray
+    """Velocities [rad/s or m/s], (horizon + 1, n)."""
+    tau: np.ndarray
+    """Torques of the motors [N·m or N], (horizon, m): each acts for one step."""
+    gains: np.ndarray
+    """K (horizon, m, nx): u = τ + K (x ⊟ (q, q̇)) is the best reaction to small disturbances."""
+    cost: float
+    converged: bool
+    """Whether no better motion is nearby, gaps are closed and all limits are kept."""
+    iterations: int
+    gap: float
+    """The largest gap between a state and where the dynamics lead from the one before."""
+    violations: tuple[Violated, ...]
+    missed: tuple[Missed, ...]
+    message: str
+    costs: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """After every iteration."""
+    regularisation: float = 0.0
+    multipliers: np.ndarray | None = None
+    """Of the limits, (horizon + 1, nm), to start the next solution from."""
+
+    @property
+    def t(self) -> np.ndarray:
+        """Times of the states [s], (horizon + 1,)."""
+        return self.problem.step * np.arange(self.problem.horizon + 1)
+
+    @property
+    def states(self) -> np.ndarray:
+        """(q, q̇) and the torques before where they are part of the state, (horizon + 1, ns)."""
+        d = self.problem.dynamics
+        more = [np.vstack([self.problem.x0[None, d.nq + d.dof :], self.tau])] if d.remembers else []
+        return np.hstack([self.q, self.qd, *more])
+
+    def plot(self) -> Plot:
+        """Positions, velocities and torques over time."""
+        d = self.problem.dynamics
+        tau = np.zeros((len(self.tau), d.dof))
+        tau[:, list(d.driven)] = self.tau
+        return part("report").simulation_plot(
+            self.problem.robot, self.t[:-1], self.q[:-1], self.qd[:-1], tau, None
+        )
+
+    def _summary(self) -> Summary:
+        rows = [
+            ["cost", f"{self.cost:.8g}"],
+            ["iterations", self.iterations],
+            ["largest gap", f"{self.gap:.2g}"],
+            ["largest torque", f"{np.abs(self.tau).max():.4g}"],
+        ]
+        rows += [["not kept", str(violation)] for violation in self.violations]
+        rows += [["target", str(missed)] for missed in self.missed]
+        title = "Solution: converged" if self.converged else "Solution: not converged"
+        return Summary(title, ("", ""), rows, [self.message])

@@ -1,0 +1,261 @@
+"""Solutions of problems of optimal motion: against linear control theory, small quadratic programs, and bad input."""
+
+import numpy as np
+import pytest
+from scipy import linalg, optimize
+
+import linkwise as lw
+from linkwise import optimal
+from linkwise.optimal import riccati
+from linkwise.optimal.arrays_sweep import array_sweep
+from linkwise.optimal.code import code_of
+from linkwise.optimal.solver import Iterate, first_guess
+
+COST_TOLERANCE = 1e-8  # relative; the solver stops at 1e-9
+
+
+@pytest.fixture(scope="module")
+def slider():
+    """Two masses that slide on perpendicular axes without gravity: linear dynamics."""
+    inertia = [lw.Inertia.from_com(mass, (0, 0, 0), np.diag([0.1, 0.1, 0.1])) for mass in (2.0, 1.0)]
+    links = [lw.Link("world"), lw.Link("cart", inertia[0]), lw.Link("lift", inertia[1])]
+    joints = [
+        lw.Joint("x", "prismatic", "world", "cart", axis=(1, 0, 0)),
+        lw.Joint("y", "prismatic", "cart", "lift", axis=(0, 1, 0)),
+    ]
+    return lw.Robot("slider", links, joints, gravity=(0.0, 0.0, 0.0))
+
+
+def regulator(robot, **options):
+    still = optimal.JointTracking([0.0, 0.0], [3.0, 2.0], velocity=0.0, velocity_weight=[0.2, 0.1])
+    given = {
+        "horizon": 20,
+        "step": 0.05,
+        "start": ([0.5, -1.0], [0.1, 0.4]),
+        "torque_limits": False,
+    } | options
+    return optimal.Problem(robot, costs=[still, optimal.Effort([0.1, 0.2])], terminal=[still], **given)
+
+
+def matrices(problem):
+    """A, B, Q, R of the regulator's discrete problem, from its definition."""
+    h, mass = problem.step, np.array([3.0, 1.0])
+    B = np.vstack([h * h * np.diag(1 / mass), h * np.diag(1 / mass)])
+    A = np.block([[np.eye(2), h * np.eye(2)], [np.zeros((2, 2)), np.eye(2)]])
+    return A, B, h * np.diag([3.0, 2.0, 0.2, 0.1]), h * np.diag([0.1, 0.2])
+
+
+def test_linear_problems_take_one_step_to_the_riccati_solution(slider):
+    problem = regulator(slider, horizon=400)
+    found = optimal.solve(problem)
+    A, B, Q, R = matrices(problem)
+    P = linalg.solve_discrete_are(A, B, Q, R)
+    K = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
+    assert found.converged
+    assert found.iterations <= 2  # the second one sees that the first was exact
+    assert np.allclose(found.gains[0], -K, atol=1e-9)
+    assert found.cost == pytest.approx(0.5 * problem.x0 @ P @ problem.x0, rel=1e-8)
+    assert found.gap < 1e-12
+    states = [problem.x0]
+    for _ in range(400):
+        states.append((A - B @ K) @ states[-1])
+    assert np.allclose(found.states, states, atol=1e-8)
+
+
+def test_limits_of_torques_are_those_of_the_quadratic_program(slider):
+    problem = regulator(slider, torque_limits=[1.0, 0.6])
+    found = optimal.solve(problem, tolerance=1e-12)
+    A, B, Q, R = matrices(problem)
+    N, end = problem.horizon, np.diag([3.0, 2.0, 0.2, 0.1])
+    # all states as functions of all torques: a bounded least-squares problem
+    maps, shift = [np.zeros((4, 2 * N))], [problem.x0]
+    for t in range(N):
+        own = np.zeros((4, 2 * N))
+        own[:, 2 * t : 2 * t + 2] = B
+        maps.append(A @ maps[-1] + own)
+        shift.append(A @ shift[-1])
+    weights = [np.sqrt(Q)] * N + [np.sqrt(end)]
+    rows = [w @ m for w, m in zip(weights, maps, strict=True)] + [np.kron(np.eye(N), np.sqrt(R))]
+    right = [-(w @ s) for w, s in zip(weights, shift, strict=True)] + [np.zeros(2 * N)]
+    most = np.tile([1.0, 0.6], N)
+    answer = optimize.lsq_linear(np.vstack(rows), np.concatenate(right), (-most, most), tol=1e-14)
+    assert found.converged
+    assert np.allclose(found.tau.ravel(), answer.x, atol=1e-6)
+    assert found.cost == pytest.approx(answer.cost, rel=COST_TOLERANCE)
+    assert (np.abs(answer.x) > most - 1e-9).any()
+    assert (np.abs(found.tau) <= [1.0, 0.6]).all()
+
+
+def test_limits_of_states_are_kept_and_have_multipliers(slider):
+    free = optimal.solve(regulator(slider))
+    most = 0.7 * np.abs(free.qd).max(axis=0)
+    found = optimal.solve(regulator(slider, limits=[optimal.StateLimits(None, most)]))
+    assert found.converged, found.message
+    assert (np.abs(found.qd[1:]) <= most + 1e-6).all()
+    assert np.abs(found.qd).max(axis=0) == pytest.approx(most, abs=2e-6)
+    assert found.cost > free.cost
+    assert found.multipliers is not None
+    assert found.multipliers[:, :-2].max() > 1e-3
+
+
+def test_a_step_of_the_sweep_is_the_minimum_of_its_box():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        root = rng.normal(size=(4, 4))
+        Q, q = root @ root.T + 0.1 * np.eye(4), 3 * rng.normal(size=4)
+        low, high = -rng.uniform(0, 1, 4), rng.uniform(0, 1, 4)
+        found = riccati.box_minimum(Q.tolist(), q.tolist(), low.tolist(), high.tolist())
+        L = np.linalg.cholesky(Q)
+        answer = optimize.lsq_linear(L.T, -np.linalg.solve(L, q), (low, high), tol=1e-15)
+        assert np.allclose(np.array(found, float), answer.x, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return lw.load("two_link")
+
+
+def reach(robot, target=(1.0, 0.5), **options):
+    goal = optimal.JointTracking(target, 10.0, velocity=0.0, velocity_weight=1.0)
+    costs = [optimal.Effort(1e-4), optimal.JointTracking(target, 0.1, velocity=0.0, velocity_weight=0.01)]
+    return optimal.Problem(
+        robot, **({"horizon": 20, "step": 0.02, "costs": costs, "terminal": [goal]} | options)
+    )
+
+
+@pytest.fixture(scope="module")
+def reached(arm):
+    return optimal.solve(reach(arm, torque_limits=[30.0, 8.0]))
+
+
+def test_motions_follow_the_dynamics_and_cost_what_they_say(reached):
+    problem = reached.problem
+    assert reached.converged
+    assert reached.gap < 1e-12
+    total = 0.0
+    for t in range(problem.horizon):
+        x, u, p = reached.states[t].tolist(), reached.tau[t].tolist(), problem.p[t].tolist()
+        assert np.allclose(np.array(problem.next_state(x, u, p), float), reached.states[t + 1], atol=1e-12)
+        total += float(problem.stage_cost(x, u, p))
+    total += float(problem.terminal_cost(reached.states[-1].tolist(), problem.p[-1].tolist()))
+    assert total == pytest.approx(reached.cost, rel=1e-12)
+    assert (np.abs(reached.tau) <= [30.0, 8.0]).all()
+    assert (np.abs(reached.tau) == [30.0, 8.0]).any()
+
+
+def test_no_motion_nearby_is_better(reached):
+    problem, rng = reached.problem, np.random.default_rng(5)
+    code, none = code_of(problem), np.zeros((problem.horizon + 1, 0))
+    for _ in range(20):
+        us = np.clip(reached.tau + 0.1 * rng.normal(size=reached.tau.shape), [-30, -8], [30, 8])
+        steps = {"k": us - reached.tau, "K": np.zeros((20, 2, 4))}
+        gaps = np.zeros((20, 4))
+        costs = code.trials(reached.states, reached.tau, steps, gaps, np.array([1.0]), problem.p, none)[2]
+        assert costs[0] > reached.cost
+
+
+def test_another_target_needs_no_other_code(reached):
+    problem = reached.problem.with_values({"joints.target": [0.2, -0.3]})
+    assert code_of(problem) is code_of(reached.problem)
+    other = optimal.solve(problem)
+    assert other.converged
+    assert np.allclose(other.q[-1], [0.2, -0.3], atol=0.1)
+
+
+def test_both_sweeps_agree(reached):
+    problem = reached.problem
+    code = code_of(problem)
+    xs, us = first_guess(problem)
+    given = [np.ascontiguousarray(a[::-1]) for a in (xs[:-1], us, xs[1:], problem.p[:-1])]
+    stages, end = code.stages(*given), code.end(xs[-1], problem.p[-1])
+    low, high = (
+        problem.p[-2::-1, problem.where(name)] - given[1] for name in ("torque.lower", "torque.upper")
+    )
+    box = [np.ascontiguousarray(low), np.ascontiguousarray(high)]
+    first, second = code.sweep(stages, end, 1e-3, box), array_sweep(code, stages, end, 1e-3, box)
+    for name, array in first.items():
+        assert np.allclose(array, second[name], rtol=1e-9, atol=1e-9), name
+
+
+def test_costs_that_leave_torques_open_get_the_smallest_regularisation(arm):
+    goal = optimal.TipTracking([0.3, 1.0, 0.2], 10.0)
+    found = optimal.solve(optimal.Problem(arm, horizon=10, costs=[], terminal=[goal]), iterations=50)
+    assert np.isfinite(found.tau).all()
+    assert np.isfinite(found.q).all()
+    nothing = optimal.Problem(arm, horizon=5, costs=[optimal.Effort(0.0)])
+    found = optimal.solve(nothing)
+    assert found.converged
+    assert "do not determine all torques" in found.message
+    assert np.isfinite(found.tau).all()
+
+
+def test_targets_out_of_reach_are_named(arm):
+    goal = optimal.TipTracking([5.0, 0.0, 0.0], 100.0)
+    problem = optimal.Problem(arm, horizon=10, costs=[optimal.Effort(1e-3)], terminal=[goal])
+    found = optimal.solve(problem, iterations=60)
+    assert np.isfinite(found.tau).all()
+    (missed,) = found.missed
+    assert missed.cost == "tip"
+    assert missed.unreachable > 2.0
+    assert "out of reach" in repr(found)
+
+
+def test_limits_that_cannot_be_kept_are_named(slider):
+    # from x = 0.5 at 0.1 m/s no force of 1 N reaches x <= 0.2 in the first steps
+    limit = optimal.StateLimits(([-1.0, -2.0], [0.2, 2.0]), None)
+    found = optimal.solve(regulator(slider, torque_limits=1.0, limits=[limit]))
+    assert not found.converged
+    worst = found.violations[0]
+    assert worst.what == "x: upper position limit"
+    assert worst.unit == "m"
+    assert 0.25 < worst.size < 0.35
+    assert "x: upper position limit is exceeded by" in found.message
+    assert np.isfinite(found.tau).all()
+    assert (np.abs(found.tau) <= 1.0).all()
+
+
+def test_costs_that_are_no_numbers_are_named(arm):
+    def root(q, qd, tau):
+        return lw.sqrt(q[0] - 1.0)
+
+    problem = optimal.Problem(arm, horizon=3, costs=[optimal.Own(root, name="root")])
+    with pytest.raises(lw.ConvergenceError, match="the cost 'root' is not a finite number at stage 0"):
+        optimal.solve(problem)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"torques": np.full((20, 2), np.nan)}, "torques: expected finite numbers, got nan"),
+        ({"torques": np.zeros((3, 2))}, "torques: expected shape"),
+        ({"states": np.zeros((20, 4))}, "states: expected shape"),
+        ({"iterations": 0}, "iterations"),
+        ({"tolerance": 0.0}, "tolerance"),
+    ],
+)
+def test_bad_guesses_are_refused(reached, given, message):
+    with pytest.raises(lw.LinkwiseError, match=message):
+        optimal.solve(reached.problem, **given)
+
+
+def test_something_else_is_no_problem():
+    with pytest.raises(optimal.ProblemError, match="expected linkwise"):
+        optimal.solve("panda")  # type: ignore[arg-type]
+
+
+def test_results_are_shown(reached):
+    assert repr(reached).startswith("Solution: converged")
+    assert "converged" in reached._repr_html_()
+    assert "problem" in repr(reached.problem).lower()
+    assert reached.t[-1] == pytest.approx(0.4)
+    assert "<svg" in reached.plot()._repr_svg_()
+
+
+def test_few_iterations_say_so(arm):
+    found = optimal.solve(reach(arm, torque_limits=[30.0, 8.0]), iterations=1)
+    assert not found.converged
+    assert "1 iterations were not enough" in found.message
+
+
+def test_iterates_start_with_nothing_known():
+    assert Iterate(np.zeros((2, 2)), np.zeros((1, 1))).cost == np.inf
