@@ -89,6 +89,7 @@ CALLS = {
     ("motion.check", "torque"): lambda r, **f: motion.check(_path(r), r, **f),
     ("motion.fastest", "velocity"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),
     ("motion.fastest", "speed_up"): lambda r, **f: motion.fastest(_path(r), r, torque=100.0, **f),
+    ("motion.time_optimal", "friction"): lambda r, **f: motion.time_optimal(r, _path(r), torque=100.0, **f),
     ("motion.inverse_kinematics", "limits"): lambda r, **f: motion.inverse_kinematics(
         r, r.pose(STATE[0]), **f
     ),

@@ -110,6 +110,11 @@ def dry_friction_limits(link: MovingLink, qd: JointValue, given: Scalar = 0.0) -
     )
 
 
+def has_friction(links: Mechanism) -> bool:
+    """Whether a joint has some; a symbol may have."""
+    return bool(_present(links, FRICTION)) or has_load_friction(links)
+
+
 def has_dry_friction(links: Mechanism) -> bool:
     """Whether a joint has some; a symbol may have."""
     return bool(_present(links, DRY_FRICTION)) or has_load_friction(links)

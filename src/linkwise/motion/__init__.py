@@ -7,6 +7,8 @@ from linkwise.motion.files import read_csv, write_csv
 from linkwise.motion.fourier import FourierSeries
 from linkwise.motion.inverse import Solution, UnreachableError, inverse_kinematics
 from linkwise.motion.limits import LimitError, Violation, check, require
+from linkwise.motion.optimal_motion import ActiveLimit, InfeasiblePathError, TimeOptimal, TimeOptimalMotions
+from linkwise.motion.optimal_timing import time_optimal
 from linkwise.motion.polynomial import PiecewisePolynomial, hold, quintic, ramp
 from linkwise.motion.profiles import jerk_limited, trapezoidal
 from linkwise.motion.rotations import euler_zyz, rotation_vector, turn_about, zyz_angles
@@ -16,15 +18,19 @@ from linkwise.motion.timing import fastest, slowed
 from linkwise.motion.trajectory import Moment, Samples, Trajectory
 
 __all__ = [
+    "ActiveLimit",
     "CartesianMove",
     "ElasticMotion",
     "ElasticMotionError",
     "FourierSeries",
+    "InfeasiblePathError",
     "LimitError",
     "Moment",
     "PiecewisePolynomial",
     "Samples",
     "Solution",
+    "TimeOptimal",
+    "TimeOptimalMotions",
     "Trajectory",
     "UnreachableError",
     "Violation",
@@ -48,6 +54,7 @@ __all__ = [
     "rotation_vector",
     "slowed",
     "through_samples",
+    "time_optimal",
     "trapezoidal",
     "turn_about",
     "write_csv",

@@ -5,7 +5,7 @@ from linkwise.report.heatmap import heat_map
 from linkwise.report.identification import identification_report
 from linkwise.report.page import Figure, Fold, Grid, HtmlTable, Raw, Report, Section, Text, Warned
 from linkwise.report.picture import bent_position, robot_picture
-from linkwise.report.plot import Plot, motion_plot, robot_html, simulation_plot, torque_plot
+from linkwise.report.plot import Plot, motion_plot, robot_html, simulation_plot, torque_plot, usage_plot
 from linkwise.report.plots import Bar, Line, bar_chart, cell_map, legend, line_plot, scatter_plot
 
 __all__ = [
@@ -35,4 +35,5 @@ __all__ = [
     "sections",
     "simulation_plot",
     "torque_plot",
+    "usage_plot",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +117,24 @@ def motion_plot(
     return Plot(
         [*figures, _lines(t, qdd, names, "acceleration [rad/s² or m/s²]")], f"a motion of {len(names)} joints"
     )
+
+
+def usage_plot(t: np.ndarray, usage: Mapping[str, np.ndarray], model: Model) -> Plot:
+    """Fractions of limits in use over time, a figure for each kind of limit that is in use.
+
+    Args:
+        t: times [s], shape (points,).
+        usage: fractions by the name of the quantity, shape (points, n), or (points,) of the tip.
+        model: names the joints.
+    """
+    names = [each.name for each in velocity_coordinates(model)]
+    figures = []
+    for quantity, values in usage.items():
+        columns = values.reshape(len(t), -1)
+        if columns.any():
+            own = names if columns.shape[1] == len(names) else ["tip"]
+            figures.append(_lines(t, columns, own, f"{quantity}, fraction of its limit"))
+    return Plot(figures, f"limits of {model.name} in use")
 
 
 def simulation_plot(

@@ -1,0 +1,93 @@
+"""Why no motion along a path keeps the limits: where, which joint, which limit, by how much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwise.motion.cells import Cells
+from linkwise.motion.optimal_motion import InfeasiblePathError
+from linkwise.motion.path_limits import CREEP, Strips
+
+if TYPE_CHECKING:
+    from linkwise.motion.optimal_timing import Problem
+
+
+def explained(problem: Problem, cells: Cells, k: int) -> InfeasiblePathError:
+    """The error for path ``k``, from the intervals that the passes left."""
+    greatest, least = problem.greatest[k], problem.least[k]
+    if not (greatest < least).any():
+        return _start(problem, k)
+    node = int(np.flatnonzero(greatest < least)[-1])
+    if node == len(greatest) - 1:
+        most = np.sqrt(problem.most[k, -1]) * problem.tangents[k, 1]
+        given = np.sqrt(problem.ends[k, 1]) * problem.tangents[k, 1]
+        return InfeasiblePathError(
+            f"end_speed: {given:.4g} is too fast, velocity limits allow {most:.4g} at the end of the path", 1.0,
+            quantity="velocity", limit=float(most), needed=float(given),
+        )  # fmt: skip
+    return _inside(problem.strips, cells, k, node)
+
+
+def _start(problem: Problem, k: int) -> InfeasiblePathError:
+    """The end can be reached, but not at the speed at the start."""
+    given, tangent = problem.ends[k, 0], problem.tangents[k, 0]
+    low, high = (float(np.sqrt(max(x[k, 0], 0.0))) * tangent for x in (problem.least, problem.greatest))
+    speed = float(np.sqrt(given)) * tangent
+    limit = high if speed > high else low
+    what = "too fast" if speed > high else "too slow"
+    bound = "at most" if speed > high else "at least"
+    return InfeasiblePathError(
+        f"start_speed: {speed:.4g} is {what} for the limits along the path, {bound} {limit:.4g} is possible", 0.0,
+        quantity="velocity", limit=limit, needed=speed,
+    )  # fmt: skip
+
+
+def _inside(strips: Strips, cells: Cells, k: int, node: int) -> InfeasiblePathError:
+    """From this cell on the end cannot be reached at any speed."""
+    limits, fractions = strips.limits, cells.fractions
+    names, units = limits.robot.joint_names, [joint.revolute for joint in limits.robot.coordinate_joints]
+    fraction = float(fractions[node])
+    where = f"at {fraction:.1%} of the path"
+    shape = strips.a.shape[:3]
+    low, high = strips.allowed(np.zeros((*shape[:2], 1)), np.full(shape, CREEP))
+    holding, torques = strips.c, limits.torques
+    over = np.broadcast_to(np.maximum(holding - high, low - holding), strips.c.shape)[k, node].max(axis=0)
+    if over.size and over.max() > 0:
+        row = int(np.argmax(over))
+        joint = int(torques[row])
+        value = strips.c[k, node, :, row]
+        torque = float(value[np.argmax(np.abs(value))])
+        bound = limits.torque[1][joint] if torque > 0 else limits.torque[0][joint]
+        unit = "N·m" if units[joint] else "N"
+        return InfeasiblePathError(
+            f"no speed along the path is possible {where}: {names[joint]} is {over.max():.4g} {unit} beyond its "
+            f"torque limit of {bound:.4g} {unit} when it holds still (gravity and friction)",
+            fraction, names[joint], "torque", float(bound), float(abs(bound) + over.max()) * float(np.sign(bound)),
+        )  # fmt: skip
+    return _crossing(strips, k, node, fraction, where)
+
+
+def _crossing(strips: Strips, k: int, node: int, fraction: float, where: str) -> InfeasiblePathError:
+    """Two limits of moving joints leave no acceleration along the path."""
+    limits = strips.limits
+    torques, accelerations = limits.torques, limits.accelerations
+    labels = [("torque", limits.robot.joint_names[j]) for j in torques]
+    labels += [("acceleration", limits.robot.joint_names[j]) for j in accelerations]
+    shape = strips.a.shape[:3]
+    a, _, low, high = strips.rows(
+        np.zeros(strips.a[:, :, 0].shape), np.zeros((*shape[:2], 1)), np.full(shape, CREEP), sloping=False
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bounds = np.stack([low, high])[:, k, node] / a[k, node]
+    bounds = np.where(np.isfinite(bounds), bounds, np.array([-np.inf, np.inf])[:, np.newaxis, np.newaxis])
+    least, greatest = bounds.min(axis=0).max(axis=0), bounds.max(axis=0).min(axis=0)
+    top, bottom = labels[int(np.argmin(greatest))], labels[int(np.argmax(least))]
+    quantity, joint = top
+    limit = dict(zip(labels, strips.high, strict=True))[top]
+    return InfeasiblePathError(
+        f"the limits cannot be kept {where}: the {bottom[0]} limit of {bottom[1]} needs an acceleration along the "
+        f"path of at least {least.max():.4g}, the {top[0]} limit of {top[1]} allows at most {greatest.min():.4g}",
+        fraction, joint, quantity, float(limit),
+    )  # fmt: skip
