@@ -210,7 +210,7 @@ def constant_time(robot: str, dtype: str, states: int, chosen: list[Processor]) 
         package = Package(lw.load(robot), names, Options(dtype=dtype), constant_time=True, count=4)
         package.write(folder)
         for processor in chosen:
-            if not processor.counts or processor.name == "cortex-r5":  # no fused multiply-add
+            if not processor.counts:
                 continue
             print(f"constant time, {processor.title}", file=sys.stderr)
             said = run("make", "-s", f"count-{processor.name}", f"COUNT={states}", "SPECIAL=1", cwd=folder)

@@ -68,7 +68,7 @@ def test_instructions_of_a_computed_torque_cycle(controller, processor):
     assert counts["panda_computed_torque"][1] < 1500
 
 
-@pytest.mark.parametrize("processor", [HERE["cortex-m4"], HERE["cortex-m7"]])
+@pytest.mark.parametrize("processor", [HERE["cortex-m4"], HERE["cortex-m7"], HERE["cortex-r5"]])
 def test_constant_time_takes_the_same_instructions_for_all_numbers(constant, processor):
     """Zeros, infinities and NaN among them."""
     counts = _counts(make(constant, f"count-{processor.name}", "COUNT=300", "SPECIAL=1"))
@@ -87,9 +87,9 @@ def disassembled(folder, compiler, objdump, flags, start=""):
     return subprocess.run([objdump, "-d", *files], capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("processor", [mark for name, mark in HERE.items() if name != "cortex-r5"])
+@pytest.mark.parametrize("processor", HERE.values())
 def test_constant_time_has_no_conditional_jumps(constant, processor):
-    """A Cortex-R5 has no fused multiply-add, see below."""
+    """A Cortex-R5 has no fused multiply-add: there it is computed in doubles."""
     tools = processor.compiler, f"{processor.tools}objdump", processor.flags, processor.name
     assert conditional_jumps(disassembled(constant, *tools)) == []
 
@@ -106,12 +106,14 @@ def test_conditional_jumps_are_found_where_they_are(tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
-def test_constant_time_needs_hardware(constant):
+def test_constant_time_without_the_instruction(constant, tmp_path):
+    """Floats are computed in doubles of the processor, with the same bits; doubles are refused."""
+    flags = "-O2 -mno-fma"
+    assert conditional_jumps(disassembled(constant, "gcc", "objdump", flags, "none")) == []
+    assert "all bits equal" in make(constant, "check", "CC=gcc", f"CFLAGS={flags}", "BUILD=build/gccnone")
+    (f,) = Package(lw.load("two_link"), ["gravity_torques"], constant_time=True, count=1).functions
+    (tmp_path / "double.c").write_text(f.text)
     done = subprocess.run(
-        ["make", "-s", "CC=gcc", "CFLAGS=-O2 -mno-fma", "BUILD=build/none"],
-        cwd=constant,
-        capture_output=True,
-        text=True,
+        ["gcc", "-mno-fma", "-E", "double.c"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.returncode != 0
     assert "needs a fused multiply-add of the processor" in done.stderr

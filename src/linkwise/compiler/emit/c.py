@@ -141,6 +141,14 @@ _HARDWARE_FMA = """\
 #endif
 """
 
+_HARDWARE_DOUBLE = """\
+#define LW_CONSTANT_TIME /* lw_fma.h uses no function of a library */
+#if !(defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__aarch64__) || {arm} || {riscv} \\
+      || (defined(__ARM_FP) && (__ARM_FP & 8)) || defined(__SSE2__))
+#error "constant time needs a fused multiply-add or doubles of the processor; allow them (-mfpu) or use --no-fma"
+#endif
+"""
+
 AnyProgram = Program | SweptProgram | RolloutProgram | Nest
 
 
@@ -191,7 +199,7 @@ def source(
     # options of the compiler come first: functions with other options are not inlined
     parts = [function.comment(), _CONTRACTION]
     if constant_time:
-        parts.append(_NO_BRANCHES + (_hardware_fma(function.real) if fma else ""))
+        parts.append(_NO_BRANCHES + (_hardware_fma(function.real, package is not None) if fma else ""))
     parts.append(own + _includes(text, helpers, main))
     parts += [
         _HELPERS[helper].format(
@@ -234,10 +242,13 @@ def _(program: Nest) -> Nest:
     raise TraceError(f"{program.name}: code with loops of its own is written with fused multiply-adds only")
 
 
-def _hardware_fma(real: str) -> str:
-    """A check of the compiler's options: a library's fused multiply-add has branches."""
+def _hardware_fma(real: str, packaged: bool) -> str:
+    """A check of the compiler's options: a library's fused multiply-add has branches.
+
+    Packages compute that of floats in doubles, without branches, where the processor has no instruction for it.
+    """
     double = real == "double"
-    return _HARDWARE_FMA.format(
+    return (_HARDWARE_DOUBLE if packaged and not double else _HARDWARE_FMA).format(
         suffix="" if double else "F",
         arm=f"(defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && (__ARM_FP & {8 if double else 4}))",
         riscv=f"(defined(__riscv_flen) && __riscv_flen >= {64 if double else 32})",

@@ -2,7 +2,8 @@
  *
  * Where the processor has the instruction it is used; the GNU C library's functions are exact, too. Other libraries
  * (newlib among them) round twice, so there it is computed here: in whole numbers for double, and for float in double,
- * rounded to odd before the last rounding (S. Boldo, G. Melquiond, 2008).
+ * rounded to odd before the last rounding (S. Boldo, G. Melquiond, 2008), which takes no branch. LW_CONSTANT_TIME: no
+ * functions of a library.
  */
 
 #ifndef LW_FMA_H
@@ -20,7 +21,8 @@
 #define LW_EXACT_FMA 0
 #endif
 
-#if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__aarch64__) || defined(__GLIBC__) \
+#if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__aarch64__) \
+    || (defined(__GLIBC__) && !defined(LW_CONSTANT_TIME)) \
     || (defined(__ARM_FEATURE_FMA) && defined(__ARM_FP) && (__ARM_FP & 4)) \
     || (defined(__riscv_flen) && (__riscv_flen >= 32))
 #define LW_EXACT_FMAF 1
@@ -195,15 +197,18 @@ static inline float lw_fmaf(float a, float b, float c)
     const double part = sum - product;
     const double lost = (product - (sum - part)) + (addend - part);
     uint64_t bits;
+    uint64_t rest;
     (void)memcpy(&bits, &sum, sizeof bits);
-    if (((lost < 0.0) || (lost > 0.0)) && (((bits >> 52) & 0x7ffu) != 0x7ffu) && ((bits & 1u) == 0u)) {
-        if ((lost > 0.0) == (sum > 0.0)) {
-            ++bits;
-        } else {
-            --bits;
-        }
-        (void)memcpy(&sum, &bits, sizeof sum);
+    (void)memcpy(&rest, &lost, sizeof rest);
+    {
+        /* 1 or 0: the sum is finite, is not exact, is even, and is nearer to zero than the exact one */
+        const uint64_t finite = ((((bits >> 52) & 0x7ffu) + 1u) >> 11) ^ 1u;
+        const uint64_t inexact = ((rest << 1) | (0u - (rest << 1))) >> 63;
+        const uint64_t even = (bits & 1u) ^ 1u;
+        const uint64_t outward = ((bits ^ rest) >> 63) ^ 1u;
+        bits += (0u - (finite & inexact & even)) & ((outward << 1) - 1u);
     }
+    (void)memcpy(&sum, &bits, sizeof sum);
     return (float)sum;
 }
 #else
