@@ -10,17 +10,15 @@ from linkwise.model.coordinates import Coordinate
 from linkwise.model.joint import Joint
 from linkwise.report.svg import escape
 
-# From idle to overloaded: blue, green, yellow, orange, red.
-_STOPS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-_TINTS = np.array(
-    [(86, 140, 200), (74, 174, 128), (236, 196, 60), (238, 138, 50), (214, 54, 46)], dtype=float
-)
+# From idle to overloaded: blue, sky blue, yellow, orange, vermilion; told apart without red and green, too.
+TINTS = np.array([(0, 114, 178), (86, 180, 233), (240, 228, 66), (230, 159, 0), (213, 94, 0)], dtype=float)
+_STOPS = np.linspace(0.0, 1.0, len(TINTS))
 
 
 def tint(part: float) -> tuple[int, int, int]:
-    """Colour of a torque, given as a fraction of its scale; red at 1 and above."""
+    """Colour of a torque, given as a fraction of its scale; vermilion at 1 and above."""
     part = float(np.clip(part, 0.0, 1.0)) if np.isfinite(part) else 1.0
-    red, green, blue = (round(float(np.interp(part, _STOPS, _TINTS[:, k]))) for k in range(3))
+    red, green, blue = (round(float(np.interp(part, _STOPS, TINTS[:, k]))) for k in range(3))
     return red, green, blue
 
 

@@ -33,6 +33,11 @@ class Dial:
         """Degrees or millimetres per radian or metre."""
         return 180.0 / math.pi if self.revolute else 1000.0
 
+    @property
+    def symbol(self) -> str:
+        """Of the unit that sliders show."""
+        return "°" if self.revolute else "mm"
+
 
 def dials_of(robot: Robot) -> list[Dial]:
     """The sliders of a robot, joint by joint."""

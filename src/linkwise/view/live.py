@@ -13,6 +13,7 @@ from linkwise.robot import Robot
 from linkwise.view.dials import dials_of, positions
 
 LOAD_DENSITY = 2700.0  # [kg/m³]: a payload is a ball of aluminium
+HEAVIEST = 20.0  # [kg]: range of the load without effort limits
 SAMPLES = 512  # random positions from which the scale of a bar is estimated if there is no effort limit
 
 
@@ -115,3 +116,14 @@ def home(robot: Robot) -> np.ndarray:
 def ball_radius(mass: float) -> float:
     """Radius of an aluminium ball of this mass [m]."""
     return (3.0 * mass / (4.0 * math.pi * LOAD_DENSITY)) ** (1.0 / 3.0)
+
+
+def heaviest_load(live: Live) -> float:
+    """Range of the load slider [kg]: twice the load that brings the weakest joint to its effort limit."""
+    efforts = live.robot.effort_limits
+    some = live.random(1, 64)
+    per_kilogram = np.abs(live.payload_torques(some)).max(axis=0)
+    known = np.isfinite(efforts) & (per_kilogram > 1e-6)
+    if not known.any():
+        return HEAVIEST
+    return float(np.clip(np.ceil(2 * (efforts[known] / per_kilogram[known]).min()), 1.0, 200.0))

@@ -31,12 +31,17 @@ def random_points(robot: Robot, q: np.ndarray, *, seed: int = 0, count: int = 4)
 
 def through(robot: Robot, points: list[np.ndarray]) -> PiecewisePolynomial:
     """Smooth motion through points, at rest at both ends, slower than EASY times the velocity limits."""
-    speeds = np.array([_easy_speed(joint) for joint in robot.coordinate_joints])
+    speeds = easy_speeds(robot)
     ways = np.abs(np.diff(np.array(points), axis=0))
     times = np.concatenate([[0.0], np.cumsum(np.maximum((ways / speeds).max(axis=1) * 1.6, SHORTEST))])
     motion = quintic_spline(times, np.array(points))
     fastest = np.abs(motion.at(np.linspace(motion.begin, motion.end, 400)).qd).max(axis=0)
     return motion.stretched(max(1.0, float((fastest / speeds).max())))
+
+
+def easy_speeds(robot: Robot) -> np.ndarray:
+    """Speed of every joint that is easy to watch [rad/s or m/s]."""
+    return np.array([_easy_speed(joint) for joint in robot.coordinate_joints])
 
 
 def _easy_speed(joint) -> float:

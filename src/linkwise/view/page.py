@@ -20,6 +20,7 @@ from linkwise.model.coordinates import velocity_coordinates
 from linkwise.view.access import LOOPBACK, Access, guarded_server
 from linkwise.view.bars import bars
 from linkwise.view.live import Live
+from linkwise.view.placing import camera_of, floor_of, up_of
 from linkwise.view.scene import RobotScene, quaternion
 from linkwise.view.surroundings import add_surroundings
 
@@ -68,8 +69,7 @@ class Page:
         self.host = host
         self.lock = threading.RLock()
         self.followers: list[Any] = []  # called with the position after every change
-        pull = float(np.linalg.norm(robot.gravity))
-        self.up = -np.array(robot.gravity) / pull if pull > 0 else np.array([0.0, 0.0, 1.0])
+        self.up = up_of(robot)
         self._prepare(dark)
         self.shade(shadows)
         self.scene = RobotScene(self.server, robot, self.looks)
@@ -185,15 +185,13 @@ class Page:
             times = np.linspace(self.motion.begin, self.motion.end, MOMENTS)
             corners = [self.scene.box(q) for q in self.motion.at(times).q]
             low, high = np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)
-        middle = (low + high) / 2
-        distance = 1.75 * max(float(np.linalg.norm(high - low)), 0.6 * reach)
+        middle, distance = camera_of(low, high, reach)
         up = solids.from_z_to(self.up)
         camera = self.server.initial_camera
         camera.look_at = middle
         camera.position = middle + distance * up.rotation @ _CORNER
         camera.fov = np.radians(40.0)
-        lowest = float(np.minimum(low * self.up, high * self.up).sum())
-        lowest = lowest if lowest < -0.05 * reach else 0.0  # bases may extend slightly below the floor
+        lowest = floor_of(low, high, self.up, reach)
         if self.clearance is not None and self.clearance.room.floor is not None:
             lowest = self.clearance.room.floor
         self.server.scene.add_grid(

@@ -60,21 +60,26 @@ _SLOW_FMA, _FMA, _RUN = 0, 1, 2  # functions
 def source(program: Any, *, function_name: str | None = None, description: str = "") -> str:
     """A JavaScript module (for browsers and Node.js) with the program in it: ``export async function load()`` gives a
     function of an object of arrays that returns an object of arrays."""
-    made = nest(program)
     name = clike.function_name(function_name, program.name, _KEYWORDS)
+    said = clike.comment([f"{name}: {description}" if description else name], 105)
+    return f"{said}const module = {json.dumps(module(program))};\n\n{LOADER}\n{_EXPORT}"
+
+
+def module(program: Any) -> dict[str, Any]:
+    """What ``LOADER`` needs to make a function of the program: the module's bytes in base64, its arrays, the whole
+    numbers of a call, the first free byte of its memory. Only ASCII letters and names of arrays are in it."""
+    made = nest(program)
     arrays = [
         {"name": a.title, "kind": a.kind, "columns": a.columns, "rows": a.rows, "pitch": a.pitch}
         for a in _given(made)
     ]
-    said = clike.comment([f"{name}: {description}" if description else name], 105)
-    return said + _GLUE.format(
-        name=name,
-        bytes=base64.b64encode(binary(made)).decode(),
-        arrays=json.dumps(arrays),
-        numbers=json.dumps(made.numbers),
-        real="Float64Array" if made.dtype == "float64" else "Float32Array",
-        start=_start(made),
-    )
+    return {
+        "bytes": base64.b64encode(binary(made)).decode(),
+        "arrays": arrays,
+        "numbers": made.numbers,
+        "real": "Float64Array" if made.dtype == "float64" else "Float32Array",
+        "start": _start(made),
+    }
 
 
 def binary(made: Nest) -> bytes:
@@ -421,20 +426,17 @@ _WORDS = """
 """
 _KEYWORDS = frozenset(_WORDS.split())
 
-_GLUE = """\
-const bytes = Uint8Array.from(atob("{bytes}"), c => c.charCodeAt(0));
-const arrays = {arrays}, numbers = {numbers};
-
+LOADER = """\
 /* a*b + c, rounded once: by whole numbers, for what is near the ends of the range. */
-function fma(a, b, c) {{
+function fma(a, b, c) {
   if (!Number.isFinite(a) || !Number.isFinite(b)) return a * b + c;
   if (!Number.isFinite(c)) return c;
   const view = new DataView(new ArrayBuffer(8));
-  const parts = x => {{
+  const parts = x => {
     view.setFloat64(0, x);
     const bits = view.getBigUint64(0), e = bits >> 52n & 2047n, m = bits & ((1n << 52n) - 1n);
     return [(bits >> 63n ? -1n : 1n) * (e ? m | 1n << 52n : m), e ? e : 1n];
-  }};
+  };
   const [x, i] = parts(a), [y, j] = parts(b), [z, k] = parts(c);
   /* in units of 2^-2148: the product of the smallest numbers is one */
   let sum = (x * y << i + j - 2n) + (z << k - 1n + 1074n);
@@ -450,34 +452,39 @@ function fma(a, b, c) {{
   const high = Math.floor(exponent / 2);
   return exponent > 971 || (exponent === 971 && kept >> 53n) ? sign * Infinity
     : sign * (exponent < 0 ? Number(kept) * 2 ** (exponent - high) * 2 ** high : Number(kept) * 2 ** exponent);
-}}
+}
 
 /* A function of an object with an array for each input, and the whole numbers of the call; it gives an object with an
  * array for each output, and for what is carried. */
-export async function load() {{
-  const {{instance}} = await WebAssembly.instantiate(bytes, {{linkwise: {{fma}}}});
-  const {{run, memory}} = instance.exports;
-  return function {name}(given, call = {{}}) {{
+async function instantiated(module) {
+  const {arrays, numbers} = module, kind = {Float64Array, Float32Array}[module.real];
+  const bytes = Uint8Array.from(atob(module.bytes), c => c.charCodeAt(0));
+  const {instance} = await WebAssembly.instantiate(bytes, {linkwise: {fma}});
+  const {run, memory} = instance.exports;
+  return function (given, call = {}) {
     const samples = Math.ceil(call.steps / call.every);
-    let end = {start};
-    const places = arrays.map(array => {{
+    let end = module.start;
+    const places = arrays.map(array => {
       const input = array.kind === "input" || array.kind === "both";
       const length = input ? given[array.name].length
         : array.columns * (array.rows === "samples" ? samples : array.rows);
       const moves = array.rows === "steps";
       const least = moves ? (call.steps - 1) * array.pitch + array.columns : array.columns * array.rows;
       if (input && (moves ? length < least : length !== least))
-        throw new RangeError(`${{array.name}}: expected ${{least}} numbers, got ${{length}}`);
-      const place = {{...array, input, length, address: end}};
-      end += {real}.BYTES_PER_ELEMENT * length;
+        throw new RangeError(`${array.name}: expected ${least} numbers, got ${length}`);
+      const place = {...array, input, length, address: end};
+      end += kind.BYTES_PER_ELEMENT * length;
       return place;
-    }});
+    });
     if (end > memory.buffer.byteLength) memory.grow(Math.ceil((end - memory.buffer.byteLength) / 65536));
-    const view = place => new {real}(memory.buffer, place.address, place.length);
+    const view = place => new kind(memory.buffer, place.address, place.length);
     for (const place of places) if (place.input) view(place).set(given[place.name]);
     run(...places.map(place => place.address), ...numbers.map(name => call[name]));
     const written = places.filter(place => place.kind === "output" || place.kind === "both");
     return Object.fromEntries(written.map(place => [place.name, view(place).slice()]));
-  }};
-}}
+  };
+}
 """
+"""JavaScript: ``instantiated(module)`` gives, when it is ready, a function of an object of arrays; see ``module``."""
+
+_EXPORT = "export const load = () => instantiated(module);\n"

@@ -12,10 +12,10 @@ from linkwise.model import Transform
 from linkwise.model.checks import masslessness
 from linkwise.motion import inverse_kinematics
 from linkwise.view.dials import dials_of, positions, values_of
+from linkwise.view.live import heaviest_load
 from linkwise.view.scene import quaternion
 from linkwise.view.tabs.tab import Tab
 
-HEAVIEST = 20.0  # [kg]: range of the load without effort limits
 STEP = 0.1  # of a slider [° or mm]
 
 
@@ -47,7 +47,7 @@ class JointsTab(Tab):
             self.load = self.gui.add_slider(
                 "load [kg]",
                 min=0.0,
-                max=_heaviest(page),
+                max=heaviest_load(live),
                 step=0.1,
                 initial_value=0.0,
                 hint="a ball at the tip",
@@ -213,18 +213,6 @@ class JointsTab(Tab):
             w, x, y, z = quaternion(own.rotation)
             q[at + free.nq - 4 : at + free.nq] = x, y, z, w
         return q
-
-
-def _heaviest(page: Any) -> float:
-    """Range of the load slider: twice the load that brings the weakest joint to its effort limit."""
-    live = page.live
-    efforts = page.robot.effort_limits
-    some = live.random(1, 64)
-    per_kilogram = np.abs(live.payload_torques(some)).max(axis=0)
-    known = np.isfinite(efforts) & (per_kilogram > 1e-6)
-    if not known.any():
-        return HEAVIEST
-    return float(np.clip(np.ceil(2 * (efforts[known] / per_kilogram[known]).min()), 1.0, 200.0))
 
 
 def _most_torque(live: Any) -> np.ndarray:

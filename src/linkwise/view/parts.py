@@ -1,0 +1,154 @@
+"""What is drawn of a robot: solids in groups, each fixed to a body. The 3-D page and page files draw the same ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwise.geometry import solids
+from linkwise.geometry.skeleton import BASE, Skeleton
+from linkwise.geometry.visuals import Looks
+from linkwise.model import Inertia, Transform
+
+if TYPE_CHECKING:
+    from linkwise.robot import Robot
+
+METAL, DARK, GHOST = (222, 226, 232), (96, 106, 120), (120, 170, 230)
+MASS, ELLIPSOID, LOAD = (30, 34, 40), (150, 110, 210), (200, 160, 70)
+LARGEST_ELLIPSOID = 0.1  # semi-axis of the largest ellipsoid, as a fraction of the reach
+
+
+@dataclass(frozen=True)
+class ScenePart:
+    """A solid of one colour at a pose in the frame of a body (``BASE`` or the number of a moving link).
+
+    ``hub`` is the joint whose torque colours it; ``double``: both sides of its faces are drawn.
+    """
+
+    group: str
+    body: int
+    name: str
+    mesh: solids.Mesh
+    colour: tuple[int, int, int]
+    pose: Transform
+    hub: int | None = None
+    opacity: float | None = None
+    shadow: bool = True
+    double: bool = False
+
+
+def skeleton_parts(robot: Robot, bones: Skeleton, *, ghost: bool = False) -> list[ScenePart]:
+    """Capsules, hubs, rings and the base. A ghost is translucent and slightly thinner, so that it is hidden where it
+    coincides with the robot."""
+    size, opacity, shadow = (0.96, 0.3, False) if ghost else (1.0, None, True)
+    found = []
+    for k, rod in enumerate(bones.capsules):
+        mesh = solids.capsule(rod.start, rod.end, size * rod.radius)
+        colour = GHOST if ghost else METAL
+        found.append(
+            ScenePart(
+                "skeleton",
+                rod.body,
+                f"rod{k}",
+                mesh,
+                colour,
+                Transform.identity(),
+                opacity=opacity,
+                shadow=shadow,
+            )
+        )
+    if not ghost and not all(joint.type == "floating" for joint in _roots(robot)):
+        found.append(_plate(bones))
+    for hub in bones.hubs:
+        pose = solids.from_z_to(hub.axis)
+        mesh = _hub_mesh(hub).scaled((size,) * 3)
+        colour, joint = (GHOST, None) if ghost else (DARK, hub.joint)
+        found.append(
+            ScenePart("skeleton", hub.joint, "hub", mesh, colour, pose, joint, opacity=opacity, shadow=shadow)
+        )
+        if not ghost:
+            ring = solids.ring(1.45 * hub.radius, 0.12 * hub.radius)
+            found.append(ScenePart("joints", hub.joint, "ring", ring, DARK, pose, joint, shadow=False))
+    return found
+
+
+def mesh_parts(robot: Robot, looks: Looks) -> list[ScenePart]:
+    """The meshes of the file."""
+    known = set(robot.link_names)
+    found = []
+    for k, visual in enumerate(v for v in looks.visuals if v.link in known):
+        body, pose = robot.carrier(visual.link)
+        colour = visual.part.colour or METAL
+        found.append(
+            ScenePart("meshes", body, f"visual{k}", visual.part.mesh, colour, pose @ visual.pose, double=True)
+        )
+    return found
+
+
+def mass_parts(robot: Robot, reach: float) -> list[ScenePart]:
+    """Centres of mass, and ellipsoids of uniform density with the same mass and inertia.
+
+    The ellipsoids of a robot are all drawn at ``ellipsoid_scale`` of their size.
+    """
+    scale = ellipsoid_scale(robot, reach)
+    heaviest = max((body.mass for body in robot.bodies()), default=0.0)
+    found = []
+    for k, body in enumerate(robot.bodies()):
+        if body.mass <= 0:
+            continue
+        size = 0.028 * reach * (body.mass / heaviest) ** (1 / 3)
+        centre = Transform(np.eye(3), body.com)
+        found.append(ScenePart("masses", k, "mass", solids.sphere(size), MASS, centre, shadow=False))
+        axes_and_rotation = ellipsoid(body)
+        if axes_and_rotation is not None:
+            axes, rotation = axes_and_rotation
+            mesh = solids.sphere(1.0).scaled(scale * axes)
+            pose = Transform(rotation, body.com)
+            found.append(
+                ScenePart("ellipsoids", k, "ellipsoid", mesh, ELLIPSOID, pose, opacity=0.45, shadow=False)
+            )
+    return found
+
+
+def ellipsoid_scale(robot: Robot, reach: float) -> float:
+    """The size at which ellipsoids are drawn, at most 1. Masses far from the centre of a link make its ellipsoid larger
+    than the link; at full size it would reach through the floor."""
+    largest = max(
+        (found[0].max() for found in map(ellipsoid, robot.bodies()) if found is not None), default=0.0
+    )
+    return min(1.0, LARGEST_ELLIPSOID * reach / largest) if largest > 0 else 1.0
+
+
+def ellipsoid(body: Inertia) -> tuple[np.ndarray, np.ndarray] | None:
+    """(semi-axes [m], rotation) of the ellipsoid of uniform density with this mass and inertia; None if impossible."""
+    moments, rotation = np.linalg.eigh(body.matrix_about_com)
+    if body.mass <= 0:
+        return None
+    squares = 2.5 / body.mass * (moments.sum() - 2.0 * moments)
+    if not np.isfinite(squares).all() or squares.max() <= 0 or squares.min() < -1e-6 * squares.max():
+        return None
+    if np.linalg.det(rotation) < 0:
+        rotation = rotation * np.array([1.0, 1.0, -1.0])
+    return np.sqrt(np.maximum(squares, 1e-4 * squares.max())), rotation
+
+
+def _hub_mesh(hub) -> solids.Mesh:
+    if hub.ball:
+        return solids.sphere(1.4 * hub.radius)
+    if hub.revolute:
+        return solids.cylinder(hub.radius, hub.length, bevel=0.12 * hub.radius)
+    return solids.box((2 * hub.radius, 2 * hub.radius, hub.length))
+
+
+def _roots(robot: Robot) -> list:
+    """The joints that the base carries."""
+    return [joint for joint in robot.moving_joints if robot.carrier(joint.parent)[0] == BASE]
+
+
+def _plate(bones: Skeleton) -> ScenePart:
+    """Base of the robot."""
+    radius = 0.09 * bones.reach
+    plate = solids.cylinder(radius, 0.25 * radius, bevel=0.05 * radius)
+    return ScenePart("skeleton", BASE, "plate", plate, DARK, Transform.along((0, 0, 1), 0.125 * radius))
