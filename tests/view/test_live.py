@@ -7,8 +7,8 @@ import linkwise as lw
 from linkwise.view.bars import bars, tint
 from linkwise.view.live import Live, ball_radius, home, ranges
 from linkwise.view.motions import random_points, to_and_fro
-from linkwise.view.player import Recording
 from linkwise.view.parts import ellipsoid
+from linkwise.view.player import Recording
 
 
 def test_the_load_is_that_of_a_payload():

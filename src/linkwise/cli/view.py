@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from linkwise.cli import headings
 from linkwise.cli.options import WholeNumber, json_option, load_robot, robot_argument
+from linkwise.cli.output import say, say_json
 from linkwise.cli.pages import announce, until_interrupted
 from linkwise.cli.warned import show_warnings
+from linkwise.cli.written import check_targets, write
+from linkwise.outputs import is_standard_output
+
+if TYPE_CHECKING:
+    from linkwise.robot import Robot
 
 _HEADINGS = {
     "Page": "open port host dark no-shadows",
     "Robot": "frame meshes gravity lock base mimic",
     "Motion": "trajectory",
-    "Output": "json",
+    "Output": "out json",
 }
 
 
@@ -50,6 +58,11 @@ _HEADINGS = {
     "--no-shadows", is_flag=True, help="No shadows and reflections: much faster without a graphics card."
 )
 @click.option("--open", "open_browser", is_flag=True, help="Open it in the browser.")
+@click.option(
+    "--out",
+    metavar="FILE.html",
+    help="Write one file that works without a network instead of serving a page: to send to a colleague.",
+)
 @json_option
 def command(
     robot: str,
@@ -65,6 +78,7 @@ def command(
     dark,
     no_shadows,
     open_browser,
+    out,
     as_json,
 ) -> None:
     """Show a robot in the browser: joints to move, the torques that hold them, motions, controllers, generated code.
@@ -75,37 +89,57 @@ def command(
     The printed address contains a token: requests without it, for another host name or from pages of other web sites
     are refused.
 
+    With --out one file is written instead, at most 6 MB, with meshes of at most 60 000 triangles: sliders, gravity
+    torques, motions and C code, computed in the browser that opens it.
+
     \b
     Example:
       linkwise view panda
       linkwise view arm.urdf --meshes ../arm_meshes --trajectory motion.csv
+      linkwise view arm.urdf --out arm.html
     """
-    from linkwise import motion
-    from linkwise.model.coordinates import check_one_axis
-    from linkwise.view import serve
-
+    check_targets(out)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         loaded = load_robot(robot, gravity, lock, base, mimic)
     show_warnings(caught)  # now, as the command goes on until it is stopped
-    if trajectory is not None:
-        check_one_axis(loaded, "--trajectory")
-    played = None if trajectory is None else motion.read_csv(trajectory, loaded.joint_names)
-    if played is not None and played.dof != loaded.dof:
-        raise click.UsageError(
-            f"{trajectory}: a motion of {played.dof} joints, {loaded.name} has {loaded.dof}"
-        )
-    page = serve(
-        loaded,
-        meshes=meshes,
-        motion=played,
-        frame=frame,
-        host=host,
-        port=port,
-        dark=dark,
-        shadows=not no_shadows,
-    )
+    options: dict[str, Any] = {"meshes": meshes, "motion": _motion(loaded, trajectory), "frame": frame}
+    if out is not None:
+        _write(loaded, out, {**options, "dark": True if dark else None}, as_json, open_browser)
+        return
+    from linkwise.view import serve
+
+    page = serve(loaded, host=host, port=port, dark=dark, shadows=not no_shadows, **options)
     announce(page, port, as_json)
     if open_browser:
         headings.open_in_browser(page.url)
     until_interrupted(page, as_json)
+
+
+def _motion(robot: Robot, trajectory: str | None) -> Any:
+    """The motion of the option --trajectory."""
+    from linkwise import motion
+    from linkwise.model.coordinates import check_one_axis
+
+    if trajectory is None:
+        return None
+    check_one_axis(robot, "--trajectory")
+    played = motion.read_csv(trajectory, robot.joint_names)
+    if played.dof != robot.dof:
+        raise click.UsageError(f"{trajectory}: a motion of {played.dof} joints, {robot.name} has {robot.dof}")
+    return played
+
+
+def _write(robot: Robot, out: str, options: dict[str, Any], as_json: bool, shown: bool) -> None:
+    """Write a page file, and say how large it is."""
+    from linkwise.view.offline import page_file
+
+    text = page_file(robot, **options)
+    write(out, text)
+    size = len(text.encode())
+    if as_json:
+        say_json({"file": out, "bytes": size})
+    else:
+        say(f"{out}: {robot.name}, {size / 1e6:.2f} MB, works without a network")
+    if shown and not is_standard_output(out):
+        headings.open_in_browser(Path(out).resolve().as_uri())

@@ -1,0 +1,191 @@
+"""Page files: one HTML file that needs no network, computes with the bits of Python and trusts no name."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_moving_page import walker
+
+import linkwise as lw
+from browser import errors, reset
+from linkwise import Robot
+from linkwise.cli import main
+from linkwise.geometry import solids
+from linkwise.geometry.simplify import shared_out, simplified
+from linkwise.view import offline, page_file, write_page
+from linkwise.view.offline import page as pages
+
+HOSTILE = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">'{data}\n#"
+START = [0.3, 0.5, -2.2, 0.4, 0.6, 0.0]
+TORQUES = "return [...document.querySelectorAll('.bar')].map(bar => Number(bar.dataset.torque))"
+# sets a slider as a person does, and gives q
+SLIDE = """
+const [k, value] = arguments, slider = document.querySelectorAll('.row input[type=range]')[k];
+slider.value = value;
+slider.dispatchEvent(new Event('input', {bubbles: true}));
+return Array.from(linkwise.arm.q());
+"""
+# whether every control has a name for screen readers
+NAMED = """
+const named = e => e.getAttribute('aria-label') || e.labels?.length || e.textContent.trim();
+return [...document.querySelectorAll('input, button, select')].every(named);
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(chrome):
+    pytest.importorskip("selenium")
+    reset(chrome, 900, 600)
+    yield chrome
+    chrome.get("about:blank")
+
+
+def opened(driver, path):
+    driver.get(path.as_uri())
+    driver.set_script_timeout(60)
+    ready = (
+        "const done = arguments[0], wait = () => window.linkwise ? done('') : setTimeout(wait, 20); wait();"
+    )
+    driver.execute_async_script(ready)
+    assert not errors(driver)
+
+
+def data_of(text: str) -> dict:
+    found = re.search(r'<script id="data"[^>]*>([^<]*)</script>', text)
+    assert found is not None
+    return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+@pytest.fixture(scope="module")
+def puma_page(driver, tmp_path_factory):
+    robot = lw.load("puma560")
+    path = write_page(robot, tmp_path_factory.mktemp("page") / "puma.html", q=np.array(START))
+    opened(driver, path)
+    return robot, path
+
+
+def test_torques_of_the_browser_have_the_bits_of_python(driver, puma_page):
+    robot, _ = puma_page
+    assert driver.execute_script(TORQUES) == robot.gravity_torques(START).tolist()
+    q = driver.execute_script(SLIDE, 1, "-40")
+    assert q[1] == np.radians(-40.0)
+    assert driver.execute_script(TORQUES) == robot.gravity_torques(q).tolist()
+    poses = driver.execute_script("return Array.from(linkwise.arm.poses())")
+    for k, joint in enumerate(robot.moving_joints):
+        np.testing.assert_allclose(
+            np.reshape(poses, (-1, 3, 4))[k], robot.pose(q, joint.child)[:3], atol=1e-12
+        )
+
+
+def test_a_load_and_a_motion(driver, puma_page):
+    robot, _ = puma_page
+    q = driver.execute_script(SLIDE, 6, "2.5")
+    loaded = robot.with_payload(2.5, (0, 0, 0), (0, 0, 0), frame=robot.leaf_names[0])
+    np.testing.assert_allclose(
+        driver.execute_script(TORQUES), loaded.gravity_torques(q), rtol=1e-12, atol=1e-12
+    )
+    driver.execute_script("linkwise.record()")
+    rows = driver.execute_script(
+        "return JSON.parse(JSON.stringify(linkwise.recording, (k, v) => v.buffer ? [...v] : v))"
+    )
+    states = (np.array(rows[name]) for name in ("q", "qd", "qdd"))
+    np.testing.assert_allclose(rows["tau"], loaded.inverse_dynamics(*states), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        np.gradient(rows["q"], rows["t"], axis=0)[5:-5], np.array(rows["qd"])[5:-5], atol=0.1
+    )
+    driver.execute_script("linkwise.start(); linkwise.stop(); linkwise.at(0.5 * linkwise.recording.end)")
+    assert "torques of the motion" in driver.find_element("id", "caption").text
+    driver.execute_script(SLIDE, 6, "0")
+
+
+def test_q_as_python_and_c_to_download(driver, puma_page):
+    robot, _ = puma_page
+    text = driver.execute_script("return linkwise.text")
+    given: dict = {}
+    (line,) = [line for line in text.splitlines() if line.startswith("q = ")]
+    exec(line, {}, given)
+    assert given["q"] == driver.execute_script("return Array.from(linkwise.arm.q())")
+    assert 'lw.load("puma560")' in text
+    sources = driver.execute_script("return linkwise.data.sources")
+    assert sources["gravity_torques"] == robot.kernel("gravity_torques").source("c")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1280, False)])
+def test_fits_a_phone_and_has_light_and_dark(driver, puma_page, width, dark):
+    reset(driver, width, 700)
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    opened(driver, puma_page[1])
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    paper = driver.execute_script("return getComputedStyle(document.querySelector('main')).backgroundColor")
+    assert (max(map(int, re.findall(r"\d+", paper))) < 100) == dark
+    assert driver.execute_script(NAMED)
+
+
+def test_names_of_strangers_stay_text(driver, tmp_path):
+    arm = lw.load("two_link")
+    names = {name: name + HOSTILE for name in arm.link_names}
+    links = [replace(link, name=names[link.name]) for link in arm.links]
+    joints = [
+        replace(joint, name=joint.name + HOSTILE, parent=names[joint.parent], child=names[joint.child])
+        for joint in arm.joints
+    ]
+    path = write_page(Robot(HOSTILE, links, joints, gravity=arm.gravity), tmp_path / "hostile.html")
+    opened(driver, path)
+    assert "taken" in driver.title
+    assert driver.title != "taken"
+    assert driver.execute_script("return document.getElementById('name').textContent") == HOSTILE
+    assert driver.execute_script("return document.images.length") == 0
+    text = driver.execute_script("return linkwise.text")
+    assert len([line for line in text.splitlines() if line.strip()]) == 4  # no line of their own
+
+
+def test_floating_bases_balls_and_followers(driver, tmp_path):
+    robot = walker()
+    path = write_page(robot, tmp_path / "walker.html")
+    opened(driver, path)
+    driver.execute_script(SLIDE, 3, "20")
+    q = driver.execute_script(SLIDE, 7, "-30")
+    np.testing.assert_allclose(np.linalg.norm(q[3:7]), 1.0)
+    assert driver.execute_script(TORQUES) == robot.gravity_torques(q).tolist()
+    poses = np.reshape(driver.execute_script("return Array.from(linkwise.arm.poses())"), (-1, 3, 4))
+    for k, joint in enumerate(robot.moving_joints):
+        np.testing.assert_allclose(poses[k], robot.pose(q, joint.child)[:3], atol=1e-12)
+
+
+def test_nothing_is_fetched_and_the_size_is_bounded(monkeypatch):
+    text = page_file(lw.load("two_link"))
+    assert "default-src 'none'" in text
+    assert not re.findall(r"(?:src|href)\s*=\s*[\"']?\s*(?:https?:)?//", text)
+    assert len(text) < 200_000
+    monkeypatch.setattr(pages, "MOST_BYTES", 1000)
+    with pytest.raises(lw.LinkwiseError, match=r"the page file would have 0\.1 MB"):
+        page_file(lw.load("two_link"))
+
+
+def test_meshes_are_simplified_to_a_budget():
+    ball = solids.sphere(1.0)
+    assert simplified(ball, 10_000) is ball
+    coarse = simplified(ball, 200)
+    assert 100 < len(coarse.faces) <= 200
+    assert np.linalg.norm(coarse.vertices, axis=1) == pytest.approx(1.0, abs=0.2)
+    assert shared_out([5, 1000, 10], 600) == [5, 585, 10]
+    assert sum(shared_out([500, 1000, 600], 600)) <= 600
+
+
+def test_the_command_writes_it_without_viser(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "viser", None)
+    path = tmp_path / "arm.html"
+    assert main(["view", "two_link", "--out", str(path)]) == 0
+    assert "MB, works without a network" in capsys.readouterr().out
+    assert data_of(path.read_text())["name"] == "two_link"
+    assert path.stat().st_size < offline.MOST_BYTES
+    assert main(["view", "two_link", "--out", str(tmp_path / "no" / "arm.html")]) == 2
+    assert "arm.html" in capsys.readouterr().err
