@@ -29,6 +29,20 @@ def walker() -> Robot:
     return Robot("walker", links, joints).with_base("floating")
 
 
+def linkage() -> Robot:
+    """Crank, coupler and rocker in a loop."""
+    rng = np.random.default_rng(3)
+    names = ("crank", "coupler", "rocker")
+    places = {"crank": ("base", 0.0), "coupler": ("crank", 0.2), "rocker": ("base", 0.5)}
+    joints = [
+        Joint(name, "revolute", parent, name, lw.Transform.from_rpy((x, 0.0, 0.0)))
+        for name, (parent, x) in places.items()
+    ]
+    loop = lw.Point("coupler", "rocker", position=(0.4, 0.0, 0.0), offset=(0.5, 0.0, 0.0))
+    robot = Robot("linkage", [Link("base"), *(Link(name, body(rng)) for name in names)], joints)
+    return robot.with_constraints([loop], passive=["coupler", "rocker"])
+
+
 @pytest.fixture(scope="module")
 def page():
     with_page = pages.serve(walker(), port=0)
@@ -104,3 +118,22 @@ def test_followers_of_an_arm_move_on_the_page():
             np.testing.assert_allclose(node.position, robot.pose(page.live.q, joint.child)[:3, 3], atol=1e-6)
     finally:
         page.close()
+
+
+def test_loops_are_closed_on_the_page():
+    page = pages.serve(linkage(), port=0)
+    try:
+        assert [tab.title for tab in page.tabs] == ["Joints", "Code", "Show"]
+        joints = page.tabs[0]
+        joints.sliders[0].value = 40.0
+        joints.slid(0, 180 / np.pi)
+        assert np.abs(page.robot.constraint_errors(page.live.q)).max() < 1e-9
+        assert page.live.q[0] == pytest.approx(np.radians(40.0), abs=0.3)
+        assert len(page.scene.groups["constraints"]) == 2
+    finally:
+        page.close()
+
+
+def test_the_camera_follows_a_floating_base(page):
+    page.pose(np.array([9.0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0]))
+    assert page._watched[0] == pytest.approx(9.0, abs=1.5)

@@ -1,5 +1,6 @@
 """The page without a browser: what its server holds, and what its controls do."""
 
+import itertools
 import re
 import socket
 import time
@@ -110,6 +111,7 @@ def test_a_wrong_model_tracks_worse(page):
     control = tab(page, "Control")
     page.pose(np.array([0.2, 0.5, -2.0, 0.3, 0.4, 0.0]))
     worst = {}
+    control.payload.value = 0.0
     heavy = [label for label in page.robot.parameter_labels if label.endswith(".m")][2]
     for wrong in ("nothing", heavy):
         control.wrong.value = wrong
@@ -200,3 +202,70 @@ def test_an_arm_without_mass_is_said_to_be_one_on_the_page():
         assert "1 of 2 joints move no mass (joint2)" in tab(shown, "Joints").warning.content
     finally:
         shown.close()
+
+
+def test_every_slider_and_field_says_its_unit(page):
+    joints, motion, control = (tab(page, title) for title in ("Joints", "Motion", "Control"))
+    for slider in (*joints.sliders, joints.load, joints.push.strength, motion.time, motion.speed):
+        assert re.search(r"\[.+\]$", slider.label), slider.label
+    for slider in (control.frequency, control.payload, control.factor):
+        assert re.search(r"\[.+\]$", slider.label), slider.label
+
+
+def test_the_control_tab_starts_with_a_change_that_shows(page):
+    control = tab(pages.serve(page.robot, port=0), "Control")
+    assert control.wrong.value == "nothing"
+    assert control.payload.value > 0
+    found = control.simulated()
+    control.payload.value = 0.0
+    assert (
+        np.abs(found.q - found.wanted).max()
+        > 10 * np.abs((known := control.simulated()).q - known.wanted).max()
+    )
+    control.page.close()
+
+
+def test_a_force_on_a_link_changes_the_torques(page):
+    q = np.array([0.2, 0.5, -2.0, 0.3, 0.4, 0.0])
+    page.pose(q)
+    push = tab(page, "Joints").push
+    link = push.link.value = page.robot.moving_joints[3].child
+    push.drag.value = True
+    push.show()
+    push.handle.position = push.origin() + np.array([0.1, 0.0, -0.2])
+    push.pulled()
+    force = page.live.force
+    assert force @ np.array([0.1, 0.0, -0.2]) > 0
+    wanted = page.robot.gravity_torques(q) - page.robot.jacobian(q, link)[3:].T @ force
+    np.testing.assert_allclose(torques(page), wanted, rtol=1e-4, atol=1e-5)
+    assert "against gravity and the force" in page.bars.content
+    push.drag.value = False
+    push.show()
+    np.testing.assert_allclose(torques(page), page.robot.gravity_torques(q), rtol=1e-4, atol=1e-5)
+
+
+def test_robots_side_by_side():
+    arm = lw.load("two_link")
+    heavier = arm.with_payload(2.0)
+    page = pages.serve(arm, port=0, others=[heavier, lw.planar_chain(3)])
+    try:
+        page.pose([0.4, -0.7])
+        same, other = page.others
+        np.testing.assert_allclose(same.live.q, [0.4, -0.7])
+        assert f'data-torque="{heavier.gravity_torques([0.4, -0.7])[0]:.6g}"' in same.bars.content
+        assert other.live.q.shape == (3,)  # has no place for two numbers
+        boxes = [page.scene.box(page.live.q), *(each.scene.box(each.live.q) for each in page.others)]
+        for (_, high), (low, _) in itertools.pairwise(boxes):
+            assert high[1] < low[1]
+    finally:
+        page.close()
+
+
+def test_ellipsoids_are_smaller_than_the_robot_and_explained():
+    from linkwise.view import parts
+
+    robot = lw.load("panda")
+    found = [part for part in parts.mass_parts(robot, 1.2) if part.group == "ellipsoids"]
+    assert max(np.ptp(part.mesh.vertices, axis=0).max() for part in found) <= 0.2 * 1.2 + 1e-9
+    label, _ = parts.group_labels(robot, 1.2, False)["ellipsoids"]
+    assert f"at {parts.ellipsoid_scale(robot, 1.2):.0%} of their size" in label

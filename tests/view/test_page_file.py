@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_moving_page import walker
+from test_moving_page import linkage, walker
 
 import linkwise as lw
 from browser import errors, reset
@@ -160,6 +160,14 @@ def test_floating_bases_balls_and_followers(driver, tmp_path):
         np.testing.assert_allclose(poses[k], robot.pose(q, joint.child)[:3], atol=1e-12)
 
 
+def test_loops_stay_closed(driver, tmp_path):
+    robot = linkage()
+    opened(driver, write_page(robot, tmp_path / "linkage.html"))
+    q = driver.execute_script(SLIDE, 0, "35")
+    assert q[0] == pytest.approx(np.radians(35.0), abs=0.01)
+    assert np.abs(robot.constraint_errors(q)).max() < 1e-8
+
+
 def test_nothing_is_fetched_and_the_size_is_bounded(monkeypatch):
     text = page_file(lw.load("two_link"))
     assert "default-src 'none'" in text
@@ -176,8 +184,12 @@ def test_meshes_are_simplified_to_a_budget():
     coarse = simplified(ball, 200)
     assert 100 < len(coarse.faces) <= 200
     assert np.linalg.norm(coarse.vertices, axis=1) == pytest.approx(1.0, abs=0.2)
-    assert shared_out([5, 1000, 10], 600) == [5, 585, 10]
-    assert sum(shared_out([500, 1000, 600], 600)) <= 600
+    several = [ball, ball.scaled((2, 2, 2)), solids.box((1, 1, 1))]
+    assert shared_out(several, 10_000) == [len(mesh.faces) for mesh in several]
+    small, large, box = shared_out(several, 600)
+    assert small + large + box <= 600
+    assert large == pytest.approx(4 * small, abs=4)  # as large as it looks
+    assert box == 12  # which has no more
 
 
 def test_the_command_writes_it_without_viser(monkeypatch, tmp_path, capsys):

@@ -29,6 +29,7 @@ _HEADINGS = {
 
 @headings.command("view", _HEADINGS)
 @robot_argument
+@click.argument("others", nargs=-1, metavar="[OTHER]...")
 @click.option(
     "--port",
     type=WholeNumber(0, 65535),
@@ -66,6 +67,7 @@ _HEADINGS = {
 @json_option
 def command(
     robot: str,
+    others,
     gravity,
     lock,
     base,
@@ -89,6 +91,9 @@ def command(
     The printed address contains a token: requests without it, for another host name or from pages of other web sites
     are refused.
 
+    Further robots are shown beside the first, such as an arm before and after identification; those with as many
+    coordinates follow its sliders, and their torques are listed below its own.
+
     With --out one file is written instead, at most 6 MB, with meshes of at most 60 000 triangles: sliders, gravity
     torques, motions and C code, computed in the browser that opens it.
 
@@ -96,20 +101,25 @@ def command(
     Example:
       linkwise view panda
       linkwise view arm.urdf --meshes ../arm_meshes --trajectory motion.csv
+      linkwise view arm.urdf identified.toml
       linkwise view arm.urdf --out arm.html
     """
     check_targets(out)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        loaded = load_robot(robot, gravity, lock, base, mimic)
+        loaded, *beside = (load_robot(each, gravity, lock, base, mimic) for each in (robot, *others))
     show_warnings(caught)  # now, as the command goes on until it is stopped
     options: dict[str, Any] = {"meshes": meshes, "motion": _motion(loaded, trajectory), "frame": frame}
     if out is not None:
+        if beside:
+            raise click.UsageError(
+                "--out: a page file shows one robot; leave out --out to see several side by side"
+            )
         _write(loaded, out, {**options, "dark": True if dark else None}, as_json, open_browser)
         return
     from linkwise.view import serve
 
-    page = serve(loaded, host=host, port=port, dark=dark, shadows=not no_shadows, **options)
+    page = serve(loaded, host=host, port=port, dark=dark, shadows=not no_shadows, others=beside, **options)
     announce(page, port, as_json)
     if open_browser:
         headings.open_in_browser(page.url)

@@ -27,15 +27,20 @@ def simplified(mesh: Mesh, most: int) -> Mesh:
     return _clustered(mesh, coarse)
 
 
-def shared_out(counts: Sequence[int], most: int) -> list[int]:
-    """How many triangles each mesh may have so that all have at most ``most``: small ones keep theirs."""
-    given = [0] * len(counts)
-    left, remaining = most, sorted(range(len(counts)), key=counts.__getitem__)
-    while remaining:
-        k, *remaining = remaining
-        given[k] = min(counts[k], left // (len(remaining) + 1))
-        left -= given[k]
-    return given
+def shared_out(meshes: Sequence[Mesh], most: int) -> list[int]:
+    """How many triangles each mesh may have so that all have at most ``most``: in proportion to the squares of their
+    sizes, as each is seen, and never more than it has."""
+    counts = np.array([len(mesh.faces) for mesh in meshes], dtype=float)
+    if counts.sum() <= most:
+        return counts.astype(int).tolist()
+    sizes = np.array(
+        [np.ptp(mesh.vertices, axis=0).max() ** 2 if len(mesh.faces) else 0.0 for mesh in meshes]
+    )
+    few, many = 0.0, most / max(float(sizes[sizes > 0].min()), 1e-300)
+    for _ in range(100):
+        middle = (few + many) / 2
+        few, many = (few, middle) if np.minimum(counts, middle * sizes).sum() > most else (middle, many)
+    return np.floor(np.minimum(counts, few * sizes)).astype(int).tolist()
 
 
 def _owners(mesh: Mesh, cell: float) -> tuple[np.ndarray, np.ndarray]:

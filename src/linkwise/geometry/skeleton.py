@@ -103,7 +103,18 @@ def _ends(model: Model) -> dict[int, list[np.ndarray]]:
     for frame in model.frames:
         body, pose = model.carrier(frame.link)
         ends[body].append((pose @ frame.pose).translation)
+    for body, pose in held_points(model):
+        ends[body].append(pose.translation)
     return ends
+
+
+def held_points(model: Model) -> list[tuple[int, Transform]]:
+    """(body, pose in its frame) of both sides of every constraint; points of the world belong to the base."""
+    found = []
+    for frame, pose in (end for constraint in model.constraints for end in constraint.ends()):
+        body, own = (BASE, Transform.identity()) if frame is None else model.locate(frame)
+        found.append((body, own @ pose))
+    return found
 
 
 def _rod(model: Model, body: int, point: np.ndarray, radius: float, negligible: float) -> list[Capsule]:

@@ -15,6 +15,7 @@ import http
 import inspect
 import io
 import ipaddress
+import json
 import secrets
 import socket
 import sys
@@ -56,9 +57,11 @@ class Access:
     Args:
         host: the address that the server is bound to.
         framed: whether pages of other servers on this machine (notebooks) may put this page in a frame.
+        title: of the page.
     """
 
-    def __init__(self, host: str, framed: bool = False):
+    def __init__(self, host: str, framed: bool = False, title: str = "3-D page"):
+        self.title = title
         self.token = secrets.token_urlsafe(24)
         self.headers = {**_HEADERS, "Content-Security-Policy": _FRAMES[framed]}
         self.any_address = host in _WILDCARDS
@@ -181,7 +184,7 @@ def _checked(serve, access: Access, calls: list[object]):
             if inspect.isawaitable(answer):
                 answer = await answer
             if answer is not None:
-                _extend(answer)
+                _extend(answer, access.title)
                 for name, value in access.headers.items():
                     answer.headers[name] = value
                 cookie = f"{cookie_name(port)}={access.token}; Path=/; HttpOnly; SameSite=Strict"
@@ -194,19 +197,20 @@ def _checked(serve, access: Access, calls: list[object]):
     return checked_serve
 
 
-def _extend(answer) -> None:
+def _extend(answer, title: str) -> None:
     """Append this project's script to viser's page."""
     if answer.status_code != http.HTTPStatus.OK or "text/html" not in answer.headers.get("Content-Type", ""):
         return
-    answer.body = _extended(answer.body, answer.headers.get("Content-Encoding") == "gzip")
+    answer.body = _extended(answer.body, answer.headers.get("Content-Encoding") == "gzip", title)
     del answer.headers["Content-Length"]
     answer.headers["Content-Length"] = str(len(answer.body))
 
 
 @functools.lru_cache(maxsize=4)
-def _extended(body: bytes, compressed: bool) -> bytes:
-    script = (files("linkwise.view") / "labels.js").read_bytes()
-    page = (gzip.decompress(body) if compressed else body) + b"\n<script>" + script + b"</script>\n"
+def _extended(body: bytes, compressed: bool, title: str) -> bytes:
+    text = json.dumps(title).replace("<", "\\u003c")  # names come from strangers' files
+    script = (files("linkwise.view") / "labels.js").read_text("utf-8").replace("TITLE", text)
+    page = (gzip.decompress(body) if compressed else body) + f"\n<script>{script}</script>\n".encode()
     return gzip.compress(page, mtime=0) if compressed else page
 
 

@@ -1,9 +1,10 @@
 // Names for screen readers, which viser's controls lack: a slider and its field get the text of their label.
-(() => {
+(title => {
   const name = (element, text) => {
     if (element && text && element.getAttribute("aria-label") !== text) element.setAttribute("aria-label", text);
   };
   const mended = () => {
+    if (document.title !== title) document.title = title;
     for (const label of document.querySelectorAll("label[for]")) {
       const control = document.getElementById(label.htmlFor), text = label.textContent.trim();
       if (!control || !text) continue;
@@ -11,6 +12,8 @@
       const row = control.parentElement;
       for (const field of row.querySelectorAll("input:not([type=hidden])")) if (field.id !== label.htmlFor) name(field, text);
     }
+    for (const field of document.querySelectorAll("input:not([type=hidden], [aria-label])"))
+      if (!field.labels?.length) name(field, "address of the server"); // the only one without a label
     for (const button of document.querySelectorAll("button")) {
       if (button.textContent.trim() || button.title) continue;
       const parts = button.className;
@@ -20,15 +23,19 @@
     if (root && !root.hasAttribute("role")) root.setAttribute("role", "main");
     for (const canvas of document.querySelectorAll("canvas[data-engine]")) {
       canvas.setAttribute("role", "img");
-      name(canvas, `3-D view: ${document.title}`);
+      name(canvas, `3-D view: ${title}`);
     }
     if (root && !document.querySelector("h1")) {
       const heading = document.createElement("h1");
-      heading.textContent = document.title || "3-D page";
+      heading.textContent = title;
       heading.style.cssText = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);margin:0";
-      root.before(heading);
+      root.prepend(heading);
     }
   };
+  // Keys that move a slider or are typed into a field would move the camera, too: viser listens at the document.
+  for (const kind of ["keydown", "keyup"]) document.body.addEventListener(kind, event => {
+    if (event.target.closest?.("[role=slider], [role=tab], input, textarea, select, button")) event.stopPropagation();
+  });
   let waiting = false;
   const later = () => {
     if (waiting) return;
@@ -37,4 +44,4 @@
   };
   new MutationObserver(later).observe(document.documentElement, {childList: true, subtree: true});
   later();
-})();
+})(TITLE);

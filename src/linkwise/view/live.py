@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from linkwise.arrays import run_on_arrays
+from linkwise.errors import ConstraintError
 from linkwise.functions import FUNCTIONS, Setting
 from linkwise.kernels import is_straight
 from linkwise.robot import Robot
@@ -27,7 +28,10 @@ class Live:
         self.robot = robot
         self.lower, self.upper = ranges(robot)
         self.q = home(robot)
+        self.q = self.closed(self.q)
         self.load = 0.0
+        self.pushed: str | None = None  # the frame that an external force pulls at
+        self.force = np.zeros(3)  # [N] in base axes, at the origin of that frame
         self.choose(robot.leaf_names[0] if tip is None else tip)
         self.scale = self._scale()
 
@@ -48,6 +52,22 @@ class Live:
         mass = self.load if mass is None else mass
         moment = 0.4 * mass * ball_radius(mass) ** 2
         return np.array([mass, 0, 0, 0, moment, 0, 0, moment, 0, moment])
+
+    def closed(self, q: np.ndarray) -> np.ndarray:
+        """The position near q (nq,) that meets the constraints; the present one where there is none."""
+        if not self.robot.constraints:
+            return q
+        try:
+            return self.robot.meet_constraints(q)
+        except ConstraintError:
+            return self.q
+
+    def holding(self) -> np.ndarray:
+        """Torques that hold the robot with its load against gravity and the external force [N·m or N], shape (n,)."""
+        torques = self.gravity()
+        if self.pushed is None or not np.any(self.force):
+            return torques
+        return torques - self.robot.jacobian(self.q, self.pushed)[3:].T @ self.force
 
     def gravity(self, q: np.ndarray | None = None) -> np.ndarray:
         """Gravity torques of the robot with its load [N·m or N], shape (..., n)."""

@@ -19,6 +19,7 @@ from linkwise.geometry.visuals import Looks, read_looks
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.view.access import LOOPBACK, Access, guarded_server
 from linkwise.view.bars import bars
+from linkwise.view.beside import beside
 from linkwise.view.live import Live
 from linkwise.view.placing import camera_of, floor_of, up_of
 from linkwise.view.scene import RobotScene, quaternion
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 PORT = 8080
 HIGHEST_PORT = 65535
 SKY, GROUND = (255, 255, 255), (190, 195, 205)  # light where no environment is reflected
+LEAVES = (
+    0.5  # distance from the middle of the picture at which the camera follows, as a fraction of the reach
+)
 MOMENTS = 24  # of a motion that the camera must see
 _CORNER = np.array([0.66, -0.68, 0.32])  # initial direction of view
 
@@ -43,7 +47,7 @@ class Page:
 
     Args:
         looks: visuals of the links.
-        robot, motion, frame, host, port, dark, shadows, framed, clearance: as for ``serve``.
+        robot, motion, frame, host, port, dark, shadows, framed, clearance, others: as for ``serve``.
     """
 
     def __init__(
@@ -59,12 +63,13 @@ class Page:
         shadows: bool = True,
         framed: bool = False,
         clearance: Clearance | None = None,
+        others: Sequence[Robot] = (),
     ):
         dark, shadows, framed = flag("dark", dark), flag("shadows", shadows), flag("framed", framed)
         self.live = Live(robot, frame)
         self.robot, self.motion = robot, motion
         self.looks = looks or Looks()
-        self.access = Access(host, framed)
+        self.access = Access(host, framed, robot.name)
         self.server: viser.ViserServer = _server(self.access, host, port, robot.name)
         self.host = host
         self.lock = threading.RLock()
@@ -73,6 +78,7 @@ class Page:
         self._prepare(dark)
         self.shade(shadows)
         self.scene = RobotScene(self.server, robot, self.looks)
+        self.others = beside(self, others)
         self.clearance = clearance
         if clearance is not None:
             add_surroundings(self.scene, clearance)
@@ -158,34 +164,75 @@ class Page:
             return
         with self.lock, self.server.atomic():
             q = self.live.q
-            caption = "gravity torques" if torques is None else "torques of the motion"
-            torques = self.live.gravity() if torques is None else torques
+            caption = "torques of the motion"
+            if torques is None:
+                torques = self.live.holding()
+                caption = (
+                    "gravity torques" if self.live.pushed is None else "torques against gravity and the force"
+                )
             self.scene.move(q)
             self.scene.colour(torques / self.live.scale)
             self.bars.content = bars(velocity_coordinates(self.robot), torques, self.live.scale, caption)
+            for other in self.others:
+                other.follow(q)
+            self._keep_in_view()
             for follow in self.followers:
                 follow(q)
 
     # -- once ---------------------------------------------------------------------------------------------------
 
+    def darken(self, dark: bool) -> None:
+        """Switch between a light and a dark page."""
+        self.dark = flag("dark", dark)
+        self.server.gui.configure_theme(
+            control_width="large", dark_mode=dark, show_logo=False, show_share_button=False
+        )
+
     def _prepare(self, dark: bool) -> None:
         gui, scene = self.server.gui, self.server.scene
-        gui.configure_theme(control_width="large", dark_mode=dark, show_logo=False, show_share_button=False)
+        self.darken(dark)
         gui.main_panel.dock_right()
         gui.set_panel_label(f"{self.robot.name} · {len(self.robot.joint_names)} joints")
         scene.set_up_direction(self.up)
-        with gui.add_folder("Torques"):
+        self.torques = gui.add_folder("Torques")
+        with self.torques:
             self.bars = gui.add_html(bars((), np.zeros(0), np.zeros(0)))
+
+    def centre(self) -> None:
+        """Turn the cameras of all visitors to the middle of the robot; their distance and direction stay."""
+        low, high = self._box()
+        middle = (low + high) / 2
+        for client in self.server.get_clients().values():
+            move = middle - np.array(client.camera.look_at)
+            place = np.array(client.camera.position) + move
+            client.camera.position, client.camera.look_at = place, middle
+        self._watched = middle
+
+    def _keep_in_view(self) -> None:
+        """Let the camera follow a floating base that has left the middle of the picture."""
+        if any(joint.type == "floating" for joint in self.robot.coordinate_joints):
+            low, high = self._box()
+            if np.linalg.norm((low + high) / 2 - self._watched) > LEAVES * self.scene.bones.reach:
+                self.centre()
+
+    def _box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Around all robots, at their positions."""
+        low, high = self.scene.box(self.live.q)
+        for other in self.others:
+            corners = other.scene.box(other.live.q)
+            low, high = np.minimum(low, corners[0]), np.maximum(high, corners[1])
+        return low, high
 
     def _put_camera(self) -> None:
         """Point the camera at the middle of the robot, or of its motion, and add a floor below it."""
         reach = self.scene.bones.reach
-        low, high = self.scene.box(self.live.q)
+        low, high = self._box()
         if self.clearance is not None and self.motion is not None:
             times = np.linspace(self.motion.begin, self.motion.end, MOMENTS)
             corners = [self.scene.box(q) for q in self.motion.at(times).q]
             low, high = np.min([c[0] for c in corners], axis=0), np.max([c[1] for c in corners], axis=0)
         middle, distance = camera_of(low, high, reach)
+        self._watched = middle
         up = solids.from_z_to(self.up)
         camera = self.server.initial_camera
         camera.look_at = middle
@@ -222,6 +269,7 @@ def serve(
     shadows: bool = True,
     framed: bool = False,
     clearance: Clearance | None = None,
+    others: Sequence[Robot] = (),
 ) -> Page:
     """Serve a page that shows a robot; it stays until ``close`` is called or the process ends.
 
@@ -241,6 +289,8 @@ def serve(
         shadows: False draws without shadows and reflections, several times as fast on machines without a graphics card.
         framed: whether pages of other servers on this machine, such as notebooks, may show the page in a frame.
         clearance: floor, boxes and capsules of links to be shown, see ``linkwise.collision.Clearance``.
+        others: robots that are shown beside it, such as the same one before and after identification; those with as
+            many coordinates follow its sliders, and their torques are shown below its own.
     """
     needed("viser", "view")
     known = robot.source if source is None else (source,)
@@ -256,6 +306,7 @@ def serve(
         shadows=shadows,
         framed=framed,
         clearance=clearance,
+        others=others,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.geometry import solids
-from linkwise.geometry.skeleton import BASE, Skeleton
+from linkwise.geometry.skeleton import BASE, Skeleton, held_points
 from linkwise.geometry.visuals import Looks
 from linkwise.model import Inertia, Transform
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from linkwise.robot import Robot
 
 METAL, DARK, GHOST = (222, 226, 232), (96, 106, 120), (120, 170, 230)
-MASS, ELLIPSOID, LOAD = (30, 34, 40), (150, 110, 210), (200, 160, 70)
+MASS, ELLIPSOID, LOAD, HELD = (30, 34, 40), (150, 110, 210), (200, 160, 70), (0, 158, 115)
 LARGEST_ELLIPSOID = 0.1  # semi-axis of the largest ellipsoid, as a fraction of the reach
 
 
@@ -112,6 +112,15 @@ def mass_parts(robot: Robot, reach: float) -> list[ScenePart]:
     return found
 
 
+def held_parts(robot: Robot, reach: float) -> list[ScenePart]:
+    """Balls at the points that constraints hold."""
+    ball = solids.sphere(0.03 * reach)
+    return [
+        ScenePart("constraints", body, f"held{k}", ball, HELD, Transform(np.eye(3), pose.translation))
+        for k, (body, pose) in enumerate(held_points(robot))
+    ]
+
+
 def ellipsoid_scale(robot: Robot, reach: float) -> float:
     """The size at which ellipsoids are drawn, at most 1. Masses far from the centre of a link make its ellipsoid larger
     than the link; at full size it would reach through the floor."""
@@ -152,3 +161,18 @@ def _plate(bones: Skeleton) -> ScenePart:
     radius = 0.09 * bones.reach
     plate = solids.cylinder(radius, 0.25 * radius, bevel=0.05 * radius)
     return ScenePart("skeleton", BASE, "plate", plate, DARK, Transform.along((0, 0, 1), 0.125 * radius))
+
+
+def group_labels(robot: Robot, reach: float, has_meshes: bool) -> dict[str, tuple[str, bool]]:
+    """For each group of solids: what it is, and whether it is shown at first."""
+    scale = ellipsoid_scale(robot, reach)
+    size = "" if scale == 1.0 else f", at {scale:.0%} of their size"
+    return {
+        "meshes": ("meshes of the file", has_meshes),
+        "shapes": ("capsules for distances", True),
+        "skeleton": ("capsules from the kinematics", not has_meshes),
+        "joints": ("rings coloured by torque", has_meshes),
+        "constraints": ("points that constraints hold", True),
+        "ellipsoids": (f"ellipsoids of the links' mass and inertia{size}", False),
+        "masses": ("centres of mass", False),
+    }

@@ -33,7 +33,8 @@ def scene_box(
         q: position, shape (nq,).
     """
     placed = [Transform.identity(), *body_poses(robot, q)]
-    points = [pose.translation[np.newaxis] for pose in placed]
+    floats = any(joint.type == "floating" for joint in robot.coordinate_joints)
+    points = [pose.translation[np.newaxis] for pose in (placed[1:] if floats else placed)]
     for rod in bones.capsules:
         pose = placed[rod.body + 1]
         points.append(np.array([rod.start, rod.end]) @ pose.rotation.T + pose.translation)

@@ -14,7 +14,7 @@ from linkwise.model import Transform
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.view.bars import tint
 from linkwise.view.live import ball_radius
-from linkwise.view.parts import LOAD, ScenePart, mass_parts, mesh_parts, skeleton_parts
+from linkwise.view.parts import LOAD, ScenePart, held_parts, mass_parts, mesh_parts, skeleton_parts
 from linkwise.view.placing import scene_box
 
 if TYPE_CHECKING:
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
     from linkwise.robot import Robot
 
-GROUPS = ("meshes", "shapes", "skeleton", "joints", "ellipsoids", "masses", "frames", "names")
+GROUPS = (
+    *("meshes", "shapes", "skeleton", "joints", "constraints", "ellipsoids", "masses", "frames", "names"),
+)
 
 
 class RobotScene:
-    """Scene nodes of one robot under ``root``. ``ghost``: only a translucent skeleton."""
+    """Scene nodes of one robot under ``root``, which lies at ``offset`` [m]. ``ghost``: only a translucent skeleton."""
 
     def __init__(
         self,
@@ -36,20 +38,24 @@ class RobotScene:
         root: str = "/robot",
         *,
         ghost: bool = False,
+        offset: np.ndarray | None = None,
     ):
         self.server, self.robot, self.root = server, robot, root
         self.bones: Skeleton = skeleton(robot)
         self.groups: dict[str, list[Any]] = {group: [] for group in GROUPS}
         moving = range(len(robot.moving_joints))
         self.hubs: list[list[Any]] = [[] for _ in moving]
+        self.offset = np.zeros(3) if offset is None else offset
+        self.node = server.scene.add_frame(root, show_axes=False, position=self.offset)
         self.bodies = [server.scene.add_frame(f"{root}/{k}", show_axes=False) for k in moving]
         self.base = server.scene.add_frame(f"{root}/base", show_axes=False)
         self.load: Any = None
         self._shown: list[tuple[int, solids.Mesh]] = []  # meshes of the file in the frames of their bodies
         self._last: list[tuple[int, int, int]] = [(-1, -1, -1) for _ in moving]
+        reach = self.bones.reach
         shown = skeleton_parts(robot, self.bones, ghost=ghost)
         if not ghost:
-            shown += mesh_parts(robot, looks) + mass_parts(robot, self.bones.reach)
+            shown += mesh_parts(robot, looks) + mass_parts(robot, reach) + held_parts(robot, reach)
         for part in shown:
             self._add(part)
         if not ghost:
@@ -63,6 +69,10 @@ class RobotScene:
         for node, pose in zip(self.bodies, body_poses(self.robot, q), strict=True):
             node.position = pose.translation
             node.wxyz = quaternion(pose.rotation)
+
+    def put(self, offset: np.ndarray) -> None:
+        """Put the whole robot somewhere else [m]."""
+        self.offset = self.node.position = offset
 
     def colour(self, parts: Sequence[float] | np.ndarray) -> None:
         """Colour every joint by its largest torque, given as a fraction of its scale; followers as their leader."""
@@ -99,7 +109,8 @@ class RobotScene:
 
     def box(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The lowest and the highest corner of the box around the robot at q, in base axes [m]."""
-        return scene_box(self.robot, self.bones, self._shown, q)
+        low, high = scene_box(self.robot, self.bones, self._shown, q)
+        return low + self.offset, high + self.offset
 
     # -- construction --------------------------------------------------------------------------------------------------
 

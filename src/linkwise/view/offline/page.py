@@ -21,6 +21,7 @@ import numpy as np
 from linkwise import outputs
 from linkwise.algorithms import coupling, kinematics
 from linkwise.compiler.emit import wasm
+from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import trace
 from linkwise.errors import LinkwiseError
 from linkwise.functions import mechanism_of
@@ -37,7 +38,15 @@ from linkwise.view.bars import TINTS
 from linkwise.view.dials import dials_of, values_of
 from linkwise.view.live import LOAD_DENSITY, Live, heaviest_load
 from linkwise.view.motions import easy_speeds
-from linkwise.view.parts import LOAD, ScenePart, mass_parts, mesh_parts, skeleton_parts
+from linkwise.view.parts import (
+    LOAD,
+    ScenePart,
+    group_labels,
+    held_parts,
+    mass_parts,
+    mesh_parts,
+    skeleton_parts,
+)
 from linkwise.view.placing import camera_of, floor_of, scene_box, up_of
 
 if TYPE_CHECKING:
@@ -144,8 +153,8 @@ def page_file(
 def _scene(robot: Robot, looks: Looks, q: np.ndarray) -> dict[str, Any]:
     bones = skeleton(robot)
     drawn = mesh_parts(robot, looks)
-    solid = skeleton_parts(robot, bones) + mass_parts(robot, bones.reach)
-    shares = shared_out([len(part.mesh.faces) for part in drawn], MOST_TRIANGLES)
+    solid = skeleton_parts(robot, bones) + held_parts(robot, bones.reach) + mass_parts(robot, bones.reach)
+    shares = shared_out([part.mesh for part in drawn], MOST_TRIANGLES)
     parts = [_packed(part, simplified(part.mesh, most)) for part, most in zip(drawn, shares, strict=True)]
     parts = [part for part in parts if part is not None]
     has_meshes = bool(parts)
@@ -153,13 +162,7 @@ def _scene(robot: Robot, looks: Looks, q: np.ndarray) -> dict[str, Any]:
     low, high = scene_box(robot, bones, [(p.body, p.mesh.moved(p.pose)) for p in drawn], q)
     up = up_of(robot)
     target, distance = camera_of(low, high, bones.reach)
-    labels = {
-        "meshes": ("meshes of the file", has_meshes),
-        "skeleton": ("capsules from the kinematics", not has_meshes),
-        "joints": ("rings coloured by torque", has_meshes),
-        "ellipsoids": ("inertia ellipsoids", False),
-        "masses": ("centres of mass", False),
-    }
+    labels = group_labels(robot, bones.reach, has_meshes)
     there = {part["group"] for part in parts}
     return {
         "name": robot.name,
@@ -303,7 +306,9 @@ def _modules(robot: Robot, live: Live) -> dict[str, Any]:
 
 
 def _function(robot: Robot, name: str, output: str) -> dict[str, Any]:
-    return _module(robot.kernel(name).program(), output)
+    kernel = robot.kernel(name)
+    assert isinstance(kernel, Kernel)  # no parameter stays an input
+    return _module(kernel.program(), output)
 
 
 def _module(program: Any, output: str) -> dict[str, Any]:

@@ -198,7 +198,7 @@ class Panel {
     range.addEventListener("input", () => set(range.value));
     field.addEventListener("change", () => { set(field.value); show(true); });
     const show = () => {
-      const value = read().toFixed(step < 0.05 ? 2 : 1);
+      const value = (Math.round(read() * 10) / 10 + 0).toFixed(1);
       range.value = value;
       if (document.activeElement !== field) field.value = value;
     };

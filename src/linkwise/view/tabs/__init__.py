@@ -22,6 +22,8 @@ def build(page: Page) -> list[Tab]:
     kinds: tuple[type[Tab], ...] = (JointsTab, MotionTab, ControlTab, CodeTab, ShowTab)
     if any(joint.free for joint in page.robot.coordinate_joints):
         kinds = (JointsTab, CodeTab, ShowTab)  # motions are for joints with one coordinate each
+    if page.robot.constraints:
+        kinds = (JointsTab, CodeTab, ShowTab)  # and they would open loops
     if not page.robot.dof:
         kinds = (ShowTab,)
     made = []

@@ -11,6 +11,7 @@ from linkwise.report.svg import escape, short
 from linkwise.robot import Robot
 from linkwise.simulate import simulate
 from linkwise.view import motions
+from linkwise.view.live import heaviest_load
 from linkwise.view.player import Player, Recording
 from linkwise.view.plotted import Plot
 from linkwise.view.scene import RobotScene
@@ -32,17 +33,27 @@ class ControlTab(Tab):
         names = tuple(CONTROLLERS)
         self.controller = self.gui.add_dropdown("controller", names, initial_value=names[0])
         self.frequency = self.gui.add_slider(
-            "bandwidth", min=1.0, max=60.0, step=1.0, initial_value=20.0, hint="[rad/s]"
+            "bandwidth [rad/s]", min=1.0, max=60.0, step=1.0, initial_value=20.0
         )
-        wrong = (NOTHING, *_perturbable(robot))
+        live = self.page.live
+        most = heaviest_load(live) if live.carries else 0.0
+        self.payload = self.gui.add_slider(
+            "unknown load [kg]",
+            min=0.0,
+            max=max(most, 0.1),
+            step=0.1,
+            initial_value=round(most / 4, 1),
+            hint="a ball at the tip that the controller does not know of",
+            disabled=not live.carries,
+        )
         self.wrong = self.gui.add_dropdown(
             "wrong model",
-            wrong,
-            initial_value=_heaviest(robot, wrong),
-            hint="what the controller has wrong about the arm",
+            (NOTHING, *_perturbable(robot)),
+            initial_value=NOTHING,
+            hint="what else the controller has wrong about the arm",
         )
         self.factor = self.gui.add_slider(
-            "true value",
+            "true value [%]",
             min=0.0,
             max=300.0,
             step=5.0,
@@ -54,6 +65,7 @@ class ControlTab(Tab):
         self.plot = Plot(self.gui)
         self.ghost: RobotScene | None = None
         self.recording: Recording | None = None
+        self.gui.add_markdown("Contact is not modelled: the arm passes through the floor and through itself.")
         self.player = Player(self.show)
         self.button.on_click(lambda _event: self.toggle())
 
@@ -79,6 +91,9 @@ class ControlTab(Tab):
         model = page.live.with_load()
         wrong = {} if self.wrong.value == NOTHING else {self.wrong.value: self.factor.value / 100.0}
         plant = perturbed(model, wrong)
+        if self.payload.value > 0:
+            moment = page.live.payload(self.payload.value)[4]
+            plant = plant.with_payload(self.payload.value, (0, 0, 0), (moment,) * 3, frame=page.live.tip)
         motion = motions.to_and_fro(model, page.live.q)
         duration = round(min(motion.duration, LONGEST) / (STEP * ROWS)) * STEP * ROWS
         law = controller(self.controller.value, model, self.frequency.value)
@@ -154,12 +169,6 @@ def _perturbable(robot: Robot) -> list[str]:
     return [
         label for kind in kinds for label, value in values.items() if label.endswith(f".{kind}") and value
     ]
-
-
-def _heaviest(robot: Robot, labels: tuple[str, ...]) -> str:
-    """The mass that matters most, if there is one to choose."""
-    values = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
-    return max((label for label in labels if label.endswith(".m")), key=values.__getitem__, default=NOTHING)
 
 
 def _says(text: str) -> str:

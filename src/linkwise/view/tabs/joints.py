@@ -14,6 +14,7 @@ from linkwise.motion import inverse_kinematics
 from linkwise.view.dials import dials_of, positions, values_of
 from linkwise.view.live import heaviest_load
 from linkwise.view.scene import quaternion
+from linkwise.view.tabs.push import Push
 from linkwise.view.tabs.tab import Tab
 
 STEP = 0.1  # of a slider [° or mm]
@@ -34,7 +35,7 @@ class JointsTab(Tab):
         for k, (dial, value) in enumerate(zip(self.dials, values_of(page.robot, live.q), strict=True)):
             low, high = float(live.lower[k]) * dial.unit, float(live.upper[k]) * dial.unit
             slider = self.gui.add_slider(
-                dial.name,
+                f"{dial.name} [{dial.symbol}]",
                 min=math.floor(low * 10) / 10,
                 max=math.ceil(high * 10) / 10,
                 step=STEP,
@@ -58,6 +59,8 @@ class JointsTab(Tab):
             self.gui.add_markdown(
                 "Motions and controllers: for robots whose joints have one coordinate each."
             )
+        if page.robot.constraints:
+            self.gui.add_markdown("Loops are closed: other joints follow the one that is moved.")
         with self.gui.add_folder("Tip"):
             if len(page.robot.leaf_names) > 1:
                 self.tips = self.gui.add_dropdown("frame", page.robot.leaf_names, initial_value=live.tip)
@@ -76,6 +79,7 @@ class JointsTab(Tab):
         self.turns.on_update(lambda _event: self.show_handle())
         buttons = self.gui.add_button_group("position", ("zero", "random", "stretched"))
         buttons.on_click(lambda event: self.go(event.target.value))
+        self.push = Push(page, self.gui)
         self.handle: Any = None
         self.target: tuple[np.ndarray, np.ndarray] | None = None
         self.solving = threading.Lock()
@@ -94,7 +98,7 @@ class JointsTab(Tab):
         for other, (dial, slider) in enumerate(zip(self.dials, self.sliders, strict=True)):
             if dial.joint is self.dials[k].joint:  # the turns of an orientation belong together
                 values[other] = slider.value / dial.unit
-        self.page.pose(positions(self.page.robot, values))
+        self.page.pose(self.page.live.closed(positions(self.page.robot, values)))
 
     def go(self, where: str) -> None:
         live = self.page.live
@@ -104,7 +108,7 @@ class JointsTab(Tab):
             q = _most_torque(live)
         else:
             q = positions(self.page.robot, np.clip(np.zeros(len(live.lower)), live.lower, live.upper))
-        self.page.pose(q)
+        self.page.pose(live.closed(q))
 
     def follow(self, q: np.ndarray) -> None:
         """Set sliders and handle to the robot's position."""
@@ -165,7 +169,7 @@ class JointsTab(Tab):
         try:
             while self.target is not None:
                 wanted, self.target = self.target, None
-                self.page.pose(self.reach(*wanted))
+                self.page.pose(self.page.live.closed(self.reach(*wanted)))
         finally:
             self.solving.release()
         if (

@@ -26,7 +26,7 @@ class MotionTab(Tab):
         self.choice = self.gui.add_dropdown("motion", names)
         self.button = self.gui.add_button("Play")
         self.time = self.gui.add_slider("time [s]", min=0.0, max=1.0, step=0.01, initial_value=0.0)
-        self.speed = self.gui.add_dropdown("speed", ("1", "0.5", "0.25", "2"))
+        self.speed = self.gui.add_dropdown("speed [×]", ("1", "0.5", "0.25", "2"))
         self.plot = Plot(self.gui)
         self.note = self.gui.add_html("")
         self.recording: Recording | None = None
@@ -60,7 +60,7 @@ class MotionTab(Tab):
         self.player.moment, self.player.duration = 0.0, recording.duration
         self.time.max = round(recording.duration, 2)
         limits = [(-effort, effort) for effort in robot.effort_limits]
-        self.plot.draw(recording.t, recording.tau, robot.joint_names, "torque [N·m]", limits)
+        self.plot.draw(recording.t, recording.tau, robot.joint_names, _label(robot), limits)
         self.note.content = _peaks(robot, recording.tau)
 
     def toggle(self) -> None:
@@ -107,3 +107,8 @@ def _peaks(robot, tau: np.ndarray) -> str:
     unit = "N·m" if robot.coordinate_joints[k].revolute else "N"
     text = f"largest: {escape(robot.joint_names[k])} with {peaks[k]:.4g} {unit}{part}"
     return f'<div style="padding:.2em .8em;font-size:.8em;opacity:.8">{text}</div>'
+
+
+def _label(robot) -> str:
+    turns = [joint.revolute for joint in robot.coordinate_joints]
+    return "torque [N·m]" if all(turns) else "torque or force [N·m or N]" if any(turns) else "force [N]"

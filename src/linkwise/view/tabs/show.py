@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from linkwise.report.svg import escape
+from linkwise.view.parts import group_labels
 from linkwise.view.tabs.tab import Tab
 
 
@@ -15,12 +16,7 @@ class ShowTab(Tab):
         scene = self.page.scene
         self.boxes = {}
         shown = {
-            "meshes": ("meshes of the file", scene.has_meshes),
-            "shapes": ("capsules for distances", True),
-            "skeleton": ("capsules from the kinematics", not scene.has_meshes),
-            "joints": ("rings coloured by torque", scene.has_meshes),
-            "ellipsoids": ("inertia ellipsoids", False),
-            "masses": ("centres of mass", False),
+            **group_labels(self.page.robot, scene.bones.reach, scene.has_meshes),
             "frames": ("frames", False),
             "names": ("names of the joints", False),
         }
@@ -39,6 +35,14 @@ class ShowTab(Tab):
         )
         shadows = self.gui.add_checkbox("shadows", initial_value=self.page.shadows)
         shadows.on_update(lambda _event: self.page.shade(shadows.value))
+        centre = self.gui.add_button("Centre the view")
+        centre.on_click(lambda _event: self.page.centre())
+        dark = self.gui.add_checkbox("dark page", initial_value=self.page.dark)
+        dark.on_update(lambda _event: self.page.darken(dark.value))
+        self.gui.add_markdown(
+            "An ellipsoid is the body of even density with the mass and inertia of its link. The floor is drawn only: "
+            "contact with it is not modelled."
+        )
         if self.page.looks.problems:
             lines = "".join(f"<li>{escape(problem)}</li>" for problem in self.page.looks.problems[:20])
             self.gui.add_html(f'<div style="padding:.6em;font-size:.8em">Not shown:<ul>{lines}</ul></div>')
