@@ -74,10 +74,19 @@ def test_update_gives_the_torques_of_the_controller_in_python(tmp_path):
 
 def test_the_files_that_ros_reads_name_the_same_things():
     robot = lw.load("panda")
-    package = Ros2Controller(robot, "computed_torque", Options("float32"))
+    package = Ros2Controller(
+        robot,
+        "computed_torque",
+        Options("float32"),
+        maintainer="Ada & Co <ada@example.com>",
+        license="Apache-2.0",
+    )
     files = package.files
     name = package.package
-    assert ET.fromstring(files["package.xml"]).findtext("name") == name
+    about = ET.fromstring(files["package.xml"])
+    assert about.findtext("name") == name
+    assert (about.findtext("maintainer"), about.findtext("license")) == ("Ada & Co", "Apache-2.0")
+    assert about.find("maintainer").get("email") == "ada@example.com"
     (plugin,) = ET.fromstring(files["controller_plugin.xml"])
     assert plugin.get("type") == f"{name}::Controller"
     assert f"type: {plugin.get('name')}" in files["config/controller.yaml"]
@@ -90,12 +99,15 @@ def test_the_files_that_ros_reads_name_the_same_things():
     for path in files:
         if path.startswith("src/") and path.endswith(".c"):
             assert path in files["CMakeLists.txt"]
-    assert not [path for path, text in files.items() if "@" in text.replace("user@example.com", "")]
+    assert not [path for path, text in files.items() if "@" in text.replace("ada@example.com", "")]
+    assert "TODO" in Ros2Controller(robot, "computed_torque")._package_xml()
 
 
 def test_what_ros2_control_cannot_run_is_refused():
     robot = lw.load("two_link")
     with pytest.raises(SystemExportError, match="runs controllers"):
         Ros2Controller(robot, "mass_matrix")
+    with pytest.raises(SystemExportError, match='expected "NAME <MAIL>", got'):
+        Ros2Controller(robot, "computed_torque", maintainer="Ada")
     with pytest.raises(SystemExportError, match="whole number of hertz"):
         Ros2Controller(robot, "computed_torque", Options(period=0.0007))

@@ -69,6 +69,12 @@ _HEADINGS = {
     help="c, cuda, python, wasm (WebAssembly in a JavaScript module), casadi, acados, fmu or ros2_control (a package).",
 )
 @click.option(
+    "--maintainer",
+    metavar='"NAME <MAIL>"',
+    help="In the package of --target ros2_control.  [default: a TODO]",
+)
+@click.option("--license", metavar="NAME", help="In the package of --target ros2_control.  [default: a TODO]")
+@click.option(
     "--fmi", type=OneOf(VERSIONS, "version"), help="Version of FMI of --target fmu.  [default: 2.0]"
 )
 @click.option("--casadi", is_flag=True, help="C for casadi.external, with the Jacobian: --target casadi.")
@@ -187,6 +193,9 @@ def command(
     function, *others = functions
     if options["fmi"] and target != "fmu":
         raise click.UsageError("--fmi is for --target fmu")
+    for option in ("maintainer", "license"):
+        if options[option] and target != "ros2_control":
+            raise click.UsageError(f"--{option} is for --target ros2_control")
     if target in SYSTEMS:
         untimed = {**options, "period": None} if function == "forward_dynamics" else options
         _check(function, target, out, untimed)

@@ -84,8 +84,9 @@ def _write_ros2(
 ) -> None:
     check_folder(out)
     robot = load_robot(*loading)
+    named = {key: options[key] for key in ("maintainer", "license") if options[key] is not None}
     package = Ros2Controller(
-        robot, function, chosen_options(robot, (function,), options), package=options["name"]
+        robot, function, chosen_options(robot, (function,), options), package=options["name"], **named
     )
     files = package.write(out)
     if as_json:

@@ -290,8 +290,10 @@ def sources(robot: Robot, model: FmuModel, token: str, version: str) -> dict[str
         "lw_fma.h": support_file("lw_fma.h"),
         "fmu_model.h": _declared(model, token),
         "fmu_model.c": _defined(model),
-        "fmu_core.h": support_file("fmu_core.h", "linkwise.systems"),
-        f"fmi{version[0]}.c": support_file(f"fmi{version[0]}.c", "linkwise.systems"),
+        **{
+            name: support_file(name, "linkwise.systems")
+            for name in ("fmu_core.h", "fmu_functions.h", f"fmi{version[0]}.c")
+        },
     }
 
 

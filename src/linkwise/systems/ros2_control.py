@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
@@ -21,6 +22,8 @@ from linkwise.version import __version__
 _DEPENDENCIES = (
     *("controller_interface", "pluginlib", "rclcpp", "rclcpp_lifecycle", "realtime_tools", "trajectory_msgs"),
 )
+_MAINTAINER = re.compile(r"([^<>]+?)\s*<([^<>@\s]+@[^<>@\s]+)>")
+_NOBODY = "TODO: maintainer <todo@example.com>"
 _PASSED = {"q_d": "wanted.q.data()", "qd_d": "wanted.qd.data()", "qdd_d": "wanted.qdd.data()"}
 _KEPT = {"memory": "memory_.data()", "next_memory": "next_memory_.data()"}
 
@@ -33,14 +36,29 @@ class Ros2Controller(Package):
         name: a controller, or "guarded_controller".
         options: choices; ``period`` is one over the update rate.
         package: name of the ROS package; by default from robot and controller.
+        maintainer: "NAME <MAIL>" of whoever maintains the package; by default a TODO in ``package.xml``.
+        license: of the package, such as "Apache-2.0"; by default a TODO.
 
     Raises:
-        SystemExportError: there is no such controller, or the robot has ball or floating joints.
+        SystemExportError: there is no such controller, the robot has ball or floating joints, or the maintainer has no
+            address.
     """
 
     def __init__(
-        self, robot: Robot, name: str, options: Options | None = None, *, package: str | None = None
+        self,
+        robot: Robot,
+        name: str,
+        options: Options | None = None,
+        *,
+        package: str | None = None,
+        maintainer: str = _NOBODY,
+        license: str = "TODO: license of this package",
     ):
+        self.maintainer, self.license = _MAINTAINER.fullmatch(maintainer.strip()), license.strip()
+        if self.maintainer is None:
+            raise SystemExportError(f'maintainer: expected "NAME <MAIL>", got {maintainer!r}')
+        if not self.license:
+            raise SystemExportError("license: expected a name, such as Apache-2.0")
         options = Options() if options is None else options
         if name not in (*CONTROLLERS, "guarded_controller"):
             raise SystemExportError(
@@ -117,11 +135,14 @@ class Ros2Controller(Package):
     def _package_xml(self) -> str:
         depends = "".join(f"  <depend>{name}</depend>\n" for name in _DEPENDENCIES)
         version = ".".join((__version__.split("+")[0].split(".dev")[0].split(".") + ["0", "0"])[:3])
+        assert self.maintainer is not None
+        who, mail = self.maintainer.groups()
         return (
             '<?xml version="1.0"?>\n<package format="3">\n'
             f"  <name>{self.package}</name>\n  <version>{version}</version>\n"
             f"  <description>{escape(plain(self.functions[0].entry.summary))}</description>\n"
-            '  <maintainer email="user@example.com">user</maintainer>\n  <license>TODO: License declaration</license>\n'
+            f"  <maintainer email={quoteattr(mail)}>{escape(who)}</maintainer>\n"
+            f"  <license>{escape(self.license)}</license>\n"
             f"  <buildtool_depend>ament_cmake</buildtool_depend>\n{depends}"
             "  <export>\n    <build_type>ament_cmake</build_type>\n  </export>\n</package>\n"
         )

@@ -6,14 +6,18 @@
 #include <stdint.h>
 
 #ifdef FMI3_FUNCTION_PREFIX
-#define FMU_JOIN_(a, b) a##b
-#define FMU_JOIN(a, b) FMU_JOIN_(a, b)
 #define FMI3(name) FMU_JOIN(FMI3_FUNCTION_PREFIX, name)
 #else
 #define FMI3(name) name
 #endif
 #define STATUS(name) FMU_EXPORT status FMI3(name)
+#define FMI(name) FMU_JOIN(fmi3, name)
+#define STATE(name) FMU_JOIN(FMI(name), FMUState)
+#define FMU_DESERIALIZE Deserialize
+#define FMU_GET_DERIVATIVES GetContinuousStateDerivatives
 
+typedef bool flag;
+typedef uint8_t byte;
 typedef enum { OK, WARNING, DISCARD, ERROR, FATAL } status;
 typedef void (*logger)(void *environment, status state, const char *category, const char *message);
 typedef struct {
@@ -34,25 +38,12 @@ static status said(instance *m, const char *message)
     return ERROR;
 }
 
-static status phase(instance *m, int from, int to, const char *message)
-{
-    if (m->s.phase != from) {
-        return said(m, message);
-    }
-    m->s.phase = to;
-    return OK;
-}
+#include "fmu_functions.h"
 
 FMU_EXPORT const char *FMI3(fmi3GetVersion)(void);
 FMU_EXPORT const char *FMI3(fmi3GetVersion)(void)
 {
     return "3.0";
-}
-
-STATUS(fmi3SetDebugLogging)(void *c, bool on, size_t count, const char *const categories[])
-{
-    (void)c, (void)on, (void)count, (void)categories;
-    return OK;
 }
 
 static void *made(const char *token, void *environment, logger log, bool exchange)
@@ -119,24 +110,8 @@ STATUS(fmi3EnterInitializationMode)(void *c, bool has_tolerance, double toleranc
                                     double stop)
 {
     (void)has_tolerance, (void)tolerance, (void)has_stop, (void)stop;
-    fmu_set_time(&((instance *)c)->s, start);
+    fmu_set_time(state_of(c), start);
     return phase(c, FMU_INSTANTIATED, FMU_INITIALIZATION, "fmi3EnterInitializationMode: not just instantiated");
-}
-
-STATUS(fmi3ExitInitializationMode)(void *c)
-{
-    return phase(c, FMU_INITIALIZATION, FMU_RUNNING, "fmi3ExitInitializationMode: not in initialization");
-}
-
-STATUS(fmi3Terminate)(void *c)
-{
-    return phase(c, FMU_RUNNING, FMU_TERMINATED, "fmi3Terminate: not running");
-}
-
-STATUS(fmi3Reset)(void *c)
-{
-    fmu_reset(&((instance *)c)->s);
-    return OK;
 }
 
 STATUS(fmi3GetFloat64)(void *c, const uint32_t refs[], size_t count, double values[], size_t size)
@@ -144,7 +119,7 @@ STATUS(fmi3GetFloat64)(void *c, const uint32_t refs[], size_t count, double valu
     if (size != count) {
         return said(c, "fmi3GetFloat64: all variables are scalars");
     }
-    return said(c, fmu_get(&((instance *)c)->s, refs, count, values));
+    return said(c, fmu_get(state_of(c), refs, count, values));
 }
 
 STATUS(fmi3SetFloat64)(void *c, const uint32_t refs[], size_t count, const double values[], size_t size)
@@ -152,7 +127,7 @@ STATUS(fmi3SetFloat64)(void *c, const uint32_t refs[], size_t count, const doubl
     if (size != count) {
         return said(c, "fmi3SetFloat64: all variables are scalars");
     }
-    return said(c, fmu_set(&((instance *)c)->s, refs, count, values));
+    return said(c, fmu_set(state_of(c), refs, count, values));
 }
 
 /* All variables are Float64. */
@@ -214,63 +189,6 @@ ABSENT(fmi3GetOutputDerivatives, const uint32_t refs[], size_t count, const int3
        size_t size)
 ABSENT(fmi3ActivateModelPartition, uint32_t clock, double time)
 
-STATUS(fmi3GetFMUState)(void *c, void **saved)
-{
-    if (*saved == NULL) {
-        *saved = calloc(1, sizeof(fmu_state));
-    }
-    if (*saved == NULL) {
-        return said(c, "no memory for a state");
-    }
-    (void)memcpy(*saved, &((instance *)c)->s, sizeof(fmu_state));
-    return OK;
-}
-
-STATUS(fmi3SetFMUState)(void *c, void *saved)
-{
-    (void)memcpy(&((instance *)c)->s, saved, sizeof(fmu_state));
-    return OK;
-}
-
-STATUS(fmi3FreeFMUState)(void *c, void **saved)
-{
-    (void)c;
-    free(*saved);
-    *saved = NULL;
-    return OK;
-}
-
-STATUS(fmi3SerializedFMUStateSize)(void *c, void *saved, size_t *size)
-{
-    (void)c, (void)saved;
-    *size = sizeof(fmu_state);
-    return OK;
-}
-
-STATUS(fmi3SerializeFMUState)(void *c, void *saved, uint8_t bytes[], size_t size)
-{
-    if (size < sizeof(fmu_state)) {
-        return said(c, "fmi3SerializeFMUState: too few bytes");
-    }
-    (void)memcpy(bytes, saved, sizeof(fmu_state));
-    return OK;
-}
-
-STATUS(fmi3DeserializeFMUState)(void *c, const uint8_t bytes[], size_t size, void **saved)
-{
-    if (size != sizeof(fmu_state)) {
-        return said(c, "fmi3DeserializeFMUState: not a state of this FMU");
-    }
-    if (*saved == NULL) {
-        *saved = calloc(1, sizeof(fmu_state));
-    }
-    if (*saved == NULL) {
-        return said(c, "no memory for a state");
-    }
-    (void)memcpy(*saved, bytes, sizeof(fmu_state));
-    return OK;
-}
-
 STATUS(fmi3GetDirectionalDerivative)(void *c, const uint32_t unknowns[], size_t n_unknowns, const uint32_t knowns[],
                                      size_t n_knowns, const double seed[], size_t n_seed, double found[],
                                      size_t n_found)
@@ -278,7 +196,7 @@ STATUS(fmi3GetDirectionalDerivative)(void *c, const uint32_t unknowns[], size_t 
     if (n_seed != n_knowns || n_found != n_unknowns) {
         return said(c, "fmi3GetDirectionalDerivative: all variables are scalars");
     }
-    return said(c, fmu_directional(&((instance *)c)->s, unknowns, n_unknowns, knowns, n_knowns, seed, found));
+    return said(c, fmu_directional(state_of(c), unknowns, n_unknowns, knowns, n_knowns, seed, found));
 }
 
 #define NOTHING_TO_DO(name) \
@@ -290,8 +208,6 @@ STATUS(fmi3GetDirectionalDerivative)(void *c, const uint32_t unknowns[], size_t 
 NOTHING_TO_DO(fmi3EnterConfigurationMode)
 NOTHING_TO_DO(fmi3ExitConfigurationMode)
 NOTHING_TO_DO(fmi3EvaluateDiscreteStates)
-NOTHING_TO_DO(fmi3EnterEventMode)
-NOTHING_TO_DO(fmi3EnterContinuousTimeMode)
 NOTHING_TO_DO(fmi3EnterStepMode)
 
 STATUS(fmi3UpdateDiscreteStates)(void *c, bool *again, bool *terminate, bool *nominals, bool *values, bool *defined,
@@ -304,48 +220,6 @@ STATUS(fmi3UpdateDiscreteStates)(void *c, bool *again, bool *terminate, bool *no
 }
 
 /* -- model exchange ----------------------------------------------------------------------------------------------- */
-
-STATUS(fmi3CompletedIntegratorStep)(void *c, bool no_return, bool *enter_event_mode, bool *terminate)
-{
-    (void)c, (void)no_return;
-    *enter_event_mode = *terminate = false;
-    return OK;
-}
-
-STATUS(fmi3SetTime)(void *c, double time)
-{
-    fmu_set_time(&((instance *)c)->s, time);
-    return OK;
-}
-
-STATUS(fmi3SetContinuousStates)(void *c, const double x[], size_t count)
-{
-    return said(c, fmu_set_states(&((instance *)c)->s, x, count));
-}
-
-STATUS(fmi3GetContinuousStateDerivatives)(void *c, double dx[], size_t count)
-{
-    return said(c, fmu_get_states(&((instance *)c)->s, dx, count, 1));
-}
-
-STATUS(fmi3GetEventIndicators)(void *c, double indicators[], size_t count)
-{
-    return said(c, count == 0u ? NULL : "fmi3GetEventIndicators: there are none");
-}
-
-STATUS(fmi3GetContinuousStates)(void *c, double x[], size_t count)
-{
-    return said(c, fmu_get_states(&((instance *)c)->s, x, count, 0));
-}
-
-STATUS(fmi3GetNominalsOfContinuousStates)(void *c, double nominals[], size_t count)
-{
-    (void)c;
-    for (size_t k = 0; k < count; ++k) {
-        nominals[k] = 1.0;
-    }
-    return OK;
-}
 
 STATUS(fmi3GetNumberOfEventIndicators)(void *c, size_t *count)
 {

@@ -20,6 +20,9 @@
 #define FMU_EXPORT
 #endif
 
+#define FMU_JOIN_(a, b) a##b
+#define FMU_JOIN(a, b) FMU_JOIN_(a, b)
+
 enum { FMU_INSTANTIATED = 0, FMU_INITIALIZATION = 1, FMU_RUNNING = 2, FMU_TERMINATED = 3 };
 
 /* All that a saved state has. */
