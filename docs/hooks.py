@@ -81,6 +81,7 @@ INTERNAL = {"claims", "frameworks", "gpu", "joint_laws", "model", "tables"}  # d
 EXTRAS = {
     "tutorials/identify.md": ["identify"],
     "tutorials/view.md": ["view"],
+    "tutorials/other_libraries.md": [],
     "tutorials/million_robots.md": ["gpu"],
     "closed_loop.md": ["identify"],
     "calibration.md": ["identify"],

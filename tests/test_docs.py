@@ -5,6 +5,8 @@ block that follows. A ``toml`` block is a robot, a layout of recordings or a stu
 with a comment with a file's name is written to that file first. ``<!-- skip: reason -->`` on the line before a block
 leaves it out.
 
+A ``python`` block that imports one of ``OTHERS`` is left out where that library is not installed.
+
 ``LINKWISE_UPDATE_DOCS=1`` writes what is printed into the pages instead of comparing it.
 """
 
@@ -19,6 +21,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,7 @@ RUN_ELSEWHERE = {
     "py",
 }  # of the pages directly in docs: by tests/test_readme.py, tests/frameworks/test_pages.py
 BLOCK = re.compile(r"(?:<!-- skip: ([^>]+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OTHERS = ("pinocchio", "mujoco", "roboticstoolbox", "pybullet", "pydrake", "casadi", "torch")
 FILE = re.compile(r"(?:#|//|/\*|%) ?([\w./-]+\.\w+)(?: \*/)?\n")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -61,6 +65,12 @@ def has_gpu() -> bool:
         return cupy.cuda.runtime.getDeviceCount() > 0
     except Exception:  # not installed, no driver, no device
         return False
+
+
+def is_runnable(block: Block) -> bool:
+    """Whether the libraries that the block imports are installed."""
+    wanted = re.findall(r"^(?:import|from) (\w+)", block.code, re.MULTILINE)
+    return all(find_spec(name) is not None for name in wanted if name in OTHERS)
 
 
 class Runner:
@@ -133,7 +143,7 @@ def test_blocks(path, tmp_path, monkeypatch):
     changes: list[tuple[Block, str]] = []
     last: Block | None = None
     for block in found:
-        if block.skip or block not in wanted:
+        if block.skip or block not in wanted or not is_runnable(block):
             last = None
             continue
         if block.language == "text" and last is not None:

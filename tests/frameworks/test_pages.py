@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import test_docs
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {"frameworks.md": ("jax", "torch"), "casadi_scipy_notebooks.md": ("casadi",)}
 
@@ -25,3 +27,10 @@ def test_blocks(page, tmp_path, monkeypatch):
 def test_no_page_is_forgotten():
     with_code = {path.name for path in DOCS.glob("*.md") if "```py\n" in path.read_text(encoding="utf-8")}
     assert with_code == set(PAGES)
+
+
+@pytest.mark.parametrize("page", ["howto/training_loop.md", "tutorials/other_libraries.md"])
+def test_blocks_that_need_a_library_of_this_environment(page, tmp_path, monkeypatch):
+    for needed in ("torch", "casadi"):
+        pytest.importorskip(needed)
+    test_docs.test_blocks(DOCS / page, tmp_path, monkeypatch)
