@@ -164,6 +164,29 @@ def test_the_wrapper_is_cpp(built, standard, tmp_path):
     run("./main", cwd=tmp_path)
 
 
+@pytest.mark.skipif(not shutil.which("cargo"), reason="no Rust")
+def test_the_crate_gives_the_same_bits(tmp_path):
+    made = Package(lw.load("two_link"), ["gravity_torques", "state_observer"], Options("float32"), count=1)
+    made.write(tmp_path / "arm")
+    q, bits = np.array([0.1, 0.2], np.float32), lambda x: np.asarray(x, np.float32).view(np.uint32)
+    expected = bits(made.functions[0].entry.kernel(q)), bits(made.functions[1].entry.kernel(q, q, q, q)[1])
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/main.rs").write_text(
+        "fn main() {\n    let q = [0.1, 0.2];\n"
+        "    let words = |x: [two_link::Real; two_link::N]| x.map(two_link::Real::to_bits);\n"
+        "    let tau = words(two_link::gravity_torques(&q));\n"
+        "    let next = words(two_link::state_observer(&q, &q, &q, &q).next_qd);\n"
+        '    println!("{} {} {} {}", tau[0], tau[1], next[0], next[1]);\n}\n'
+    )
+    (tmp_path / "Cargo.toml").write_text(
+        '[package]\nname = "user"\nversion = "0.1.0"\nedition = "2021"\n\n'
+        '[dependencies]\ntwo_link = { path = "arm/rust" }\n'
+    )
+    said = run("cargo", "run", "--offline", "--quiet", cwd=tmp_path)
+    assert said.split() == [str(x) for x in np.concatenate(expected)]
+    assert made.files["rust/lib.rs"].count("#![no_std]") == 1
+
+
 @pytest.mark.skipif(
     not (shutil.which("cmake") and shutil.which("pkg-config")), reason="no CMake or no pkg-config"
 )

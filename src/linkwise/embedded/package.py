@@ -14,7 +14,7 @@ from pathlib import Path
 
 from linkwise import outputs
 from linkwise.compiler.emit.clike import SpellingError, spelt
-from linkwise.embedded import counting, header, selftest, stack
+from linkwise.embedded import counting, header, rust, selftest, stack
 from linkwise.embedded.arguments import plain
 from linkwise.embedded.coded import Coded
 from linkwise.embedded.entries import Options, entries
@@ -29,7 +29,7 @@ from linkwise.version import __version__
 
 MANIFEST = "linkwise.json"
 _CHECK_FILES = ("cortex_m.c", "cortex_m.ld", "cortex_r.c", "cortex_r.ld", "misra.txt")
-_BUILDS = ("build",)  # folders that building makes; not contents of a package
+_BUILDS = ("build/", "rust/target/", "rust/Cargo.lock")  # what building makes; not contents of a package
 
 
 class PackageError(LinkwiseError, ValueError):
@@ -112,6 +112,7 @@ class Package:
             **{f"check/{name}": support_file(name) for name in _CHECK_FILES},
             ".clang-tidy": support_file("clang-tidy"),
             "Makefile": self._filled("Makefile.in", sources, " "),
+            **rust.crate(self.robot, prefix, functions, sources, self.about, self.constant_time),
             "CMakeLists.txt": self._filled("CMakeLists.txt.in", sources, "\n    "),
             f"{prefix}.pc.in": self._filled("package.pc.in", sources, " "),
         }
@@ -209,7 +210,7 @@ def _others(folder: Path) -> list[str]:
     for place in sorted(folder.rglob("*")):
         name = place.relative_to(folder).as_posix()
         if (
-            name.split("/")[0] in _BUILDS
+            name.startswith(_BUILDS)
             or (name == MANIFEST and known)
             or (place.is_dir() and not place.is_symlink())
         ):
