@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
-import sys
+import importlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-
-PATH = Path(__file__).parents[1] / "benchmarks" / "mutation.py"
 
 
 @pytest.fixture(scope="module")
 def mutation():
-    spec = importlib.util.spec_from_file_location("mutation", PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["mutation"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["mutation"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
+        script, changes, project = (
+            importlib.import_module(name)
+            for name in ("mutation", "mutation_parts.changes", "mutation_parts.project")
+        )
+        return SimpleNamespace(**vars(changes) | vars(project) | vars(script))
 
 
 @pytest.mark.parametrize(
