@@ -33,7 +33,7 @@ from linkwise.compiler.loops import (
 from linkwise.compiler.procedure import Procedure, ProcedureNest, cells
 from linkwise.optimal import acceptance
 from linkwise.optimal.arguments import ProblemError
-from linkwise.optimal.riccati_loops import EXPECTED, GRADIENT, LARGEST, SOUND, Riccati, Shape
+from linkwise.optimal.riccati_loops import EXPECTED, GRADIENT, LARGEST, SOUND, R, Riccati, Shape
 from linkwise.scalar import Scalar, where
 from linkwise.simulate.arguments import whole as whole_number
 
@@ -240,31 +240,29 @@ class IterationLoops:
         N = self.N
         step = self.made.step
         cleared: list[Place] = [EXPECTED, GRADIENT, LARGEST, SOUND, COST, GAP]
-        one = cells("u", self.m, 0, K)
         value: list[Place] = [Element("values", whole(0), K)]
         sums = step(
             lambda cost, l, gap, d: [[cost[0] + l[0]], [_total(d, gap[0])]],
             [[COST], value, [GAP], cells("gaps", self.n, 0, K)],
             [[COST], [GAP]],
         )
+        riccati = self.riccati
+        k, chunk = riccati.k, riccati.chunk
+        stage = riccati.stage(cells("u", self.m, 0, k), self._limits(k), MU)
+        chunks: list[Statement] = [
+            For("r", whole(0), whole(chunk), [self._linearised(k)], parallel=True, repeatable=True),
+            For("r", whole(chunk - 1), whole(-1), [*riccati.passed_on(k + 1), *stage], whole(-1)),
+        ]
         return [
-            _each(0, N, self._linearised()),
             step(lambda: [[0.0, 0.0, 0.0, 1.0, 0.0, 0.0]], [], [cleared]),
             self._end(),
+            For("c", whole(N // chunk - 1), whole(-1), chunks, whole(-1)),
             For("k", whole(0), whole(N + 1), [sums]),
-            self.riccati.passed_on(whole(N)),
-            For(
-                "k",
-                whole(N - 1),
-                whole(-1),
-                [*self.riccati.stage(one, self._limits(K), MU), self.riccati.passed_on(K)],
-                whole(-1),
-            ),
             self._trials(),
             *self._selected(),
         ]
 
-    def _linearised(self) -> Statement:
+    def _linearised(self, k: Whole) -> Statement:
         """Rows of the derivatives, quadratic cost and gap of a stage."""
         problem, shape = self.problem, self.shape
 
@@ -281,10 +279,10 @@ class IterationLoops:
                 [cost.value],
             ]
 
-        reads = [self._x(K), cells("u", self.m, 0, K), self._p(K), self._multipliers(K), self._x(K + 1)]
-        writes = [cells("slopes", shape.full * shape.width, 0, K), cells("gradients", shape.width, 0, K)]
-        writes += [cells("hessians", len(shape.slots), 0, K), cells("gaps", self.n, 0, K + 1)]
-        return self.made.step(linearised, reads, [*writes, [Element("values", whole(0), K)]], apart=True)
+        reads = [self._x(k), cells("u", self.m, 0, k), self._p(k), self._multipliers(k), self._x(k + 1)]
+        writes = [cells("slopes", shape.full * shape.width, 0, R), cells("gradients", shape.width, 0, R)]
+        writes += [cells("hessians", len(shape.slots), 0, R), cells("gaps", self.n, 0, k + 1)]
+        return self.made.step(linearised, reads, [*writes, [Element("values", whole(0), k)]], apart=True)
 
     def _end(self) -> Statement:
         """The value function at the end of the horizon."""

@@ -24,10 +24,11 @@ from linkwise.compiler.loops import Array, Element, For, Place, Register, Statem
 from linkwise.compiler.procedure import Procedure, cells, strided
 from linkwise.scalar import Scalar, where
 
-J, K = name("j"), name("k")
+J, R, C = name("j"), name("r"), name("c")
 EXPECTED, GRADIENT, LARGEST, SOUND = (Register(key) for key in ("expected", "gradient", "largest", "sound"))
 """Of a sweep: first-order change of the cost, largest |Q_u| of a free torque, largest multiplier, whether no pivot was
 negative (1)."""
+LEAST_STAGES, MOST_STAGES = 4, 16  # of a chunk
 PASSES = 4  # over the torques that are held at their limits, in each stage
 _SMALLEST_PIVOT = {"float64": 1e-12, "float32": 1e-5}  # in units of the diagonal before the elimination
 
@@ -56,28 +57,28 @@ class Shape:
 
 
 class Riccati:
-    """Statements of the sweep. Arrays over the horizon are those of ``arrays``; ``row`` is the stage."""
+    """Statements of the sweep. Stages are taken in chunks: stage k is row r of chunk c. Derivatives are kept for one
+    chunk alone, so that they stay in a near cache."""
 
     def __init__(self, shape: Shape, horizon: int, procedure: Procedure):
         self.shape, self.horizon, self.made = shape, horizon, procedure
+        self.chunk = chunk_of(horizon)
+        self.k = C * self.chunk + R
         self.slot = {pair: k for k, pair in enumerate(shape.slots)}
 
     def arrays(self) -> list[Array]:
         s, N = self.shape, self.horizon
         n, v, q, m = s.states, s.full, s.shifted, s.controls
-        over = {
-            "slopes": v * s.width,
-            "gradients": s.width,
-            "hessians": len(s.slots),
-            "feedback": m * n,
-            "forward": m,
-        }
+        near = {"slopes": v * s.width, "gradients": s.width, "hessians": len(s.slots)}
         single = {"Pqq": q * q, "Pvq": q * v, "Pvv": v * v, "Vqq": q * (q + 1) // 2, "Vqv": q * v}
         single |= {"Vvv": v * (v + 1) // 2, "vx": n, "ahead": v, "behind": n, "Y": v * s.width}
         single |= {"z": m * n, "scaled": m * n, "factor": m * (m - 1) // 2, "inverse": m, "free": m}
+        single |= {"Quu": m * (m + 1) // 2}
         single |= {key: len(rows) * len(columns) for key, (rows, columns) in self._blocks().items()}
         return [
-            *(Array(key, "scratch", size, N) for key, size in over.items()),
+            *(Array(key, "scratch", size, self.chunk) for key, size in near.items()),
+            Array("feedback", "scratch", m * n, N),
+            Array("forward", "scratch", m, N),
             Array("gaps", "scratch", n, N + 1),
             *(Array(key, "scratch", size) for key, size in single.items() if size),
         ]
@@ -87,7 +88,7 @@ class Riccati:
     def _slopes(self, column: int, count: int) -> list[Place]:
         """G of this stage, columns from ``column`` on, row by row."""
         s = self.shape
-        return [p for i in range(s.full) for p in cells("slopes", count, i * s.width + column, K)]
+        return [p for i in range(s.full) for p in cells("slopes", count, i * s.width + column, R)]
 
     def _y(self, column: int, count: int) -> list[Place]:
         s = self.shape
@@ -102,7 +103,7 @@ class Riccati:
                 pair = (min(i, j), max(i, j))
                 if pair in self.slot:
                     found[i, j] = len(places)
-                    places.append(Element("hessians", whole(self.slot[pair]), K))
+                    places.append(Element("hessians", whole(self.slot[pair]), R))
         return places, found
 
     # -- statements
@@ -110,7 +111,8 @@ class Riccati:
     def stage(self, controls: list[Place], limits: list[Place], mu: Place) -> list[Statement]:
         """What a stage does with the value function that ``passed_on`` left."""
         first = [*self._spread_costs(), *self._products()]
-        return [*first, self._factor(controls, limits, mu), self._columns(), *self._value()]
+        factors = [*self._torque_hessian(), self._factor(controls, limits, mu)]
+        return [*first, *factors, self._columns(), *self._value()]
 
     def _blocks(self) -> dict[str, tuple[range, range]]:
         """Blocks of the cost's Hessian that loops over columns read, where they are not always zero."""
@@ -151,28 +153,40 @@ class Riccati:
         found: list[Statement] = []
         P = cells("Pvv", v * v)
         if q:
-            reads = [P, strided("slopes", v, w, J, K), strided("Pvq", v, q, J)]
+            reads = [P, strided("slopes", v, w, J, R), strided("Pvq", v, q, J)]
             step = self.made.step(shifted, reads, [strided("Y", v, w, J)], apart=True)
             found.append(_columns(0, q, step))
-        step = self.made.step(plain, [P, strided("slopes", v, w, J, K)], [strided("Y", v, w, J)], apart=True)
+        step = self.made.step(plain, [P, strided("slopes", v, w, J, R)], [strided("Y", v, w, J)], apart=True)
         return [*found, _columns(q, w, step)]
 
+    def _torque_hessian(self) -> list[Statement]:
+        """Quu, row by row."""
+        s = self.shape
+        n, m, v, w = s.states, s.controls, s.full, s.width
+        found: list[Statement] = []
+        for i in range(m):
+            places, cost = self._cost(range(n + i, n + i + 1), range(n, n + i + 1))
+
+            def row(
+                Gi: Any, Y: Any, costs: Any, i: int = i, cost: dict[tuple[int, int], int] = cost
+            ) -> list[list[Scalar]]:
+                at = [(n + i, n + j) for j in range(i + 1)]
+                starts = [costs[cost[pair]] if pair in cost else None for pair in at]
+                return [[_dot(Gi, Y[j :: i + 1], starts[j]) for j in range(i + 1)]]
+
+            reads = [strided("slopes", v, w, n + i, R), self._y(n, i + 1), places]
+            found.append(self.made.step(row, reads, [cells("Quu", i + 1, i * (i + 1) // 2)], apart=True))
+        return found
+
     def _factor(self, controls: list[Place], limits: list[Place], mu: Place) -> Statement:
-        """Quu and its factors, Qu, which torques are held at their limits, and the feed-forward torques."""
+        """Factors of Quu, Qu, which torques are held at their limits, and the feed-forward torques."""
         s = self.shape
         n, m = s.states, s.controls
-        places, cost = self._cost(range(n, n + m), range(n, n + m))
 
         def factor(
-            G: Any, Y: Any, costs: Any, lu: Any, ahead: Any, u: Any, bounds: Any, mu: Any, so_far: Any
+            G: Any, packed_Q: Any, lu: Any, ahead: Any, u: Any, bounds: Any, mu: Any, so_far: Any
         ) -> list[list[Scalar]]:
-            Q = [
-                [
-                    _dot(G[i::m], Y[j::m], costs[cost[n + i, n + j]] if (n + i, n + j) in cost else None)
-                    for j in range(i + 1)
-                ]
-                for i in range(m)
-            ]
+            Q = [list(packed_Q[i * (i + 1) // 2 : (i + 1) * (i + 2) // 2]) for i in range(m)]
             gradient = [_dot(G[i::m], ahead, lu[i]) for i in range(m)]
             free: list[Scalar] = [1.0] * m
             for i in range(m):
@@ -196,10 +210,10 @@ class Riccati:
             return [packed, inverse, free, torques, state]
 
         registers: list[Place] = [EXPECTED, GRADIENT, SOUND]
-        reads = [self._slopes(n, m), self._y(n, m), places, cells("gradients", m, n, K)]
+        reads = [self._slopes(n, m), cells("Quu", m * (m + 1) // 2), cells("gradients", m, n, R)]
         reads += [cells("ahead", s.full), controls, limits, [mu], registers]
         writes = [cells("factor", m * (m - 1) // 2), cells("inverse", m), cells("free", m)]
-        writes += [cells("forward", m, 0, K), registers]
+        writes += [cells("forward", m, 0, self.k), registers]
         return self.made.step(factor, reads, writes, apart=True)
 
     def _columns(self) -> Statement:
@@ -225,10 +239,10 @@ class Riccati:
 
         reads = [self._slopes(n, m), strided("Y", v, w, J), table, cells("factor", m * (m - 1) // 2)]
         reads += [cells("inverse", m), cells("free", m) if s.boxed else []]
-        reads += [cells("forward", m, 0, K)]
-        reads += [strided("slopes", v, w, J, K), cells("ahead", v)]
-        reads += [[Element("gradients", J, K), Element("behind", J)]]
-        writes = [strided("z", m, n, J), strided("scaled", m, n, J), strided("feedback", m, n, J, K)]
+        reads += [cells("forward", m, 0, self.k)]
+        reads += [strided("slopes", v, w, J, R), cells("ahead", v)]
+        reads += [[Element("gradients", J, R), Element("behind", J)]]
+        writes = [strided("z", m, n, J), strided("scaled", m, n, J), strided("feedback", m, n, J, self.k)]
         step = self.made.step(column, reads, [*writes, [Element("vx", J)]], apart=True)
         return _columns(0, n, step)
 
@@ -244,13 +258,11 @@ class Riccati:
                 block = []
                 for i in range(q):
                     total = _dot(Y[i::q], G, own[i] if cost else None)
-                    for a in range(m):
-                        total = total - scaled[a * q + i] * z[a]
-                    block.append(total)
+                    block.append(_without(scaled[i::q], z, total))
                 return [block]
 
             own = strided("lqv", q, v, J) if cost else []
-            reads = [self._y(0, q), strided("slopes", v, w, J + q, K)]
+            reads = [self._y(0, q), strided("slopes", v, w, J + q, R)]
             reads += [
                 [p for a in range(m) for p in cells("scaled", q, a * n)],
                 strided("z", m, n, J + q),
@@ -258,84 +270,135 @@ class Riccati:
             ]
             step = self.made.step(mixed, reads, [strided("Vqv", q, v, J)], apart=True)
             found.append(_columns(0, v, step))
-            found.append(self._positions())
-        return [*found, self._velocities()]
+            found += self._positions()
+        return [*found, *self._velocities()]
 
-    def _positions(self) -> Statement:
-        """Vqq."""
+    def _positions(self) -> list[Statement]:
+        """Vqq, row by row: a step that is short keeps its values in registers."""
         s = self.shape
-        n, m, v, q = s.states, s.controls, s.full, s.shifted
-        places, cost = self._cost(range(q), range(q))
+        n, m, v, w, q = s.states, s.controls, s.full, s.width, s.shifted
+        found: list[Statement] = []
+        for i in range(q):
+            places, cost = self._cost(range(i, i + 1), range(i + 1))
 
-        def block(G: Any, Y: Any, Pvq: Any, Pqq: Any, scaled: Any, z: Any, costs: Any) -> list[list[Scalar]]:
-            found: list[Scalar] = []
-            for i in range(q):
+            def row(
+                Yi: Any, Gi: Any, G: Any, Pvq: Any, own: Any, Pqq: Any, z: Any, costs: Any,
+                i: int = i, cost: dict[tuple[int, int], int] = cost,
+            ) -> list[list[Scalar]]:  # fmt: skip
+                entries: list[Scalar] = []
                 for j in range(i + 1):
-                    total = Pqq[i * q + j]
-                    if (i, j) in cost:
-                        total = total + costs[cost[i, j]]
-                    for k in range(v):
-                        total = total + Y[k * q + i] * G[k * q + j]
-                        total = total + G[k * q + i] * Pvq[k * q + j]
-                    for a in range(m):
-                        total = total - scaled[a * q + i] * z[a * q + j]
-                    found.append(total)
-            return [found]
+                    total = Pqq[j] + costs[cost[i, j]] if (i, j) in cost else Pqq[j]
+                    total = _dot(Yi, G[j :: i + 1], total)
+                    total = _dot(Gi, Pvq[j :: i + 1], total)
+                    entries.append(_without(own, z[j :: i + 1], total))
+                return [entries]
 
-        own = [[p for a in range(m) for p in cells(key, q, a * n)] for key in ("scaled", "z")]
-        reads = [self._slopes(0, q), self._y(0, q), cells("Pvq", q * v), cells("Pqq", q * q), *own, places]
-        return self.made.step(block, reads, [cells("Vqq", q * (q + 1) // 2)], apart=True)
+            reads = [strided("Y", v, w, i), strided("slopes", v, w, i, R), self._slopes(0, i + 1)]
+            reads += [[p for k in range(v) for p in cells("Pvq", i + 1, k * q)], strided("scaled", m, n, i)]
+            reads += [
+                cells("Pqq", i + 1, i * q),
+                [p for a in range(m) for p in cells("z", i + 1, a * n)],
+                places,
+            ]
+            found.append(self.made.step(row, reads, [cells("Vqq", i + 1, i * (i + 1) // 2)], apart=True))
+        return found
 
-    def _velocities(self) -> Statement:
-        """Vvv."""
+    def _velocities(self) -> list[Statement]:
+        """Vvv, row by row."""
         s = self.shape
-        n, m, v, q = s.states, s.controls, s.full, s.shifted
-        places, cost = self._cost(range(q, n), range(q, n))
+        n, m, v, w, q = s.states, s.controls, s.full, s.width, s.shifted
+        found: list[Statement] = []
+        for i in range(v):
+            places, cost = self._cost(range(q + i, q + i + 1), range(q, q + i + 1))
 
-        def block(G: Any, Y: Any, scaled: Any, z: Any, costs: Any) -> list[list[Scalar]]:
-            found: list[Scalar] = []
-            for i in range(v):
+            def row(
+                Gi: Any,
+                Y: Any,
+                own: Any,
+                z: Any,
+                costs: Any,
+                i: int = i,
+                cost: dict[tuple[int, int], int] = cost,
+            ) -> list[list[Scalar]]:
+                entries: list[Scalar] = []
                 for j in range(i + 1):
                     at = (q + i, q + j)
-                    total = _dot(G[i::v], Y[j::v], costs[cost[at]] if at in cost else None)
-                    for a in range(m):
-                        total = total - scaled[a * v + i] * z[a * v + j]
-                    found.append(total)
-            return [found]
+                    total = _dot(Gi, Y[j :: i + 1], costs[cost[at]] if at in cost else None)
+                    entries.append(_without(own, z[j :: i + 1], total))
+                return [entries]
 
-        own = [[p for a in range(m) for p in cells(key, v, a * n + q)] for key in ("scaled", "z")]
-        reads = [self._slopes(q, v), self._y(q, v), *own, places]
-        return self.made.step(block, reads, [cells("Vvv", v * (v + 1) // 2)], apart=True)
+            reads = [strided("slopes", v, w, q + i, R), self._y(q, i + 1), strided("scaled", m, n, q + i)]
+            reads += [[p for a in range(m) for p in cells("z", i + 1, a * n + q)], places]
+            found.append(self.made.step(row, reads, [cells("Vvv", i + 1, i * (i + 1) // 2)], apart=True))
+        return found
 
-    def passed_on(self, row: Whole) -> Statement:
+    def passed_on(self, row: Whole) -> list[Statement]:
         """V of the stage ``row`` as P of the one before, and its gradient beyond the gap."""
+        s = self.shape
+        n, v, q = s.states, s.full, s.shifted
+
+        def largest(vx: Any, so_far: Any) -> list[list[Scalar]]:
+            found = so_far[0]
+            for value in vx:
+                found = _larger(found, abs(value))
+            return [[found]]
+
+        return [
+            self.made.step(largest, [cells("vx", n), [LARGEST]], [[LARGEST]]),
+            *(self._gradient(row, i) for i in range(v)),
+            *(self._moved(i) for i in range(v)),
+            *([] if q else [self.made.step(lambda: [[0.0] * n], [], [cells("behind", n)])]),
+        ]
+
+    def _gradient(self, row: Whole, i: int) -> Statement:
+        """Entry i of the gradient by q and by v', where the gap of the stage has been crossed."""
         s = self.shape
         n, v, q, h = s.states, s.full, s.shifted, s.step
 
-        def moved(Vqq: Any, Vqv: Any, Vvv: Any, vx: Any, gap: Any, so_far: Any) -> list[list[Scalar]]:
-            full = lambda packed, i, j: packed[max(i, j) * (max(i, j) + 1) // 2 + min(i, j)]  # noqa: E731
-            qq = [[full(Vqq, i, j) for j in range(q)] for i in range(q)]
-            qv = [[Vqv[i * v + j] for j in range(v)] for i in range(q)]
-            vv = [[full(Vvv, i, j) for j in range(v)] for i in range(v)]
-            largest = so_far[0]
-            for value in vx:
-                largest = _larger(largest, abs(value))
-            by_q = [_dot([*qq[i], *qv[i]], gap, vx[i]) for i in range(q)]
-            by_v = [_dot([*(qv[k][i] for k in range(q)), *vv[i]], gap, vx[q + i]) for i in range(v)]
-            ahead = [b + h * a for a, b in zip(by_q, by_v, strict=True)] if q else by_v
-            Pqv = [[h * qq[i][j] + qv[i][j] for j in range(v)] for i in range(q)]
-            Pvv = [[vv[i][j] for j in range(v)] for i in range(v)]
-            for i in range(v if q else 0):
-                for j in range(i + 1):
-                    Pvv[i][j] = Pvv[j][i] = vv[i][j] + h * (Pqv[i][j] + qv[j][i])
-            behind: list[Scalar] = [*by_q, *[0.0] * v]
-            Pvq = [[Pqv[i][j] for i in range(q)] for j in range(v)]
-            return [_flat(qq), _flat(Pvq), _flat(Pvv), ahead, behind, [largest]]
+        def gradient(by_q: Any, by_v: Any, vx: Any, gap: Any) -> list[list[Scalar]]:
+            ahead = _dot(by_v, gap, vx[-1])
+            if not q:
+                return [[ahead], []]
+            behind = _dot(by_q, gap, vx[0])
+            return [[ahead + h * behind], [behind, 0.0]]
 
-        reads = [cells("Vqq", q * (q + 1) // 2), cells("Vqv", q * v), cells("Vvv", v * (v + 1) // 2)]
-        reads += [cells("vx", n), cells("gaps", n, 0, row), [LARGEST]]
-        writes = [cells("Pqq", q * q), cells("Pvq", q * v), cells("Pvv", v * v), cells("ahead", v)]
-        return self.made.step(moved, reads, [*writes, cells("behind", n), [LARGEST]], apart=True)
+        by_q = [*_packed("Vqq", q, i), *cells("Vqv", v, i * v)] if q else []
+        by_v = [*strided("Vqv", q, v, i), *_packed("Vvv", v, i)]
+        vx = [*cells("vx", 1 if q else 0, i), *cells("vx", 1, q + i)]
+        behind = [*cells("behind", 1, i), *cells("behind", 1, q + i)] if q else []
+        reads = [by_q, by_v, vx, cells("gaps", n, 0, row)]
+        return self.made.step(gradient, reads, [cells("ahead", 1, i), behind], apart=True)
+
+    def _moved(self, i: int) -> Statement:
+        """Row i of P, up to its diagonal; both halves are written."""
+        s = self.shape
+        v, q, h = s.full, s.shifted, s.step
+
+        def moved(qq: Any, qv: Any, vq: Any, vv: Any) -> list[list[Scalar]]:
+            if not q:
+                return [[], [], [*vv, *vv[:i]]]
+            Pqv = [h * a + b for a, b in zip(qq, qv, strict=True)]
+            Pvv = [c + h * (a + b) for a, b, c in zip(Pqv, vq, vv, strict=False)]
+            return [list(qq), Pqv, [*Pvv, *Pvv[:i]]]
+
+        reads = [_packed("Vqq", q, i) if q else [], cells("Vqv", v, i * v) if q else []]
+        reads += [strided("Vqv", i + 1 if q else 0, v, i), cells("Vvv", i + 1, i * (i + 1) // 2)]
+        writes = [cells("Pqq", q, i * q), strided("Pvq", v if q else 0, q, i)]
+        return self.made.step(
+            moved, reads, [*writes, [*cells("Pvv", i + 1, i * v), *strided("Pvv", i, v, i)]], apart=True
+        )
+
+
+def _packed(array: str, size: int, i: int) -> list[Place]:
+    """Row i of a symmetric matrix that is stored by half."""
+    return [Element(array, whole(max(i, j) * (max(i, j) + 1) // 2 + min(i, j))) for j in range(size)]
+
+
+def chunk_of(horizon: int) -> int:
+    """How many stages are linearised at a time: the largest divisor of the horizon up to ``MOST_STAGES``, if it fills
+    vectors; else all."""
+    found = max(size for size in range(1, MOST_STAGES + 1) if horizon % size == 0)
+    return found if found >= LEAST_STAGES else horizon
 
 
 def _columns(first: int, stop: int, *body: Statement) -> For:
@@ -349,6 +412,13 @@ def _dot(a: Sequence[Scalar], b: Sequence[Scalar], start: Scalar | None = None) 
         pairs = pairs[1:]
     for x, y in pairs:
         start = start + x * y
+    return start
+
+
+def _without(a: Sequence[Scalar], b: Sequence[Scalar], start: Scalar) -> Scalar:
+    """start − a·b."""
+    for x, y in zip(a, b, strict=True):
+        start = start - x * y
     return start
 
 
