@@ -30,7 +30,7 @@ LINES = {  # published formulas: legend, source, style
     "McMillan–Orin 1995": ("McMillan–Orin 1995", (0, (4, 1.5, 1, 1.5))),
     "Kozłowski's rival, mass matrix": ("mass matrix and solution", (0, (2, 2))),
 }
-COLOURS = {"kalman": "#0b6e99", "compound_link": "#c2452d", "conjugate_gradient": "#6b8e23"}
+COLOURS = {"kalman": "#0072b2", "compound_link": "#d55e00", "conjugate_gradient": "#009e73"}  # of the reports
 WORDS = {
     "kalman": "filter",
     "compound_link": "mass matrix, factorised",

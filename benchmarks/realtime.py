@@ -89,10 +89,10 @@ def draw(path: str, report: Report, errors: dict[int, float]) -> None:
 
     _, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     late = np.maximum(report.late * 1e6, 0.5)
-    left.hist(late, bins=np.geomspace(0.5, max(late.max(), 1000) * 1.05, 60), color="tab:blue")
+    left.hist(late, bins=np.geomspace(0.5, max(late.max(), 1000) * 1.05, 60), color="#0072b2")
     left.set(xscale="log", yscale="log", xlabel="begin of a cycle after its time [µs]", ylabel="cycles")
     left.set_title(f"jitter, {len(late)} cycles of {report.period * 1e3:g} ms")
-    right.semilogx(list(errors), [100 * e for e in errors.values()], "o-", color="tab:red")
+    right.semilogx(list(errors), [100 * e for e in errors.values()], "o-", color="#d55e00")
     right.set(
         xlabel="background rate [Hz]",
         ylabel="largest torque error [%]",

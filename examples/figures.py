@@ -21,6 +21,11 @@ def panels(rows: int, columns: int, title: str, size=(11, 7), **options):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    from linkwise.report import COLOURS
+
+    plt.rc(
+        "axes", prop_cycle=plt.cycler(color=COLOURS)
+    )  # those of the reports, told apart without red and green
     figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
     figure.suptitle(title)
     atexit.register(figure.savefig, FILES[0], dpi=100)

@@ -1,6 +1,7 @@
 """inverse, forward, demo, and the tables they read and write."""
 
 import io
+import re
 import sys
 
 import numpy as np
@@ -277,7 +278,8 @@ def test_a_simulation_has_a_page_too(linkwise, tmp_path):
     assert f"report written to {tmp_path / 'run.html'}" in ran.out
     page = (tmp_path / "run.html").read_text(encoding="utf-8")
     assert "linkwise simulate two_link" in page
-    assert "Tracking" in page
+    titles = re.findall(r"<h2>([^<]*)</h2>", page)  # what is wanted first, how it was run last
+    assert titles == ["Tracking", "Torques", "Motion", "two_link", "How it was run"]
     assert (tmp_path / "plots" / "tracking_computed_torque.svg").is_file()
 
 

@@ -45,7 +45,14 @@ def page(found) -> str:
 
 def test_every_part_is_there(found, page):
     titles = re.findall(r"<h2>([^<]+)</h2>", page)
-    wanted = ["In short", "What was run", "Processing", "How well it predicts", "Friction", "Base parameters"]
+    wanted = [
+        "In short",
+        "How it was run",
+        "Processing",
+        "How well it predicts",
+        "Friction",
+        "Base parameters",
+    ]
     wanted += ["Correlations", "Links of the saved robot", "The reduced model", "Coverage of states"]
     wanted += ["Simulation beside the recording", "What is left in the residuals"]
     assert set(wanted) <= set(titles)

@@ -96,3 +96,40 @@ def test_every_robot_has_a_picture(name):
 def test_a_picture_without_gravity():
     robot = lw.load("two_link").with_gravity((0, 0, 0))
     assert "<svg" in robot_picture(robot, np.zeros(2))
+
+
+def test_limits_that_a_motion_leaves_are_explained():
+    arm = lw.load("panda")
+    q = np.zeros((101, 7))
+    q[:, 3] = np.linspace(-1.0, 0.5, 101)  # its range ends at −4°
+    shown = sections.motion(arm, T, q, np.gradient(q, T, axis=0)).html(0)
+    assert "panda_joint4 leaves its range of" in shown
+    assert "not enforced" in shown
+    assert "leaves its velocity" not in shown
+    tau = np.zeros((101, 7))
+    tau[60:, 6] = 500.0
+    words = sections.torques(arm, T, tau).html(0)
+    assert "panda_joint7 needs 500 N·m, more than its limit of 12 N·m: first at 1.2 s" in words
+
+
+def test_small_torques_have_a_scale_of_their_own():
+    arm = lw.load("puma560")
+    tau = np.sin(T)[:, np.newaxis] * np.array([40.0, 60.0, 20.0, 1.0, 0.5, 0.2])
+    figures = sections.torques(arm, T, tau).figures
+    assert [figure.name for figure in figures] == ["torques", "torques_small"]
+    assert "wrist_bend" in figures[1].legend
+    assert "wrist_bend" not in figures[0].legend
+    alike = sections.torques(arm, T, np.sin(T)[:, np.newaxis] * np.ones(6)).figures
+    assert [figure.name for figure in alike] == ["torques"]
+
+
+def test_one_bar_is_a_sentence():
+    shown = sections.timings([sections.Timing("mass_matrix", "linkwise", 12.3)])
+    assert not shown.figures
+    assert "linkwise: 12.3 ns." in shown.html(0)
+
+
+def test_friction_is_shown_where_it_is_used():
+    arm = lw.load("puma560")
+    assert "viscous friction" in sections.robot(arm, np.zeros(6)).html(0)
+    assert "viscous friction" not in sections.robot(arm, np.zeros(6), friction=False).html(0)

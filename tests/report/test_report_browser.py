@@ -45,6 +45,17 @@ def test_fits_and_has_its_colours(driver, address, width, scheme):
     assert not errors(driver)
 
 
+def test_tables_are_not_clipped_and_a_phone_can_read_plots(driver, address):
+    size = {"height": 800, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 1280, **size})
+    driver.get(address)
+    clipped = "return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+    assert driver.execute_script(clipped) == 0
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, **size})
+    heights = "return [...document.querySelectorAll('svg.plot g.x text')].map(e => e.getBoundingClientRect().height)"
+    assert min(driver.execute_script(heights)) > 12
+
+
 def test_numbers_under_the_pointer(driver, address):
     driver.get(address)
     shown = driver.execute_script("""

@@ -33,17 +33,9 @@ def write(done: Experiment, counted: list[Row], folder: Path) -> Path:
         "PUMA 560: the experiment of 1990",
         "K. Kozłowski, New computational algorithms for a discrete Kalman filter in robot dynamics, section 5",
     )
-    report.add(
-        sections.facts(
-            {
-                "command": "linkwise demo",
-                "robot": f"{robot.name}, {robot.dof} joints, parameters of Corke and Armstrong, no friction",
-                "motion": f"all joints at once along quintics, {motion.t[-1]:g} s, {len(motion.t)} points",
-                "library": _versions(),
-                "machine": f"{platform.machine()}, {platform.system()}",
-            }
-        )
-    )
+    words = "The shoulder is joint 5 of the paper, which counts from the tip, and its torque is the one of its Fig. 3."
+    report.add(sections.torques(robot, motion.t, tau, words=words))
+    report.add(sections.motion(robot, motion.t, motion.q, motion.qd))
     chosen = int(SHOWN * len(motion.t))
     report.add(
         sections.robot(
@@ -52,11 +44,9 @@ def write(done: Experiment, counted: list[Row], folder: Path) -> Path:
             ghosts=[motion.q[0], motion.q[-1]],
             trace=robot.pose(motion.q)[:, :3, 3],
             caption=f"at {motion.t[chosen]:.1f} s, start and end poses faded; the line is the wrist's path",
+            friction=False,
         )
     )
-    report.add(sections.motion(robot, motion.t, motion.q, motion.qd))
-    words = "The shoulder is joint 5 of the paper, which counts from the tip, and its torque is the one of its Fig. 3."
-    report.add(sections.torques(robot, motion.t, tau, words=words))
     report.add(
         sections.agreement(
             [sections.Agreement(e.function, e.algorithm, e.error, e.residual) for e in done.judged],
@@ -69,6 +59,17 @@ def write(done: Experiment, counted: list[Row], folder: Path) -> Path:
     report.add(_operations(counted))
     report.add(_timings(robot))
     report.add(_tracking(robot, motion.q[0], motion.q[-1], float(motion.t[-1])))
+    report.add(
+        sections.facts(
+            {
+                "command": "linkwise demo",
+                "robot": f"{robot.name}, {robot.dof} joints, parameters of Corke and Armstrong, no friction",
+                "motion": f"all joints at once along quintics, {motion.t[-1]:g} s, {len(motion.t)} points",
+                "library": _versions(),
+                "machine": f"{platform.machine()}, {platform.system()}",
+            }
+        )
+    )
     report.write_figures(folder / "figures")
     return report.write(folder / "report.html")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import click
@@ -12,6 +13,7 @@ from linkwise.cli.options import (
     POSITIVE,
     Numbers,
     WholeNumber,
+    command_line,
     figures_option,
     json_option,
     load_robot,
@@ -111,7 +113,7 @@ def command(
     if out is not None:
         write_table(out, table)
     if report is not None or figures is not None:
-        _write_report(report, figures, loaded, motion, tau, trajectory)
+        _write_report(report, figures, loaded, motion, tau, trajectory, not no_friction)
     if as_json:
         say_json({"robot": loaded.name, "joints": loaded.joint_names, "out": out, "columns": table})
         return
@@ -128,17 +130,30 @@ def command(
 
 
 def _write_report(
-    path: str | None, figures: str | None, robot, motion: SampledMotion, tau: np.ndarray, trajectory: str
+    path: str | None,
+    figures: str | None,
+    robot,
+    motion: SampledMotion,
+    tau: np.ndarray,
+    trajectory: str,
+    friction: bool,
 ) -> None:
     from linkwise.report import Report, sections
 
     t = np.arange(len(tau), dtype=float) if motion.t is None else motion.t
     page = Report(f"Torques of {robot.name}", f"{len(tau)} points of {trajectory}")
-    page.add(
-        sections.robot(robot, motion.q[0], ghosts=[motion.q[-1]], caption="at the start, end pose faded")
-    )
-    page.add(sections.motion(robot, t, motion.q, motion.qd))
     page.add(sections.torques(robot, t, tau))
+    page.add(sections.motion(robot, t, motion.q, motion.qd))
+    words = "at the start, end pose faded"
+    page.add(sections.robot(robot, motion.q[0], ghosts=[motion.q[-1]], caption=words, friction=friction))
+    page.add(
+        sections.facts(
+            {
+                "command": shlex.join(["linkwise", *command_line()]),
+                "friction": "as in the file" if friction else "left out",
+            }
+        )
+    )
     if path is not None:
         page.write(path)
     if figures is not None:

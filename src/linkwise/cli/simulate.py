@@ -207,11 +207,11 @@ def _write_report(
     from linkwise.report import Report, sections
 
     page = Report(f"{robot.name} under {controller}", f"{found.duration:g} s in closed loop")
-    page.add(sections.facts({"command": shlex.join(["linkwise", *command_line()])}))
-    page.add(sections.robot(robot, found.q[-1], ghosts=[found.q[0]], caption="at the end, start pose faded"))
     page.add(sections.tracking(robot, found.t, {controller: found.error}))
-    page.add(sections.motion(robot, found.t, found.q, found.qd))
     page.add(sections.torques(robot, found.t, found.tau))
+    page.add(sections.motion(robot, found.t, found.q, found.qd))
+    page.add(sections.robot(robot, found.q[-1], ghosts=[found.q[0]], caption="at the end, start pose faded"))
+    page.add(sections.facts({"command": shlex.join(["linkwise", *command_line()])}))
     if path is not None:
         page.write(path)
     if figures is not None:

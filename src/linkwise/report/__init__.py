@@ -7,8 +7,10 @@ from linkwise.report.page import Figure, Fold, Grid, HtmlTable, Raw, Report, Sec
 from linkwise.report.picture import bent_position, robot_picture
 from linkwise.report.plot import Plot, motion_plot, robot_html, simulation_plot, torque_plot, usage_plot
 from linkwise.report.plots import Bar, Line, bar_chart, cell_map, legend, line_plot, scatter_plot
+from linkwise.report.svg import COLOURS
 
 __all__ = [
+    "COLOURS",
     "Bar",
     "Figure",
     "Fold",

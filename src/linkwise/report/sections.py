@@ -16,16 +16,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.flags import flag
 from linkwise.model import Model
 from linkwise.model.checks import masslessness
 from linkwise.model.coordinates import Coordinate, position_coordinates, velocity_coordinates
-from linkwise.report.page import Figure, HtmlTable, Raw, Section, Text
+from linkwise.report.page import Figure, HtmlTable, Raw, Section, Text, Warned
 from linkwise.report.picture import robot_picture
 from linkwise.report.plots import Bar, Line, bar_chart, legend, line_plot
 from linkwise.report.svg import colour, short
 
+FLAT = 0.1  # lines whose peak is a smaller fraction of the largest one get a plot of their own
 
-def facts(rows: Mapping[str, object], title: str = "What was run") -> Section:
+
+def facts(rows: Mapping[str, object], title: str = "How it was run") -> Section:
     """HtmlTable of settings: name and value per row."""
     return Section(title, [HtmlTable(["", ""], [[name, value] for name, value in rows.items()])])
 
@@ -37,8 +40,10 @@ def robot(
     ghosts: Sequence[np.ndarray] = (),
     trace: np.ndarray | None = None,
     caption: str = "",
+    friction: bool = True,
 ) -> Section:
-    """The robot as a drawing at q (n,), and its joints with their limits."""
+    """The robot as a drawing at q (n,), and its joints with their limits; ``friction``: whether it was used."""
+    friction = flag("friction", friction)
     picture = Figure("robot", robot_picture(model, q, ghosts=ghosts, trace=trace), caption)
     rows = []
     for joint in model.coordinate_joints:
@@ -52,7 +57,7 @@ def robot(
                 "" if joint.free else f"{low} … {high}{unit}",
                 short(joint.limits.largest_effort),
                 short(joint.rotor_inertia, 3),
-                short(joint.viscous_friction, 3),
+                short(joint.viscous_friction, 3) if friction else "",
             ]
         )
     columns = ["joint", "type", ">range", ">effort limit", ">rotor inertia", ">viscous friction"]
@@ -86,7 +91,34 @@ def motion(
         rates = velocity_coordinates(model)
         limits = [(-each.limits.largest_velocity, each.limits.largest_velocity) for each in rates]
         parts += _by_unit("velocities", rates, t, qd, ("velocity [°/s]", "velocity [mm/s]"), limits, True)
-    return Section(title, parts)
+        parts = [*_leaving(rates, t, qd, "velocity", ("°/s", "mm/s")), *parts]
+    return Section(title, [*_leaving(positions, t, q, "range", ("°", "mm")), *parts])
+
+
+def _leaving(
+    coordinates: Sequence[Coordinate], t: np.ndarray, values: np.ndarray, what: str, units: tuple[str, str]
+) -> list[Warned]:
+    """A sentence for every joint that leaves a limit: which one, when first, how far."""
+    found = []
+    for k, each in enumerate(coordinates):
+        low, high = each.limits.lower, each.limits.upper
+        if what == "velocity":
+            low, high = -each.limits.largest_velocity, each.limits.largest_velocity
+        own = np.asarray(values, dtype=float)[:, k]
+        beyond = np.maximum(own - high, low - own)
+        outside = np.flatnonzero(beyond > 1e-9 * (1.0 + np.abs(own)))
+        if each.quaternion or not outside.size:
+            continue
+        scale, unit = (180.0 / np.pi, units[0]) if each.revolute else (1000.0, units[1])
+        allowed = f"{short(scale * low, 4)} … {short(scale * high, 4)} {unit}"
+        found.append(
+            Warned(
+                f"{each.name} leaves its {what} of {allowed}: first at {short(float(t[outside[0]]), 3)} s, by at most "
+                f"{short(scale * float(beyond.max()), 3)} {unit}. Limits of the file are the dashed lines; they are "
+                "not enforced, and stops of joints are not modelled."
+            )
+        )
+    return found
 
 
 def torques(
@@ -96,7 +128,8 @@ def torques(
     joints = velocity_coordinates(model)
     limits = [(-j.limits.largest_effort, j.limits.largest_effort) for j in joints]
     parts: list = [Text(words)] if words else []
-    parts += _by_unit("torques", joints, t, tau, ("torque [N·m]", "force [N]"), limits, False)
+    parts += _beyond_effort(joints, t, tau)
+    parts += _by_unit("torques", joints, t, tau, ("torque [N·m]", "force [N]"), limits, False, own_scale=True)
     rows = []
     for k, joint in enumerate(joints):
         peak, rms = float(np.abs(tau[:, k]).max()), float(np.sqrt(np.mean(tau[:, k] ** 2)))
@@ -107,6 +140,23 @@ def torques(
         )
     parts.append(_known(HtmlTable(["joint", ">largest", ">rms", ">limit", ">share", "unit"], rows)))
     return Section(title, parts)
+
+
+def _beyond_effort(joints: Sequence[Coordinate], t: np.ndarray, tau: np.ndarray) -> list[Warned]:
+    """A sentence for every joint that needs more than its effort limit."""
+    found = []
+    for k, joint in enumerate(joints):
+        limit, own = joint.limits.largest_effort, np.abs(np.asarray(tau)[:, k])
+        beyond = np.flatnonzero(own > limit * (1 + 1e-9))
+        if beyond.size:
+            unit = "N·m" if joint.revolute else "N"
+            found.append(
+                Warned(
+                    f"{joint.name} needs {short(float(own.max()))} {unit}, more than its limit of {short(limit)} "
+                    f"{unit}: first at {short(float(t[beyond[0]]), 3)} s. A slower motion or less load needs less."
+                )
+            )
+    return found
 
 
 @dataclass(frozen=True)
@@ -149,7 +199,7 @@ def operations(rows: Sequence[Counts], robot_name: str, notes: Sequence[str] = (
             if row.general is not None:
                 bars.append(_count_bar(f"{row.algorithm}, general arm", *row.general, 5))
             bars += [_count_bar(f"{source}, printed", m, a, 1) for source, m, a in row.published]
-        parts += [Raw(f"<h3>{function}</h3>"), Figure(f"operations_{function}", bar_chart(bars))]
+        parts += [Raw(f"<h3>{function}</h3>"), bar_figure(f"operations_{function}", bars)]
     tints = [colour(0), colour(5), colour(1)]
     parts.insert(
         0, Raw(legend([robot_name, "general arm of as many joints", "printed in the papers"], tints))
@@ -177,7 +227,7 @@ def timings(rows: Sequence[Timing], notes: Sequence[str] = ()) -> Section:
             for row in rows
             if row.function == function
         ]
-        parts += [Raw(f"<h3>{function}</h3>"), Figure(f"timings_{function}", bar_chart(bars))]
+        parts += [Raw(f"<h3>{function}</h3>"), bar_figure(f"timings_{function}", bars)]
     parts += [Text(note) for note in notes]
     return Section("Time per evaluation", parts)
 
@@ -243,6 +293,19 @@ def identification(
     return Section("Identification", parts)
 
 
+def bar_figure(name: str, bars: Sequence[Bar], caption: str = "") -> Figure | Text:
+    """Bars as a figure; a single one, which compares nothing, as a sentence.
+
+    Args:
+        name: of the figure's file.
+        bars: the bars, from the top.
+        caption: below the figure.
+    """
+    if len(bars) == 1:
+        return Text(f"{bars[0].name}: {bars[0].note or short(bars[0].value)}.")
+    return Figure(name, bar_chart(bars), caption)
+
+
 # -- shared -----------------------------------------------------------------------------------------------------------
 
 
@@ -254,8 +317,10 @@ def _by_unit(
     labels: tuple[str, str],
     limits: Sequence,
     angles: bool,
+    own_scale: bool = False,
 ) -> list[Figure]:
-    """Separate plots for angles, lengths and quaternions; with ``angles`` in degrees and millimetres."""
+    """Separate plots for angles, lengths and quaternions; with ``angles`` in degrees and millimetres; with
+    ``own_scale`` another one for those that would be flat lines beside the largest, such as torques of a wrist."""
     turns = np.array([each.revolute for each in coordinates], dtype=bool)
     turned = np.array([each.quaternion for each in coordinates], dtype=bool)
     names = [each.name for each in coordinates]
@@ -265,16 +330,25 @@ def _by_unit(
         (~turns & ~turned, labels[1], "_sliding", 1000.0),
         (turned, "quaternion", "_orientation", 1.0),
     ):
-        chosen = np.flatnonzero(kind).tolist()
-        if not chosen:
-            continue
         scale = scale if angles else 1.0
-        lines = [Line(names[k], scale * np.asarray(values)[:, k], colour(k)) for k in chosen]
-        scaled = [(scale * limits[k][0], scale * limits[k][1]) for k in chosen]
-        picture = line_plot(t, lines, y_label=label, limits=scaled)
-        key = legend([names[k] for k in chosen], [colour(k) for k in chosen])
-        figures.append(Figure(name + suffix, picture, "", key))
+        for part, chosen in _by_size(np.asarray(values), np.flatnonzero(kind).tolist(), own_scale).items():
+            lines = [Line(names[k], scale * np.asarray(values)[:, k], colour(k)) for k in chosen]
+            scaled = [(scale * limits[k][0], scale * limits[k][1]) for k in chosen]
+            picture = line_plot(t, lines, y_label=label, limits=scaled)
+            key = legend([names[k] for k in chosen], [colour(k) for k in chosen])
+            caption = "the smaller ones, on a scale of their own" if part else ""
+            figures.append(Figure(name + suffix + part, picture, caption, key))
     return figures
+
+
+def _by_size(values: np.ndarray, chosen: list[int], own_scale: bool) -> dict[str, list[int]]:
+    """The columns of each plot, by the end of its name; no plot without columns."""
+    peaks = {k: float(np.abs(values[:, k]).max()) for k in chosen}
+    small = [k for k in chosen if own_scale and peaks[k] < FLAT * max(peaks.values())]
+    if len(chosen) < 3 or not any(peaks[k] > 0 for k in small):
+        small = []
+    large = [k for k in chosen if k not in small]
+    return {part: columns for part, columns in (("", large), ("_small", small)) if columns}
 
 
 def _count_bar(name: str, multiplications: int, additions: int, group: int) -> Bar:

@@ -17,7 +17,6 @@ from linkwise.report import (
     Section,
     Text,
     Warned,
-    bar_chart,
     bent_position,
     cell_map,
     sections,
@@ -174,7 +173,7 @@ def _speed(found: Agreed | str) -> Section:
     return Section(title, [*parts, *map(Text, notes)])
 
 
-def _bars(timed: Sequence[Timing], states: int) -> list[Figure]:
+def _bars(timed: Sequence[Timing], states: int) -> list[Figure | Text]:
     libraries = list(dict.fromkeys(t.who for t in timed))
     bars = [
         Bar(
@@ -187,7 +186,7 @@ def _bars(timed: Sequence[Timing], states: int) -> list[Figure]:
         for t in timed
         if t.group.function == function
     ]
-    return [Figure(f"speed_{states}", bar_chart(bars))]
+    return [sections.bar_figure(f"speed_{states}", bars)]
 
 
 def _time(nanoseconds: float | None) -> str:
