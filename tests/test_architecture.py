@@ -22,6 +22,8 @@ ORDER = (
         "summaries",
         "flags",
         "described",
+        "wrong_arguments",
+        "explained",
         "scalar",
         "spatial",
         "scan_order",
@@ -88,6 +90,8 @@ ALLOWED = {
     "system": set(),
     "flags": {"errors"},
     "described": set(),
+    "wrong_arguments": {"errors"},
+    "explained": {"errors", "wrong_arguments"},
     "scalar": {"errors"},
     "spatial": {"errors", "scalar"},
     "scan_order": set(),
@@ -115,7 +119,7 @@ ALLOWED = {
     },
     "gpu": {"errors", "flags", "scalar", "once", "forks", "compiler"},
     "frameworks": {"errors", "forks", "compiler", "gpu"},
-    "report": {"errors", "flags", "version", "summaries", "outputs", "model", "geometry"},
+    "report": {"errors", "explained", "flags", "version", "summaries", "outputs", "model", "geometry"},
 }
 
 # Modules that import each other, by lazy imports: a program and its builders.

@@ -2,6 +2,7 @@
 
 from linkwise.compiler import thread_limits as _thread_limits  # noqa: F401  (it registers itself)
 from linkwise.errors import (
+    ArgumentError,
     ConstraintError,
     ConvergenceError,
     DtypeError,
@@ -14,6 +15,7 @@ from linkwise.errors import (
     TraceError,
     UnknownNameError,
 )
+from linkwise.explained import explain, explain_methods
 from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.constraints import Coupling, Point, Weld
@@ -52,6 +54,7 @@ def __getattr__(name: str):
 
 
 __all__ = [
+    "ArgumentError",
     "ConstraintError",
     "ConvergenceError",
     "Coupling",
@@ -95,3 +98,7 @@ __all__ = [
     "study",
     "where",
 ]
+
+explain(globals())
+explain_methods(Robot, "Robot")
+del explain, explain_methods

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, UnknownNameError
 from linkwise.functions import Function, Setting, function_named, labels_of
 from linkwise.kernels import cheapest_recorded, chosen_algorithm, is_straight, regroups
 
@@ -33,7 +33,7 @@ def combined_kernel(names: Sequence[str], setting: Setting, dtype: str) -> Kerne
     """
     functions = [function_named(name) for name in dict.fromkeys(names)]
     if not functions:
-        raise ValueError("kernel: expected the name of a function, got none")
+        raise UnknownNameError("kernel: expected the name of a function, got none")
     parts = [_Part(function, setting) for function in functions]
     sizes: dict[str, int] = {}
     for part in parts:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from linkwise.described import described
 from linkwise.engine_coordinates import Coordinates, coordinates
 from linkwise.errors import ShapeError
+from linkwise.explained import explain
 from linkwise.model import Inertia, Model, Transform
 from linkwise.robot import Robot
 
@@ -399,3 +400,6 @@ def _six(spatial: ArrayLike, axis: int) -> np.ndarray:
 
 def _refuse_states(states: ArrayLike) -> np.ndarray:
     raise ShapeError(f"states: expected two axes, got shape {np.shape(states)}")
+
+
+explain(globals(), "compat")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.compiler.arrays import as_reals
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import Program, trace
 from linkwise.errors import ShapeError
@@ -67,9 +68,11 @@ def next_directions(model: Model, dtype: str = "float64") -> Kernel:
 
 def directions_along(model: Model, q: Any, qd: Any, start: Any = None) -> np.ndarray:
     """Directions of friction at the samples of a motion; see ``Robot.directions``."""
-    q, qd = np.broadcast_arrays(np.asarray(q, dtype=float), np.asarray(qd, dtype=float))
-    if q.ndim < 2 or q.shape[-1] != model.dof:
-        raise ShapeError(f"q: expected shape (..., samples, {model.dof}), got {q.shape}")
+    given = {"q": as_reals("q", q).astype(float), "qd": as_reals("qd", qd).astype(float)}
+    for name, values in given.items():
+        if values.ndim < 2 or values.shape[-1] != model.dof:
+            raise ShapeError(f"{name}: expected shape (..., samples, {model.dof}), got {values.shape}")
+    q, qd = np.broadcast_arrays(*given.values())
     axes = friction_axes(model)
     p, v = (
         np.stack([_along(row, np.moveaxis(x, -1, 0)) for _, row in axes], axis=-1) if axes else x

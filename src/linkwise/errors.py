@@ -16,6 +16,10 @@ class ModelError(LinkwiseError, ValueError):
     """A robot or a robot file is wrong; the message names the file, the element and the reason."""
 
 
+class ArgumentError(LinkwiseError, ValueError):
+    """The value of an argument cannot be used; the message names it, what was expected and what was given."""
+
+
 class ShapeError(LinkwiseError, ValueError):
     """An array has the wrong shape; the message names the argument, the shape expected and the shape given."""
 

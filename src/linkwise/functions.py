@@ -158,7 +158,7 @@ class Function:
             return self.default
         if name not in (*self.algorithms, *self.scanned):
             raise UnknownNameError(
-                f"algorithm: {self.name} has no algorithm {name!r}; {suggest(name, self.algorithms)}"
+                f"algorithm: {self.name} has no algorithm {name!r}; {_usual(name, self.algorithms)}"
             )
         return name
 
@@ -202,6 +202,24 @@ def _square(name: str) -> Callable[[Model], Shapes]:
         return {name: (model.dof, model.dof)}
 
     return shapes
+
+
+_OTHER_NAMES = {  # names that other libraries and textbooks have for algorithms
+    "newton_euler": "rnea rne recursive_newton_euler newton-euler",
+    "kalman": "aba articulated_body articulated_body_algorithm featherstone",
+    "compound_link": "crba crb composite_rigid_body composite_rigid_body_algorithm cholesky",
+    "conjugate_gradient": "cg conjugate_gradients",
+    "preconditioned_conjugate_gradient": "pcg",
+}
+
+
+def _usual(name: Any, valid: Iterable[str]) -> str:
+    """Which algorithms there are, and which of them has this name elsewhere."""
+    names = list(valid)
+    for ours, others in _OTHER_NAMES.items():
+        if ours in names and str(name).lower() in others.split():
+            return f"{name} is {ours!r} here; valid: {', '.join(names)}"
+    return suggest(name, names)
 
 
 FUNCTIONS: dict[str, Function] = {

@@ -31,6 +31,7 @@ from linkwise.compiler.layout import (
 )
 from linkwise.described import described
 from linkwise.errors import LinkwiseError
+from linkwise.explained import explained
 from linkwise.functions import FUNCTIONS, ITERATED, Setting, labels_of
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Method:
     def __init__(self, function: Callable[..., Any]):
         functools.update_wrapper(self, function)
         self.function = function
+        self._explained = explained(function, f"Robot.{function.__name__}")
         self.index = Method.count
         Method.count += 1
         parameters = list(inspect.signature(function).parameters.values())[1:]
@@ -126,8 +128,8 @@ class Method:
         if values is not None and named.any_named(values[k] for k in self._inputs):
             return self._call_named(robot, values)
         key = None if values is None else self._key(values)
-        if values is None or key is None:
-            return self.function(robot, *args, **options)
+        if values is None or key is None:  # an unusual option, or a call that cannot be right
+            return self._explained(robot, *args, **options)
         known = None if calls is None else calls.by_options.get(key)
         if known is not None:
             inputs = tuple([values[k] for k in known.order])

@@ -15,6 +15,7 @@ from linkwise.collision.distance import (
 )
 from linkwise.collision.room import Box, Room
 from linkwise.collision.shapes import Shapes, Tool, shapes_of
+from linkwise.explained import explain
 
 __all__ = [
     "Box",
@@ -31,3 +32,5 @@ __all__ = [
     "shapes_of",
     "sphere_distance",
 ]
+
+explain(globals(), "collision")

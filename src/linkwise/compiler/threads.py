@@ -7,11 +7,13 @@ changes no bit of the result.
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise.compiler import arrays, native_threads, python_threads
+from linkwise.errors import ArgumentError
 
 if TYPE_CHECKING:
     from linkwise.compiler.native import Native
@@ -30,9 +32,11 @@ def wanted(threads: int | None, name: str = "threads") -> int:
         try:
             return wanted(int(text), "LINKWISE_THREADS")
         except ValueError:
-            raise ValueError(f"LINKWISE_THREADS: expected a whole number from 1 on, got {text!r}") from None
-    if isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1:
-        raise ValueError(f"{name}: expected a whole number from 1 on, got {threads!r}")
+            raise ArgumentError(
+                f"LINKWISE_THREADS: expected a whole number from 1 on, got {text!r}"
+            ) from None
+    if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
+        raise ArgumentError(f"{name}: expected a whole number from 1 on, got {threads!r}")
     return int(threads)
 
 

@@ -14,6 +14,7 @@ from linkwise.control.named import CONTROLLERS, named
 from linkwise.control.passive import ConstantTorque, Passive
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
+from linkwise.explained import explain
 
 __all__ = [
     "CONTROLLERS",
@@ -38,3 +39,5 @@ __all__ = [
     "Tracking",
     "named",
 ]
+
+explain(globals(), "control")

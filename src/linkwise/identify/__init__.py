@@ -8,6 +8,7 @@ found.save("arm.urdf"); found.write_code("arm.c"); found.write_report("arm.html"
 from linkwise.collision import Box, Room, Tool
 from linkwise.control import ExtendedKalmanFilter, Filtered, Followed, RecursiveLeastSquares
 from linkwise.errors import MissingExtraError
+from linkwise.explained import explain
 from linkwise.identify.calibration import Calibration, calibrate
 from linkwise.identify.campaign import Coverage, Noise, coverage, simulated_log
 from linkwise.identify.closed_loop import ClosedLoopIdentification, cloe, didim
@@ -108,3 +109,5 @@ __all__ = [
     "validate",
     "weighted",
 ]
+
+explain(globals(), "identify")

@@ -60,7 +60,7 @@ def read(
         if gravity is not None:
             model = model.with_gravity(gravity)
         if lock is not None:
-            model = model.lock(_positions(lock))
+            model = model.lock(lock)
         check_physics(model, strict=strict, where=where)
     return model
 
@@ -157,6 +157,8 @@ def _looks_like_xml(data: bytes) -> bool:
 
 def _not_found(path: Path, ending: str) -> str:
     names = bundled_names()
+    if str(path).lstrip().startswith("<"):
+        return "this is the text of a robot, not the path of a file: write it to a file, then load that"
     if ending in READ_ENDINGS or len(path.parts) > 1:
         return f"{path}: no such file (bundled robots: {', '.join(names)})"
     return f"{path}: neither a file nor a bundled robot; {suggest(str(path), names)}"
@@ -190,12 +192,3 @@ def _numbers_of(where: str) -> Generator[None, None, None]:
         raise
     except (ArithmeticError, ValueError) as error:  # np.linalg.LinAlgError is a ValueError
         raise ModelError(f"{where}: its numbers make no robot: {error}") from error
-
-
-def _positions(lock: Mapping[str, float]) -> dict[str, float]:
-    try:
-        return {name: float(position) for name, position in lock.items()}
-    except (AttributeError, TypeError, ValueError):
-        raise ModelError(
-            f"lock: expected joint names with positions, as in {{'joint1': 0.0}}, got {lock!r}"
-        ) from None

@@ -22,6 +22,9 @@ KINDS = {"R": "revolute", "P": "prismatic"}
 REACH = {"R": np.pi, "P": 0.5}  # limits of random joints [rad or m], to either side
 
 
+MOST_JOINTS = 1_000_000
+
+
 def planar_chain(
     n: int,
     *,
@@ -34,8 +37,7 @@ def planar_chain(
 
     The frame ``tip`` is the end of the last rod.
     """
-    if n < 1:
-        raise ModelError(f"planar_chain: expected at least one link, got n = {n}")
+    _check_count("planar_chain", "n", n)
     across = mass * (radius**2 / 4 + length**2 / 12)
     rod = Inertia.from_com(mass, (length / 2, 0, 0), (mass * radius**2 / 2, across, across))
     links, joints = [Link("base")], list[Joint]()
@@ -65,8 +67,7 @@ def random_model(
     joint. ``friction``: viscous and direction-dependent Coulomb friction. ``rotor``: rotor inertias.
     """
     tree, friction, rotor = flag("tree", tree), flag("friction", friction), flag("rotor", rotor)
-    if dof < 1:
-        raise ModelError(f"random_model: expected at least one joint, got dof = {dof}")
+    _check_count("random_robot", "dof", dof)
     if not joints or set(joints) - set(KINDS) or (joints not in ("R", "P", "RP") and len(joints) != dof):
         raise ModelError(
             f'random_model: joints = {joints!r}: expected "R", "P", "RP" or {dof} letters R and P'
@@ -107,8 +108,7 @@ def general_chain(n: int, seed: int = 0, *, twists: str = "general", base_offset
     ``twists="general"``: free angles; ``"perpendicular"``: 0°, −90°, 0°, −90°, 90°, −90°, repeated. With
     ``base_offsets=False`` alpha, a and d of the first joint are zero, as most papers have it.
     """
-    if n < 1:
-        raise ModelError(f"general_chain: expected at least one joint, got n = {n}")
+    _check_count("general_chain", "n", n)
     if twists not in ("general", "perpendicular"):
         raise ModelError(f"general_chain: twists = {twists!r}: expected 'general' or 'perpendicular'")
     right = (0, -90, 0, -90, 90, -90)
@@ -203,6 +203,14 @@ def record_robot(which: str | Mapping[str, Any], seed: int = 0, *, name: str | N
         for k, letter in enumerate(which["joints"])
     ]
     return chain(name or "record_robot", rows, "mdh", reduced=sparse is not None)
+
+
+def _check_count(what: str, name: str, value: Any) -> None:
+    """A number of joints; the upper bound keeps a mistyped one from taking all memory."""
+    if not isinstance(value, (int, np.integer)) or not 1 <= value <= MOST_JOINTS:
+        raise ModelError(
+            f"{what}: expected a whole number of joints from 1 to {MOST_JOINTS}, got {name} = {value!r}"
+        )
 
 
 def _generic(value: float | str, rng: np.random.Generator, low: float, high: float) -> float:

@@ -445,9 +445,12 @@ class Model:
         try:
             values = np.asarray(gravity, dtype=float)
         except (TypeError, ValueError, OverflowError):
-            raise ModelError(f"gravity: expected three numbers [m/s²], got {gravity!r:.80}") from None
+            raise ModelError(
+                f"gravity: expected three numbers [m/s²], such as (0, 0, -9.81), got {gravity!r:.80}"
+            ) from None
         if values.shape != (3,):
-            raise ModelError(f"gravity: expected three numbers [m/s²], shape (3,), got shape {values.shape}")
+            given = repr(gravity) if values.ndim == 0 else f"shape {values.shape}"
+            raise ModelError(f"gravity: expected three numbers [m/s²], such as (0, 0, -9.81), got {given}")
         return self._with(gravity=values.tolist())
 
     def with_payload(
@@ -563,6 +566,7 @@ class Model:
 
     def lock(self, positions: Mapping[str, float]) -> Self:
         """A new robot in which the named joints are fixed at the given positions [rad or m]."""
+        positions = variants.positions_of_lock(positions)
         passive = [name for name in self.passive if name not in positions]
         bare = self.with_motors(()) if self.motors else self
         locked = bare._with(joints=variants.locked(bare, positions), passive=passive)

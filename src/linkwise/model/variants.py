@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -40,6 +40,17 @@ def with_base(model: Model, base: str) -> dict[str, list[Any]]:
         between, joints = planar_joints(root, world, model.base, world, unused)
     links = [Link(name) for name in (world, *between)]
     return {"links": [*links, *model.links], "joints": [*joints, *model.joints]}
+
+
+def positions_of_lock(given: Any) -> dict[str, float]:
+    """Positions by the names of joints, as ``Model.lock`` takes them."""
+    if not isinstance(given, Mapping):
+        names = cast("list[Any]", given) if isinstance(given, (list, tuple)) else [given]
+        first = next((name for name in names if isinstance(name, str)), "joint1")
+        raise ModelError(
+            f"lock: expected joint names with positions, as in {{{first!r}: 0.0}}, got {given!r:.80}"
+        )
+    return dict(cast("Mapping[str, float]", given))
 
 
 def locked(model: Model, positions: Mapping[str, float]) -> list[Joint]:

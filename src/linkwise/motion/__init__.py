@@ -1,5 +1,6 @@
 """Motions of the joints over time, their limits, and the joint positions of Cartesian poses."""
 
+from linkwise.explained import explain
 from linkwise.motion.cartesian import CartesianMove, arc, line
 from linkwise.motion.closed_form import closed_form_inverse_kinematics
 from linkwise.motion.elastic import ElasticMotion, ElasticMotionError, nonic
@@ -60,3 +61,5 @@ __all__ = [
     "write_csv",
     "zyz_angles",
 ]
+
+explain(globals(), "motion")

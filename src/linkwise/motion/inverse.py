@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -109,7 +110,7 @@ def inverse_kinematics(
     if robot.nq != robot.dof:
         raise ModelError(f"{robot.name}: inverse kinematics is for joints with one coordinate each")
     shape = (4, 4) if task == "pose" else (3,)
-    target = arguments.matrices("target", target, *shape)
+    target = _targets(target, task, shape)
     if task == "pose":
         check_poses("target", target)
     batch = target.shape[: target.ndim - len(shape)]
@@ -123,6 +124,21 @@ def inverse_kinematics(
         _complain(problem, converged, linear, angular, batch, starts)
     singular = np.linalg.svd(problem.jacobian(q), compute_uv=False)[..., -1]
     return Solution(*(a.reshape((*batch, *a.shape[1:])) for a in (q, linear, angular, converged, singular)))
+
+
+def _targets(target: Any, task: str, shape: tuple[int, ...]) -> np.ndarray:
+    """The targets, checked; points or poses that belong to the other task say so."""
+    try:
+        return arguments.matrices("target", target, *shape)
+    except ShapeError as error:
+        given = np.shape(target)
+        other = {(3,): "position", (4, 4): "pose"}.get(given[-1:] if given[-1:] == (3,) else given[-2:])
+        if other is not None and other != task:
+            what = "a point" if other == "position" else "a pose"
+            raise ShapeError(f"{error}; for {what} give task={other!r}") from None
+        raise ShapeError(
+            f"{error}; a pose is a 4×4 matrix as robot.pose(q) gives it, a point has three numbers and task='position'"
+        ) from None
 
 
 class _Problem:

@@ -2,6 +2,7 @@
 coefficients.
 """
 
+from linkwise.explained import explain
 from linkwise.realtime.build import BuildError
 from linkwise.realtime.limits import SettingsError
 from linkwise.realtime.plant import Fault, PlantDriver, SimulatedPlant
@@ -25,3 +26,5 @@ __all__ = [
     "split_error",
     "split_torques",
 ]
+
+explain(globals(), "realtime")

@@ -3,6 +3,7 @@ loop.
 """
 
 from linkwise.errors import SimulationWarning
+from linkwise.explained import explain
 from linkwise.simulate.adaptive import simulate_adaptive
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.code import source
@@ -24,3 +25,5 @@ __all__ = [
     "simulate_adaptive",
     "source",
 ]
+
+explain(globals(), "simulate")

@@ -245,7 +245,9 @@ def _law(controller: Controller | Callable[..., Any], robot: Robot, torque_limit
     if not isinstance(controller, Controller):
         if not callable(controller):
             raise SimulationError(
-                f"controller: expected one of linkwise.control or a function, got {controller!r}"
+                "controller: expected one of linkwise.control, such as "
+                "linkwise.control.named('computed_torque', robot, frequency=10), or a function, "
+                f"got {controller!r}"
             )
         return _Called(robot, {}, limits_of_torque(robot, torque_limits))
     if torque_limits is not None:

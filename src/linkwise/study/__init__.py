@@ -18,6 +18,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from linkwise.explained import explain
+
 if TYPE_CHECKING:
     from linkwise.study.api import Study
     from linkwise.study.results import Results
@@ -53,3 +55,6 @@ def open_study(path: str | os.PathLike[str]) -> Results:
     from linkwise.study.results import Results
 
     return Results(path)
+
+
+explain(globals(), "study")

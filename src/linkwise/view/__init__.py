@@ -1,8 +1,11 @@
 """A robot on a web page: sliders, torques as bars and colours, motions, controllers, generated code."""
 
 from linkwise.errors import MissingExtraError
+from linkwise.explained import explain
 from linkwise.view.offline import page_file, write_page
 from linkwise.view.page import Page, serve
 from linkwise.view.show import Embedded, show
 
 __all__ = ["Embedded", "MissingExtraError", "Page", "page_file", "serve", "show", "write_page"]
+
+explain(globals(), "view")
