@@ -8,7 +8,16 @@ import pytest
 
 import linkwise as lw
 from linkwise.compiler.interpret import run_nest
-from linkwise.optimal import Effort, JointTracking, Problem, TipTracking, iteration, solve_many
+from linkwise.optimal import (
+    Effort,
+    JointTracking,
+    Problem,
+    TipTracking,
+    iteration,
+    solve,
+    solve_many,
+    time_scan,
+)
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.iteration import REPORT
 
@@ -126,6 +135,27 @@ def _gauss_newton(problem: Problem, x, u, p) -> np.ndarray:
     return run(program, x, p, *([] if u is None else [u]))[0]
 
 
+@pytest.mark.parametrize("count", [1, 2, 6])
+def test_the_scan_over_time_gives_the_value_functions_of_the_sweep(count):
+    rng, n, m = np.random.default_rng(count), 4, 2
+    stages, plain = [], []
+    for _ in range(count):
+        A, B, gap = rng.standard_normal((n, n)), rng.standard_normal((n, m)), rng.standard_normal(n)
+        factor = rng.standard_normal((n + m, n + m))
+        hessian, gradient = factor @ factor.T, rng.standard_normal(n + m)
+        stages.append(time_scan.stage_run(A, B, gap, gradient, hessian))
+        plain.append((A, B, gap, gradient, hessian))
+    V, v = np.diag(rng.uniform(1.0, 2.0, n)), rng.standard_normal(n)
+    found = time_scan.value_functions(stages, time_scan.end_run(v, V))
+    for (A, B, gap, gradient, hessian), (mine, own) in zip(reversed(plain), reversed(found), strict=True):
+        AB = np.hstack([A, B])
+        Q, g = hessian + AB.T @ V @ AB, gradient + AB.T @ (v + V @ gap)
+        K = np.linalg.solve(Q[n:, n:], np.column_stack([Q[n:, :n], g[n:]]))
+        V, v = Q[:n, :n] - Q[:n, n:] @ K[:, :n], g[:n] - Q[:n, n:] @ K[:, -1]
+        np.testing.assert_allclose(own, V, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(mine, v, rtol=1e-8, atol=1e-8)
+
+
 def test_it_converges_and_keeps_torque_limits():
     problem = reach(30, torque_limits=13.0, friction=False)
     rng = np.random.default_rng(0)
@@ -135,6 +165,8 @@ def test_it_converges_and_keeps_torque_limits():
     assert found.torques.shape == (5, 30, 2)
     assert (np.abs(found.torques) <= 13.0).all()
     assert (np.abs(found.torques) == 13.0).any()
+    alone = Problem.with_values(problem, {}, start=(starts[0][2], starts[1]))
+    assert abs(solve(alone).cost - found.cost[2]) < 1e-6 * found.cost[2]
     again = solve_many(problem, start=(starts[0][2], starts[1]), iterations=25)
     assert (again.torques == found.torques[2]).all()
     nearer = solve_many(problem, start=starts, iterations=25, values={"effort.weight": [[1.0, 1.0]] * 5})
