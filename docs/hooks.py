@@ -134,6 +134,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return _with_extras(linked, page.file.src_uri)
 
 
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """The offline plugin loads a script from the network that lets workers run from files; ours is part of the site."""
+    up = "../" * page.url.count("/")
+    shim = re.compile(r'<script src="https://[^"]*iframe-worker/shim"></script>')
+    return shim.sub(f'<script src="{up}figures/file_search.js"></script>', output)
+
+
 def on_post_build(config: MkDocsConfig) -> None:
     """Fail where the reference lacks a public member, or a link within the site leads nowhere."""
     site = Path(config.site_dir)

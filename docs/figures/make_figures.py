@@ -263,32 +263,15 @@ def tour(camera: Camera) -> None:
     camera.shoot("tour-report", height=1500)
 
 
-@picture("report")
-def demo_report(camera: Camera) -> None:
-    """The report of the experiment of 1990."""
-    linkwise(camera, "demo", "--out", "demo")
-    camera.open(camera.folder / "demo" / "report.html", size=(1000, 800))
-    camera.shoot("report", height=1100)
-
-
 @picture("identification-report")
 def identification_report(camera: Camera) -> None:
     """A part of the report of a simulated PUMA 560."""
-    linkwise(camera, "excite", "puma560", "--duration", 8, "--out", "motion.csv")
-    follow = ["--trajectory", "motion.csv", "--duration", 8, "--frequency", 80, "--every", 4]
-    linkwise(
-        camera,
-        "simulate",
-        "puma560",
-        "--controller",
-        "tracking",
-        *follow,
-        "--noise",
-        "1e-5",
-        "--out",
-        "log.csv",
-    )
-    given = ["puma560", "log.csv", "--split", 0.7, "--friction", "coulomb"]
+    for seed, name in enumerate(("train", "test")):
+        linkwise(camera, "excite", "puma560", "--duration", 8, "--seed", seed, "--out", f"{name}-motion.csv")
+        follow = ["--trajectory", f"{name}-motion.csv", "--duration", 8, "--frequency", 80, "--every", 4]
+        law = ["--controller", "computed_torque", *follow, "--noise", "1e-5"]
+        linkwise(camera, "simulate", "puma560", *law, "--out", f"{name}.csv")
+    given = ["puma560", "train.csv", "--validate", "test.csv", "--friction", "coulomb"]
     linkwise(camera, "identify", *given, "--report", "arm.html")
     driver = camera.open(camera.folder / "arm.html", size=(1000, 800))
     script = (
