@@ -32,6 +32,7 @@ from linkwise.functions import FUNCTIONS
 from linkwise.robot import FRAME_FUNCTIONS, Robot
 from linkwise.systems import VERSIONS
 
+MPC = "mpc"
 NAMES = tuple(dict.fromkeys((*FUNCTIONS, *CONTROLLERS, *ENTRIES)))  # what FUNCTION may be
 
 
@@ -52,8 +53,8 @@ def _complete_algorithm(ctx: click.Context, param: click.Parameter, incomplete: 
 _HEADINGS = {
     "Code": "target name main dtype constant-time no-fma",
     "Functions": "algorithm frame wrench payload no-friction",
-    "Controllers and loops": "controller period frequency damping torque-limits",
-    "Other systems": "fmi casadi acados step",
+    "Controllers and loops": "controller period frequency damping torque-limits horizon step iterations",
+    "Other systems": "fmi casadi acados",
     "Output": "out header force states json",
 }
 
@@ -85,7 +86,13 @@ _HEADINGS = {
     "--step",
     type=POSITIVE,
     metavar="SECONDS",
-    help="Length of the step of --acados.  [default: 0.01]",
+    help="Length of the step of --acados and of mpc.  [default: 0.01]",
+)
+@click.option(
+    "--horizon", type=WholeNumber(1, 1000), help="Number of steps of the plans of mpc.  [default: 30]"
+)
+@click.option(
+    "--iterations", type=WholeNumber(1, 100), help="Iterations of the solver in a call of mpc.  [default: 1]"
 )
 @click.option(
     "--out",
@@ -174,8 +181,8 @@ def command(
 
     FUNCTION is a method of the robot (inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …), a
     controller (computed_torque, tracking, gravity_pd, …), state_observer, momentum_observer,
-    guarded_controller, recursive_least_squares, extended_kalman_filter, trajectory, two_rate, closed_loop or
-    rollout. The C code is C99 and allocates nothing; on a machine with fused multiply-add it returns the
+    guarded_controller, recursive_least_squares, extended_kalman_filter, trajectory, two_rate, closed_loop, rollout
+    or mpc (predictive control). The C code is C99 and allocates nothing; on a machine with fused multiply-add it returns the
     same bits as the Python function. A package has a header, a C++ wrapper, one source for each function, files for
     make, CMake and pkg-config, and a self-test: make check.
 
@@ -185,10 +192,14 @@ def command(
       linkwise generate arm.urdf forward_dynamics --algorithm compound_link --main --out arm.c
       linkwise generate panda computed_torque gravity_torques --dtype float32 --out panda_controller
       linkwise generate panda computed_torque trajectory --trajectory motion.csv --out panda_controller
+      linkwise generate panda mpc --horizon 30 --step 0.01 --dtype float32 --out panda_mpc
       linkwise generate panda forward_dynamics --casadi --out panda.c
       linkwise generate panda forward_dynamics --target fmu --out panda.fmu
     """
-    target = _target(target, casadi, acados, step)
+    target = _target(target, casadi, acados)
+    options["step"] = step
+    if step is not None and target != "acados" and MPC not in functions:
+        raise click.UsageError("--step is for --acados and mpc")
     loading = (robot, gravity, lock, base, mimic)
     function, *others = functions
     if options["fmi"] and target != "fmu":
@@ -258,15 +269,12 @@ def _is_folder(out: str | None, target: str) -> bool:
     return path.is_dir() or out.endswith(os.sep) or (not path.suffix and not path.exists())
 
 
-def _target(target: str, casadi: bool, acados: bool, step: float | None) -> str:
+def _target(target: str, casadi: bool, acados: bool) -> str:
     """The target that --target, --casadi and --acados mean together."""
     wanted = {name for name, on in (("casadi", casadi), ("acados", acados)) if on}
     if len(wanted | ({target} - {"c"})) > 1:
         raise click.UsageError("--target, --casadi and --acados name different targets; give one")
-    found = next(iter(wanted), target)
-    if step is not None and found != "acados":
-        raise click.UsageError("--step is for --acados")
-    return found
+    return next(iter(wanted), target)
 
 
 def _check(function: str, target: str, out: str | None, options: dict[str, Any]) -> None:
@@ -289,11 +297,14 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
     named = " and ".join(functions)
     if options["wrench"] and not {"inverse_dynamics", "forward_dynamics"} & set(functions):
         raise click.UsageError(f"{named} takes no wrench; inverse_dynamics and forward_dynamics do")
-    placed = options["wrench"] or options["payload"] or set(functions) & set(FRAME_FUNCTIONS)
+    placed = options["wrench"] or options["payload"] or set(functions) & {*FRAME_FUNCTIONS, MPC}
     if options["frame"] and not placed:
         raise click.UsageError(
-            f"{named} has no frame; --frame is for pose, jacobian, velocity, --payload and --wrench"
+            f"{named} has no frame; --frame is for pose, jacobian, velocity, mpc, --payload and --wrench"
         )
+    for option in ("horizon", "iterations"):
+        if options[option] is not None and MPC not in functions:
+            raise click.UsageError(f"--{option} is for mpc")
     if options["controller"] and not {"closed_loop", "guarded_controller"} & set(functions):
         raise click.UsageError("--controller is for closed_loop and guarded_controller")
     if options["trajectory"] and not {"closed_loop", "trajectory"} & set(functions):
@@ -306,6 +317,7 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
 def _kernel(robot: Robot, function: str, options: dict[str, Any]) -> tuple[Any, str]:
     """The kernel, and what it is in words."""
     found = entries(robot, (function,), chosen_options(robot, (function,), options))
+    found = [entry for entry in found if entry.name == function] or found
     if len(found) != 1:
         raise click.UsageError(f"{function} is several functions: write them as a package, --out DIR")
     return found[0].kernel, found[0].summary

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from linkwise.robot import Robot
 
 
+_NUMBERS = (
+    *("period", "frequency", "damping", "torque_limits", "controller"),
+    *("horizon", "step", "iterations"),
+)
+
+
 def write_package(
     loading: tuple[Any, ...],
     functions: Sequence[str],
@@ -92,8 +98,8 @@ def chosen_options(robot: Robot, functions: Sequence[str], options: dict[str, An
         robot.locate(options["frame"])
     numbers = {
         name: options[name]
-        for name in ("period", "frequency", "damping", "torque_limits", "controller")
-        if options[name] is not None
+        for name in _NUMBERS
+        if options.get(name) is not None
     }
     if options["trajectory"]:
         numbers["trajectory"] = read_csv(options["trajectory"], robot.joint_names)

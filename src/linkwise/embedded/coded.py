@@ -77,7 +77,7 @@ class Coded:
         """The documentation in the header."""
         lines = [f"{self.name}: {self.entry.summary}.", ""]
         for a in self.arguments:
-            unit = UNITS.get(a.array.title, "")
+            unit = self.entry.words.get(a.array.title, UNITS.get(a.array.title, ""))
             lines.append(f"  {a.name:<12} {a.role}  {a.shape}{': ' if unit else ''}{unit}")
         lines += [
             f"  {number:<12} in   {c.NUMBERS.get(number, 'a whole number')}"

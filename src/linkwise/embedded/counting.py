@@ -1,6 +1,6 @@
 """A C program that counts the instructions of every function of a package under QEMU.
 
-On a Cortex-M it reads SysTick. Started with ``-icount shift=10``, QEMU lets 1024 ns pass for every instruction and the
+On a Cortex-M it reads a timer. Started with ``-icount shift=10``, QEMU lets 1024 ns pass for every instruction and the
 boards MPS2 count at 25 MHz, so a difference of ticks is a number of instructions; on a Cortex-R it reads the counter of
 cycles. Elsewhere it only calls a function a
 number of times, and an emulator that writes down what it executes counts.
@@ -111,23 +111,24 @@ static void nothing(void)
 }
 
 #if defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 'M')
-/* SysTick at 25 MHz, 1024 ns for an instruction. */
-#define NANOSECONDS 40L
-#define INSTRUCTION 1024L
+/* The first timer of the board, which has 32 bits: 25 MHz, 1024 ns for an instruction. */
+#define NANOSECONDS 40
+#define INSTRUCTION 1024
 
 static uint32_t now(void)
 {
-    volatile uint32_t *const timer = (volatile uint32_t *)0xE000E010u; /* control, reload, value */
+    volatile uint32_t *const timer = (volatile uint32_t *)0x40000000u; /* control, value, reload */
     if (timer[0] == 0u) {
-        timer[1] = 0xffffffu;
-        timer[0] = 5u;
+        timer[2] = 0xffffffffu;
+        timer[1] = 0xffffffffu;
+        timer[0] = 1u;
     }
-    return 0xffffffu - timer[2];
+    return 0xffffffffu - timer[1];
 }
 #elif defined(__ARM_ARCH_PROFILE) && (__ARM_ARCH_PROFILE == 'R')
 /* The counter of cycles, one for an instruction. */
-#define NANOSECONDS 1L
-#define INSTRUCTION 1L
+#define NANOSECONDS 1
+#define INSTRUCTION 1
 
 static uint32_t now(void)
 {
@@ -140,11 +141,11 @@ static uint32_t now(void)
 #endif
 
 #ifdef INSTRUCTION
-static long ticks(void (*call)(void))
+static int64_t ticks(void (*call)(void))
 {
     const uint32_t before = now();
     call();
-    return (long)((now() - before) & 0xffffffu);
+    return (int64_t)(now() - before);
 }
 
 /* One line for each function: its name, the fewest and the most instructions. */
@@ -159,8 +160,8 @@ int main(void)
         (void)ticks(nothing);
         for (int k = 0; k < COUNT; ++k) {
             draws[f]();
-            const long extra = ticks(calls[f]) - ticks(nothing);
-            const unsigned long found = (unsigned long)(((extra * NANOSECONDS) + (INSTRUCTION / 2L)) / INSTRUCTION);
+            const int64_t extra = ticks(calls[f]) - ticks(nothing);
+            const unsigned long found = (unsigned long)(((extra * NANOSECONDS) + (INSTRUCTION / 2)) / INSTRUCTION);
             least = (found < least) ? found : least;
             most = (found > most) ? found : most;
         }

@@ -66,6 +66,12 @@ class Options:
     constant_time: bool = False
     """Whether nothing that is read may depend on data; ``Package`` sets it."""
     integrator: str = "rk4"
+    horizon: int = 30
+    """Steps of the plans of ``mpc``."""
+    step: float = 0.01
+    """Duration of each [s]."""
+    iterations: int = 1
+    """Of the solver, in a call of ``mpc``."""
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -89,6 +95,14 @@ class Entry:
     """Values that parameters of a loop have in simulations: what the check uses."""
     examples: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Values of inputs for the check, one after the other."""
+    definitions: Mapping[str, int] = field(default_factory=dict)
+    """Whole numbers for the header."""
+    tables: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Constant arrays for callers."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """What arguments are, where their names do not say it."""
+    states: Callable[[int], Mapping[str, np.ndarray]] | None = None
+    """Inputs of the check for a number of states, (states, size) each; None: typical ones by their names."""
 
     @property
     def program(self) -> AnyProgram:
@@ -354,6 +368,12 @@ def _rollout(robot: Robot, options: Options) -> list[Entry]:
     return [Entry("rollout", summary, kernel, options.dtype, {"step": np.array([options.period])})]
 
 
+def _predictive(robot: Robot, options: Options) -> list[Entry]:
+    from linkwise.embedded.predictive import predictive_entries
+
+    return predictive_entries(robot, options)
+
+
 ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "state_observer": _observer,
     "momentum_observer": _momentum_observer,
@@ -364,5 +384,6 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "two_rate": _two_rate,
     "closed_loop": _closed_loop,
     "rollout": _rollout,
+    "mpc": _predictive,
 }
 """Names besides those of functions and controllers."""

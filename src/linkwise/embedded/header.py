@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -65,6 +66,8 @@ def header(
         )
     for f in functions:
         parts.append(f.comment() + f.function.signature() + ";\n")
+        for name, values in f.entry.tables.items():
+            parts.append(f"extern const {prefix}_real {f.name}_{name}[{values.size}];\n")
     parts.append("#ifdef __cplusplus\n}\n#endif\n\n#endif\n")
     return "\n".join(parts)
 
@@ -91,7 +94,20 @@ def _sizes(f: Coded, measured: int | None, measured_by: str) -> str:
     text += f"#define {big}_STACK {f.stack_bound}\n"
     if f.room:
         text += f"/* Scalars of its argument room. */\n#define {big}_ROOM {f.room}\n"
-    return text
+    return text + "".join(f"#define {big}_{name} {value}\n" for name, value in f.entry.definitions.items())
+
+
+def tables(f: Coded, prefix: str) -> str:
+    """Constant arrays of a function as a C file."""
+    kind, suffix = (np.float32, "f") if f.real == "float" else (np.float64, "")
+    parts = [f'/* Numbers for {f.name}. */\n\n#include "{prefix}.h"\n']
+    for name, values in f.entry.tables.items():
+        numbers = np.clip(np.ravel(values), -1e30, 1e30).astype(kind)
+        listed = textwrap.fill(", ".join(f"{number!s}{suffix}" for number in numbers), 110)
+        parts.append(
+            f"const {prefix}_real {f.name}_{name}[{values.size}] = {{\n{textwrap.indent(listed, '    ')}\n}};\n"
+        )
+    return "\n".join(parts)
 
 
 def limits(robot: Robot, prefix: str, real: str) -> str:

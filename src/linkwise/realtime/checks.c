@@ -3,6 +3,26 @@
 /* Who runs the stop sequence. The watchdog may take over from the synchronous task; OVER is final. */
 enum owner { CONTROLLING, BY_TASK, BY_WATCHDOG, OVER };
 
+#ifdef HORIZON
+typedef struct {
+    double stamp; /* when its first state was measured */
+    double xs[(HORIZON + 1) * 2 * N], us[HORIZON * N], gains[HORIZON * N * 2 * N];
+} plan;
+
+typedef struct {
+    _Atomic unsigned shared;
+    unsigned back, front;
+    plan data[3];
+} plan_channel;
+
+typedef struct {
+    plan_channel channel; /* to the synchronous task */
+    plan start;
+    double parameters[PARAMETERS];
+    double mu, xs[(HORIZON + 1) * 2 * N], us[HORIZON * N], report[PLAN_REPORT], room[PLAN_ROOM];
+} planning;
+#endif
+
 typedef struct {
     const settings *set;
     outcome *result;
@@ -17,6 +37,10 @@ typedef struct {
     double start;
     channel for_inertia, for_velocity, for_watchdog; /* states, from the synchronous task */
     channel inertia, velocity;                       /* coefficients, to it */
+#ifdef HORIZON
+    channel for_plan;
+    planning planning;
+#endif
 
     /* used by the synchronous task alone */
     double q[N], qd[N];       /* the last state that passed the checks */
@@ -72,6 +96,12 @@ static int invalid_setting(const settings *set, int *joint, double *value)
     REQUIRE(11, set->stop_mode, set->stop_mode >= HOLD && set->stop_mode <= BRAKE);
     REQUIRE(12, 0, set->read && set->write && (set->brake || set->stop_mode != BRAKE));
     REQUIRE(20, set->core, set->core >= 0 && set->core <= CPU_SETSIZE);
+#ifdef HORIZON
+    REQUIRE(21, 0, set->parameters && set->changes && set->plans);
+    REQUIRE(22, set->plan_period, positive(set->plan_period));
+    REQUIRE(23, set->oldest_plan, positive(set->oldest_plan));
+    REQUIRE(24, set->first_iterations, set->first_iterations >= 1);
+#endif
     for (*joint = 0; *joint < N; ++*joint) {
         int i = *joint;
         REQUIRE(13, set->kp[i], isfinite(set->kp[i]) && set->kp[i] >= 0);

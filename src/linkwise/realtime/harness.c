@@ -112,6 +112,12 @@ static void hand_over(run_state *r, const row *measured, const double *reference
     publish(&r->for_inertia, stamp);
     publish(&r->for_velocity, stamp);
     publish(&r->for_watchdog, stamp);
+#ifdef HORIZON
+    double *d = to_write(&r->for_plan);
+    memcpy(d, measured->q, sizeof measured->q);
+    memcpy(d + N, measured->qd, sizeof measured->qd);
+    publish(&r->for_plan, stamp);
+#endif
 }
 
 static fault command(run_state *r, const double *reference, row *out)
@@ -127,7 +133,14 @@ static fault command(run_state *r, const double *reference, row *out)
     if (!(out->velocity_age <= set->oldest))
         return (fault){STALE, -1, out->velocity_age};
     double tau[N], begin = now();
+#ifdef HORIZON
+    (void)reference, (void)coefficients, (void)torques;
+    fault found = planned(r, out, tau);
+    if (found.reason != FINISHED)
+        return found;
+#else
     synchronous(coefficients, coefficients + N * N, torques, out->q, out->qd, reference, set->kp, set->kd, tau);
+#endif
     out->task = now() - begin;
     for (int i = 0; i < N; ++i)
         if (!isfinite(tau[i]))
@@ -285,6 +298,13 @@ static fault prepare(run_state *r)
     memcpy(r->qd, begin.qd, sizeof r->qd);
     memcpy(r->still_q, begin.q, sizeof r->still_q);
     memcpy(r->still_reference, reference, sizeof r->still_reference);
+#ifdef HORIZON
+    fault found = beyond_limits(set, &begin, reference, hot);
+    if (found.reason == FINISHED)
+        found = first_plan(r, begin.q, begin.qd);
+    if (found.reason != FINISHED)
+        return found;
+#endif
     hand_over(r, &begin, reference);
     double *out = to_write(&r->inertia);
     inertia(begin.q, out, out + N * N);
@@ -298,7 +318,7 @@ static fault prepare(run_state *r)
  * to stop. Invalid settings, and a plant that is at fault before the first cycle, are refused: nothing is commanded. */
 void run(const settings *set, outcome *result, row *rows, int32_t *ask)
 {
-    pthread_t task, watchdog, threads[3];
+    pthread_t task, watchdog, threads[4];
     int count = 0, error = 0, watched = 0;
     int32_t ignored;
     memset(result, 0, sizeof *result);
@@ -321,6 +341,9 @@ void run(const settings *set, outcome *result, row *rows, int32_t *ask)
     channel *channels[] = {&r->for_inertia, &r->for_velocity, &r->for_watchdog, &r->inertia, &r->velocity};
     for (int k = 0; k < 5; ++k)
         open_channel(channels[k]);
+#ifdef HORIZON
+    open_channel(&r->for_plan);
+#endif
     result->lock_error = mlockall(MCL_CURRENT) ? errno : 0;
     memset(rows, 0, (size_t)rows_needed(set) * sizeof *rows); /* so that no page fault happens in the loop */
     fault found = prepare(r);
@@ -333,6 +356,10 @@ void run(const settings *set, outcome *result, row *rows, int32_t *ask)
             ++count;
         if (!error && !(error = start_thread(&threads[count], set->priority / 2, velocity_task, r, &ignored)))
             ++count;
+#ifdef HORIZON
+        if (!error && !(error = start_thread(&threads[count], set->priority / 2, plan_task, r, &ignored)))
+            ++count;
+#endif
         if (!error && !(error = pthread_create(&watchdog, NULL, watchdog_task, r)))
             watched = 1;
         if (!error)

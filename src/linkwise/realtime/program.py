@@ -163,14 +163,15 @@ class TwoRatePrograms:
             f"#define JOINTS {self.dof}",
             "#include <stdint.h>",
         ]
-        programs = [self.inertia, self.velocity, self.synchronous, self.plant]
-        if self.watching is not None and self.observer is not None:
+        if self.watching is not None:
             parts.append(f"#define OBSERVER_MEMORY {self.watching.memory_size}")
-            programs.append(self.observer)
-        for program in programs:
-            text = c.source(program)
-            parts.append(text.replace(f"\nvoid {program.name}(", f"\nstatic void {program.name}("))
-        return "\n".join([*parts, *map(_text, C_FILES)])
+        parts += [static_function(c.source(program), program.name) for program in self.tasks()]
+        return "\n".join([*parts, *map(file_text, C_FILES)])
+
+    def tasks(self) -> list[Program]:
+        """All generated functions."""
+        found = [self.inertia, self.velocity, self.synchronous, self.plant]
+        return found if self.observer is None else [*found, self.observer]
 
     def files(self, prefix: str) -> dict[str, str]:
         """The same for programs in C: a header and a source, with names that begin with ``prefix``."""
@@ -185,14 +186,25 @@ class TwoRatePrograms:
             "",
         ]
         texts = {
-            f"{prefix}.h": "\n".join([*head, _text("types.h"), "#endif", ""]),
+            f"{prefix}.h": "\n".join([*head, file_text("types.h"), "#endif", ""]),
             f"{prefix}.c": self.source(),
         }
         names = re.compile(r"\b(run(?=\()|rows_needed|time_synchronous|simulated_(?:read|write|brake))\b")
         return {name: names.sub(rf"{prefix}_\1", text) for name, text in texts.items()}
 
 
-def _text(name: str) -> str:
+def static_function(text: str, name: str) -> str:
+    """C source whose function is not visible outside of its file.
+
+    Args:
+        text: the source.
+        name: of the function.
+    """
+    return text.replace(f"\nvoid {name}(", f"\nstatic void {name}(")
+
+
+def file_text(name: str) -> str:
+    """One of the C files of this folder."""
     return resources.files("linkwise.realtime").joinpath(name).read_text(encoding="utf-8")
 
 

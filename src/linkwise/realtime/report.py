@@ -33,6 +33,8 @@ REASONS = {
     14: "{joint} was {value:.3g} away from its reference, more than its following limit",
     15: "refused to start: {setting} is invalid ({value:g})",
     NO_THREAD: "a thread could not be started: {error}",
+    18: "the plan was {value:.3g} s old",
+    19: "no plan was found at the start",
     17: "{joint} was pushed with {value:.3g} {unit}, more than its threshold of contact",
 }
 SETTINGS = (
@@ -58,7 +60,7 @@ SETTINGS = (
         "speed",
         "effort",
     ),
-    *("following", "frozen", "core"),
+    *("following", "frozen", "core", "parameters", "plan_period", "oldest_plan", "first_iterations"),
 )
 
 
@@ -184,6 +186,11 @@ class Report:
     def external_torque(self) -> np.ndarray:
         """Estimated external torques [N·m or N], shape (cycles, n); (cycles, 0) without an observer."""
         return self._joints(3)
+
+    @property
+    def plan_age(self) -> np.ndarray:
+        """Age of the plan in use, of predictive control."""
+        return self.rows[:, -1]
 
     @property
     def stop_time(self) -> np.ndarray:

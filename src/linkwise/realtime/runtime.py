@@ -6,7 +6,7 @@ import ctypes
 import math
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -136,13 +136,23 @@ class TwoRateController:
             raise SettingsError(f"reference: expected a trajectory of {n} joints, got one of {reference.dof}")
         cycles = self._cycles(duration)
         table = np.ascontiguousarray(np.concatenate(reference.at(np.arange(cycles) * self.period), axis=-1))
+        return self._followed(table, cycles, log)
+
+    def _followed(
+        self,
+        table: np.ndarray,
+        cycles: int,
+        log: str | os.PathLike[str] | None,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> Report:
+        """Run the loop with these rows of q_d, q̇_d and q̈_d; ``meanwhile`` is called every few milliseconds."""
+        n = self.model.dof
         code = library(self.programs.source())
         settings, keep = self._settings(code, table, cycles, log)
         code.rows_needed.restype = ctypes.c_int64
         # at least one row, so that invalid settings reach the checks in C
-        rows = np.zeros(
-            (max(1, code.rows_needed(ctypes.byref(settings))), len(TIMING) + len(self._columns) * n)
-        )
+        width = len(TIMING) + len(self._columns) * n + len(self._single_columns)
+        rows = np.zeros((max(1, code.rows_needed(ctypes.byref(settings))), width))
         result, ask = _Outcome(), ctypes.c_int32(0)
 
         def work() -> None:
@@ -158,7 +168,8 @@ class TwoRateController:
             thread.start()
             try:
                 while thread.is_alive():
-                    thread.join(0.05)
+                    meanwhile()
+                    thread.join(self._wait)
             except BaseException:
                 ask.value = 1
                 thread.join()
@@ -199,6 +210,9 @@ class TwoRateController:
         )
         return found
 
+    _wait = 0.05  # [s] from one call of ``meanwhile`` to the next
+    _single_columns: tuple[str, ...] = ()  # what a cycle records besides, one number each
+
     @property
     def _columns(self) -> tuple[str, ...]:
         """What a cycle records of every joint."""
@@ -219,11 +233,14 @@ class TwoRateController:
 
     # -- structures of the C code ---------------------------------------------------------------------------
 
+    def _settings_type(self) -> type[ctypes.Structure]:
+        return settings_type(self.model.dof)
+
     def _settings(
         self, code: ctypes.CDLL, table: np.ndarray, cycles: int, log
     ) -> tuple[ctypes.Structure, tuple]:
         n = self.model.dof
-        settings = _settings_type(n)()
+        settings = self._settings_type()()
         settings.period = self.period
         settings.inertia_period, settings.velocity_period = self.background
         settings.cycles = settings.reference_rows = cycles
@@ -245,6 +262,7 @@ class TwoRateController:
         path = None if log is None else os.fsencode(log)
         if path is not None:
             names = [*TIMING, *(f"{name}{k}" for name in self._columns for k in range(1, n + 1))]
+            names += self._single_columns
             Path(os.fsdecode(path)).write_text(",".join(names) + "\n", encoding="utf-8")
         settings.log = path
         return settings, (table, state, functions, path)
@@ -270,7 +288,9 @@ class _Outcome(ctypes.Structure):
     )
 
 
-def _settings_type(n: int) -> type[ctypes.Structure]:
+def settings_type(n: int) -> type[ctypes.Structure]:
+    """The structure ``settings`` of types.h for n joints."""
+
     class Settings(ctypes.Structure):
         _fields_ = (
             *((name, ctypes.c_double) for name in ("period", "inertia_period", "velocity_period")),

@@ -4,7 +4,7 @@
 
 enum reason {
     FINISHED, ASKED, SENSOR_NAN, REFERENCE_NAN, TORQUE_NAN, PLANT_LOST, OVER_TEMPERATURE, POSITION_LIMIT,
-    SPEED_LIMIT, DEADLINES, STALE, WATCHDOG, JUMP, FROZEN, FOLLOWING, CONFIGURATION, THREADS, COLLISION
+    SPEED_LIMIT, DEADLINES, STALE, WATCHDOG, JUMP, FROZEN, FOLLOWING, CONFIGURATION, THREADS, COLLISION, OLD_PLAN, NO_PLAN
 };
 enum missed { ON_TIME, OURS, SCHEDULER, PLANT };
 enum stop_mode { HOLD, RAMP, BRAKE };
@@ -14,6 +14,14 @@ enum stop_mode { HOLD, RAMP, BRAKE };
 typedef int (*read_function)(void *self, int64_t cycle, double *q, double *qd, int32_t *hot);
 typedef int (*write_function)(void *self, const double *tau);
 typedef int (*brake_function)(void *self);
+
+#ifdef HORIZON
+/* What became of the plans of predictive control; times in s. */
+typedef struct {
+    int64_t iterations, failed, late_ours, late_scheduler;
+    double processor_sum, processor_most, duration_most;
+} plan_counts;
+#endif
 
 typedef struct {
     double period, inertia_period, velocity_period; /* [s] */
@@ -36,6 +44,14 @@ typedef struct {
     brake_function brake;
     void *plant;
     const char *log;
+#ifdef HORIZON
+    const double *parameters; /* of the costs; may be changed while the loop runs */
+    int32_t *changes;         /* odd while they are being changed */
+    plan_counts *plans;
+    double plan_period;       /* [s] */
+    double oldest_plan;       /* largest age of a plan [s] */
+    int64_t first_iterations; /* of the first plan */
+#endif
 } settings;
 
 /* One row per cycle. All doubles, so that callers can use the rows as one array. */
@@ -44,6 +60,9 @@ typedef struct {
     double q[N], qd[N], tau[N];
 #ifdef OBSERVER_MEMORY
     double external[N]; /* estimated external torques */
+#endif
+#ifdef HORIZON
+    double plan_age; /* of the plan in use */
 #endif
 } row;
 

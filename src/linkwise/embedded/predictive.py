@@ -1,0 +1,178 @@
+"""Predictive control for C packages: one iteration of the solver, the shift of a plan, torques with feedback gains."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.room import in_one_room
+from linkwise.control.controller import traced_kernel
+from linkwise.optimal.iteration import REPORT, iteration
+from linkwise.optimal.problem import Problem
+from linkwise.optimal.standard import EFFORT, JOINTS, TIP, reaching
+from linkwise.robot import Robot
+from linkwise.scalar import where
+
+if TYPE_CHECKING:
+    from linkwise.embedded.entries import Entry, Options
+
+STEPS = (1.0, 0.5, 0.25)
+"""Step sizes that an iteration tries."""
+FEWER = 8
+"""Reference states of an iteration are so many times fewer than those of other functions: each has thousands of numbers."""
+
+
+def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
+    """The functions of a predictive controller.
+
+    Args:
+        robot: the robot.
+        options: horizon, step, iterations, frequency, frame (its pose is the target), torque_limits, friction.
+    """
+    from linkwise.embedded.entries import Entry
+
+    problem = reaching(
+        robot,
+        horizon=options.horizon,
+        step=options.step,
+        frequency=options.frequency,
+        tip=options.frame is not None,
+        frame=options.frame,
+        torque_limits=True if options.torque_limits is None else np.asarray(options.torque_limits, dtype=float),
+        friction=options.friction,
+    )
+    N, x, u = problem.horizon, problem.ns, problem.nu
+    made = _in_one_room(iteration(problem, iterations=options.iterations, steps=STEPS))
+    target = f"pose of {options.frame}" if options.frame is not None else "joint positions"
+    summary = (
+        f"predictive control of {robot.name}, {N} steps of {problem.step:g} s: {options.iterations} iteration(s) of the "
+        f"solver from a measured state (q, qd) and the plan of the last call, shifted. The target ({target}), weights and "
+        f"torque limits are numbers of parameters, {problem.np} for each of {N + 1} stages. Use the plan if report "
+        f"'sound' is 1 and its numbers are finite, else keep the last one; report: {', '.join(REPORT)}"
+    )
+    words = {
+        "start": "measured state: positions, velocities",
+        "parameters": "targets, weights and limits, row by row; see the _AT_ definitions and _parameters",
+        "states": "states of the plan so far, row by row",
+        "torques": "torques of the plan so far, row by row",
+        "regularisation": "0 at first, then that of the last report",
+        "new_states": "states of the new plan",
+        "new_torques": "torques of the new plan",
+        "gains": "K of every step, row by row: tau = torques + K (x - states)",
+        "report": ", ".join(REPORT),
+    }
+    numbers = {"HORIZON": N, "ROW": problem.np}
+    numbers |= {
+        f"AT_{name.replace('.', '_').upper()}": problem.where(name).start for name in problem.parameters
+    }
+    return [
+        Entry(
+            "mpc",
+            summary,
+            made,
+            options.dtype,
+            definitions=numbers,
+            tables={"parameters": _with_gravity(robot, problem)},
+            states=lambda count: _typical(robot, problem, max(1, count // FEWER)),
+            words=words,
+        ),
+        _shift(robot, problem, options, x, u),
+        _torques(robot, problem, options, x, u),
+    ]
+
+
+def _in_one_room(kernel: Kernel) -> Kernel:
+    """The kernel with its scratch memory in one array."""
+    return Kernel(
+        kernel.name, kernel.inputs, kernel.outputs, kernel.dtype, lambda dtype: in_one_room(kernel.program(dtype))
+    )  # type: ignore[arg-type, return-value]
+
+
+def _shift(robot: Robot, problem: Problem, options: Options, x: int, u: int) -> Entry:
+    """A plan some time later."""
+    from linkwise.embedded.entries import Entry
+
+    N = problem.horizon
+    sizes = {"part": 1, "states": (N + 1) * x, "torques": N * u}
+
+    def shifted(part, states, torques):
+        f = where(part[0] < 0.0, 0.0, where(part[0] > 1.0, 1.0, part[0]))
+
+        def rows(table, width):
+            after = [*table[width:], *table[-width:]]
+            return [a + f * (b - a) for a, b in zip(table, after, strict=True)]
+
+        return {"new_states": rows(states, x), "new_torques": rows(torques, u)}
+
+    shapes: dict[str, tuple[int, ...]] = {"new_states": ((N + 1) * x,), "new_torques": (N * u,)}
+    kernel = traced_kernel("mpc_shift", shifted, sizes, shapes, options.dtype, f"shift {N} {x} {u}".encode())
+    summary = f"a plan of {robot.name} seen later, by a part of a step from 0 to 1; the last rows are kept"
+    words = {"part": "time since the plan was made, by the duration of a step: 0 to 1"}
+    return Entry("mpc_shift", summary, kernel, options.dtype, words=words)
+
+
+def _torques(robot: Robot, problem: Problem, options: Options, x: int, u: int) -> Entry:
+    """Torques with feedback, within the limits."""
+    from linkwise.embedded.entries import Entry
+
+    sizes = {"measured": x, "planned": x, "torque": u, "gain": u * x, "lower": u, "upper": u}
+
+    def torques(measured, planned, torque, gain, lower, upper):
+        error = [a - b for a, b in zip(measured, planned, strict=True)]
+        found = []
+        for i, (value, low, high) in enumerate(zip(torque, lower, upper, strict=True)):
+            total: Any = value
+            for k, e in zip(gain[i * x : (i + 1) * x], error, strict=True):
+                total = total + k * e
+            inside = where(total < low, low, where(total > high, high, total))
+            found.append(where(inside - inside <= 0.0, inside, value))  # a state that is no number: without feedback
+        return {"tau": found}
+
+    kernel = traced_kernel("mpc_torques", torques, sizes, {"tau": (u,)}, options.dtype, f"torques {x} {u}".encode())
+    summary = (
+        f"torques of {robot.name} by a plan: torque + gain (measured - planned), within the limits, and torque alone where "
+        "the measured state has a number that is not finite"
+    )
+    words = {"measured": "measured state: positions, velocities", "planned": "state of the plan", "torque": "of the plan", "gain": "of the plan, row by row"}
+    return Entry("mpc_torques", summary, kernel, options.dtype, words=words)
+
+
+def _with_gravity(robot: Robot, problem: Problem) -> np.ndarray:
+    """The table of parameters for resting at the default target."""
+    p = problem.p.copy()
+    rest = p[0, problem.where(f"{JOINTS}.target")]
+    p[:, problem.where(f"{EFFORT}.target")] = _holding(robot, problem, rest)
+    return p
+
+
+def _holding(robot: Robot, problem: Problem, q: np.ndarray) -> np.ndarray:
+    held = np.asarray(robot.gravity_torques(q))[..., list(problem.dynamics.driven)]
+    return np.clip(held, -problem.torque_upper, problem.torque_upper)
+
+
+def _typical(robot: Robot, problem: Problem, count: int) -> dict[str, np.ndarray]:
+    """Inputs of an iteration: random states and targets near the rest position, plans that hold the arm."""
+    rng = np.random.default_rng(11)
+    N, n = problem.horizon, robot.dof
+    rest = problem.p[0, problem.where(f"{JOINTS}.target")]
+    q, qd = rest + rng.uniform(-0.2, 0.2, (count, n)), rng.uniform(-0.5, 0.5, (count, n))
+    start = np.concatenate([q, qd], axis=1)
+    tables = np.tile(_with_gravity(robot, problem), (count, 1, 1))
+    wanted = rest + rng.uniform(-0.4, 0.4, (count, n))
+    tables[:, :, problem.where(f"{JOINTS}.target")] = wanted[:, np.newaxis]
+    if f"{TIP}.position" in problem.parameters:
+        pose = np.asarray(robot.pose(wanted, problem.costs[1].frame))  # type: ignore[attr-defined]
+        tables[:, :, problem.where(f"{TIP}.position")] = pose[:, np.newaxis, :3, 3]
+    torques = np.repeat(_holding(robot, problem, q)[:, np.newaxis], N, axis=1)
+    torques = torques + rng.uniform(-0.5, 0.5, torques.shape)
+    return {
+        "start": start,
+        "parameters": tables.reshape(count, -1),
+        "states": np.repeat(start[:, np.newaxis], N + 1, axis=1).reshape(count, -1),
+        "torques": torques.reshape(count, -1),
+        "regularisation": np.zeros((count, 1)),
+    }
+
+

@@ -1,0 +1,90 @@
+"""The problem behind predictive control by name: reach a target and stay there, with a bandwidth in place of weights.
+
+For one joint of inertia M the cost ∫ ½ (e² + (2/ω²) ė² + (1/ω⁴) (τ/M)²) dt has the optimal feedback τ = −M (ω² e + 2ω ė): the
+critically damped law of a natural frequency ω. The terminal cost is the diagonal of its value function. Torques count
+from those that hold the arm against gravity (``effort.target``), and their limits are kept exactly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linkwise.optimal import arguments
+from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.costs import Cost, Effort, JointTracking, TipTracking
+from linkwise.optimal.problem import Problem
+from linkwise.robot import Robot
+
+JOINTS, TIP, EFFORT = "joints", "tip", "effort"
+"""Names of the costs."""
+POSTURE = 1e-3
+"""Weight of the joints' rest position beside that of the tip, so that redundant joints do not drift."""
+
+
+def reaching(
+    robot: Robot,
+    *,
+    horizon: int = 20,
+    step: float = 0.02,
+    frequency: float = 10.0,
+    frame: str | None = None,
+    tip: bool = False,
+    torque_limits: Any = True,
+    **options: Any,
+) -> Problem:
+    """A problem for predictive control; its targets are run-time parameters ``joints.target`` or ``tip.target``.
+
+    Args:
+        robot: the robot.
+        horizon: number of steps.
+        step: duration of one [s].
+        frequency: natural frequency of the motion far from all limits [rad/s].
+        frame: whose pose is the target, with ``tip``; by default the only leaf.
+        tip: whether the target is a pose of a frame, in place of joint positions.
+        torque_limits: as for ``Problem``.
+        options: further arguments of ``Problem``.
+    """
+    if robot.nq != robot.dof:
+        raise ProblemError(f"{robot.name}: predictive control by name is for joints with one coordinate each")
+    w = arguments.number("frequency", frequency, above=0.0)
+    rest = rest_of(robot)
+    own = POSTURE if tip else 1.0
+    inertias = np.diag(np.asarray(robot.mass_matrix(rest)))
+    costs: list[Cost] = [
+        JointTracking(target=rest, weight=own, velocity=0.0, velocity_weight=2.0 / w**2, name=JOINTS)
+    ]
+    terminal: list[Cost] = [
+        JointTracking(
+            target=rest, weight=2.0 / w * own, velocity=0.0, velocity_weight=2.0 / w**3, name=JOINTS
+        )
+    ]
+    if tip:
+        pose = np.asarray(robot.pose(rest, frame))
+        scale = 1.0 / max(float(np.linalg.norm(pose[:3, 3])), 0.1) ** 2
+        for factor, found in ((1.0, costs), (2.0 / w, terminal)):
+            found.append(
+                TipTracking(
+                    target=pose, position=4.0 * scale * factor, orientation=factor, frame=frame, name=TIP
+                )
+            )
+    problem = Problem(
+        robot,
+        horizon=horizon,
+        step=step,
+        costs=[*costs, Effort(name=EFFORT)],
+        terminal=terminal,
+        torque_limits=torque_limits,
+        **options,
+    )
+    driven = inertias[list(problem.dynamics.driven)]
+    return problem.with_values({f"{EFFORT}.weight": 1.0 / (w**4 * np.maximum(driven, 1e-9) ** 2)})
+
+
+def rest_of(robot: Robot) -> np.ndarray:
+    """A position to rest at (n,): neutral, or the middle of the range of a joint that is not allowed there."""
+    limits, neutral = robot.limits, np.asarray(robot.neutral, dtype=float)
+    inside = (limits.lower < neutral) & (neutral < limits.upper)
+    with np.errstate(invalid="ignore"):
+        return np.where(inside, neutral, 0.5 * (limits.lower + limits.upper))

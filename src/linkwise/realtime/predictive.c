@@ -1,0 +1,195 @@
+/* Predictive control in the two-rate structure: a background task improves a plan of torques, the synchronous task
+ * applies it with the feedback gains that belong to it.
+ *
+ * This text follows definitions of HORIZON (steps), STEP [s], PARAMETERS (numbers of the costs, ROW of them a stage),
+ * PLAN_ROOM, PLAN_REPORT and places in the report, and the generated function
+ *   void iteration(const double start[], const double parameters[], const double states[], const double torques[],
+ *                  const double regularisation[], double new_states[], double new_torques[], double gains[],
+ *                  double report[], double room[]);
+ * A plan is used only if all its numbers are finite and the iteration was sound. A late or failed iteration leaves the
+ * last one in force, for at most ``oldest_plan``; then the loop stops as after every other fault.
+ */
+
+#define STATE (2 * N)
+
+static void rest_until(run_state *r, double when);
+
+static void open_plans(plan_channel *c)
+{
+    c->shared = 0;
+    c->back = 1;
+    c->front = 2;
+}
+
+static plan *plan_to_write(plan_channel *c)
+{
+    return &c->data[c->back];
+}
+
+static void publish_plan(plan_channel *c)
+{
+    c->back = atomic_exchange_explicit(&c->shared, c->back | NEW, memory_order_acq_rel) & 3u;
+}
+
+static const plan *newest_plan(plan_channel *c)
+{
+    if (atomic_load_explicit(&c->shared, memory_order_relaxed) & NEW)
+        c->front = atomic_exchange_explicit(&c->shared, c->front, memory_order_acq_rel) & 3u;
+    return &c->data[c->front];
+}
+
+/* The parameters of the costs, which the caller changes while the loop runs: he makes ``changes`` odd while he writes.
+ * What cannot be read whole within some tries, or has a number that is not finite, leaves those before in force. */
+static void read_parameters(const settings *set, double *kept)
+{
+    double found[PARAMETERS];
+    for (int tries = 0; tries < 100; ++tries) {
+        int32_t before = atomic_load((_Atomic int32_t *)set->changes);
+        memcpy(found, set->parameters, sizeof found);
+        atomic_thread_fence(memory_order_acquire);
+        if (before % 2 == 0 && atomic_load((_Atomic int32_t *)set->changes) == before) {
+            if (all_finite(found, PARAMETERS))
+                memcpy(kept, found, sizeof found);
+            return;
+        }
+    }
+}
+
+/* Rows of a plan seen some time later: between two rows it is interpolated, and the last one is kept. */
+static void shifted(const double *table, int rows, int width, double steps, double *out)
+{
+    for (int k = 0; k < rows; ++k) {
+        double at = fmin((double)k + steps, (double)(rows - 1));
+        int low = (int)at, high = low + 1 < rows ? low + 1 : low;
+        double part = at - (double)low;
+        for (int i = 0; i < width; ++i)
+            out[k * width + i] = (1.0 - part) * table[low * width + i] + part * table[high * width + i];
+    }
+}
+
+/* Torques count from those that hold the arm where it is. */
+static void hold_from(const settings *set, const double *q, double *parameters)
+{
+#ifdef EFFORT_AT
+    double D[N * N], gravity[N];
+    inertia(q, D, gravity);
+    for (int k = 0; k <= HORIZON; ++k)
+        for (int i = 0; i < N; ++i)
+            parameters[k * ROW + EFFORT_AT + i] = bounded(gravity[i], set->effort[i]);
+#else
+    (void)set, (void)q, (void)parameters;
+#endif
+}
+
+/* Improves a plan for a state that was measured at ``stamp``. Returns whether the new one can be used. Where no step was
+ * taken the gains belong to the states of the shifted plan. */
+static int improve(run_state *r, const double *state, double *parameters, const plan *from, double stamp, plan *to)
+{
+    planning *p = &r->planning;
+    double steps = fmax(0.0, (stamp - from->stamp) / STEP);
+    hold_from(r->set, state, parameters);
+    shifted(from->xs, HORIZON + 1, STATE, steps, p->xs);
+    shifted(from->us, HORIZON, N, steps, p->us);
+    iteration(state, parameters, p->xs, p->us, &p->mu, to->xs, to->us, to->gains, p->report, p->room);
+    if (isfinite(p->report[REPORT_MU]))
+        p->mu = p->report[REPORT_MU];
+    if (!(p->report[REPORT_STEP] > 0.0))
+        memcpy(to->xs, p->xs, sizeof to->xs);
+    to->stamp = stamp;
+    return p->report[REPORT_SOUND] > 0.5 && all_finite(to->xs, (HORIZON + 1) * STATE) &&
+           all_finite(to->us, HORIZON * N) && all_finite(to->gains, HORIZON * N * STATE);
+}
+
+static void *plan_task(void *given)
+{
+    run_state *r = given;
+    planning *p = &r->planning;
+    const settings *set = r->set;
+    plan_counts *counts = set->plans;
+    double parameters[PARAMETERS], next = r->start;
+    plan last = p->start;
+    memcpy(parameters, p->parameters, sizeof parameters);
+    while (controlling(r)) {
+        double stamp, begin = now(), processor = seconds(CLOCK_THREAD_CPUTIME_ID);
+        const double *state = newest(&r->for_plan, &stamp);
+        read_parameters(set, parameters);
+        plan *made = plan_to_write(&p->channel);
+        if (improve(r, state, parameters, &last, stamp, made)) {
+            last = *made;
+            publish_plan(&p->channel);
+        } else {
+            ++counts->failed;
+        }
+        double finish = now(), used = seconds(CLOCK_THREAD_CPUTIME_ID) - processor;
+        ++counts->iterations;
+        counts->processor_sum += used;
+        counts->processor_most = fmax(counts->processor_most, used);
+        counts->duration_most = fmax(counts->duration_most, finish - begin);
+        int64_t late = (int64_t)((finish - next) / set->plan_period);
+        if (late > 0) {
+            if (used > set->plan_period)
+                ++counts->late_ours;
+            else
+                ++counts->late_scheduler;
+        }
+        next += (double)(1 + (late > 0 ? late : 0)) * set->plan_period;
+        rest_until(r, next);
+    }
+    return NULL;
+}
+
+/* The first plan, before anything is commanded: from torques that hold the arm, improved some times. */
+static fault first_plan(run_state *r, const double *q, const double *qd)
+{
+    planning *p = &r->planning;
+    const settings *set = r->set;
+    double state[STATE], D[N * N], gravity[N];
+    plan *from = &p->start, *to;
+    open_plans(&p->channel);
+    memcpy(p->parameters, set->parameters, sizeof p->parameters);
+    if (!all_finite(p->parameters, PARAMETERS))
+        return (fault){NO_PLAN, -1, 0.0};
+    memcpy(state, q, N * sizeof(double));
+    memcpy(state + N, qd, N * sizeof(double));
+    inertia(q, D, gravity);
+    for (int k = 0; k <= HORIZON; ++k)
+        memcpy(from->xs + k * STATE, state, sizeof state);
+    for (int k = 0; k < HORIZON; ++k)
+        for (int i = 0; i < N; ++i)
+            from->us[k * N + i] = bounded(gravity[i], set->effort[i]);
+    from->stamp = r->start;
+    p->mu = 0.0;
+    to = plan_to_write(&p->channel);
+    for (int k = 0; k < set->first_iterations; ++k)
+        if (improve(r, state, p->parameters, from, r->start, to))
+            *from = *to;
+        else if (k == 0)
+            return (fault){NO_PLAN, -1, p->report[0]};
+    r->start = fmax(r->start, now() + 0.01); /* the plan took its time */
+    from->stamp = r->start;
+    *to = *from;
+    publish_plan(&p->channel);
+    return no_fault;
+}
+
+/* Torques of the newest plan: u + K (x - x_plan) at the time since its state was measured. */
+static fault planned(run_state *r, row *out, double *tau)
+{
+    const plan *p = newest_plan(&r->planning.channel);
+    double age = fmax(0.0, r->start + out->time - p->stamp), at = age / STEP;
+    out->plan_age = age;
+    if (!(age <= r->set->oldest_plan) || !(at < (double)HORIZON))
+        return (fault){OLD_PLAN, -1, age};
+    int k = (int)at;
+    double part = at - (double)k;
+    const double *before = p->xs + k * STATE, *after = before + STATE, *gains = p->gains + k * N * STATE;
+    double error[STATE];
+    for (int i = 0; i < STATE; ++i)
+        error[i] = (i < N ? out->q[i] : out->qd[i - N]) - ((1.0 - part) * before[i] + part * after[i]);
+    for (int i = 0; i < N; ++i) {
+        tau[i] = p->us[k * N + i];
+        for (int j = 0; j < STATE; ++j)
+            tau[i] += gains[i * STATE + j] * error[j];
+    }
+    return no_fault;
+}
