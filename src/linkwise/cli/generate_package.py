@@ -96,11 +96,7 @@ def chosen_options(robot: Robot, functions: Sequence[str], options: dict[str, An
             raise UnknownNameError(f"algorithm: {named} has no {method!r}; {suggest(method, known)}")
     if options["frame"]:
         robot.locate(options["frame"])
-    numbers = {
-        name: options[name]
-        for name in _NUMBERS
-        if options.get(name) is not None
-    }
+    numbers = {name: options[name] for name in _NUMBERS if options.get(name) is not None}
     if options["trajectory"]:
         numbers["trajectory"] = read_csv(options["trajectory"], robot.joint_names)
     return Options(

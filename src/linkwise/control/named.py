@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from linkwise.control.controller import Controller
@@ -22,6 +23,8 @@ CONTROLLERS: dict[str, type[Controller]] = {
     "feed_forward": FeedForward,
     "passive": Passive,
 }
+CALLED = {"predictive": ("linkwise.optimal", "Predictive")}
+"""Controllers of higher parts that have a memory of their own: ``simulate`` calls them from Python."""
 
 
 def named(
@@ -33,11 +36,11 @@ def named(
     damping: Any = 1.0,
     torque_limits: Any = None,
     **options: Any,
-) -> Controller:
-    """A controller by its name.
+) -> Any:
+    """A controller by its name: a ``Controller``, or ``predictive``, which is called from Python.
 
     Args:
-        name: a key of ``CONTROLLERS``.
+        name: a key of ``CONTROLLERS``, or of ``CALLED``.
         robot: the model that the controller uses.
         gains: its gains in its own units: accelerations per error for laws by inverse dynamics, torques per error for
             ``gravity_pd``.
@@ -52,8 +55,17 @@ def named(
         UnknownNameError: there is no such controller.
         ValueError: gains where the law has none, none where it needs them, or both gains and a frequency.
     """
+    if name in CALLED and gains is None:
+        part, called = CALLED[name]
+        chosen = {"frequency": frequency} if frequency is not None else {}
+        limits = True if torque_limits is None else torque_limits
+        return getattr(importlib.import_module(part), called)(
+            robot, torque_limits=limits, **chosen, **options
+        )
     if name not in CONTROLLERS:
-        raise UnknownNameError(f"controller: no {name!r}; {suggest(name, CONTROLLERS)}")
+        if name in CALLED:
+            raise ValueError(f"{name}: it takes a frequency, not gains")
+        raise UnknownNameError(f"controller: no {name!r}; {suggest(name, (*CONTROLLERS, *CALLED))}")
     law: Any = CONTROLLERS[name]
     if gains is not None and frequency is not None:
         raise ValueError(f"{name}: give gains or a frequency, not both")

@@ -41,14 +41,16 @@ def _call(f: Coded) -> str:
     lines = []
     for a in f.arguments:
         size = max(1, a.array.columns if a.size is None else a.size)
-        lines.append(f"static {f.real} {f.name}_{a.name}[{size}];")
+        lines.append(f"static {f.real} of_{f.name}_{a.name}[{size}];")
     lines += ["", f"static void draw_{f.name}(void)", "{"]
     for a in f.arguments:
         if a.array.kind in ("input", "both"):
             size = a.array.columns if a.size is None else a.size
             scale = _SCALES.get(a.array.title, 1.0)
-            lines.append(f"    draw({f.name}_{a.name}, {size}, {scale}{'f' if f.real == 'float' else ''});")
-    passed = [f"{f.name}_{a.name}" for a in f.arguments] + ["1L" for _ in f.function.nest.numbers]
+            lines.append(
+                f"    draw(of_{f.name}_{a.name}, {size}, {scale}{'f' if f.real == 'float' else ''});"
+            )
+    passed = [f"of_{f.name}_{a.name}" for a in f.arguments] + ["1L" for _ in f.function.nest.numbers]
     lines += [
         "}",
         "",

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 STEPS = (1.0, 0.5, 0.25)
 """Step sizes that an iteration tries."""
+LARGEST = 3e38
+"""Torques of larger magnitude, and NaN, are no numbers in float32."""
 FEWER = 8
-"""Reference states of an iteration are so many times fewer than those of other functions: each has thousands of numbers."""
+"""Of an iteration there are so many times fewer reference states: each has thousands of numbers."""
 
 
 def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
@@ -40,17 +42,19 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
         frequency=options.frequency,
         tip=options.frame is not None,
         frame=options.frame,
-        torque_limits=True if options.torque_limits is None else np.asarray(options.torque_limits, dtype=float),
+        torque_limits=True
+        if options.torque_limits is None
+        else np.asarray(options.torque_limits, dtype=float),
         friction=options.friction,
     )
     N, x, u = problem.horizon, problem.ns, problem.nu
     made = _in_one_room(iteration(problem, iterations=options.iterations, steps=STEPS))
     target = f"pose of {options.frame}" if options.frame is not None else "joint positions"
     summary = (
-        f"predictive control of {robot.name}, {N} steps of {problem.step:g} s: {options.iterations} iteration(s) of the "
-        f"solver from a measured state (q, qd) and the plan of the last call, shifted. The target ({target}), weights and "
-        f"torque limits are numbers of parameters, {problem.np} for each of {N + 1} stages. Use the plan if report "
-        f"'sound' is 1 and its numbers are finite, else keep the last one; report: {', '.join(REPORT)}"
+        f"predictive control of {robot.name}, {N} steps of {problem.step:g} s: {options.iterations} iteration(s) of "
+        f"the solver from a measured state (q, qd) and the plan of the last call, shifted. The target ({target}), "
+        f"weights and torque limits are numbers of parameters, {problem.np} for each of {N + 1} stages. Use the plan "
+        "if its numbers are finite and 'sound' in the report is 1, else keep the last one"
     )
     words = {
         "start": "measured state: positions, velocities",
@@ -85,9 +89,12 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
 
 def _in_one_room(kernel: Kernel) -> Kernel:
     """The kernel with its scratch memory in one array."""
-    return Kernel(
-        kernel.name, kernel.inputs, kernel.outputs, kernel.dtype, lambda dtype: in_one_room(kernel.program(dtype))
-    )  # type: ignore[arg-type, return-value]
+
+    def build(dtype: str) -> Any:
+        loops: Any = kernel.program(dtype)
+        return in_one_room(loops)
+
+    return Kernel(kernel.name, kernel.inputs, kernel.outputs, kernel.dtype, build)
 
 
 def _shift(robot: Robot, problem: Problem, options: Options, x: int, u: int) -> Entry:
@@ -127,15 +134,24 @@ def _torques(robot: Robot, problem: Problem, options: Options, x: int, u: int) -
             for k, e in zip(gain[i * x : (i + 1) * x], error, strict=True):
                 total = total + k * e
             inside = where(total < low, low, where(total > high, high, total))
-            found.append(where(inside - inside <= 0.0, inside, value))  # a state that is no number: without feedback
+            found.append(
+                where(abs(inside) <= LARGEST, inside, value)
+            )  # a state that is no number: without feedback
         return {"tau": found}
 
-    kernel = traced_kernel("mpc_torques", torques, sizes, {"tau": (u,)}, options.dtype, f"torques {x} {u}".encode())
-    summary = (
-        f"torques of {robot.name} by a plan: torque + gain (measured - planned), within the limits, and torque alone where "
-        "the measured state has a number that is not finite"
+    kernel = traced_kernel(
+        "mpc_torques", torques, sizes, {"tau": (u,)}, options.dtype, f"torques {x} {u}".encode()
     )
-    words = {"measured": "measured state: positions, velocities", "planned": "state of the plan", "torque": "of the plan", "gain": "of the plan, row by row"}
+    summary = (
+        f"torques of {robot.name} by a plan: torque + gain (measured - planned), within the limits, and torque alone "
+        "where the measured state has a number that is not finite"
+    )
+    words = {
+        "measured": "measured state: positions, velocities",
+        "planned": "state of the plan",
+        "torque": "of the plan",
+        "gain": "of the plan, row by row",
+    }
     return Entry("mpc_torques", summary, kernel, options.dtype, words=words)
 
 
@@ -174,5 +190,3 @@ def _typical(robot: Robot, problem: Problem, count: int) -> dict[str, np.ndarray
         "torques": torques.reshape(count, -1),
         "regularisation": np.zeros((count, 1)),
     }
-
-

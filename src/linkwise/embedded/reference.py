@@ -46,7 +46,9 @@ def states(robot: Robot, entry: Entry, count: int, fma: bool = True) -> States:
     kernel = entry.kernel
     if isinstance(kernel, RolloutKernel):
         return _of_rollout(robot, entry, kernel, max(1, count // STEPS), fma)
-    chosen = typical(robot, entry, dict(kernel.inputs), count) if entry.states is None else entry.states(count)
+    chosen = (
+        typical(robot, entry, dict(kernel.inputs), count) if entry.states is None else entry.states(count)
+    )
     given = {name: chosen[name] for name, _ in kernel.inputs}
     count = len(next(iter(given.values()))) if given else count
     given = {name: values.astype(entry.dtype) for name, values in given.items()}

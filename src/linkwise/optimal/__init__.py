@@ -1,6 +1,7 @@
 """Optimal motion: a problem of costs and limits, solved by differential dynamic programming (FDDP)."""
 
 from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.controller import Predictive
 from linkwise.optimal.costs import (
     Cost,
     Effort,
@@ -19,6 +20,7 @@ from linkwise.optimal.obstacles import SphereClearance
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.result import Missed, Solution, Violated
 from linkwise.optimal.solver import solve
+from linkwise.optimal.standard import reaching
 
 __all__ = [
     "Cost",
@@ -29,6 +31,7 @@ __all__ = [
     "Missed",
     "Mppi",
     "Own",
+    "Predictive",
     "Problem",
     "ProblemError",
     "SampledPlan",
@@ -43,6 +46,7 @@ __all__ = [
     "TipVelocity",
     "Violated",
     "iteration",
+    "reaching",
     "solve",
     "solve_many",
 ]

@@ -1,8 +1,8 @@
 """Predictive control: real-time iteration. Every sample improves the plan of the last one by a few iterations.
 
-The plan is shifted by the time since it was made, the iteration starts from the measured state, and the first torques are
-applied with the feedback gains that belong to them. A failed iteration leaves the last plan in force, with its gains, for
-at most ``oldest`` seconds; then the arm is stopped. Torques are always finite and within their limits.
+The plan is shifted by the time since it was made, the iteration starts from the measured state, and the first torques
+are applied with the feedback gains that belong to them. A failed iteration leaves the last plan in force, with its
+gains, for at most ``oldest`` seconds; then the arm is stopped. Torques are always finite and within their limits.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.errors import ShapeError
+from linkwise.flags import flag
 from linkwise.once import once
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
@@ -74,7 +75,9 @@ class Predictive:
         elif not isinstance(problem, Problem) or options:
             raise ProblemError("problem: expected a Problem, or a robot with the arguments of one")
         if not problem.dynamics.flat:
-            raise ProblemError(f"{problem.robot.name}: predictive control is for joints with one coordinate each")
+            raise ProblemError(
+                f"{problem.robot.name}: predictive control is for joints with one coordinate each"
+            )
         if problem.dynamics.remembers:
             raise ProblemError("problem: costs of differences of torques are not for real-time iteration")
         self.problem, self.robot = problem, problem.robot
@@ -84,7 +87,7 @@ class Predictive:
         self.oldest = 0.5 * horizon if oldest is None else arguments.number("oldest", oldest, above=0.0)
         if self.oldest > horizon:
             raise ProblemError(f"oldest: a plan is {horizon:g} s long, got {oldest:g}")
-        self.follows = follow and f"{JOINTS}.target" in problem.parameters
+        self.follows = flag("follow", follow) and f"{JOINTS}.target" in problem.parameters
         self._aimed, self._p = problem, problem.p.copy()
         self.reset()
 
@@ -175,7 +178,14 @@ class Predictive:
         return found
 
     def _iterate(self, x: np.ndarray, states: np.ndarray, torques: np.ndarray) -> tuple[np.ndarray, ...]:
-        given = [x, self._p.ravel(), *self._multipliers, states.ravel(), torques.ravel(), np.array([self._mu])]
+        given = [
+            x,
+            self._p.ravel(),
+            *self._multipliers,
+            states.ravel(),
+            torques.ravel(),
+            np.array([self._mu]),
+        ]
         return self.kernel(*(np.asarray(part, self.dtype) for part in given))
 
     @once

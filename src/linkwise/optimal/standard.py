@@ -1,8 +1,9 @@
 """The problem behind predictive control by name: reach a target and stay there, with a bandwidth in place of weights.
 
-For one joint of inertia M the cost ∫ ½ (e² + (2/ω²) ė² + (1/ω⁴) (τ/M)²) dt has the optimal feedback τ = −M (ω² e + 2ω ė): the
-critically damped law of a natural frequency ω. The terminal cost is the diagonal of its value function. Torques count
-from those that hold the arm against gravity (``effort.target``), and their limits are kept exactly.
+For one joint of inertia M the cost ∫ ½ (e² + (2/ω²) ė² + (1/ω⁴) (τ/M)²) dt has the optimal feedback
+τ = −M (ω² e + 2ω ė): the critically damped law of a natural frequency ω. The terminal cost is the diagonal of its value
+function. Torques count from those that hold the arm against gravity (``effort.target``), and their limits are kept
+exactly.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise.flags import flag
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.costs import Cost, Effort, JointTracking, TipTracking
@@ -50,7 +52,7 @@ def reaching(
         raise ProblemError(f"{robot.name}: predictive control by name is for joints with one coordinate each")
     w = arguments.number("frequency", frequency, above=0.0)
     rest = rest_of(robot)
-    own = POSTURE if tip else 1.0
+    own = POSTURE if flag("tip", tip) else 1.0
     inertias = np.diag(np.asarray(robot.mass_matrix(rest)))
     costs: list[Cost] = [
         JointTracking(target=rest, weight=own, velocity=0.0, velocity_weight=2.0 / w**2, name=JOINTS)

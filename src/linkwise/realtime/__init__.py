@@ -6,6 +6,7 @@ from linkwise.explained import explain
 from linkwise.realtime.build import BuildError
 from linkwise.realtime.limits import SettingsError
 from linkwise.realtime.plant import Fault, PlantDriver, SimulatedPlant
+from linkwise.realtime.predictive import PlanCounts, PredictiveController
 from linkwise.realtime.program import TwoRatePrograms
 from linkwise.realtime.puma import PumaDriver
 from linkwise.realtime.report import Report, StoppedError
@@ -15,7 +16,9 @@ from linkwise.realtime.split import split_error, split_torques
 __all__ = [
     "BuildError",
     "Fault",
+    "PlanCounts",
     "PlantDriver",
+    "PredictiveController",
     "PumaDriver",
     "Report",
     "SettingsError",

@@ -178,6 +178,7 @@ static fault planned(run_state *r, row *out, double *tau)
     const plan *p = newest_plan(&r->planning.channel);
     double age = fmax(0.0, r->start + out->time - p->stamp), at = age / STEP;
     out->plan_age = age;
+    r->set->plans->time = out->time;
     if (!(age <= r->set->oldest_plan) || !(at < (double)HORIZON))
         return (fault){OLD_PLAN, -1, age};
     int k = (int)at;

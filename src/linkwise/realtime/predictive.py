@@ -1,10 +1,9 @@
-"""Predictive control in the two-rate runtime: plans from a background task, torques and feedback gains at every sample."""
+"""Predictive control in the two-rate runtime: plans from a background task, torques with feedback every sample."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from linkwise.compiler.emit import c
 from linkwise.compiler.room import in_one_room
 from linkwise.control import Gains
+from linkwise.flags import flag
 from linkwise.optimal.iteration import REPORT, IterationLoops
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.standard import EFFORT, reaching, rest_of
@@ -29,7 +29,7 @@ STOP_FREQUENCY = 15.0  # [rad/s] of the gains of the stop sequence
 class _Counts(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("iterations", "failed", "late_ours", "late_scheduler")),
-        *((name, ctypes.c_double) for name in ("processor_sum", "processor_most", "duration_most")),
+        *((name, ctypes.c_double) for name in ("processor_sum", "processor_most", "duration_most", "time")),
     )
 
 
@@ -76,7 +76,7 @@ class PredictivePrograms(TwoRatePrograms):
     ):
         super().__init__(problem.robot, plant, period)
         self.problem, self.steps, self.iterations = problem, tuple(steps), iterations
-        self.compensates = compensates
+        self.compensates = flag("compensates", compensates)
 
     def source(self) -> str:
         """The whole C file."""
@@ -102,7 +102,7 @@ class PredictivePrograms(TwoRatePrograms):
         parts.append("#include <stdint.h>")
         parts += [static_function(c.source(each), each.name) for each in self.tasks()]
         parts.append(static_function(c.source(loops, function_name="iteration"), "iteration"))
-        names = list(C_FILES)
+        names: list[str] = [*C_FILES]
         names.insert(names.index("harness.c"), "predictive.c")
         return "\n".join([*parts, *map(file_text, names)])
 
@@ -225,12 +225,11 @@ class PredictiveController(TwoRateController):
             raise SettingsError(f"q: expected shape ({n},), got {start.shape}")
         table = np.zeros((cycles, 3 * n))
         table[:, :n] = start
-        waiting, begin = list(changes), list[float]()
+        waiting = list(changes)
         self._counts = _Counts()
 
         def meanwhile() -> None:
-            begin.extend([] if begin else [time.monotonic()])
-            while waiting and time.monotonic() - begin[0] >= waiting[0][0]:
+            while waiting and self._counts.time >= waiting[0][0]:
                 self.aim(waiting.pop(0)[1])
 
         return self._followed(table, cycles, log, meanwhile)

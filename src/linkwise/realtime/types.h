@@ -20,6 +20,7 @@ typedef int (*brake_function)(void *self);
 typedef struct {
     int64_t iterations, failed, late_ours, late_scheduler;
     double processor_sum, processor_most, duration_most;
+    double time; /* of the last cycle, since the start of the loop */
 } plan_counts;
 #endif
 

@@ -1,0 +1,93 @@
+"""Predictive control as a C package: sizes, memory, bits, and a controller in C that reaches its target."""
+
+import ctypes
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.embedded import Options, Package
+from linkwise.optimal import reaching
+
+LIMITS = (30.0, 9.0)
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return lw.load("two_link")
+
+
+@pytest.fixture(scope="module")
+def folder(robot, tmp_path_factory):
+    path = tmp_path_factory.mktemp("predictive") / "package"
+    options = Options(horizon=8, step=0.02, iterations=2, frequency=10.0, torque_limits=LIMITS)
+    Package(robot, ("mpc", "gravity_torques"), options, count=8).write(path)
+    return path
+
+
+def test_the_header_has_sizes_and_places(robot, folder):
+    text = (folder / "include/two_link.h").read_text()
+    problem = reaching(robot, horizon=8, step=0.02, torque_limits=np.array(LIMITS))
+    assert "#define TWO_LINK_MPC_HORIZON 8\n" in text
+    assert f"#define TWO_LINK_MPC_ROW {problem.np}\n" in text
+    for name in problem.parameters:
+        place = f"TWO_LINK_MPC_AT_{name.replace('.', '_').upper()} {problem.where(name).start}\n"
+        assert f"#define {place}" in text
+    assert "double room[TWO_LINK_MPC_ROOM]" in text or "double room[" in text
+    assert "#define TWO_LINK_MPC_ROOM " in text
+    source = (folder / "src/two_link_mpc.c").read_text()
+    assert "malloc" not in source
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("make") is None, reason="needs gcc and make")
+def test_the_self_test_has_equal_bits(folder):
+    done = subprocess.run(["make", "-s", "check"], cwd=folder, capture_output=True, text=True, timeout=200)
+    assert "all bits equal" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_a_controller_of_these_functions_reaches_its_target(robot, folder, tmp_path):
+    library = tmp_path / "mpc.so"
+    sources = sorted(str(path) for path in (folder / "src").glob("*.c"))
+    flags = ["-O1", "-shared", "-fPIC", f"-I{folder / 'include'}", f"-I{folder / 'src'}", "-o", str(library)]
+    subprocess.run(["gcc", *flags, *sources, "-lm"], check=True, timeout=200)
+    code = ctypes.CDLL(str(library))
+    problem = reaching(robot, horizon=8, step=0.02, torque_limits=np.array(LIMITS))
+    N, n, row = 8, 2, problem.np
+    parameters = np.array((ctypes.c_double * ((N + 1) * row)).in_dll(code, "two_link_mpc_parameters"))
+    parameters = parameters.reshape(N + 1, row)
+    target = np.array([0.3, -0.3])
+    parameters[:, problem.where("joints.target")] = target
+    low, high = (
+        np.ascontiguousarray(parameters[0, problem.where(f"torque.{side}")]) for side in ("lower", "upper")
+    )
+    np.testing.assert_array_equal(high, LIMITS)
+    x, mu, report = np.zeros(2 * n), np.zeros(1), np.zeros(8)
+    states, torques, gains, tau = (
+        np.zeros((N + 1, 2 * n)),
+        np.zeros((N, n)),
+        np.zeros((N, n, 2 * n)),
+        np.zeros(n),
+    )
+    new_states, new_torques = np.zeros_like(states), np.zeros_like(torques)
+    room = np.zeros(100_000)
+
+    def call(name, *arrays):
+        getattr(code, f"two_link_{name}")(*(ctypes.c_void_p(a.ctypes.data) for a in arrays))
+
+    for _ in range(200):
+        held = np.ascontiguousarray(robot.gravity_torques(x[:n]))
+        parameters[:, problem.where("effort.target")] = held
+        call("mpc", x, parameters, states, torques, mu, new_states, new_torques, gains, report, room)
+        assert report[7] == 1.0
+        mu[0] = report[5]
+        call("mpc_torques", x, new_states, new_torques, gains, low, high, tau)
+        call("mpc_shift", np.array([0.25]), new_states, new_torques, states, torques)
+        x[n:] += 0.005 * robot.forward_dynamics(x[:n], x[n:], tau)
+        x[:n] += 0.005 * x[n:]
+        assert (np.abs(tau) <= LIMITS).all()
+    np.testing.assert_allclose(x[:n], target, atol=0.02)
+    call("mpc_torques", np.full(2 * n, np.nan), new_states, new_torques, gains, low, high, tau)
+    np.testing.assert_array_equal(tau, new_torques[0])

@@ -1,0 +1,165 @@
+"""Predictive control: it reaches targets within limits, keeps a plan when an iteration fails, and stops after that."""
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.control import named
+from linkwise.optimal import Predictive, ProblemError, Smoothness, reaching
+from linkwise.optimal.controller import shifted
+from linkwise.optimal.standard import rest_of
+from linkwise.simulate import Plant, Sensors, simulate
+
+LIMITS = np.array([30.0, 8.0])
+TARGET = np.array([0.4, -0.5])
+OPTIONS = {"horizon": 12, "step": 0.02, "frequency": 10.0, "torque_limits": LIMITS}
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return lw.load("two_link")
+
+
+@pytest.fixture(scope="module")
+def controller(robot):
+    return Predictive(robot, **OPTIONS)
+
+
+def moved(robot, controller, reference, seconds=1.2, **options):
+    controller.reset()
+    return simulate(
+        robot, controller, reference, duration=seconds, step=2e-3, control_period=4e-3, q=[0.0, 0.0], qd=[0.0, 0.0],
+        torque_limits=LIMITS, **options,
+    )  # fmt: skip
+
+
+def test_it_reaches_a_target_within_the_limits(robot, controller):
+    found = moved(robot, controller, TARGET)
+    np.testing.assert_allclose(found.q[-1], TARGET, atol=0.02)
+    assert np.abs(found.qd[-1]).max() < 0.1
+    assert (np.abs(found.tau) <= LIMITS).all()
+    assert (controller.status, controller.failures, controller.samples) == ("planned", 0, 300)
+
+
+def test_far_targets_are_reached_at_the_limits(robot, controller):
+    """Plans know the limits: torques stay at them for a while, and the arm does not overshoot much."""
+    tight = {"torque.lower": [-18.5, -5.5], "torque.upper": [18.5, 5.5]}
+    controller.aim(tight)
+    found = moved(robot, controller, np.array([0.9, 0.0]))
+    controller.aim({"torque.lower": -LIMITS, "torque.upper": LIMITS})
+    assert np.abs(found.tau[:, 0]).max() == pytest.approx(18.5)
+    assert (np.abs(found.tau[:, 0]) > 18.4).sum() > 10
+
+
+def test_the_frequency_is_that_of_the_motion():
+    """Far from all limits errors decay like those of a critically damped law of this frequency."""
+    one = lw.planar_chain(1)
+    law = named("predictive", one, frequency=6.0, torque_limits=False, horizon=40, step=0.02)
+    found = simulate(
+        one, law, [0.3], duration=0.8, step=2e-3, control_period=4e-3, q=[0.35], qd=[0.0], torque_limits=False
+    )
+    expected = 0.05 * (1.0 + 6.0 * found.t) * np.exp(-6.0 * found.t)
+    assert np.abs(found.q[:, 0] - 0.3 - expected).max() < 0.005
+
+
+def test_a_target_changes_on_the_way(robot, controller):
+    controller.reset()
+    controller.aim({"joints.target": TARGET})
+    q, qd = np.zeros(2), np.zeros(2)
+    for k in range(300):
+        if k == 150:
+            controller.aim({"joints.target": -TARGET})
+        tau = controller(k * 4e-3, q, qd)
+        for _ in range(2):
+            qd = qd + 2e-3 * robot.forward_dynamics(q, qd, tau)
+            q = q + 2e-3 * qd
+        if k == 149:
+            np.testing.assert_allclose(q, TARGET, atol=0.1)
+    np.testing.assert_allclose(q, -TARGET, atol=0.1)
+    controller.follows = True
+
+
+def test_failed_iterations_keep_the_plan_then_stop(robot, controller):
+    """A sensor that gives no numbers: torques of the last plan, then those that hold the arm; never NaN."""
+    controller.reset()
+    q, qd = np.array([0.1, 0.2]), np.array([0.3, -0.2])
+    controller(0.0, q, qd, (TARGET, np.zeros(2), np.zeros(2)))
+    plan = controller.plan
+    kept = controller(0.03, [np.nan, 0.0], qd)
+    assert controller.status == "kept"
+    np.testing.assert_array_equal(kept, np.clip(plan.torques[1], -LIMITS, LIMITS))
+    stopped = controller(0.13, [np.nan, 0.0], [np.nan, np.inf])
+    assert controller.status == "stopped"
+    np.testing.assert_allclose(stopped, np.clip(robot.gravity_torques(q), -LIMITS, LIMITS), rtol=1e-6)
+    assert controller.failures == 2
+    assert np.isfinite(controller(0.14, q, qd)).all()
+    assert controller.status == "planned"
+
+
+def test_a_failed_iteration_of_a_known_state_feeds_back(robot, controller, monkeypatch):
+    controller.reset()
+    q, qd = np.array([0.1, 0.2]), np.zeros(2)
+    controller(0.0, q, qd, (TARGET, np.zeros(2), np.zeros(2)))
+    monkeypatch.setattr(Predictive, "_improved", lambda self, *_: None)
+    plan, away = controller.plan, np.array([0.01, -0.02])
+    near, far = (controller(0.0, plan.states[0][:2] + d, plan.states[0][2:]) for d in (0.0 * away, away))
+    expected = np.clip(plan.torques[0] + plan.gains[0][:, :2] @ away, -LIMITS, LIMITS)
+    np.testing.assert_allclose(far, expected, rtol=1e-9, atol=1e-12)
+    assert (near != far).all()
+    falling = controller(1.0, q, np.array([1.0, 0.0]))
+    assert controller.status == "stopped"
+    still = controller(1.0, q, np.zeros(2))
+    assert falling[0] < still[0]  # the stop brakes
+
+
+def test_a_start_without_numbers_gives_no_torque(controller):
+    controller.reset()
+    np.testing.assert_array_equal(controller(0.0, [np.nan, np.nan], [0.0, 0.0]), 0.0)
+
+
+def test_noise_and_another_plant(robot, controller):
+    plant = Plant(
+        robot.with_payload(0.3, (0, 0, 0), (0, 0, 0)),
+        sensors=Sensors(position_noise=1e-4, velocity_noise=1e-3),
+    )
+    found = moved(plant, controller, TARGET)
+    assert controller.failures == 0
+    assert np.abs(found.q[-1] - TARGET).max() < 0.15
+
+
+def test_shifted_interpolates():
+    table = np.array([[0.0], [2.0], [6.0]])
+    np.testing.assert_allclose(shifted(table, 0.25).ravel(), [0.5, 3.0, 6.0])
+    np.testing.assert_allclose(shifted(table, 7.0).ravel(), [6.0, 6.0, 6.0])
+
+
+def test_the_rest_position_is_allowed():
+    robot = lw.load("panda")
+    rest = rest_of(robot)
+    assert ((robot.limits.lower < rest) & (rest < robot.limits.upper)).all()
+    assert reaching(robot, horizon=2, tip=True).p.shape[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"oldest": 9.0}, "oldest: a plan is 0.24 s long"),
+        ({"iterations": 0}, "iterations"),
+        ({"frequency": 0.0}, "frequency"),
+    ],
+)
+def test_bad_options_are_refused(robot, options, words):
+    with pytest.raises(lw.LinkwiseError, match=words):
+        Predictive(robot, **{**OPTIONS, **options})
+
+
+def test_what_does_not_fit_is_refused(robot, controller):
+    with pytest.raises(ProblemError, match="a Problem, or a robot"):
+        Predictive(reaching(robot, horizon=2), horizon=3)
+    problem = lw.optimal.Problem(robot, horizon=2, costs=[Smoothness(of="torque")])
+    with pytest.raises(ProblemError, match="differences of torques"):
+        Predictive(problem)
+    with pytest.raises(lw.ShapeError, match="one robot"):
+        controller(0.0, np.zeros((3, 2)), np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="frequency, not gains"):
+        named("predictive", robot, lw.control.Gains.from_frequency(3.0))
