@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.room import in_one_room
 from linkwise.control.controller import traced_kernel
+from linkwise.embedded.entry import Entry, Options
 from linkwise.optimal.iteration import REPORT, iteration
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.standard import EFFORT, JOINTS, TIP, reaching
 from linkwise.robot import Robot
 from linkwise.scalar import where
-
-if TYPE_CHECKING:
-    from linkwise.embedded.entries import Entry, Options
 
 STEPS = (1.0, 0.5, 0.25)
 """Step sizes that an iteration tries."""
@@ -33,8 +31,6 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
         robot: the robot.
         options: horizon, step, iterations, frequency, frame (its pose is the target), torque_limits, friction.
     """
-    from linkwise.embedded.entries import Entry
-
     problem = reaching(
         robot,
         horizon=options.horizon,
@@ -99,8 +95,6 @@ def _in_one_room(kernel: Kernel) -> Kernel:
 
 def _shift(robot: Robot, problem: Problem, options: Options, x: int, u: int) -> Entry:
     """A plan some time later."""
-    from linkwise.embedded.entries import Entry
-
     N = problem.horizon
     sizes = {"part": 1, "states": (N + 1) * x, "torques": N * u}
 
@@ -122,8 +116,6 @@ def _shift(robot: Robot, problem: Problem, options: Options, x: int, u: int) -> 
 
 def _torques(robot: Robot, problem: Problem, options: Options, x: int, u: int) -> Entry:
     """Torques with feedback, within the limits."""
-    from linkwise.embedded.entries import Entry
-
     sizes = {"measured": x, "planned": x, "torque": u, "gain": u * x, "lower": u, "upper": u}
 
     def torques(measured, planned, torque, gain, lower, upper):
