@@ -24,6 +24,8 @@ from linkwise.control import (
     named,
 )
 from linkwise.control.controller import symbolic_links, traced_kernel
+from linkwise.embedded.entry import Entry, EntryError, Options
+from linkwise.embedded.predictive import predictive_entries
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions import FUNCTIONS, mechanism_of
