@@ -16,6 +16,7 @@ PUMA = lw.load("puma560")
 HOME = np.array([0.2, 0.4, -0.5, 0.3, 0.7, -0.1])
 WAYS = HOME + RNG.uniform(-0.4, 0.4, (6, 4, 6))
 TORQUE = 1.5 * np.abs(PUMA.inverse_dynamics(WAYS, 0 * WAYS + 1.0, 0 * WAYS)).max(axis=(0, 1)) + 12
+LINE = np.array([[0.0, 0.0], [1.0, -0.5]])
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +133,31 @@ def test_the_tip_keeps_its_speed(arm):
     assert "tip speed" in {each.quantity for each in found.active}
 
 
-# -- kinds of paths ---------------------------------------------------------------------------------------------------
+def test_jerk_is_limited_and_the_time_nearly_that_of_the_closed_form(arm):
+    options = {"velocity": 1.5, "acceleration": 6.0, "jerk": 40.0}
+    found = motion.time_optimal(arm, LINE, torque=1e6, cells=50, **options)
+    closed = motion.jerk_limited(*LINE, **options)
+    assert closed.duration <= found.duration < 1.01 * closed.duration
+    t = np.linspace(0, found.duration, 4001)
+    assert max(values.max() for values in found.usage(t).values()) <= 1
+    steps = np.abs(np.diff(found.at(t).qdd, axis=0)).max() / (t[1] - t[0])
+    assert steps <= 40.0 * (1 + 1e-6)
+    inside = t[1:-1:100]
+    rates = (found.at(inside + 1e-6).qdd - found.at(inside - 1e-6).qdd) / 2e-6
+    np.testing.assert_allclose(found.jerk(inside), rates, atol=1e-3)
+    np.testing.assert_allclose(found.at([0.0, found.duration]).qdd, 0.0, atol=1e-9)
 
-LINE = np.array([[0.0, 0.0], [1.0, -0.5]])
+
+def test_jerk_with_friction_and_way_points():
+    found = motion.time_optimal(PUMA, WAYS[0], torque=TORQUE, velocity=2.5, jerk=100.0, cells=40)
+    assert 0.95 < most_used(found) <= 1
+    free = optimal(PUMA, WAYS[0], torque=TORQUE, velocity=2.5)
+    assert found.duration > free.duration
+    with pytest.raises(ValueError, match="starts and ends at rest"):
+        motion.time_optimal(PUMA, WAYS[0], torque=TORQUE, jerk=10.0, start_speed=1.0)
+
+
+# -- kinds of paths ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from linkwise.motion.files import read_csv, write_csv
 from linkwise.motion.fourier import FourierSeries
 from linkwise.motion.inverse import Solution, UnreachableError, inverse_kinematics
 from linkwise.motion.limits import LimitError, Violation, check, require
+from linkwise.motion.optimal_jerk import JerkLimited
 from linkwise.motion.optimal_motion import ActiveLimit, InfeasiblePathError, TimeOptimal, TimeOptimalMotions
 from linkwise.motion.optimal_timing import time_optimal
 from linkwise.motion.polynomial import PiecewisePolynomial, hold, quintic, ramp
@@ -25,6 +26,7 @@ __all__ = [
     "ElasticMotionError",
     "FourierSeries",
     "InfeasiblePathError",
+    "JerkLimited",
     "LimitError",
     "Moment",
     "PiecewisePolynomial",

@@ -19,6 +19,7 @@ from linkwise.flags import flag
 from linkwise.motion import arguments
 from linkwise.motion.cells import SAMPLES, Cells, SplineCells, cubics, spline_nodes
 from linkwise.motion.infeasible import explained
+from linkwise.motion.optimal_jerk import JerkLimited
 from linkwise.motion.optimal_motion import InfeasiblePathError, TimeOptimal, TimeOptimalMotions, grid_times
 from linkwise.motion.path_limits import CREEP, TURNING, Limits, Strips, check_speed, limits_of, peak
 from linkwise.motion.path_shape import path_cells
@@ -31,9 +32,10 @@ CELLS = 100
 ROUNDS = 10  # of passes, each with larger margins where limits were exceeded
 SETTLING = 5  # more rounds, for friction that depends on the speed
 SETTLED = 1e-4  # relative change of the times at which friction counts as that of the solution
-KEPT = 1e-6  # of every limit: the margin from the start
+KEPT = 3e-6  # of every limit: the margin from the start
 SLOWER = 2e-3  # the part by which squares of speeds are reduced as a whole at most
 REFINED = 3  # how often a grid is halved before the attempt ends
+LAW = 0.6  # cells of the time law of motions with limited jerk, for each cell along the path
 NARROW = 1e-4  # share of a cell: no grid point is put nearer to its ends
 BLOCK = 64  # paths in one call of the passes
 
@@ -45,6 +47,7 @@ def time_optimal(
     torque=None,
     velocity=None,
     acceleration=None,
+    jerk=None,
     tip_speed: float | None = None,
     frame: str | None = None,
     friction: bool = True,
@@ -56,6 +59,9 @@ def time_optimal(
 ) -> TimeOptimal | TimeOptimalMotions:
     """The motion along a path that takes the shortest time under all limits.
 
+    Without ``jerk`` it is found by two passes of reachability analysis. With it, an interior-point method makes the
+    speed along the path smooth; that takes longer, and its time is a little above the shortest one.
+
     Args:
         robot: the robot, with its friction and payload.
         path: way-points (m, n), connected by a cubic spline; a motion of ``linkwise.motion``, whose timing is not used;
@@ -64,6 +70,8 @@ def time_optimal(
         torque: limits [N·m or N] in place of the robot's: one number, (n,), or (2, n) with the lowest and the highest.
         velocity: limits [rad/s or m/s] in place of the robot's, one number or (n,).
         acceleration: limits [rad/s² or m/s²], one number or (n,); by default none.
+        jerk: limits [rad/s³ or m/s³], one number or (n,); by default none, and accelerations jump. With it paths start
+            and end at rest and without acceleration, and points where their curvature jumps are passed at rest.
         tip_speed: limit of the speed of a frame's origin [m/s]; by default none.
         frame: the frame of ``tip_speed``; by default the only leaf.
         friction: whether torques include friction.
@@ -89,6 +97,8 @@ def time_optimal(
         raise ValueError(
             f"time_optimal: {robot.name} has no torque limits, and without them or acceleration= the time has no bound"
         )
+    if jerk is not None:
+        return _smooth(limits, path, _jerks(robot, jerk, speeds), cells, grid)
     if isinstance(path, (list, tuple)) and path and not _are_numbers(path):
         made = [_cells(robot, one, cells, grid, f"path[{k}]") for k, one in enumerate(path)]
         return _many(limits, made, speeds, threads)
@@ -97,6 +107,31 @@ def time_optimal(
         return _many_splines(limits, points, cells, grid, speeds, threads)
     one = _cells(robot, path if points is None else points, cells, grid, "path")
     return _single(limits, one, speeds)
+
+
+def _jerks(robot: Robot, jerk: Any, speeds: tuple[float, float]) -> np.ndarray:
+    found = arguments.limits("jerk", jerk, robot.dof)
+    if not (found > 0).all():
+        raise ValueError(f"jerk: expected positive limits, got {jerk!r}")
+    if any(speeds):
+        raise ValueError("start_speed, end_speed: with jerk= a path starts and ends at rest")
+    return found
+
+
+def _smooth(limits: Limits, path: Any, jerk: np.ndarray, cells: int, grid: np.ndarray | None) -> Any:
+    """Motions with limited jerk, one by one."""
+    many = isinstance(path, np.ndarray) and path.ndim == 3
+    if many or (isinstance(path, (list, tuple)) and path and not _are_numbers(path)):
+        found: list[Any] = []
+        for one in path:
+            try:
+                single = _smooth(limits, one, jerk, cells, grid)
+                found.append((single.duration, partial(_same, single)))
+            except InfeasiblePathError as error:
+                found.append(error)
+        return TimeOptimalMotions(found)
+    along = _cells(limits.robot, path, cells, grid, "path")
+    return JerkLimited(limits, along, jerk, max(12, round(LAW * cells)))
 
 
 def _is_path(path: Any) -> bool:
@@ -138,8 +173,8 @@ def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOp
     for _ in range(REFINED):
         cells = _turning(limits, cells)
         moment = Moment(*(array[np.newaxis] for array in cells.samples()))
-        problem = Problem(limits, moment, cells.lengths[np.newaxis], cells.stops[np.newaxis], speeds)
-        problem.solve(1)
+        problem = Problem(limits, moment, cells.lengths[np.newaxis], cells.stops[np.newaxis], speeds, 1)
+        problem.solve()
         if problem.failed[0]:
             raise explained(problem, cells, 0)
         if problem.kept[0]:
@@ -161,10 +196,11 @@ class Problem:
         lengths: np.ndarray,
         stops: np.ndarray,
         speeds: tuple[float, float],
+        threads: int | None,
     ):
         rests = stops.copy()
         rests[:, 0], rests[:, -1] = speeds[0] == 0, speeds[1] == 0
-        self.strips = strips = Strips(limits, moment, lengths, rests)
+        self.strips = strips = Strips(limits, moment, lengths, rests, threads)
         first = moment.qd
         tangents = np.stack([first[:, 0, 0], first[:, -1, -1]], axis=1)
         self.tangents = np.sqrt((tangents * tangents).sum(axis=-1))
@@ -174,7 +210,7 @@ class Problem:
         self.x = self.least = self.greatest = np.zeros(0)
         self.failed = self.kept = np.zeros(0, dtype=bool)
 
-    def solve(self, threads: int | None) -> None:
+    def solve(self, rounds: int = ROUNDS) -> None:
         """Passes with larger and larger margins until no limit is exceeded inside of a cell.
 
         Friction is that of the solution before: first that of creeping, then until the times settle.
@@ -185,9 +221,10 @@ class Problem:
         most, times = self.most * (1 - KEPT), np.zeros(count)
         speeds = strips.speeds * (1 + KEPT)
         kept, x = np.zeros(count, dtype=bool), np.zeros((count, cells + 1))
-        for turn in range(ROUNDS + (SETTLING if rubs else 0)):
+        last = rounds + (SETTLING if rubs else 0) - 1
+        for turn in range(last + 1):
             rows = strips.rows(self.margin, u, inside, sloping=turn > 0)
-            found = passes(*rows, speeds, strips.lengths, most, self.ends, threads)
+            found = passes(*rows, speeds, strips.lengths, most, self.ends, strips.threads)
             failed = self._failed(found) & ~kept
             open_ = ~(kept | failed)
             if turn == 0 or failed.any():
@@ -201,7 +238,7 @@ class Problem:
             good, slower = self._slowed(found)
             good &= open_ & settled
             x[good], kept = slower[good], kept | good
-            if (kept | failed).all():
+            if (kept | failed).all() or turn == last:
                 break
             if turn >= (SETTLING if rubs else 0) or np.all(settled):
                 self._keep_margins(found.x, open_ & ~good, most)
@@ -357,8 +394,14 @@ def _block(
     threads: int | None,
 ) -> list[Any]:
     """Paths with as many cells each, as ``TimeOptimalMotions`` takes them; those that need a finer grid one by one."""
-    problem = Problem(limits, moment, lengths, stops, speeds)
-    problem.solve(threads)
+    problem = Problem(limits, moment, lengths, stops, speeds, threads)
+    problem.solve(1)
+    if (left := ~(problem.kept | problem.failed)).any():
+        some = Moment(*(part[left] for part in moment))
+        more = Problem(limits, some, lengths[left], stops[left], speeds, threads)
+        more.solve()
+        for name in ("x", "kept", "failed", "least", "greatest"):
+            getattr(problem, name)[left] = getattr(more, name)
     durations = grid_times(problem.x, lengths)[:, -1]
     found: list[Any] = []
     for k, cells in enumerate(made):

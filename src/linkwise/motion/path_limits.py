@@ -17,6 +17,7 @@ from linkwise.algorithms import joint_terms
 from linkwise.functions import mechanism_of
 from linkwise.motion import arguments
 from linkwise.motion.cells import SAMPLES
+from linkwise.motion.reachability import PARABOLA
 from linkwise.motion.trajectory import Moment
 from linkwise.robot import Robot
 
@@ -113,9 +114,12 @@ class Strips:
     A row is the torque or the acceleration of a joint. ``a``, ``b`` and ``c`` give it as a·u + b·x + c.
     """
 
-    def __init__(self, limits: Limits, moment: Moment, lengths: np.ndarray, rests: np.ndarray):
+    def __init__(
+        self, limits: Limits, moment: Moment, lengths: np.ndarray, rests: np.ndarray, threads: int | None
+    ):
         """``rests``: grid points at which the path is at rest, (paths, cells + 1)."""
         self.limits, self.moment, self.lengths, self.rests = limits, moment, lengths, rests
+        self.threads = threads
         q, first, second = moment
         robot, torques, accelerations = limits.robot, limits.torques, limits.accelerations
         shape = (*q.shape[:-1], torques.size + accelerations.size)
@@ -124,15 +128,14 @@ class Strips:
         self.c: np.ndarray = np.zeros(shape)
         k = torques.size
         if k:
-            rest = np.zeros(robot.dof)
-            c = robot.inverse_dynamics(q, rest, rest, friction=False)
-            a = robot.inverse_dynamics(q, rest, first, friction=False)
-            b = robot.inverse_dynamics(q, first, second, friction=False)
+            flat, rest = [part.reshape(-1, robot.dof) for part in moment], np.zeros(robot.dof)
+            c = robot.gravity_torques(flat[0], threads=threads)
+            a = robot.inverse_dynamics(flat[0], rest, flat[1], friction=False, threads=threads)
+            b = robot.inverse_dynamics(*flat, friction=False, threads=threads)
             a -= c
             b -= c
-            if k < robot.dof:
-                a, b, c = a[..., torques], b[..., torques], c[..., torques]
-            self.a[..., :k], self.b[..., :k], self.c[..., :k] = a, b, c
+            for mine, found in ((self.a, a), (self.b, b), (self.c, c)):
+                mine[..., :k] = found.reshape(q.shape)[..., torques if k < robot.dof else slice(None)]
         self.a[..., k:], self.b[..., k:] = first[..., accelerations], second[..., accelerations]
         most = limits.acceleration[accelerations]
         self.low = np.concatenate([limits.torque[0][torques], -most])
@@ -147,7 +150,9 @@ class Strips:
         fastest = ratio.max(axis=-1)
         if not np.isfinite(self.limits.tip_speed):
             return fastest
-        jacobian = self.limits.robot.jacobian(self.moment.q, self.limits.frame)[..., 3:, :]
+        jacobian = self.limits.robot.jacobian(self.moment.q, self.limits.frame, threads=self.threads)[
+            ..., 3:, :
+        ]
         tip = (np.einsum("...ij,...j->...i", jacobian, first) ** 2).sum(axis=-1)
         return np.maximum(fastest, tip / self.limits.tip_speed**2)
 
@@ -183,7 +188,10 @@ class Strips:
         along = np.sign(first[:, :, 1:2] + first[:, :, 2:3])
         first = np.where(turns, slow * along, first)
         qd, qdd = first * np.sqrt(x), first * u[..., np.newaxis] + second * x
-        rubbing = robot.inverse_dynamics(q, qd, qdd) - robot.inverse_dynamics(q, qd, qdd, friction=False)
+        flat = [part.reshape(-1, robot.dof) for part in (q, qd, qdd)]
+        rubbing = robot.inverse_dynamics(*flat, threads=self.threads)
+        rubbing -= robot.inverse_dynamics(*flat, friction=False, threads=self.threads)
+        rubbing = rubbing.reshape(q.shape)
         rests = np.zeros(x.shape, dtype=bool)
         rests[:, :, 0, 0], rests[:, :, -1, 0] = self.rests[:, :-1], self.rests[:, 1:]
         joints = self.limits.torques
@@ -253,12 +261,13 @@ class Strips:
 
 
 def peak(values: np.ndarray) -> np.ndarray:
-    """The greatest value between samples, axis −2: parabolas through three neighbours each."""
+    """The greatest value between four samples, axis −2: of parabolas through three, and how far they may be off."""
     before, here, after = values[..., :-2, :], values[..., 1:-1, :], values[..., 2:, :]
     slope, bend = 0.5 * (after - before), before - 2 * here + after
     with np.errstate(all="ignore"):
         top = np.where((bend < 0) & (np.abs(slope) < -bend), here - 0.5 * slope * slope / bend, -np.inf)
-    return np.maximum(values.max(axis=-2), top.max(axis=-2))
+    off = PARABOLA * np.abs(bend[..., 1, :] - bend[..., 0, :])
+    return np.maximum(values.max(axis=-2), top.max(axis=-2)) + off
 
 
 def check_speed(name: str, value: Any) -> float:

@@ -25,6 +25,9 @@ from linkwise.scalar import Scalar, all_of, where, while_loop
 
 STEPS = 200.0  # of Newton's method: far more than strips that cross, so that a NaN ends
 ROUND_OFF = 2e-14  # relative to the bounds of u
+PARABOLA = (
+    0.065  # times the third difference: how far a cubic through four samples is from parabolas through three
+)
 FASTEST = 1e18  # [1/s²]: x where no limit of a speed is given
 EMPTY = (1.0, -1.0)  # an interval that contains nothing
 
@@ -191,7 +194,7 @@ class _Cell:
 
 
 def _beyond(value: list[Scalar], bound: list[Scalar]) -> Scalar:
-    """(value − bound)/value at the highest peak of value − bound; 0 without one, 1 where no speed helps."""
+    """(value − bound)/value at the highest possible peak of value − bound; 0 without one, 1 where no speed helps."""
     over = [v - l for v, l in zip(value, bound, strict=True)]
     worst = over[0]
     for each in over[1:]:
@@ -201,6 +204,8 @@ def _beyond(value: list[Scalar], bound: list[Scalar]) -> Scalar:
         inside = all_of(bend < 0.0, abs_of(slope) < -bend)
         top = here - 0.5 * slope * slope / where(inside, bend, -1.0)
         worst = larger(worst, where(inside, top, here))
+    if len(over) == 4:  # the largest distance between the parabolas and a cubic through all samples
+        worst = worst + PARABOLA * abs_of(over[0] - over[3] + 3.0 * (over[2] - over[1]))
     slack = bound[0]
     for each in bound[1:]:
         slack = where(each < slack, each, slack)
