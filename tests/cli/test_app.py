@@ -135,6 +135,33 @@ def test_a_terminal_gets_lines_and_a_pipe_does_not():
     assert b"puma560" in shown
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["info", "--robot", "two_link"], "two_link: 2 moving joints"),
+        (["info", "--json", "--robot=two_link"], '"name": "two_link"'),
+        (["generate", "pose", "two_link"], "two_link_pose"),
+        (["generate", "pose", "--robot", "two_link"], "two_link_pose"),
+        (["convert", "OUT.toml", "two_link"], "two_link"),
+    ],
+)
+def test_the_robot_may_stand_elsewhere(linkwise, tmp_path, arguments, expected):
+    ran = linkwise(*(word.replace("OUT", str(tmp_path / "arm")) for word in arguments))
+    assert ran.status == 0, ran.err
+    assert expected in ran.out
+
+
+def test_other_arguments_keep_their_order_where_the_robot_stands_last(linkwise, tmp_path):
+    for name in ("empty", "loaded"):
+        (tmp_path / f"{name}.csv").write_text("t,q1\n0,0\n")
+    said = linkwise("payload", tmp_path / "empty.csv", tmp_path / "loaded.csv", "two_link").refused()
+    assert "empty.csv" in said
+    log = tmp_path / "log.csv"
+    log.write_text("t;q1;q2;tau1;tau2\n0,0;0,1;0,2;1,5;2,5\n0,1;0,2;0,3;1,6;2,6\n")
+    for order in (["two_link", log], [log, "two_link"], [log, "--robot", "two_link"]):
+        assert "log.csv: 2 rows usable" in linkwise("identify", *order).refused()
+
+
 def test_a_traceback_for_those_who_ask(linkwise, monkeypatch):
     monkeypatch.setenv("LINKWISE_TRACEBACK", "1")
     with pytest.raises(lw.ModelError):

@@ -317,7 +317,7 @@ def test_errors_name_the_file_the_element_and_the_reason(changes, message):
         read(arm(**changes))
 
 
-@pytest.mark.parametrize("text", ["<robot name='r'/>", "<robot name='r'><xacro:arg name='x'/></robot>"])
+@pytest.mark.parametrize("text", ["<robot name='r'/>"])
 def test_a_robot_has_a_link(text):
     with pytest.raises(ModelError, match=r"^arm\.urdf: a robot needs at least one link"):
         read(text)
@@ -415,3 +415,15 @@ def test_what_others_read_is_no_slip():
     )
     joint = '<calibration rising="0"/><safety_controller k_velocity="1"/><dynamics spring="1"/>'
     assert read(arm(joint=LIMIT + joint, extra=extra)).dof == 1
+
+
+def test_a_file_of_macros_says_what_xacro_is(tmp_path):
+    """Such files define parts for others; neither they nor files that use them are run."""
+    path = tmp_path / "arm_macro.xacro"
+    macro = '<xacro:macro name="arm" params="prefix"><link name="${prefix}base"/></xacro:macro>'
+    path.write_text(f'<robot xmlns:xacro="http://www.ros.org/wiki/xacro">{macro}</robot>')
+    with pytest.raises(ModelError, match=r"macro language of ROS.*xacro FILE > arm\.urdf"):
+        read_urdf(path.read_bytes(), path.name)
+    path.write_text(f'<robot name="a">{macro}<xacro:arm prefix="${{__import__(1)}}"/></robot>')
+    with pytest.raises(ModelError, match=r"unexpanded xacro; run xacro on the file first: xacro FILE"):
+        read_urdf(path.read_bytes(), path.name)

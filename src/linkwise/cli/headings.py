@@ -90,6 +90,16 @@ class Command(WithExamples):
             ):
                 parameter.type = PathName()
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """``--robot X`` means X as ROBOT, and ROBOT may stand after the other arguments."""
+        takes_robot = any(isinstance(each, click.Argument) and each.name == "robot" for each in self.params)
+        if takes_robot:
+            args = _robot_first(args)
+        rest = super().parse_args(ctx, args)
+        if takes_robot and not ctx.resilient_parsing:
+            _exchange(ctx.params, [each.name for each in self.params if isinstance(each, click.Argument)])
+        return rest
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, and open the page that it has written if that was asked for."""
         if not ctx.meta.get(OPEN):
@@ -124,6 +134,44 @@ class Command(WithExamples):
             heading, _ = order.get(name_of(option), (OTHERS, 0))
             found[REQUIRED if option.required else heading].append(option)
         return found
+
+
+def _robot_first(args: list[str]) -> list[str]:
+    """The arguments with the value of ``--robot`` as the first."""
+    for k, word in enumerate(args):
+        if word == "--":
+            break
+        if word == "--robot" and k + 1 < len(args):
+            return [args[k + 1], *args[:k], *args[k + 2 :]]
+        if word.startswith("--robot="):
+            return [word.partition("=")[2], *args[:k], *args[k + 1 :]]
+    return args
+
+
+def _exchange(given: dict[str, Any], names: Sequence[str | None]) -> None:
+    """Move the only argument that is a robot to the front where ROBOT is none; the others keep their order."""
+    typed: list[Any] = []
+    for name in names:
+        value = given.get(str(name))
+        typed += value if isinstance(value, tuple) else [value]
+    robots = [k for k, value in enumerate(typed) if _is_robot(value)]
+    if len(robots) != 1 or robots == [0] or names[0] != "robot":
+        return
+    ordered = [typed.pop(robots[0]), *typed]
+    for name in names:
+        count = len(given[str(name)]) if isinstance(given[str(name)], tuple) else None
+        taken = [ordered.pop(0) for _ in range(1 if count is None else count)]
+        given[str(name)] = taken[0] if count is None else tuple(taken)
+
+
+def _is_robot(name: Any) -> bool:
+    """Whether this looks like a robot: a bundled one, one of robot_descriptions, or a robot file that exists."""
+    from linkwise.model.files import READ_ENDINGS, bundled_names
+
+    text = str(name)
+    if text in bundled_names() or text.endswith("_description"):
+        return True
+    return text.lower().endswith(READ_ENDINGS) and Path(text).is_file()
 
 
 class PathName(click.ParamType):

@@ -47,7 +47,7 @@ from linkwise.model.planar import planar_joints
 from linkwise.model.quantity import limit as no_limit_beyond
 from linkwise.model.transform import Transform
 from linkwise.model.urdf_spelling import warn_of_misspellings
-from linkwise.model.xml import Element, parse_xml
+from linkwise.model.xml import XACRO, XACRO_COMMAND, Element, parse_xml
 
 # in URDF; the last two are no standard: PyBullet has spherical joints, Linkwise writes screws as helical ones
 TYPES = ("revolute", "continuous", "prismatic", "floating", "planar", "fixed", "spherical", "helical")
@@ -63,6 +63,7 @@ def read_urdf(data: bytes, where: str) -> Model:
     if root.tag != "robot":
         raise root.error("the root element of a URDF file is <robot>")
     _refuse_xacro(root)
+    _refuse_macros_alone(root)
     name = _robot_name(root)
     moving = frozenset(
         e.get("name")
@@ -294,11 +295,21 @@ def _read_mimic(joint: Element, context: _Context) -> Mimic | None:
 def _name(element: Element, attribute: str) -> str:
     name = element.text_of(attribute)
     if "${" in name or "$(" in name:
-        raise element.error(f'{attribute}="{name}" is unexpanded xacro; run xacro on the file first')
+        raise element.error(f'{attribute}="{name}" is unexpanded xacro; {XACRO}')
     return name
+
+
+def _refuse_macros_alone(root: Element) -> None:
+    """A file that defines macros and has no link is for other files to include."""
+    macros = [child for child in root if child.tag.startswith("xacro:")]
+    if macros and not any(child.tag == "link" for child in root):
+        raise macros[0].error(
+            "the file only defines macros of xacro, the macro language of ROS, and no robot; expand the file that uses "
+            f"them (often NAME.urdf.xacro): {XACRO_COMMAND}"
+        )
 
 
 def _refuse_xacro(owner: Element) -> None:
     for child in owner:
         if child.tag.startswith("xacro:") and child.tag not in _HARMLESS_XACRO:
-            raise child.error("unexpanded xacro; run xacro on the file first")
+            raise child.error(f"unexpanded xacro; {XACRO}")

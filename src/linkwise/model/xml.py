@@ -31,6 +31,10 @@ from defusedxml.expatreader import DefusedExpatParser
 from linkwise.errors import ModelError, ModelWarning
 from linkwise.model.quantity import LARGEST, in_range
 
+XACRO_COMMAND = "xacro FILE > arm.urdf (xacro is part of ROS; also: pip install xacro)"
+XACRO = f"run xacro on the file first: {XACRO_COMMAND}"
+"""What to do with a file in the macro language of ROS. It is not run here: its expressions are Python code."""
+
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 250
 MAX_ELEMENTS = 500_000
@@ -115,7 +119,7 @@ class Element(ElementTree.Element):
 
     def _number(self, attribute: str, text: str, word: str, any_size: bool) -> float:
         if "${" in text or "$(" in text:
-            raise self.error(f'{attribute}="{_short(text)}" is unexpanded xacro; run xacro on the file first')
+            raise self.error(f'{attribute}="{_short(text)}" is unexpanded xacro; {XACRO}')
         if not _NUMBER.fullmatch(word):
             raise self.error(f'{attribute}="{_short(text)}": {_short(word)!r} is not a finite number')
         value = float(word)
