@@ -110,20 +110,20 @@ def flight(horizon: int = 25) -> optimal.Problem:
     """A quadruped in the air, thrown up and pitching, lands with its trunk level and its legs bent."""
     robot = quadruped()
     bent = np.tile([0.0, 0.7, -1.4], 4)
-    start = np.concatenate([[0.0, 0.0, 0.4], [0.0, 0.05, 0.0, np.sqrt(0.9975)], np.tile([0.0, 0.3, -0.6], 4)])
-    rates = np.concatenate([[0.1, -0.3, 0.1], [0.5, 0.0, 1.5], np.zeros(12)])
+    start = np.concatenate([[0.0, 0.0, 0.4], [0.0, 0.05, 0.0, np.sqrt(0.9975)], np.tile([0.0, 0.6, -1.2], 4)])
+    rates = np.concatenate([[0.1, -0.2, 0.1], [0.5, 0.0, 1.5], np.zeros(12)])
     end = np.concatenate([[0.25, 0.0, 0.45], [0.0, 0.0, 0.0, 1.0], bent])
-    weight = np.concatenate([[10.0] * 3, [1e-3] * 3, [1.0] * 12])
+    weight = np.concatenate([[3.0] * 3, [1e-3] * 3, [1.0] * 12])
     return optimal.Problem(
         robot,
         horizon=horizon,
         step=0.02,
         start=(start, rates),
         costs=[
-            optimal.JointTracking(end, 0.1 * weight, velocity=0.0, velocity_weight=1e-2),
-            optimal.Effort(1e-4),
+            optimal.JointTracking(end, 0.1 * weight, velocity=0.0, velocity_weight=0.03),
+            optimal.Effort(1e-3),
         ],
-        terminal=[optimal.JointTracking(end, 1e2 * weight, velocity=0.0, velocity_weight=1e-2 * weight)],
+        terminal=[optimal.JointTracking(end, 10.0 * weight, velocity=0.0, velocity_weight=1e-2 * weight)],
         torque_limits=False,
     )
 

@@ -184,15 +184,33 @@ def test_bad_problems_are_refused(options, message):
         optimal.Problem(lw.load("two_link"), **given)
 
 
-def test_dry_friction_is_smooth():
+def test_dry_friction_is_smooth_and_not_stiffer_than_the_steps():
     robot = lw.load("puma560")
-    problem = optimal.Problem(robot, costs=[optimal.Effort(1.0)])
+    problem = optimal.Problem(robot, step=0.01, costs=[optimal.Effort(1.0)])
     q, tau = np.zeros(6), np.zeros(6)
-    slow, fast = np.full(6, 1e-9), np.full(6, 1.0)
-    still = problem.dynamics.robot
+    slow, fast = np.full(6, 1e-9), np.full(6, 2.0)
+    smooth = problem.dynamics.robot
     assert np.allclose(
-        still.forward_dynamics(q, slow, tau), robot.forward_dynamics(q, 0 * slow, tau), atol=1e-3
+        smooth.forward_dynamics(q, slow, tau), robot.forward_dynamics(q, 0 * slow, tau), atol=1e-3
     )
-    assert np.allclose(
-        still.forward_dynamics(q, fast, tau), robot.forward_dynamics(q, fast, tau), rtol=1e-2, atol=1e-2
+    assert np.allclose(smooth.forward_dynamics(q, fast, tau), robot.forward_dynamics(q, fast, tau), rtol=1e-2)
+    _, by_qd, _ = smooth.forward_dynamics_derivatives(q, slow, tau)
+    eigenvalues = np.linalg.eigvals(np.eye(6) + 0.01 * by_qd)
+    assert np.abs(eigenvalues).max() < 1.0  # of q̇' by q̇ at rest: else steps of this length are unstable
+    stiff = optimal.Problem(robot, step=0.01, costs=[optimal.Effort(1.0)], friction_speed=1e-3).dynamics.robot
+    _, by_qd, _ = stiff.forward_dynamics_derivatives(q, slow, tau)
+    assert np.abs(np.linalg.eigvals(np.eye(6) + 0.01 * by_qd)).max() > 2.0
+
+
+def test_constraints_are_part_of_the_dynamics():
+    arm = lw.planar_chain(3)
+    q = np.array([0.4, 1.0, 0.7])
+    held = arm.with_constraints(
+        [lw.Point("link3", np.asarray(arm.pose(q))[:3, 3])], passive=["joint2", "joint3"]
     )
+    problem = optimal.Problem(held, step=0.01, start=(q, np.zeros(3)), costs=[optimal.Effort(1.0)])
+    following = np.array(problem.next_state(problem.x0.tolist(), [2.0]), float)
+    qdd = held.forward_dynamics(q, np.zeros(3), [2.0, 0.0, 0.0])
+    assert np.allclose(following[3:], 0.01 * np.asarray(qdd), atol=1e-12)
+    with pytest.raises(optimal.ProblemError, match="does not meet the constraints"):
+        optimal.Problem(held, start=(q + 0.1, np.zeros(3)), costs=[optimal.Effort(1.0)])

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from linkwise.algorithms import coordinates, dense, joint_terms, manifold
 from linkwise.compiler.derivative import jacobian
 from linkwise.compiler.graph import Node
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from linkwise.algorithms.dense import Rows
 
 SEMI_IMPLICIT = "semi_implicit_euler"
+LEAST_SPEED = 0.01  # [rad/s or m/s] over which dry friction changes its direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +137,11 @@ class Dynamics:
         return self.integrator == SEMI_IMPLICIT
 
     @cached_property
+    def _by_graph(self) -> bool:
+        """Whether accelerations are differentiated by the graph: no recursion covers constraints and load friction."""
+        return bool(self.robot.constraints) or (self.friction and joint_terms.has_load_friction(self.links))
+
+    @cached_property
     def flat(self) -> bool:
         """Whether positions are added as numbers are: no ball or floating joint."""
         return not any(link.free for link in self.links)
@@ -186,14 +194,14 @@ class Dynamics:
             return self._differentiated(x, u)
         n, h = self.dof, self.step
         q, qd, _ = self.split(x)
-        by_q, by_qd, by_tau = self._outputs(
-            "forward_dynamics_derivatives", "compound_link", q, qd, self.torques(u)
-        ).values()
-        qdd = self._outputs("forward_dynamics", "compound_link", q, qd, self.torques(u))["qdd"]
+        by_q, by_qd, by_u = self.acceleration_slopes(x, u)
+        # the mass matrix is there already, except where the graph is differentiated
+        method = "kalman" if self._by_graph else "compound_link"
+        qdd = self._outputs("forward_dynamics", method, q, qd, self.torques(u))["qdd"]
         rows: Rows = []
         for i in range(n):
             own = [h * v + (1.0 if i == j else 0.0) for j, v in enumerate(by_qd[i])]
-            rows.append([*(h * v for v in by_q[i]), *own, *(h * by_tau[i][k] for k in self.driven)])
+            rows.append([*(h * v for v in by_q[i]), *own, *(h * v for v in by_u[i])])
         new_qd = [v + h * a for v, a in zip(qd, qdd, strict=True)]
         new_q = space_of(self.links).moved(q, [h * v for v in new_qd])
         turn, gain = (None, None) if self.flat else self._position_slopes(new_qd)
@@ -203,6 +211,13 @@ class Dynamics:
     def acceleration_slopes(self, x: Sequence[Scalar], u: Sequence[Scalar]) -> tuple[Rows, Rows, Rows]:
         """(∂q̈/∂q along the velocity coordinates, ∂q̈/∂q̇, ∂q̈/∂u)."""
         q, qd, _ = self.split(x)
+        if self._by_graph:
+            graph, nq, n = _graph_of([*x, *u]), self.nq, self.dof
+            outputs = [graph.lift(a) for a in self.acceleration(q, qd, self.torques(u))]
+            inputs: list[Any] = [*q, *qd, *u]
+            rows: Rows = [list(row) for row in jacobian(outputs, inputs)]
+            by_q = self.along_velocities(q, [row[:nq] for row in rows])
+            return by_q, [row[nq : nq + n] for row in rows], [row[nq + n :] for row in rows]
         by_q, by_qd, by_tau = self._outputs(
             "forward_dynamics_derivatives", "compound_link", q, qd, self.torques(u)
         ).values()
@@ -276,15 +291,27 @@ class Dynamics:
         return found
 
 
-def smoothed(robot: Robot, speed: float) -> Robot:
-    """The robot whose dry friction changes its direction over ``speed`` [rad/s or m/s] instead of jumping at rest."""
+def smoothed(robot: Robot, step: float, speed: float | None) -> Robot:
+    """The robot whose dry friction changes its direction over ``speed`` [rad/s or m/s] instead of jumping at rest.
+
+    None takes for each joint a speed that friction brakes within two steps, but at least ``LEAST_SPEED``: over a
+    smaller one, friction would be stiffer than steps of this duration can follow.
+    """
     links = mechanism_of(robot)
     if not joint_terms.has_dry_friction(links):
         return robot
-    changed = {}
-    for joint in robot.moving_joints:
-        if robot.is_parameter(f"{joint.name}.friction_speed") and not joint.terms.get("friction_speed"):
-            changed[f"{joint.name}.friction_speed"] = speed
+    if speed is None:
+        limits = coordinates.dry_friction_limits(links, [1.0] * robot.dof, [0.0] * robot.dof)
+        mobility = np.diag(np.asarray(robot.inverse_mass_matrix(robot.neutral)))
+        braked = [2.0 * step * max(map(float, pair)) * m for pair, m in zip(limits, mobility, strict=True)]  # type: ignore[arg-type]
+        speeds = np.where(np.isfinite(braked), np.maximum(braked, LEAST_SPEED), LEAST_SPEED)
+    else:
+        speeds = np.full(robot.dof, speed)
+    changed: dict[str, float] = {}
+    for joint, own in zip([j for j in robot.coordinate_joints for _ in range(j.dof)], speeds, strict=True):
+        label = f"{joint.name}.friction_speed"
+        if robot.is_parameter(label) and not joint.terms.get("friction_speed"):
+            changed[label] = float(own)
     return robot.with_parameters(changed)
 
 

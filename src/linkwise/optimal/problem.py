@@ -35,9 +35,7 @@ from linkwise.simulate.integrators import INTEGRATORS
 from linkwise.summaries import Summarised, Summary
 
 LOWER, UPPER = "torque.lower", "torque.upper"
-FRICTION_SPEED = (
-    0.01  # [rad/s or m/s] over which dry friction changes its direction, where the robot gives none
-)
+CONSTRAINT_ERROR = 1e-3  # [m or rad] of a start, from which it does not meet a constraint
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Problem(Summarised):
         integrator: "semi_implicit" or another one of ``simulate``.
         friction: whether the robot's friction counts.
         friction_speed: over which dry friction changes its direction [rad/s or m/s], where the robot gives none: its
-            jump at rest has no derivative.
+            jump at rest has no derivative. By default what friction brakes within two steps, at least 0.01.
         motors: names of the joints with a motor; by default all but floating ones and those in ``robot.passive``.
         last_torque: u before the first step (m,), for costs of the differences of torques; zeros by default.
         stabilization: rate at which errors of constraints decay [1/s].
@@ -88,7 +86,7 @@ class Problem(Summarised):
         state_limits: bool = False,
         integrator: str = "semi_implicit",
         friction: bool = True,
-        friction_speed: float = FRICTION_SPEED,
+        friction_speed: float | None = None,
         motors: Sequence[str] | None = None,
         last_torque: Any = None,
         stabilization: float | None = None,
@@ -102,10 +100,13 @@ class Problem(Summarised):
         if flag("state_limits", state_limits):
             self.limits = (*self.limits, StateLimits())
         friction = flag("friction", friction)
-        speed = arguments.number("friction_speed", friction_speed, above=0.0)
+        speed = (
+            None if friction_speed is None else arguments.number("friction_speed", friction_speed, above=0.0)
+        )
+        h = arguments.number("step", step, above=0.0)
         self.dynamics = Dynamics(
-            smoothed(robot, speed) if friction else robot,
-            arguments.number("step", step, above=0.0),
+            smoothed(robot, h, speed) if friction else robot,
+            h,
             _integrator(integrator),
             friction,
             _driven(robot, motors),
@@ -118,6 +119,8 @@ class Problem(Summarised):
             "last_torque", 0.0 if last_torque is None else last_torque, self.dynamics.nu, 1
         )
         self.x0 = self.state(*((robot.neutral, np.zeros(robot.dof)) if start is None else _pair(start)))
+        if robot.constraints and stabilization is None:
+            self._check_constraints()
         self._slots, self.p = self._arranged()
         self.structure = object()
         """Shared by copies with other values: they use the same code."""
@@ -378,6 +381,14 @@ class Problem(Summarised):
         shared = {term.label for term in (*self.costs, *self.terminal)} & {term.label for term in self.limits}
         if shared:
             raise ProblemError(f"limits: a cost is named {sorted(shared)[0]!r} too; give one another name=")
+
+    def _check_constraints(self) -> None:
+        wrong = float(np.abs(np.asarray(self.robot.constraint_errors(self.x0[: self.robot.nq]))).max())
+        if not wrong <= CONSTRAINT_ERROR:
+            raise ProblemError(
+                f"start: q does not meet the constraints of {self.robot.name}: the largest of "
+                f"robot.constraint_errors(q) is {wrong:.2g}; give another start, or stabilization="
+            )
 
     def _torque_limits(self, given: Any) -> tuple[np.ndarray, np.ndarray]:
         most = self.robot.effort_limits[list(self.dynamics.driven)]

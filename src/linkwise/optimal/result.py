@@ -28,7 +28,8 @@ class Violated:
     """[s]."""
 
     def __str__(self) -> str:
-        return f"{self.what} is exceeded by {self.size:.3g} {self.unit} at {self.time:.3f} s (stage {self.stage})"
+        where = f"at {self.time:.3f} s (stage {self.stage})" if self.stage else "by the start itself"
+        return f"{self.what} is exceeded by {self.size:.3g} {self.unit}, {where}"
 
 
 @dataclass(frozen=True)
