@@ -193,3 +193,22 @@ def test_a_lane_that_fails_keeps_finite_torques_and_is_flagged():
         iteration(problem, steps=[])
     with pytest.raises(Exception, match="iterations"):
         iteration(problem, iterations=0)
+
+
+def test_limits_of_states_hold_as_the_solvers_do():
+    robot = lw.load("two_link")
+    goal = JointTracking([0.6, -0.3], weight=50.0, velocity=0.0, velocity_weight=1.0)
+    problem = Problem(
+        robot,
+        horizon=6,
+        step=0.02,
+        costs=[goal, Effort(weight=1e-3)],
+        terminal=[goal],
+        limits=[StateLimits(position=None, velocity=1.0)],
+    )
+    found = solve_many(problem, start=([[0.0, 0.0], [0.2, 0.1]], [0.0, 0.0]), iterations=10)
+    assert found.converged.all()
+    assert (found.violation < 1e-6).all()
+    assert (np.abs(found.states[..., 2:]).max((1, 2)) > 0.999).all()  # the limit is reached
+    alone = solve(problem.with_values({}, start=([0.2, 0.1], [0.0, 0.0])))
+    assert abs(alone.cost - found.cost[1]) < 1e-6 * alone.cost

@@ -13,6 +13,8 @@ from linkwise.errors import ShapeError
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.iteration import REPORT, STEPS, iteration
+from linkwise.optimal.solver import HARDER, MOST_PENALTY, PENALTY, SHRINKING
+from linkwise.simulate.arguments import whole as whole_number
 
 if TYPE_CHECKING:
     from linkwise.compiler.kernel import Kernel
@@ -35,7 +37,7 @@ class Solutions:
     gradient: np.ndarray
     """Largest |∂cost/∂u| of a torque that is not at its limit, of the last sweep."""
     steps_taken: np.ndarray
-    """Iterations that improved the trajectory."""
+    """Iterations that improved the trajectory, of the last round."""
     violation: np.ndarray
     """Largest amount by which a limit of states is exceeded; 0 without such limits."""
     converged: np.ndarray
@@ -53,6 +55,7 @@ def solve_many(
     states: Any = None,
     torques: Any = None,
     iterations: int = 20,
+    rounds: int = 8,
     steps: Sequence[float] = STEPS,
     regularisation: float = 0.0,
     tolerance: float = 1e-5,
@@ -61,8 +64,6 @@ def solve_many(
 ) -> Solutions:
     """A fixed number of iterations for many problems at once, in the lanes of vectors and on all cores.
 
-    Limits of states count with multipliers of zero, as penalties; see ``Problem`` for exact ones.
-
     Args:
         problem: the problem; every array below may have leading axes of its own, broadcast together.
         start: states at the begin (..., ns) or (q, q̇); by default the problem's.
@@ -70,6 +71,7 @@ def solve_many(
         states: trajectories to begin with (..., horizon + 1, ns); by default the start, at rest.
         torques: (..., horizon, m) [N·m or N]; by default those that hold the start against gravity.
         iterations: how many, from 1 on.
+        rounds: updates of the multipliers of limits of states, with as many iterations after each.
         steps: step sizes that are tried in each.
         regularisation: added to the diagonal of the torques' Hessian at first.
         tolerance: of gaps, violations and gradients for ``converged``.
@@ -88,11 +90,23 @@ def solve_many(
     if torques is None:
         torques = np.repeat(holding_torques(problem, x0)[..., None, :], N, axis=-2)
     torques = _shaped("torques", torques, (N, m))
-    given = [x0, _flat(p, 2), *([_flat(_penalties(problem), 2)] if problem.nm else [])]
-    given += [_flat(states, 2), _flat(torques, 2), np.array([float(regularisation)])]
     kernel = _kernel(problem, iterations, tuple(steps))
-    found = kernel(*(np.asarray(array, dtype) for array in given), threads=threads)
-    return _solutions(problem, p, x0, tolerance, *found)
+    begun = np.array([float(regularisation)])
+
+    def improved(states: np.ndarray, torques: np.ndarray, m: np.ndarray | None) -> Any:
+        given = [x0, _flat(p, 2), *([] if m is None else [_flat(m, 2)])]
+        given += [_flat(states, 2), _flat(torques, 2), begun]
+        return kernel(*(np.asarray(array, dtype) for array in given), threads=threads)
+
+    if not problem.nm:
+        return _solutions(problem, tolerance, *improved(states, torques, None))
+    m, worst = _first_multipliers(problem), np.inf
+    found = improved(states, torques, m)
+    for _ in range(whole_number("rounds", rounds, 0)):
+        c = _limits(problem, found[0], p)
+        m, worst = _updated(m, c, worst)
+        found = improved(found[0], found[1], m)
+    return _solutions(problem, tolerance, *found, limits=_limits(problem, found[0], p), penalty=(p, m))
 
 
 def holding_torques(problem: Problem, x: np.ndarray) -> np.ndarray:
@@ -149,11 +163,38 @@ def _tables(problem: Problem, values: Mapping[str, Any]) -> np.ndarray:
     return p
 
 
-def _penalties(problem: Problem) -> np.ndarray:
-    """Multipliers of zero, and a penalty, for all stages but the first."""
+def _first_multipliers(problem: Problem) -> np.ndarray:
+    """Zeros, and the first penalty, for all stages but the first."""
     table = np.zeros((problem.horizon + 1, problem.nm))
-    table[1:, -2:] = 1e3, 1e-3
+    table[1:, -2:] = PENALTY, 1.0 / PENALTY
     return table
+
+
+def _updated(m: np.ndarray, c: np.ndarray, worst: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Multipliers after a round, as ``solve`` changes them, and what is left of each problem's limits."""
+    m = np.array(np.broadcast_to(m, (*c.shape[:-2], *m.shape[-2:])))
+    own, mu = m[..., 1:, :-2], m[..., 1, -2]
+    slack = np.abs(np.maximum(c, -own / mu[..., None, None])).max(axis=(-1, -2))
+    m[..., 1:, :-2] = np.maximum(0.0, own + mu[..., None, None] * c)
+    mu = np.where(slack > SHRINKING * worst, np.minimum(mu * HARDER, MOST_PENALTY), mu)
+    m[..., 1:, -2], m[..., 1:, -1] = mu[..., None], 1.0 / mu[..., None]
+    return m, slack
+
+
+def _by_number(array: np.ndarray, rows: slice, batch: tuple[int, ...]) -> list[Any]:
+    """Entries of the last axis, each (..., stages)."""
+    part = array[..., rows, :]
+    return list(np.moveaxis(np.broadcast_to(part, (*batch, *part.shape[-2:])), -1, 0))
+
+
+def _limits(problem: Problem, states: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """c of all stages but the first: (..., horizon, number of limits)."""
+    batch, later = states.shape[:-2], slice(1, None)
+    found: list[Any] = problem.stage_limits(
+        _by_number(states.astype(float), later, batch), _by_number(p, later, batch)
+    )
+    shape = (*batch, problem.horizon)
+    return np.stack([np.broadcast_to(c, shape) for c in found], axis=-1)
 
 
 def _shaped(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -173,27 +214,28 @@ def _flat(array: np.ndarray, axes: int) -> np.ndarray:
 
 
 def _solutions(
-    problem: Problem, p: np.ndarray, x0: np.ndarray, tolerance: float, states, torques, gains, report
+    problem: Problem,
+    tolerance: float,
+    states: np.ndarray,
+    torques: np.ndarray,
+    gains: np.ndarray,
+    report: np.ndarray,
+    limits: np.ndarray | None = None,
+    penalty: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Solutions:
     numbers = dict(zip(REPORT, np.moveaxis(report, -1, 0), strict=True))
     violation = np.zeros(report.shape[:-1])
-    if problem.limits:
-        violation = _violations(problem, states, p)
+    cost = numbers["cost"]
+    if limits is not None and penalty is not None:
+        violation = np.maximum(limits.max(axis=(-1, -2)), 0.0)
+        batch, later = states.shape[:-2], slice(1, None)
+        parts = [_by_number(array, later, batch) for array in (states.astype(float), *penalty)]
+        added: Any = problem.penalty(*parts)
+        cost = cost - np.sum(added, axis=-1)
     failed = ~np.isfinite(numbers["cost"])
     with np.errstate(invalid="ignore"):
         done = (numbers["gap"] <= tolerance) & (numbers["gradient"] <= tolerance) & (violation <= tolerance)
     return Solutions(
-        states, torques, gains, numbers["cost"], numbers["gap"], numbers["gradient"], numbers["accepted"].astype(int),
-        violation, done & ~failed, failed, numbers["regularisation"],
+        states, torques, gains, cost, numbers["gap"], numbers["gradient"], numbers["accepted"].astype(int), violation,
+        done & ~failed, failed, numbers["regularisation"],
     )  # fmt: skip
-
-
-def _violations(problem: Problem, states: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Largest excess of a limit over the horizon."""
-    later = np.moveaxis(states[..., 1:, :].astype(float), -1, 0)
-    table = np.moveaxis(
-        np.broadcast_to(p[..., 1:, :], (*states.shape[:-2], *p[..., 1:, :].shape[-2:])), -1, 0
-    )
-    found: list[Any] = problem.stage_limits(list(later), list(table))
-    limits = [np.broadcast_to(c, later.shape[1:]) for c in found]
-    return np.maximum(np.max(limits, axis=0).max(axis=-1), 0.0)
