@@ -12,6 +12,7 @@ from linkwise.optimal import (
     Effort,
     JointTracking,
     Problem,
+    StateLimits,
     TipTracking,
     iteration,
     solve,
