@@ -3,9 +3,9 @@
     python benchmarks/release.py [--out dist] [--key KEY] [--rehearse]
 
 Steps, each of which ends the run when it fails: the changelog has a dated section for the version of pyproject.toml and
-nothing is left under [Unreleased]; no file of the checkout is changed; the source archive and the wheel are built; the
+nothing is left under [Unreleased]; all files state the same version; no file of the checkout is changed; the source archive and the wheel are built; the
 wheel is pure, has its files, and its metadata agree with pyproject.toml; ``twine check`` accepts both; they are signed
-if a key of GnuPG is given; SHA256SUMS is written. ``--rehearse`` only reports what the first two steps find.
+if a key of GnuPG is given; SHA256SUMS is written. ``--rehearse`` only reports what the first three steps find.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ def main() -> int:
     given = parser.parse_args()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    found = [*changelog_problems(changelog, project["version"]), *changed_files()]
+    found = [
+        *changelog_problems(changelog, project["version"]),
+        *version_problems(project["version"]),
+        *changed_files(),
+    ]
     for line in found:
         print(f"not ready: {line}")
     if found and not given.rehearse:
@@ -76,6 +80,20 @@ def changelog_problems(text: str, version: str) -> list[str]:
     elif not re.search(r"^\s*- ", sections[version].partition("\n")[2], flags=re.MULTILINE):
         problems.append(f"CHANGELOG.md: the section [{version}] is empty")
     return problems
+
+
+def version_problems(version: str, root: Path = ROOT) -> list[str]:
+    """Files that state another version."""
+    places = {
+        "src/linkwise/version.py": f'__version__ = "{version}"',
+        "CITATION.cff": f"version: {version}",
+        "recipe/recipe.yaml": f'version: "{version}"',
+    }
+    return [
+        f"{name}: expected {line!r}"
+        for name, line in places.items()
+        if line not in (root / name).read_text(encoding="utf-8")
+    ]
 
 
 def changed_files() -> list[str]:

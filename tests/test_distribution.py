@@ -90,6 +90,17 @@ def test_a_release_needs_its_changelog(release, change, problem):
     assert (found == []) if problem is None else (len(found) == 1 and problem in found[0])
 
 
+def test_every_file_states_the_version(release, tmp_path):
+    assert release.version_problems(PROJECT["version"]) == []
+    assert len(release.version_problems("9.9.9")) == 3
+
+
+def test_the_citation_has_what_is_needed():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    for key in ("cff-version: 1.2.0", "message:", "title:", "authors:", f"license: {PROJECT['license']}"):
+        assert re.search(rf"^{re.escape(key)}", text, flags=re.MULTILINE), key
+
+
 def wheel(path: Path, tag: str = "py3-none-any", extra: str = "", **metadata: str) -> Path:
     says = {"Version": PROJECT["version"], "Requires-Python": PROJECT["requires-python"], **metadata}
     lines = [f"{key}: {value}" for key, value in says.items()]
