@@ -3,9 +3,10 @@
     python benchmarks/release.py [--out dist] [--key KEY] [--rehearse]
 
 Steps, each of which ends the run when it fails: the changelog has a dated section for the version of pyproject.toml and
-nothing is left under [Unreleased]; all files state the same version; no file of the checkout is changed; the source archive and the wheel are built; the
-wheel is pure, has its files, and its metadata agree with pyproject.toml; ``twine check`` accepts both; they are signed
-if a key of GnuPG is given; SHA256SUMS is written. ``--rehearse`` only reports what the first three steps find.
+nothing is left under [Unreleased]; all files state the same version; no file of the checkout is changed; the source
+archive and the wheel are built; the wheel is pure, has its files, and its metadata agree with pyproject.toml; ``twine
+check`` accepts both; they are signed if a key of GnuPG is given; SHA256SUMS is written. ``--rehearse`` only reports
+what the first three steps find.
 """
 
 from __future__ import annotations
