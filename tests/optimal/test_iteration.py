@@ -207,7 +207,7 @@ def test_limits_of_states_hold_as_the_solvers_do():
         terminal=[goal],
         limits=[StateLimits(position=None, velocity=1.0)],
     )
-    found = solve_many(problem, start=([[0.0, 0.0], [0.2, 0.1]], [0.0, 0.0]), iterations=10)
+    found = solve_many(problem, start=([[0.0, 0.0], [0.2, 0.1]], [0.0, 0.0]), iterations=20)
     assert found.converged.all()
     assert (found.violation < 1e-6).all()
     assert (np.abs(found.states[..., 2:]).max((1, 2)) > 0.999).all()  # the limit is reached
