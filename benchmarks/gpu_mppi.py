@@ -18,6 +18,35 @@ import linkwise as lw
 from linkwise.optimal import Effort, JointTracking, Mppi, Problem
 
 
+def compared(mppi: Mppi, states: dict[str, tuple]) -> str:
+    """The first step of an improvement whose bits differ; empty: none."""
+    problem, kernels, plan = mppi.problem, mppi.kernels, mppi.limited(mppi._first(states["CPU"][0]))
+    x = {where: mppi._joined(state, plan) for where, state in states.items()}
+    numbers = np.repeat(mppi._numbers_of(0), mppi.hold, axis=0)
+    table = np.concatenate([np.repeat(plan, mppi.hold, axis=0), problem.p[:-1], numbers], axis=1)
+    found: dict[str, dict[str, np.ndarray]] = {where: {} for where in states}
+    for where, start in x.items():
+        fixed = {key: mppi._constants(start)[key] for key in ("noise", "stream", "spread")}
+        for steps in (1, 2, problem.horizon):
+            given = {"x": start, "cost": [0.0], "stage": table[:steps].ravel(), **fixed}
+            final, _ = kernels.rollout(given, steps=steps, dtype=mppi.dtype)
+            found[where] |= {f"{name} after {steps} steps": cupy.asnumpy(final[name]) for name in final}
+        costs = mppi.costs(start, plan, problem.p, 0)
+        found[where]["costs"] = cupy.asnumpy(costs)
+        same = costs if where == "CPU" else cupy.asarray(found["CPU"]["costs"])
+        least, sums = mppi.sums(same, plan, problem.p, 0)
+        found[where] |= {"least": cupy.asnumpy(least), "sums": cupy.asnumpy(sums)}
+    for name, here in found["CPU"].items():
+        there = found["GPU"][name]
+        if here.tobytes() != there.tobytes():
+            at = np.argwhere(here != there)
+            first = tuple(at[0]) if len(at) else ()
+            return (
+                f"{name}: {len(at)} of {here.size} numbers, at {first}: {here[first]!r} and {there[first]!r}"
+            )
+    return ""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -59,6 +88,8 @@ def main() -> None:
                     mppi.plan(*state, u, draw=draw)
                     times.append(time.perf_counter() - begin)
                 seconds[where] = float(np.median(times))
+            if stages_differ := compared(mppi, states):
+                print(f"{dtype} {samples:6d} samples: differ first in {stages_differ}")
             a, b = plans["CPU"], plans["GPU"]
             equal = a.u.tobytes() == b.u.tobytes() and (a.cost, a.least) == (b.cost, b.least)
             print(

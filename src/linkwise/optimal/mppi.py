@@ -181,37 +181,10 @@ class Mppi:
         self, x: Any, plan: np.ndarray, p: np.ndarray, number: int, threads: int | None
     ) -> SampledPlan:
         """The steps of the method. Where the state is on a GPU, all arrays of samples are."""
-        knots, dtype, kernels, names = self.knots, self.dtype, self.kernels, self._names
-        blocks, size = self.samples // BLOCK, self.problem.nu + 2
-        options: dict[str, Any] = {"dtype": dtype, "threads": threads}
-        numbers = (number * knots + np.arange(float(knots))[:, np.newaxis]) % MOST_NUMBERS
-        stages = np.concatenate(
-            [np.repeat(plan, self.hold, axis=0), p[:-1], np.repeat(numbers, self.hold, axis=0)], axis=1
-        )
-        final, _ = kernels.rollout(
-            {"x": x, "cost": [0.0], "noise": self.noise, "stream": names[:, :2], "spread": names[:, 2:],
-             "stage": stages.ravel()},
-            steps=self.problem.horizon, **options,
-        )  # fmt: skip
-        last = _beside(p[-1].astype(dtype), final["x"])
-        costs = kernels.ending(final["x"], final["cost"], last, threads=threads).reshape(self.samples)
-        infinite = {"least": np.array([np.inf])}
-        least = kernels.least({**infinite, "cost": costs.reshape(blocks, BLOCK)}, steps=BLOCK, **options)[0][
-            "least"
-        ]
-        least = kernels.least({**infinite, "cost": least.reshape(blocks)}, steps=blocks, **options)[0][
-            "least"
-        ]
-        bounds = self._bounds(p)
-        given = {
-            "sums": np.zeros(size), "noise": self.noise, "plan": plan[:, np.newaxis], "bounds": bounds[:, np.newaxis],
-            "number": numbers[:, np.newaxis], "least": least, "temperature": [self.temperature],
-            "sample": self._with_costs(costs).reshape(blocks, 4 * BLOCK),
-        }  # fmt: skip
-        sums = kernels.summed(given, steps=BLOCK, **options)[0]["sums"].reshape(knots, blocks * size)
-        sums = kernels.joined({"sums": np.zeros(size), "part": sums}, steps=blocks, **options)[0]["sums"]
-        beside = (_beside(np.ascontiguousarray(each, dtype), sums) for each in (plan, bounds))
-        u = _numbers(kernels.mean(sums, *beside, threads=threads)).astype(float)
+        costs = self.costs(x, plan, p, number, threads)
+        least, sums = self.sums(costs, plan, p, number, threads)
+        beside = (_beside(np.ascontiguousarray(each, self.dtype), sums) for each in (plan, self._bounds(p)))
+        u = _numbers(self.kernels.mean(sums, *beside, threads=threads)).astype(float)
         weight, squares = _numbers(sums)[0, -2:]
         return SampledPlan(
             u,
@@ -219,6 +192,77 @@ class Mppi:
             float(_numbers(least)[0]),
             float(weight * weight / squares) if squares > 0.0 else 0.0,
         )
+
+    def costs(self, x: Any, plan: np.ndarray, p: np.ndarray, number: int, threads: int | None = None) -> Any:
+        """Costs of all samples, shape (samples,); NaN for motions that diverge.
+
+        Args:
+            x: the state that they start from, shape (ns,).
+            plan: torques around which samples are drawn, shape (knots, m).
+            p: table of run-time parameters.
+            number: of the improvement, which decides the random torques.
+            threads: number of threads.
+        """
+        options: dict[str, Any] = {"dtype": self.dtype, "threads": threads}
+        numbers = np.repeat(self._numbers_of(number), self.hold, axis=0)
+        stages = np.concatenate([np.repeat(plan, self.hold, axis=0), p[:-1], numbers], axis=1)
+        fixed = {key: self._constants(x)[key] for key in ("noise", "stream", "spread")}
+        given = {"x": x, "cost": [0.0], "stage": stages.ravel(), **fixed}
+        final, _ = self.kernels.rollout(given, steps=self.problem.horizon, **options)
+        last = _beside(p[-1].astype(self.dtype), final["x"])
+        return self.kernels.ending(final["x"], final["cost"], last, threads=threads).reshape(self.samples)
+
+    def sums(
+        self, costs: Any, plan: np.ndarray, p: np.ndarray, number: int, threads: int | None = None
+    ) -> tuple[Any, Any]:
+        """The least cost (1,), and for every torque of the plan Σ w τ, Σ w and Σ w², shape (knots, m + 2).
+
+        Args:
+            costs: of all samples, shape (samples,).
+            plan, p, number, threads: as for ``costs``.
+        """
+        kernels, blocks, size = self.kernels, self.samples // BLOCK, self.problem.nu + 2
+        options: dict[str, Any] = {"dtype": self.dtype, "threads": threads}
+        constants = self._constants(costs)
+        infinite, zeros = {"least": constants["infinite"]}, constants["zeros"]
+        least = kernels.least({**infinite, "cost": costs.reshape(blocks, BLOCK)}, steps=BLOCK, **options)[0][
+            "least"
+        ]
+        least = kernels.least({**infinite, "cost": least.reshape(blocks)}, steps=blocks, **options)[0][
+            "least"
+        ]
+        given = {
+            "sums": zeros, "noise": constants["noise"], "plan": plan[:, np.newaxis],
+            "bounds": self._bounds(p)[:, np.newaxis], "number": self._numbers_of(number)[:, np.newaxis],
+            "least": least, "temperature": constants["temperature"],
+            "sample": self._with_costs(costs).reshape(blocks, 4 * BLOCK),
+        }  # fmt: skip
+        sums = kernels.summed(given, steps=BLOCK, **options)[0]["sums"].reshape(self.knots, blocks * size)
+        return least, kernels.joined({"sums": zeros, "part": sums}, steps=blocks, **options)[0]["sums"]
+
+    def _numbers_of(self, number: int) -> np.ndarray:
+        """Numbers of the random torques of an improvement, (knots, 1)."""
+        return (number * self.knots + np.arange(float(self.knots))[:, np.newaxis]) % MOST_NUMBERS
+
+    def _constants(self, beside: Any) -> dict[str, Any]:
+        """Arrays that never change, placed once where another one is."""
+        place = str(getattr(beside, "device", "")) if is_foreign(beside) else ""
+        known = self.__dict__.setdefault("_placed", {})
+        if (type(beside), place) not in known:
+            names = self._names
+            arrays = {
+                "noise": self.noise,
+                "stream": names[:, :2],
+                "spread": names[:, 2:],
+                "infinite": np.array([np.inf]),
+                "zeros": np.zeros(self.problem.nu + 2),
+                "temperature": np.array([self.temperature]),
+            }
+            known[type(beside), place] = {
+                name: _beside(np.ascontiguousarray(array, self.dtype), beside)
+                for name, array in arrays.items()
+            }
+        return known[type(beside), place]
 
     @once
     def kernels(self) -> Sampling:
