@@ -3,7 +3,7 @@
     python benchmarks/aarch64.py [--cpu cortex-a72] [--jobs 2] [--root build/aarch64] [--dry-run] [TESTS ...]
     python benchmarks/aarch64.py --summary
 
-Needs ``qemu-aarch64``, ``aarch64-linux-gnu-gcc`` and a Debian system (``apt-get``, ``dpkg-deb``); nothing is
+Needs ``qemu-aarch64``, ``aarch64-linux-gnu-gcc``, ``aarch64-linux-gnu-g++`` and a Debian system (``apt-get``, ``dpkg-deb``); nothing is
 installed there. Programs that tests compile and start need the kernel to know QEMU (Debian's ``qemu-user-binfmt``).
 
 QEMU is about fifteen times slower than the machine itself, so the suite takes hours. Each file of tests is a process
@@ -90,8 +90,18 @@ sys.path.append(os.path.join(os.path.dirname(__file__), "cmeel.prefix", "lib", "
 COMPILERS = {
     "gcc": "aarch64-linux-gnu-gcc",
     "cc": "aarch64-linux-gnu-gcc",
+    "g++": "aarch64-linux-gnu-g++",
     "clang": "/usr/bin/clang --target=aarch64-linux-gnu",
 }
+# Cross compilers do not know the processor on which their programs will run.
+COMPILER = """#!/bin/sh
+for argument; do
+    shift
+    [ "$argument" = -march=native ] && argument=-march=armv8-a
+    set -- "$@" "$argument"
+done
+exec {command} "$@"
+"""
 
 
 def main() -> int:
@@ -213,7 +223,7 @@ def prepared(root: Path, cpu: str) -> dict[str, str]:
     programs.mkdir(exist_ok=True)
     starter = root / f"python-{cpu}"
     scripts = {starter: STARTER.format(cpu=cpu, system=system, python=system / "usr" / "bin" / "python3.11")}
-    scripts |= {programs / name: f'#!/bin/sh\nexec {command} "$@"\n' for name, command in COMPILERS.items()}
+    scripts |= {programs / name: COMPILER.format(command=command) for name, command in COMPILERS.items()}
     for path, text in scripts.items():
         path.write_text(text)
         path.chmod(0o755)
