@@ -3,8 +3,9 @@
     python benchmarks/aarch64.py [--cpu cortex-a72] [--jobs 2] [--root build/aarch64] [--dry-run] [TESTS ...]
     python benchmarks/aarch64.py --summary
 
-Needs ``qemu-aarch64``, ``aarch64-linux-gnu-gcc``, ``aarch64-linux-gnu-g++`` and a Debian system (``apt-get``, ``dpkg-deb``); nothing is
-installed there. Programs that tests compile and start need the kernel to know QEMU (Debian's ``qemu-user-binfmt``).
+Needs ``qemu-aarch64``, Debian's ``gcc`` and ``g++`` for AArch64 and a Debian system (``apt-get``, ``dpkg-deb``);
+nothing is installed there. Programs that tests compile and start need the kernel to know QEMU (Debian's
+``qemu-user-binfmt``).
 
 QEMU is about fifteen times slower than the machine itself, so the suite takes hours. Each file of tests is a process
 of its own whose output is kept under ``ROOT/results-CPU``; a file that passed is not run again (delete its output to
