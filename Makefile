@@ -41,7 +41,7 @@ shell: $(VENV)/.installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $${SHELL:-/bin/sh}
 
 test: $(VENV)/.with-test
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --ignore=tests/frameworks $(PYTEST)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=tests/frameworks $(PYTEST)
 
 test-frameworks: $(FRAMEWORKS)/.with-frameworks
 	@$(FRAMEWORKS)/bin/python -m pytest -q -n $(WORKERS) tests/frameworks $(PYTEST)

@@ -318,14 +318,15 @@ def test_nothing_is_built_before_it_is_needed(states):
 def test_an_output_depends_on_nan_only_where_it_must(mixed):
     inputs = [a.copy() for a in samples(mixed.program(), 2 * host.lanes("float64"))]
     clean = mixed(*inputs)
-    inputs[2][5] = np.nan
+    row = len(inputs[2]) - 1
+    inputs[2][row] = np.nan
     spoiled = mixed(*inputs)
     for a, b in zip(clean, spoiled, strict=True):
-        rows = np.arange(len(a)) != 5
+        rows = np.arange(len(a)) != row
         assert same_bits(np.ascontiguousarray(a[rows]), np.ascontiguousarray(b[rows]))
-    flat = spoiled[0][5]
+    flat = spoiled[0][row]
     assert np.isnan(flat[-2:]).all()  # the two that use z
-    assert np.isnan(flat).sum() == np.isnan(clean[0][5]).sum() + 2
+    assert np.isnan(flat).sum() == np.isnan(clean[0][row]).sum() + 2
 
 
 def test_a_kernel_without_inputs_or_scalars():
