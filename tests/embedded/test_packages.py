@@ -12,7 +12,7 @@ import linkwise as lw
 from linkwise import motion
 from linkwise.compiler import interpret
 from linkwise.compiler.program import Program
-from linkwise.control import CONTROLLERS
+from linkwise.control import CONTROLLERS, StateObserver
 from linkwise.embedded import ENTRIES, Options, Package, entries, stack
 from linkwise.embedded.reference import states
 from linkwise.errors import LinkwiseError, UnknownNameError
@@ -131,6 +131,15 @@ def test_the_header_says_order_units_and_sizes(built):
     for f in made.functions:
         assert f"void {f.name}(" in header
     assert header.isascii()
+    joints, text = made.robot.coordinate_joints, made.files["src/two_link_limits.c"]
+    for name, values in (
+        ("lower", [joint.limits.lower for joint in joints]),
+        ("upper", [joint.limits.upper for joint in joints]),
+        ("effort", made.robot.effort_limits),
+    ):
+        listed = re.search(rf"two_link_{name}\[TWO_LINK_N\] = {{([^}}]*)}}", text)[1]
+        found = [float(number.strip().rstrip("f")) for number in listed.split(",")]
+        np.testing.assert_allclose(found, np.clip(values, -1e30, 1e30), rtol=1e-6)
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="no C++ compiler")
@@ -332,6 +341,10 @@ def test_other_motions_are_formulas_or_pieces(spline):
         (entry,) = entries(robot, ["trajectory"], Options(trajectory=given))
         for found, expected in zip(entry.kernel(t[:, None]), given.at(t), strict=True):
             np.testing.assert_allclose(found, expected, atol=error)
+    (entry,) = entries(robot, ["trajectory"])
+    ends, times = ([0.1, 0.2], [1.0, -1.0]), np.array([-0.2, 0.0, 0.3, 1.9, 2.0, 2.5])
+    for t, *expected in zip(times, *motion.quintic(*ends, 2.0).at(times), strict=True):
+        np.testing.assert_allclose(entry.kernel([t], [2.0], *ends), expected, atol=1e-14)
     for wrong, why in (
         (motion.hold([1.0]), "a motion of 1 joints, two_link has 2"),
         (spline.stretched(1e-7), "are the same in float32"),
@@ -375,11 +388,46 @@ def test_a_payload_is_at_the_frame_that_was_named():
     observed = found["state_observer"](q, a, q, qd, load), plain["state_observer"](q, a, q, qd)
     np.testing.assert_allclose(*observed, atol=1e-12)
     values = {"q": q, "qd": qd, "step": [1e-3], "tau": a}
-    ends = found["rollout"]({**values, "payload": load}, steps=1)[0], plain["rollout"](values, steps=1)[0]
-    np.testing.assert_allclose(*(end["qd"] for end in ends), atol=1e-12)
+    end, path = found["rollout"]({**values, "payload": load}, steps=1)
+    np.testing.assert_allclose(end["qd"], plain["rollout"](values, steps=1)[0]["qd"], atol=1e-12)
+    np.testing.assert_array_equal([path["path_q"][0], path["path_qd"][0]], [q, qd])  # before the step
+    known = StateObserver(robot, 100.0).kernel(1e-3)
+    (observer,) = entries(robot, ["state_observer"])
+    np.testing.assert_array_equal(observer.kernel(q, a, q, qd), known(q, a, q, qd))
     for name in ("two_rate", "extended_kalman_filter"):
         with pytest.raises(LinkwiseError, match=f"{name} takes no payload at run time"):
             entries(robot, [name], given)
+
+
+def test_a_safe_stop_brings_the_arm_to_rest():
+    """With feedback in the simulated loop; without it from the last good state, whatever is measured since."""
+    robot, at, speed = lw.load("two_link"), np.array([0.3, -0.4]), np.array([1.0, -2.0])
+    made = {
+        mode: entries(robot, ["safe_stop"], Options(stop=mode, stop_time=0.4, torque_limits=(60.0, 30.0)))[0]
+        for mode in ("hold", "ramp")
+    }
+    broken = np.full(2, np.nan)
+    for feedback in (1.0, 0.0):
+        q, qd, h = at, speed, 1e-3
+        for cycle in range(600):
+            seen = (q, qd) if feedback else (broken, broken)
+            tau = made["hold"].kernel([cycle * h], at, speed, *seen, [feedback])
+            q, qd = simulated_step(robot, q, qd, tau, h)
+        assert np.abs(qd).max() < (1e-3 if feedback else 0.05)
+        np.testing.assert_allclose(q, at + speed * 0.1, atol=1e-3 if feedback else 0.02)
+        if feedback:
+            np.testing.assert_allclose(tau, robot.gravity_torques(q), atol=1e-2)
+    hold, ramp = (made[mode].kernel([0.3], at, speed, at, speed, [1.0]) for mode in ("hold", "ramp"))
+    np.testing.assert_allclose(ramp, hold * 0.25, rtol=1e-12)
+    assert (made["ramp"].kernel([0.4], at, speed, at, speed, [1.0]) == 0.0).all()
+    assert (made["hold"].kernel([0.1], at, speed, broken, speed, [1.0]) == 0.0).all()
+    limited = made["hold"].kernel([0.1], at, speed, at + 50.0, speed, [1.0])
+    np.testing.assert_array_equal(np.abs(limited), [60.0, 30.0])
+
+
+def simulated_step(robot, q, qd, tau, h):
+    qd = qd + h * robot.forward_dynamics(q, qd, tau)
+    return q + h * qd, qd
 
 
 # -- the folder --------------------------------------------------------------------------------------------------------
@@ -476,6 +524,7 @@ def test_the_command_writes_a_package(tmp_path, monkeypatch, capsys):
         (["pose", "jacobian", "--header", "--out", "other"], "--header is for one function"),
         (["pose", "jacobian", "--target", "cuda", "--out", "other"], "a package is C"),
         (["pose", "--controller", "tracking"], "--controller is for closed_loop"),
+        (["pose", "--stop", "hold"], "--stop and --stop-time are for safe_stop"),
         (["pose", "--trajectory", "motion.csv"], "--trajectory is for trajectory and closed_loop"),
         (["trajectory", "--trajectory", "none.csv"], "none.csv"),
     ):

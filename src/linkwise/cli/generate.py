@@ -28,6 +28,7 @@ from linkwise.compiler.emit.clike import spelt
 from linkwise.compiler.rollout import RolloutKernel
 from linkwise.control import CONTROLLERS
 from linkwise.embedded import ENTRIES, entries
+from linkwise.embedded.stops import MODES
 from linkwise.functions import FUNCTIONS
 from linkwise.robot import FRAME_FUNCTIONS, Robot
 from linkwise.systems import VERSIONS
@@ -147,6 +148,8 @@ _HEADINGS = {
     type=OneOf(tuple(CONTROLLERS), "name"),
     help="The one of closed_loop.  [default: computed_torque]",
 )
+@click.option("--stop", type=OneOf(MODES, "mode"), help="Mode of safe_stop: hold or ramp.  [default: hold]")
+@click.option("--stop-time", type=POSITIVE, metavar="SECONDS", help="Duration of safe_stop.  [default: 0.5]")
 @click.option(
     "--trajectory",
     metavar="FILE",
@@ -181,10 +184,10 @@ def command(
 
     FUNCTION is a method of the robot (inverse_dynamics, forward_dynamics, mass_matrix, gravity_torques, pose, …), a
     controller (computed_torque, tracking, gravity_pd, …), state_observer, momentum_observer,
-    guarded_controller, recursive_least_squares, extended_kalman_filter, trajectory, two_rate, closed_loop, rollout
-    or mpc (predictive control). The C code is C99 and allocates nothing; on a machine with fused multiply-add it
-    returns the same bits as the Python function. A package has a header, a C++ wrapper, one source for each
-    function, files for make, CMake and pkg-config, and a self-test: make check.
+    guarded_controller, safe_stop, recursive_least_squares, extended_kalman_filter, trajectory, two_rate,
+    closed_loop, rollout or mpc (predictive control). The C code is C99 and allocates nothing; on a machine with fused
+    multiply-add it returns the same bits as the Python function. A package has a header, a C++ wrapper, one source for
+    each function, files for make, CMake and pkg-config, and a self-test: make check.
 
     \b
     Example:
@@ -307,6 +310,8 @@ def _check_functions(functions: tuple[str, ...], options: dict[str, Any]) -> Non
             raise click.UsageError(f"--{option} is for mpc")
     if options["controller"] and not {"closed_loop", "guarded_controller"} & set(functions):
         raise click.UsageError("--controller is for closed_loop and guarded_controller")
+    if (options["stop"] or options["stop_time"]) and "safe_stop" not in functions:
+        raise click.UsageError("--stop and --stop-time are for safe_stop")
     if options["trajectory"] and not {"closed_loop", "trajectory"} & set(functions):
         raise click.UsageError("--trajectory is for trajectory and closed_loop")
     for option in ("period", "frequency", "damping", "torque_limits"):

@@ -31,12 +31,15 @@ UNITS = {
     "path_qd": f"velocities before every step {_SPEEDS}",
     "payload": "m [kg], m*c (3) [kg*m], Ixx Ixy Ixz Iyy Iyz Izz [kg*m^2] about the origin of the frame",
     "wrench": "external wrench on the frame: moment (3) [N*m], force (3) [N]",
-    "time": "since the start of the move [s]",
+    "time": "since the start of the move, or of the stop [s]",
     "duration": "of the move [s]",
     "start": f"of the move {_POSITIONS}",
     "end": f"of the move {_POSITIONS}",
     "way": f"end minus start of the move {_POSITIONS}",
     "rate": "1 / duration of the move [1/s]",
+    "stop_q": f"last good positions when the stop began {_POSITIONS}",
+    "stop_qd": f"last good velocities when the stop began {_SPEEDS}",
+    "feedback": "1: measured q and qd are good; 0: they are not used",
     "number": "of the step; 0 before the first",
     "step": "length of a step [s]",
     "breakaway": "stiction by Coulomb friction; 1: none",
@@ -97,7 +100,7 @@ def typical(robot: Robot, entry: Entry, sizes: Mapping[str, int], count: int) ->
             found[name] = np.resize(entry.examples[name], (count, size))
         elif name == "payload":
             found[name] = _payloads(rng, count)
-        elif name in ("q", "q_d", "start", "end", "estimated_q", "target"):
+        elif name in ("q", "q_d", "start", "end", "estimated_q", "target", "stop_q"):
             found[name] = _positions(robot, rng, count)
         elif name in ("number", "memory"):
             found[name] = np.zeros((count, size))

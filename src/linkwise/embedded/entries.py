@@ -17,6 +17,7 @@ from linkwise.control import (
     CONTROLLERS,
     Controller,
     ExtendedKalmanFilter,
+    Gains,
     Guarded,
     MomentumObserver,
     RecursiveLeastSquares,
@@ -26,6 +27,7 @@ from linkwise.control import (
 from linkwise.control.controller import symbolic_links, traced_kernel
 from linkwise.embedded.entry import Entry, EntryError, Options
 from linkwise.embedded.predictive import predictive_entries
+from linkwise.embedded.stops import stop_kernel
 from linkwise.embedded.trajectories import check_joints, times_of, trajectory_kernel
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.functions import FUNCTIONS, mechanism_of
@@ -146,6 +148,29 @@ def _guarded_controller(robot: Robot, options: Options) -> list[Entry]:
         options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame
     )
     return [Entry("guarded_controller", summary, kernel, options.dtype)]
+
+
+def _safe_stop(robot: Robot, options: Options) -> list[Entry]:
+    if robot.nq != robot.dof:
+        raise EntryError(
+            f"{robot.name}: safe_stop is for joints with one coordinate each, not ball or floating joints"
+        )
+    kernel = stop_kernel(
+        robot,
+        Gains.from_frequency(options.frequency, options.damping),
+        options.stop,
+        options.stop_time,
+        torque_limits=options.torque_limits,
+        dtype=options.dtype,
+        inputs=options.inputs,
+        frame=options.payload_frame,
+    )
+    end = "the torques that hold it" if options.stop == "hold" else "no torques"
+    summary = (
+        f"safe stop of {robot.name}: torques that bring it to rest after a fault within {options.stop_time:g} s, "
+        f"and end with {end}; call it in every cycle from the fault on"
+    )
+    return [Entry("safe_stop", summary, kernel, options.dtype)]
 
 
 def _payload_estimator(robot: Robot, options: Options) -> list[Entry]:
@@ -300,6 +325,7 @@ ENTRIES: dict[str, Callable[[Robot, Options], list[Entry]]] = {
     "state_observer": _observer,
     "momentum_observer": _momentum_observer,
     "guarded_controller": _guarded_controller,
+    "safe_stop": _safe_stop,
     "recursive_least_squares": _payload_estimator,
     "extended_kalman_filter": _kalman_filter,
     "trajectory": _trajectory,

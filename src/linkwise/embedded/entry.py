@@ -38,6 +38,10 @@ class Options:
     """[N·m or N]; None: the effort limits of the robot."""
     controller: str = "computed_torque"
     """The one of ``closed_loop``."""
+    stop: str = "hold"
+    """The mode of ``safe_stop``: "hold" or "ramp"."""
+    stop_time: float = 0.5
+    """Of ``safe_stop`` [s]."""
     trajectory: Trajectory | None = None
     """The motion of ``trajectory`` and ``closed_loop``; None: quintic moves between any two positions."""
     constant_time: bool = False
