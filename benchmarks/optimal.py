@@ -155,42 +155,50 @@ def on_cpu(given: argparse.Namespace) -> None:
 
 def on_gpu(given: argparse.Namespace) -> None:
     from linkwise.compiler.emit import cuda
+    from linkwise.compiler.emit.cuda_procedure import ProcedureFrame
 
     problem = reach(given.robot, given.horizon)
     steps = [float(size) for size in given.steps.split(",")]
-    kernel = iteration(problem, iterations=given.iterations, steps=steps)
-    module = cuda.module(kernel.program("float32"))
+    module = cuda.module(iteration(problem, iterations=given.iterations, steps=steps).program("float32"))
     print(
         f"{given.robot} reach, horizon {given.horizon}, float32, {len(steps)} step size(s); CUDA text "
         f"{len(module.text) >> 10} KiB, {module.scratch // module.threads >> 10} KiB of memory for a problem"
     )
     if given.text:
         return
+    for resident in map(int, given.resident.split(",")):
+        ProcedureFrame.resident = resident
+        kernel = iteration(problem, iterations=given.iterations, steps=steps)
+        kernel.native_program(
+            "float32"
+        ).key = None  # code is found by its text, which names the number of blocks
+        for count in map(int, given.problems.split(",")):
+            print(f"{resident:2d} blocks, {_rate(problem, kernel, count, given)}", flush=True)
+
+
+def _rate(problem: Problem, kernel: Any, count: int, given: argparse.Namespace) -> str:
+    """Iterations per second of so many problems, whether the bits are the CPU's, and residuals."""
     import cupy
 
-    for count in map(int, given.problems.split(",")):
-        batch = inputs(problem, count, "float32")
-        device = [cupy.asarray(array) for array in batch]
+    batch = inputs(problem, count, "float32")
+    device = [cupy.asarray(array) for array in batch]
+    found = kernel(*device)
+    checked = min(count, 64)
+    wanted = kernel(*(array[:checked] for array in batch))
+    same = all(cupy.asnumpy(a[:checked]).tobytes() == b.tobytes() for a, b in zip(found, wanted, strict=True))
+    seconds = []
+    for _ in range(given.rounds):
+        cupy.cuda.get_current_stream().synchronize()
+        begin = time.perf_counter()
         found = kernel(*device)
-        checked = min(count, 64)
-        wanted = kernel(*(array[:checked] for array in batch))
-        same = all(
-            cupy.asnumpy(a[:checked]).tobytes() == b.tobytes() for a, b in zip(found, wanted, strict=True)
-        )
-        seconds = []
-        for _ in range(given.rounds):
-            cupy.cuda.get_current_stream().synchronize()
-            begin = time.perf_counter()
-            found = kernel(*device)
-            cupy.cuda.get_current_stream().synchronize()
-            seconds.append(time.perf_counter() - begin)
-        rate = count * given.iterations / min(seconds)
-        report = cupy.asnumpy(found[3])
-        print(
-            f"{count:7d} problems: {rate:.3g} iterations/s, {1e3 * min(seconds) / given.iterations:.2f} ms for all; "
-            f"{'same bits as the CPU' if same else 'BITS DIFFER'}; largest gap {report[:, 1].max():.2g}, "
-            f"median |gradient| {np.median(report[:, 2]):.2g}"
-        )
+        cupy.cuda.get_current_stream().synchronize()
+        seconds.append(time.perf_counter() - begin)
+    report = cupy.asnumpy(found[3])
+    return (
+        f"{count:7d} problems: {count * given.iterations / min(seconds):.3g} iterations/s, "
+        f"{1e3 * min(seconds) / given.iterations:.2f} ms for all; {'same bits as the CPU' if same else 'BITS DIFFER'}; "
+        f"largest gap {report[:, 1].max():.2g}, median |gradient| {np.median(report[:, 2]):.2g}"
+    )
 
 
 def main() -> None:
@@ -203,6 +211,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=None)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--steps", default=None)
+    parser.add_argument("--resident", default="4", help="blocks of 32 problems on a multiprocessor at a time")
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--text", action="store_true")
     given = parser.parse_args()

@@ -16,7 +16,7 @@ class ProcedureFrame(Frame):
     """A thread for each state."""
 
     threads = states = 32  # one warp: few states spread over many multiprocessors
-    resident = 8
+    resident = 4
     form = "A thread takes a state through all loops."
 
     def __init__(self, program: ProcedureNest, name: str):
