@@ -117,6 +117,7 @@ found["complete"] = [study.run(store, progress=False, resume=resume).complete fo
 from linkwise.cli import main
 with open(os.path.join(folder, "info"), "w") as sys.stdout:
     found["info"] = main(["info", "two_link"])
+    found["info"] += main(["generate", "two_link", "pose", "--states", "1", "--out", os.path.join(folder, "c")])
 sys.stdout = sys.__stdout__
 found["told"] = pathlib.Path(folder, "info").read_text()
 print(json.dumps(found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -98,7 +99,7 @@ class Package:
         sources |= {f"{f.name}_tables.c": header.tables(f, prefix) for f in functions if f.entry.tables}
         own = {"lw_fma.h": support_file("lw_fma.h")}
         unmeasured = header.header(self.robot, prefix, functions, {}, "", self.about)
-        flags = ("-O2", "-mfma") if os.uname().machine == "x86_64" else ("-O2",)
+        flags = ("-O2", "-mfma") if platform.machine().lower() in ("x86_64", "amd64") else ("-O2",)
         measured = stack.measured({**sources, **own, f"{prefix}.h": unmeasured}, flags=flags)
         measured_by = f"{stack.version()}, {' '.join(flags)}" if measured else ""
         checked = [(f, states(self.robot, f.entry, self.count, self.fma)) for f in functions]
