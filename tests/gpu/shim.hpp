@@ -13,6 +13,8 @@
 #define __device__
 #define __constant__ static const
 #define __forceinline__ inline
+#undef __noinline__
+#define __noinline__
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__

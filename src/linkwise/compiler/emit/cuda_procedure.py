@@ -1,15 +1,20 @@
 """CUDA: a program that is written as loops of its own, such as iterations over a horizon: a thread takes a state.
 
 What the loops keep lies in global memory, that of neighbouring states side by side, so that the 32 lanes of a warp read
-and write whole lines. Operations and their order are those of every other target.
+and write whole lines. Operations and their order are those of every other target. Long steps are functions of their own,
+which are not inlined: the time that compilers take grows faster than the length of a function.
 """
 
 from __future__ import annotations
 
+import re
+
 from linkwise.compiler.emit.cuda_frame import Frame
 from linkwise.compiler.emit.cuda_layout import item_size
-from linkwise.compiler.loops import Array, Element, For
+from linkwise.compiler.loops import Array, Element, For, Step
 from linkwise.compiler.procedure import ProcedureNest
+
+LONG = 40  # operations of a step that becomes a function
 
 
 class ProcedureFrame(Frame):
@@ -23,8 +28,23 @@ class ProcedureFrame(Frame):
         super().__init__(program, name, f"{program.operations}")
         self.bounds = (self.threads,)
         self.rooms = [array for array in program.arrays if array.kind == "scratch" and array.columns]
-        self.block = self.threads * sum(map(_scalars, self.rooms))
+        self.starts: dict[str, int] = {}
+        start = 0
+        for array in self.rooms:
+            self.starts[array.name] = start
+            start += self.threads * _scalars(array)
+        self.block = start
         self.scratch = self.block * item_size(program.dtype)
+        self.functions: list[str] = []
+        self._loops: list[str] = []  # names of the loops around a statement
+
+    def _kernel(self) -> str:
+        text = super()._kernel()
+        return "\n".join([*self.functions, text])
+
+    def tables(self) -> str:
+        self.lines = [*self.lines, *self.functions]  # they read tables, too
+        return super().tables()
 
     def body(self) -> list[str]:
         self.indent = 2
@@ -32,18 +52,19 @@ class ProcedureFrame(Frame):
             given, stride = self.spelled[array.name], str(array.columns)
             const, stride = ("const ", f"{given}_stride") if array.kind == "input" else ("", stride)
             self._line(f"{const}real *const {given} = {given}_rows + state * {stride};")
-        lines = [f"    real *const room = memory + blockIdx.x * {self.block}ll + threadIdx.x;"]
-        start = 0
-        for array in self.rooms:
-            lines.append(f"    real *const {array.name} = room + {start}ll;")
-            start += self.threads * _scalars(array)
+        statements = self.statements()
+        used = set(re.findall(r"\w+(?=\[)", "\n".join(statements)))
         return [
-            *lines,
+            f"    real *const room = memory + blockIdx.x * {self.block}ll + threadIdx.x;",
+            *(f"    {self._placed(name)}" for name in self.starts if name in used),
             f"    for (long long state = blockIdx.x * {self.threads}ll + threadIdx.x; state < count; "
             f"state += gridDim.x * {self.threads}ll) {{",
-            *self.statements(),
+            *statements,
             "    }",
         ]
+
+    def _placed(self, name: str) -> str:
+        return f"real *const {name} = room + {self.starts[name]};"
 
     def element(self, place: Element) -> str:
         """Neighbouring states lie beside each other in what the loops keep."""
@@ -54,7 +75,50 @@ class ProcedureFrame(Frame):
 
     def loop(self, loop: For) -> None:
         self._line("#pragma unroll 1")  # bodies are long
+        self._loops.append(loop.name)
         super().loop(loop)
+        self._loops.pop()
+
+    def step(self, step: Step) -> None:
+        if len(step.body) < LONG:
+            return super().step(step)
+        outside, indent = self.lines, self.indent
+        self.lines, self.indent = [], 1
+        super().step(step)
+        inside, self.lines, self.indent = self.lines, outside, indent
+        text = "\n".join(inside)
+        words = set(re.findall(r"[A-Za-z_]\w*", text))
+        parameters = ["real *const room"]
+        passed = ["room"]
+        for array in (*self.ins, *self.outs):
+            spelled = self.spelled[array.name]
+            if spelled in words:
+                const = "const " if array.kind == "input" else ""
+                parameters.append(f"{const}real *const {spelled}")
+                passed.append(spelled)
+        for name in dict.fromkeys(self._loops):
+            if name in words:
+                parameters.append(f"const {self.dialect.whole} {name}")
+                passed.append(name)
+        for spelled in self._registers.values():
+            if spelled in words:
+                parameters.append(f"real &{spelled}")
+                passed.append(spelled)
+        function = f"{self.name}_part{len(self.functions)}"
+        self.functions.append(
+            "\n".join(
+                [
+                    f"static __device__ __noinline__ void {function}({', '.join(parameters)})",
+                    "{",
+                    *(f"    {self._placed(name)}" for name in self.starts if name in words),
+                    text,
+                    "}",
+                    "",
+                ]
+            )
+        )
+        self._line(f"{function}({', '.join(passed)});")
+        return None
 
 
 def _scalars(array: Array) -> int:
