@@ -1,8 +1,8 @@
 """CUDA: a program that is written as loops of its own, such as iterations over a horizon: a thread takes a state.
 
 What the loops keep lies in global memory, that of neighbouring states side by side, so that the 32 lanes of a warp read
-and write whole lines. Operations and their order are those of every other target. Long steps are functions of their own,
-which are not inlined: the time that compilers take grows faster than the length of a function.
+and write whole lines. Operations and their order are those of every other target. Long steps are functions of their own
+that are not inlined: the time that compilers take grows faster than the length of a function.
 """
 
 from __future__ import annotations
