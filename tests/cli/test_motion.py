@@ -64,6 +64,24 @@ def test_inverse_along_a_quintic(linkwise):
     np.testing.assert_array_equal(stacked(table(ran.out), "tau", 6), tau)
 
 
+def test_the_shortest_time_along_the_path_of_a_quintic(linkwise, tmp_path):
+    """The timing of the motion is replaced, its ends are not; torques stay within the limits of the file."""
+    arm = lw.load("two_link")
+    ends = ("--trajectory", "quintic", "--to", "0.4,-0.3", "--points", "41", "--time-optimal")
+    ran = linkwise(
+        "inverse", "two_link", *ends, "--acceleration", "5", "--states", "--out", tmp_path / "fast.csv"
+    )
+    assert (ran.status, ran.err) == (0, "")
+    found = table((tmp_path / "fast.csv").read_text())
+    expected = lw.motion.time_optimal(arm, [[0.0, 0.0], [0.4, -0.3]], acceleration=5.0)
+    assert found["t"][-1] == pytest.approx(expected.duration, rel=1e-2)
+    np.testing.assert_allclose(stacked(found, "q", 2)[[0, -1]], [[0, 0], [0.4, -0.3]], atol=1e-9)
+    assert np.abs(stacked(found, "qdd", 2)).max() <= 5.0
+    ran = linkwise("inverse", "two_link", *ends[:4], "--jerk", "5")
+    assert (ran.status, ran.err.count("\n")) == (2, 1)
+    assert "--time-optimal" in ran.err
+
+
 def test_limits_that_a_motion_breaks_are_told(linkwise, tmp_path):
     ends = ("--from", "0,0,0,-1,0,1,0", "--to", "3,0,0,-1,0,1,0")
     ran = linkwise("inverse", "panda", "--trajectory", "quintic", *ends, "--out", tmp_path / "torques.csv")

@@ -56,6 +56,15 @@ _HEADINGS = {
     "--points", type=WholeNumber(2, 10**9), default=101, show_default=True, help="Points of a quintic."
 )
 @click.option(
+    "--time-optimal",
+    is_flag=True,
+    help="Along the path of the motion in the shortest time under the robot's limits, in place of its own timing.",
+)
+@click.option(
+    "--acceleration", type=POSITIVE, help="With --time-optimal: limit of all joints [rad/s² or m/s²]."
+)
+@click.option("--jerk", type=POSITIVE, help="With --time-optimal: limit of all joints [rad/s³ or m/s³].")
+@click.option(
     "--algorithm", metavar="NAME", help="newton_euler (default), boundary_value, gibbs_appell, compound_link."
 )
 @click.option("--no-friction", is_flag=True, help="Leave friction out.")
@@ -78,6 +87,9 @@ def command(
     degrees,
     duration,
     points,
+    time_optimal,
+    acceleration,
+    jerk,
     algorithm,
     no_friction,
     states,
@@ -90,15 +102,19 @@ def command(
 
     The motion is a file with a line per point in time and columns t (optional), q1 … qn, qd1 … qdn, qdd1 … qddn, with a
     header (then in any order, also as q.JOINT) or without; or a quintic: from one position to another, at rest and
-    without acceleration at both ends. Units: s, rad, m, N·m, N.
+    without acceleration at both ends. With --time-optimal the path of the motion is kept and its timing replaced by the
+    fastest one, in --points points. Units: s, rad, m, N·m, N.
 
     \b
     Example:
       linkwise inverse puma560 --trajectory quintic --to 90,-45,45,0,30,0 --degrees --out torques.csv
       linkwise inverse arm.urdf --trajectory motion.csv --algorithm gibbs_appell > torques.csv
+      linkwise inverse panda --trajectory quintic --to 0.5,0.5,0.5,-1,0.5,1,0.5 --time-optimal --out fast.csv
     """
     loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     check_targets(out, report)
+    if not time_optimal and (acceleration is not None or jerk is not None):
+        raise click.UsageError("--acceleration and --jerk belong to --time-optimal")
     if trajectory == "quintic":
         motion = _quintic(loaded, start, end, degrees, duration, points)
     elif start is not None or end is not None:
@@ -106,6 +122,8 @@ def command(
     else:
         t, found = read_states(trajectory, ("q", "qd", "qdd"), *coordinate_names(loaded))
         motion = SampledMotion(t, **found)
+    if time_optimal:
+        motion = _fastest(loaded, motion, points, acceleration, jerk, not no_friction)
     tau = loaded.inverse_dynamics(
         motion.q, motion.qd, motion.qdd, algorithm=algorithm, friction=not no_friction
     )
@@ -167,6 +185,24 @@ def _quintic(robot, start, end, degrees: bool, duration: float, points: int) -> 
     bounds.check(f"--points: {points} points of {robot.dof} joints", points * (1 + 4 * robot.dof))
     first = _position(robot, "--from", start if start is not None else (0.0,) * robot.dof, degrees)
     return quintic(first, _position(robot, "--to", end, degrees), duration, points)
+
+
+def _fastest(robot, motion: SampledMotion, points: int, acceleration, jerk, friction: bool) -> SampledMotion:
+    """The same path in the shortest time."""
+    from linkwise.motion import Samples, through_samples
+    from linkwise.motion import time_optimal as shortest
+
+    check_one_axis(robot, "--time-optimal")
+    bounds.check(f"--points: {points} points of {robot.dof} joints", points * (1 + 4 * robot.dof))
+    t = np.arange(len(motion.q), dtype=float) if motion.t is None else motion.t
+    if motion.t is None:  # derivatives in the file belong to times that are not known
+        path = motion.q
+    else:
+        path = through_samples(Samples(t, motion.q, motion.qd, motion.qdd))
+    found = shortest(robot, path, acceleration=acceleration, jerk=jerk, friction=friction).sampled(
+        points=points
+    )
+    return SampledMotion(found.t, found.q, found.qd, found.qdd)
 
 
 def _position(robot, option: str, values: Sequence[float], degrees: bool) -> np.ndarray:

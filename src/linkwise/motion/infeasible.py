@@ -18,7 +18,8 @@ def explained(problem: Problem, cells: Cells, k: int) -> InfeasiblePathError:
     """The error for path ``k``, from the intervals that the passes left."""
     greatest, least = problem.greatest[k], problem.least[k]
     if not (greatest < least).any():
-        return _start(problem, k)
+        held = _holding(problem.strips, cells, k, 0) if problem.ends[k, 0] < least[0] else None
+        return held or _start(problem, k)
     node = int(np.flatnonzero(greatest < least)[-1])
     if node == len(greatest) - 1:
         most = np.sqrt(problem.most[k, -1]) * problem.tangents[k, 1]
@@ -27,7 +28,7 @@ def explained(problem: Problem, cells: Cells, k: int) -> InfeasiblePathError:
             f"end_speed: {given:.4g} is too fast, velocity limits allow {most:.4g} at the end of the path", 1.0,
             quantity="velocity", limit=float(most), needed=float(given),
         )  # fmt: skip
-    return _inside(problem.strips, cells, k, node)
+    return _holding(problem.strips, cells, k, node) or _crossing(problem.strips, cells, k, node)
 
 
 def _start(problem: Problem, k: int) -> InfeasiblePathError:
@@ -44,34 +45,32 @@ def _start(problem: Problem, k: int) -> InfeasiblePathError:
     )  # fmt: skip
 
 
-def _inside(strips: Strips, cells: Cells, k: int, node: int) -> InfeasiblePathError:
-    """From this cell on the end cannot be reached at any speed."""
-    limits, fractions = strips.limits, cells.fractions
+def _holding(strips: Strips, cells: Cells, k: int, node: int) -> InfeasiblePathError | None:
+    """Whether a joint cannot hold still in this cell."""
+    limits, fraction = strips.limits, float(cells.fractions[node])
     names, units = limits.robot.joint_names, [joint.revolute for joint in limits.robot.coordinate_joints]
-    fraction = float(fractions[node])
-    where = f"at {fraction:.1%} of the path"
     shape = strips.a.shape[:3]
     low, high = strips.allowed(np.zeros((*shape[:2], 1)), np.full(shape, CREEP))
     holding, torques = strips.c, limits.torques
     over = np.broadcast_to(np.maximum(holding - high, low - holding), strips.c.shape)[k, node].max(axis=0)
-    if over.size and over.max() > 0:
-        row = int(np.argmax(over))
-        joint = int(torques[row])
-        value = strips.c[k, node, :, row]
-        torque = float(value[np.argmax(np.abs(value))])
-        bound = limits.torque[1][joint] if torque > 0 else limits.torque[0][joint]
-        unit = "N·m" if units[joint] else "N"
-        return InfeasiblePathError(
-            f"no speed along the path is possible {where}: {names[joint]} is {over.max():.4g} {unit} beyond its "
-            f"torque limit of {bound:.4g} {unit} when it holds still (gravity and friction)",
-            fraction, names[joint], "torque", float(bound), float(abs(bound) + over.max()) * float(np.sign(bound)),
-        )  # fmt: skip
-    return _crossing(strips, k, node, fraction, where)
+    if not over.size or over.max() <= 0:
+        return None
+    row = int(np.argmax(over))
+    joint = int(torques[row])
+    value = strips.c[k, node, :, row]
+    torque = float(value[np.argmax(np.abs(value))])
+    bound = limits.torque[1][joint] if torque > 0 else limits.torque[0][joint]
+    unit = "N·m" if units[joint] else "N"
+    return InfeasiblePathError(
+        f"no speed along the path is possible at {fraction:.1%} of the path: {names[joint]} is {over.max():.4g} {unit} "
+        f"beyond its torque limit of {bound:.4g} {unit} when it holds still (gravity and friction)",
+        fraction, names[joint], "torque", float(bound), float(abs(bound) + over.max()) * float(np.sign(bound)),
+    )  # fmt: skip
 
 
-def _crossing(strips: Strips, k: int, node: int, fraction: float, where: str) -> InfeasiblePathError:
+def _crossing(strips: Strips, cells: Cells, k: int, node: int) -> InfeasiblePathError:
     """Two limits of moving joints leave no acceleration along the path."""
-    limits = strips.limits
+    limits, fraction = strips.limits, float(cells.fractions[node])
     torques, accelerations = limits.torques, limits.accelerations
     labels = [("torque", limits.robot.joint_names[j]) for j in torques]
     labels += [("acceleration", limits.robot.joint_names[j]) for j in accelerations]
@@ -87,7 +86,8 @@ def _crossing(strips: Strips, k: int, node: int, fraction: float, where: str) ->
     quantity, joint = top
     limit = dict(zip(labels, strips.high, strict=True))[top]
     return InfeasiblePathError(
-        f"the limits cannot be kept {where}: the {bottom[0]} limit of {bottom[1]} needs an acceleration along the "
-        f"path of at least {least.max():.4g}, the {top[0]} limit of {top[1]} allows at most {greatest.min():.4g}",
+        f"the limits cannot be kept at {fraction:.1%} of the path: the {bottom[0]} limit of {bottom[1]} needs an "
+        f"acceleration along the path of at least {least.max():.4g}, the {top[0]} limit of {top[1]} allows at most "
+        f"{greatest.min():.4g}",
         fraction, joint, quantity, float(limit),
     )  # fmt: skip
