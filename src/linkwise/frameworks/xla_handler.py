@@ -67,6 +67,7 @@ ERROR_CREATE, STREAM_GET, MEMORY_ALLOCATE, MEMORY_FREE, DEVICE_GET = 48, 80, 120
 INVALID_ARGUMENT, INTERNAL = 3, 13
 MOST_STACK = 1 << 16
 LINE = 128
+ALIGNMENT = 16  # the most that XLA takes when memory is asked for
 CHUNKS_PER_THREAD = 16  # as in ``compiler.native_threads``
 
 
@@ -184,13 +185,13 @@ def handle_cuda(frame: int, table: int) -> int:
         store(asked, 48)
         store(asked + 8, 0)
         store(asked + 16, load(frame + CONTEXT))
-        store(asked + 24, size)
-        store(asked + 32, LINE)
+        store(asked + 24, size + LINE)
+        store(asked + 32, ALIGNMENT)
         error = call(load(api + MEMORY_ALLOCATE), asked)
         if error:
             return error
         memory = load(asked + 40)
-        store(last + 8, memory)
+        store(last + 8, (memory + LINE - 1) & -LINE)
         code = launch(target, words, count, stream)
         store(asked, 40)
         store(asked + 32, memory)
