@@ -141,6 +141,11 @@ def test_robot_and_controller_as_fmus_give_what_simulate_gives(plant, controller
     arm.step(0.08, 0.0007)  # shorter than the step of the integrator
     with pytest.raises(Exception, match=r"status 3|error"):
         law.step(0.08, 0.0007)
+    with pytest.raises(Exception, match=r"status 3|error"):
+        arm.set("q", start)  # an initial value
+    arm.set("tau", np.full(robot.dof, np.nan))
+    with pytest.raises(Exception, match=r"status 3|error"):
+        arm.step(0.0807, 0.001)
     arm.close()
     law.fmu.freeInstance()
 
@@ -175,9 +180,17 @@ def test_a_saved_state_brings_everything_back(controller, robot, tmp_path):
     assert not np.array_equal(law.get("tau"), before)
     put(saved)
     np.testing.assert_array_equal(law.get("tau"), before)
+    words = law.fmu.serializeFMUState(saved)
+    law.step(0.002, 0.004 * (1 - 1e-12))  # two sample periods but for round-off
+    again = law.fmu.deserializeFMUState(words)
+    put(again)
+    np.testing.assert_array_equal(law.get("tau"), before)
+    free(again)
     free(saved)
     with pytest.raises(Exception, match=r"status 3|error"):
         law.set("tau", before)
+    law.fmu.reset()
+    np.testing.assert_array_equal(law.get("q_d"), robot.neutral)
     law.fmu.freeInstance()
 
 
