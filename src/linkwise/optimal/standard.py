@@ -21,6 +21,8 @@ from linkwise.robot import Robot
 
 JOINTS, TIP, EFFORT = "joints", "tip", "effort"
 """Names of the costs."""
+EDGE = 0.1
+"""Part of the range of a joint that counts as near its limit."""
 POSTURE = 1e-3
 """Weight of the joints' rest position beside that of the tip, so that redundant joints do not drift."""
 
@@ -85,8 +87,10 @@ def reaching(
 
 
 def rest_of(robot: Robot) -> np.ndarray:
-    """A position to rest at (n,): neutral, or the middle of the range of a joint that is not allowed there."""
+    """A position to rest at (n,): neutral, or the middle of the range of a joint that is near its limits there."""
     limits, neutral = robot.limits, np.asarray(robot.neutral, dtype=float)
-    inside = (limits.lower < neutral) & (neutral < limits.upper)
+    width = limits.upper - limits.lower
+    margin = np.where(np.isfinite(width), EDGE * width, 0.0)
+    inside = (limits.lower + margin < neutral) & (neutral < limits.upper - margin)
     with np.errstate(invalid="ignore"):
         return np.where(inside, neutral, 0.5 * (limits.lower + limits.upper))

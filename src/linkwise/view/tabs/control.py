@@ -15,6 +15,7 @@ from linkwise.view.live import heaviest_load
 from linkwise.view.player import Player, Recording
 from linkwise.view.plotted import Plot
 from linkwise.view.scene import RobotScene
+from linkwise.view.tabs.dragged import DraggedTarget
 from linkwise.view.tabs.tab import Tab
 
 STEP = 1e-3  # [s]
@@ -68,6 +69,7 @@ class ControlTab(Tab):
         self.gui.add_markdown("Contact is not modelled: the arm passes through the floor and through itself.")
         self.player = Player(self.show)
         self.button.on_click(lambda _event: self.toggle())
+        self.dragged = DraggedTarget(self.page)
 
     def toggle(self) -> None:
         if self.player.playing:
@@ -140,6 +142,7 @@ class ControlTab(Tab):
             self.ghost.show("skeleton", False)
 
     def close(self) -> None:
+        self.dragged.stop()
         self.player.close()
 
 
