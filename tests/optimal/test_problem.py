@@ -133,6 +133,7 @@ def test_parameters_have_a_row_per_stage():
     problem = optimal.Problem(
         robot,
         horizon=10,
+        torque_limits=50.0,
         costs=[optimal.JointTracking(path, 2.0), optimal.Effort(1e-2)],
         terminal=[optimal.JointTracking([1.0, 2.0], 50.0)],
     )
@@ -145,6 +146,15 @@ def test_parameters_have_a_row_per_stage():
     assert other.key() == problem.key()
     assert np.array_equal(other.x0, [0.1, 0.2, 0, 0])
     assert np.array_equal(problem.p[-1, at], [1.0, 2.0])
+    for values, message in (
+        ({"joints.weight": -1.0}, "expected weights from 0 on, got -1"),
+        ({"joints.target": [np.nan, 0.0]}, "expected finite numbers, got nan"),
+        ({"joints.target": np.zeros((3, 2))}, r"expected shape \(2,\) or \(11, 2\), got \(3, 2\)"),
+        ({"torque.lower": 1.0, "torque.upper": 0.0}, r"torque\.lower: 1 is 1 above torque\.upper 0"),
+        ({"torque.lower": np.nan}, r"torque\.lower: expected numbers, got NaN"),
+    ):
+        with pytest.raises(optimal.ProblemError, match=message):
+            problem.table(values)
     with pytest.raises(lw.UnknownNameError, match=r"joints\.target"):
         problem.table({"joint.target": 1.0})
 

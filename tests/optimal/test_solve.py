@@ -9,7 +9,7 @@ from linkwise import optimal
 from linkwise.optimal import riccati
 from linkwise.optimal.arrays_sweep import array_sweep
 from linkwise.optimal.code import code_of
-from linkwise.optimal.solver import Iterate, first_guess
+from linkwise.optimal.solver import first_guess
 
 COST_TOLERANCE = 1e-8  # relative; the solver stops at 1e-9
 
@@ -251,11 +251,13 @@ def test_results_are_shown(reached):
     assert "<svg" in reached.plot()._repr_svg_()
 
 
+def test_one_step_and_no_freedom(arm):
+    found = optimal.solve(reach(arm, horizon=1, torque_limits=0.0))
+    assert found.converged
+    assert np.array_equal(found.tau, [[0.0, 0.0]])
+
+
 def test_few_iterations_say_so(arm):
     found = optimal.solve(reach(arm, torque_limits=[30.0, 8.0]), iterations=1)
     assert not found.converged
     assert "1 iterations were not enough" in found.message
-
-
-def test_iterates_start_with_nothing_known():
-    assert Iterate(np.zeros((2, 2)), np.zeros((1, 1))).cost == np.inf

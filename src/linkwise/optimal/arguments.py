@@ -37,9 +37,11 @@ def number(name: str, value: Any, *, least: float = -math.inf, above: float = -m
     return found
 
 
-def table(name: str, value: Any, size: int, rows: int) -> np.ndarray:
-    """One number for all, (size,), or one row per stage: (rows, size)."""
-    found = numbers(name, value)
+def table(name: str, value: Any, size: int, rows: int, *, finite: bool = True) -> np.ndarray:
+    """One number for all, (size,), or one row per stage: (rows, size); limits may be infinite, but numbers."""
+    found = numbers(name, value) if finite else np.asarray(value, dtype=float)
+    if np.isnan(found).any():
+        raise ProblemError(f"{name}: expected numbers, got NaN")
     if found.shape not in ((), (size,), (rows, size)):
         raise ProblemError(f"{name}: expected shape ({size},) or ({rows}, {size}), got {found.shape}")
     return np.array(np.broadcast_to(found, (size,))) if found.ndim < 2 else found

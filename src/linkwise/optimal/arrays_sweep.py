@@ -26,6 +26,7 @@ def array_sweep(
     gradients, hessians, gains = np.zeros((N, nx)), np.zeros((N, nx, nx)), np.ones((N, 3))
     for t in range(N):
         ahead = v + V @ gap[t]
+        V = V + mu * np.eye(nx)
         q, Q = gradient[t] + F[t].T @ ahead, H[t] + F[t].T @ (V @ F[t])
         Quu, Qux = Q[nx:, nx:] + mu * np.eye(nu), Q[nx:, :nx]
         low, high = (None, None) if not problem.boxed else (box[0][t], box[1][t])

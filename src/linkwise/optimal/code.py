@@ -123,6 +123,10 @@ class Code:
         def step(V, v, mu, slopes, gradient, hessian, gap, low=None, high=None):
             V, H = _full(V, nx), _full(hessian, z)
             v = [a + riccati._dot(row, gap) for a, row in zip(v, V, strict=True)]
+            # new states stay near the old ones: feedback remains where torques alone would be held back
+            V = [
+                [value + mu[0] if i == j else value for j, value in enumerate(row)] for i, row in enumerate(V)
+            ]
             rows = _rows(slopes, self._slope_shape()[1])
             if self.compact:
                 Q = riccati.shifted_expansion(V, v, rows, p.step, gradient, H)

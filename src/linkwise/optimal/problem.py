@@ -216,8 +216,24 @@ class Problem(Summarised):
         for name, value in values.items():
             for own, numbers in self._converted(name, value).items():
                 at = self.where(own)
-                p[:, at] = arguments.table(own, numbers, at.stop - at.start, rows)
+                p[:, at] = arguments.table(
+                    own, numbers, at.stop - at.start, rows, finite=own not in (LOWER, UPPER)
+                )
+                if own.endswith("weight") and (p[:, at] < 0).any():
+                    raise ProblemError(f"{own}: expected weights from 0 on, got {p[:, at].min():g}")
+        for name in self.parameters:
+            if name.endswith("lower") and (other := name.removesuffix("lower") + "upper") in self.parameters:
+                self._check_sides(p, name, other)
         return p
+
+    def _check_sides(self, p: np.ndarray, lower: str, upper: str) -> None:
+        low, high = p[:, self.where(lower)], p[:, self.where(upper)]
+        if low.shape == high.shape and (low > high).any():  # limits of one side alone have other lengths
+            t, k = np.argwhere(low > high)[0]
+            raise ProblemError(
+                f"{lower}: {low[t, k]:g} is {low[t, k] - high[t, k]:g} above {upper} {high[t, k]:g} (number {k}, stage "
+                f"{t}): nothing can meet both"
+            )
 
     def with_values(self, values: Mapping[str, Any], *, start: tuple[Any, Any] | None = None) -> Problem:
         """The same problem with other parameters or another start; nothing is compiled again.

@@ -35,6 +35,7 @@ LENGTHS = np.array([1.0, 0.5, 0.25, 0.125, 2.0**-4, 2.0**-6, 2.0**-8, 2.0**-10])
 """Step lengths that are tried, all in one call."""
 SMALLEST, LARGEST = 1e-9, 1e9  # of the regularisation while it is not zero
 FACTOR = 10.0  # by which it grows and shrinks
+MOST_PATIENCE = 15  # long steps before less regularisation is tried again
 SHORT, LONG = 0.01, 0.5  # step lengths up to which it grows, and beyond which it shrinks
 GAP = 1e-9  # a larger gap is open
 PART, TWICE = 0.1, 2.0  # of the promised improvement, or increase, that a step must bring, or may
@@ -50,6 +51,10 @@ class Iterate:
     xs: np.ndarray
     us: np.ndarray
     mu: float = 0.0
+    wait: int = 0
+    """Long steps to take before the regularisation shrinks,"""
+    patience: int = 0
+    """and how many there were the last time."""
     cost: float = np.inf
     gap: float = np.inf
     iterations: int = 0
@@ -142,8 +147,9 @@ def _minimised(code: Code, problem: Problem, at: Iterate, m: np.ndarray, most: i
         if length <= SHORT:
             at.mu = max(SMALLEST, FACTOR * at.mu)
         elif length > LONG:
-            at.mu = at.mu / FACTOR if at.mu > SMALLEST else 0.0
+            _relaxed(at)
         if not length:
+            at.wait = at.patience = min(2 * at.patience + 1, MOST_PATIENCE)
             if at.mu > LARGEST:
                 # round-off decides: the best that can be found
                 at.stationary = at.gap <= GAP and promise.full() <= 1e3 * tolerance * _scale(at)
@@ -156,8 +162,16 @@ def _minimised(code: Code, problem: Problem, at: Iterate, m: np.ndarray, most: i
     at.why = f"{most} iterations were not enough"
 
 
+def _relaxed(at: Iterate) -> None:
+    """Less regularisation after a long step, but not at once where less of it has failed lately."""
+    if at.wait > 0:
+        at.wait -= 1
+        return
+    at.mu = at.mu / FACTOR if at.mu > SMALLEST else 0.0
+
+
 def _scale(at: Iterate) -> float:
-    return abs(at.cost) + 1e-9 * abs(at.history[0] if at.history else at.cost) + 1e-300
+    return abs(at.cost) + 1e-9 * abs(at.history[0] if at.history else at.cost) + 1e-15
 
 
 def _linearised(code: Code, problem: Problem, at: Iterate, m: np.ndarray):
