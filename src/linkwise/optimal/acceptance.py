@@ -1,7 +1,8 @@
 """Which step of an iteration is taken, over any scalar: by the solver in Python and by kernels alike.
 
-Of a fixed set of step sizes the one with the smallest merit is taken, if it is smaller than that of the trajectory that
-is there; else that one stays and the regularisation grows. The merit is the cost plus a weight times the sum of the
+Of a fixed set of step sizes the longest one that brings a part of what it promises is taken, else the one with the
+smallest merit, if it is smaller than that of the trajectory that is there; else that one stays and the regularisation
+grows. The merit is the cost plus a weight times the sum of the
 gaps between the shooting intervals; a weight above all multipliers makes it exact.
 """
 
@@ -15,6 +16,7 @@ GROWTH = 10.0  # of the regularisation after a rejected step
 DECAY = 0.4  # after an accepted one
 SMALLEST, LARGEST = 1e-4, 1e8  # of the regularisation, in units of the diagonal, while it is not zero
 HUGE = 1e30  # no merit is larger
+PART = 0.1  # of the promised decrease that is enough
 WEIGHT = 2.0  # of gaps, in units of the largest multiplier
 
 
@@ -23,23 +25,31 @@ def merit(cost: Scalar, gap: Scalar, weight: Scalar) -> Scalar:
     return cost + weight * gap
 
 
-def chosen(before: Scalar, merits: Sequence[Scalar]) -> list[Scalar]:
+def chosen(before: Scalar, merits: Sequence[Scalar], promised: Sequence[Scalar]) -> list[Scalar]:
     """1 for the step size that is taken, 0 for the others; all 0 if none is better.
 
-    A merit that is not a number is never taken; any number is better than a trajectory without one.
+    The first one whose merit falls by at least ``PART`` of what was promised is taken: the longest, where they are
+    given in that order. If there is none, the one with the smallest merit, if that is smaller than before. A merit that
+    is not a number is never taken; any number is better than a trajectory without one.
 
     Args:
         before: merit of the trajectory that is there.
         merits: that of every step size.
+        promised: by how much the quadratic model lets each of them fall.
     """
-    best: Scalar = where(abs(before) < HUGE, before, HUGE)
-    picks: list[Scalar] = []
-    for value in merits:
+    start: Scalar = where(abs(before) < HUGE, before, HUGE)
+    best, found = start, 0.0 * start
+    first: list[Scalar] = []
+    least: list[Scalar] = []
+    for value, gain in zip(merits, promised, strict=True):
+        enough = (value < start - PART * gain) & (found < 0.5)
+        first.append(where(enough, 1.0, 0.0))
+        found = where(enough, 1.0, found)
         better = value < best
         best = where(better, value, best)
-        picks = [where(better, 0.0 * value, pick) for pick in picks]
-        picks.append(where(better, 1.0, 0.0))
-    return picks
+        least = [where(better, 0.0 * value, pick) for pick in least]
+        least.append(where(better, 1.0, 0.0))
+    return [where(found > 0.5, a, b) for a, b in zip(first, least, strict=True)]
 
 
 def regularised(mu: Scalar, accepted: Scalar) -> Scalar:

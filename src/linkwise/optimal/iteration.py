@@ -73,7 +73,7 @@ def iteration(problem: Problem, *, iterations: int = 1, steps: Sequence[float] =
         ProblemError: a number of iterations below 1, or no step size.
     """
     count = whole_number("iterations", iterations, 1)
-    sizes = tuple(float(size) for size in steps)
+    sizes = tuple(sorted((float(size) for size in steps), reverse=True))
     if not sizes or any(not 0.0 < size <= 1.0 for size in sizes):
         raise ProblemError(f"steps: expected step sizes above 0 and up to 1, got {steps!r}")
     loops = IterationLoops(problem, count, sizes, "float64")
@@ -397,10 +397,11 @@ class IterationLoops:
         N, tries = self.N, len(self.steps)
 
         def decided(costs: Any, gaps: Any, now: Any) -> list[list[Scalar]]:
-            cost, gap, mu, largest, sound, accepted = now
+            cost, gap, mu, largest, sound, accepted, expected = now
             weight = acceptance.WEIGHT * largest
             merits = [acceptance.merit(c, g, weight) for c, g in zip(costs, gaps, strict=True)]
-            picks = acceptance.chosen(acceptance.merit(cost, gap, weight), merits)
+            promised = [(size - 0.5 * size * size) * abs(expected) for size in self.steps]
+            picks = acceptance.chosen(acceptance.merit(cost, gap, weight), merits, promised)
             picks = [where(sound > 0.5, pick, 0.0) for pick in picks]
             any_of, taken = 0.0, 0.0
             for pick, size, c, g in zip(picks, self.steps, costs, gaps, strict=True):
@@ -411,7 +412,7 @@ class IterationLoops:
 
         costs = [Element("merits", whole(0), whole(t)) for t in range(tries)]
         gaps = [Element("merits", whole(1), whole(t)) for t in range(tries)]
-        now: list[Place] = [COST, GAP, MU, LARGEST, SOUND, ACCEPTED]
+        now: list[Place] = [COST, GAP, MU, LARGEST, SOUND, ACCEPTED, EXPECTED]
         writes: list[Sequence[Place]] = [cells("picks", tries), [COST, GAP, MU, TAKEN, ACCEPTED]]
         decision = self.made.step(decided, [costs, gaps, now], writes)
         return [
