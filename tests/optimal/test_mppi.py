@@ -94,6 +94,10 @@ def test_float32_is_near(mppi, problem):
     found = single.plan(q, qd)
     assert found.cost == pytest.approx(mppi.plan(q, qd).cost, rel=1e-4)
     assert (np.abs(found.u) <= LIMITS).all()
+    narrow = single.plan(q.astype(np.float32), qd.astype(np.float32))
+    assert narrow.u.tobytes() == single.plan(q.astype(np.float32).astype(float), qd).u.tobytes()
+    first = single._first(np.float32([0.1, 0.2]))
+    np.testing.assert_array_equal(first, single._first(np.float64(np.float32([0.1, 0.2]))))
 
 
 def test_torques_are_always_within_their_limits(mppi, problem):

@@ -296,7 +296,8 @@ class Mppi:
 
     def _first(self, q: Any) -> np.ndarray:
         """The torques that hold the robot, or zeros where the state is no number."""
-        held = np.asarray(self.problem.robot.gravity_torques(_numbers(q)), dtype=float)
+        given = _numbers(q).astype(self.dtype)  # in one precision, wherever the state is
+        held = np.asarray(self.problem.robot.gravity_torques(given), dtype=float)
         return np.where(np.isfinite(held), held, 0.0)[list(self.problem.dynamics.driven)]
 
     def _joined(self, state: Sequence[Any], u: Any) -> Any:
