@@ -162,3 +162,42 @@ def test_signatures_help_and_completion_are_the_same_after_a_call():
     assert seen() == before
     assert "frame: 'str | None' = None" in before[1][0]
     assert "Yoshikawa" in before[2][1]
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("robot.qpos", "robots have no state"),
+        ("robot.copy()", "they are immutable"),
+        ("robot.to('cuda')", "results are of the same kind"),
+        ("robot.getJointInfo(0)", "robot.joint_names and robot.limits"),
+        ("robot.setJointMotorControl2()", "linkwise.simulate.simulate"),
+        ("robot.with_friction(1)", "with_parameters"),
+        ("robot.existFrame('x')", "robot.frame_names"),
+        ("robot.links[0].mass", "mass: use link.inertia.mass"),
+        ("robot.joints[0].lower", "lower: use joint.limits.lower"),
+        ("robot.joints[0].armature", "armature: use joint.rotor_inertia"),
+        ("lw.motion.jtraj(1, 2, 3)", r"motion.quintic\(q0, q1, duration\)"),
+        ("lw.motion.quntic", "did you mean 'quintic'"),
+        ("lw.control.PID", "GravityPD"),
+        ("lw.control.computed_torque", r"control.named\('computed_torque'"),
+        ("lw.simulate(robot)", r"is a module: use linkwise.simulate.simulate"),
+        ("lw.identify(robot, 'log.csv')", r"is a module: use linkwise.identify.identify"),
+        ("lw.view(robot)", r"is a module: use linkwise.view.show"),
+        ("lw.identify.load_log('x')", "read_log"),
+        ("lw.robot('panda')", r"is a module: use linkwise.load\('panda'\)"),
+        ("lw.Robot('panda')", r"use linkwise.load\('panda'\)"),
+        ("lw.Stanford()", r"use linkwise.load\('stanford'\)"),
+        ("lw.SE3(0, 0, 1)", "linkwise.Transform"),
+        ("lw.vmap", "leading axes"),
+    ],
+)
+def test_more_guesses_are_answered(robot, typed, said):
+    with pytest.raises((AttributeError, TypeError), match=said):
+        eval(typed, {"robot": robot, "lw": lw})
+
+
+def test_parts_stay_modules():
+    assert inspect.ismodule(lw.motion)
+    assert not hasattr(lw.motion, "jtraj")
+    assert lw.motion.polynomial.quintic.__name__ == "quintic"

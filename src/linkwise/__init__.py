@@ -16,6 +16,7 @@ from linkwise.errors import (
     UnknownNameError,
 )
 from linkwise.explained import explain, explain_methods
+from linkwise.guesses import answer_for as _answer_for
 from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.constraints import Coupling, Point, Weld
@@ -50,7 +51,7 @@ def __getattr__(name: str):
         return importlib.import_module(f"linkwise.{name}")
     from linkwise.guesses import module_answer, public_names
 
-    raise AttributeError(module_answer(name, (*__all__, *_PARTS), public_names(Robot)))
+    raise AttributeError(module_answer(name, (*__all__, *_PARTS), public_names(Robot), robots()))
 
 
 __all__ = [
@@ -101,4 +102,5 @@ __all__ = [
 
 explain(globals())
 explain_methods(Robot, "Robot")
+_answer_for("linkwise.robot")
 del explain, explain_methods

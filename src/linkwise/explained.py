@@ -40,12 +40,12 @@ def explain(namespace: dict[str, Any], part: str = "") -> None:
     for name in namespace.get("__all__") or _own(namespace):
         value = namespace[name]
         label = f"{part}.{name}" if part else name
-        if isinstance(value, FunctionType) and not _owned_elsewhere(value, namespace):
+        if isinstance(value, FunctionType) and not _owned_elsewhere(value):
             namespace[name] = explained(value, label)
             namespace[name].__module__ = namespace["__name__"]  # pickles find it under this name
         elif isinstance(value, type) and not issubclass(value, Exception):
-            made = vars(value).get("__init__")
-            if isinstance(made, FunctionType) and not hasattr(made, _SKIPPED):
+            made = getattr(value, "__init__")  # noqa: B009
+            if isinstance(made, FunctionType) and not _owned_elsewhere(made):
                 setattr(value, "__init__", explained(made, label))  # noqa: B010
             for method, made in list(vars(value).items()):
                 if isinstance(made, classmethod) and not method.startswith("_"):
@@ -69,7 +69,7 @@ def _own(namespace: dict[str, Any]) -> list[str]:
     ]
 
 
-def _owned_elsewhere(function: Any, namespace: dict[str, Any]) -> bool:
+def _owned_elsewhere(function: Any) -> bool:
     """Whether it is explained by the part that it comes from, or is not ours."""
     return hasattr(function, _SKIPPED) or not function.__module__.startswith("linkwise")
 

@@ -13,8 +13,12 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import sys
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import Any
+
+from linkwise.errors import DtypeError
 
 POSE, JACOBIAN, IK = "robot.pose(q)", "robot.jacobian(q)", "robot.inverse_kinematics(pose)"
 ID, FD = "robot.inverse_dynamics(q, qd, qdd)", "robot.forward_dynamics(q, qd, tau)"
@@ -87,7 +91,7 @@ INSTEAD = {  # what to type: instead of which names
     "robot.com_jacobian(q)": "jacobianCenterOfMass jacobian_com center_of_mass_jacobian Jcom",
     "robot.centroidal_momentum(q, qd)": "computeCentroidalMomentum momentum hg",
     "robot.centroidal_matrix(q)": "ccrba computeCentroidalMap centroidal_momentum_matrix cmm Ag",
-    "robot.manipulability(q)": "manip yoshikawa dexterity manipulability_measure jacobm",
+    "robot.manipulability(q)": "manipulability_gradient manip yoshikawa dexterity manipulability_measure jacobm",
     "robot.dof": (
         "n nv n_joints num_joints njoints ndof n_dof dofs num_dof number_of_joints getNumJoints num_velocities "
         "num_actuators nu ndofs NDOF DOF degrees_of_freedom joint_count n_links num_joint numJoints n_v"
@@ -116,7 +120,10 @@ INSTEAD = {  # what to type: instead of which names
     "robot.show()": "view visualize visualise display initViewer viewer launch animate gui",
     "robot.joint_names": "names joints_names jointnames actuated_joint_names joint_name actuated_joints",
     "robot.link_names": "bodies_names body_names linknames link_name",
-    "robot.frame_names": "frames_names frame_list sites end_effectors ee_links getFrameId frame_ids",
+    "robot.frame_names": (
+        "frames_names frame_list sites end_effectors ee_links getFrameId frame_ids existFrame existBodyName "
+        "exist_frame has_frame getBodyId body_id link_index"
+    ),
     "robot.default_frame()": "ee_frame tip tool ee_link end_effector_link tcp_frame",
     MASSES: "mass masses total_mass body_mass inertias computeTotalMass link_masses weight",
     "robot.with_payload(mass, com, inertia)": "payload set_payload add_payload attach load",
@@ -131,7 +138,28 @@ INSTEAD = {  # what to type: instead of which names
     "robot.kernel('inverse_dynamics').source('c')": "codegen generate_code c_code to_c generate",
     "robot.kernel('inverse_dynamics').sympy()": "sympy symbolic symbolics equations symbolic_dynamics",
     "jax.jit(robot.inverse_dynamics)": "jit jax",
-    "q as an array, list or dictionary; robots have no state": "q qd state configuration config data",
+    "q as an array, list or dictionary; robots have no state": (
+        "q qd state configuration config data update reset set_state get_state qpos qvel qacc ctrl set_q set_positions "
+        "resetJointState set_joint_positions set_configuration SetPositions forward_kinematics_update"
+    ),
+    "robots as they are; they are immutable, and with_… methods give changed ones": "copy clone deepcopy",
+    "arrays of CuPy, PyTorch or JAX as inputs; results are of the same kind": "to cuda torch numpy cpu gpu device",
+    "robot.save('arm.toml')": "to_dict as_dict serialize to_json json",
+    "robot.joint_names and robot.limits": "getJointInfo joint_info get_joint_info getJointId joint_id joint_index",
+    "{link.name: link for link in robot.links}": "body link get_link get_body links_by_name link_by_name",
+    "{joint.name: joint for joint in robot.joints}": "joint get_joint joints_by_name joint_by_name jnt",
+    "linkwise.simulate.simulate(robot, linkwise.control.named('computed_torque', robot, frequency=10), duration=…)": (
+        "setJointMotorControl2 setJointMotorControlArray control controller step_simulation set_control"
+    ),
+    "robot.with_parameters({'joint1.viscous_friction': value}); robot.parameter_labels lists them": (
+        "with_friction friction set_friction damping dof_damping frictionloss armature rotor_inertia motor"
+    ),
+    "robot.gravity and robot.with_gravity((0, 0, -9.81))": "opt option options",
+    "the product of torques and velocities: (tau * qd).sum(-1)": "power mechanical_power",
+    "robot.task_inertia(q) and robot.consistent_inverse(q)": "operational_space nullspace null_space projector pinv",
+    "robot.pose(q)[..., :3, :3]": "rotation orientation rotmat get_rotation",
+    "robot.pose(q, frame=name)": "placeJoint joint_placement joint_pose joint_transform oMj",
+    "linkwise generate ROBOT FUNCTION --out DIR on the command line": "generate_c export_c to_cpp cpp generate_cpp",
     "the robot itself; there is no separate data object": "model createData robot",
 }  # fmt: skip
 
@@ -147,7 +175,49 @@ MODULE_INSTEAD = {
     "linkwise.simulate.simulate(robot, controller, …)": "Simulator sim Simulation rollout",
     "linkwise.view.serve(robot), or robot.show()": "show viewer visualize Viewer",
     "linkwise.identify.identify(robot, log)": "identification identify_robot sysid calibrate",
+    "linkwise.Transform, or 4×4 arrays as robot.pose(q) gives them": "SE3 se3 SO3 Pose Rotation SE3d transforms",
+    "the command linkwise bench": "bench benchmark benchmarks",
+    "robot.gravity": "GRAVITY gravity g0",
+    "robot.forward_dynamics(q, qd, tau, algorithm='kalman')": "kalman aba articulated_body",
+    "leading axes: robot.inverse_dynamics(q, qd, qdd) takes arrays of shape (..., n)": "batch vmap batched vectorize",
+    "linkwise.load(path); robots are of the class linkwise.Robot": "ArmModel Arm Manipulator RobotModel Multibody",
 }  # fmt: skip
+
+PART_INSTEAD = {  # names that people try in the parts: what to type instead
+    "motion": {
+        "linkwise.motion.quintic(q0, q1, duration)": "jtraj Quintic polynomial minimum_jerk interpolate linear lerp",
+        "linkwise.motion.trapezoidal(…)": "trapezoid lspb trap bang_bang",
+        "linkwise.motion.inverse_kinematics(robot, pose)": "ik ikine solve_ik IK",
+        "linkwise.motion.cubic_spline(…)": "spline CubicSpline cubic",
+        "linkwise.motion.line(…) and arc(…)": "ctraj cartesian straight_line movel MoveL circle",
+    },
+    "control": {
+        "linkwise.control.named('computed_torque', robot, frequency=10)": (
+            "computed_torque ComputedTorqueController computed_torque_control controller CTC make get"
+        ),
+        "linkwise.control.GravityPD": "PID PD pd pid PDController PIDController gravity_compensation",
+        "linkwise.control.Tracking, or a function of your own": "ImpedanceController impedance admittance OSC",
+    },
+    "simulate": {
+        "linkwise.simulate.simulate(robot, controller, duration=…)": "Simulator run step rollout Simulation sim",
+    },
+    "identify": {
+        "linkwise.identify.read_log(path, robot)": "read_csv load_log load read from_csv open_log read_file",
+        "linkwise.identify.identify(robot, log)": "run estimate sysid least_squares identify_robot",
+        "linkwise.identify.excite(robot)": "excitation excitation_trajectory optimal_trajectory",
+    },
+    "view": {"linkwise.view.show(robot)": "Viewer viewer display visualize open plot render"},
+    "collision": {"linkwise.collision.shapes_of(robot)": "capsules collision_model geometry check"},
+}  # fmt: skip
+CALLED = {  # modules that people call
+    "simulate": "linkwise.simulate.simulate(robot, controller, duration=…)",
+    "identify": "linkwise.identify.identify(robot, log)",
+    "view": "linkwise.view.show(robot)",
+    "control": "linkwise.control.named('computed_torque', robot, frequency=10)",
+    "motion": "linkwise.motion.quintic(q0, q1, duration)",
+    "collision": "linkwise.collision.shapes_of(robot)",
+    "robot": "linkwise.load('panda')",
+}
 
 ROBOT_GUESSES = {name: use for use, names in INSTEAD.items() for name in names.split()}
 MODULE_GUESSES = {name: use for use, names in MODULE_INSTEAD.items() for name in names.split()}
@@ -261,12 +331,33 @@ def answer(name: str, owner: str, names: Iterable[str], guesses: dict[str, str])
     return f"{owner} has no attribute {name!r}{hint}"
 
 
-def module_answer(name: str, names: Iterable[str], methods: Iterable[str]) -> str:
+class Part(ModuleType):
+    """A part of the package: names that it does not have, and calls of itself, say what to type."""
+
+    def __getattr__(self, name: str) -> Any:
+        part = self.__name__.rpartition(".")[2]
+        guesses = {guess: use for use, names in PART_INSTEAD.get(part, {}).items() for guess in names.split()}
+        raise AttributeError(
+            answer(name, f"module {self.__name__!r}", vars(self).get("__all__", ()), guesses)
+        )
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        raise DtypeError(f"{self.__name__} is a module: use {CALLED[self.__name__.rpartition('.')[2]]}")
+
+
+def answer_for(module: str) -> None:
+    """Let a part answer what to type instead of names that it does not have."""
+    sys.modules[module].__class__ = Part
+
+
+def module_answer(name: str, names: Iterable[str], methods: Iterable[str], robots: Iterable[str] = ()) -> str:
     """The same for the module ``linkwise``: a robot's methods are guessed there, too."""
     if name in MODULE_GUESSES:
         return f"{name}: use {MODULE_GUESSES[name]}"
     if name in ROBOT_GUESSES:
         return f"{name}: use {ROBOT_GUESSES[name]} with robot = linkwise.load('panda') or of a file"
+    if name.lower() in robots:
+        return f"{name}: use linkwise.load({name.lower()!r})"
     if name in methods:
         return f"{name} belongs to robots: robot.{name} with robot = linkwise.load('panda') or of a file"
     return answer(name, "module 'linkwise'", names, {})

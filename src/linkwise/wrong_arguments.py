@@ -136,6 +136,8 @@ def _unbound(
         return f"{label}: no argument {unknown[0]!r}; {suggest(unknown[0], names)}"
     missing = re.search(r"missing a required (?:\S+ )?argument: '(\w+)'", said)
     if missing:
+        if label == "Robot":
+            return "Robot: use linkwise.load('panda') or of a file; a robot is made of name, links and joints"
         text = _description(function, missing.group(1))
         return f"{label}: the argument {missing.group(1)!r} is missing{f': {text}' if text else ''}"
     return f"{label}: {said}; arguments: {', '.join(names)}"

@@ -151,6 +151,20 @@ def test_the_robot_may_stand_elsewhere(linkwise, tmp_path, arguments, expected):
     assert expected in ran.out
 
 
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        (("--out", "tau.xlsx"), "'tau.xlsx': a table of text is written as .csv or .txt"),
+        (("--report", "page.pdf"), "'page.pdf': a page is written as .html"),
+        (("--out", ""), "a table of text"),
+    ],
+)
+def test_an_ending_of_another_format_is_refused(linkwise, option, expected):
+    """Other programs would misread the file."""
+    given = ("inverse", "two_link", "--trajectory", "quintic", "--to", "1,1")
+    assert expected in linkwise(*given, *option).refused()
+
+
 def test_other_arguments_keep_their_order_where_the_robot_stands_last(linkwise, tmp_path):
     for name in ("empty", "loaded"):
         (tmp_path / f"{name}.csv").write_text("t,q1\n0,0\n")

@@ -109,7 +109,12 @@ _HEADINGS = {
     "--rate", type=POSITIVE, default=1000.0, show_default=True, help="Rows per second of the table."
 )
 @click.option("--periods", type=POSITIVE, default=1.0, show_default=True, help="Periods in the table.")
-@click.option("--out", metavar="FILE.csv", help="Write the motion: t, q, qd, qdd; - is standard output.")
+@click.option(
+    "--out",
+    type=headings.TABLE,
+    metavar="FILE.csv",
+    help="Write the motion: t, q, qd, qdd; - is standard output.",
+)
 @room_options
 @report_option
 @figures_option

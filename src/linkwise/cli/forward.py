@@ -6,7 +6,7 @@ import click
 import numpy as np
 
 from linkwise.cli import headings
-from linkwise.cli.options import json_option, load_robot, robot_argument
+from linkwise.cli.options import json_option, load_robot, robot_argument, table_option
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.written import check_targets, write_table
 from linkwise.model.coordinates import coordinate_names, velocity_coordinates
@@ -28,9 +28,7 @@ _HEADINGS = {
     help="kalman (default), compound_link, conjugate_gradient, preconditioned_conjugate_gradient.",
 )
 @click.option("--no-friction", is_flag=True, help="Leave friction out.")
-@click.option(
-    "--out", metavar="FILE", help="Write the table here and print a summary; default: standard output."
-)
+@table_option
 @json_option
 def command(robot, gravity, lock, base, mimic, torques, algorithm, no_friction, out, as_json):
     """Compute the joint accelerations that torques cause.

@@ -183,6 +183,60 @@ class PathName(click.ParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
+class Output(PathName):
+    """A file to be written; an ending that means another format is refused, as other programs would misread it."""
+
+    def __init__(self, what: str, *endings: str):
+        self.what, self.endings = what, endings
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        ending = Path(value).suffix.lower()
+        if not value or (ending in OTHER_FORMATS and ending not in self.endings):
+            self.fail(f"{value!r}: {self.what} is written as {' or '.join(self.endings)}", param, ctx)
+        return value
+
+
+OTHER_FORMATS = frozenset(
+    [
+        ".html",
+        ".htm",
+        ".csv",
+        ".txt",
+        ".tsv",
+        ".json",
+        ".pdf",
+        ".doc",
+        ".docx",
+        ".odt",
+        ".md",
+        ".png",
+        ".jpg",
+        ".svg",
+        ".xls",
+        ".xlsx",
+        ".ods",
+        ".parquet",
+        ".npz",
+        ".npy",
+        ".mat",
+        ".h5",
+        ".hdf5",
+        ".pickle",
+        ".pkl",
+        ".bag",
+        ".db3",
+        ".mcap",
+        ".zip",
+        ".urdf",
+        ".xml",
+        ".toml",
+        ".c",
+        ".h",
+    ]
+)
+PAGE = Output("a page", ".html", ".htm")
+TABLE = Output("a table of text", ".csv", ".txt")
+
 _PATH = re.compile(r"\b(FILE|DIR|LOG|LOGS|LOADED|UNLOADED|MEASUREMENTS|ROBOT2)\b")
 
 

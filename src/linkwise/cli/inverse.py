@@ -19,6 +19,7 @@ from linkwise.cli.options import (
     load_robot,
     report_option,
     robot_argument,
+    table_option,
 )
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.trajectories import SampledMotion, quintic
@@ -69,9 +70,7 @@ _HEADINGS = {
 )
 @click.option("--no-friction", is_flag=True, help="Leave friction out.")
 @click.option("--states", is_flag=True, help="Write q, qd and qdd too: what linkwise forward reads.")
-@click.option(
-    "--out", metavar="FILE", help="Write the table here and print a summary; default: standard output."
-)
+@table_option
 @report_option
 @figures_option
 @json_option

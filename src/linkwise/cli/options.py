@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click import shell_completion
 
-from linkwise.cli.headings import open_option
+from linkwise.cli.headings import PAGE, TABLE, open_option
 
 if TYPE_CHECKING:
     from linkwise.robot import Robot
@@ -170,7 +170,7 @@ class RowRange(click.ParamType):
         return rows
 
 
-_report = click.option("--report", metavar="FILE.html", help="Write a page with plots.")
+_report = click.option("--report", type=PAGE, metavar="FILE.html", help="Write a page with plots.")
 
 
 def report_option(command: Callable) -> Callable:
@@ -178,6 +178,12 @@ def report_option(command: Callable) -> Callable:
     return _report(open_option(command))
 
 
+table_option = click.option(
+    "--out",
+    type=TABLE,
+    metavar="FILE",
+    help="Write the table here and print a summary; default: standard output.",
+)
 figures_option = click.option(
     "--figures", metavar="DIR", help="Write the plots of the report as SVG files into this folder."
 )

@@ -24,6 +24,7 @@ from linkwise.cli.options import (
     load_robot,
     report_option,
     robot_argument,
+    table_option,
 )
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.written import check_targets, write_table
@@ -117,9 +118,7 @@ _HEADINGS = {
     help="Control periods from one written row to the next.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the noise.")
-@click.option(
-    "--out", metavar="FILE", help="Write the table here and print a summary; default: standard output."
-)
+@table_option
 @report_option
 @figures_option
 @json_option

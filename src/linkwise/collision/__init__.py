@@ -16,6 +16,7 @@ from linkwise.collision.distance import (
 from linkwise.collision.room import Box, Room
 from linkwise.collision.shapes import Shapes, Tool, shapes_of
 from linkwise.explained import explain
+from linkwise.guesses import answer_for
 
 __all__ = [
     "Box",
@@ -34,3 +35,4 @@ __all__ = [
 ]
 
 explain(globals(), "collision")
+answer_for(__name__)

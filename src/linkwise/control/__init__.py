@@ -15,6 +15,7 @@ from linkwise.control.passive import ConstantTorque, Passive
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
 from linkwise.explained import explain
+from linkwise.guesses import answer_for
 
 __all__ = [
     "CONTROLLERS",
@@ -41,3 +42,4 @@ __all__ = [
 ]
 
 explain(globals(), "control")
+answer_for(__name__)

@@ -9,6 +9,7 @@ from linkwise.collision import Box, Room, Tool
 from linkwise.control import ExtendedKalmanFilter, Filtered, Followed, RecursiveLeastSquares
 from linkwise.errors import MissingExtraError
 from linkwise.explained import explain
+from linkwise.guesses import answer_for
 from linkwise.identify.calibration import Calibration, calibrate
 from linkwise.identify.campaign import Coverage, Noise, coverage, simulated_log
 from linkwise.identify.closed_loop import ClosedLoopIdentification, cloe, didim
@@ -111,3 +112,4 @@ __all__ = [
 ]
 
 explain(globals(), "identify")
+answer_for(__name__)

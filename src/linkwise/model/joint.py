@@ -12,6 +12,7 @@ import numpy as np
 from linkwise import joint_laws
 from linkwise.errors import ModelError, UnknownNameError, suggest
 from linkwise.flags import flag_or_none
+from linkwise.model.hints import Hinted
 from linkwise.model.transform import Transform
 
 ONE_AXIS = ("revolute", "continuous", "prismatic", "helical")
@@ -69,7 +70,7 @@ class Mimic:
 
 
 @dataclass(frozen=True)
-class Joint:
+class Joint(Hinted):
     """A joint between two links.
 
     ``origin`` is the pose of the child link's frame in the parent's at q = 0; ``axis`` is a unit vector in the child's

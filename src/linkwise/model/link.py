@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from linkwise.model.hints import Hinted
 from linkwise.model.inertia import Inertia
 from linkwise.model.transform import Transform
 
 
 @dataclass(frozen=True)
-class Link:
+class Link(Hinted):
     """A link with its inertia about the origin of its frame."""
 
     name: str

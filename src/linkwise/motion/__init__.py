@@ -1,6 +1,7 @@
 """Motions of the joints over time, their limits, and the joint positions of Cartesian poses."""
 
 from linkwise.explained import explain
+from linkwise.guesses import answer_for
 from linkwise.motion.cartesian import CartesianMove, arc, line
 from linkwise.motion.closed_form import closed_form_inverse_kinematics
 from linkwise.motion.elastic import ElasticMotion, ElasticMotionError, nonic
@@ -65,3 +66,4 @@ __all__ = [
 ]
 
 explain(globals(), "motion")
+answer_for(__name__)

@@ -4,6 +4,7 @@ loop.
 
 from linkwise.errors import SimulationWarning
 from linkwise.explained import explain
+from linkwise.guesses import answer_for
 from linkwise.simulate.adaptive import simulate_adaptive
 from linkwise.simulate.arguments import SimulationError
 from linkwise.simulate.code import source
@@ -27,3 +28,4 @@ __all__ = [
 ]
 
 explain(globals(), "simulate")
+answer_for(__name__)

@@ -2,6 +2,7 @@
 
 from linkwise.errors import MissingExtraError
 from linkwise.explained import explain
+from linkwise.guesses import answer_for
 from linkwise.view.offline import page_file, write_page
 from linkwise.view.page import Page, serve
 from linkwise.view.show import Embedded, show
@@ -9,3 +10,4 @@ from linkwise.view.show import Embedded, show
 __all__ = ["Embedded", "MissingExtraError", "Page", "page_file", "serve", "show", "write_page"]
 
 explain(globals(), "view")
+answer_for(__name__)
