@@ -181,6 +181,46 @@ def view_others(camera: Camera) -> None:
     page.close()
 
 
+@picture("view-looks")
+def view_looks(camera: Camera) -> None:
+    """The 3-D page dark, on a phone, and with two robots side by side."""
+    import linkwise as lw
+    from linkwise.view.page import serve
+
+    q = [0.3, 0.5, -2.2, 0.4, 0.6, 0.0]
+    robot = lw.load("puma560")
+    page = serve(robot, port=0, dark=True)
+    page.pose(q)
+    show_page(camera, page.url, dark=True)
+    camera.shoot("view-dark", colours=256)
+    page.darken(False)
+    show_page(camera, page.url, size=PHONE)
+    camera.shoot("view-phone", colours=256)
+    page.close()
+    page = serve(robot, port=0, others=[robot.with_payload(2.5)])
+    page.pose(q)
+    show_page(camera, page.url)
+    camera.shoot("view-beside", colours=256)
+    page.close()
+
+
+@picture("page-file")
+def page_file(camera: Camera) -> None:
+    """A page file with a Panda and its meshes: light, and dark on a phone."""
+    path = robot_file("panda_description/urdf/panda.urdf")
+    linkwise(camera, "view", path, "--lock", "panda_finger_joint1=0.03", "--out", "panda.html")
+    position = "linkwise.arm.values.set([0.2, -0.3, 0.1, -1.9, 0.1, 1.8, 0.8]); linkwise.refresh()"
+    for name, options in (("page-file", {}), ("page-file-phone", {"size": PHONE, "dark": True})):
+        driver = camera.open(camera.folder / "panda.html", **options)
+        camera.until(
+            lambda driver=driver: driver.execute_script("return Boolean(window.linkwise)"), "the page"
+        )
+        driver.execute_script(position)
+        camera.until(lambda driver=driver: drawn(driver), "the robot")
+        time.sleep(1.0)
+        camera.shoot(name, colours=256)
+
+
 def press(camera: Camera, kind: str, label: str) -> None:
     """Press the element with this text, when it is there."""
     script = """
@@ -198,9 +238,22 @@ def show_page(camera: Camera, url: str, **options: Any) -> None:
     driver = camera.open(url, **options)
     camera.until(lambda: driver.find_elements("css selector", ".lw-bar"), "the bars")
     camera.until(lambda: len(driver.find_elements("css selector", "[role=slider]")) > 1, "the sliders")
-    time.sleep(5.0)  # meshes and shadows are drawn in software
+    camera.until(lambda: drawn(driver), "the robot")  # by software, which takes long
+    time.sleep(2.0)
     driver.execute_script("document.querySelectorAll('[class*=Notification]').forEach(e => e.remove())")
     time.sleep(0.5)
+
+
+def drawn(driver: Any) -> bool:
+    """Whether the 3-D part has more shades than an empty floor."""
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(driver.find_element("css selector", "canvas").screenshot_as_png)).convert(
+        "RGB"
+    )
+    width, height = image.size
+    middle = image.crop((width // 4, height // 4, 3 * width // 4, 3 * height // 4))
+    return len(middle.getcolors(1 << 24) or ()) > 300
 
 
 def robot_file(name: str) -> Path:

@@ -269,3 +269,23 @@ def test_ellipsoids_are_smaller_than_the_robot_and_explained():
     assert max(np.ptp(part.mesh.vertices, axis=0).max() for part in found) <= 0.2 * 1.2 + 1e-9
     label, _ = parts.group_labels(robot, 1.2, False)["ellipsoids"]
     assert f"at {parts.ellipsoid_scale(robot, 1.2):.0%} of their size" in label
+
+
+def test_a_phone_sees_the_robot_above_the_panel(page):
+    import types
+
+    wide, narrow = (
+        types.SimpleNamespace(camera=types.SimpleNamespace(aspect=aspect)) for aspect in (1.6, 0.46)
+    )
+    page._fit_phone(wide)
+    assert vars(wide.camera) == {"aspect": 1.6}  # as it was
+    page._fit_phone(narrow)
+    assert narrow.camera.look_at @ page.up < page._watched @ page.up
+    assert np.linalg.norm(narrow.camera.position - narrow.camera.look_at) > 2 * np.linalg.norm(page._away)
+
+
+def test_the_floor_of_a_dark_page_is_dark(page):
+    page.darken(True)
+    assert max(page._floor.cell_color) < 100
+    page.darken(False)
+    assert min(page._floor.cell_color) > 200

@@ -213,3 +213,14 @@ const unfold = () => { document.querySelector(`${location.hash || "#none"} > det
 addEventListener("hashchange", unfold);
 addEventListener("beforeprint", () => { for (const each of document.querySelectorAll("details")) each.open = true; });
 unfold();
+
+// a table or plot that is wider than the window is moved by arrow keys
+const reachable = () => {
+  for (const each of document.querySelectorAll(".scroll, figure")) {
+    const wide = each.scrollWidth > each.clientWidth + 1;
+    for (const [name, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", "scrolls sideways"]])
+      wide ? each.setAttribute(name, value) : each.removeAttribute(name);
+  }
+};
+addEventListener("resize", reachable);
+reachable();

@@ -206,11 +206,24 @@ def _extend(answer, title: str) -> None:
     answer.headers["Content-Length"] = str(len(answer.body))
 
 
+# Text of viser's controls with enough contrast to its background, by WCAG 2.
+_CONTRAST = """
+:root[data-mantine-color-scheme=light]{--mantine-color-dimmed:#454c54;--mantine-primary-color-filled:#0b5ea8;
+--mantine-color-blue-filled:#0b5ea8;--mantine-color-blue-outline:#0b5ea8}
+:root[data-mantine-color-scheme=dark]{--mantine-color-dimmed:#c9ced4;--mantine-primary-color-filled:#1864ab;
+--mantine-color-blue-filled:#1864ab;--mantine-color-blue-outline:#8cc4f5}
+:root[data-mantine-color-scheme=dark] [role=tab][aria-selected=true]{color:#8cc4f5!important}
+[role=tab]{opacity:1!important}
+"""
+
+
 @functools.lru_cache(maxsize=4)
 def _extended(body: bytes, compressed: bool, title: str) -> bytes:
     text = json.dumps(title).replace("<", "\\u003c")  # names come from strangers' files
     script = (files("linkwise.view") / "labels.js").read_text("utf-8").replace("TITLE", text)
-    page = (gzip.decompress(body) if compressed else body) + f"\n<script>{script}</script>\n".encode()
+    page = (
+        gzip.decompress(body) if compressed else body
+    ) + f"\n<style>{_CONTRAST}</style>\n<script>{script}</script>\n".encode()
     return gzip.compress(page, mtime=0) if compressed else page
 
 

@@ -60,10 +60,10 @@ def _compact(torque: float) -> str:
 
 
 _ROW = "display:flex;align-items:center;gap:.45em;font-size:.78em;line-height:1.55"
-_CAPTION = "font-size:.75em;opacity:.6;margin:-.2em 0 .2em 0"
+_CAPTION = "font-size:.75em;opacity:.85;margin:-.2em 0 .2em 0"
 _NAME = "width:7.2em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
 _TRACK = "position:relative;flex:1;height:.85em;border-radius:.2em;background:rgba(128,138,150,.18)"
 _MIDDLE = "position:absolute;left:50%;top:-.12em;bottom:-.12em;border-left:1px solid rgba(128,138,150,.9)"
 _FILL = "position:absolute;top:0;bottom:0;border-radius:.15em"
 _NUMBER = "width:5.6em;text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums"
-_SHARE = "width:2.5em;text-align:right;opacity:.6;font-variant-numeric:tabular-nums"
+_SHARE = "width:2.5em;text-align:right;opacity:.85;font-variant-numeric:tabular-nums"

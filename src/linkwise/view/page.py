@@ -38,7 +38,13 @@ SKY, GROUND = (255, 255, 255), (190, 195, 205)  # light where no environment is 
 LEAVES = (
     0.5  # distance from the middle of the picture at which the camera follows, as a fraction of the reach
 )
+FLOOR_COLOURS = {
+    False: ((225, 228, 232), (200, 205, 212)),
+    True: ((44, 48, 54), (62, 68, 76)),
+}  # of a light and a dark page: lines of cells and of sections
+NARROW = 0.8  # width of a window by its height below which the panel covers the lower part, as on phones
 MOMENTS = 24  # of a motion that the camera must see
+FIELD = np.radians(40.0)  # of view, from the top to the bottom of the window
 _CORNER = np.array([0.66, -0.68, 0.32])  # initial direction of view
 
 
@@ -73,6 +79,7 @@ class Page:
         self.server: viser.ViserServer = _server(self.access, host, port, robot.name)
         self.host = host
         self.lock = threading.RLock()
+        self._floor: Any = None
         self.followers: list[Any] = []  # called with the position after every change
         self.up = up_of(robot)
         self._prepare(dark)
@@ -187,6 +194,8 @@ class Page:
         self.server.gui.configure_theme(
             control_width="large", dark_mode=dark, show_logo=False, show_share_button=False
         )
+        if self._floor is not None:
+            self._floor.cell_color, self._floor.section_color = FLOOR_COLOURS[dark]
 
     def _prepare(self, dark: bool) -> None:
         gui, scene = self.server.gui, self.server.scene
@@ -207,6 +216,16 @@ class Page:
             place = np.array(client.camera.position) + move
             client.camera.position, client.camera.look_at = place, middle
         self._watched = middle
+
+    def _fit_phone(self, client: Any) -> None:
+        """In a narrow window, show the robot in the upper part, over the panel, from farther away."""
+        aspect = float(client.camera.aspect)
+        if not 0.0 < aspect < NARROW:
+            return
+        away = self._away / aspect
+        down = 0.55 * np.tan(FIELD / 2) * np.linalg.norm(away) * self.up
+        client.camera.position = self._watched + away - down
+        client.camera.look_at = self._watched - down
 
     def _keep_in_view(self) -> None:
         """Let the camera follow a floating base that has left the middle of the picture."""
@@ -236,19 +255,22 @@ class Page:
         up = solids.from_z_to(self.up)
         camera = self.server.initial_camera
         camera.look_at = middle
-        camera.position = middle + distance * up.rotation @ _CORNER
-        camera.fov = np.radians(40.0)
+        self._away = distance * up.rotation @ _CORNER
+        camera.position = middle + self._away
+        camera.fov = FIELD
+        self.server.on_client_connect(self._fit_phone)
         lowest = floor_of(low, high, self.up, reach)
         if self.clearance is not None and self.clearance.room.floor is not None:
             lowest = self.clearance.room.floor
-        self.server.scene.add_grid(
+        cells, sections = FLOOR_COLOURS[self.dark]
+        self._floor = self.server.scene.add_grid(
             "/floor",
             width=6 * reach,
             height=6 * reach,
             cell_size=reach / 8,
             section_size=reach / 2,
-            cell_color=(225, 228, 232),
-            section_color=(200, 205, 212),
+            cell_color=cells,
+            section_color=sections,
             fade_distance=8 * reach,
             shadow_opacity=0.2,
             position=lowest * self.up,

@@ -62,9 +62,9 @@ class CodeTab(Tab):
         shown = escape(text[:MOST_CHARACTERS]) + ("\n…" if len(text) > MOST_CHARACTERS else "")
         self.source.content = (
             f'<div class="lw-code" style="padding:.2em .6em .6em .6em"><div class="lw-operations" style="{_COUNTS}">'
-            f'{listed}{loop}<br><span style="opacity:.65">{text.count(chr(10))} lines of C99, one state per call</span>'
+            f'{listed}{loop}<br><span style="opacity:.85">{text.count(chr(10))} lines of C99, one state per call</span>'
             "</div>"
-            f'<pre style="{_SOURCE}">{shown}</pre></div>'
+            f'<pre tabindex="0" aria-label="generated C code" style="{_SOURCE}">{shown}</pre></div>'
         )
 
 

@@ -106,7 +106,7 @@ def _peaks(robot, tau: np.ndarray) -> str:
     part = f", {peaks[k] / efforts[k]:.0%} of its limit" if np.isfinite(efforts[k]) else ""
     unit = "N·m" if robot.coordinate_joints[k].revolute else "N"
     text = f"largest: {escape(robot.joint_names[k])} with {peaks[k]:.4g} {unit}{part}"
-    return f'<div style="padding:.2em .8em;font-size:.8em;opacity:.8">{text}</div>'
+    return f'<div style="padding:.2em .8em;font-size:.8em;opacity:.9">{text}</div>'
 
 
 def _label(robot) -> str:
