@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=None)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--steps", default=None)
-    parser.add_argument("--resident", default="4", help="blocks of 32 problems on a multiprocessor at a time")
+    parser.add_argument("--resident", default="8", help="blocks of 32 problems on a multiprocessor at a time")
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--text", action="store_true")
     given = parser.parse_args()

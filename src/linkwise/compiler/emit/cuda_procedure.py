@@ -21,7 +21,7 @@ class ProcedureFrame(Frame):
     """A thread for each state."""
 
     threads = states = 32  # one warp: few states spread over many multiprocessors
-    resident = 4
+    resident = 8  # as many as registers allow
     form = "A thread takes a state through all loops."
 
     def __init__(self, program: ProcedureNest, name: str):
