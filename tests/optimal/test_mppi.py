@@ -136,6 +136,22 @@ def test_shifting_interpolates_and_keeps_the_last_torque(mppi):
     np.testing.assert_allclose(mppi.shifted(u, 1e3), np.tile(u[-1], (6, 1)))
 
 
+def test_the_cost_is_near_the_optimum(robot):
+    """A reach: the plan is less than one per cent worse than that of the solver with derivatives, and never better."""
+    goal = JointTracking(target=TARGET, weight=5.0, velocity=0.0, velocity_weight=1.0)
+    start = ([0.0, 0.0], [0.0, 0.0])
+    problem = Problem(
+        robot.with_gravity((0, 0, 0)), horizon=5, step=0.08, start=start, costs=[goal, Effort(weight=1e-2)],
+        terminal=[goal], torque_limits=LIMITS,
+    )  # fmt: skip
+    best = lw.optimal.solve(problem)
+    assert best.converged
+    plan = Mppi(problem, samples=512, temperature=0.05, noise=[1.0, 0.3], seed=2).plan(*start, iterations=100)
+    finer = Mppi(problem, samples=512, temperature=0.005, noise=[0.3, 0.09], seed=3)
+    plan = finer.plan(*start, plan.u, iterations=100)
+    assert best.cost - 1e-9 <= plan.cost < 1.01 * best.cost
+
+
 def test_a_users_own_cost_decides_the_code(robot):
     def cost(scale):
         own = Own(lambda q, qd, tau: scale * (q @ q), name="own")
