@@ -53,3 +53,25 @@ def test_nvrtc_compiles_it(kernel):
         pytest.skip(str(error))
     made = cuda.module(kernel[1].program("float32"))
     compiler.compile(made.text, made.name, [*cuda.options(), "--gpu-architecture=sm_90"])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_on_a_gpu(kernel, dtype):
+    """The CPU's bits; skipped where there is no GPU."""
+    cupy = pytest.importorskip("cupy")
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as reason:
+        pytest.skip(f"no GPU: {reason}")
+    problem, found = kernel
+    starts = problem.x0 + 0.1 * np.random.default_rng(1).standard_normal((100, 4))
+    inputs = [
+        starts,
+        np.tile(problem.p.ravel(), (100, 1)),
+        np.tile(starts, (1, 4)),
+        np.zeros((100, 6)),
+        np.zeros((100, 1)),
+    ]
+    inputs = [array.astype(dtype) for array in inputs]
+    for mine, value in zip(found(*map(cupy.asarray, inputs)), found(*inputs), strict=True):
+        assert cupy.asnumpy(mine).tobytes() == value.tobytes()
