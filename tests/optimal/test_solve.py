@@ -224,6 +224,25 @@ def test_costs_that_are_no_numbers_are_named(arm):
 
 
 @pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda q, qd, tau: 1 / 0, "own cannot be traced: ZeroDivisionError"),
+        (lambda q, qd, tau: None, "own: expected one scalar, got a NoneType"),
+        (lambda q, qd, tau: q, r"own: expected one scalar, got shape \(2,\)"),
+        (lambda q, qd, tau: q[0] if q[0] > 0 else q[1], "lw.where"),
+    ],
+)
+def test_functions_that_cannot_be_traced_are_named(arm, function, message):
+    with pytest.raises(lw.LinkwiseError, match=message):
+        optimal.solve(optimal.Problem(arm, horizon=2, costs=[optimal.Own(function)]))
+
+
+def test_limits_may_all_be_infinite(slider):
+    free, same = regulator(slider), regulator(slider, limits=[optimal.TipLimits()])
+    assert optimal.solve(same).cost == optimal.solve(free).cost
+
+
+@pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"torques": np.full((20, 2), np.nan)}, "torques: expected finite numbers, got nan"),

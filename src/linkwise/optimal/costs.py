@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.algorithms import dense, kinematics
+from linkwise.errors import LinkwiseError, TraceError
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.rotations import (
@@ -451,12 +452,21 @@ class Own(Cost):
             raise ProblemError(
                 f"{self.label}: expected one scalar, got shape {found.shape}; residuals need least_squares=True"
             )
+        value: Any = found.item()
+        if not (isinstance(value, (int, float, np.number)) or hasattr(value, "graph")):
+            raise TraceError(f"{self.label}: expected one scalar, got a {type(value).__name__}")
         return found.item()
 
     def _called(self, point: Point, values: Mapping[str, Sequence[Scalar]]) -> Any:
         given = {key: _array(value) for key, value in values.items()}
         tau = point.tau
-        return self.function(_array(point.q), _array(point.qd), None if tau is None else _array(tau), **given)
+        arrays = (_array(point.q), _array(point.qd), None if tau is None else _array(tau))
+        try:
+            return self.function(*arrays, **given)
+        except LinkwiseError:
+            raise
+        except Exception as error:
+            raise TraceError(f"{self.label} cannot be traced: {type(error).__name__}: {error}") from error
 
     def key(self):
         return (*super().key(), id(self.function), self.least_squares, tuple(self.values))

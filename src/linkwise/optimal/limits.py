@@ -220,8 +220,7 @@ class KeepOut(Limit):
 
     def words(self, robot):
         return [
-            (f"{frame or robot.default_frame()}: distance to {self.label}", "m")
-            for frame, *_ in self._spheres()
+            (f"{frame or robot.default_frame()}: edge of {self.label}", "m") for frame, *_ in self._spheres()
         ]
 
     def functions(self, point, values):

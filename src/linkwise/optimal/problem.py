@@ -378,7 +378,7 @@ class Problem(Summarised):
             else:
                 terms = cost.terms(point, values)
                 total = total.plus(least_squares(point, terms, scale))
-        if self.limits:
+        if self.limit_words:
             limits = self._limits(point)
             total = total.plus(least_squares(point, Terms(limits, []), 1.0, m))
         return total
@@ -411,7 +411,10 @@ class Problem(Summarised):
         if given is False or given is None:
             most = np.full(self.nu, np.inf)
         elif given is not True:
-            sides = given if isinstance(given, tuple) else (-np.asarray(given, dtype=float), given)
+            sides = given
+            if not isinstance(given, tuple):
+                _, most = arguments.bounds("torque_limits", 0.0, given, self.nu)
+                sides = (-most, most)
             if len(sides) != 2:
                 raise ProblemError(f"torque_limits: expected (lower, upper), got {given!r:.80}")
             lower, upper = arguments.bounds("torque_limits", sides[0], sides[1], self.nu)
@@ -550,6 +553,8 @@ def _pair(start: Any) -> tuple[Any, Any]:
 
 
 def _listed(name: str, given: Any, kind: type) -> tuple[Any, ...]:
+    if not isinstance(given, (kind, list, tuple)):
+        raise ProblemError(f"{name}: expected a list of objects of linkwise.optimal, got {given!r:.80}")
     found = (given,) if isinstance(given, kind) else tuple(given)
     for each in found:
         if not isinstance(each, kind):
