@@ -278,6 +278,7 @@ def test_where_a_path_is_not_possible_and_why(arm):
         (5, {}, r"shape \(m, 2\)"),
         (None, {}, "path"),
         (LINE, {"velocity": 0.0}, "positive limits"),
+        (LINE, {"velocity": 1e-300}, "joint1|moves along the path"),
         (LINE, {"torque": [[1.0, 1.0], [-1.0, -1.0]]}, "lowest limits below"),
         (LINE, {"start_speed": -1.0}, "not negative"),
         (LINE, {"cells": 2}, "at least 4"),
@@ -288,6 +289,15 @@ def test_where_a_path_is_not_possible_and_why(arm):
 def test_wrong_input_is_refused_by_name(arm, path, options, message):
     with pytest.raises((ValueError, TypeError, ArithmeticError), match=message):
         motion.time_optimal(arm, path, **{"torque": 100.0, **options})
+
+
+def test_joints_with_a_velocity_limit_of_zero_may_stand_but_not_move():
+    """As in files that have zeros for what is not known."""
+    arm = lw.load("two_link")
+    speeds = [2.0, np.nextafter(0, 1)]
+    assert np.isfinite(optimal(arm, [[0.0, 0.3], [1.0, 0.3]], torque=150.0, velocity=speeds).duration)
+    with pytest.raises(motion.LimitError, match=f"{arm.joint_names[1]} moves along the path"):
+        optimal(arm, LINE, torque=150.0, velocity=speeds)
 
 
 def test_robots_with_free_joints_are_refused():

@@ -28,6 +28,7 @@ ROUNDS = 13
 STEPS = 8  # of Newton's method in a round
 KEPT = 1e-5  # of every limit: a margin
 CHECKED = np.linspace(0.0, 1.0, 41)  # of the time of a cell: where the result is checked
+NEAR, FINE = 0.05, 501  # cells that come so near to a limit are checked at so many times
 SPARE = 3e-4  # of squares of speeds: how much slower than limits allow at the points that are checked
 REPAIRS = 60
 GAUSS, WEIGHTS = (
@@ -59,7 +60,9 @@ class Smooth:
         h = self.cells.lengths[self.first + cell]
         rho = np.clip((sigma - self.ends[cell]) / h, 0.0, 1.0)
         q, tangent, bend = self.cells.at(self.first + cell, rho)
-        step = 1e-3
+        step = np.clip(
+            0.1 * np.minimum(rho, 1 - rho), 1e-5, 1e-3
+        )  # derivatives grow towards vanishing tangents
         near = np.clip(rho, step, 1 - step)
         before, after = (self.cells.at(self.first + cell, near + side * step).qdd for side in (-1, 1))
         third = (after - before) / (2 * step * h)[..., np.newaxis]
@@ -282,8 +285,10 @@ class JerkLimited(TimeOptimal):
                 times.append(times[-1][-1] + np.cumsum((WEIGHTS / np.sqrt(inside)).sum(axis=1) / self.count))
             self.grid = np.concatenate(times)
             self.end = float(self.grid[-1])
-            t = self.grid[:-1, np.newaxis] + np.diff(self.grid)[:, np.newaxis] * (CHECKED * (1 - 2e-9) + 1e-9)
-            worst = self._excess(t).reshape(len(self.laws), -1).max(axis=1)
+            cells = self._worst(np.arange(len(self.grid) - 1), CHECKED)
+            near = np.flatnonzero(cells > 1 - NEAR)
+            cells[near] = np.maximum(cells[near], self._worst(near, np.linspace(0.0, 1.0, FINE)))
+            worst = cells.reshape(len(self.laws), -1).max(axis=1)
             for k, smooth in enumerate(self.stretches):  # third derivatives jump at grid points of the path
                 worst[k] = max(worst[k], self._excess(self._passed(k, smooth)).max())
             if (worst <= 1 - SPARE).all():
@@ -293,6 +298,13 @@ class JerkLimited(TimeOptimal):
             ]
         raise InfeasiblePathError(
             f"the limits of {self.robot.name} were not kept along the path; is its curvature not continuous?"
+        )
+
+    def _worst(self, cells: np.ndarray, parts: np.ndarray) -> np.ndarray:
+        """The largest excess in cells of the time law, at these parts of their times."""
+        span = np.diff(self.grid)[cells, np.newaxis]
+        return self._excess(self.grid[cells, np.newaxis] + span * (parts * (1 - 2e-9) + 1e-9)).max(
+            axis=1, initial=0.0
         )
 
     def _passed(self, k: int, smooth: Smooth) -> np.ndarray:

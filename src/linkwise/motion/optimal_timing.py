@@ -204,7 +204,8 @@ class Problem:
         first = moment.qd
         tangents = np.stack([first[:, 0, 0], first[:, -1, -1]], axis=1)
         self.tangents = np.sqrt((tangents * tangents).sum(axis=-1))
-        self.ends = (np.array(speeds) / self.tangents) ** 2
+        with np.errstate(over="ignore"):
+            self.ends = (np.array(speeds) / self.tangents) ** 2
         self.most = strips.most()
         self.margin = np.broadcast_to(KEPT * strips.scale, strips.a[:, :, 0].shape)
         self.x = self.least = self.greatest = np.zeros(0)
@@ -235,7 +236,7 @@ class Problem:
                 u, inside = strips.at_samples(found.x)
                 before, times = times, grid_times(np.maximum(found.x, CREEP), strips.lengths)[:, -1]
                 settled = np.abs(times - before) < SETTLED * times if turn <= SETTLING else True
-            good, slower = self._slowed(found)
+            good, slower = self._slowed(found, first=turn == 0)
             good &= open_ & settled
             x[good], kept = slower[good], kept | good
             if (kept | failed).all() or turn == last:
@@ -244,12 +245,13 @@ class Problem:
                 self._keep_margins(found.x, open_ & ~good, most)
         self.x, self.kept = x, kept
 
-    def _slowed(self, found: Found) -> tuple[np.ndarray, np.ndarray]:
+    def _slowed(self, found: Found, *, first: bool) -> tuple[np.ndarray, np.ndarray]:
         """Which paths keep all limits when they become a little slower as a whole, and the slower x.
 
-        A slower motion needs torques between those of the faster one and those that hold still.
+        A slower motion needs torques between those of the faster one and those that hold still. The ``first`` pass has
+        no margins, so what it found to be exceeded counts.
         """
-        if not self.strips.limits.rubs:
+        if first and not self.strips.limits.rubs:
             excess = found.excess.max(axis=1)
             slower = 1 - 1.1 * excess * ~self.ends.any(axis=1)
             return excess <= self._allowed_excess, found.x * slower[:, np.newaxis]

@@ -17,6 +17,7 @@ from linkwise.algorithms import joint_terms
 from linkwise.functions import mechanism_of
 from linkwise.motion import arguments
 from linkwise.motion.cells import SAMPLES
+from linkwise.motion.limits import LimitError
 from linkwise.motion.reachability import PARABOLA
 from linkwise.motion.trajectory import Moment
 from linkwise.robot import Robot
@@ -140,21 +141,35 @@ class Strips:
         most = limits.acceleration[accelerations]
         self.low = np.concatenate([limits.torque[0][torques], -most])
         self.high = np.concatenate([limits.torque[1][torques], most])
-        self.scale = np.where(np.isfinite(self.high), np.abs(self.high), np.abs(self.low))
+        self.scale = np.maximum(np.where(np.isfinite(self.high), np.abs(self.high), np.abs(self.low)), 1e-9)
         self.speeds = self._speeds(first)
 
     def _speeds(self, first: np.ndarray) -> np.ndarray:
         """1/x of the fastest x at the samples: that of the joint, or of the tip, that is nearest to its limit."""
-        ratio = first / self.limits.velocity
-        ratio *= ratio
+        with np.errstate(all="ignore"):
+            ratio = first / self.limits.velocity
+            ratio *= ratio
         fastest = ratio.max(axis=-1)
-        if not np.isfinite(self.limits.tip_speed):
-            return fastest
-        jacobian = self.limits.robot.jacobian(self.moment.q, self.limits.frame, threads=self.threads)[
-            ..., 3:, :
-        ]
-        tip = (np.einsum("...ij,...j->...i", jacobian, first) ** 2).sum(axis=-1)
-        return np.maximum(fastest, tip / self.limits.tip_speed**2)
+        if np.isfinite(self.limits.tip_speed):
+            jacobian = self.limits.robot.jacobian(self.moment.q, self.limits.frame, threads=self.threads)
+            with np.errstate(all="ignore"):
+                tip = np.einsum("...ij,...j->...i", jacobian[..., 3:, :], first) / self.limits.tip_speed
+                fastest = np.maximum(fastest, (tip * tip).sum(axis=-1))
+        return fastest if np.isfinite(fastest).all() else self._of_moving(ratio, first)
+
+    def _of_moving(self, ratio: np.ndarray, first: np.ndarray) -> np.ndarray:
+        """The same where joints with a velocity limit of zero stand still; an error where one moves."""
+        if not np.isfinite(first).all():
+            raise ValueError("path: derivatives of its positions are beyond the range of numbers")
+        moves = np.abs(first) > 1e-12 * np.abs(first).max()
+        small = np.argwhere(moves & ~np.isfinite(ratio))
+        standing = np.where(np.isfinite(ratio), ratio, 0.0).max(axis=-1)
+        if small.size or np.isfinite(self.limits.tip_speed):
+            name = self.limits.robot.joint_names[small[0, -1]] if small.size else "the tip"
+            raise LimitError(
+                f"{name} moves along the path, but its velocity limit is zero or too small to count"
+            )
+        return standing
 
     def most(self) -> np.ndarray:
         """The greatest x at grid points, (paths, cells + 1)."""

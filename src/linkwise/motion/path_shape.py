@@ -66,6 +66,8 @@ def path_cells(path: JointPath, count: int, grid: np.ndarray | None = None) -> A
     points[-1] = path.end
     orders, stops, jumps = _kinds(path, points, largest)
     breaks = jumps | stops | (orders > 0).any(axis=1)
+    if len(points) <= count // FEWEST:
+        breaks[:] = True  # third derivatives may jump, too
     breaks[0] = breaks[-1] = True
     points, orders, stops = points[breaks], orders[breaks], stops[breaks]
     return _gridded(path, points, orders, stops, s, speed, count, grid)
