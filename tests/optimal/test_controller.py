@@ -62,6 +62,13 @@ def test_the_frequency_is_that_of_the_motion():
     assert np.abs(found.q[:, 0] - 0.3 - expected).max() < 0.005
 
 
+def test_it_follows_a_motion(robot, controller):
+    """The reference of ``simulate`` is the target, ahead by its velocity: the arm does not lag behind by a horizon."""
+    motion = lw.motion.quintic([0.0, 0.0], [0.8, -0.6], 1.0)
+    found = moved(robot, controller, motion, seconds=1.0)
+    assert np.abs(found.error).max() < 0.1
+
+
 def test_a_target_changes_on_the_way(robot, controller):
     controller.reset()
     controller.aim({"joints.target": TARGET})
@@ -161,5 +168,7 @@ def test_what_does_not_fit_is_refused(robot, controller):
         Predictive(problem)
     with pytest.raises(lw.ShapeError, match="one robot"):
         controller(0.0, np.zeros((3, 2)), np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="critically damped"):
+        named("predictive", robot, frequency=3.0, damping=0.5)
     with pytest.raises(ValueError, match="frequency, not gains"):
         named("predictive", robot, lw.control.Gains.from_frequency(3.0))

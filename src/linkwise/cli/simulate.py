@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -28,7 +28,7 @@ from linkwise.cli.options import (
 )
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.written import check_targets, write_table
-from linkwise.control import CONTROLLERS, Controller
+from linkwise.control import CALLED, CONTROLLERS
 from linkwise.simulate.integrators import INTEGRATORS
 from linkwise.tables import bounds, numbered
 
@@ -49,10 +49,10 @@ _HEADINGS = {
 @robot_argument
 @click.option(
     "--controller",
-    type=OneOf(tuple(CONTROLLERS), "name"),
+    type=OneOf((*CONTROLLERS, *CALLED), "name"),
     default="computed_torque",
     show_default=True,
-    help=", ".join(CONTROLLERS) + ".",
+    help=", ".join((*CONTROLLERS, *CALLED)) + ".",
 )
 @click.option(
     "--from", "start", type=Numbers(), metavar="Q1,Q2,…", help="Where the robot starts; default: zeros."
@@ -242,7 +242,7 @@ def _simulated(robot: Robot, name: str, reference, q, duration: float, options: 
     )
 
 
-def _controller(robot: Robot, name: str, options: dict) -> Controller:
+def _controller(robot: Robot, name: str, options: dict) -> Any:
     from linkwise import control
 
     model = robot
@@ -252,7 +252,7 @@ def _controller(robot: Robot, name: str, options: dict) -> Controller:
         model = robot.with_parameters(
             {label: factor * v for label, v in values.items() if "friction" not in label}
         )
-    if not control.CONTROLLERS[name].feedback:
+    if name in CONTROLLERS and not CONTROLLERS[name].feedback:
         return control.named(name, model)
     return control.named(name, model, frequency=options["frequency"], damping=options["damping"])
 

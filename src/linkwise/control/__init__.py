@@ -10,7 +10,7 @@ from linkwise.control.guarded import Guarded
 from linkwise.control.inverse_dynamics import ComputedTorque, IntegralTracking, PointToPoint, Tracking
 from linkwise.control.kalman_filter import ExtendedKalmanFilter, Filtered
 from linkwise.control.momentum_observer import MomentumObserver, Observed
-from linkwise.control.named import CONTROLLERS, named
+from linkwise.control.named import CALLED, CONTROLLERS, named
 from linkwise.control.passive import ConstantTorque, Passive
 from linkwise.control.recursive_least_squares import Followed, RecursiveLeastSquares
 from linkwise.control.state_observer import StateObserver
@@ -18,6 +18,7 @@ from linkwise.explained import explain
 from linkwise.guesses import answer_for
 
 __all__ = [
+    "CALLED",
     "CONTROLLERS",
     "ComputedTorque",
     "ConstantTorque",

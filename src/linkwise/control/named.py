@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import numpy as np
+
 from linkwise.control.controller import Controller
 from linkwise.control.feed_forward import FeedForward
 from linkwise.control.gains import Gains
@@ -56,6 +58,8 @@ def named(
         ValueError: gains where the law has none, none where it needs them, or both gains and a frequency.
     """
     if name in CALLED and gains is None:
+        if np.any(np.asarray(damping, dtype=float) != 1.0):
+            raise ValueError(f"{name}: it is critically damped, so it takes no damping, got {damping!r}")
         part, called = CALLED[name]
         chosen = {"frequency": frequency} if frequency is not None else {}
         limits = True if torque_limits is None else torque_limits

@@ -143,11 +143,16 @@ class Predictive:
         return self._torques(t, q, qd, known)
 
     def _follow(self, reference: Any) -> None:
-        target = np.asarray(reference[0], dtype=float)
-        if target.shape == (self.robot.nq,) and np.isfinite(target).all():
-            self._p[:, self.problem.where(f"{JOINTS}.target")] = target
-            if f"{JOINTS}.velocity" in self.problem.parameters and np.isfinite(reference[1]).all():
-                self._p[:, self.problem.where(f"{JOINTS}.velocity")] = reference[1]
+        """Targets along the horizon: the reference, extrapolated by its velocity."""
+        target, velocity = (np.asarray(part, dtype=float) for part in reference[:2])
+        if target.shape != (self.robot.nq,) or not (
+            np.isfinite(target).all() and np.isfinite(velocity).all()
+        ):
+            return
+        ahead = self.problem.step * np.arange(self.problem.horizon + 1.0)[:, np.newaxis]
+        self._p[:, self.problem.where(f"{JOINTS}.target")] = target + ahead * velocity
+        if f"{JOINTS}.velocity" in self.problem.parameters:
+            self._p[:, self.problem.where(f"{JOINTS}.velocity")] = velocity
 
     def _improved(self, t: float, q: np.ndarray, qd: np.ndarray) -> TimedPlan | None:
         """A new plan for a state; None where there is none that can be used."""
