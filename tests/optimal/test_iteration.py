@@ -1,5 +1,6 @@
 """Iterations of the solver as one program: the same bits everywhere, and the same step as dense matrices give."""
 
+import re
 import shutil
 import subprocess
 
@@ -74,12 +75,15 @@ def test_one_many_c_and_interpreter_have_the_same_bits(made, tmp_path):
     if compiler is None:
         pytest.skip("no gcc")
     source = tmp_path / "iteration.c"
-    source.write_text(kernel.source("c", main=True))
+    text = kernel.source("c", main=True)
+    assert re.search(r"Memory that the caller gives \(tmp\), of any content: \d+ numbers, \d+ bytes\.", text)
+    assert not re.search(r"\b(malloc|calloc|alloca)\b", text)
+    source.write_text(text)
     options = ["-std=c99", "-O1", "-march=native", "-Wall", "-Wextra", "-Werror", "-pedantic"]
     subprocess.run([compiler, *options, str(source), "-o", str(tmp_path / "it"), "-lm"], check=True)
-    text = " ".join(repr(float(x)) for array in inputs for x in array[5])
+    numbers = " ".join(repr(float(x)) for array in inputs for x in array[5])
     out = subprocess.run(
-        [str(tmp_path / "it")], input=text, capture_output=True, text=True, check=True
+        [str(tmp_path / "it")], input=numbers, capture_output=True, text=True, check=True
     ).stdout
     assert (np.array(out.split(), float) == np.concatenate([value[5].ravel() for value in many])).all()
 

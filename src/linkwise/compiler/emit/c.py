@@ -15,6 +15,7 @@ from linkwise.compiler import sweeps
 from linkwise.compiler.emit import clike
 from linkwise.compiler.emit.clike import Dialect, Printer
 from linkwise.compiler.loops import Array, Nest, Step, statements
+from linkwise.compiler.procedure import ProcedureNest
 from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import RolloutProgram
 from linkwise.compiler.schedule import LoopRegion
@@ -376,6 +377,14 @@ class CFunction:
             program, unit = program.step, " of a step"
         if not isinstance(program, Nest):
             lines += [f"Cost{unit}: {program.operations}.", ""]
+        if isinstance(program, ProcedureNest):
+            numbers = sum(a.size or 0 for a in arguments if a.array.kind == "scratch")
+            size = numbers * (8 if self.real == "double" else 4)
+            lines += [f"Cost: {program.operations}.", ""]
+            lines += [
+                f"Memory that the caller gives (tmp), of any content: {numbers} numbers, {size} bytes.",
+                "",
+            ]
         lines += ["Arguments, arrays that do not overlap, matrices row by row:"]
         lines += [f"  {a.name:<12} {a.role}  {a.shape}" for a in arguments]
         lines += [
