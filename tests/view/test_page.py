@@ -253,6 +253,7 @@ def test_robots_side_by_side():
         same, other = page.others
         np.testing.assert_allclose(same.live.q, [0.4, -0.7])
         assert f'data-torque="{heavier.gravity_torques([0.4, -0.7])[0]:.6g}"' in same.bars.content
+        assert "two_link: gravity torques" in page.bars.content
         assert other.live.q.shape == (3,)  # has no place for two numbers
         boxes = [page.scene.box(page.live.q), *(each.scene.box(each.live.q) for each in page.others)]
         for (_, high), (low, _) in itertools.pairwise(boxes):

@@ -177,6 +177,8 @@ class Page:
                 caption = (
                     "gravity torques" if self.live.pushed is None else "torques against gravity and the force"
                 )
+            if self.others:
+                caption = f"{self.robot.name}: {caption}"
             self.scene.move(q)
             self.scene.colour(torques / self.live.scale)
             self.bars.content = bars(velocity_coordinates(self.robot), torques, self.live.scale, caption)
