@@ -1,6 +1,7 @@
 """Which part of the package may import which, read from the source; and how light the package is to import."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -178,17 +179,23 @@ def imports(path: Path, *, at_import_only: bool) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import; name the module in full"
             found.update(_named(node.module or "", alias.name) for alias in node.names)
-        elif at_import_only and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        elif at_import_only and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
         elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             for child in node.orelse:
                 visit(child)
             return
         for child in ast.iter_child_nodes(node):
-            visit(child)
+            if isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):  # expressions import nothing
+                visit(child)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")))
+    visit(_parsed(path))
     return found
+
+
+@functools.cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _named(module: str, name: str) -> str:

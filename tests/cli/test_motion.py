@@ -1,5 +1,6 @@
 """inverse, forward, demo, and the tables they read and write."""
 
+import inspect
 import io
 import re
 import sys
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import linkwise as lw
+from linkwise.cli import counting, demo_report, experiment
 from linkwise.cli.trajectories import quintic
 from linkwise.tables import read_states
 
@@ -245,15 +247,26 @@ def test_wrong_options_of_inverse(linkwise, options, expected):
 # -- demo --------------------------------------------------------------------------------------------------------------
 
 
-def test_demo(linkwise, tmp_path):
-    ran = linkwise("demo", "--out", tmp_path / "results", "--json")
+def test_demo(linkwise, tmp_path, monkeypatch):
+    """Tables, plots and a page; the same numbers as JSON, without computing them twice."""
+    kept = []
+    for module, name in ((experiment, "run"), (counting, "rows"), (demo_report, "write")):
+        monkeypatch.setattr(module, name, remembered(getattr(module, name), kept))
+    folder = tmp_path / "results"
+    ran = linkwise("demo", "--out", folder)
+    for words in ("Kozłowski 1990", "523/432 Kozłowski", "conjugate_gradient", "torques.csv", "report.html"):
+        assert words in ran.out
+    assert (folder / "figures" / "torques.svg").read_text().startswith("<svg")
+    assert len(kept) == 3
+    ran = linkwise("demo", "--out", folder, "--json")
+    assert len(kept) == 3
     assert ran.status == 0
     facts = ran.json
     assert facts["points"] == 300
     for judged in facts["algorithms"]:
         assert judged["relative_difference"] <= 1e-9
         assert judged["residual"] is None or judged["residual"] <= 1e-11
-    data = table((tmp_path / "results" / "torques.csv").read_text())
+    data = table((folder / "torques.csv").read_text())
     robot = lw.load("puma560")
     q, qd, qdd, tau = (stacked(data, name, 6) for name in ("q", "qd", "qdd", "tau"))
     np.testing.assert_array_equal(robot.inverse_dynamics(q, qd, qdd, friction=False), tau)
@@ -262,11 +275,18 @@ def test_demo(linkwise, tmp_path):
     assert data["t"][-1] == 4.0
 
 
-def test_demo_prints_tables_and_draws(linkwise, tmp_path):
-    ran = linkwise("demo", "--out", tmp_path)
-    for words in ("Kozłowski 1990", "523/432 Kozłowski", "conjugate_gradient", "torques.csv", "report.html"):
-        assert words in ran.out
-    assert (tmp_path / "figures" / "torques.svg").read_text().startswith("<svg")
+def remembered(function, kept: list):
+    """The function, which gives its first result again; generators give lists."""
+    results = []
+
+    def call(*arguments, **options):
+        if not results:
+            found = function(*arguments, **options)
+            results.append(list(found) if inspect.isgenerator(found) else found)
+            kept.append(function.__name__)
+        return results[0]
+
+    return call
 
 
 def test_figures_of_a_report_are_files(linkwise, tmp_path):
