@@ -244,12 +244,14 @@ def test_reference_states_are_those_of_the_interpreter(fma):
                 assert np.array_equal(values[k], np.ravel(expected))
 
 
-def test_the_software_fma_is_exact(tmp_path):
+@pytest.mark.parametrize("form", ["", "-DLW_CONSTANT_TIME"])
+def test_the_software_fma_is_exact(tmp_path, form):
     """What processors without the instruction compute, beside the machine's own fma, on hard operands."""
     made = Package(lw.load("two_link"), ["gravity_torques"], count=1)
     (tmp_path / "lw_fma.h").write_text(made.files["src/lw_fma.h"])
     (tmp_path / "main.c").write_text(FMA)
-    run(COMPILERS[0], "-O2", "-ffp-contract=off", "main.c", "-lm", "-o", "main", cwd=tmp_path)
+    flags = ["-O2", "-ffp-contract=off", *form.split()]
+    run(COMPILERS[0], *flags, "main.c", "-lm", "-o", "main", cwd=tmp_path)
     assert run("./main", cwd=tmp_path) == "0 of 200000\n"
 
 

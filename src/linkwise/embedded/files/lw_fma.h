@@ -2,8 +2,8 @@
  *
  * Where the processor has the instruction it is used; the GNU C library's functions are exact, too. Other libraries
  * (newlib among them) round twice, so there it is computed here: in whole numbers for double, and for float in double,
- * rounded to odd before the last rounding (S. Boldo, G. Melquiond, 2008), which takes no branch. LW_CONSTANT_TIME: no
- * functions of a library.
+ * rounded to odd before the last rounding (S. Boldo, G. Melquiond, 2008). LW_CONSTANT_TIME: no functions of a library,
+ * and floats without a branch, which takes more instructions.
  */
 
 #ifndef LW_FMA_H
@@ -197,18 +197,29 @@ static inline float lw_fmaf(float a, float b, float c)
     const double part = sum - product;
     const double lost = (product - (sum - part)) + (addend - part);
     uint64_t bits;
-    uint64_t rest;
     (void)memcpy(&bits, &sum, sizeof bits);
-    (void)memcpy(&rest, &lost, sizeof rest);
+#if defined(LW_CONSTANT_TIME)
     {
         /* 1 or 0: the sum is finite, is not exact, is even, and is nearer to zero than the exact one */
+        uint64_t rest;
+        (void)memcpy(&rest, &lost, sizeof rest);
         const uint64_t finite = ((((bits >> 52) & 0x7ffu) + 1u) >> 11) ^ 1u;
         const uint64_t inexact = ((rest << 1) | (0u - (rest << 1))) >> 63;
         const uint64_t even = (bits & 1u) ^ 1u;
         const uint64_t outward = ((bits ^ rest) >> 63) ^ 1u;
         bits += (0u - (finite & inexact & even)) & ((outward << 1) - 1u);
+        (void)memcpy(&sum, &bits, sizeof sum);
     }
-    (void)memcpy(&sum, &bits, sizeof sum);
+#else
+    if (((lost < 0.0) || (lost > 0.0)) && (((bits >> 52) & 0x7ffu) != 0x7ffu) && ((bits & 1u) == 0u)) {
+        if ((lost > 0.0) == (sum > 0.0)) {
+            ++bits;
+        } else {
+            --bits;
+        }
+        (void)memcpy(&sum, &bits, sizeof sum);
+    }
+#endif
     return (float)sum;
 }
 #else
