@@ -70,7 +70,7 @@ class TimeOptimal(Trajectory):
 
     def __init__(self, limits: Limits, cells: Cells, x: np.ndarray):
         self.limits, self.cells, self.x = limits, cells, x
-        self.robot, self.dof = limits.robot, limits.robot.dof
+        self.robot, self.dof = limits.robot, len(limits.velocity)
         self.grid = grid_times(x, cells.lengths)
         self.begin, self.end = 0.0, float(self.grid[-1])
 

@@ -40,21 +40,16 @@ class Limits:
     friction: bool
     rubs: bool = field(init=False)  # there is friction
     turns: bool = field(init=False)  # there is some that jumps where a joint turns back
+    torques: np.ndarray = field(init=False)  # joints with a torque limit
+    accelerations: np.ndarray = field(init=False)  # joints with an acceleration limit
 
     def __post_init__(self):
         links = mechanism_of(self.robot)
         object.__setattr__(self, "rubs", self.friction and joint_terms.has_friction(links))
         object.__setattr__(self, "turns", self.friction and joint_terms.has_dry_friction(links))
-
-    @property
-    def torques(self) -> np.ndarray:
-        """Joints with a torque limit."""
-        return np.flatnonzero(np.isfinite(self.torque[0]) | np.isfinite(self.torque[1]))
-
-    @property
-    def accelerations(self) -> np.ndarray:
-        """Joints with an acceleration limit."""
-        return np.flatnonzero(np.isfinite(self.acceleration))
+        limited = np.isfinite(self.torque[0]) | np.isfinite(self.torque[1])
+        object.__setattr__(self, "torques", limited.nonzero()[0])
+        object.__setattr__(self, "accelerations", np.isfinite(self.acceleration).nonzero()[0])
 
     @property
     def bound(self) -> bool:
@@ -74,9 +69,11 @@ def limits_of(
     """Checked limits; the robot's own where None is given."""
     n = robot.dof
 
-    def chosen(name: str, value: Any, default: Any) -> np.ndarray:
-        limit = arguments.limits(name, default if value is None else value, n)
-        if value is not None and (limit == 0).any():
+    def chosen(name: str, value: Any) -> np.ndarray | None:
+        if value is None:
+            return None
+        limit = arguments.limits(name, value, n)
+        if not limit.all():
             raise ValueError(
                 f"{name}: expected positive limits, got zero for {robot.joint_names[int(np.argmin(limit))]}"
             )
@@ -85,24 +82,25 @@ def limits_of(
     speed = (
         np.inf if tip_speed is None else arguments.number("tip_speed", tip_speed, positive=True, unit="m/s")
     )
+    speeds, accelerations = chosen("velocity", velocity), chosen("acceleration", acceleration)
     return Limits(
         robot,
-        _torques(robot, torque),
-        chosen("velocity", velocity, robot.velocity_limits),
-        chosen("acceleration", acceleration, np.inf),
+        _torques(robot, torque, n),
+        robot.velocity_limits if speeds is None else speeds,
+        np.full(n, np.inf) if accelerations is None else accelerations,
         float(speed),
         frame,
         friction,
     )
 
 
-def _torques(robot: Robot, torque: Any) -> tuple[np.ndarray, np.ndarray]:
+def _torques(robot: Robot, torque: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Lowest and highest torques: one number, one per joint, or a row of the lowest and a row of the highest."""
     if torque is None:
         return -robot.effort_limits, np.array(robot.effort_limits)
     array = arguments.numbers("torque", torque)
-    if array.shape != (2, robot.dof):
-        high = arguments.limits("torque", torque, robot.dof)
+    if array.shape != (2, n):
+        high = arguments.limits("torque", torque, n)
         return -high, high
     if not (array[0] < array[1]).all():
         raise ValueError("torque: expected lowest limits below the highest ones in its two rows")
@@ -129,14 +127,15 @@ class Strips:
         self.c: np.ndarray = np.zeros(shape)
         k = torques.size
         if k:
-            flat, rest = [part.reshape(-1, robot.dof) for part in moment], np.zeros(robot.dof)
+            n = q.shape[-1]
+            flat, rest = [part.reshape(-1, n) for part in moment], np.zeros(n)
             c = robot.gravity_torques(flat[0], threads=threads)
             a = robot.inverse_dynamics(flat[0], rest, flat[1], friction=False, threads=threads)
             b = robot.inverse_dynamics(*flat, friction=False, threads=threads)
             a -= c
             b -= c
             for mine, found in ((self.a, a), (self.b, b), (self.c, c)):
-                mine[..., :k] = found.reshape(q.shape)[..., torques if k < robot.dof else slice(None)]
+                mine[..., :k] = found.reshape(q.shape)[..., torques if k < n else slice(None)]
         self.a[..., k:], self.b[..., k:] = first[..., accelerations], second[..., accelerations]
         most = limits.acceleration[accelerations]
         self.low = np.concatenate([limits.torque[0][torques], -most])
@@ -203,7 +202,7 @@ class Strips:
         along = np.sign(first[:, :, 1:2] + first[:, :, 2:3])
         first = np.where(turns, slow * along, first)
         qd, qdd = first * np.sqrt(x), first * u[..., np.newaxis] + second * x
-        flat = [part.reshape(-1, robot.dof) for part in (q, qd, qdd)]
+        flat = [part.reshape(-1, q.shape[-1]) for part in (q, qd, qdd)]
         rubbing = robot.inverse_dynamics(*flat, threads=self.threads)
         rubbing -= robot.inverse_dynamics(*flat, friction=False, threads=self.threads)
         rubbing = rubbing.reshape(q.shape)

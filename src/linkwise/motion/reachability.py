@@ -66,9 +66,8 @@ def passes(
     table[..., -2] = 2 * lengths
     np.minimum(most[:, :-1], FASTEST, out=table[..., -1])
     reach = np.empty((count, cells + 1, 2))
-    within = ends[:, 1] <= most[:, -1] * (1 + 1e-9)
-    reach[:, -1, 0] = np.where(within, ends[:, 1], EMPTY[0])
-    reach[:, -1, 1] = np.where(within, ends[:, 1], EMPTY[1])
+    reach[:, -1] = ends[:, 1:]
+    reach[:, -1][ends[:, 1] > most[:, -1] * (1 + 1e-9)] = EMPTY
     given = {"cell": table[:, ::-1].reshape(count, -1), "interval": reach[:, -1]}
     reach[:, -2::-1] = backward(given, steps=cells, threads=threads)[1]["reached"]
     x = np.empty((count, cells + 1))
