@@ -15,6 +15,7 @@ PARTS = (
         "gpu",
         "identify",
         "motion",
+        "optimal",
         "realtime",
         "report",
         "simulate",

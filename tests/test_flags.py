@@ -9,13 +9,19 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise import collision, control, gpu, identify, motion, realtime, report, simulate, view
+from linkwise import collision, control, gpu, identify, motion, optimal, realtime, report, simulate, view
 from linkwise.flags import flag, flag_or_none
 from linkwise.model import Model
 from linkwise.model.generators import general_chain, random_model
 from public_functions import public_functions
 
-NOT_OPTIONS = {"realtime.Report": {"braked"}}  # a result
+NOT_OPTIONS = {
+    "realtime.Report": {"braked"},  # a result
+    "optimal.Solution": {"converged"},
+    "optimal.Problem": {"torque_limits"},  # True, or numbers
+    "optimal.StateLimits": {"position", "velocity"},
+    "optimal.reaching": {"torque_limits"},
+}
 REFUSED = ("no", "False", "", 0, 1, 1.0, [], np.array([True]))
 
 
@@ -96,6 +102,11 @@ CALLS = {
     ("motion.inverse_kinematics", "strict"): lambda r, **f: motion.inverse_kinematics(
         r, r.pose(STATE[0]), **f
     ),
+    ("optimal.Own", "least_squares"): lambda r, **f: optimal.Own(len, **f),
+    ("optimal.Predictive", "follow"): lambda r, **f: optimal.Predictive(optimal.reaching(r), **f),
+    ("optimal.Problem", "friction"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
+    ("optimal.Problem", "state_limits"): lambda r, **f: optimal.Problem(r, costs=[optimal.Effort()], **f),
+    ("optimal.reaching", "tip"): lambda r, **f: optimal.reaching(r, **f),
     ("realtime.SimulatedPlant", "brakes"): lambda r, **f: realtime.SimulatedPlant(r, **f),
     ("report.Fold", "opened"): lambda r, **f: report.Fold("more", [], **f),
     ("report.Section", "folded"): lambda r, **f: report.Section("all", [], **f),

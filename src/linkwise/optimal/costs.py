@@ -19,6 +19,7 @@ import numpy as np
 
 from linkwise.algorithms import dense, kinematics
 from linkwise.errors import LinkwiseError, TraceError
+from linkwise.flags import flag
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.rotations import (
@@ -119,11 +120,22 @@ class Cost:
         return self.name or self.kind
 
     def parameters(self, robot: Robot, dynamics: Dynamics, rows: int) -> dict[str, np.ndarray]:
-        """Values by name (without the cost's own), (size,) or (rows, size)."""
+        """Values by name (without the cost's own), (size,) or (rows, size).
+
+        Args:
+            robot: the robot.
+            dynamics: its step.
+            rows: stages of the table, the end included.
+        """
         raise NotImplementedError
 
     def terms(self, point: Point, values: Mapping[str, Sequence[Scalar]]) -> Terms:
-        """Residuals and weights, for a least-squares cost."""
+        """Residuals and weights, for a least-squares cost.
+
+        Args:
+            point: state and torques.
+            values: the cost's parameters by name.
+        """
         raise NotImplementedError
 
     def check(self, dynamics: Dynamics) -> None:
@@ -428,8 +440,12 @@ class Own(Cost):
     values: Mapping[str, Any] = field(default_factory=dict)
     """Its further arguments by name: numbers (size,) or (rows, size) that stay run-time parameters."""
     least_squares: bool = False
+    """Whether it returns residuals."""
 
     kind = "own"
+
+    def __post_init__(self):
+        object.__setattr__(self, "least_squares", flag("least_squares", self.least_squares))
 
     def check(self, dynamics: Dynamics) -> None:
         if not callable(self.function):
@@ -446,7 +462,12 @@ class Own(Cost):
         return Terms(residuals, [1.0] * len(residuals))
 
     def value(self, point: Point, values: Mapping[str, Sequence[Scalar]]) -> Scalar:
-        """What the function returns: one scalar."""
+        """What the function returns: one scalar.
+
+        Args:
+            point: state and torques.
+            values: its further arguments by name.
+        """
         found = np.asarray(self._called(point, values), dtype=object)
         if found.size != 1:
             raise ProblemError(

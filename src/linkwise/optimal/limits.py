@@ -45,7 +45,12 @@ class Limit:
         raise NotImplementedError
 
     def functions(self, point: Point, values: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
-        """Must not be positive; in the units of ``words``."""
+        """Must not be positive; in the units of ``words``.
+
+        Args:
+            point: state and torques.
+            values: the limit's parameters by name.
+        """
         raise NotImplementedError
 
     def check(self, dynamics: Dynamics) -> None:
