@@ -135,8 +135,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """The offline plugin loads a script from the network that lets workers run from files; ours is part of the site."""
+    """A script of our own in place of the one that the offline plugin loads from the network to run workers from files;
+    and a name for the search."""
     up = "../" * page.url.count("/")
+    output = output.replace(
+        'data-md-component="search" role="dialog"',
+        'data-md-component="search" role="dialog" aria-label="Search"',
+    )
     shim = re.compile(r'<script src="https://[^"]*iframe-worker/shim"></script>')
     return shim.sub(f'<script src="{up}figures/file_search.js"></script>', output)
 

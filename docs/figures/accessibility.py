@@ -1,4 +1,4 @@
-"""Checks pages with axe-core in a real browser: a page file, the 3-D page, a report; light, dark, wide, as a phone.
+"""Checks pages with axe-core in a real browser: page file, 3-D page, reports, documentation; light, dark, phone.
 
     python docs/figures/accessibility.py                  axe-core is fetched with ``npm pack``
     python docs/figures/accessibility.py --axe axe.min.js
@@ -13,10 +13,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
-from make_figures import PHONE, Camera, linkwise, press, show_page
+from make_figures import PHONE, Camera, built_site, linkwise, press, show_page
 
 AXE = "axe-core@4.14.0"
 GRAVE = ("serious", "critical")
@@ -94,7 +95,27 @@ def report(camera: Camera, axe: str) -> list[tuple[str, str]]:
     return found
 
 
-PAGES = {"file": page_file, "report": report, "live": live_page}
+def tour(camera: Camera, axe: str) -> list[tuple[str, str]]:
+    linkwise(camera, "tour", "two_link", "--no-open", "--out", "tour.html")
+    found = []
+    for look, options in LOOKS.items():
+        camera.open(camera.folder / "tour.html", **options)
+        found += checked(camera, axe, "report of a tour", look)
+    return found
+
+
+def documentation(camera: Camera, axe: str) -> list[tuple[str, str]]:
+    site = built_site(camera)
+    found = []
+    for name in ("index.html", "howto/payload_capability.html", "api/motion.html"):
+        for look, options in LOOKS.items():
+            camera.open(site / name, **options)
+            time.sleep(1.5)  # its script lets code that scrolls have the focus
+            found += checked(camera, axe, f"documentation, {name}", look)
+    return found
+
+
+PAGES = {"file": page_file, "report": report, "tour": tour, "live": live_page, "documentation": documentation}
 
 
 def main() -> None:

@@ -293,12 +293,18 @@ def speed_chart(readme: str) -> str:
     return re.sub(r"(<svg [^>]*>)", rf"\1{paper}", chart, count=1) + "\n"
 
 
-@picture("home-page")
-def home_page(camera: Camera) -> None:
-    """The first page of the documentation, as a file: at a desk and on a phone."""
+def built_site(camera: Camera) -> Path:
+    """The documentation, built into the temporary folder."""
     site = camera.folder / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(site)]
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+    return site
+
+
+@picture("home-page")
+def home_page(camera: Camera) -> None:
+    """The first page of the documentation, as a file: at a desk and on a phone."""
+    site = built_site(camera)
     for name, size in (("home-page", (1280, 900)), ("home-page-phone", PHONE)):
         camera.open(site / "index.html", size=size)
         time.sleep(1.0)

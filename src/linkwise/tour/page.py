@@ -223,6 +223,7 @@ def _next(tour: Tour) -> Section:
     name = tour.source
     rows = [
         ["move it in the browser", f"linkwise view {name}"],
+        ["a page to send to a colleague", f"linkwise view {name} --out arm.html"],
         ["torques along a motion", f"linkwise inverse {name} --trajectory motion.csv --out torques.csv"],
         ["C for a controller", f"linkwise generate {name} inverse_dynamics --out arm.c --header"],
         [
