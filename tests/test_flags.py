@@ -67,6 +67,7 @@ CALLS = {
     ("Robot.inverse_kinematics", "limits"): lambda r, **f: r.inverse_kinematics(r.pose(STATE[0]), **f),
     ("Robot.inverse_kinematics", "strict"): lambda r, **f: r.inverse_kinematics(r.pose(STATE[0]), **f),
     ("Robot.show", "dark"): lambda r, **f: r.show(**f),
+    ("Robot.show", "shadows"): lambda r, **f: r.show(**f),
     ("Robot.show", "wait"): lambda r, **f: r.show(**f),
     ("Robot.with_mimics", "coupled"): lambda r, **f: r.with_mimics(**f),
     ("Robot.with_mimics", "undecided_only"): lambda r, **f: r.with_mimics(True, **f),
@@ -128,14 +129,20 @@ CALLS = {
     ("view.Page", "dark"): lambda r, **f: view.Page(r, **f),
     ("view.Page", "shadows"): lambda r, **f: view.Page(r, **f),
     ("view.Page", "framed"): lambda r, **f: view.Page(r, **f),
+    ("view.Page.darken", "dark"): lambda r, **f: view.Page.darken(SimpleNamespace(), **f),
     ("view.Page.shade", "shadows"): lambda r, **f: view.Page.shade(SimpleNamespace(), **f),
+    ("view.page_file", "dark"): lambda r, **f: view.page_file(r, **f),
     ("view.serve", "dark"): lambda r, **f: view.serve(r, **f),
     ("view.serve", "shadows"): lambda r, **f: view.serve(r, **f),
     ("view.serve", "framed"): lambda r, **f: view.serve(r, **f),
     ("view.show", "dark"): lambda r, **f: view.show(r, **f),
+    ("view.show", "shadows"): lambda r, **f: view.show(r, **f),
+    ("view.write_page", "dark"): lambda r, **f: view.write_page(r, "page.html", **f),
     ("view.show", "wait"): lambda r, **f: view.show(r, **f),
 }
 OPTIONAL = {  # None is allowed
+    ("view.page_file", "dark"),
+    ("view.write_page", "dark"),
     *(("Robot.kernel", "base_parameters"), ("simulate.simulate", "fused"), ("Mimic", "coupled")),
     *(("Robot.show", "wait"), ("view.show", "wait")),
 }

@@ -79,7 +79,7 @@ def show(
         height: of the frame in a notebook [pixels].
         wait: whether to wait until Ctrl+C; by default in scripts, which would end at once.
     """
-    dark, wait = flag("dark", dark), flag_or_none("wait", wait)
+    dark, shadows, wait = flag("dark", dark), flag("shadows", shadows), flag_or_none("wait", wait)
     notebook = in_notebook()
     page = serve(
         robot,

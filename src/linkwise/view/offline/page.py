@@ -24,6 +24,7 @@ from linkwise.compiler.emit import wasm
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import trace
 from linkwise.errors import LinkwiseError
+from linkwise.flags import flag_or_none
 from linkwise.functions import mechanism_of
 from linkwise.geometry.simplify import shared_out, simplified
 from linkwise.geometry.skeleton import skeleton
@@ -113,6 +114,7 @@ def page_file(
         q: the position at the start [rad or m], shape (nq,).
         dark: a dark page; by default as the reader's system is set.
     """
+    dark = flag_or_none("dark", dark)
     known = robot.source if source is None else (source,)
     looks = read_looks(known[0], (*meshes, *known[1:])) if known else Looks()
     live = Live(robot, frame)
