@@ -1,6 +1,7 @@
 """Options that are flags take True and False only: ``friction="no"`` would otherwise count as true."""
 
 import inspect
+import os
 import re
 from functools import partial
 from types import SimpleNamespace
@@ -137,7 +138,7 @@ CALLS = {
     ("view.serve", "framed"): lambda r, **f: view.serve(r, **f),
     ("view.show", "dark"): lambda r, **f: view.show(r, **f),
     ("view.show", "shadows"): lambda r, **f: view.show(r, **f),
-    ("view.write_page", "dark"): lambda r, **f: view.write_page(r, "page.html", **f),
+    ("view.write_page", "dark"): lambda r, **f: view.write_page(r, os.devnull, **f),
     ("view.show", "wait"): lambda r, **f: view.show(r, **f),
 }
 OPTIONAL = {  # None is allowed
