@@ -34,6 +34,7 @@ SETTLING = 5  # more rounds, for friction that depends on the speed
 SETTLED = 1e-4  # relative change of the times at which friction counts as that of the solution
 KEPT = 3e-6  # of every limit: the margin from the start
 SLOWER = 2e-3  # the part by which squares of speeds are reduced as a whole at most
+MUCH_SLOWER = 0.5  # the same on the finest grid
 REFINED = 3  # how often a grid is halved before the attempt ends
 LAW = 0.6  # cells of the time law of motions with limited jerk, for each cell along the path
 NARROW = 1e-4  # share of a cell: no grid point is put nearer to its ends
@@ -170,10 +171,12 @@ def _cells(robot: Robot, path: Any, count: int, grid: np.ndarray | None, name: s
 
 def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOptimal:
     """The motion along one path, on a finer grid where limits could not be kept."""
-    for _ in range(REFINED):
+    for attempt in range(REFINED):
         cells = _turning(limits, cells)
         moment = Moment(*(array[np.newaxis] for array in cells.samples()))
         problem = Problem(limits, moment, cells.lengths[np.newaxis], cells.stops[np.newaxis], speeds, 1)
+        if attempt == REFINED - 1:
+            problem.slower = MUCH_SLOWER
         problem.solve()
         if problem.failed[0]:
             raise explained(problem, cells, 0)
@@ -208,6 +211,7 @@ class Problem:
             self.ends = (np.array(speeds) / self.tangents) ** 2
         self.most = strips.most()
         self.margin = np.broadcast_to(KEPT * strips.scale, strips.a[:, :, 0].shape)
+        self.slower = SLOWER
         self.x = self.least = self.greatest = np.zeros(0)
         self.failed = self.kept = np.zeros(0, dtype=bool)
 
@@ -256,9 +260,9 @@ class Problem:
             slower = 1 - 1.1 * excess * ~self.ends.any(axis=1)
             return excess <= self._allowed_excess, found.x * slower[:, np.newaxis]
         slower, good, excess = found.x, np.ones(len(found.x), dtype=bool), np.zeros(0)
-        for _ in range(4):  # friction changes with the speed
+        for _ in range(4 if self.slower == SLOWER else 40):  # friction changes with the speed
             excess = self.strips.excess(slower).max(axis=1)
-            good &= excess <= np.where(self.ends.any(axis=1), 0.0, SLOWER)
+            good &= excess <= np.where(self.ends.any(axis=1), 0.0, self.slower)
             if not excess[good].any():
                 return good, slower
             slower = slower * (1 - 1.1 * excess - 1e-7 * (excess > 0))[:, np.newaxis]
@@ -267,7 +271,7 @@ class Problem:
     @property
     def _allowed_excess(self) -> np.ndarray:
         """How much slower paths may become as a whole: within margins where speeds at the ends are given."""
-        return np.where(self.ends.any(axis=1), 0.4 * KEPT, SLOWER)
+        return np.where(self.ends.any(axis=1), 0.4 * KEPT, self.slower)
 
     def _keep_margins(self, x: np.ndarray, paths: np.ndarray, most: np.ndarray) -> None:
         """Larger margins where limits of these paths do not hold inside of cells."""
