@@ -26,3 +26,9 @@ if (location.protocol === "file:") {
     terminate() {}
   };
 }
+
+// Code that scrolls can have the focus, so that arrow keys scroll it.
+addEventListener("load", () => setTimeout(() => {
+  for (const code of document.querySelectorAll("pre > code"))
+    if (code.scrollWidth > code.clientWidth) code.tabIndex = 0;
+}, 500));
