@@ -54,8 +54,8 @@ def _complete_algorithm(ctx: click.Context, param: click.Parameter, incomplete: 
 _HEADINGS = {
     "Code": "target name main dtype constant-time no-fma",
     "Functions": "algorithm frame wrench payload no-friction",
-    "Controllers and loops": "controller period frequency damping torque-limits horizon step iterations",
-    "Other systems": "fmi casadi acados",
+    "Controllers and loops": "controller trajectory stop stop-time period frequency damping torque-limits horizon step iterations",
+    "Other systems": "fmi casadi acados maintainer license",
     "Output": "out header force states json",
 }
 
