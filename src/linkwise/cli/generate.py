@@ -54,7 +54,9 @@ def _complete_algorithm(ctx: click.Context, param: click.Parameter, incomplete: 
 _HEADINGS = {
     "Code": "target name main dtype constant-time no-fma",
     "Functions": "algorithm frame wrench payload no-friction",
-    "Controllers and loops": "controller trajectory stop stop-time period frequency damping torque-limits horizon step iterations",
+    "Controllers and loops": (
+        "controller trajectory stop stop-time period frequency damping torque-limits horizon step iterations"
+    ),
     "Other systems": "fmi casadi acados maintainer license",
     "Output": "out header force states json",
 }
