@@ -27,6 +27,7 @@ from linkwise.report.svg import (
 
 MOST_POINTS = 400  # per line: more are not visible and make the page large
 MOST_DOTS = 1200
+NAMES = {"plot": "plot", "bars": "bar chart", "cells": "map"}  # for screen readers
 STEADY = 'vector-effect="non-scaling-stroke"'  # lines stay as thin when the page zooms
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 40  # margins
 
@@ -277,7 +278,7 @@ def _scale(left: float, height: float, top: float, unit: str) -> str:
 def _open(width: float, height: float, kind: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" viewBox="0 0 {width:g} {height:g}" role="img" '
-        f'style="{FONT};font-size:12px">'
+        f'aria-label="{NAMES[kind]}" style="{FONT};font-size:12px">'
     )
 
 
