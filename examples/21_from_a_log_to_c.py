@@ -31,7 +31,7 @@ found = identify(prior, train, validation=test, friction="coulomb")
 found.save(folder / "arm.urdf")
 found.write_code(folder / "arm.c")
 
-before, after, reduced = found.of_prior[0], found.of_robot[0], found.reduction
+before, after, reduced = found.of_prior[0], found.validations[0], found.reduction
 print("processing:", "; ".join(found.signals[0].record))
 print("residual of the test run by the file, %:            ", before.relative.round(1))
 print("residual of the test run by the identified robot, %:", after.relative.round(1))

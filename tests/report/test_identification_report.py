@@ -72,7 +72,7 @@ def test_what_was_saved_and_the_verdict_come_first(found):
     row = found.verdict()[0]
     assert text.index("arm2.urdf") < text.index("arm.c") < text.index(row.cells[1])
     assert row.plain() == found.summary()["verdict"][0]
-    assert row.code == row.saved_robot == found.of_robot[0].total
+    assert row.code == row.saved_robot == found.validations[0].total
     assert row.best == "saved robot"
 
 

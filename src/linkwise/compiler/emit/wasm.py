@@ -62,7 +62,7 @@ def source(program: Any, *, function_name: str | None = None, description: str =
     function of an object of arrays that returns an object of arrays."""
     name = clike.function_name(function_name, program.name, _KEYWORDS)
     said = clike.comment([f"{name}: {description}" if description else name], 105)
-    return f"{said}const module = {json.dumps(module(program))};\n\n{LOADER}\n{_EXPORT}"
+    return f"{said}const module = {json.dumps(module(program))};\n\n{LOADER}\n{_EXPORT.format(name=name)}"
 
 
 def module(program: Any) -> dict[str, Any]:
@@ -487,4 +487,9 @@ async function instantiated(module) {
 """
 """JavaScript: ``instantiated(module)`` gives, when it is ready, a function of an object of arrays; see ``module``."""
 
-_EXPORT = "export const load = () => instantiated(module);\n"
+_EXPORT = """\
+export async function load() {{
+  const run = await instantiated(module);
+  return function {name}(given, call) {{ return run(given, call); }};
+}}
+"""
