@@ -39,7 +39,7 @@ for name, move in planned.items():
     tau = panda.inverse_dynamics(q, qd, qdd)
     rows[name], curves[name] = (move.duration, *judged(t, qd, tau)), (t, qd, tau)
 
-controller = Predictive(panda, horizon=20, step=0.02, frequency=14.0, state_limits=True)
+controller = Predictive(panda, horizon=20, step=0.02, frequency=12.0, state_limits=True)
 found = simulate(
     panda, controller, place, duration=1.5, step=2e-3, control_period=1e-2, q=pick, qd=np.zeros(7)
 )

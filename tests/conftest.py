@@ -20,6 +20,8 @@ settings.register_profile(
 settings.register_profile("explore", parent=settings.get_profile("ci"), derandomize=False, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+os.environ.pop("COLUMNS", None)  # commands lay out what they print for it; tests of widths set it
+
 if "LINKWISE_CACHE" not in os.environ:
     _folder = tempfile.TemporaryDirectory(prefix="linkwise-tests-")
     os.environ["LINKWISE_CACHE"] = _folder.name

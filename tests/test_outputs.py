@@ -194,11 +194,14 @@ def test_a_character_device_stays_one(tmp_path):
     for path in (device, link):
         assert outputs.write(path, "x") == 1
         lw.save(lw.load("two_link"), path)
-        run = subprocess.run([*LINKWISE, "inverse", "two_link", *QUINTIC, "--out", path], env=ENVIRONMENT)
-        assert run.returncode == 0
+    table = tmp_path / "table.csv"
+    table.symlink_to(device)
+    run = subprocess.run([*LINKWISE, "inverse", "two_link", *QUINTIC, "--out", table], env=ENVIRONMENT)
+    assert run.returncode == 0
     assert stat.S_ISCHR(device.lstat().st_mode)
     assert link.is_symlink()
-    assert names(tmp_path) == ["link.urdf", "null.urdf"]
+    assert table.is_symlink()
+    assert names(tmp_path) == ["link.urdf", "null.urdf", "table.csv"]
 
 
 def test_a_full_device_is_an_error():

@@ -20,6 +20,7 @@ GROUPS = {
 MOST_LINES = 1700
 DIVIDED = [f"{EMIT}/cuda_parts.py"]  # arithmetic divided among warps: no loop around it, so counted apart
 MOST_LINES_DIVIDED = 300
+PROCEDURES = [f"{EMIT}/cuda_procedure.py"]  # loops that an algorithm writes itself, around steps of its own
 TARGET_TEXT = ("getelementptr", "shufflevector", "__global__", "__syncthreads", "threadIdx")
 
 MOST_LINES_OF_A_FUNCTION = 60
@@ -37,7 +38,7 @@ def test_loops_of_all_targets_are_short():
 
 
 def test_every_file_with_such_loops_is_counted():
-    counted = {name for files in (*GROUPS.values(), DIVIDED) for name in files}
+    counted = {name for files in (*GROUPS.values(), DIVIDED, PROCEDURES) for name in files}
     cuda = {f"{EMIT}/{path.name}" for path in (ROOT / EMIT).glob("cuda*.py")}
     study = {
         f"study/{path.name}"

@@ -264,6 +264,7 @@ def test_limits_of_threadpoolctl_are_respected(monkeypatch):
     threadpoolctl = pytest.importorskip("threadpoolctl")
     monkeypatch.delenv("LINKWISE_THREADS", raising=False)
     monkeypatch.setattr(threads, "available", lambda: 6)
+    monkeypatch.setattr(threads, "limit", None)  # workers of Dask in this process leave one
     assert threads.wanted(None) == 6
     with threadpoolctl.threadpool_limits(limits=2):
         assert threads.wanted(None) == 2

@@ -169,3 +169,21 @@ def test_what_does_not_fit_is_refused(robot, controller):
         named("predictive", robot, frequency=3.0, damping=0.5)
     with pytest.raises(ValueError, match="frequency, not gains"):
         named("predictive", robot, lw.control.Gains.from_frequency(3.0))
+
+
+def test_plans_that_are_refused_are_not_followed():
+    """A shifted plan that no step improves has gaps: the last plan stays in force until it is too old."""
+    controller = Predictive(lw.load("two_link"), horizon=8, step=0.02)
+    controller(0.0, np.zeros(2), np.zeros(2), (np.array([0.3, 0.2]), np.zeros(2)))
+    before = controller.plan
+
+    def refused(x, states, torques):
+        report = [1.0, 5.0, 1.0, 1.0, 0.0, 1e-3, 0.0, 1.0]  # cost, gap, gradient, expected, step, …, sound
+        return states, torques, before.gains, np.array(report)
+
+    controller._iterate = refused
+    for t in (0.01, 0.02):
+        controller(t, np.full(2, 0.5), np.zeros(2))
+        assert (controller.status, controller.plan) == ("kept", before)
+    controller(1.0, np.full(2, 0.5), np.zeros(2))
+    assert controller.status == "stopped"

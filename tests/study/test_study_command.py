@@ -124,7 +124,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-@pytest.mark.parametrize("limit", [40_000, 80_000])  # of a raw file; of the journal after some chunks
+@pytest.mark.parametrize("limit", [60_000, 80_000])  # of a raw file; of the journal after some chunks
 def test_a_real_file_system_that_is_full(linkwise, tmp_path, limit):
     text = TEXT.replace("samples = 5000", "samples = 40000\nchunk = 4096")
     text = text.replace('"mean", "max"]', '"mean", "max"], quantiles = [0.5]')

@@ -29,6 +29,10 @@ PLANNED, KEPT, STOPPED = "planned", "kept", "stopped"
 """Where torques come from: the newest plan, an older one, the stop."""
 STOP_RATE = 20.0
 """[1/s] at which velocities decay in the stop."""
+STUBBORN = 1.0
+"""Regularisation at which a plan that is still refused is tried without any again, in the next sample."""
+CLOSED = 0.1
+"""Sum of |gaps| below which a plan that could not be improved still belongs to the measured state."""
 PENALTY = 1e4
 """Of limits of states and tips: their multipliers stay zero in real-time iteration."""
 
@@ -169,18 +173,22 @@ class Predictive:
         for _ in range(turns):
             new_states, new_torques, gains, report = self._iterate(x, states, torques)
             self.report = dict(zip(REPORT, report.tolist(), strict=True))
-            if math.isfinite(self.report["regularisation"]):
-                self._mu = self.report["regularisation"]
-            usable = self.report["sound"] > 0.5 and all(
-                np.isfinite(part).all() for part in (new_states, new_torques, gains)
-            )
-            if not usable:
+            if not self._usable(new_states, new_torques, gains):
+                more = self.report["regularisation"]
+                self._mu = more if more < STUBBORN else 0.0
                 continue
+            self._mu = self.report["regularisation"]
             # where no step was taken the states that the gains belong to are those of the shifted plan
             states = new_states if self.report["step"] > 0.0 else states
             torques = new_torques
             found = TimedPlan(t, states, torques, gains)
         return found
+
+    def _usable(self, *parts: np.ndarray) -> bool:
+        """Whether the last iteration gave a plan: finite, and improved or such that it starts at the measured state."""
+        improved = self.report["step"] > 0.0 or self.report["gap"] <= CLOSED
+        sound = self.report["sound"] > 0.5 and math.isfinite(self.report["regularisation"])
+        return improved and sound and all(np.isfinite(part).all() for part in parts)
 
     def _iterate(self, x: np.ndarray, states: np.ndarray, torques: np.ndarray) -> tuple[np.ndarray, ...]:
         given = [

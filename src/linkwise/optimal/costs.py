@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from linkwise.algorithms import dense, kinematics
 from linkwise.errors import LinkwiseError, TraceError
 from linkwise.flags import flag
+from linkwise.once import once
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.rotations import (
@@ -60,7 +60,7 @@ class Point:
         """Torques of all velocity coordinates."""
         return None if self.u is None else self.dynamics.torques(self.u)
 
-    @cached_property
+    @once
     def acceleration(self) -> list[Scalar]:
         return self.dynamics.acceleration(self.q, self.qd, self.dynamics.torques(self.torques))
 

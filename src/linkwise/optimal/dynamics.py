@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from linkwise.compiler.graph import Node
 from linkwise.functions import FUNCTIONS, Setting, mechanism_of
 from linkwise.model.axes import joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
+from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar
 from linkwise.simulate.integrators import INTEGRATORS, space_of
@@ -123,11 +123,11 @@ class Dynamics:
         """Numbers of a change of a state: 2n, and m torques where they are remembered."""
         return 2 * self.dof + self.remembered
 
-    @cached_property
+    @once
     def links(self) -> Mechanism:
         return mechanism_of(self.robot, base_parameters=True)
 
-    @cached_property
+    @once
     def _leaders(self) -> list[MovingLink]:
         return [link for link in self.links if link.follows is None]
 
@@ -136,12 +136,12 @@ class Dynamics:
         """Whether the rows of q' follow from those of q̇'."""
         return self.integrator == SEMI_IMPLICIT
 
-    @cached_property
+    @once
     def _by_graph(self) -> bool:
         """Whether accelerations are differentiated by the graph: no recursion covers constraints and load friction."""
         return bool(self.robot.constraints) or (self.friction and joint_terms.has_load_friction(self.links))
 
-    @cached_property
+    @once
     def flat(self) -> bool:
         """Whether positions are added as numbers are: no ball or floating joint."""
         return not any(link.free for link in self.links)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise.collision import Segment, Shapes, segment_distance, shapes_of
 from linkwise.geometry.skeleton import BASE
+from linkwise.once import once
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.costs import Cost, Terms
@@ -39,7 +39,7 @@ class SphereClearance(Cost):
 
     kind = "clearance"
 
-    @cached_property
+    @once
     def _spheres(self) -> np.ndarray:
         found = arguments.numbers(f"{self.label}: centers", self.centers)
         if found.shape[-1:] != (3,) or found.ndim > 2:

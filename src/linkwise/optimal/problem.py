@@ -14,7 +14,6 @@ import copy
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.flags import flag
 from linkwise.model.coordinates import velocity_coordinates
+from linkwise.once import once
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.costs import Cost, Own, Point, Terms
@@ -162,12 +162,12 @@ class Problem(Summarised):
         """Whether some torque is limited."""
         return bool(np.isfinite(self.torque_lower).any() or np.isfinite(self.torque_upper).any())
 
-    @cached_property
+    @once
     def limit_words(self) -> list[tuple[str, str]]:
         """(what is limited, unit) of every function of ``stage_limits``."""
         return [words for limit in self.limits for words in limit.words(self.robot)]
 
-    @cached_property
+    @once
     def motor_names(self) -> list[str]:
         """Names of the coordinates that u drives."""
         names = [coordinate.name for coordinate in velocity_coordinates(self.robot)]

@@ -6,8 +6,9 @@
  *   void iteration(const double start[], const double parameters[], const double states[], const double torques[],
  *                  const double regularisation[], double new_states[], double new_torques[], double gains[],
  *                  double report[], double room[]);
- * A plan is used only if all its numbers are finite and the iteration was sound. A late or failed iteration leaves the
- * last one in force, for at most ``oldest_plan``; then the loop stops as after every other fault.
+ * A plan is used only if all its numbers are finite, the iteration was sound, and it took a step or has nearly no gaps.
+ * A late or failed iteration leaves the last one in force, for at most ``oldest_plan``; then the loop stops as after
+ * every other fault.
  */
 
 #define STATE (2 * N)
@@ -91,13 +92,15 @@ static int improve(run_state *r, const double *state, double *parameters, const 
     shifted(from->xs, HORIZON + 1, STATE, steps, p->xs);
     shifted(from->us, HORIZON, N, steps, p->us);
     iteration(state, parameters, p->xs, p->us, &p->mu, to->xs, to->us, to->gains, p->report, p->room);
-    if (isfinite(p->report[REPORT_MU]))
-        p->mu = p->report[REPORT_MU];
-    if (!(p->report[REPORT_STEP] > 0.0))
+    int stepped = p->report[REPORT_STEP] > 0.0;
+    if (!stepped)
         memcpy(to->xs, p->xs, sizeof to->xs);
     to->stamp = stamp;
-    return p->report[REPORT_SOUND] > 0.5 && all_finite(to->xs, (HORIZON + 1) * STATE) &&
-           all_finite(to->us, HORIZON * N) && all_finite(to->gains, HORIZON * N * STATE);
+    int usable = (stepped || p->report[REPORT_GAP] <= CLOSED) && p->report[REPORT_SOUND] > 0.5 &&
+                 isfinite(p->report[REPORT_MU]) && all_finite(to->xs, (HORIZON + 1) * STATE) &&
+                 all_finite(to->us, HORIZON * N) && all_finite(to->gains, HORIZON * N * STATE);
+    p->mu = usable || p->report[REPORT_MU] < STUBBORN ? p->report[REPORT_MU] : 0.0;
+    return usable;
 }
 
 static void *plan_task(void *given)

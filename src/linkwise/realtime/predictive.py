@@ -14,6 +14,7 @@ from linkwise.compiler.emit import c
 from linkwise.compiler.room import in_one_room
 from linkwise.control import Gains
 from linkwise.flags import flag
+from linkwise.optimal.controller import CLOSED, STUBBORN
 from linkwise.optimal.iteration import REPORT, IterationLoops
 from linkwise.optimal.problem import Problem
 from linkwise.optimal.standard import EFFORT, reaching, rest_of
@@ -93,6 +94,9 @@ class PredictivePrograms(TwoRatePrograms):
             "PLAN_REPORT": len(REPORT),
             "REPORT_MU": REPORT.index("regularisation"),
             "REPORT_STEP": REPORT.index("step"),
+            "REPORT_GAP": REPORT.index("gap"),
+            "CLOSED": CLOSED,
+            "STUBBORN": STUBBORN,
             "REPORT_SOUND": REPORT.index("sound"),
         }
         if self.compensates:
