@@ -56,7 +56,7 @@ def load_there(path, *base):
 @pytest.fixture(autouse=True)
 def short_programs(monkeypatch):
     """Compiling takes most of the time: large functions of large robots run as loops or on arrays instead."""
-    monkeypatch.setattr(kernels, "STRAIGHT_LINE_LIMIT", 4_000)
+    monkeypatch.setattr(kernels, "STRAIGHT_LINE_LIMIT", 1_000)
 
 
 @pytest.mark.parametrize("path", ROBOTS)
