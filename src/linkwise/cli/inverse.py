@@ -188,7 +188,7 @@ def _quintic(robot, start, end, degrees: bool, duration: float, points: int) -> 
 
 def _fastest(robot, motion: SampledMotion, points: int, acceleration, jerk, friction: bool) -> SampledMotion:
     """The same path in the shortest time."""
-    from linkwise.motion import Samples, through_samples
+    from linkwise.motion import Samples, Trajectory, through_samples
     from linkwise.motion import time_optimal as shortest
 
     check_one_axis(robot, "--time-optimal")
@@ -198,9 +198,9 @@ def _fastest(robot, motion: SampledMotion, points: int, acceleration, jerk, fric
         path = motion.q
     else:
         path = through_samples(Samples(t, motion.q, motion.qd, motion.qdd))
-    found = shortest(robot, path, acceleration=acceleration, jerk=jerk, friction=friction).sampled(
-        points=points
-    )
+    shortened = shortest(robot, path, acceleration=acceleration, jerk=jerk, friction=friction)
+    assert isinstance(shortened, Trajectory)  # one path gives one motion
+    found = shortened.sampled(points=points)
     return SampledMotion(found.t, found.q, found.qd, found.qdd)
 
 
