@@ -83,3 +83,12 @@ def test_functions_stay_themselves():
     assert pickle.loads(pickle.dumps(motion.quintic)) is motion.quintic
     assert motion.quintic.__name__ == "quintic"
     assert "duration" in motion.quintic.__wrapped__.__code__.co_varnames
+
+
+def test_warnings_name_the_line_of_the_caller():
+    """Through explained functions and methods of our own, however many there are."""
+    robot = lw.load("two_link")
+    impossible = np.diag([1.0, 1.0, 9.0])  # no body has such moments
+    with pytest.warns(lw.ModelWarning) as told:
+        robot.with_payload(1.0, (0.0, 0.0, 0.0), impossible)
+    assert {each.filename for each in told} == {__file__}

@@ -85,23 +85,23 @@ def live_page(camera: Camera, axe: str) -> list[tuple[str, str]]:
     return found
 
 
+def in_all_looks(camera: Camera, axe: str, file: str, title: str) -> list[tuple[str, str]]:
+    found = []
+    for look, options in LOOKS.items():
+        camera.open(camera.folder / file, **options)
+        found += checked(camera, axe, title, look)
+    return found
+
+
 def report(camera: Camera, axe: str) -> list[tuple[str, str]]:
     motion = ["--trajectory", "quintic", "--to", "3.5,0.5,0.5,-1,0.5,1"]
     linkwise(camera, "inverse", "puma560", *motion, "--report", "report.html", "--out", "torques.csv")
-    found = []
-    for look, options in LOOKS.items():
-        camera.open(camera.folder / "report.html", **options)
-        found += checked(camera, axe, "report", look)
-    return found
+    return in_all_looks(camera, axe, "report.html", "report")
 
 
 def tour(camera: Camera, axe: str) -> list[tuple[str, str]]:
     linkwise(camera, "tour", "two_link", "--no-open", "--out", "tour.html")
-    found = []
-    for look, options in LOOKS.items():
-        camera.open(camera.folder / "tour.html", **options)
-        found += checked(camera, axe, "report of a tour", look)
-    return found
+    return in_all_looks(camera, axe, "tour.html", "report of a tour")
 
 
 def documentation(camera: Camera, axe: str) -> list[tuple[str, str]]:

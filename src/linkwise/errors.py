@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
+import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from types import ModuleType
 
 
@@ -79,3 +82,19 @@ def suggest(name: str, valid: Iterable[str]) -> str:
     listed = ", ".join(names[:30]) + (", …" if len(names) > 30 else "")
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}valid: {listed}"
+
+
+_PACKAGE = str(Path(__file__).parent)
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn about the line outside this package that made the call, through however many functions of ours.
+
+    Args:
+        message: what is odd, in one line.
+        category: the class of the warning.
+    """
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

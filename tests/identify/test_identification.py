@@ -137,6 +137,7 @@ def test_what_is_kept_is_what_was_judged(arm, record, friction, tmp_path):
     """The robot, its predictions, the saved files and the C code give the same torques; so do the residuals."""
     log = record(noise=0.02)
     found = identify(arm, log, friction=friction)
+    assert found.verdict()[0].saved_robot == found.validation.total
     _, (q, qd, qdd) = found.signals[0].at_stamps()
     expected = found.robot.inverse_dynamics(q, qd, qdd)
     np.testing.assert_array_equal(found.predict(q, qd, qdd), expected)

@@ -166,11 +166,13 @@ def test_bad_gravity(gravity):
 def test_bad_locks():
     with pytest.raises(UnknownNameError, match="no moving joint 'elbw'"):
         files.read("two_link", lock={"elbw": 0.0})
-    for lock in (3, ["panda_joint1"], {"panda_joint1": "x"}):
-        with pytest.raises(
-            ModelError, match=r"lock: (expected joint names with positions|position of joint)"
-        ):
+    for lock in (3, ["panda_joint1"]):
+        with pytest.raises(ModelError, match="lock: expected joint names with positions"):
             files.read("panda", lock=lock)
+    with pytest.raises(
+        ModelError, match="lock: position of joint 'panda_joint1': expected a number, got 'x'"
+    ):
+        files.read("panda", lock={"panda_joint1": "x"})
     with pytest.raises(ModelError, match="lock: position of joint 'panda_joint1': expected a finite number"):
         files.read("panda", lock={"panda_joint1": float("nan")})
 

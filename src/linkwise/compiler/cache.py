@@ -21,7 +21,6 @@ import os
 import stat
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +28,7 @@ import numpy as np
 
 from linkwise import identity, outputs, system
 from linkwise.compiler import host
+from linkwise.errors import warn
 
 SIZE_LIMIT = 64 << 20  # bytes; when exceeded, the entries unused for longest are removed
 ENTRY_COST = 16 << 10  # bytes that an entry counts at least, so that their number is bounded too
@@ -193,6 +193,4 @@ def _warn(reason: str) -> None:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(
-            f"Linkwise runs without its cache of compiled code: {reason}", RuntimeWarning, stacklevel=3
-        )
+        warn(f"Linkwise runs without its cache of compiled code: {reason}", RuntimeWarning)

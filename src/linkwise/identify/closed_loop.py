@@ -14,7 +14,6 @@ with one parameter changed each are simulated at once. Slower, and right for loo
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.control import Controller
+from linkwise.errors import warn
 from linkwise.identify.errors import IdentificationWarning
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import weighted
@@ -221,11 +221,10 @@ def _finished(
         **options,
     )
     if not converged:
-        warnings.warn(
+        warn(
             f"{method}: not converged after {len(history)} simulations: the last one changed the torques by "
             f"{history[-1].change:.2g} %",
             IdentificationWarning,
-            stacklevel=3,
         )
     first, wanted = problem.loops[0], problem.recorded.tau
     return ClosedLoopIdentification(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from linkwise.errors import warn
 from linkwise.identify.base import base_of, excitation_of
 from linkwise.identify.derivatives import Motion
 from linkwise.identify.diagnosis import diagnose, diagnose_late
@@ -190,7 +190,7 @@ def _fitted(
 def _warned(doubts: Sequence[str]) -> tuple[str, ...]:
     """Findings as texts, also given as warnings."""
     for words in filter(None, doubts):
-        warnings.warn(words, IdentificationWarning, stacklevel=4)
+        warn(words, IdentificationWarning)
     return tuple(filter(None, doubts))
 
 

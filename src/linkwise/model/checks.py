@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.errors import ModelError, ModelWarning
+from linkwise.errors import ModelError, ModelWarning, warn
 from linkwise.joint_laws import LAWS, Parameter
 from linkwise.model.quantity import LARGEST, in_range
 
@@ -177,7 +176,7 @@ def check_physics(model: Model, *, strict: bool, where: str) -> None:
     for violation in found:
         if strict:
             raise ModelError(f"{where}: {violation}")
-        warnings.warn(f"{where}: {violation}", ModelWarning, stacklevel=3)
+        warn(f"{where}: {violation}", ModelWarning)
 
 
 def check_moves(model: Model) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, cast
 
 import numpy as np
 
-from linkwise.errors import ModelError, ModelWarning
+from linkwise.errors import ModelError, ModelWarning, warn
 from linkwise.joint_laws import TERMS
 from linkwise.model.dh import radians
 from linkwise.model.inertia import Inertia
@@ -132,7 +131,7 @@ class RobotSettings(Settings):
             lower, upper = self.numbers(given, 2, infinite=True)
             if lower > upper:  # occurs in published files, and has no effect on the dynamics
                 message = f"{self.where(given)}: the lower limit {lower:g} is above the upper {upper:g}"
-                warnings.warn(message, ModelWarning, stacklevel=2)
+                warn(message, ModelWarning)
             if given == "limits_deg":
                 lower, upper = radians(lower), radians(upper)
         speed = self.one_of("velocity_limit", "velocity_limit_deg")

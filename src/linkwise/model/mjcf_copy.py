@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-import warnings
 
-from linkwise.errors import ModelWarning
+from linkwise.errors import ModelWarning, warn
 from linkwise.model.dh_toml import read_toml, write_toml
 from linkwise.model.model import Model
 from linkwise.model.xml import Element
@@ -45,11 +44,10 @@ def copy_in(root: Element, data: bytes, where: str) -> Model | None:
     if robot is None or digest is None:
         return None
     if digest.get("data") != _digest(_CUSTOM.sub(b"", data, count=1)):
-        warnings.warn(
+        warn(
             f"{where}: the file was edited after Linkwise wrote it; its elements count, and what MJCF has no words for "
             "(speed limits, friction that differs by direction) is lost",
             ModelWarning,
-            stacklevel=2,
         )
         return None
     return read_toml(robot.text_of("data").encode(), where)

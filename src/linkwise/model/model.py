@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeVar, cast
@@ -10,7 +9,7 @@ from typing import Any, Self, TypeVar, cast
 import numpy as np
 
 from linkwise import joint_laws
-from linkwise.errors import ModelError, ModelWarning, UnknownNameError, suggest
+from linkwise.errors import ModelError, ModelWarning, UnknownNameError, suggest, warn
 from linkwise.flags import flag
 from linkwise.model import motors, variants
 from linkwise.model.checks import check_numbers, check_tree
@@ -479,7 +478,7 @@ class Model:
             return self
         load = Inertia.from_com(mass, com, inertia)
         for violation in load.violations():
-            warnings.warn(f"payload: {violation}", ModelWarning, stacklevel=2)
+            warn(f"payload: {violation}", ModelWarning)
         load = load.expressed_in(pose)
         mover = self.moving_joints[body].child
         links = [replace(k, inertia=k.inertia + load) if k.name == mover else k for k in self.links]

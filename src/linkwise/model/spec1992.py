@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from pathlib import PurePath
 from typing import NoReturn
 
-from linkwise.errors import ModelError, ModelWarning
+from linkwise.errors import ModelError, ModelWarning, warn
 from linkwise.model.dh import DhJoint, chain, radians
 from linkwise.model.inertia import Inertia
 from linkwise.model.model import STANDARD_GRAVITY, Model, suggest
@@ -198,4 +197,4 @@ class _Reader:
         raise ModelError(f"{self.where}:{number}: {message}")
 
     def _warn(self, number: int, message: str) -> None:
-        warnings.warn(f"{self.where}:{number}: {message}", ModelWarning, stacklevel=5)
+        warn(f"{self.where}:{number}: {message}", ModelWarning)

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 from xml.etree import ElementTree
@@ -28,7 +27,7 @@ from xml.sax.handler import ContentHandler
 from defusedxml.common import DefusedXmlException, DTDForbidden
 from defusedxml.expatreader import DefusedExpatParser
 
-from linkwise.errors import ModelError, ModelWarning
+from linkwise.errors import ModelError, ModelWarning, warn
 from linkwise.model.quantity import LARGEST, in_range
 
 XACRO_COMMAND = "xacro FILE > arm.urdf (xacro is part of ROS; also: pip install xacro)"
@@ -72,7 +71,7 @@ class Element(ElementTree.Element):
         return ModelError(f"{self.where}:{self.line}: {_short(self.describe(), 300)}: {_short(reason, 600)}")
 
     def warn(self, reason: str) -> None:
-        warnings.warn(f"{self.where}:{self.line}: {self.describe()}: {reason}", ModelWarning, stacklevel=4)
+        warn(f"{self.where}:{self.line}: {self.describe()}: {reason}", ModelWarning)
 
     def only(self, tag: str) -> Element | None:
         """The child of this kind; if there are several, the first one, with a warning."""
@@ -134,7 +133,7 @@ def parse_xml(data: bytes, where: str) -> Element:
     """The root element of a document; ``where`` names it in errors. Comments and text are dropped."""
     root, repairs = _parse_tolerantly(data, where)
     for repair in repairs:
-        warnings.warn(f"{where}: {repair}", ModelWarning, stacklevel=3)
+        warn(f"{where}: {repair}", ModelWarning)
     return root
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from linkwise.algorithms.singularity import may_be_singular
 from linkwise.compiler.arrays import is_foreign
 from linkwise.control import Controller
 from linkwise.control.controller import limits_of_torque
-from linkwise.errors import ShapeError, SimulationWarning, UnknownNameError, suggest
+from linkwise.errors import ShapeError, SimulationWarning, UnknownNameError, suggest, warn
 from linkwise.flags import flag, flag_or_none
 from linkwise.functions import mechanism_of
 from linkwise.methods import without_names
@@ -413,14 +412,14 @@ def _look_at(
             found.__dict__["divergence"] = lost
         count = int(found.diverged.sum())
         others = f" ({count} of {found.diverged.size} robots diverged)" if found.diverged.size > 1 else ""
-        warnings.warn(f"{found.robot.name}: {lost}{others}", SimulationWarning, stacklevel=3)
+        warn(f"{found.robot.name}: {lost}{others}", SimulationWarning)
     for broken in found.unmet:
-        warnings.warn(f"{found.robot.name}: {broken}", SimulationWarning, stacklevel=3)
+        warn(f"{found.robot.name}: {broken}", SimulationWarning)
     left = int((found.beyond_range() & ~found.diverged[..., np.newaxis]).sum())
     if left:
         first = next(each for each in found.excursions() if not found.diverged[each.robot])
         others = f" (and {left - 1} more: see left_range)" if left > 1 else ""
-        warnings.warn(f"{found.robot.name}: {first}{others}", SimulationWarning, stacklevel=3)
+        warn(f"{found.robot.name}: {first}{others}", SimulationWarning)
 
 
 def _located(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from linkwise.compiler.threads import wanted
+from linkwise.errors import warn
 from linkwise.study import digests, files, progress
 from linkwise.study.collect import Collection
 from linkwise.study.engines import ChunkOutcome, Engine, LocalEngine
@@ -225,7 +225,7 @@ def _say_damage(path: Path, damage: Mapping[int, str | None]) -> None:
 
 
 def _say(path: Path, text: str) -> None:
-    warnings.warn(f"{path}: {text}", StudyWarning, stacklevel=2)
+    warn(f"{path}: {text}", StudyWarning)
 
 
 def _finish(plan: Plan, store: Store, journal: Journal, found: _Progress) -> None:
