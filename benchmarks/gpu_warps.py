@@ -84,7 +84,7 @@ def measured(kernel: Kernel, dtype: str, function: driver.Function, count: int) 
         "per_second": count / seconds,
         "bytes_per_second": count * scalars(kernel) * item / seconds,
         "different": different,
-        **function.resources(),
+        **function.resources,
     }
 
 
@@ -93,7 +93,7 @@ def loaded_function(built: Sequence[tuple[cuda.Module, bytes]]) -> tuple[driver.
     for module, cubin in built:
         numbers = (module.threads, module.shared, module.resident, module.states, module.scratch)
         function = driver.Function(driver.device(0), cubin, module.name, *numbers)
-        if function.resources()["local"] <= 16:
+        if function.resources["local"] <= 16:
             break
     return function, module
 

@@ -65,7 +65,7 @@ def time_rollout(loop: ClosedLoop, dtype: str, count: int, steps: int) -> dict[s
         "per_second": count * steps / seconds,
         "spread": spread / seconds,
         "cpu_per_second": some * short / here,
-        **function.resources(),
+        **function.resources,
         "threads": function.threads,
     }
 

@@ -44,7 +44,7 @@ def time_function(kernel: Kernel, dtype: str, count: int, fast: bool = False) ->
     target = out if len(out) > 1 else out[0]
     seconds, spread = device_seconds(lambda: call(kernel, there, target, fast=fast))
     item = np.dtype(dtype).itemsize
-    found = device_kernel(kernel, dtype, cupy.cuda.runtime.getDevice(), fast).function.resources()
+    found = device_kernel(kernel, dtype, cupy.cuda.runtime.getDevice(), fast).function.resources
     return {
         "per_second": count / seconds,
         "bytes_per_second": count * scalars(kernel) * item / seconds,
@@ -78,7 +78,7 @@ def time_gradients(robot: lw.Robot) -> dict[str, Any]:
             alone, _ = device_seconds(lambda m=method, a=made: m(*a), 7, 2)
             vjp, inputs = kernel.vjp(), (*made, weights)
             back, _ = device_seconds(lambda k=vjp, a=inputs: k(*a), 7, 2)
-            found = device_kernel(vjp, dtype, cupy.cuda.runtime.getDevice()).function.resources()
+            found = device_kernel(vjp, dtype, cupy.cuda.runtime.getDevice()).function.resources
             rows[f"{name} {dtype}"] = {
                 "states": count,
                 "per_second": count / both,

@@ -70,7 +70,7 @@ def tune(kernel: Kernel, dtype: str, count: int) -> list[dict[str, Any]]:
                 "persistent": layout.persistent,
                 "rule": layout == rule,
                 "per_second": count / seconds,
-                **function.resources(),
+                **function.resources,
             }
         )
     return sorted(rows, key=lambda row: -row["per_second"])
@@ -108,5 +108,5 @@ def tune_rollout(loop: ClosedLoop, dtype: str, count: int, steps: int) -> list[d
             "persistent": False,
             "rule": layout == base,
         }
-        rows.append({**label, "per_second": count * steps / seconds, **function.resources()})
+        rows.append({**label, "per_second": count * steps / seconds, **function.resources})
     return sorted(rows, key=lambda row: -row["per_second"])

@@ -1,5 +1,7 @@
 """A pretended framework whose device is the CPU, for tests of the dispatch without a GPU."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from on_cpu import COMPILER, OnCpu
@@ -75,8 +77,7 @@ def pretended(monkeypatch, tmp_path):
             self.states, self.scratch = states or threads, scratch
             self.most_blocks, self.grows = (resident * 2 if resident else 1000), not resident
 
-        def resources(self):
-            return {"registers": 64, "local": 0}
+        resources: ClassVar = {"registers": 64, "local": 0}
 
         def launch(self, blocks, stream, *words):
             assert stream == 77
@@ -103,8 +104,9 @@ def pretended(monkeypatch, tmp_path):
     monkeypatch.setattr(nvrtc.Compiler, "compile", compile_)
     monkeypatch.setattr(driver, "version", lambda: (13, 0))
     monkeypatch.setattr(
-        driver, "device", lambda number: type("On", (), {"architecture": "sm_90", "shared": 227 << 10})()
+        driver, "device", lambda number: type("On", (), {"number": number, "architecture": "sm_90", "shared": 227 << 10})()
     )
     monkeypatch.setattr(driver, "Function", Function)
+    monkeypatch.setattr(driver, "is_capturing", lambda on, stream: False)
     monkeypatch.setenv("LINKWISE_CACHE", str(tmp_path / "cache"))
     return lw.load("two_link"), compiled

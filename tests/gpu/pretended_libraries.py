@@ -219,7 +219,7 @@ def install(monkeypatch):
     driver = Driver()
     driver.scratch = 0  # bytes for each block of kernels that are loaded from now on
 
-    def device_kernel(kernel, dtype, number, fast=False):
+    def device_kernel(kernel, dtype, number, fast=False, stream=None):
         place = (dtype, number, fast)
         if place not in kernel.on_device:
             kernel.on_device[place] = device.DeviceKernel(Function(driver, kernel, dtype, driver.scratch))

@@ -1,13 +1,14 @@
 """The dispatch without a GPU: a pretended framework whose device is the CPU, and kernels that run through the shim."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from pretended import Pretended
 
 import linkwise as lw
-from linkwise.gpu import DeviceError, driver, nvrtc
+from linkwise.gpu import DeviceError, device, driver, nvrtc
 from linkwise.gpu.call import row_stride
 
 
@@ -39,6 +40,23 @@ def test_code_comes_from_the_cache(pretended):
     again = lw.load("two_link")
     assert same(again.inverse_dynamics(*map(Pretended, given)), robot.inverse_dynamics(*given))
     assert len(compiled) == 1, "the second robot must find the code of the first"
+
+
+def test_the_first_call_inside_a_capture_is_refused(monkeypatch):
+    """Compiling takes too long for a capture: JAX would stop working in the whole process. A kernel that is on the GPU
+    may be called."""
+    kernel = lw.load("two_link").kernel("inverse_dynamics")
+    compiled = []
+    monkeypatch.setattr(driver, "device", lambda number: SimpleNamespace(number=number))
+    monkeypatch.setattr(device, "_loaded", lambda *about: compiled.append(about))
+    monkeypatch.setattr(driver, "is_capturing", lambda on, stream: stream == 77)
+    with pytest.raises(DeviceError, match=r"inverse_dynamics: .* cuda:1 .* call it once .* before the capture"):
+        device.device_kernel(kernel, "float64", 1, stream=77)
+    assert not compiled
+    device.device_kernel(kernel, "float64", 1, stream=78)
+    assert len(compiled) == 1
+    device.device_kernel(kernel, "float64", 1, stream=77)
+    assert len(compiled) == 1
 
 
 def test_broadcasting_conversion_and_strides(pretended):

@@ -196,37 +196,58 @@ def test_graph_of_a_rollout():
             assert all(same_bits(part[name], other[name]) for name in other)
 
 
-def test_calls_inside_a_capture():
-    """Of CuPy and of PyTorch; also the first call of a kernel, which compiles and loads it."""
-    given, changed = states(700), states(700, seed=3)
-    for robot in (ROBOT, lw.load("puma560")):
-        n = robot.dof
-        first, second = [a[:, :n] for a in given], [a[:, :n] for a in changed]
-        there = [cupy.asarray(np.ascontiguousarray(a)) for a in first]
-        stream = cupy.cuda.Stream(non_blocking=True)
-        with stream:
-            stream.begin_capture()
-            result = robot.coriolis_matrix(*there[:2]) * there[2][..., None]
+def captured_by_cupy(work):
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        try:
+            result = work()
+        finally:
             graph = stream.end_capture()
-            for array, new in zip(there, second, strict=True):
-                array[...] = cupy.asarray(np.ascontiguousarray(new))
-            graph.launch()
-        stream.synchronize()
-        wanted = robot.coriolis_matrix(*second[:2]) * second[2][..., None]
-        assert same_bits(result, wanted)
+    return result, lambda: (graph.launch(stream), stream.synchronize())
+
+
+def captured_by_torch(work):
     torch = pytest.importorskip("torch")
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    # JAX's threads ask the GPU all the time, which the default mode forbids to all threads
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        result = work()
+    return result, lambda: (graph.replay(), torch.cuda.synchronize())
+
+
+CAPTURES = [(to_cupy, captured_by_cupy), (to_torch, captured_by_torch)]
+
+
+@pytest.mark.parametrize(("convert", "captured"), CAPTURES)
+def test_calls_inside_a_capture(convert, captured):
     for robot in (ROBOT, lw.load("puma560")):
-        n = robot.dof
-        there = [torch.as_tensor(np.ascontiguousarray(a[:, :n]), device="cuda") for a in given]
-        graph = torch.cuda.CUDAGraph()
-        torch.cuda.synchronize()
-        with torch.cuda.graph(graph):
-            result = robot.forward_dynamics(*there, friction=False)
-        second = [np.ascontiguousarray(a[:, :n]) for a in changed]
+        first, second = (
+            [np.ascontiguousarray(a[:, : robot.dof]) for a in states(700, seed=k)] for k in (0, 3)
+        )
+        there = [convert(a) for a in first]
+        robot.forward_dynamics(*there, friction=False)
+        result, replay = captured(lambda: robot.forward_dynamics(*there, friction=False))  # noqa: B023
         for array, new in zip(there, second, strict=True):
-            array.copy_(torch.as_tensor(new))
-        graph.replay()
+            array[...] = convert(new)
+        replay()
         assert same_bits(result, robot.forward_dynamics(*second, friction=False))
+
+
+@pytest.mark.parametrize(("convert", "captured"), CAPTURES)
+def test_a_first_call_inside_a_capture_is_refused_and_harms_nothing(convert, captured):
+    robot = lw.random_robot(31, 5)
+    given = [np.ascontiguousarray(a[:, :5]) for a in states(70)]
+    there = [convert(a) for a in given]
+    with pytest.raises(DeviceError, match="call it once with such arrays before the capture"):
+        captured(lambda: robot.forward_dynamics(*there))
+    for other in (to_cupy, to_torch, to_jax):
+        result = robot.forward_dynamics(*map(other, given))
+        assert same_bits(result, robot.forward_dynamics(*given)), other.__name__
+    result, replay = captured(lambda: robot.forward_dynamics(*there))
+    replay()
+    assert same_bits(result, robot.forward_dynamics(*given))
 
 
 def test_launch_by_addresses():

@@ -142,7 +142,7 @@ def test_rollouts(launched, monkeypatch):
         def launch(self, blocks, stream, *words):
             copied.append(("launch", stream, words))
 
-    def rollout_kernel(kernel, dtype, device):
+    def rollout_kernel(kernel, dtype, device, stream):
         return DeviceKernel(Loop(Driver(), kernel, dtype, 0))
 
     monkeypatch.setattr(driver, "copy", lambda *words: copied.append(("copy", words[3], words[:3])))

@@ -69,7 +69,7 @@ def _computed(kernel: Kernel, args: Sequence[Any], out: Any, threads: int | None
         results = check_out(kernel, out, shapes, dtype, framework, device)
         targets = _targets(results, [view for view, _ in inputs], framework, device, stream)
     _launch(
-        device_kernel(kernel, dtype, device, fast),
+        device_kernel(kernel, dtype, device, fast, stream),
         targets,
         inputs,
         math.prod(batch),

@@ -56,8 +56,21 @@ class DeviceKernel:
             self.function.launch(self.blocks(count), stream, *outputs, *inputs, *strides, count, *room)
 
 
-def device_kernel(kernel: Kernel, dtype: str, number: int, fast: bool = False) -> DeviceKernel:
-    """The kernel on the GPU of this number, compiled when it is first needed."""
+def device_kernel(
+    kernel: Kernel, dtype: str, number: int, fast: bool = False, stream: int | None = None
+) -> DeviceKernel:
+    """The kernel on the GPU of this number, compiled when it is first needed.
+
+    Args:
+        kernel: the kernel.
+        dtype: "float64" or "float32".
+        number: the GPU, as the frameworks count them.
+        fast: approximate sine, cosine and division.
+        stream: the driver's stream that the first launch will go to, if it is known.
+
+    Raises:
+        DeviceError: the code is not on the GPU yet, and the stream is being captured.
+    """
     known = kernel.on_device
     place = (dtype, number, fast)
     found = known.get(place)
@@ -65,12 +78,24 @@ def device_kernel(kernel: Kernel, dtype: str, number: int, fast: bool = False) -
         with _lock:
             found = known.get(place)
             if found is None:
-                found = known[place] = DeviceKernel(_loaded(kernel, dtype, driver.device(number), fast))
+                on = driver.device(number)
+                _refuse_capture(kernel.name, on, stream)
+                found = known[place] = DeviceKernel(_loaded(kernel, dtype, on, fast))
     return found
 
 
-def rollout_kernel(kernel: RolloutKernel, dtype: str, number: int) -> DeviceKernel:
-    """The rollout on the GPU of this number, compiled when it is first needed."""
+def _refuse_capture(name: str, on: driver.Device, stream: int | None) -> None:
+    """Compiling takes a second or so. A capture that stays open so long fails as soon as any other thread of the
+    process asks the GPU something, and JAX, which does so all the time, stops working for the rest of the process."""
+    if stream is not None and driver.is_capturing(on, stream):
+        raise DeviceError(
+            f"{name}: its code is not on cuda:{on.number} yet and cannot be loaded inside a stream capture; "
+            "call it once with such arrays before the capture (CUDA graph) begins"
+        )
+
+
+def rollout_kernel(kernel: RolloutKernel, dtype: str, number: int, stream: int | None = None) -> DeviceKernel:
+    """The rollout on the GPU of this number, compiled when it is first needed; ``stream``: see ``device_kernel``."""
     place = (dtype, number)
     with _lock:
         found = kernel.on_device.get(place)
@@ -78,6 +103,7 @@ def rollout_kernel(kernel: RolloutKernel, dtype: str, number: int) -> DeviceKern
             from linkwise.compiler.emit import cuda
 
             on = driver.device(number)
+            _refuse_capture(kernel.name, on, stream)
             key, options = _target(on, False)
             modules = lambda: list(cuda.variants(kernel.program(dtype)))  # noqa: E731
             function = loaded(key + kernel.identity(dtype), modules, on, options)
@@ -128,7 +154,7 @@ def loaded(
     *bolder, last = modules()
     for made in bolder:
         code, function = compiled(made)
-        if function.resources()["local"] <= _SPILLED:
+        if function.resources["local"] <= _SPILLED:
             break
     else:
         code, function = compiled(last)

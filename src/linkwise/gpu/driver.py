@@ -24,6 +24,9 @@ _MOST_BLOCKS = 2**31 - 1
 _MOST_SCRATCH = 4 << 30  # bytes of a launch
 _NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING
 _RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+_CAPTURE_ELSEWHERE = (
+    906  # CUDA_ERROR_STREAM_CAPTURE_IMPLICIT: another stream of the context is being captured
+)
 _OUT_OF_MEMORY = 2
 _PLAIN_SHARED = 48 << 10  # bytes that need no permission
 
@@ -54,6 +57,7 @@ def _library() -> ctypes.CDLL:
     library.cuStreamCreate.argtypes = [ctypes.POINTER(_Pointer), ctypes.c_uint]
     library.cuStreamDestroy_v2.argtypes = [_Pointer]
     library.cuStreamBeginCapture_v2.argtypes = [_Pointer, _Int]
+    library.cuStreamIsCapturing.argtypes = [_Pointer, ctypes.POINTER(_Int)]
     library.cuStreamEndCapture.argtypes = [_Pointer, ctypes.POINTER(_Pointer)]
     library.cuMemcpyDtoDAsync_v2.argtypes = [_Pointer, _Pointer, ctypes.c_size_t, _Pointer]
     library.cuGraphInstantiateWithFlags.argtypes = [ctypes.POINTER(_Pointer), _Pointer, ctypes.c_ulonglong]
@@ -131,9 +135,20 @@ def device(number: int) -> Device:
     return Device(number, context.value or 0)
 
 
+def is_capturing(on: Device, stream: int) -> bool:
+    """Whether work on this stream is being recorded into a CUDA graph instead of being done."""
+    status = _Int()
+    with on:
+        code = _library().cuStreamIsCapturing(stream, ctypes.byref(status))
+    if code == _CAPTURE_ELSEWHERE:
+        return True
+    _check(code, "asking whether a stream is being captured")
+    return status.value != 0
+
+
 @contextlib.contextmanager
 def _during_capture() -> Iterator[None]:
-    """Calls that a stream capture elsewhere in the process would forbid, such as loading code, are allowed here."""
+    """Calls that a capture by another thread of the process would forbid, such as loading code, are allowed here."""
     mode = _Int(_RELAXED)
     exchange = _library().cuThreadExchangeStreamCaptureMode
     exchange(ctypes.byref(mode))
@@ -150,6 +165,7 @@ def _address(function: object) -> int:
 class Function:
     """A kernel loaded on one GPU; all its parameters are 64 bits wide.
 
+    ``resources``: registers of a thread, and bytes of memory per thread that did not fit into them ("local").
     ``resident``: blocks for each multiprocessor that are enough for any number of states; 0: one for every ``states``,
     which are what a block computes at a time (0: as many as it has threads). ``scratch``: bytes of global memory for
     each block, whose address is the last parameter.
@@ -185,6 +201,9 @@ class Function:
             _check(code, f"loading {name}")
             if shared > _PLAIN_SHARED:
                 _check(library.cuFuncSetAttribute(self._function, _SHARED_LIMIT, shared), f"loading {name}")
+            # Asking for the resources makes the driver load the code now; otherwise it does so at the first launch,
+            # which may be inside a stream capture that forbids it.
+            self.resources = self._resources()
         self.grows = not resident
         self._launch = library.cuLaunchKernel
         self._current = library.cuCtxGetCurrent
@@ -232,14 +251,14 @@ class Function:
             scratch=self.scratch,
         )
 
-    def resources(self) -> dict[str, int]:
+    def _resources(self) -> dict[str, int]:
         """Registers of a thread, and bytes of memory per thread that did not fit into them."""
-        found = {}
-        for label, which in (("registers", _REGISTERS), ("local", _LOCAL)):
-            value = _Int()
-            _check(_library().cuFuncGetAttribute(ctypes.byref(value), which, self._function), self.name)
-            found[label] = value.value
-        return found
+        return {"registers": self._attribute(_REGISTERS), "local": self._attribute(_LOCAL)}
+
+    def _attribute(self, which: int) -> int:
+        value = _Int()
+        _check(_library().cuFuncGetAttribute(ctypes.byref(value), which, self._function), self.name)
+        return value.value
 
 
 class _Parameters:

@@ -121,7 +121,7 @@ def _planned(
         kernel.inputs, kinds, strides, strict=True) if stride):  # fmt: skip
         return None
     shapes = [shape for _, shape in kernel.outputs]
-    on_device = device_kernel(kernel, dtype, device, fast)
+    on_device = device_kernel(kernel, dtype, device, fast, reader.stream(device))
     if not fast:
         connect(kernel, kind, dtype, device)
     if on_device.function.scratch:

@@ -87,7 +87,9 @@ class _Arranged:
             for name, shape in interface.written.items()
         }
         self._inputs = [self._rows(name, batch) for name in (*interface.parameters, *interface.feeds)]
-        self._function = rollout_kernel(kernel, dtype, device) if self._count and steps else None
+        self._function = (
+            rollout_kernel(kernel, dtype, device, self._stream) if self._count and steps else None
+        )
         self._scratch = (
             None
             if self._function is None
