@@ -1,5 +1,6 @@
 """A pretended framework whose device is the CPU, for tests of the dispatch without a GPU."""
 
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -104,7 +105,9 @@ def pretended(monkeypatch, tmp_path):
     monkeypatch.setattr(nvrtc.Compiler, "compile", compile_)
     monkeypatch.setattr(driver, "version", lambda: (13, 0))
     monkeypatch.setattr(
-        driver, "device", lambda number: type("On", (), {"number": number, "architecture": "sm_90", "shared": 227 << 10})()
+        driver,
+        "device",
+        lambda number: SimpleNamespace(number=number, architecture="sm_90", shared=227 << 10),
     )
     monkeypatch.setattr(driver, "Function", Function)
     monkeypatch.setattr(driver, "is_capturing", lambda on, stream: False)

@@ -50,7 +50,9 @@ def test_the_first_call_inside_a_capture_is_refused(monkeypatch):
     monkeypatch.setattr(driver, "device", lambda number: SimpleNamespace(number=number))
     monkeypatch.setattr(device, "_loaded", lambda *about: compiled.append(about))
     monkeypatch.setattr(driver, "is_capturing", lambda on, stream: stream == 77)
-    with pytest.raises(DeviceError, match=r"inverse_dynamics: .* cuda:1 .* call it once .* before the capture"):
+    with pytest.raises(
+        DeviceError, match=r"inverse_dynamics: .* cuda:1 .* call it once .* before the capture"
+    ):
         device.device_kernel(kernel, "float64", 1, stream=77)
     assert not compiled
     device.device_kernel(kernel, "float64", 1, stream=78)
