@@ -17,6 +17,7 @@ ROOT = Path(linkwise.__file__).parent
 # Imports inside functions count too. Imports under TYPE_CHECKING do not: they are gone when the code runs.
 ORDER = (
     *(
+        "children",
         "errors",
         "version",
         "system",
@@ -86,6 +87,7 @@ ORDER = (
 
 # Parts that may import less than the order allows: the lowest are independent of robots, and the compiler of models.
 ALLOWED = {
+    "children": set(),
     "errors": set(),
     "version": set(),
     "system": set(),
@@ -107,6 +109,7 @@ ALLOWED = {
     "geometry": {"errors", "model"},
     "algorithms": {"errors", "scalar", "spatial", "joint_laws", "model"},
     "compiler": {
+        "children",
         "errors",
         "system",
         "flags",

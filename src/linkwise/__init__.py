@@ -1,5 +1,6 @@
 """Linkwise: the dynamics of robot arms, link by link."""
 
+from linkwise import children as _children  # noqa: F401  (first: ``python -m linkwise`` leaves the current folder)
 from linkwise.compiler import thread_limits as _thread_limits  # noqa: F401  (it registers itself)
 from linkwise.errors import (
     ArgumentError,

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import click
 
+from linkwise import children
 from linkwise.cli import layout
 from linkwise.cli.ending import Ended, ended_by_signals
 from linkwise.cli.headings import WithExamples
@@ -109,7 +110,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     typed = list(sys.argv[1:] if arguments is None else arguments)
     _reserve_standard_streams()
     try:
-        with ended_by_signals(), warnings.catch_warnings(record=True) as caught:
+        others = (
+            children.OtherPackages() if typed[:1] != ["study"] else contextlib.nullcontext()
+        )  # runs user code
+        with others, ended_by_signals(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 status = linkwise.main(typed, prog_name="linkwise", standalone_mode=False, obj=typed)

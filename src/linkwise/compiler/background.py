@@ -13,21 +13,17 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise import forks
+from linkwise import children, forks
 from linkwise.compiler import cache
 
 _LENGTH = 8  # bytes of the number before each result
-_PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from linkwise.compiler import background; "
-    "background.serve()"
-)
+_PROGRAM = "from linkwise.compiler import background; background.serve()"
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class Task:
 def is_on() -> bool:
     """Whether something may be compiled in the background."""
     wanted = os.environ.get("LINKWISE_BACKGROUND", "1") != "0"
-    return wanted and bool(sys.executable) and not getattr(sys, "frozen", False)
+    return wanted and children.can_start()
 
 
 class Job:
@@ -59,16 +55,15 @@ class Job:
         self._results: list[bytes] = []
         self._size = 0  # bytes of the output that were looked at
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the job)
-        environment = {**os.environ, "LINKWISE_BACKGROUND": "0"}
         with tempfile.TemporaryFile() as given:
             pickle.dump(tasks, given)
             given.seek(0)
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, json.dumps([str(folder) for folder in sys.path])],
+                children.command(_PROGRAM),
                 stdin=given,
                 stdout=self._output,
                 stderr=subprocess.DEVNULL,
-                env=environment,
+                env=children.environment({"LINKWISE_BACKGROUND": "0"}),
             )
         _running.append(self)
 

@@ -43,6 +43,7 @@ def library(source: str) -> ctypes.CDLL:
         for options in _TRIES:
             built = subprocess.run(
                 [cc, "-std=c11", *options, "-shared", "-fPIC", "-pthread", "-o", binary, text, "-lm"],
+                cwd=folder,  # an empty entry of CPATH means the current folder
                 capture_output=True,
                 text=True,
                 check=False,

@@ -2,8 +2,6 @@
 
 A process reports every call of a step before it makes it. If it dies, the next one calls that step point by point in
 the block where it happened; if that dies, too, the point is known, and left out from then on.
-
-    python -m linkwise.study.guarded DESCRIPTOR < WorkerTask     what runs in such a process
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from linkwise import children
 from linkwise.study.attempts import Attempts
 from linkwise.study.engines import ChunkOutcome
 
@@ -34,8 +33,6 @@ class WorkerTask:
     make: Callable[[Any], Worker]
     job: Any
     chunk: int
-    path: list[str] = field(default_factory=lambda: list(sys.path))
-    """Where it finds modules."""
     fatal: dict[int, tuple[str, str]] = field(default_factory=dict)
     single: set[int] = field(default_factory=set)
     """First points of the blocks that are computed point by point."""
@@ -61,10 +58,10 @@ def guarded(make: Callable[[Any], Worker], job: Any, chunk: int) -> ChunkOutcome
 
 def _run(task: WorkerTask) -> tuple[tuple[str, int, int, int] | None, Any, str]:
     """(last call that was begun, result, how the process ended)."""
-    command = [sys.executable, "-m", __name__]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(task.path)}
+    program = "from linkwise.study import guarded; guarded.main()"
+    command = children.command(program, current_folder=True)  # the user's functions may be there
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment) as process:
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=children.environment()) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -110,7 +107,3 @@ def main() -> None:
     for outcome in outcomes(worker, [task.chunk]):
         reports.write(pickle.dumps(outcome))
     reports.close()
-
-
-if __name__ == "__main__":
-    main()

@@ -34,6 +34,7 @@ class CompiledFile:
         try:
             subprocess.run(
                 [compiler(), *FLAGS, str(path), "-o", str(library), "-lm"],
+                cwd=folder,  # an empty entry of CPATH means the current folder
                 check=True,
                 capture_output=True,
                 text=True,
