@@ -13,6 +13,7 @@ from linkwise.errors import (
     ModelWarning,
     ShapeError,
     SingularError,
+    SlowWarning,
     TraceError,
     UnknownNameError,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "Robot",
     "ShapeError",
     "SingularError",
+    "SlowWarning",
     "TraceError",
     "Transform",
     "UnknownNameError",

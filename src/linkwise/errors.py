@@ -60,6 +60,10 @@ class SimulationWarning(UserWarning):
     """A simulated motion diverged, or a joint left its range; the message says when and which."""
 
 
+class SlowWarning(UserWarning):
+    """A call runs without compiled code, hundreds of times slower; the message says why and what to do."""
+
+
 class MissingExtraError(LinkwiseError, ImportError):
     """A package of an extra is not installed; the message says which command installs it."""
 

@@ -346,7 +346,7 @@ FUNCTIONS: dict[str, Function] = {
             lambda model: {"christoffel": (model.dof, model.dof, model.dof)},
             ("christoffel",),
             "Christoffel's symbols D_ijk",
-            Cost(triple=30),
+            Cost(triple=10),
             regroups=True,
         ),
         Function(

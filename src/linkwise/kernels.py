@@ -1,7 +1,8 @@
 """From a function's name and a setting to results: finds or makes the kernel, calls it.
 
 A kernel is made once per robot, function, algorithm and choice of options: straight-line code where that is small
-enough, loops over the links where it is not. What can be neither runs on the array path.
+enough, loops over the links where it is not, and where there are no loops straight-line code up to some seconds of
+compilation. What is larger still runs on the array path, with a warning.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from linkwise import arrays
 from linkwise.compiler.arrays import is_foreign
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import DtypeError, ShapeError
+from linkwise.errors import DtypeError, ShapeError, SlowWarning, warn
 from linkwise.functions import FUNCTIONS, Function, Setting, function_named, is_chain, labels_of
 from linkwise.joint_laws.direction import MEMORY
 
@@ -34,6 +35,12 @@ STRAIGHT_LINE_LIMIT = 20_000
 # The same for functions that are not one pass over the links: their loops go over the links once for every direction,
 # or there are none, and compiling for some seconds is worth it.
 FACTOR_WITHOUT_SWEEPS = 1.75
+# The same for functions that have no loops at all. On trees the estimate is about four times what is counted, so such a
+# program has about 50 000 operations, is traced and compiled in about ten seconds (once, then it is in the cache) and
+# takes tens of microseconds a state, where the array path takes tens of milliseconds.
+MOST_WRITTEN_OUT = 200_000
+# Estimated operations from which the origins are not chosen by recording the program twice.
+RECORDED_ONCE = 40_000
 # Loops over the links of a chain pass values on in registers: they are as fast as straight-line code from about 28
 # links on and compile in a tenth of a second.
 FACTOR_OF_CHAINS = 0.7
@@ -59,11 +66,27 @@ def evaluate(
         return found(*(given[key] for key, _ in found.inputs), out=out, threads=threads)
     if any(map(is_foreign, given.values())):
         raise DtypeError(f"{name}: with these options {algorithm} is computed on NumPy arrays only")
+    _say_slow(function, setting)
     results = tuple(arrays.run_on_arrays(function, setting, algorithm, given).values())
     if out is not None:
         results = _written(out, results)
     results = tuple(result if result.ndim else result[()] for result in results)
     return results[0] if len(results) == 1 else results
+
+
+def _say_slow(function: Function, setting: Setting) -> None:
+    """Warn, once per robot and function, that nothing is compiled; robots without joints need no code."""
+    model = setting.model
+    said: set[str] = model.__dict__.setdefault("_said_slow", set())
+    if model.dof == 0 or function.name in said:
+        return
+    said.add(function.name)
+    warn(
+        f"{function.name} of {model.name} runs without compiled code, which takes milliseconds a state: about "
+        f"{function.size(model):,} operations without loops, and at most {MOST_WRITTEN_OUT:,} are compiled; "
+        "lock joints that do not move (robot.lock) to make it smaller",
+        SlowWarning,
+    )
 
 
 def _is_traced(value: Any) -> bool:
@@ -160,7 +183,11 @@ def compiles(function: Function, setting: Setting, algorithm: str) -> bool:
     """Whether the function of this robot becomes a kernel."""
     if setting.model.dof == 0:
         return False
-    return is_straight(function, setting, algorithm) or has_loops(function, setting, algorithm)
+    return (
+        is_straight(function, setting, algorithm)
+        or has_loops(function, setting, algorithm)
+        or (algorithm not in function.scanned and function.size(setting.model) <= MOST_WRITTEN_OUT)
+    )
 
 
 def regroups(function: Function, algorithm: str) -> bool:
@@ -309,6 +336,8 @@ def _cheapest(function: Function, setting: Setting, algorithm: str) -> tuple[Set
         )
 
     choices = (setting, replace(setting, slide=False))
+    if function.size(setting.model) > RECORDED_ONCE:
+        choices = choices[:1]
     if function.derivative_of is not None and function.size(setting.model) > LARGE_DERIVATIVE:
         base = function_named(function.derivative_of)
         chosen, _ = _cheapest(base, setting, algorithm if algorithm in base.algorithms else base.default)

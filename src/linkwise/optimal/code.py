@@ -16,6 +16,7 @@ from linkwise.algorithms.constraints import computed_in
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import trace
 from linkwise.compiler.rollout import NEXT, Feed, Interface, RolloutKernel, trace_rollout
+from linkwise.errors import SlowWarning, warn
 from linkwise.once import once
 from linkwise.optimal import riccati
 from linkwise.optimal.arrays_sweep import array_sweep
@@ -39,6 +40,12 @@ class Code:
         )
         """Whether δq' = δq + h δq̇' and nothing else: the sweep then needs the rows of q̇' alone."""
         self.written_out = problem.nx + problem.nu <= WRITTEN_OUT
+        if not self.written_out:
+            warn(
+                f"{problem.nx} numbers of state and {problem.nu} controls: the sweep over time runs without compiled "
+                f"code for more than {WRITTEN_OUT} together, several times slower",
+                SlowWarning,
+            )
 
     # -- all stages at once
 

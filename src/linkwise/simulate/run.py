@@ -14,7 +14,7 @@ from linkwise.algorithms.singularity import may_be_singular
 from linkwise.compiler.arrays import is_foreign
 from linkwise.control import Controller
 from linkwise.control.controller import limits_of_torque
-from linkwise.errors import ShapeError, SimulationWarning, UnknownNameError, suggest, warn
+from linkwise.errors import ShapeError, SimulationWarning, SlowWarning, UnknownNameError, suggest, warn
 from linkwise.flags import flag, flag_or_none
 from linkwise.functions import mechanism_of
 from linkwise.methods import without_names
@@ -369,6 +369,12 @@ def _runs_in_kernel(loop: ClosedLoop, controller: Any, on_device: bool, fused: b
     if on_device and not traced:
         raise SimulationError(
             "arrays on a GPU need a controller of linkwise.control: a Python function runs on the CPU"
+        )
+    if traced and fused is None and not on_device and loop.dof > FUSED_JOINTS:
+        warn(
+            f"{loop.plant.robot.name}: the loop over time runs in Python; for {loop.dof} velocity coordinates (more "
+            f"than {FUSED_JOINTS}) compiling it takes long. fused=True compiles it, fused=False accepts Python's loop",
+            SlowWarning,
         )
     return traced and bool(fused or on_device or (fused is None and loop.dof <= FUSED_JOINTS))
 
