@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from linkwise import identity
 
 
@@ -34,13 +36,28 @@ def test_content_names_and_places_count(tmp_path):
     assert digest() == before
 
 
-def test_a_file_changed_after_the_import_is_no_ones_content(tmp_path):
-    """The code in memory may be the one from before, so no other process may take what is filed under the new one."""
-    (tmp_path / "a.py").write_text("x")
-    later, earlier = time.time_ns() + 10**10, time.time_ns() - 10**10
+@pytest.mark.parametrize("years", [0, -30, 5], ids=["clock right", "clock behind", "clock ahead"])
+def test_a_file_changed_after_the_import_is_no_ones_content(tmp_path, monkeypatch, years):
+    """The code in memory may be the one from before, so no other process may take what is filed under the new one.
+    Files that were not changed keep their digests with any clock, also one that is set right while a process runs."""
+    clock = time.time_ns
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("x")
     plain = dict(identity.files_below(tmp_path))
-    assert dict(identity.files_below(tmp_path, later)) == plain
-    assert dict(identity.files_below(tmp_path, earlier)) != plain
+    time.sleep(0.02)  # times of files advance in steps
+    monkeypatch.setattr(time, "time_ns", lambda: clock() + years * 365 * 24 * 3600 * 10**9)
+    imported = identity.Imported(tmp_path, str(tmp_path / "a.py"))
+    assert dict(identity.files_below(tmp_path, imported)) == plain
+    if years < 0:
+        monkeypatch.setattr(time, "time_ns", clock)
+        assert dict(identity.files_below(tmp_path, imported)) == plain
+    if years > 0:
+        return  # times of changed files are not those of the clock: nothing can be told
+    time.sleep(0.02)
+    (tmp_path / "b.py").write_text("y")
+    now, after = dict(identity.files_below(tmp_path)), dict(identity.files_below(tmp_path, imported))
+    assert now["b.py"] != after["b.py"]
+    assert now["a.py"] == after["a.py"] == plain["a.py"]
 
 
 def test_parts_are_kept_apart():

@@ -58,9 +58,11 @@ class Cluster:
             [*command, *map(str, arguments)], cwd=self.folder, env=self.environment, stdout=log, stderr=log
         )
 
-    def add_worker(self) -> None:
+    def add_worker(self, **environment: str) -> None:
         options = ("--nthreads", 1, "--no-nanny", "--memory-limit", 0, "--local-directory", self.folder)
+        before, self.environment = self.environment, {**self.environment, **environment}
         self.workers.append(self._start("dask_worker", "--scheduler-file", self.file, *options))
+        self.environment = before
 
     def wait(self, workers: int) -> None:
         """Until so many workers are there."""

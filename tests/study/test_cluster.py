@@ -4,6 +4,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ from stores import SMALL, contents
 
 import linkwise as lw
 from linkwise.study import cluster as engine
-from linkwise.study.errors import StoppedError, StudyError
+from linkwise.study.errors import StoppedError, StudyError, StudyWarning
 from linkwise.study.store import read_study, study_text
 
 pytest.importorskip("distributed")
@@ -130,6 +131,29 @@ def test_a_worker_that_joins_later_is_asked_too(tmp_path):
     job = replace(job, path=str(store), identity=engine.identity.digest(other))
     with pytest.raises(StudyError, match=r"a worker has other code .* differs: study/native\.py"):
         engine.run_chunks(job, [0])
+
+
+def test_a_worker_with_other_code_gets_no_chunks(cluster, expected, tmp_path, monkeypatch):
+    """It joins after the check at the start, fails at once, and would take most of the chunks."""
+    package = tmp_path / "other" / "linkwise"
+    shutil.copytree(Path(lw.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "study" / "native.py").open("a").write("CHANGED = True\n")
+    cluster.add_worker(PYTHONPATH=str(tmp_path / "other"))
+    try:
+        cluster.wait(3)
+        monkeypatch.setattr(engine.ClusterEngine, "_ask", lambda *_: None)
+        with pytest.warns(
+            StudyWarning, match=r"worker tcp://\S+ .*; it gets no chunks of this study"
+        ) as told:
+            results = lw.study({**TABLES, "retries": 0}).run(tmp_path / "store", cluster=cluster.address)
+        assert len(told) == 1
+        assert results.complete
+        assert results.dataset().attrs["chunks_set_aside"] == 0
+        assert {k: v for k, v in contents(results.path).items() if k.startswith("data.zarr/tau")} == {
+            k: v for k, v in expected.items() if k.startswith("data.zarr/tau")
+        }
+    finally:
+        cluster.kill_worker(-1)
 
 
 OWN = "GAIN = {gain}\ndef f(q):\n    return GAIN * q.sum(axis=1)\n"

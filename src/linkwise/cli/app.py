@@ -13,6 +13,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -47,6 +48,9 @@ COMMANDS = {
 }
 
 BAD_INPUT = 2
+_NO_ARGUMENTS: Any = getattr(
+    click.exceptions, "NoArgsIsHelpError", ()
+)  # before click 8.2 help is printed and left
 _FAILED_WRITES = (errno.EBADF, errno.ENOSPC, errno.EIO)  # errors of files name them; those of streams do not
 
 
@@ -122,7 +126,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         show_warnings(caught)  # after the results, and on success only: an error is one line
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
-    except click.exceptions.NoArgsIsHelpError as help_text:
+    except _NO_ARGUMENTS as help_text:
         click.echo(help_text.format_message())
         return 0
     except click.ClickException as error:

@@ -13,6 +13,7 @@ from linkwise.cli.options import WholeNumber
 from linkwise.cli.output import Table, number, say, say_json, show
 
 INCOMPLETE = 1
+_NAMED = 4  # damaged files that --status names
 
 
 _HEADINGS = {
@@ -56,7 +57,7 @@ def command(
     The file names a robot, what varies, what is computed and what is kept (see docs/studies.md). Results go to a folder
     with Zarr arrays and Parquet tables. A run that was killed is completed with --resume, to the same bytes; then the
     folder alone is enough. The exit status is 0, 1 when points or chunks kept failing and were left out or when
-    --verify finds damage, 2 for bad input or a run that had to stop.
+    --verify or --status finds damage, 2 for bad input or a run that had to stop.
 
     \b
     Example:
@@ -69,8 +70,7 @@ def command(
     if only_verify:
         return _verify(Path(file), as_json)
     if only_status:
-        _say_status(Path(file), as_json)
-        return 0
+        return _say_status(Path(file), as_json)
     study, folder = _read(Path(file), out, resume)
     if only_check:
         _say_size(study, folder, threads, as_json)
@@ -237,20 +237,24 @@ def _say_accepted(changes: list[dict[str, Any]]) -> None:
         )
 
 
-def _say_status(path: Path, as_json: bool) -> None:
+def _say_status(path: Path, as_json: bool) -> int:
     from linkwise.study.progress import line, short
     from linkwise.study.status import status
 
     found = status(path)
     if as_json:
         say_json(found.facts())
-        return
+        return INCOMPLETE if found.damage else 0
     state = {
         True: "running",
         False: "not running",
         None: "running or not: unknown, its file system has no locks",
     }
     say(f"{path}: {'complete' if found.complete else state[found.running]}")
+    for one in found.damage[:_NAMED]:
+        say(f"damaged: {one}")
+    if len(found.damage) > _NAMED:
+        say(f"and {len(found.damage) - _NAMED} more: linkwise study --verify {path}")
     rate = found.rate if found.running else None
     say(f"points: {line(found.points, found.points_done, rate)}")
     aside = f", {found.chunks_set_aside} set aside" if found.chunks_set_aside else ""
@@ -271,3 +275,4 @@ def _say_status(path: Path, as_json: bool) -> None:
     for label in (label for parts in found.identity.get("functions", {}).values() for label in parts):
         say(f"  with {label}")
     _say_accepted(found.accepted_changes)
+    return INCOMPLETE if found.damage else 0

@@ -2,7 +2,8 @@
 
 A worker builds the plan once from the description, computes chunks, writes raw arrays and tables straight to the
 store (which it must see under the same path) and returns the rest. When a worker fails nothing is lost: Dask assigns
-its task to another one, and a chunk that is written twice has the same bytes.
+its task to another one, and a chunk that is written twice has the same bytes. A worker with other code, or without the
+store, that joins during a run gets no tasks after its first error; that one is given to another worker.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from linkwise.errors import LinkwiseError
+from linkwise.errors import LinkwiseError, warn
 from linkwise.loading import load
 from linkwise.robot import Robot
 from linkwise.study import devices, files, identity
 from linkwise.study.chunks import Worker
 from linkwise.study.description import Description, describe
 from linkwise.study.engines import ChunkOutcome, Engine, outcomes
-from linkwise.study.errors import StoppedError, StudyError, needed
+from linkwise.study.errors import StoppedError, StudyError, StudyWarning, needed
 from linkwise.study.guarded import guarded
 from linkwise.study.identity import Identity
 from linkwise.study.plan import Plan
@@ -170,6 +171,17 @@ def _watched(job: Job, worker: Worker, chunk: int) -> ChunkOutcome:
 # -- here -------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Task:
+    """Chunks that were sent."""
+
+    chunks: list[int]
+    workers: frozenset[str]
+    """That may take it; empty: any."""
+    unfit_before: int
+    """Workers that were known to be unfit when it was sent."""
+
+
 class ClusterEngine(Engine):
     """A connection to a scheduler; the workers are checked before anything is computed."""
 
@@ -177,7 +189,12 @@ class ClusterEngine(Engine):
         self._job = job_for(plan)
         self._client, self._own = _client(cluster)
         self._address = cluster if isinstance(cluster, str) else _address_of(self._client)
-        self._asked = (-ASKING_SECONDS, 0)
+        self._asked: tuple[float, frozenset[str], int] = (-ASKING_SECONDS, frozenset(), 0)
+        self._identity = plan.description.identity
+        self._alone: float | None = None
+        """Since when there are no workers."""
+        self._unfit: dict[str, str] = {}
+        """Workers that get no tasks, with the reason."""
         try:
             if not self._client.nthreads():
                 raise StudyError(f"cluster {self._address}: the scheduler has no workers")
@@ -214,14 +231,15 @@ class ClusterEngine(Engine):
 
     def run(self, plan: Plan, store: Store, chunks: Sequence[int]) -> Generator[ChunkOutcome]:
         todo = list(reversed(chunks))
-        flying: dict[Any, list[int]] = {}
+        flying: dict[Any, _Task] = {}
         landed: queue.SimpleQueue = queue.SimpleQueue()
         size = 1
         tried: set[int] = set()
 
         def send(part: list[int]) -> None:
-            future = self._client.submit(run_chunks, self._job, part, pure=False)
-            flying[future] = part
+            chosen = {"workers": sorted(self._fit()), "allow_other_workers": False} if self._unfit else {}
+            future = self._client.submit(run_chunks, self._job, part, pure=False, **chosen)
+            flying[future] = _Task(part, frozenset(chosen.get("workers", ())), len(self._unfit))
             future.add_done_callback(landed.put)
 
         while todo or flying:
@@ -229,8 +247,17 @@ class ClusterEngine(Engine):
                 while todo and len(flying) < self._room():
                     send([todo.pop() for _ in range(min(size, len(todo)))])
                 future = self._next(landed)
-                part = flying.pop(future)
-                if future.status == "finished":
+                for stranded in self._stranded(flying):
+                    send(flying.pop(stranded).chunks)
+                    stranded.cancel()
+                task = flying.pop(future, None)
+                if task is None:  # nothing came for a while, or it was sent again
+                    continue
+                part = task.chunks
+                if future.status == "error" and self._was_unfit(future, task):
+                    found = []
+                    send(part)
+                elif future.status == "finished":
                     found, seconds = future.result()
                     size = _task_size(seconds / len(part))
                 elif future.status != "error" or (len(part) == 1 and not _was_killed(future, part, tried)):
@@ -243,11 +270,50 @@ class ClusterEngine(Engine):
 
     def _room(self) -> int:
         """Tasks that may be in flight; the number of threads is read from the scheduler at intervals."""
-        when, known = self._asked
+        return TASKS_PER_THREAD * max(1, self._workers()[1])
+
+    def _fit(self) -> frozenset[str]:
+        """The workers that get tasks."""
+        return self._workers()[0]
+
+    def _workers(self) -> tuple[frozenset[str], int]:
+        """(workers that get tasks, their threads)."""
+        when, known, threads = self._asked
         if time.monotonic() - when > ASKING_SECONDS:
-            known = self.threads
-            self._asked = (time.monotonic(), known)
-        return TASKS_PER_THREAD * max(1, known)
+            there = {name: n for name, n in self._client.nthreads().items() if name not in self._unfit}
+            known, threads = frozenset(there), sum(there.values())
+            self._asked = (time.monotonic(), known, threads)
+        return known, threads
+
+    def _was_unfit(self, future: Any, task: _Task) -> bool:
+        """Whether a task failed because its worker has other code or does not see the store: then every worker is
+        asked again, and those that cannot be used get no more tasks."""
+        error = future.exception()
+        if isinstance(error, StoppedError) or type(error).__name__ == "KilledWorker":
+            return False
+        if len(self._unfit) > task.unfit_before:
+            return True  # it was sent before that was known
+        for question, more in ((fault, (self._identity,)), (blind, ())):
+            answers = self._client.run(question, self._job, *more, on_error="return")
+            for worker, answer in answers.items():
+                if answer is not None and worker not in self._unfit:
+                    reason = _first_line(answer) if isinstance(answer, BaseException) else answer
+                    self._unfit[worker] = reason
+                    warn(
+                        f"cluster {self._address}: worker {worker} {reason}; it gets no chunks of this study",
+                        StudyWarning,
+                    )
+        self._asked = (-ASKING_SECONDS, frozenset(), 0)
+        return len(self._unfit) > task.unfit_before
+
+    def _stranded(self, flying: dict[Any, _Task]) -> list[Any]:
+        """Tasks that none of the present workers may take."""
+        fit = self._fit() if self._unfit else frozenset()
+        return [
+            future
+            for future, task in flying.items()
+            if fit and task.workers and not task.workers & fit and future.status == "pending"
+        ]
 
     @contextmanager
     def _talking(self) -> Iterator[None]:
@@ -258,22 +324,22 @@ class ClusterEngine(Engine):
             raise StoppedError(f"cluster {self._address}: the scheduler is gone") from None
 
     def _next(self, landed: queue.SimpleQueue) -> Any:
-        """The next finished task; gives up on a cluster without workers after some time."""
-        alone = None
-        while True:
-            try:
-                return landed.get(timeout=1.0)
-            except queue.Empty:
-                if self._client.status != "running":
-                    raise StoppedError(f"cluster {self._address}: the scheduler is gone") from None
-                if self._client.nthreads():
-                    alone = None
-                elif alone is None:
-                    alone = time.monotonic()
-                elif time.monotonic() - alone > PATIENCE_SECONDS:
-                    raise StoppedError(
-                        f"cluster {self._address}: no workers for {PATIENCE_SECONDS:.0f} s"
-                    ) from None
+        """The next finished task, or None after a second; gives up on a cluster without workers after some time."""
+        try:
+            return landed.get(timeout=1.0)
+        except queue.Empty:
+            if self._client.status != "running":
+                raise StoppedError(f"cluster {self._address}: the scheduler is gone") from None
+            if set(self._client.nthreads()) - set(self._unfit):
+                self._alone = None
+            elif self._alone is None:
+                self._alone = time.monotonic()
+            elif time.monotonic() - self._alone > PATIENCE_SECONDS:
+                unfit = f" but {len(self._unfit)} that cannot be used" if self._unfit else ""
+                raise StoppedError(
+                    f"cluster {self._address}: no workers{unfit} for {PATIENCE_SECONDS:.0f} s"
+                ) from None
+            return None
 
     def _failed(self, future: Any, chunk: int) -> ChunkOutcome:
         if future.status != "error":

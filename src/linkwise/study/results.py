@@ -9,9 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.study.errors import StudyError, needed
-from linkwise.study.store import DATA, ERRORS, FAILURES, JOURNAL, TABLES, read_study
-from linkwise.study.verify import Verification, known, problems, verify
+from linkwise.errors import warn
+from linkwise.study.errors import StudyError, StudyWarning, needed
+from linkwise.study.journal import running
+from linkwise.study.store import (
+    DATA,
+    ERRORS,
+    FAILURES,
+    JOURNAL,
+    STUDY,
+    TABLES,
+    complete,
+    read_study,
+    zarr_quiet,
+)
+from linkwise.study.verify import ExpectedFiles, Verification, files_of, known, quick_problems, strays, verify
 from linkwise.summaries import Summarised, Summary, described
 
 
@@ -42,37 +54,58 @@ class Results(Summarised):
     def complete(self) -> bool:
         """Whether every point is done; if not, some failed (see the table "errors"), or chunks were set aside (see
         the table "aside") or not computed."""
-        return not (self.path / JOURNAL).exists()
+        return complete(self.path)
 
     def dataset(self) -> Any:
         """Raw arrays and reductions as an xarray Dataset, with dimensions, coordinates and units; read when used.
 
         Reductions that leave points out say so: attribute ``points_left_out``, array ``NAME_left_out``.
         """
-        self._check(lambda name: name.startswith(f"{DATA}/") and name.endswith("/zarr.json"))
-        return needed("xarray").open_zarr(self.path / DATA)
+        listed = self._check(lambda name: name.startswith(f"{DATA}/"))
+        if listed is not None and (unlisted := strays(self.path, listed)):
+            unlisted = [damage for damage in unlisted if damage.array]
+            if unlisted and self.complete:
+                raise StudyError(f"{self.path}: {unlisted[0]}; remove it")
+            if unlisted and running(self.path / JOURNAL) is False:
+                more = f" and {len(unlisted) - 1} more" if len(unlisted) > 1 else ""
+                warn(f"{self.path}: {unlisted[0].file}{more} have no record in the {JOURNAL}", StudyWarning)
+        with zarr_quiet():
+            return needed("xarray").open_zarr(self.path / DATA)
 
     def verify(self) -> Verification:
         """Compare every file with what was written; ``damage`` names those that differ."""
         return verify(self.path)
 
-    def _check(self, chosen: Callable[[str], bool]) -> None:
-        """That some files have the bytes that were written."""
+    def _check(self, chosen: Callable[[str], bool]) -> ExpectedFiles | None:
+        """The manifest, after a check that it and some files have the bytes that were written; of raw arrays only the
+        checksums are compared. None: the store was made before there were manifests."""
         if self.description.get("format") == 1:
-            return  # made before digests were kept
-        listed = known(self.path)
-        damage = listed.damage if self.complete else []
-        damage = damage or problems(self.path, listed, filter(chosen, listed.entries))
+            return None
+        listed = known(self.path, self._known["digest"])
+        chosen_files = ExpectedFiles(
+            {name: entries for name, entries in listed.entries.items() if chosen(name) or name == STUDY},
+            listed.required,
+        )
+        damage = listed.damage or quick_problems(self.path, chosen_files)
         if damage:
             raise StudyError(
                 f"{self.path}: {damage[0]}; linkwise study {self.path} --resume computes it again"
             )
+        return listed
+
+    def _table_files(self) -> list[str]:
+        """The files of all tables that the manifest names."""
+        if self.description.get("format") == 1:
+            names = files_of(self.path)
+        else:
+            names = [name for name in known(self.path).entries if (self.path / name).exists()]
+        return sorted(name for name in names if name.startswith(f"{TABLES}/"))
 
     def tables(self) -> list[str]:
         """Names of the tables that there are."""
-        folder = self.path / TABLES
-        found = [path.stem for path in sorted(folder.glob("*.parquet"))]
-        found += [ERRORS] if (folder / ERRORS).is_dir() else []
+        parts = [name.removeprefix(f"{TABLES}/") for name in self._table_files()]
+        found = [name.removesuffix(".parquet") for name in parts if "/" not in name]
+        found += [ERRORS] if any(name.startswith(f"{ERRORS}/") for name in parts) else []
         return found + [f"{FAILURES}/{name}" for name in self.description.get(FAILURES, {})]
 
     def table(self, name: str) -> Any:
@@ -81,10 +114,13 @@ class Results(Summarised):
             raise StudyError(
                 f"{self.path}: no table {name!r}; there are: {', '.join(self.tables()) or 'none'}"
             )
-        path = self.path / TABLES / name
-        self._check(lambda file: file.startswith((f"{TABLES}/{name}/", f"{TABLES}/{name}.parquet")))
-        parts = sorted(map(str, path.glob("*.parquet"))) if path.is_dir() else [f"{path}.parquet"]
-        if not parts or not os.path.exists(parts[0]):
+
+        def of_table(file: str) -> bool:
+            return file.startswith(f"{TABLES}/{name}/") or file == f"{TABLES}/{name}.parquet"
+
+        self._check(of_table)
+        parts = [str(self.path / file) for file in filter(of_table, self._table_files())]
+        if not parts:
             return needed("pyarrow").table({"point": np.empty(0, np.int64)})
         return needed("pyarrow.dataset").dataset(parts, format="parquet").to_table()
 

@@ -24,8 +24,8 @@ from linkwise.study.pack import facts_of, packed, unpacked
 from linkwise.study.plan import Plan
 from linkwise.study.signals import Terminated, terminable
 from linkwise.study.status import begun
-from linkwise.study.store import JOURNAL, Store, read_study
-from linkwise.study.verify import READERS, verify
+from linkwise.study.store import JOURNAL, STUDY, Store, read_study
+from linkwise.study.verify import READERS, STRAY, files_of, verify
 
 Bar = Callable[[str, int, int], AbstractContextManager[progress.Advance]]
 
@@ -49,7 +49,7 @@ def run(
             f"{store.path}: {listed(changes)}; start anew (--out), go on with the code of before, "
             "or mix the results knowingly (--accept-changed-code)"
         )
-    if exists and store.complete and not _reopened(store):
+    if exists and not (store.path / JOURNAL).exists() and not _reopened(store):
         return None
     engine = engine_for(plan, cluster, threads)
     with terminable():
@@ -72,14 +72,18 @@ def run(
 
 
 def _reopened(store: Store) -> bool:
-    """Whether a complete store is damaged. Then everything is computed again: what the chunks added to the reductions
-    is no longer known."""
+    """Whether a store without a journal is damaged. Then everything is computed again: what the chunks added to the
+    reductions is no longer known."""
     damage = list(verify(store.path).damage)
     if not damage:
         return False
+    foreign = [one for one in damage if one.problem == STRAY]
+    if len(foreign) == len(damage):
+        more = f"; and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        raise StudyError(f"{store.path}: {foreign[0]}: remove it{more}")
     more = f" and {len(damage) - 1} more" if len(damage) > 1 else ""
     _say(store.path, f"{damage[0]}{more}; all of it is computed again")
-    store.reopen()
+    store.reopen(set(files_of(store.path)) - {one.file for one in foreign})
     return True
 
 
@@ -177,7 +181,7 @@ def _read(plan: Plan, store: Store, journal: Journal) -> _Progress:
     others: list[bytes] = []
     for record in journal.records():
         facts = facts_of(record)
-        for key in ("created", "finishing", "finished", "files"):
+        for key in ("created", "finishing", "finished", "files", "leftovers"):
             found.files |= set(facts.get(key, ()))
         if "chunk" in facts:
             found.records[facts["chunk"]] = record
@@ -241,12 +245,14 @@ def _finish(plan: Plan, store: Store, journal: Journal, found: _Progress) -> Non
     store.folder.remove(sorted(found.files - set(entries) - set(written)))
     files.sweep(store.path)
     if collection.complete:
+        written[STUDY] = digests.of((store.path / STUDY).read_bytes())
         store.folder.write(digests.NAME, digests.text({**entries, **written}).encode())
         journal.remove()
     else:
         # the journal stays for the points that are missing: one record for each chunk, in their order
         records = [found.records[number] for number in sorted(found.records)]
-        journal.rewrite([packed({}, {"finished": entries}), *records])
+        finished_record = packed({}, {"finished": entries, "study": plan.description.digest()})
+        journal.rewrite([finished_record, *records])
 
 
 @contextmanager

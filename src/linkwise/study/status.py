@@ -17,6 +17,8 @@ from linkwise.study.errors import StudyError
 from linkwise.study.journal import read, running
 from linkwise.study.pack import facts_of
 from linkwise.study.store import DATA, JOURNAL, STUDY, read_study
+from linkwise.study.verify import known as files_known
+from linkwise.study.verify import quick_problems, strays
 from linkwise.summaries import Summarised
 
 
@@ -45,6 +47,9 @@ class Status(Summarised):
     changed_since: list[str] = field(default_factory=list)
     """Files of Linkwise that differ from those that compute the store."""
     accepted_changes: list[dict[str, Any]] = field(default_factory=list)
+    damage: list[str] = field(default_factory=list)
+    """Files that are missing or differ from what was written, as far as their sizes and checksums show it, and files
+    that do not belong to the store."""
 
     def facts(self) -> dict[str, Any]:
         """In types that JSON has."""
@@ -75,10 +80,17 @@ def status(path: str | os.PathLike[str]) -> Status:
         "source": package.tree_digest(made_by.get("package", {})),
         **{key: made_by[key] for key in ("robot", "functions", "python") if key in made_by},
     }
+    listed = files_known(path, known["digest"]) if known["study"].get("format") != 1 else None
+    if listed is not None and listed.damage and not (path / JOURNAL).exists():
+        raise StudyError(f"{path}: {listed.damage[0]}; linkwise study {path} --resume computes it again")
     try:
         _of_journal(found, path / JOURNAL, axes, sets)
     except FileNotFoundError:
         _of_results(found, path, axes)
+    if listed is not None:
+        damage = [*listed.damage, *quick_problems(path, listed)]
+        found.damage = [str(one) for one in (*damage, *(strays(path, listed) if found.complete else ()))]
+        found.complete = found.complete and not damage
     return found
 
 

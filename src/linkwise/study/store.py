@@ -6,6 +6,8 @@
     journal              what has been done, as long as something is left to do
     digests.json         what the bytes of all other files are, when nothing is left to do
 
+One of the last two is the manifest: it alone says what was computed. Files that it does not name do not count.
+
 Its content does not depend on when, where or by how many workers it was made. Arrays are built in memory and written
 by ``files`` as everything else is, so that the order in which things become durable is known.
 """
@@ -66,7 +68,8 @@ class Store:
         try:
             content = self.arrays().files()
             # study.json has a digest of its own: it may be written again later
-            start = {STUDY: self._study().encode(), JOURNAL: framed(created(content))}
+            first = created(content, self.plan.description.digest())
+            start = {STUDY: self._study().encode(), JOURNAL: framed(first)}
             made.folder.write_all({**content, **start})
             made.put()
         finally:
@@ -84,9 +87,11 @@ class Store:
         if wrong:
             self.folder.write_all(wrong)
 
-    def reopen(self) -> None:
-        """Begin again in a complete store."""
-        self.folder.write(JOURNAL, framed(created(self.arrays().files())))
+    def reopen(self, leftovers: Iterable[str]) -> None:
+        """Begin again in a store; ``leftovers`` are files that are removed at the end unless they are written again."""
+        first = created(self.arrays().files(), self.plan.description.digest())
+        rest = packed({}, {"leftovers": sorted(leftovers)})
+        self.folder.write(JOURNAL, framed(first) + framed(rest))
         self.folder.remove([digests.NAME])
 
     def _study(self) -> str:
@@ -137,7 +142,7 @@ class Store:
 
     @property
     def complete(self) -> bool:
-        return not (self.path / JOURNAL).exists()
+        return complete(self.path)
 
     # -- data -------------------------------------------------------------------------------------------------------
 
@@ -238,7 +243,7 @@ class ArrayFiles:
     ) -> None:
         """A small array with its values."""
         codecs = needed("zarr.codecs")
-        dtype = "string" if values.dtype == object else values.dtype
+        dtype: Any = str if values.dtype == object else values.dtype
         with zarr_quiet():
             array = self._group.create_array(
                 name,
@@ -264,9 +269,18 @@ def _fill_value(dtype: str) -> dict[str, str]:
     return {"_FillValue": "AAAAAAAA+H8="} if dtype == "float64" else {}
 
 
-def created(content: Mapping[str, bytes]) -> bytes:
-    """The first record of a journal: the files that were there before anything was computed."""
-    return packed({}, {"created": {name: digests.of(data) for name, data in content.items()}})
+def created(content: Mapping[str, bytes], study: str) -> bytes:
+    """The first record of a journal: the files that were there before anything was computed, and the digest of the
+    study."""
+    entries = {name: digests.of(data) for name, data in content.items()}
+    return packed({}, {"created": entries, "study": study})
+
+
+def complete(path: Path) -> bool:
+    """Whether nothing is left to do: there is no journal, but the list of all files, which is written at the end."""
+    if (path / JOURNAL).exists():
+        return False
+    return (path / digests.NAME).is_file() or read_study(path)["study"].get("format") == 1
 
 
 def described(unit: str, text: str) -> dict[str, str]:

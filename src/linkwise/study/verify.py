@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,8 @@ from linkwise.study.store import DATA, JOURNAL, STUDY, TABLES, read_study
 from linkwise.summaries import Summarised
 
 READERS = 4
+STRAY = "was not written by the study"
+UNKNOWN = "it is not known what was computed"
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,15 @@ class ExpectedFiles:
             if required:
                 self.required.add(name)
 
-    def problem(self, path: Path, name: str) -> Damage | None:
+    def problem(
+        self, path: Path, name: str, compare: Callable[[Path, Entry], str | None] = digests.problem
+    ) -> Damage | None:
         """What is wrong with a file."""
         if name not in self.required and not (path / name).exists():
             return None
         told = ""
         for entry in self.entries[name]:
-            found = digests.problem(path / name, entry)
+            found = compare(path / name, entry)
             if found is None:
                 return None
             told = told or found
@@ -84,16 +88,25 @@ class Verification(Summarised):
     damage: tuple[Damage, ...]
 
 
-def known(path: Path) -> ExpectedFiles:
-    """The entries of a store: of its list if it is complete, else of its journal."""
+def known(path: Path, study: str | None = None) -> ExpectedFiles:
+    """The entries of a store: of its list if it is complete, else of its journal.
+
+    Args:
+        path: the store.
+        study: digest of its study, which a journal must belong to; None: not compared.
+    """
     found = ExpectedFiles()
     if not (path / JOURNAL).exists():
+        if not (path / digests.NAME).exists():
+            found.damage.append(Damage(JOURNAL, f"and {digests.NAME} are missing: {UNKNOWN}"))
+            return found
         try:
             found.add(digests.read(path), required=True)  # type: ignore[arg-type]
         except StudyError as error:
             found.damage.append(Damage(digests.NAME, str(error).partition(f"{digests.NAME} ")[2]))
         return found
     chunks: dict[int, dict[str, Entry]] = {}
+    begun = False
     last: dict[str, Entry] = {}
     with (path / JOURNAL).open("rb") as file:
         for place, record in scan(file):
@@ -103,10 +116,15 @@ def known(path: Path) -> ExpectedFiles:
                 found.torn = True
             else:
                 facts = facts_of(record)
-                if "files" in facts:
-                    chunks[facts["chunk"]] = facts["files"]
+                if "chunk" in facts:  # the last record of a chunk counts
+                    chunks[facts["chunk"]] = facts.get("files", {})
+                if study is not None and facts.get("study", study) != study:
+                    found.damage.append(Damage(JOURNAL, "belongs to another study"))
+                begun = begun or "finished" in facts or "created" in facts
                 last = facts.get("finished") or facts.get("created") or last
                 found.add(facts.get("finishing", {}), required=False)
+    if not begun and not found.damage:
+        found.damage.append(Damage(JOURNAL, "does not begin with the files of the study"))
     found.add(last, required=True)
     for entries in chunks.values():
         found.add(entries, required=True)
@@ -116,8 +134,10 @@ def known(path: Path) -> ExpectedFiles:
 def verify(path: Path) -> Verification:
     """Compare every file of a store with what was written. A StudyError: the folder holds nothing to compare with."""
     damage: list[Damage] = []
+    digest = None
     try:
         study = read_study(path)
+        digest = study["digest"]
         if study["study"].get("format") == 1:
             raise StudyError(f"{path}: made by a version of Linkwise that kept no digests")
     except StudyError as error:
@@ -125,14 +145,30 @@ def verify(path: Path) -> Verification:
         if not problem:
             raise
         damage.append(Damage(STUDY, problem.partition(";")[0]))
-    listed = known(path)
+    listed = known(path, digest)
     complete = not (path / JOURNAL).exists()
     damage += listed.damage
     damage += problems(path, listed, listed.entries)
     if complete and not listed.damage:
-        damage += [Damage(name, "was not written by the study") for name in _unknown(path, listed)]
+        damage += strays(path, listed)
     size = sum((path / name).stat().st_size for name in listed.entries if (path / name).is_file())
-    return Verification(len(listed.entries) + 2, size, complete, listed.torn, tuple(damage))
+    manifest = {STUDY, digests.NAME if complete else JOURNAL}
+    return Verification(len({*listed.entries, *manifest}), size, complete, listed.torn, tuple(damage))
+
+
+def quick_problems(path: Path, listed: ExpectedFiles) -> list[Damage]:
+    """Files that are missing or have another size or another table of checksums than was written; the rest of their
+    bytes is not read. What reads them compares it: Zarr has checksums of all pieces."""
+    return [
+        damage
+        for name in sorted(listed.entries)
+        if (damage := listed.problem(path, name, digests.quick_problem)) is not None
+    ]
+
+
+def strays(path: Path, listed: ExpectedFiles) -> list[Damage]:
+    """Files among the arrays and tables that have no entry."""
+    return [Damage(name, STRAY) for name in files_of(path) if name not in listed.entries]
 
 
 def problems(path: Path, listed: ExpectedFiles, names: Iterable[str]) -> list[Damage]:
@@ -142,13 +178,12 @@ def problems(path: Path, listed: ExpectedFiles, names: Iterable[str]) -> list[Da
         return [damage for damage in found if damage is not None]
 
 
-def _unknown(path: Path, listed: ExpectedFiles) -> list[str]:
-    """Files among the arrays and tables that have no entry."""
+def files_of(path: Path) -> list[str]:
+    """Every file among the arrays and tables, but temporary ones, by its name in the store."""
     found = []
     for part in (DATA, TABLES):
         for here, _, names in os.walk(path / part):
             for name in names:
-                relative = os.path.relpath(os.path.join(here, name), path)
-                if relative not in listed.entries and not files.is_aside(name):
-                    found.append(relative)
+                if not files.is_aside(name):
+                    found.append(Path(os.path.relpath(os.path.join(here, name), path)).as_posix())
     return sorted(found)
