@@ -57,6 +57,7 @@ SMOKE = {  # script -> command lines
     ],
     "kernel_speed.py": ["--joints 2 --states 64"],
     "long_chains.py": ["--links 3 --repeats 1 --longest-straight 3"],
+    "mjcf_attributes.py": ["--only connect --every 3 --pairs 4"],
     "mjcf_fuzz.py": ["--files 20 --reasons", "--files 1 --seed 1 --show"],
     "moving_bases.py": ["--quick", "--quick --gpu --json {out}/gpu.json"],
     "optimal_peers.py": ["--problems swing_up --short --no-times --json {out}/optimal.json"],
@@ -85,6 +86,7 @@ ELSEWHERE = {"mutation.py": "tests/test_mutation.py", "release.py": "tests/test_
 PACKAGES = {  # what a script needs beyond the package itself
     "crossovers.py": ["matplotlib"],
     "frameworks.py": ["jax", "torch"],
+    "mjcf_attributes.py": ["mujoco"],
     "mjcf_fuzz.py": ["mujoco"],
     "moving_bases.py": ["pinocchio"],
     "simulation.py": ["mujoco"],

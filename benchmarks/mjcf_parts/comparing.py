@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 
@@ -34,28 +36,86 @@ def compare(model: Model, peer: mujoco.MjModel, seed: int) -> None:
     compare_joints(model, peer, flags)
     compare_bodies(model, peer)
     rng = np.random.default_rng(seed)
-    robot = Robot.from_model(model)
-    viscous = np.concatenate(
-        [[0.0], *([joint.viscous_friction] * joint.dof for joint in model.coordinate_joints)]
-    )[1:]
+    robot = Robot.from_model(without_coulomb(model))
+    bare = model.with_motors(()) if model.motors else model
     for _ in range(STATES):
         q = robot.random(rng)
         qd, qdd = rng.normal(size=(2, model.dof))
         data.qpos[:], turn, rest = as_mujoco(model, q, qd)
         data.qvel[:], data.qacc[:] = turn @ qd, turn @ qdd + rest
         mujoco.mj_inverse(peer, data)
-        compare_poses(model, q, peer, data)
+        compare_poses(bare, q, peer, data)
         if model.dof:
             M = np.zeros((peer.nv, peer.nv))
             mujoco.mj_fullM(peer, data, M)
             near("mass matrix", value(robot, "mass_matrix", q=q), turn.T @ M @ turn)
             size = float(np.abs(M).max() * np.abs(data.qacc).max() + np.abs(data.qfrc_bias).max())
             size += float(np.abs(data.qfrc_passive).max())
-            # springs belong to the robot here, and are passive forces there
-            bias = value(robot, "inverse_dynamics", q=q, qd=qd, qdd=0 * qdd)
-            near("bias forces", bias, turn.T @ (data.qfrc_bias - data.qfrc_spring + M @ rest), size)
             tau = value(robot, "inverse_dynamics", q=q, qd=qd, qdd=qdd)
-            near("inverse dynamics", tau + viscous * qd, turn.T @ data.qfrc_inverse, size)
+            near("inverse dynamics", tau, turn.T @ data.qfrc_inverse, size)
+            still = value(robot, "inverse_dynamics", q=q, qd=0 * qd, qdd=0 * qdd)
+            data.qvel[:], data.qacc[:] = 0.0, 0.0
+            mujoco.mj_inverse(peer, data)
+            near("torques at rest", still, turn.T @ data.qfrc_inverse, size)
+
+
+def without_coulomb(model: Model) -> Model:
+    """The robot without Coulomb friction, which is a constraint in MuJoCo."""
+    joints = [replace(joint, coulomb_friction=(0.0, 0.0)) if joint.moves else joint for joint in model.joints]
+    return model._with(joints=joints)
+
+
+def compare_held(model: Model, peer: mujoco.MjModel) -> None:
+    """Which directions equalities hold in the pose that the file draws, where they are met there."""
+    peer.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+    peer.opt.enableflags = 0
+    data = mujoco.MjData(peer)
+    peer.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    mujoco.mj_forward(peer, data)
+    equality = data.efc_type == mujoco.mjtConstraint.mjCNSTR_EQUALITY
+    if np.abs(data.efc_pos[equality]).max(initial=0.0) > 1e-9 or not model.dof:
+        return
+    q = from_mujoco(model, peer.qpos0)
+    turn = as_mujoco(model, q, np.zeros(model.dof))[1]
+    J = data.efc_J.reshape(-1, peer.nv)[: data.nefc]
+    rows = [following(model)]
+    if model.constraints:
+        rows.append(value(Robot.from_model(model), "constraint_jacobian", q=q))
+    near("directions that are held", projector(np.vstack(rows)), projector(J[equality] @ turn), 1.0)
+
+
+def following(model: Model) -> np.ndarray:
+    """One row for each joint that follows another: it is zero along motions that keep the relation."""
+    first = dict(
+        zip(
+            model.joint_names, np.cumsum([0, *(joint.dof for joint in model.coordinate_joints)]), strict=False
+        )
+    )
+    rows = np.zeros((0, model.dof))
+    for joint in model.coordinate_joints:
+        if joint.mimic is not None:
+            row = np.zeros(model.dof)
+            row[first[joint.name]] = 1.0
+            row[first[joint.mimic.joint]] = -joint.mimic.multiplier
+            rows = np.vstack([rows, row])
+    return rows
+
+
+def projector(rows: np.ndarray) -> np.ndarray:
+    """Onto the space that the rows span."""
+    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    kept = directions[sizes > 1e-9 * max(1.0, sizes.max(initial=0.0))]
+    return kept.T @ kept
+
+
+def from_mujoco(model: Model, qpos: np.ndarray) -> np.ndarray:
+    """Positions with w of quaternions last."""
+    q, at = qpos.copy(), 0
+    for joint in model.coordinate_joints:
+        if joint.free:
+            q[at + joint.nq - 4 : at + joint.nq] = np.roll(qpos[at + joint.nq - 4 : at + joint.nq], -1)
+        at += joint.nq
+    return q
 
 
 def as_mujoco(model: Model, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -157,7 +217,7 @@ def compare_poses(model: Model, q: np.ndarray, peer: mujoco.MjModel, data: mujoc
 def value(robot: Robot, name: str, **given) -> np.ndarray:
     """A function by the reference algorithm on NumPy arrays: nothing is compiled."""
     function = function_named(name)
-    results = arrays.run_on_arrays(function, Setting(robot, friction=False), function.algorithm(None), given)
+    results = arrays.run_on_arrays(function, Setting(robot), function.algorithm(None), given)
     return next(iter(results.values()))
 
 

@@ -152,7 +152,7 @@ def joint(attributes):
 
 REFUSED = [
     (joint('stiffness="3 1"'), "<joint name=\"j\">: stiffness='3 1': only linear springs"),
-    (joint('springdamper="1 1"'), "springdamper: its stiffness depends on the inertia"),
+    (joint('springdamper="0 1"'), "expected two positive numbers"),
     (joint('damping="1 2"'), "only damping linear in the speed"),
     (joint('damping="x"'), "'x' is not a finite number"),
     (joint('axis="0 0 0"'), "axis: the vector has no direction"),
@@ -265,8 +265,8 @@ def test_refused_in_a_body(body, expected):
         ("", '<equality><joint joint1="k" joint2="j" polycoef="0 1 2"/></equality>', "only linear relations"),
         (
             "",
-            '<tendon><fixed name="t" stiffness="1"/></tendon>',
-            "<fixed name=\"t\">: stiffness='1' of such a tendon",
+            '<tendon><fixed name="t" stiffness="1" springlength="0 1"/></tendon>',
+            "<fixed name=\"t\">: springlength='0 1'",
         ),
         (
             '<default><tendon armature="1"/></default>',

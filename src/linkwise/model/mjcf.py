@@ -14,7 +14,7 @@ included, in the folder of the main file, and meshes from which an inertia comes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
@@ -33,7 +33,6 @@ from linkwise.model.mjcf_constraints import (
     read_constraints,
     read_mimics,
     read_motors,
-    refuse_generators,
 )
 from linkwise.model.mjcf_copy import copy_in
 from linkwise.model.mjcf_defaults import Defaults
@@ -43,7 +42,9 @@ from linkwise.model.mjcf_joint import MjcfJoint, read_joint
 from linkwise.model.mjcf_mesh import Meshes
 from linkwise.model.mjcf_schema import check_names, check_unique
 from linkwise.model.mjcf_settings import TURNS, flag, read_settings
+from linkwise.model.mjcf_springdamper import with_springdampers
 from linkwise.model.model import Frame, Link, Model, suggest
+from linkwise.model.motors import Motor
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element, parse_xml
 
@@ -75,7 +76,6 @@ class _Item:
 class _Reader:
     def __init__(self, root: Element, where: str, outer: _Reader | None = None):
         root = expanded(root, where)
-        refuse_generators(root)
         check_names(root)
         check_unique(root)
         self.root, self.where = root, where
@@ -132,6 +132,9 @@ class _Reader:
                 gravity=self.settings.gravity,
                 frames=self._unique_frames(),
             )
+            motors = read_motors(self.root, self.defaults, self.settings, self.named)
+            self._check_rotors(drawn, motors)
+            drawn = self._with_springdampers(drawn, motors)
             joints = compensation.of_shares(drawn, self._shares(drawn))
             drawn = drawn._with(joints=joints)  # pyright: ignore[reportPrivateUsage]
             sites = dict(
@@ -143,11 +146,32 @@ class _Reader:
                 if not _holds_nothing(drawn, constraint)
             ]
             held_robot = drawn.with_constraints(constraints) if constraints else drawn
-            motors = read_motors(self.root, self.defaults, self.settings, self.named)
             return held_robot.with_motors(motors) if motors else held_robot
         except ModelError as error:
             text = str(error)
             raise ModelError(text if text.startswith(self.where) else f"{self.where}: {text}") from None
+
+    def _check_rotors(self, model: Model, motors: Sequence[Motor]) -> None:
+        """MuJoCo's mass matrix has no place for the inertia that a tendon's armature puts between two branches."""
+        above = {joint.name: {joint.name, *_joints_to(model, joint.parent)} for joint in model.joints}
+        for motor in motors:
+            longest = max((above[name] for name in motor.joints), key=len, default=set())
+            if motor.rotor_inertia and not set(motor.joints) <= longest:
+                raise ModelError(
+                    f"tendon {motor.name!r}: armature over joints of different branches, of which MuJoCo leaves out "
+                    "a part, is not supported"
+                )
+
+    def _with_springdampers(self, model: Model, motors: Sequence[Motor]) -> Model:
+        given = {
+            name: joint.springdamper for name, joint in self.named.items() if joint.springdamper is not None
+        }
+        joints = with_springdampers(
+            *(model, motors, given, lambda link: self._drawn(model, link)),
+            springs=self.settings.springs,
+            dampers=self.settings.dampers,
+        )
+        return model._with(joints=joints)  # pyright: ignore[reportPrivateUsage]
 
     def _shares(self, model: Model) -> dict[str, float]:
         """The share of each body's weight that is carried from outside. Joints with ``actuatorgravcomp`` carry it by
@@ -194,9 +218,6 @@ class _Reader:
         body = item.element
         name = body.get("name") or self._new_name("body")
         items = list(self._items(body, Transform.identity(), body.get("childclass", item.childclass)))
-        for inner in items:
-            if inner.element.tag == "plugin":
-                raise inner.element.error("plugins are not supported")
         joints = [inner for inner in items if inner.element.tag in ("joint", "freejoint")]
         if flag(body, "mocap", False) and (joints or parent != WORLD):
             raise body.error("mocap: only a body without joints in the <worldbody> can have it")

@@ -18,7 +18,8 @@ from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 
 WORLD = "world"
-MOTOR = ("damping", "frictionloss", "armature")  # what a fixed tendon may have
+MOTOR = ("stiffness", "damping", "frictionloss", "armature")  # what a fixed tendon may have
+UNSTRETCHED = -1.0  # as springlength: the length at which all joints are at rest
 
 ACTUATORS = (
     "general",
@@ -36,14 +37,6 @@ ACTUATORS = (
 )
 
 
-def refuse_generators(root: Element) -> None:
-    """Elements that MuJoCo's compiler writes out by rules of its own."""
-    for element in root.iter():
-        if element.tag in ("composite", "flexcomp"):
-            assert isinstance(element, Element)
-            raise element.error("not supported; load the model in MuJoCo and save it as one plain file")
-
-
 def check_sections(root: Element, defaults: Defaults, settings: MjcfSettings, *, attached: bool) -> None:
     """Refuse what would change the motion and cannot be represented; less of it in models that are ``attached``.
 
@@ -53,8 +46,6 @@ def check_sections(root: Element, defaults: Defaults, settings: MjcfSettings, *,
         for element in section:
             if section.tag == "tendon":
                 _tendon(defaults.resolve(element, kind="tendon"), settings, attached)
-            elif section.tag == "deformable" and element.tag != "skin":
-                raise element.error("deformable bodies are not supported")
             elif section.tag == "actuator":
                 _actuator(element, defaults)
 
@@ -62,7 +53,7 @@ def check_sections(root: Element, defaults: Defaults, settings: MjcfSettings, *,
 def _tendon(tendon: Element, settings: MjcfSettings, attached: bool) -> None:
     """A tendon that only measures or pulls does not change the motion; one with stiffness, damping or limits does.
 
-    Fixed tendons with friction or armature are motors of several joints, see ``read_motors``.
+    Fixed tendons with springs, friction or armature are motors of several joints, see ``read_motors``.
     """
     supported = () if attached or tendon.tag != "fixed" else MOTOR
     for key, acts in _acting(settings).items():
@@ -83,7 +74,7 @@ def _acting(settings: MjcfSettings) -> dict[str, bool]:
 def read_motors(
     root: Element, defaults: Defaults, settings: MjcfSettings, joints: Mapping[str, MjcfJoint]
 ) -> list[Motor]:
-    """Fixed tendons with friction or armature: motors that turn with a weighted sum of joint positions."""
+    """Fixed tendons with springs, friction or armature: motors that turn with a weighted sum of joint positions."""
     found: list[Motor] = []
     acting = _acting(settings)
     for given in [each for section in root if section.tag == "tendon" for each in section]:
@@ -93,7 +84,7 @@ def read_motors(
             linear, *higher = (*coefficients(tendon, key), 0.0) if acting[key] else (0.0,)
             if any(higher):
                 raise tendon.error(
-                    f"{key}={tendon.get(key)!r}: only damping linear in the speed is supported"
+                    f"{key}={tendon.get(key)!r}: only linear springs and dampers are supported"
                 )
             numbers[key] = linear
         if tendon.tag != "fixed" or not any(numbers.values()):
@@ -106,8 +97,26 @@ def read_motors(
             moved[name] = moved.get(name, 0.0) + each.number("coef")
         loss = numbers["frictionloss"]
         name = tendon.get("name") or f"tendon_{len(found) + 1}"
-        found.append(Motor(name, moved, numbers["armature"], numbers["damping"], (loss, loss)))
+        terms = _tendon_spring(tendon, numbers["stiffness"], moved, joints) if numbers["stiffness"] else {}
+        found.append(Motor(name, moved, numbers["armature"], numbers["damping"], (loss, loss), terms))
     return found
+
+
+def _tendon_spring(
+    tendon: Element, stiffness: float, moved: Mapping[str, float], joints: Mapping[str, MjcfJoint]
+) -> dict[str, float]:
+    """The spring of a fixed tendon; one that is slack over a range of lengths is not linear."""
+    if tendon.number("springyield", 0.0) != 0.0:
+        raise tendon.error("springyield: springs that yield are not supported")
+    ends = coefficients(tendon, "springlength") or (UNSTRETCHED,)
+    if min(ends) != max(ends):
+        raise tendon.error(
+            f"springlength={tendon.get('springlength')!r}: springs that are slack over a range are not supported"
+        )
+    rest = ends[0]
+    if rest == UNSTRETCHED:
+        rest = sum(factor * joints[name].rest for name, factor in moved.items())
+    return {"stiffness": stiffness, "spring_reference": rest}
 
 
 def _actuator(actuator: Element, defaults: Defaults) -> None:
@@ -247,7 +256,7 @@ def _loop(equality: Element, locate: Callable[[str], Transform], sites: Mapping[
             if site not in sites:
                 raise equality.error(f"no site {site!r}; {suggest(site, sites)}")
         first, second = (sites[site] for site in given)
-        kind = Point if equality.tag == "connect" else Weld
+        kind = Point if equality.tag == "connect" or not _holds_orientation(equality) else Weld
         return kind(first, second, name=name)
     first, second = equality.text_of("body1"), equality.get("body2", WORLD)
     try:
@@ -259,12 +268,20 @@ def _loop(equality: Element, locate: Callable[[str], Transform], sites: Mapping[
         place = there.inverse() @ Transform(np.eye(3), (here @ Transform(np.eye(3), anchor)).translation)
         return Point(first, second, place.translation.tolist(), anchor.tolist(), name)
     relative = here.inverse() @ there  # pose of body2 in body1, as the file draws it
+    anchor = Transform(np.eye(3), np.array(coefficients(equality, "anchor") or (0.0, 0.0, 0.0)))
     if "relpose" in equality.attrib:
         x, y, z, *quaternion = equality.numbers("relpose", 7)
-        if any(quaternion):
-            relative = Transform.from_quaternion((x, y, z), quaternion)
-    # an anchor only chooses the point at which MuJoCo measures the error of the position
+        if any(quaternion):  # MuJoCo takes its position as that of the anchor, not of the origin of body2
+            relative = Transform.from_quaternion((x, y, z), quaternion) @ anchor.inverse()
+    if not _holds_orientation(equality):
+        place = (relative @ anchor).translation
+        return Point(second, first, place.tolist(), anchor.translation.tolist(), name)
     return Weld(second, first, relative, name)
+
+
+def _holds_orientation(weld: Element) -> bool:
+    """MuJoCo scales the rows of the orientation: by zero they hold nothing, other numbers only change their units."""
+    return weld.number("torquescale", 1.0) != 0.0
 
 
 def _mimic(equality: Element, joints: Mapping[str, MjcfJoint]) -> tuple[str, Mimic]:

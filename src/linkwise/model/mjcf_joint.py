@@ -29,6 +29,10 @@ class MjcfJoint:
     coulomb_friction: float
     terms: dict[str, float]
     carries: bool  # whether its motor carries what gravcomp of bodies would
+    rest: float  # the position at which springs of tendons are at rest
+    springdamper: (
+        tuple[float, float] | None
+    )  # time constant [s] and damping ratio, which fix stiffness and damping
 
 
 def read_joint(joint: Element, frame: Transform, settings: MjcfSettings) -> MjcfJoint:
@@ -60,26 +64,39 @@ def read_joint(joint: Element, frame: Transform, settings: MjcfSettings) -> Mjcf
         coulomb_friction=joint.number("frictionloss", 0.0) if settings.frictionloss else 0.0,
         terms=_spring(joint, hinge, settings) if settings.springs else {},
         carries=flag(joint, "actuatorgravcomp", False),
+        rest=_rest(joint, hinge, settings),
+        springdamper=_springdamper(joint),
     )
+
+
+def _rest(joint: Element, hinge: bool, settings: MjcfSettings) -> float:
+    rest = joint.number("springref", 0.0)
+    return settings.angle(rest) if hinge else rest
+
+
+def _springdamper(joint: Element) -> tuple[float, float] | None:
+    given = coefficients(joint, "springdamper")
+    if not any(given):
+        return None
+    if min(given) <= 0:
+        raise joint.error(f"springdamper={joint.get('springdamper')!r}: expected two positive numbers")
+    return given[0], given[1]
 
 
 def _spring(joint: Element, hinge: bool, settings: MjcfSettings) -> dict[str, float]:
     """A linear spring; other springs are refused."""
-    if any(coefficients(joint, "springdamper")):
-        raise joint.error("springdamper: its stiffness depends on the inertia of the robot; give stiffness")
     stiffness, *higher = (*coefficients(joint, "stiffness"), 0.0)
     if any(higher):
         raise joint.error(f"stiffness={joint.get('stiffness')!r}: only linear springs are supported")
-    if not stiffness:
+    if not stiffness and not any(coefficients(joint, "springdamper")):
         return {}
     if joint.number("springyield", 0.0) != 0.0:
         raise joint.error("springyield: springs that yield are not supported")
-    rest = joint.number("springref", 0.0)
     if joint.get("type", "hinge") == "free":
         raise joint.error("stiffness: springs at a free joint are not supported")
     if joint.get("type", "hinge") == "ball":
         return {"stiffness": stiffness}
-    return {"stiffness": stiffness, "spring_reference": settings.angle(rest) if hinge else rest}
+    return {"stiffness": stiffness, "spring_reference": _rest(joint, hinge, settings)}
 
 
 def _damping(joint: Element) -> float:
