@@ -14,6 +14,7 @@ import numpy as np
 
 from linkwise.compiler.arrays import Array
 from linkwise.errors import ShapeError, UnknownNameError
+from linkwise.flags import flag
 from linkwise.inspection import Inspected
 from linkwise.methods import takes_names, without_names
 
@@ -124,11 +125,16 @@ class Convenient(Inspected):
         """
         return part("ode").Ode(self, tau, tau_jacobian=tau_jacobian, friction=friction)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the robot as .urdf, .toml or .xml (MJCF); the file appears whole or not at all."""
+    def save(self, path: str | os.PathLike[str], *, strict: bool = False) -> None:
+        """Write the robot as .urdf, .toml or .xml (MJCF), see ``linkwise.save``; the file appears whole or not at all.
+
+        Args:
+            path: the file; its ending chooses the format.
+            strict: whether a term that other programs will not see is an error instead of a warning.
+        """
         from linkwise.model import files
 
-        files.save(self, path)
+        files.save(self, path, strict=flag("strict", strict))
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a drawing, and the joints with their limits."""

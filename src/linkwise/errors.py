@@ -56,6 +56,11 @@ class ModelWarning(UserWarning):
     """A robot file was read under a documented tolerance, or its inertias are not physically possible."""
 
 
+class ExportWarning(ModelWarning):
+    """A file format cannot hold a term of the robot that was saved: other programs will not see it. The message names
+    the file, the joint, the term and its value."""
+
+
 class SimulationWarning(UserWarning):
     """A simulated motion diverged, or a joint left its range; the message says when and which."""
 

@@ -57,19 +57,24 @@ def load(
     return Robot.from_model(model, origin).with_base(base)
 
 
-def save(robot: Model, path: str | os.PathLike[str]) -> None:
+def save(robot: Model, path: str | os.PathLike[str], *, strict: bool = False) -> None:
     """Write a robot as .urdf, .toml or .xml (MJCF); the file appears whole or not at all.
+
+    Loading the file here gives the same robot. Where other programs will see another one, because the format has no
+    words for a term (a spring in URDF, say), an ``ExportWarning`` names each such term.
 
     Args:
         robot: the robot.
         path: the file; its ending chooses the format.
+        strict: whether a term that other programs will not see is an error instead of a warning.
 
     Raises:
-        ModelError: the format cannot describe this robot; the message names what it lacks.
+        ModelError: the format cannot describe this robot, or with ``strict`` not all of it; the message names what it
+            lacks.
     """
     from linkwise.model import files
 
-    files.save(robot, path)
+    files.save(robot, path, strict=flag("strict", strict))
 
 
 def planar_chain(n: int, **options: Any) -> Robot:

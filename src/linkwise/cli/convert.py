@@ -15,26 +15,30 @@ from linkwise.model.files import WRITE_ENDINGS
 @headings.command("convert")
 @robot_argument
 @click.argument("file")
+@click.option("--strict", is_flag=True, help="Refuse to write what other programs would not see.")
 @json_option
-def command(robot: str, file: str, gravity, lock, base, mimic, as_json: bool) -> None:
+def command(robot: str, file: str, gravity, lock, base, mimic, strict: bool, as_json: bool) -> None:
     """Write a robot as another FILE: .toml, .urdf or .xml (MJCF).
 
-    Loading the new file gives the same robot, to the last bit. What a format cannot hold is an error that names it.
+    Loading the new file with Linkwise gives the same robot, to the last bit. Other programs see the standard elements
+    of the format alone: each term of the robot that these cannot hold is a warning, or with --strict an error.
 
     \b
     Example:
       linkwise convert scene.xml robot.urdf
       linkwise convert go2.urdf go2.xml --base floating
+      linkwise convert panda panda.urdf --strict
       linkwise convert hand.urdf hand.toml --mimic independent --lock wrist=0
     """
-    import linkwise as lw
+    from linkwise.model import files
 
     if Path(file).suffix.lower() not in WRITE_ENDINGS:
         raise click.UsageError(f"FILE: {file}: a robot is saved as {', '.join(WRITE_ENDINGS)}")
     written.check_targets(file)
     loaded = load_robot(robot, gravity, lock, base, mimic)
-    lw.save(loaded, file)
+    lost = files.save(loaded, file, strict=strict)
     if as_json:
-        say_json({"robot": loaded.name, "file": file, "dof": loaded.dof, "nq": loaded.nq})
+        facts = {"robot": loaded.name, "file": file, "dof": loaded.dof, "nq": loaded.nq}
+        say_json({**facts, "lost": [str(loss) for loss in lost]})
     else:
         say(f"{file}: {loaded.name}, {loaded.dof} velocities, {loaded.nq} positions")

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 from linkwise import outputs
-from linkwise.errors import LinkwiseError, ModelError
+from linkwise.errors import ExportWarning, LinkwiseError, ModelError, warn
 from linkwise.model.checks import check_physics
+from linkwise.model.losses import Loss, losses
 from linkwise.model.model import Model, suggest
 from linkwise.model.xml import MAX_BYTES
 
@@ -65,8 +66,12 @@ def read(
     return model
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a robot as .urdf, .toml or .xml (MJCF); the file appears whole or not at all."""
+def save(model: Model, path: str | os.PathLike[str], *, strict: bool = False) -> list[Loss]:
+    """Write a robot as .urdf, .toml or .xml (MJCF); the file appears whole or not at all.
+
+    Gives what other programs will not see in the file, with an ``ExportWarning`` for each; with ``strict`` that is an
+    error and nothing is written.
+    """
     target = _path(path)
     ending = target.suffix.lower()
     if ending == ".urdf":
@@ -79,6 +84,11 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         raise ModelError(
             f"{target}: unknown ending {ending!r}; a robot is saved as {', '.join(WRITE_ENDINGS)}"
         )
+    lost = losses(model, ending)
+    if strict and lost:
+        raise ModelError(
+            f"{target}: strict: other programs would not see this in the file: {'; '.join(map(str, lost))}"
+        )
     try:
         text = write(model)
     except ModelError as error:
@@ -87,6 +97,9 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         outputs.write(target, text)
     except outputs.OutputError as error:
         raise ModelError(str(error)) from error
+    for loss in lost:
+        warn(f"{target}: {loss}", ExportWarning)
+    return lost
 
 
 # -- reading ------------------------------------------------------------------------------------------------

@@ -162,12 +162,13 @@ def _joint(joint: Joint, depth: int) -> str:
         given["axis"] = numbers(joint.axis)
         given |= _range(joint)
     damping, friction = plain_friction(joint)  # MuJoCo knows no other
+    springs = joint.type != "floating"  # those of MuJoCo's free joints act along other axes
     for key, value in (
         ("armature", joint.rotor_inertia),
         ("damping", damping),
         ("frictionloss", friction),
-        ("stiffness", joint.number("stiffness")),
-        ("springref", joint.number("spring_reference")),
+        ("stiffness", joint.number("stiffness") if springs else 0.0),
+        ("springref", joint.number("spring_reference") if springs else 0.0),
     ):
         if value:
             given[key] = repr(float(value))
@@ -245,6 +246,8 @@ def _equality(model: Model) -> Iterable[str]:
     for joint in model.moving_joints:
         if joint.mimic is not None and joint.mimic.coupled:
             relation = joint.mimic
+            if relation.also:
+                raise ModelError(f"joint {joint.name!r}: only a motor may follow several joints in a file")
             given = {
                 "joint1": joint.name,
                 "joint2": relation.joint,
@@ -268,6 +271,10 @@ def _tendons(model: Model) -> list[str]:
     for motor in model.motors:
         damping, friction = plain_friction(motor)
         numbers_of = {"armature": motor.rotor_inertia, "damping": damping, "frictionloss": friction}
+        stiffness = float(motor.terms.get("stiffness", 0.0))
+        if stiffness:
+            rest = float(motor.terms.get("spring_reference", 0.0)) - motor.offset
+            numbers_of |= {"stiffness": stiffness, "springlength": _length(rest)}
         given = {"name": motor.name} | {key: repr(float(value)) for key, value in numbers_of.items() if value}
         lines.append("    <fixed" + "".join(f" {key}={quoted(text)}" for key, text in given.items()) + ">")
         lines += [
@@ -276,3 +283,9 @@ def _tendons(model: Model) -> list[str]:
         ]
         lines.append("    </fixed>")
     return ["  <tendon>", *lines, "  </tendon>"] if lines else []
+
+
+def _length(rest: float) -> float:
+    """A length at which a tendon is at rest. MuJoCo takes −1 as "not given" and 0 is left out of the file, so these two
+    become their neighbours, which changes the torque by round-off."""
+    return math.nextafter(rest, math.inf) if rest in (0.0, -1.0) else rest
