@@ -155,7 +155,7 @@ class _Reader:
         """MuJoCo's mass matrix has no place for the inertia that a tendon's armature puts between two branches."""
         above = {joint.name: {joint.name, *_joints_to(model, joint.parent)} for joint in model.joints}
         for motor in motors:
-            longest = max((above[name] for name in motor.joints), key=len, default=set())
+            longest = max((above[name] for name in motor.joints), key=len, default=set[str]())
             if motor.rotor_inertia and not set(motor.joints) <= longest:
                 raise ModelError(
                     f"tendon {motor.name!r}: armature over joints of different branches, of which MuJoCo leaves out "
@@ -167,7 +167,10 @@ class _Reader:
             name: joint.springdamper for name, joint in self.named.items() if joint.springdamper is not None
         }
         joints = with_springdampers(
-            *(model, motors, given, lambda link: self._drawn(model, link)),
+            model,
+            motors,
+            given,
+            lambda link: self._drawn(model, link),
             springs=self.settings.springs,
             dampers=self.settings.dampers,
         )

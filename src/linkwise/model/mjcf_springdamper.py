@@ -55,22 +55,24 @@ def _felt_inertias(
     moving = model.moving_joints
     ends = np.cumsum([joint.dof for joint in moving])
     own = {joint.name: slice(end - joint.dof, end) for joint, end in zip(moving, ends, strict=True)}
-    M = np.diag(np.concatenate([[joint.rotor_inertia] * joint.dof for joint in moving]))
+    matrix = np.diag(np.concatenate([[joint.rotor_inertia] * joint.dof for joint in moving]))
     above = {joint.child: joint for joint in model.joints}
     for link in model.links:
-        columns = np.zeros((6, len(M)))
+        columns = np.zeros((6, len(matrix)))
         name = link.name
         while name in above:
             if above[name].moves:
                 columns[:, own[above[name].name]] = _axes(above[name], drawn(name))
             name = above[name].parent
-        M += columns.T @ _spatial_inertia(link.inertia.expressed_in(drawn(link.name)).parameters) @ columns
+        matrix += (
+            columns.T @ _spatial_inertia(link.inertia.expressed_in(drawn(link.name)).parameters) @ columns
+        )
     for motor in motors:
-        row = np.zeros(len(M))
+        row = np.zeros(len(matrix))
         for name, factor in motor.joints.items():
             row[own[name]] = factor
-        M += motor.rotor_inertia * np.outer(row, row)
-    free = np.diag(np.linalg.inv(M))
+        matrix += motor.rotor_inertia * np.outer(row, row)
+    free = np.diag(np.linalg.inv(matrix))
     return {joint.name: 1.0 / float(free[own[joint.name]].mean()) for joint in moving}
 
 
