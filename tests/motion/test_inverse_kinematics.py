@@ -12,7 +12,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion import starts
+from linkwise.motion import damped_least_squares, starts
 
 PUMAS = ("puma560", "puma260", "puma_valera")
 
@@ -303,3 +303,39 @@ def test_the_benchmark_runs(capsys):
     assert [row["found"] for row in rows] == [5, 5]
     main(["puma560", "--poses", "3"])
     assert "3 of 3 (100.0 %)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-14, 1e-8, 0.3, 2.0, np.pi - 1e-9, np.pi])
+def test_the_rotation_vector_of_the_compiled_loop(angle):
+    """Judged by the matrix exponential of SciPy; at half a turn either sign is right."""
+    rotation = pytest.importorskip("scipy.spatial.transform").Rotation
+    axes = np.vstack([np.eye(3), -np.eye(3), np.random.default_rng(0).normal(size=(40, 3))])
+    for axis in axes / np.linalg.norm(axes, axis=1, keepdims=True):
+        matrix = rotation.from_rotvec(angle * axis).as_matrix()
+        vector = np.array(damped_least_squares.rotation_vector(matrix.tolist()))
+        np.testing.assert_allclose(rotation.from_rotvec(vector).as_matrix(), matrix, atol=3e-15)
+        assert np.linalg.norm(vector) <= np.pi + 1e-12
+        if angle < 3.0:
+            np.testing.assert_allclose(vector, angle * axis, atol=2e-15)
+
+
+def test_one_target_gives_the_bits_of_a_batch(panda):
+    """Neighbours in a vector register do not change a lane of the loop."""
+    lower, upper = limits(panda)
+    q = np.random.default_rng(5).uniform(lower, upper, (11, 7))
+    kernel = damped_least_squares.iteration(panda, None, "pose")
+    target = panda.pose(q)[:, :3].reshape(-1, 12)
+    given = (
+        np.clip(q + 0.4, lower, upper),
+        target,
+        lower,
+        upper,
+        np.ones((11, 1)),
+        np.array([30.0, 1.0, 1e-11]),
+    )
+    together = kernel(*given)
+    assert np.abs(together[1]).max() < 1e-9
+    for k in range(11):
+        alone = kernel(given[0][k], target[k], lower, upper, np.ones(1), given[5])
+        for one, all_ in zip(alone, together, strict=True):
+            assert np.array_equal(one, all_[k])

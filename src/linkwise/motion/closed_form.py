@@ -66,7 +66,30 @@ def closed_form_inverse_kinematics(robot: Robot, target, *, frame: str | None = 
     return np.where(incomplete, np.nan, solutions).reshape(*batch, 8, 6)
 
 
+def has_closed_form(robot: Robot, frame: str | None) -> bool:
+    """Whether the arm is of the PUMA type, with this frame behind its wrist."""
+    return not isinstance(_known_arm(robot, frame), ModelError)
+
+
 def _arm(robot: Robot, frame: str | None) -> _Arm:
+    arm = _known_arm(robot, frame)
+    if isinstance(arm, ModelError):
+        raise arm
+    return arm
+
+
+def _known_arm(robot: Robot, frame: str | None) -> _Arm | ModelError:
+    """The arm, or why it has no closed form; found out once per robot and frame."""
+    known = vars(robot).setdefault("_arms", {})
+    if frame not in known:
+        try:
+            known[frame] = _measured_arm(robot, frame)
+        except ModelError as error:
+            known[frame] = error.with_traceback(None)
+    return known[frame]
+
+
+def _measured_arm(robot: Robot, frame: str | None) -> _Arm:
     if robot.dof != 6 or not all(joint.revolute for joint in robot.coordinate_joints):
         raise ModelError(f"{robot.name}: the closed form is for six turning joints; use inverse_kinematics")
     zero = np.zeros(6)

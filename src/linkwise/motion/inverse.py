@@ -1,10 +1,7 @@
 """Inverse kinematics of any arm: damped least squares from many starts, many targets at once.
 
-T. Sugihara, "Solvability-unconcerned inverse kinematics by the Levenberg–Marquardt method", IEEE Trans.
-Robotics 27(5), 2011: the damping grows with the error that is left, so that the iteration is stable at
-singular and out-of-reach poses and quadratic near a solution. A joint at its limit is left out while the step
-pushes it further. Starts run side by side, in rounds of growing size; a target's other starts end with the
-first one that arrives. Arms of the PUMA type start from their closed form.
+The iteration is one compiled loop (``damped_least_squares``). Starts run side by side, in rounds of growing size; a
+target's other starts end with the first one that arrives. Arms of the PUMA type start from their closed form.
 """
 
 from __future__ import annotations
@@ -20,12 +17,12 @@ from linkwise.flags import flag
 from linkwise.model.checks import check_moves
 from linkwise.motion import arguments
 from linkwise.motion import starts as starting
-from linkwise.motion.rotations import check_poses, rotation_vector
+from linkwise.motion.closed_form import has_closed_form
+from linkwise.motion.damped_least_squares import iteration
+from linkwise.motion.rotations import check_poses
 from linkwise.robot import Robot
 from linkwise.summaries import Summarised, Summary
 
-SMALLEST_DAMPING = 1e-12  # of squared lengths [m²]: far below what matters, far above round-off
-STALLED = 1e-13  # [rad or m]: a step this short makes no progress
 ROUNDS = (7, 24)  # starts per target of the first rounds after the first start; then all others
 PATIENCE = 8  # iterations after which a start that has not halved its cost is left
 PAIRS = 20_000  # targets times starts that run side by side: bounds the memory
@@ -116,8 +113,7 @@ def inverse_kinematics(
     batch = target.shape[: target.ndim - len(shape)]
     problem = _Problem(robot, target.reshape(-1, *shape), frame, task, limits, tolerance)
     first = _first_start(robot, start, batch, problem)
-    q = problem.solve(first, start is not None, starts, iterations, seed)
-    error = problem.residual(q)
+    q, error = problem.solve(first, start is not None, starts, iterations, seed)
     linear, angular = problem.sizes(error)
     converged = (linear <= tolerance) & (angular <= tolerance)
     if strict and not converged.all():
@@ -149,150 +145,122 @@ class _Problem:
     ):
         self.robot, self.targets, self.frame, self.task = robot, targets, frame, task
         self.limits, self.tolerance = limits, tolerance
-        joints = robot.coordinate_joints
-        self.lower = np.array([joint.limits.lower if limits else -np.inf for joint in joints])
-        self.upper = np.array([joint.limits.upper if limits else np.inf for joint in joints])
-        # errors in metres: an angle counts as the path of a point at the arm's length
-        levers = np.linalg.norm(robot.jacobian(np.zeros(robot.dof), frame)[3:], axis=0)
-        reach = levers.max(initial=0.0)
-        self.length = float(reach) if reach > 0 else 1.0
+        lower, upper, self.length = _known_of(robot, frame)
+        self.lower = lower if limits else np.full(robot.dof, -np.inf)
+        self.upper = upper if limits else np.full(robot.dof, np.inf)
+        self.rows = targets if task == "position" else targets[:, :3].reshape(-1, 12)
+        self.weights = np.ones(3) if task == "position" else np.array([*[self.length] * 3, 1.0, 1.0, 1.0])
+        self.iteration = iteration(robot, frame, task)
 
-    def residual(self, q: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """(angular, linear) from where the frame is to where it should be, base axes, shape (..., 6 or 3)."""
-        pose = self.robot.pose(q, self.frame)
-        wanted = self.targets[rows]
-        if self.task == "position":
-            return wanted - pose[:, :3, 3]
-        turn = wanted[:, :3, :3] @ np.swapaxes(pose[:, :3, :3], -1, -2)
-        return np.concatenate([rotation_vector(turn), wanted[:, :3, 3] - pose[:, :3, 3]], axis=-1)
+    def iterated(
+        self, q: np.ndarray, rows: np.ndarray, trust: np.ndarray, steps: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(q within the limits, error, trust) after at most so many steps, for the targets ``rows``; ``error``:
+        (angular, linear) from where the frame is to where it should be, base axes, shape (..., 6 or 3)."""
+        about = np.array([steps, self.length, 0.01 * self.tolerance])
+        return self.iteration(q, self.rows[rows], self.lower, self.upper, trust, about)
 
     def jacobian(self, q: np.ndarray) -> np.ndarray:
         J = self.robot.jacobian(q, self.frame)
         return J[:, 3:] if self.task == "position" else J
 
     def sizes(self, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        linear = np.linalg.norm(error[:, -3:], axis=-1)
-        angular = np.linalg.norm(error[:, :-3], axis=-1) if error.shape[1] == 6 else np.zeros_like(linear)
-        return linear, angular
-
-    def weights(self) -> np.ndarray:
-        return np.ones(3) if self.task == "position" else np.r_[np.full(3, self.length), np.ones(3)]
+        squares = error * error
+        linear = np.sqrt(squares[:, -3:].sum(axis=-1))
+        return linear, np.sqrt(squares[:, :-3].sum(axis=-1))
 
     def arrived(self, error: np.ndarray) -> np.ndarray:
         linear, angular = self.sizes(error)
         return (linear <= self.tolerance) & (angular <= self.tolerance)
 
-    def solve(self, first: np.ndarray, given: bool, starts: int, iterations: int, seed: int) -> np.ndarray:
-        """The best q of every target."""
-        if not len(first):
-            return first
-        best = first.copy()
-        if given or starts == 1:
-            best = self.improved(first, np.arange(len(first)), iterations, leave=starts > 1)
+    def solve(
+        self, first: np.ndarray, given: bool, starts: int, iterations: int, seed: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The best q of every target, and its error."""
+        everything = np.arange(len(first))
+        steps = iterations if given or starts == 1 else 0
+        best = self.improved(first, everything, steps, leave=given and starts > 1)
         left = self.left(best)
-        if left.size and self.task == "pose":
+        if left.size and self.task == "pose" and has_closed_form(self.robot, self.frame):
             known = starting.by_closed_form(
-                self.robot, self.targets[left], self.frame, best[left], self.limits
+                self.robot, self.targets[left], self.frame, best[0][left], self.limits
             )
-            if known is not None:
-                found = ~np.isnan(known).any(axis=-1)
-                self.keep_better(best, left[found], self.improved(known[found], left[found], iterations))
-                left = self.left(best)
-        library = None
+            found = ~np.isnan(known).any(axis=-1)
+            self.keep_better(best, left[found], self.improved(known[found], left[found], iterations))
+            left = self.left(best)
         done = 1 if given else 0
         for size in (*ROUNDS, starts):
             size = min(size, starts - done)
             if not left.size or size <= 0:
                 break
-            if library is None:
-                library = starting.Library(self.robot, self.frame, self.length, max(2048, 2 * starts), seed)
+            library = starting.library(self.robot, self.frame, self.length, max(2048, 2 * starts), seed)
             for rows in np.array_split(left, -(-left.size * size // PAIRS)):
                 chosen = library.nearest(self.targets[rows], done, size)
                 if done == 0:
                     chosen[:, 0] = first[rows]
-                pairs = np.repeat(rows, size)
-                candidates = self.improved(chosen.reshape(-1, self.robot.dof), pairs, iterations, leave=True)
-                cost = self.cost(self.residual(candidates, pairs)).reshape(-1, size)
+                candidates = self.improved(
+                    chosen.reshape(-1, self.robot.dof), np.repeat(rows, size), iterations, leave=True
+                )
+                cost = self.cost(candidates[1]).reshape(-1, size)
                 nearest = size * np.arange(rows.size) + np.argmin(cost, axis=1)
-                self.keep_better(best, rows, candidates[nearest])
+                self.keep_better(best, rows, tuple(part[nearest] for part in candidates))
             done += size
             left = self.left(best)
         if left.size and starts > 1:  # the nearest position found
-            self.keep_better(best, left, self.improved(best[left], left, iterations))
+            self.keep_better(best, left, self.improved(best[0][left], left, iterations))
         return best
 
-    def left(self, q: np.ndarray) -> np.ndarray:
+    def left(self, best: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """The targets that are not reached yet."""
-        return np.flatnonzero(~self.arrived(self.residual(q)))
+        return np.flatnonzero(~self.arrived(best[1]))
 
-    def keep_better(self, best: np.ndarray, rows: np.ndarray, candidates: np.ndarray) -> None:
-        """Put the candidates that are nearer to the targets ``rows``, within the limits, in place of the best."""
-        if not rows.size:
-            return
-        old = np.clip(best[rows], self.lower, self.upper)
-        nearer = self.cost(self.residual(candidates, rows)) < self.cost(self.residual(old, rows))
-        best[rows] = np.where(nearer[:, np.newaxis], candidates, old)
+    def keep_better(
+        self, best: tuple[np.ndarray, np.ndarray], rows: np.ndarray, candidates: tuple[np.ndarray, ...]
+    ) -> None:
+        """Put the candidates that are nearer to the targets ``rows`` in place of the best."""
+        nearer = self.cost(candidates[1]) < self.cost(best[1][rows])
+        for kept, candidate in zip(best, candidates, strict=True):
+            kept[rows[nearer]] = candidate[nearer]
 
     def cost(self, error: np.ndarray) -> np.ndarray:
-        return np.sum((self.weights() * error) ** 2, axis=-1)
+        return np.sum((self.weights * error) ** 2, axis=-1)
 
     def improved(
         self, q: np.ndarray, rows: np.ndarray, iterations: int, *, leave: bool = False
-    ) -> np.ndarray:
-        """The iteration, for the targets ``rows``; a step that increases the error is undone and damped more.
-        ``leave``: a start ends when another of its target has arrived, or when it makes no progress.
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(q, error) after the iteration, for the targets ``rows``. ``leave``: a start ends when another of its target
+        has arrived, or when it has not halved its cost in the last ``PATIENCE`` steps.
         """
-        w = self.weights()
-        q = np.clip(q, self.lower, self.upper)
-        error = self.residual(q, rows)
-        cost = self.cost(error)
-        trust = np.ones(len(q))
-        going = np.arange(len(q))
-        before = cost.copy()
+        steps = min(PATIENCE, iterations) if leave else iterations
+        q, error, trust = self.iterated(q, rows, np.ones((len(q), 1)), steps)
+        if not leave:
+            return q, error
+        going, before = np.arange(len(q)), np.full(len(q), np.inf)
         reached = np.zeros(len(self.targets), dtype=bool)
-        for count in range(1, iterations + 1):
-            linear, angular = self.sizes(error[going])
-            enough = 0.01 * self.tolerance
-            open_ = (linear > enough) | (angular > enough)
-            if leave:
-                reached[rows[going[~open_]]] = True
-                open_ &= ~reached[rows[going]]
-            going = going[open_]
-            if leave and count % PATIENCE == 0:
-                going = going[cost[going] < 0.5 * before[going]]
-                before[going] = cost[going]
+        for done in range(PATIENCE, iterations, PATIENCE):
+            reached[rows[going[self.arrived(error[going])]]] = True
+            cost = self.cost(error[going])
+            open_ = (trust[going] > 0.0) & ~reached[rows[going]] & (cost < 0.5 * before[going])
+            before[going], going = cost, going[open_]
             if not going.size:
                 break
-            step = self.step(q[going], w * error[going], w, trust[going] * cost[going] + SMALLEST_DAMPING)
-            new = np.clip(q[going] + step, self.lower, self.upper)
-            found = self.residual(new, rows[going])
-            new_cost = self.cost(found)
-            improved = new_cost < cost[going]
-            accepted = going[improved]
-            q[accepted], error[accepted], cost[accepted] = new[improved], found[improved], new_cost[improved]
-            trust[going] = np.where(improved, np.maximum(trust[going] / 4, 1e-9), trust[going] * 8)
-            stalled = ~improved & (np.abs(step).max(axis=-1) < STALLED)
-            going = going[~stalled]
-        return q
+            steps = min(PATIENCE, iterations - done)
+            found = self.iterated(q[going], rows[going], trust[going, np.newaxis], steps)
+            q[going], error[going], trust[going] = found
+        return q, error
 
-    def step(self, q: np.ndarray, error: np.ndarray, w: np.ndarray, damping: np.ndarray) -> np.ndarray:
-        """(JᵀJ + λ)⁻¹ Jᵀ e; a second time without the joints that would be pushed beyond a limit they are
-        at.
-        """
-        J = w[:, np.newaxis] * self.jacobian(q)
-        right = np.einsum("bij,bi->bj", J, error)
-        held, step = np.zeros(q.shape, dtype=bool), np.zeros(q.shape)
-        for _ in range(2):
-            free = np.where(held, 0.0, 1.0)
-            A = np.einsum("bij,bik->bjk", J, J) * (free[:, :, np.newaxis] * free[:, np.newaxis, :])
-            diagonal = np.arange(q.shape[1])
-            A[:, diagonal, diagonal] += damping[:, np.newaxis] + (1.0 - free)
-            step = np.linalg.solve(A, (free * right)[..., np.newaxis])[..., 0]
-            outward = ((q <= self.lower) & (step < 0)) | ((q >= self.upper) & (step > 0))
-            if not outward.any():
-                break
-            held |= outward
-        return np.where(held, 0.0, step)
+
+def _known_of(robot: Robot, frame: str | None) -> tuple[np.ndarray, np.ndarray, float]:
+    """(lower, upper) limits of the joints, and the length at which an angle counts as a distance: the longest lever of
+    a joint at the zero position [m]. Made once per robot and frame."""
+    known = vars(robot).setdefault("_lengths", {})
+    if frame not in known:
+        joints = robot.coordinate_joints
+        lower = np.array([joint.limits.lower for joint in joints], dtype=float)
+        upper = np.array([joint.limits.upper for joint in joints], dtype=float)
+        reach = np.sqrt(np.sum(robot.jacobian(np.zeros(robot.dof), frame)[3:] ** 2, axis=0)).max(initial=0.0)
+        known[frame] = lower, upper, float(reach) if reach > 0 else 1.0
+    return known[frame]
 
 
 def _first_start(robot: Robot, start, batch: tuple[int, ...], problem: _Problem) -> np.ndarray:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from linkwise.errors import ModelError
 from linkwise.model.joint import Joint
 from linkwise.motion.closed_form import closed_form_inverse_kinematics
 from linkwise.robot import Robot
+
+_MOST_LIBRARIES = 8  # of a robot, about half a megabyte each
 
 
 def sampling_range(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
@@ -47,15 +49,23 @@ class Library:
         return self.q[np.take_along_axis(order, sorted_, axis=1)[:, skip:]]
 
 
+def library(robot: Robot, frame: str | None, length: float, size: int, seed: int) -> Library:
+    """The library of a robot, made once for these numbers."""
+    known: dict[Any, Library] = vars(robot).setdefault("_libraries", {})
+    key = (frame, length, size, seed)
+    if key not in known:
+        if len(known) >= _MOST_LIBRARIES:
+            known.clear()
+        known[key] = Library(robot, frame, length, size, seed)
+    return known[key]
+
+
 def by_closed_form(
     robot: Robot, targets: np.ndarray, frame: str | None, near: np.ndarray, limits: bool
-) -> np.ndarray | None:
+) -> np.ndarray:
     """Of the closed form's solutions within the limits the one nearest to ``near``, shape (targets, 6); NaN where there
-    is none. None for an arm without a closed form."""
-    try:
-        solutions = closed_form_inverse_kinematics(robot, targets, frame=frame)
-    except ModelError:
-        return None
+    is none."""
+    solutions = closed_form_inverse_kinematics(robot, targets, frame=frame)
     joints = robot.coordinate_joints
     lower = np.array([joint.limits.lower if limits else -np.inf for joint in joints])
     upper = np.array([joint.limits.upper if limits else np.inf for joint in joints])
