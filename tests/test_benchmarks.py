@@ -71,6 +71,7 @@ SMOKE = {  # script -> command lines
     "soak.py": ["--calls 4000 --threads 4"],
     "simulation.py": ["--robots 8 --steps 5 --repeats 1"],
     "limits.py": ["--robot two_link --function inverse_dynamics --states 64 --rounds 1"],
+    "motion_limits.py": ["--quick --classes clamped,line --json {out}/limits.json"],
     "time_optimal.py": ["--robots two_link --paths 1 --cells 20 --many 4 --repeats 1"],
     "threads.py": ["--robot two_link --states 100,5000 --threads 1,2 --rounds 1"],
     "versions.py": ["--quick"],

@@ -7,7 +7,7 @@ import pytest
 
 import linkwise as lw
 from linkwise import motion
-from linkwise.motion.cartesian import SingularPathError, bias_acceleration
+from linkwise.motion.following import SingularPathError
 
 
 @pytest.fixture(scope="module")
@@ -89,15 +89,6 @@ def test_an_arc_keeps_its_radius(robot):
     derivatives_fit(move, t[2:-2])
 
 
-def test_bias_acceleration_is_the_rate_of_the_jacobian():
-    robot = lw.random_robot(4, 6)
-    rng = np.random.default_rng(0)
-    q, qd = rng.normal(size=(2, 6))
-    h = 1e-6
-    rate = (robot.jacobian(q + h * qd) - robot.jacobian(q - h * qd)) / (2 * h)
-    np.testing.assert_allclose(bias_acceleration(robot.jacobian(q), qd), rate @ qd, atol=1e-7)
-
-
 def test_a_path_out_of_reach_says_where(robot):
     rotation = motion.euler_zyz(np.radians((45, 60, 90)))
     with pytest.raises(motion.UnreachableError, match=r"no joint positions for \d+% of the way"):
@@ -148,4 +139,7 @@ def test_joints_that_would_turn_half_a_radian_between_grid_points_are_refused(be
         with pytest.raises(SingularPathError, match="the joints would have to jump at 5"):
             motion.line(robot, *ends, duration=1.0, q=start)
     else:
-        assert np.abs(np.diff(motion.line(robot, *ends, duration=1.0, q=start).grid_q, axis=0)).max() > 0.35
+        assert (
+            np.abs(np.diff(motion.line(robot, *ends, duration=1.0, q=start).branch.at_grid, axis=0)).max()
+            > 0.35
+        )

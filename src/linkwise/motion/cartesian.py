@@ -1,9 +1,7 @@
 """Straight lines and circular arcs of a frame, as motions of the joints.
 
-A path gives position and rotation at a coordinate s; a timing law gives s over time. Joint positions are
-found along a grid, each from the one before, so that the arm stays on one branch; at other times the nearest
-grid point starts the same iteration. Velocities and accelerations follow from the Jacobian, exactly for the
-position found.
+A path gives position and rotation at a coordinate s; a timing law gives s over time. ``following`` gives the joint
+positions along the path and their derivatives.
 """
 
 from __future__ import annotations
@@ -13,22 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from linkwise.errors import LinkwiseError, ShapeError
+from linkwise.errors import ShapeError
 from linkwise.motion import arguments
 from linkwise.motion.arguments import positions
-from linkwise.motion.inverse import UnreachableError, inverse_kinematics
+from linkwise.motion.following import Branch
 from linkwise.motion.polynomial import PiecewisePolynomial, quintic, ramp
 from linkwise.motion.rotations import rotation_vector, turn_about
 from linkwise.motion.trajectory import Moment, Trajectory
 from linkwise.robot import Robot
-
-GRID_POINTS = 201
-SINGULAR = 1e-4  # smallest singular value of the Jacobian at which a path counts as singular
-JUMP = 0.5  # [rad or m] between neighbouring grid points: the arm has changed its branch
-
-
-class SingularPathError(LinkwiseError, ArithmeticError):
-    """A Cartesian path passes a singular configuration; the message states where."""
 
 
 class Path(ABC):
@@ -102,8 +92,7 @@ class CartesianMove(Trajectory):
     ):
         self.robot, self.path, self.timing, self.frame = robot, path, timing, frame
         self.dof, self.begin, self.end = robot.dof, timing.begin, timing.end
-        self.grid = np.linspace(0.0, 1.0, GRID_POINTS)
-        self.grid_q = self._follow(start)
+        self.branch = Branch(robot, path, frame, start)
 
     def pose(self, t) -> np.ndarray:
         """The pose of the frame at the times t [s]: (..., 4, 4)."""
@@ -113,44 +102,10 @@ class CartesianMove(Trajectory):
     def corners(self) -> np.ndarray:
         return self.timing.corners()
 
-    def _follow(self, start) -> np.ndarray:
-        """Joint positions along the grid, each from the one before."""
-        poses = _poses(*self.path.at(self.grid)[:2])
-        found = []
-        q, several = start, 16
-        for s, pose in zip(self.grid, poses, strict=True):
-            try:
-                solution = inverse_kinematics(self.robot, pose, frame=self.frame, start=q, starts=several)
-            except UnreachableError as error:
-                raise UnreachableError(f"no joint positions for {s:.0%} of the way: {error}") from None
-            if solution.smallest_singular_value < SINGULAR:
-                raise SingularPathError(
-                    f"the path is singular at {s:.0%} of its way (smallest singular value "
-                    f"{float(solution.smallest_singular_value):.2g}): joint speeds would be without bounds"
-                )
-            if found and np.abs(solution.q - found[-1]).max() > JUMP:
-                raise SingularPathError(f"the joints would have to jump at {s:.0%} of the way")
-            found.append(solution.q)
-            q, several = solution.q if len(found) < 2 else 2 * found[-1] - found[-2], 1
-        return np.array(found)
-
     def _inside(self, t: np.ndarray) -> Moment:
-        s, rate, change = (value[..., 0] for value in self.timing.at(t))
-        s = np.clip(s, 0.0, 1.0)
-        rotation, position, first, second = self.path.at(s)
-        guess = np.stack([np.interp(s, self.grid, column) for column in self.grid_q.T], axis=-1)
-        q = inverse_kinematics(
-            self.robot, _poses(rotation, position), frame=self.frame, start=guess, starts=1
-        ).q
-        turning = np.broadcast_to(self.path.turning, (*s.shape, 3))
-        velocity = rate[..., np.newaxis] * np.concatenate([turning, first], axis=-1)
-        J = self.robot.jacobian(q, self.frame)
-        qd = _solve(J, velocity)
-        bend = np.concatenate([np.zeros_like(turning), second], axis=-1)
-        acceleration = change[..., np.newaxis] * np.concatenate([turning, first], axis=-1)
-        acceleration += rate[..., np.newaxis] ** 2 * bend
-        qdd = _solve(J, acceleration - bias_acceleration(J, qd))
-        return Moment(q, qd, qdd)
+        s, rate, change = self.timing.at(t)
+        q, first, second = self.branch.at(np.clip(s[..., 0], 0.0, 1.0))
+        return Moment(q, first * rate, first * change + second * rate * rate)
 
 
 def line(
@@ -226,27 +181,6 @@ def arc(
     if path.length == 0:
         raise ValueError("arc: the start lies on the axis, or the angle is zero")
     return CartesianMove(robot, path, _timing(path, speed, duration, profile), frame, q)
-
-
-def bias_acceleration(J: np.ndarray, qd: np.ndarray) -> np.ndarray:
-    """J̇ q̇ of a Jacobian (..., 6, n) in base axes, whose joints come parents first: what a frame accelerates
-    with when the joints do not. Joint k turns the axes of the joints beyond it: ∂J_i/∂q_k = ω_k × J_i for k ≤
-    i."""
-    w, v = (np.swapaxes(part, -1, -2) for part in (J[..., :3, :], J[..., 3:, :]))  # (..., n, 3)
-    rates = qd[..., np.newaxis]
-    wd, vd = w * rates, v * rates
-    before = np.cumsum(wd, axis=-2)  # Σ_{k ≤ i} ω_k q̇_k
-    beyond = np.cumsum(vd[..., ::-1, :], axis=-2)[..., ::-1, :] - vd  # Σ_{k > i} v_k q̇_k
-    angular = np.cross(before, wd).sum(axis=-2)
-    linear = (np.cross(before, vd) + np.cross(wd, beyond)).sum(axis=-2)
-    return np.concatenate([angular, linear], axis=-1)
-
-
-def _solve(J: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The joint rates for a velocity; the smallest ones where the arm has more than six joints."""
-    if J.shape[-1] == 6:
-        return np.linalg.solve(J, right[..., np.newaxis])[..., 0]
-    return (np.linalg.pinv(J) @ right[..., np.newaxis])[..., 0]
 
 
 def _timing(path: Path, speed: float | None, duration: float | None, profile: str) -> PiecewisePolynomial:

@@ -1,16 +1,20 @@
 """The grid along a path: cells of a parameter σ, and the path's derivatives by σ.
 
-``time_optimal`` needs a parameter whose tangent dq/dσ never vanishes. That of a spline through way-points does not. The
-time of a trajectory does where it rests, so σ is the arc length there, ∫ |dq/ds| ds, and
+``time_optimal`` needs a parameter whose tangent dq/dσ neither vanishes nor turns quickly. That of a spline through
+way-points is one. The time of a trajectory is none where it rests, and arc length is none where a path almost turns
+back: its curvature has spikes there. So dσ/ds = w is the speed |dq/ds| next to points of rest, and at least a part of
+the mean speed between them:
 
-    dq/dσ = t = q′/|q′|,   d²q/dσ² = (q″ − t (t·q″))/|q′|².
+    dq/dσ = q′/w,   d²q/dσ² = (q″ − q′ w′/w)/w².
 
-In each cell |dq/ds| is a polynomial through its values at eight points, so that s(σ) needs no more of the path.
+In each cell w is a polynomial with the values and slopes at the ends of the cell, so q(σ) and its derivatives fit
+together exactly.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,8 +22,9 @@ from linkwise.motion.paths import JointPath, Splines
 from linkwise.motion.trajectory import Moment
 
 SAMPLES = np.array([0.0, 1 / 3, 2 / 3, 1.0])  # of ρ: where limits of a cell are evaluated
-NEAR = 1e-3  # part of a cell: so far from a point without a tangent derivatives are evaluated there
-NEWTON = 8  # steps to the parameter at a given distance
+# the least η at which derivatives are evaluated beside a tangent that vanishes with order 0, 1, …
+NEAR = np.array([0, 1e-4, 1e-3, 0.02, 0.05, 0.08, 0.1])
+NEWTON = 40  # most steps to the parameter at a given distance
 VANISHED = 1e-7  # |dq/ds| relative to its largest value: there is no tangent
 SHARP = 1e-6  # difference of unit tangents on both sides from which a point is a corner
 GRADED = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # where cells beside a point of rest are divided
@@ -119,78 +124,162 @@ def spline_nodes(splines: Splines, cells: int, grid: np.ndarray | None = None) -
     return np.concatenate([flat[:, :1], start, flat[:, 1:], end, last[:, np.newaxis]], axis=1)
 
 
-class ArcCells(Cells):
-    """Cells of any path by its arc length."""
+class PathCells(Cells):
+    """Cells of any path; dσ/ds = w is a polynomial in each of them."""
 
     def __init__(
-        self, path: JointPath, nodes: np.ndarray, breaks: np.ndarray, stops: np.ndarray, orders: np.ndarray
+        self,
+        path: JointPath,
+        nodes: np.ndarray,
+        kinds: Kinds,
+        weight: np.ndarray,
+        distance: tuple[np.ndarray, np.ndarray],
     ):
-        """``nodes`` of the path's parameter, (cells + 1,). ``breaks`` marks nodes where derivatives may jump, ``stops``
-        those where the tangent does; ``orders`` is how often dq/ds is zero on both sides of a node, (cells + 1, 2).
+        """``nodes`` of the path's parameter s, (cells + 1,), with their ``kinds``.
+
+        ``weight``: coefficients of P = dσ/dη, lowest power first, (cells, powers). η from 0 to 1 is the share of a
+        cell's range of s, from its beginning, or from its end where the tangent vanishes there. ``distance``: values of
+        s and arc lengths there, for fractions of the path.
         """
-        self.path, self.nodes, self.breaks, self.stops, self.orders = path, nodes, breaks, stops, orders
+        self.path, self.nodes, self.kinds, self.distance = path, nodes, kinds, distance
+        self.weight, self.stops = weight, kinds.stops
         self.span = np.diff(nodes)
-        aside = np.minimum(1e-9 * (nodes[-1] - nodes[0]), 1e-3 * self.span)
-        self.low = nodes[:-1] + np.where(breaks[:-1], aside, 0.0)
-        self.high = nodes[1:] - np.where(breaks[1:], aside, 0.0)
-        inside = nodes[:-1, np.newaxis] + self.span[:, np.newaxis] * _POINTS
-        speed = np.linalg.norm(path.at(inside).qd, axis=-1) * self.span[:, np.newaxis]
-        self.speed = speed @ _TO_POWERS.T  # coefficients of dσ/dξ, ξ in [0, 1] along the cell
-        distance = self.speed / np.arange(1, len(_POINTS) + 1)
-        self.lengths = distance.sum(axis=1)
-        self.distance = distance / self.lengths[:, np.newaxis]
-        self.left, self.right = orders[:-1, 1], orders[1:, 0]
+        self.low, self.high = kinds.inside(nodes)
+        self.mirrored, self.order = kinds.mirrored, kinds.order
+        self.near = nearest(self.order)
+        powers = self.weight / np.arange(1, self.weight.shape[1] + 1)
+        self.lengths = powers.sum(axis=1)
+        self.way = powers / self.lengths[:, np.newaxis]  # coefficients of ρ/η
+
+    @property
+    def fractions(self) -> np.ndarray:
+        """Distances of the grid points along the path, as fractions of the whole."""
+        s, length = self.distance
+        return np.interp(self.nodes, s, length) / length[-1]
 
     def share(self, cell: np.ndarray, rho: np.ndarray) -> np.ndarray:
-        """ξ at which the polynomial of the distance is ρ, by Newton's method."""
-        left, right = self.left[cell], self.right[cell]
-        xi = np.where(right > 0, 1 - (1 - rho) ** (1 / (right + 1)), rho ** (1 / (left + 1)))
-        distance = np.moveaxis(self.distance[cell], -1, 0)
+        """ξ, the share of the cell's range of s that lies before ρ."""
+        eta = self._eta(cell, rho)
+        return np.where(self.mirrored[cell], 1 - eta, eta)
+
+    def _eta(self, cell: np.ndarray, rho: np.ndarray) -> np.ndarray:
+        """η at which the polynomial of the distance is ρ, by Newton's method between bounds."""
+        mirrored = self.mirrored[cell]
+        wanted = np.where(mirrored, 1 - rho, rho) if mirrored.any() else rho
+        order = self.order[cell]
+        eta = wanted ** (1 / (order + 1)) if order.any() else np.array(wanted)
+        way = np.moveaxis(self.way[cell], -1, 0)
+        low, high = np.zeros_like(eta), np.ones_like(eta)
         for _ in range(NEWTON):
-            value, rate = np.zeros_like(xi), np.zeros_like(xi)
-            for coefficient in distance[::-1]:
-                rate = rate * xi + value
-                value = value * xi + coefficient
-            rate, value = rate * xi + value, value * xi
+            value, rate = np.zeros_like(eta), np.zeros_like(eta)
+            for coefficient in way[::-1]:
+                rate = rate * eta + value
+                value = value * eta + coefficient
+            rate, value = rate * eta + value, value * eta - wanted
+            low, high = np.where(value < 0, eta, low), np.where(value > 0, eta, high)
             with np.errstate(divide="ignore", invalid="ignore"):
-                step = (value - rho) / rate
-            xi = np.clip(xi - np.where(np.isfinite(step), step, 0.0), 0.0, 1.0)
-        return xi
+                following = eta - value / rate
+            following = np.where((following >= low) & (following <= high), following, 0.5 * (low + high))
+            following = np.where(value == 0, eta, following)
+            done = np.abs(following - eta).max(initial=0.0) < 1e-14
+            eta = following
+            if done:
+                break
+        return eta
+
+    def _weight_at(self, cell: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """P and dP/dη."""
+        value, rate = np.zeros_like(eta), np.zeros_like(eta)
+        for coefficient in np.moveaxis(self.weight[cell], -1, 0)[::-1]:
+            rate = rate * eta + value
+            value = value * eta + coefficient
+        return value, rate
 
     def at(self, cell: np.ndarray, rho: np.ndarray) -> Moment:
-        xi = self.share(cell, rho)
-        aside = np.clip(
-            xi, np.where(self.left[cell] > 0, NEAR, 0.0), np.where(self.right[cell] > 0, 1 - NEAR, 1.0)
+        eta = self._eta(cell, rho)
+        aside = np.maximum(eta, self.near[cell])
+        weight, rise = (part[..., np.newaxis] for part in self._weight_at(cell, aside))
+        mirrored, span = self.mirrored[cell], self.span[cell]
+        s = self.nodes[cell] + span * np.where(mirrored, 1 - aside, aside)
+        q, first, second = self.path.at(np.clip(s, self.low[cell], self.high[cell]))
+        span = np.where(mirrored, -span, span)[..., np.newaxis]  # ds/dη
+        tangent = first * (span / weight)
+        bend = (second * (span * span) - first * (span * rise / weight)) / (weight * weight)
+        if (moved := eta != aside).any():  # a straight line next to a point without a tangent
+            before, after = (self._distance_at(cell[moved], part[moved]) for part in (aside, eta))
+            q, bend = q.copy(), bend.copy()
+            q[moved] += tangent[moved] * (after - before)[:, np.newaxis]
+            bend[moved] = 0.0
+        sign = np.where(mirrored, -1.0, 1.0)[..., np.newaxis]
+        return Moment(q, tangent * sign, bend)
+
+    def _distance_at(self, cell: np.ndarray, eta: np.ndarray) -> np.ndarray:
+        """σ from the beginning of η on."""
+        powers = np.arange(1, self.way.shape[1] + 1)
+        return self.lengths[cell] * (self.way[cell] * eta[:, np.newaxis] ** powers).sum(axis=-1)
+
+    def divided(self, cell: np.ndarray, share: np.ndarray) -> PathCells:
+        where = self.nodes[cell] + share * self.span[cell]
+        order = np.argsort(where, kind="stable")
+        cell, where = cell[order], where[order]
+        nodes, kinds = np.insert(self.nodes, cell + 1, where), self.kinds.with_plain(cell + 1)
+        old = np.searchsorted(self.nodes, nodes[:-1], side="right") - 1
+        # η of the old cells at the ends at which η of the new ones is 0 and 1
+        ends = np.where(kinds.mirrored, [nodes[1:], nodes[:-1]], [nodes[:-1], nodes[1:]])
+        first, last = (ends - self.nodes[old]) / self.span[old]
+        first, last = np.where(self.mirrored[old], (1 - first, 1 - last), (first, last))
+        weight = _composed(self.weight[old], first, last - first) * np.abs(last - first)[:, np.newaxis]
+        same = kinds.order > 0
+        weight[same] = np.where(np.arange(weight.shape[1]) < kinds.order[same, np.newaxis], 0.0, weight[same])
+        return PathCells(self.path, nodes, kinds, weight, self.distance)
+
+
+def _composed(coefficients: np.ndarray, start: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """Coefficients of polynomials p(start + scale·x), by Horner's rule on polynomials."""
+    found = np.zeros_like(coefficients)
+    for column in coefficients.T[::-1]:
+        ahead = found * scale[:, np.newaxis]
+        found = found * start[:, np.newaxis]
+        found[:, 1:] += ahead[:, :-1]
+        found[:, 0] += column
+    return found
+
+
+def nearest(order: np.ndarray) -> np.ndarray:
+    """The least η at which derivatives are evaluated where the tangent vanishes with these orders."""
+    return NEAR[order]
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """What grid points are, (cells + 1,) each."""
+
+    breaks: np.ndarray
+    """Derivatives may jump."""
+    stops: np.ndarray
+    """The tangent jumps, so that the path can only be passed at rest."""
+    orders: np.ndarray
+    """How often dq/ds is zero on both sides, (cells + 1, 2)."""
+
+    @property
+    def mirrored(self) -> np.ndarray:
+        """Cells at whose end the tangent vanishes."""
+        return self.orders[1:, 0] > 0
+
+    @property
+    def order(self) -> np.ndarray:
+        """How often it vanishes; a cell has at most one such end."""
+        return self.orders[:-1, 1] + self.orders[1:, 0]
+
+    def inside(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The ends of cells at which the path is evaluated, (cells,) each: a little inside where derivatives jump."""
+        aside = np.minimum(1e-9 * (nodes[-1] - nodes[0]), 1e-3 * np.diff(nodes))
+        left, right = (
+            self.breaks[:-1] & (self.orders[:-1, 1] == 0),
+            self.breaks[1:] & (self.orders[1:, 0] == 0),
         )
-        s = np.clip(self.nodes[cell] + self.span[cell] * aside, self.low[cell], self.high[cell])
-        q, first, second = self.path.at(s)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            speed = np.sqrt((first * first).sum(axis=-1, keepdims=True))
-            tangent = first / speed
-            bend = (second - tangent * (tangent * second).sum(axis=-1, keepdims=True)) / (speed * speed)
-        if (moved := xi != aside).any():
-            distance = self.distance[cell[moved]]
-            back = (distance * xi[moved, np.newaxis] ** _EXPONENTS).sum(axis=-1)
-            back -= (distance * aside[moved, np.newaxis] ** _EXPONENTS).sum(axis=-1)
-            q = q.copy()
-            q[moved] += tangent[moved] * (back * self.lengths[cell[moved]])[:, np.newaxis]
-        return Moment(q, tangent, bend)
+        return nodes[:-1] + aside * left, nodes[1:] - aside * right
 
-    def divided(self, cell: np.ndarray, share: np.ndarray) -> ArcCells:
-        middle = self.nodes[cell] + share * self.span[cell]
-        nodes = np.append(self.nodes, middle)
-        order = np.argsort(nodes, kind="stable")
-        plain = np.zeros(len(middle), dtype=bool)
-        none = np.zeros((len(middle), 2), dtype=int)
-        return ArcCells(
-            self.path,
-            nodes[order],
-            np.append(self.breaks, plain)[order],
-            np.append(self.stops, plain)[order],
-            np.concatenate([self.orders, none])[order],
-        )
-
-
-_POINTS = 0.5 - 0.5 * np.cos(np.pi * (np.arange(8) + 0.5) / 8)
-_TO_POWERS = np.linalg.inv(np.vander(_POINTS, increasing=True))
-_EXPONENTS = np.arange(1, 9)
+    def with_plain(self, at: np.ndarray) -> Kinds:
+        """The same with points of no kind before these."""
+        return Kinds(*(np.insert(each, at, 0, axis=0) for each in (self.breaks, self.stops, self.orders)))

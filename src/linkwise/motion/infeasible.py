@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.motion.cells import Cells
-from linkwise.motion.optimal_motion import InfeasiblePathError
-from linkwise.motion.path_limits import CREEP, Strips
+from linkwise.motion.optimal_motion import InfeasiblePathError, TimeOptimal
+from linkwise.motion.path_limits import CREEP, Limits, Strips
+from linkwise.motion.verified import Excess, labels
 
 if TYPE_CHECKING:
     from linkwise.motion.optimal_timing import Problem
@@ -29,6 +30,34 @@ def explained(problem: Problem, cells: Cells, k: int) -> InfeasiblePathError:
             quantity="velocity", limit=float(most), needed=float(given),
         )  # fmt: skip
     return _holding(problem.strips, cells, k, node) or _crossing(problem.strips, cells, k, node)
+
+
+def not_kept(limits: Limits, cells: Cells, x: np.ndarray, found: Excess) -> InfeasiblePathError:
+    """The error for a motion that exceeds a limit on all grids that were tried."""
+    cell = int(np.argmax(found.part))
+    quantity, joint = labels(limits)[int(found.row[cell])]
+    motion = TimeOptimal(limits, cells, x)
+    h, rho = cells.lengths[cell], float(found.rho[cell])
+    reached = np.sqrt(x[cell] + (x[cell + 1] - x[cell]) * rho)
+    t = float(motion.grid[cell] + 2 * h * rho / (np.sqrt(x[cell]) + reached))
+    used = motion.usage(t)[quantity]
+    k = None if quantity == "tip speed" else limits.robot.joint_names.index(joint)
+    limit = {
+        "torque": limits.torque[1],
+        "acceleration": limits.acceleration,
+        "velocity": limits.velocity,
+        "tip speed": np.array(limits.tip_speed),
+    }[quantity]
+    limit = float(limit if k is None else limit[k])
+    value = float(used if k is None else used[k]) * limit
+    ends = np.concatenate([[0.0], np.cumsum(cells.lengths)])
+    fraction = float(np.interp(ends[cell] + rho * h, ends, cells.fractions))
+    return InfeasiblePathError(
+        f"no motion was found that keeps all limits: with {len(cells.lengths)} cells the {quantity} of {joint} reaches "
+        f"{value:.4g} at {t:.4f} s ({fraction:.1%} of the path), its limit is {limit:.4g}; is a derivative of the path "
+        "not continuous?",
+        fraction, joint, quantity, limit, value,
+    )  # fmt: skip
 
 
 def _start(problem: Problem, k: int) -> InfeasiblePathError:

@@ -78,10 +78,10 @@ class TimeOptimal(Trajectory):
         cell = np.clip(np.searchsorted(self.grid, t, side="right") - 1, 0, len(self.x) - 2)
         h, first, last = self.cells.lengths[cell], self.x[cell], self.x[cell + 1]
         u, rate = (last - first) / (2 * h), np.sqrt(first)
-        local = t - self.grid[cell]
+        local, left = t - self.grid[cell], self.grid[cell + 1] - t
         rho = np.clip(local * (rate + 0.5 * u * local) / h, 0.0, 1.0)
         q, tangent, bend = self.cells.at(cell, rho)
-        rate = np.sqrt(np.maximum(first + (last - first) * rho, 0.0))
+        rate = np.maximum(np.where(local < left, rate + u * local, np.sqrt(last) - u * left), 0.0)
         return Moment(
             q,
             tangent * rate[..., np.newaxis],

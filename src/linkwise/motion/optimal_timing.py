@@ -16,9 +16,9 @@ import numpy as np
 
 from linkwise.errors import ShapeError
 from linkwise.flags import flag
-from linkwise.motion import arguments
+from linkwise.motion import arguments, verified
 from linkwise.motion.cells import SAMPLES, Cells, SplineCells, cubics, spline_nodes
-from linkwise.motion.infeasible import explained
+from linkwise.motion.infeasible import explained, not_kept
 from linkwise.motion.optimal_jerk import JerkLimited
 from linkwise.motion.optimal_motion import InfeasiblePathError, TimeOptimal, TimeOptimalMotions, grid_times
 from linkwise.motion.path_limits import CREEP, TURNING, Limits, Strips, check_speed, limits_of, peak
@@ -35,7 +35,8 @@ SETTLED = 1e-4  # relative change of the times at which friction counts as that 
 KEPT = 3e-6  # of every limit: the margin from the start
 SLOWER = 2e-3  # the part by which squares of speeds are reduced as a whole at most
 MUCH_SLOWER = 0.5  # the same on the finest grid
-REFINED = 3  # how often a grid is halved before the attempt ends
+REFINED = 3  # grids, each with cells half as long, before the attempt ends
+ATTEMPTS = 8  # grids, each with cells halved in which the motion exceeds a limit
 LAW = 0.6  # cells of the time law of motions with limited jerk, for each cell along the path
 NARROW = 1e-4  # share of a cell: no grid point is put nearer to its ends
 BLOCK = 64  # paths in one call of the passes
@@ -171,22 +172,46 @@ def _cells(robot: Robot, path: Any, count: int, grid: np.ndarray | None, name: s
 
 def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOptimal:
     """The motion along one path, on a finer grid where limits could not be kept."""
-    for attempt in range(REFINED):
+    found: verified.Excess | None = None
+    x = np.zeros(0)
+    for attempt in range(ATTEMPTS):
         cells = _turning(limits, cells)
         moment = Moment(*(array[np.newaxis] for array in cells.samples()))
         problem = Problem(limits, moment, cells.lengths[np.newaxis], cells.stops[np.newaxis], speeds, 1)
-        if attempt == REFINED - 1:
+        last = attempt == ATTEMPTS - 1
+        if last or attempt >= REFINED - 1:
             problem.slower = MUCH_SLOWER
         problem.solve()
         if problem.failed[0]:
             raise explained(problem, cells, 0)
-        if problem.kept[0]:
-            return TimeOptimal(limits, cells, problem.x[0])
-        cells = cells.halved(np.arange(len(cells.lengths)))
+        if not problem.kept[0]:
+            if attempt >= REFINED - 1:
+                break
+            cells = cells.halved(np.arange(len(cells.lengths)))
+            continue
+        most = np.zeros(1) if any(speeds) else np.full(1, MUCH_SLOWER if last else SLOWER)
+        x, kept, found = verified.slower(
+            limits, _evaluation(cells), problem.x, cells.lengths[np.newaxis], most, 1
+        )
+        if kept[0]:
+            return TimeOptimal(limits, cells, x[0])
+        if not last:
+            cells = cells.halved(np.flatnonzero(found.part > 0))
+    if found is not None:
+        raise not_kept(limits, cells, x[0], found)
     raise InfeasiblePathError(
-        f"the limits of {limits.robot.name} were not kept along the path with {len(cells.lengths) // 2} cells; "
+        f"the limits of {limits.robot.name} were not kept along the path with {len(cells.lengths)} cells; "
         "is a derivative of the path not continuous?"
     )
+
+
+def _evaluation(cells: Cells) -> verified.Evaluate:
+    """The path in cells at fractions of their lengths."""
+
+    def at(cell: np.ndarray, rho: np.ndarray) -> Moment:
+        return cells.at(np.broadcast_to(cell[:, np.newaxis], rho.shape), rho)
+
+    return at
 
 
 class Problem:
@@ -357,7 +382,14 @@ def _many_splines(
             for k in range(len(nodes))
         ]
         stops = np.zeros(nodes.shape, dtype=bool)
-        found += _block(limits, moment, lengths, stops, made, speeds, threads)
+        start_of, span = (nodes[:, :-1] - splines.knots[rows, piece]).ravel(), lengths.ravel()
+        table = splines.coefficients[rows, piece].reshape(-1, *splines.coefficients.shape[2:])
+
+        def at(cell: np.ndarray, rho: np.ndarray, table=table, start=start_of, span=span) -> Moment:
+            inside = start[cell, np.newaxis] + span[cell, np.newaxis] * rho
+            return cubics(table[cell][:, np.newaxis], inside[..., np.newaxis])
+
+        found += _block(limits, moment, lengths, stops, made, at, speeds, threads)
     return TimeOptimalMotions(found)
 
 
@@ -378,7 +410,13 @@ def _many(
             np.stack([cells.stops for cells in some]),
         )
         same = [partial(_cells_as_they_are, cells) for cells in some]
-        found += _block(limits, moment, lengths, stops, same, speeds, threads)
+
+        def at(cell: np.ndarray, rho: np.ndarray, some=some) -> Moment:
+            path, own = np.divmod(cell, size)
+            parts = [_evaluation(some[k])(own[path == k], rho[path == k]) for k in np.unique(path)]
+            return Moment(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+        found += _block(limits, moment, lengths, stops, same, at, speeds, threads)
     return TimeOptimalMotions(found)
 
 
@@ -396,6 +434,7 @@ def _block(
     lengths: np.ndarray,
     stops: np.ndarray,
     made: Sequence[Callable[[], Cells]],
+    at: verified.Evaluate,
     speeds: tuple[float, float],
     threads: int | None,
 ) -> list[Any]:
@@ -408,6 +447,9 @@ def _block(
         more.solve()
         for name in ("x", "kept", "failed", "least", "greatest"):
             getattr(problem, name)[left] = getattr(more, name)
+    most = np.where(problem.ends.any(axis=1), 0.0, SLOWER)
+    problem.x, sound, _ = verified.slower(limits, at, problem.x, lengths, most, threads)
+    problem.kept &= sound
     durations = grid_times(problem.x, lengths)[:, -1]
     found: list[Any] = []
     for k, cells in enumerate(made):
@@ -417,8 +459,7 @@ def _block(
             found.append((float(durations[k]), partial(_motion, limits, cells, problem.x[k])))
         else:
             try:
-                coarse = cells()
-                single = _single(limits, coarse.halved(np.arange(len(coarse.lengths))), speeds)
+                single = _single(limits, cells(), speeds)
                 found.append((single.duration, partial(_same, single)))
             except InfeasiblePathError as error:
                 found.append(error)

@@ -52,6 +52,12 @@ class Limits:
         object.__setattr__(self, "accelerations", np.isfinite(self.acceleration).nonzero()[0])
 
     @property
+    def torque_scale(self) -> np.ndarray:
+        """Sizes of the torque limits of joints that have one."""
+        low, high = self.torque[0][self.torques], self.torque[1][self.torques]
+        return np.maximum(np.where(np.isfinite(high), np.abs(high), np.abs(low)), 1e-9)
+
+    @property
     def bound(self) -> bool:
         """Whether there is a limit at all that bounds the time."""
         return bool(self.torques.size or self.accelerations.size)
@@ -140,7 +146,7 @@ class Strips:
         most = limits.acceleration[accelerations]
         self.low = np.concatenate([limits.torque[0][torques], -most])
         self.high = np.concatenate([limits.torque[1][torques], most])
-        self.scale = np.maximum(np.where(np.isfinite(self.high), np.abs(self.high), np.abs(self.low)), 1e-9)
+        self.scale = np.concatenate([limits.torque_scale, np.maximum(most, 1e-9)])
         self.speeds = self._speeds(first)
 
     def _speeds(self, first: np.ndarray) -> np.ndarray:

@@ -1,10 +1,19 @@
-"""Where a path stands still, has no tangent or a corner, and a grid that fits it."""
+"""Where a path stands still, has no tangent or a corner, and a grid that fits it.
+
+Between points at which derivatives jump or the tangent vanishes, the grid's parameter σ has
+
+    dσ/ds = w,   w² = |dq/ds|² + FLOOR² · mean(|dq/ds|²) · β(z),   z from 0 to 1 between the points.
+
+β has its maximum 1 in between and vanishes at both points with their orders, so that σ is the arc length there and
+passes them smoothly. At the ends of the path and at corners that is needed only where the tangent vanishes. Where no
+speed between two points is that low, σ is the arc length.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from linkwise.motion.cells import GRADED, SHARP, VANISHED, ArcCells
+from linkwise.motion.cells import GRADED, SHARP, VANISHED, Kinds, PathCells, nearest
 from linkwise.motion.paths import JointPath
 from linkwise.motion.trajectory import Moment
 
@@ -13,6 +22,12 @@ ASIDE = 1e-9  # of the parameter's range: how far beside a corner its sides are 
 BESIDE = 1e-3  # of the distance to the next corner: the same where the tangent vanishes
 FEWEST = 6  # cells between two corners
 HIGHEST_ORDER = 6
+FLOOR = 0.5  # of the mean speed: w is at least that far from points of rest
+FITTED = np.array(
+    [0.2, 0.4, 0.6, 0.8]
+)  # of cells at whose end the tangent vanishes: there P has the values of w
+DIP = 0.8  # of that: where no speed between two points is below it, σ is the arc length
+STEEPEST = 2.4  # w′·length/w in a cell at most: w stays positive
 
 
 class _WithoutRests(JointPath):
@@ -39,8 +54,8 @@ class _WithoutRests(JointPath):
         return kept[near & (kept >= self.begin) & (kept <= self.end)]
 
 
-def path_cells(path: JointPath, count: int, grid: np.ndarray | None = None) -> ArcCells:
-    """About ``count`` cells along a path, evenly by arc length, smaller beside points of rest.
+def path_cells(path: JointPath, count: int, grid: np.ndarray | None = None) -> PathCells:
+    """About ``count`` cells along a path, evenly by σ, smaller beside points of rest.
 
     ``grid`` gives the points between them as fractions of the arc length instead; corners are added.
 
@@ -65,12 +80,43 @@ def path_cells(path: JointPath, count: int, grid: np.ndarray | None = None) -> A
     points = points[apart]
     points[-1] = path.end
     orders, stops, jumps = _kinds(path, points, largest)
-    breaks = jumps | stops | (orders > 0).any(axis=1)
-    if len(points) <= count // FEWEST:
-        breaks[:] = True  # third derivatives may jump, too
-    breaks[0] = breaks[-1] = True
+    hard = jumps | stops | (orders > 0).any(axis=1)
+    hard[0] = hard[-1] = True
+    matched = jumps & ~stops
+    matched[0] = matched[-1] = False
+    breaks = hard | (len(points) <= count // FEWEST)  # third derivatives may jump, too
+    floor = _Floor(points[hard], orders[hard], matched[hard], s, speed)
     points, orders, stops = points[breaks], orders[breaks], stops[breaks]
-    return _gridded(path, points, orders, stops, s, speed, count, grid)
+    return _gridded(path, points, orders, stops, floor, s, speed, count, grid)
+
+
+class _Floor:
+    """FLOOR² · mean(|dq/ds|²) · β and its derivative by s, for s between points of rest or jumps."""
+
+    def __init__(self, points, orders, matched, s, speed):
+        """``matched``: points at which derivatives jump and σ must be the arc length on both sides."""
+        self.points = points
+        exponents = np.where(orders > 0, 2 * orders + 2, 2 * matched[:, np.newaxis])
+        self.left, self.right = exponents[:-1, 1].astype(float), exponents[1:, 0].astype(float)
+        squares = np.concatenate([[0.0], np.cumsum(0.5 * (speed[1:] ** 2 + speed[:-1] ** 2) * np.diff(s))])
+        at_points = np.interp(points, s, squares)
+        total = np.maximum(self.left + self.right, 1.0)
+        peak = (self.left / total) ** self.left * (self.right / total) ** self.right
+        self.size = FLOOR**2 * np.diff(at_points) / np.diff(points) / peak
+        dips = np.flatnonzero(speed**2 < DIP**2 * self.at(s)[0])
+        stretches = np.clip(np.searchsorted(points, s[dips], side="right") - 1, 0, len(self.size) - 1)
+        self.size[np.setdiff1d(np.arange(len(self.size)), stretches)] = 0.0
+
+    def at(self, s: np.ndarray, side: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """At s; ``side`` −1 takes the stretch before a point, 1 the one after it."""
+        place = np.searchsorted(self.points, s, side="right" if side > 0 else "left") - 1
+        k = np.clip(place, 0, len(self.size) - 1)
+        width = self.points[k + 1] - self.points[k]
+        z = np.clip((s - self.points[k]) / width, 0.0, 1.0)
+        a, b = self.left[k], self.right[k]
+        value = self.size[k] * z**a * (1 - z) ** b
+        slope = a * z ** np.maximum(a - 1, 0.0) * (1 - z) ** b - b * z**a * (1 - z) ** np.maximum(b - 1, 0.0)
+        return value, self.size[k] * slope / width
 
 
 def _sampled(path: JointPath) -> tuple[np.ndarray, np.ndarray]:
@@ -142,13 +188,15 @@ def _kinds(path: JointPath, points: np.ndarray, largest: float) -> tuple[np.ndar
     return order, stops, jumps
 
 
-def _gridded(path, points, orders, stops, s, speed, count, grid) -> ArcCells:
-    """Nodes between points, evenly by arc length."""
+def _gridded(path, points, orders, stops, floor, s, speed, count, grid) -> PathCells:
+    """Nodes between points, evenly by σ."""
+    weight = np.sqrt(speed**2 + floor.at(s)[0])
+    sigma = np.concatenate([[0.0], np.cumsum(0.5 * (weight[1:] + weight[:-1]) * np.diff(s))])
     length = np.concatenate([[0.0], np.cumsum(0.5 * (speed[1:] + speed[:-1]) * np.diff(s))])
-    at_points = np.interp(points, s, length)
+    at_points = np.interp(points, s, sigma)
     nodes, kept = [], []
     for k in range(len(points) - 1):
-        share = (at_points[k + 1] - at_points[k]) / length[-1]
+        share = (at_points[k + 1] - at_points[k]) / sigma[-1]
         cells = max(int(np.ceil(count * share)), FEWEST)
         fractions = np.arange(1, cells) / cells
         if k == 0 or stops[k]:
@@ -156,7 +204,10 @@ def _gridded(path, points, orders, stops, s, speed, count, grid) -> ArcCells:
         if k == len(points) - 2 or stops[k + 1]:
             fractions = np.concatenate([fractions, 1 - np.array(GRADED[::-1]) / cells])
         distances = at_points[k] + fractions * (at_points[k + 1] - at_points[k])
-        inside = np.interp(distances if grid is None else grid * length[-1], length, s)
+        if grid is None:
+            inside = np.interp(distances, sigma, s)
+        else:
+            inside = np.interp(grid * length[-1], length, s)
         width = points[k + 1] - points[k]
         inside = np.unique(
             inside[(inside > points[k] + 1e-6 * width) & (inside < points[k + 1] - 1e-6 * width)]
@@ -175,4 +226,57 @@ def _gridded(path, points, orders, stops, s, speed, count, grid) -> ArcCells:
         np.zeros((size, 2), dtype=int),
     )
     breaks[at], stop[at], order[at] = True, stops, orders
-    return ArcCells(path, np.array(nodes), breaks, stop, order)
+    nodes, kinds = np.array(nodes), Kinds(breaks, stop, order)
+    return PathCells(path, nodes, kinds, _weights(path, nodes, kinds, floor), (s, length))
+
+
+def _weights(path: JointPath, nodes: np.ndarray, kinds: Kinds, floor: _Floor) -> np.ndarray:
+    """Coefficients of P = dσ/dη as ``PathCells`` has them: cubics with w and dw/ds at both ends of a cell."""
+    span, breaks = np.diff(nodes), kinds.breaks
+    first, last = kinds.inside(nodes)
+    (w0, w1), (rise, fall) = (
+        np.stack(parts)
+        for parts in zip(_rate(path, floor, first, 1), _rate(path, floor, last, -1), strict=True)
+    )
+    # positive between the ends: |w′| is bounded by both cells beside a point
+    order = kinds.order
+    steepest = np.where(order > 0, 1e9, STEEPEST)  # where the tangent vanishes, w is fitted below
+    low, high = -steepest * w0 / span, steepest * w1 / span
+    rise, fall = np.maximum(rise, low), np.minimum(fall, high)
+    inner = ~breaks[1:-1]
+    fall[:-1][inner] = np.maximum(fall[:-1], low[1:])[inner]
+    rise[1:][inner] = np.minimum(rise[1:], high[:-1])[inner]
+    found = np.zeros((len(span), max(4, int(order.max()) + len(FITTED) + 3) if order.any() else 4))
+    one, end, up, down = span * w0, span * w1, span * span * rise, span * span * fall
+    with np.errstate(invalid="ignore"):
+        found[:, :4] = np.stack(
+            [one, up, 3 * (end - one) - 2 * up - down, 2 * (one - end) + up + down], axis=1
+        )
+    for cell in np.flatnonzero(order):
+        k, mirrored = int(order[cell]), kinds.mirrored[cell]
+        value, slope = (one[cell], -up[cell]) if mirrored else (end[cell], down[cell])
+        inside = np.append(nearest(order[cell]), FITTED)
+        s = nodes[cell + 1] - span[cell] * inside if mirrored else nodes[cell] + span[cell] * inside
+        values = span[cell] * _rate(path, floor, s, 1)[0] / inside**k
+        found[cell] = 0.0
+        made = _quotient(inside, values, value, slope - k * value)
+        found[cell, k : k + len(made)] = made
+    return found
+
+
+def _rate(path: JointPath, floor: _Floor, s: np.ndarray, side: int) -> tuple[np.ndarray, np.ndarray]:
+    """w and dw/ds."""
+    _, first, second = path.at(s)
+    value, slope = floor.at(s, side)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        w = np.sqrt((first * first).sum(axis=-1) + value)
+        return w, ((first * second).sum(axis=-1) + 0.5 * slope) / w
+
+
+def _quotient(eta: np.ndarray, values: np.ndarray, value: float, slope: float) -> np.ndarray:
+    """Coefficients of P/ηᵏ: through values at η, with a value and a slope at η = 1; a constant if that is negative."""
+    powers = np.arange(len(eta) + 2)
+    rows = np.concatenate([eta[:, np.newaxis] ** powers, [np.ones(len(powers)), powers]])
+    found = np.linalg.solve(rows, np.concatenate([values, [value, slope]]))
+    dense = np.polynomial.polynomial.polyval(np.linspace(0, 1, 65), found)
+    return found if dense.min() > 0.2 * min(values.min(), value) else np.array([value])

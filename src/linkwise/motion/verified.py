@@ -1,0 +1,204 @@
+"""Whether a planned motion keeps its limits everywhere, and a slower one that does.
+
+The passes of ``reachability`` see four samples of a cell. Here torques are those of inverse dynamics of the motion
+itself, with its friction, at nine points of every cell. The greatest value between points is that of parabolas
+through three of them and how far a cubic may be off. Cells in which that is beyond a limit are evaluated at more
+points, up to 513.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from linkwise.motion.path_limits import Limits
+from linkwise.motion.reachability import PARABOLA
+from linkwise.motion.trajectory import Moment
+
+POINTS = (9, 33, 129, 513)  # in a cell, evenly in time: more where the bound is beyond a limit
+SETTLED = 0.2  # relative difference of bound and largest value from which more points tell nothing new
+SPREAD = 0.8  # of the range of values in a cell: at most so far is the bound from the largest value
+SLOWINGS = 4  # attempts at a slower motion
+
+Evaluate = Callable[[np.ndarray, np.ndarray], Moment]
+"""The path in cells (cells,) at fractions ρ (cells, points): (cells, points, n) each."""
+
+
+class Excess(NamedTuple):
+    """How far limits are exceeded in cells, (cells,) each."""
+
+    part: np.ndarray
+    """The part by which x and u would have to be smaller: 0 where limits are kept, 1 where no speed helps."""
+    row: np.ndarray
+    """The limit that is exceeded most, as ``Limits`` numbers them in ``labels``; −1 where none is."""
+    rho: np.ndarray
+    """Where in the cell."""
+
+
+def excess(
+    limits: Limits,
+    at: Evaluate,
+    x: np.ndarray,
+    lengths: np.ndarray,
+    threads: int | None,
+    only: np.ndarray | None = None,
+) -> Excess:
+    """How far limits are exceeded; ``x`` at both ends of all cells, (cells, 2); ``only`` in these cells."""
+    count = len(lengths)
+    found = Excess(np.zeros(count), np.full(count, -1), np.zeros(count))
+    left = np.arange(count) if only is None else only
+    for points in POINTS:
+        rho = _evenly(x[left], points)
+        moment = _moving(at(left, rho), x[left], lengths[left], rho)
+        values, low, high, scale = _values(limits, moment, threads)
+        greatest, least = values.max(axis=1), values.min(axis=1)
+        spread = SPREAD * (greatest - least)
+        over, bound = np.full(len(left), -np.inf), np.zeros(len(left))
+        row, place = np.zeros(len(left), dtype=int), np.zeros(len(left), dtype=int)
+        for side, limit, near in ((1.0, high, greatest), (-1.0, low, -least)):
+            cell, column = np.nonzero(near + spread > side * limit)
+            if not cell.size:
+                continue
+            some = (side * (values[cell, :, column] - limit[column, np.newaxis])) / scale[column, np.newaxis]
+            highest, peak = some.max(axis=1), _bound(some)
+            order = np.argsort(peak, kind="stable")  # of several rows of a cell the worst is entered last
+            order = order[peak[order] > np.maximum(bound[cell[order]], 0.0)]
+            cell, column = cell[order], column[order]
+            bound[cell], over[cell], row[cell] = peak[order], highest[order], column
+            place[cell] = some[order].argmax(axis=1)
+        beyond = bound > 0
+        sure = beyond & (bound - over <= SETTLED * over)
+        if points == POINTS[-1]:
+            sure |= beyond & (over > 0)
+        if sure.any():
+            k = np.flatnonzero(sure)
+            found.part[left[k]] = _part(
+                limits, moment.q[k, place[k]], row[k], values[k, place[k], row[k]], bound[k]
+            )
+            found.row[left[k]], found.rho[left[k]] = row[k], rho[k, place[k]]
+        left = left[beyond & ~sure]
+        if not left.size:
+            break
+    return found
+
+
+def slower(
+    limits: Limits,
+    at: Evaluate,
+    x: np.ndarray,
+    lengths: np.ndarray,
+    most: np.ndarray,
+    threads: int | None,
+) -> tuple[np.ndarray, np.ndarray, Excess]:
+    """x of motions (paths, cells + 1) that are slower as a whole by at most the part ``most``, (paths,), whether they
+    keep all limits, and what the last check found, for all cells of all paths.
+
+    A slower motion needs torques between those of the faster one and those that hold still; with friction that is not
+    certain, so all cells are checked again.
+    """
+    paths, cells = lengths.shape
+    flat, only = lengths.ravel(), None
+    x, total = x.copy(), np.zeros(paths)
+    found = excess(limits, at, _both(x), flat, threads)
+    for _ in range(SLOWINGS):
+        part = found.part.reshape(paths, cells).max(axis=1)
+        open_ = (part > 0) & (total + 1.1 * part <= most)
+        if not open_.any():
+            break
+        total = np.where(open_, total + 1.1 * part + 1e-7, total)
+        x[open_] *= (1 - 1.1 * part - 1e-7)[open_, np.newaxis]
+        chosen = np.repeat(open_, cells)
+        if not limits.rubs:
+            chosen &= found.part > 0
+        only = np.flatnonzero(chosen)
+        again = excess(limits, at, _both(x), flat, threads, only)
+        for old, new in zip(found, again, strict=True):
+            old[only] = new[only]
+    return x, (found.part.reshape(paths, cells) <= 0).all(axis=1), found
+
+
+def _both(x: np.ndarray) -> np.ndarray:
+    """x at both ends of all cells, (paths · cells, 2)."""
+    return np.stack([x[:, :-1].ravel(), x[:, 1:].ravel()], axis=1)
+
+
+def _evenly(x: np.ndarray, points: int) -> np.ndarray:
+    """ρ at times that are evenly spaced in cells with these x at their ends, (cells, points)."""
+    first, last = np.sqrt(x[:, :1]), np.sqrt(x[:, 1:])
+    z, total = np.linspace(0.0, 1.0, points), first + last
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(total > 0, z * (2 * first + (last - first) * z) / total, z)
+
+
+def _moving(path: Moment, x: np.ndarray, lengths: np.ndarray, rho: np.ndarray) -> Moment:
+    """q, q̇ and q̈ of points of a path that is passed with squares of speeds from x[:, 0] to x[:, 1]."""
+    rise = (x[:, 1] - x[:, 0])[:, np.newaxis]
+    inside = np.maximum(x[:, :1] + rise * rho, 0.0)[..., np.newaxis]
+    u = (rise / (2 * lengths[:, np.newaxis]))[..., np.newaxis]
+    return Moment(path.q, path.qd * np.sqrt(inside), path.qd * u + path.qdd * inside)
+
+
+def labels(limits: Limits) -> list[tuple[str, str]]:
+    """Quantity and joint of the rows of ``Excess``."""
+    names = limits.robot.joint_names
+    found = [("torque", names[k]) for k in limits.torques]
+    found += [("acceleration", names[k]) for k in limits.accelerations]
+    found += [("velocity", names[k]) for k in _with_speeds(limits)]
+    return [*found, ("tip speed", "tip")] if np.isfinite(limits.tip_speed) else found
+
+
+def _with_speeds(limits: Limits) -> np.ndarray:
+    """Joints with a velocity limit; those whose limit is too small to count stand still."""
+    return np.flatnonzero(np.isfinite(limits.velocity) & (limits.velocity > 1e-100))
+
+
+def _values(
+    limits: Limits, moment: Moment, threads: int | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Values of all rows, (cells, points, rows), their lowest and highest limits, and the sizes of these."""
+    q, qd, qdd = moment
+    speeds, accelerations = _with_speeds(limits), limits.accelerations
+    rows = [qdd[..., accelerations], qd if speeds.size == q.shape[-1] else qd[..., speeds]]
+    most = [limits.acceleration[accelerations], limits.velocity[speeds]]
+    if (joints := limits.torques).size:
+        flat = [part.reshape(-1, q.shape[-1]) for part in moment]
+        tau = limits.robot.inverse_dynamics(*flat, friction=limits.friction, threads=threads).reshape(q.shape)
+        rows.insert(0, tau if joints.size == q.shape[-1] else tau[..., joints])
+    if np.isfinite(limits.tip_speed):
+        jacobian = limits.robot.jacobian(q, limits.frame, threads=threads)[..., 3:, :]
+        rows.append(np.linalg.norm(np.einsum("...ij,...j->...i", jacobian, qd), axis=-1)[..., np.newaxis])
+        most.append(np.array([limits.tip_speed]))
+    wide = np.concatenate(most)
+    low = np.concatenate([limits.torque[0][joints], -wide])
+    high = np.concatenate([limits.torque[1][joints], wide])
+    return np.concatenate(rows, axis=-1), low, high, np.concatenate([limits.torque_scale, wide])
+
+
+def _bound(over: np.ndarray) -> np.ndarray:
+    """The greatest value between points, of (rows, points): parabolas through three, and how far they may be off."""
+    before, here, after = over[:, :-2], over[:, 1:-1], over[:, 2:]
+    slope, bend = 0.5 * (after - before), before - 2 * here + after
+    with np.errstate(all="ignore"):
+        top = np.where((bend < 0) & (np.abs(slope) < -bend), here - 0.5 * slope * slope / bend, here)
+    top = np.maximum(top, np.maximum(before, after))
+    off = PARABOLA * np.abs(np.diff(bend, axis=1))
+    return np.maximum((top[:, 1:] + off).max(axis=1), (top[:, :-1] + off).max(axis=1))
+
+
+def _part(limits: Limits, q: np.ndarray, row: np.ndarray, value: np.ndarray, over: np.ndarray) -> np.ndarray:
+    """The part by which x and u must be smaller where values of rows are beyond their limits by ``over``."""
+    torques = limits.torques
+    found = over / (1 + over)  # accelerations are proportional to x and u
+    speeds = row >= torques.size + limits.accelerations.size
+    found[speeds] = 1 - 1 / np.square(1 + over[speeds])
+    mine = row < torques.size
+    if mine.any():
+        joint = torques[row[mine]]
+        hold = limits.robot.gravity_torques(q[mine])[np.arange(joint.size), joint]
+        low, high = limits.torque[0][joint], limits.torque[1][joint]
+        room = np.where(value[mine] > hold, high - hold, hold - low) / limits.torque_scale[row[mine]]
+        over = over[mine]
+        found[mine] = np.where(room > 0, over / (over + np.maximum(room, 1e-300)), 1.0)
+    return found
