@@ -97,7 +97,9 @@ def measured(robot: lw.Robot, kind: str, options: argparse.Namespace) -> list[di
             row["time"], row["why"] = 0.0, "no such path"
             continue
         try:
-            found = motion.time_optimal(robot, path, torque=judge.torque, velocity=judge.velocity, **more)
+            found: Any = motion.time_optimal(
+                robot, path, torque=judge.torque, velocity=judge.velocity, **more
+            )
         except motion.LimitError as error:
             row["time"], row["why"] = time.perf_counter() - start, str(error)
             continue
@@ -207,7 +209,8 @@ def quintic(robot, rng):
 
 
 def nonic(robot, rng):
-    return motion.nonic(*ways(robot, rng, 2), 1.0), {}
+    start, end = ways(robot, rng, 2)
+    return motion.nonic(start, end, 1.0), {}
 
 
 def trapezoidal(robot, rng):
@@ -221,7 +224,8 @@ def jerk_limited(robot, rng):
 
 
 def ramp(robot, rng):
-    return motion.ramp(*ways(robot, rng, 2), 1.0), {}
+    start, end = ways(robot, rng, 2)
+    return motion.ramp(start, end, 1.0), {}
 
 
 def fourier(robot, rng):
@@ -230,7 +234,8 @@ def fourier(robot, rng):
 
 
 def slowed(robot, rng):
-    return motion.slowed(motion.time_optimal(robot, ways(robot, rng), torque=1e3, velocity=2.0), 1.7), {}
+    quick: Any = motion.time_optimal(robot, ways(robot, rng), torque=1e3, velocity=2.0)
+    return motion.slowed(quick, 1.7), {}
 
 
 def samples(robot, rng):

@@ -116,7 +116,7 @@ def slower(
         again = excess(limits, at, _both(x), flat, threads, only)
         for old, new in zip(found, again, strict=True):
             old[only] = new[only]
-    return x, (found.part.reshape(paths, cells) <= 0).all(axis=1), found
+    return x, found.part.reshape(paths, cells).max(axis=1) <= 0, found
 
 
 def _both(x: np.ndarray) -> np.ndarray:
