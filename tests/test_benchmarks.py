@@ -25,6 +25,7 @@ SMOKE = {  # script -> command lines
     "campaign.py": ["--robots two_link --runs 2 --through 1 --duration 4"],
     "closed_loop.py": ["--quick"],
     "crossovers.py": ["--joints 2,3 --states 8 --repeats 1 --out {out}"],
+    "damaged_recordings.py": ["--quick"],
     "distribution.py": ["--wheel-only"],
     "collision.py": ["--robots stanford --states 100 --rounds 1"],
     "excitation.py": [

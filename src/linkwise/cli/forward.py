@@ -10,7 +10,7 @@ from linkwise.cli.options import json_option, load_robot, robot_argument, table_
 from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.written import check_targets, write_table
 from linkwise.model.coordinates import coordinate_names, velocity_coordinates
-from linkwise.tables import numbered, read_states
+from linkwise.tables import finite, numbered, read_states
 
 _HEADINGS = {
     "Method": "algorithm no-friction",
@@ -48,6 +48,7 @@ def command(robot, gravity, lock, base, mimic, torques, algorithm, no_friction, 
         found["q"], found["qd"], found["tau"], algorithm=algorithm, friction=not no_friction
     )
     table = ({} if t is None else {"t": t}) | numbered("qdd", qdd)
+    finite(table)
     if out is not None:
         write_table(out, table)
     if as_json:

@@ -30,7 +30,7 @@ from linkwise.model.coordinates import (
     position_coordinates,
     velocity_coordinates,
 )
-from linkwise.tables import bounds, numbered, read_states
+from linkwise.tables import bounds, finite, numbered, read_states
 
 _HEADINGS = {
     "Motion": "trajectory from to degrees duration points",
@@ -127,6 +127,7 @@ def command(
         motion.q, motion.qd, motion.qdd, algorithm=algorithm, friction=not no_friction
     )
     table = motion.columns(states=states) | numbered("tau", tau)
+    finite(table)
     if out is not None:
         write_table(out, table)
     if report is not None or figures is not None:

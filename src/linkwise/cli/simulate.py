@@ -30,7 +30,7 @@ from linkwise.cli.output import Table, number, say, say_json, show
 from linkwise.cli.written import check_targets, write_table
 from linkwise.control import CALLED, CONTROLLERS
 from linkwise.simulate.integrators import INTEGRATORS
-from linkwise.tables import bounds, numbered
+from linkwise.tables import bounds, finite, numbered
 
 if TYPE_CHECKING:
     from linkwise.robot import Robot
@@ -160,6 +160,8 @@ def command(
     assert found.reference is not None
     table = {"t": found.t} | numbered("q", found.q) | numbered("qd", found.qd) | numbered("tau", found.tau)
     table |= numbered("qr", found.reference[0])
+    if found.divergence is None:
+        finite(table)
     if out is not None:
         write_table(out, table)
     if report is not None or figures is not None:

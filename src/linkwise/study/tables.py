@@ -17,5 +17,7 @@ def parquet(columns: Mapping[str, Any], facts: Mapping[str, str] | None = None) 
         table = table.replace_schema_metadata(dict(facts))
     sink = io.BytesIO()
     # numbers that all differ: a dictionary of them would take more room and time than they do
-    writer.write_table(table, sink, compression="zstd", use_dictionary=False, store_schema=False)
+    writer.write_table(
+        table, sink, compression="zstd", use_dictionary=False, store_schema=False, write_page_checksum=True
+    )
     return sink.getvalue()

@@ -7,6 +7,6 @@ bounded before it is taken: see ``bounds``.
 from linkwise.tables.reader import read
 from linkwise.tables.states import read_states
 from linkwise.tables.table import NumberTable, TableError
-from linkwise.tables.writer import numbered, render
+from linkwise.tables.writer import finite, numbered, render
 
-__all__ = ["NumberTable", "TableError", "numbered", "read", "read_states", "render"]
+__all__ = ["NumberTable", "TableError", "finite", "numbered", "read", "read_states", "render"]

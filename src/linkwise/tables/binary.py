@@ -35,7 +35,12 @@ def _arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
         except _BROKEN as error:
             raise TableError(f"{path}: not an NPZ file ({error})") from None
         with archive:
-            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+            members = []
+            for member in archive.infolist():
+                if member.filename.endswith(".npy") and member.orig_filename == member.filename:
+                    members.append(member)
+                else:
+                    unusable[member.orig_filename] = "its name is not that of an array"
             readable: list[zipfile.ZipInfo] = []
             for member in members:
                 name = member.filename.removesuffix(".npy")
@@ -53,7 +58,9 @@ def _arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
                 name = member.filename.removesuffix(".npy")
                 try:
                     with archive.open(member) as data:
-                        found[name] = np.lib.format.read_array(data, allow_pickle=False)
+                        array = np.lib.format.read_array(data, allow_pickle=False)
+                        data.read(1)  # at the end the checksum is compared
+                        found[name] = array
                 except _BROKEN as error:
                     unusable[name] = f"cannot be read ({error})"
     return found, unusable
@@ -99,7 +106,7 @@ def read_parquet(path: Path) -> NumberTable:
     groups: dict[str, tuple[int, ...]] = {}
     with path.open("rb") as stream:
         try:
-            file = parquet.ParquetFile(stream)
+            file = parquet.ParquetFile(stream, page_checksum_verification=True)
             wanted = [field.name for field in file.schema_arrow if _numeric(field.type)]
             count = _values(file.metadata, set(wanted))
         except Exception as error:  # pyarrow has errors of its own
@@ -109,6 +116,7 @@ def read_parquet(path: Path) -> NumberTable:
             table = file.read(columns=wanted)
         except Exception as error:
             raise TableError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from None
+    _check_statistics(path, file.metadata, table)
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
             numbers = _numbers(column)
@@ -143,6 +151,32 @@ def _values(metadata: Any, wanted: set[str]) -> int:
         for column in (group.column(k) for k in range(group.num_columns))
         if column.path_in_schema.partition(".")[0] in wanted
     )
+
+
+def _check_statistics(path: Path, metadata: Any, table: Any) -> None:
+    """That columns have the least and the largest value that the file says: most files have no checksums."""
+    compute = needed("pyarrow.compute", "cluster")
+    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+    for place in range(metadata.num_columns):
+        name = metadata.schema.column(place).path
+        parts = [group.column(place).statistics for group in groups]
+        if name not in table.column_names or not all(part is not None and part.has_min_max for part in parts):
+            continue
+        kind = table.schema.field(name).type
+        types = needed("pyarrow.types", "cluster")
+        if not (types.is_floating(kind) or types.is_integer(kind)) or types.is_float16(kind):
+            continue
+        column = table[name]
+        if types.is_floating(kind):
+            column = column.filter(compute.is_finite(column))
+        found = compute.min_max(column).as_py()
+        expected = min(part.min for part in parts), max(part.max for part in parts)
+        if not all(map(math.isfinite, expected)) or found["min"] is None:
+            continue
+        if (found["min"], found["max"]) != expected:
+            raise TableError(
+                f"{path}: damaged: column {name!r} has values outside of the range that is stored with it"
+            )
 
 
 def _numbers(column: Any) -> np.ndarray:

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from linkwise.tables import bounds
+from linkwise.tables.bags.mcap import mcap
 from linkwise.tables.bags.message import Contents, DecodingError, JointState, Message, joint_state
-from linkwise.tables.bags.records import mcap, rosbag1
+from linkwise.tables.bags.records import rosbag1
 from linkwise.tables.bags.sqlite import sqlite
 from linkwise.tables.kinds import MCAP, ROSBAG, SQLITE, bag_files
 from linkwise.tables.naming import is_planned, plain

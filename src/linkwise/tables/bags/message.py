@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 JOINT_STATE = ("sensor_msgs/JointState", "sensor_msgs/msg/JointState")
 
 
+_PADDING = 3  # bytes that writers of CDR may append
+
+
 class DecodingError(ValueError):
     """The bytes of a message do not have the form that they should have."""
 
@@ -55,7 +58,10 @@ def joint_state(message: Message) -> JointState:
         nanoseconds = reader.number("I")
         reader.text()  # frame_id
         names = tuple(reader.text() for _ in range(reader.count(4)))
-        return JointState(seconds, nanoseconds, names, reader.doubles(), reader.doubles(), reader.doubles())
+        state = JointState(seconds, nanoseconds, names, reader.doubles(), reader.doubles(), reader.doubles())
+        if nanoseconds >= 10**9 or len(message.data) - reader.place > _PADDING:
+            raise DecodingError("bytes after its end, or no time")
+        return state
     except (struct.error, UnicodeDecodeError, IndexError) as error:
         raise DecodingError(str(error)) from None
 

@@ -1,4 +1,7 @@
-"""Records of rosbag 1 and MCAP files, from the beginning of the file to its end or to where it was cut off."""
+"""Records of rosbag 1 files, from the beginning of the file to its end or to where it was cut off.
+
+The format has no checksums. What its records say twice is compared: sizes of chunks, and numbers of messages.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from typing import IO
 
 from linkwise.tables import bounds
 from linkwise.tables.bags.message import JOINT_STATE, Contents, Message
-from linkwise.tables.kinds import MCAP
 from linkwise.tables.packed import unpacked
 from linkwise.tables.table import TableError
 
@@ -46,19 +48,33 @@ def rosbag1(path: Path, where: str, contents: Contents) -> Iterator[Message]:
             raise TableError(
                 f"{where}: expected version 2.0 of the format, got {version.decode('latin-1')!r}"
             )
-        yield from _until_cut(_rosbag1(stream, where, contents, {}), contents)
+        yield from _until_cut(_rosbag1(stream, where, contents, {}, {}), contents)
 
 
-def _rosbag1(stream: IO[bytes], where: str, contents: Contents, wanted: dict[int, str]) -> Iterator[Message]:
+def _rosbag1(
+    stream: IO[bytes], where: str, contents: Contents, wanted: dict[int, str], counts: dict[int, int]
+) -> Iterator[Message]:
+    """``counts`` are the messages of each connection in a chunk."""
     while length := stream.read(4):
         fields = _fields(_exactly(stream, _unsigned(length), where))
         size, kind = _unsigned(_exactly(stream, 4, where)), fields.get(b"op", b"")
         data = _exactly(stream, size, where, partly=kind == b"\x05")
         if kind == b"\x05":
             inside = unpacked(data, fields.get(b"compression", b"").decode("latin-1"), where)
-            yield from _rosbag1(BytesIO(inside), where, contents, wanted)
+            if len(data) == size and len(inside) != _unsigned(fields.get(b"size", b"")):
+                raise TableError(
+                    f"{where}: damaged: a chunk has {len(inside)} bytes instead of those it states"
+                )
+            counts.clear()
+            yield from _rosbag1(BytesIO(inside), where, contents, wanted, counts)
             if len(data) < size:
                 raise _CutOff
+        elif kind == b"\x04":  # the index of the chunk before it
+            number, count = _unsigned(fields.get(b"conn", b"")), _unsigned(fields.get(b"count", b""))
+            if counts.get(number, 0) != count:
+                raise TableError(
+                    f"{where}: damaged: a chunk has {counts.get(number, 0)} messages instead of {count}"
+                )
         elif kind == b"\x07":
             about = _fields(data)
             topic = fields.get(b"topic", b"").decode("utf-8", "replace")
@@ -67,6 +83,7 @@ def _rosbag1(stream: IO[bytes], where: str, contents: Contents, wanted: dict[int
                 wanted[_unsigned(fields.get(b"conn", b""))] = topic
         elif kind == b"\x02":
             connection = _unsigned(fields.get(b"conn", b""))
+            counts[connection] = counts.get(connection, 0) + 1
             if connection in wanted:
                 seconds, nanoseconds = struct.unpack("<II", fields.get(b"time", b""))
                 yield Message(wanted[connection], seconds * 10**9 + nanoseconds, "ros1", data)
@@ -85,63 +102,3 @@ def _fields(data: bytes) -> dict[bytes, bytes]:
         found[name] = value
         place += 4 + size
     return found
-
-
-# -- MCAP -------------------------------------------------------------------------------------------------------------
-
-
-def mcap(path: Path, where: str, contents: Contents) -> Iterator[Message]:
-    """Messages of joint states in an MCAP file."""
-    with path.open("rb") as stream:
-        stream.read(len(MCAP))
-        yield from _until_cut(_mcap(stream, where, contents, {}, {}, 0), contents)
-
-
-def _mcap(
-    stream: IO[bytes],
-    where: str,
-    contents: Contents,
-    schemas: dict[int, str],
-    wanted: dict[int, tuple[str, str]],
-    depth: int,
-) -> Iterator[Message]:
-    while kind := stream.read(1):
-        if kind in (b"\x02", b"\x0f"):  # footer, end of data
-            return
-        (size,) = struct.unpack("<Q", _exactly(stream, 8, where))
-        data = _exactly(stream, size, where, partly=kind == b"\x06")
-        if kind == b"\x03":
-            (number,) = struct.unpack_from("<H", data)
-            schemas[number] = _text(data, 2)[0]
-        elif kind == b"\x04":
-            _channel(data, contents, schemas, wanted)
-        elif kind == b"\x05":
-            number, _, received, _ = struct.unpack_from("<HIQQ", data)
-            if number in wanted:
-                topic, encoding = wanted[number]
-                yield Message(topic, received, encoding, data[22:])
-        elif kind == b"\x06" and depth == 0:
-            method, place = _text(data, 28)
-            (packed,) = struct.unpack_from("<Q", data, place)
-            inside = unpacked(data[place + 8 : place + 8 + packed], method, where)
-            yield from _mcap(BytesIO(inside), where, contents, schemas, wanted, depth + 1)
-            if len(data) < size:
-                raise _CutOff
-
-
-def _channel(
-    data: bytes, contents: Contents, schemas: dict[int, str], wanted: dict[int, tuple[str, str]]
-) -> None:
-    number, schema = struct.unpack_from("<HH", data)
-    topic, place = _text(data, 4)
-    encoding, _ = _text(data, place)
-    contents.topics[topic] = schemas.get(schema, "")
-    if contents.topics[topic] in JOINT_STATE and encoding in ("cdr", "ros1"):
-        wanted[number] = topic, encoding
-
-
-def _text(data: bytes, place: int) -> tuple[str, int]:
-    """A text with its length before it, and the place after it."""
-    (size,) = struct.unpack_from("<I", data, place)
-    end = place + 4 + size
-    return data[place + 4 : end].decode("utf-8", "replace"), end

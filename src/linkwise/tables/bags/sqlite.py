@@ -23,19 +23,36 @@ def sqlite(path: Path, where: str, contents: Contents) -> Iterator[Message]:
             base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
             base.execute("PRAGMA trusted_schema=OFF")
             _check_tables(where, base)
+            _check_pages(where, base)
             wanted: dict[int, str] = {}
+            topics: set[int] = set()
+            lost = 0
             for number, topic, kind in base.execute("SELECT id, name, type FROM topics"):
                 contents.topics[str(topic)] = str(kind)
+                topics.add(int(number))
                 if kind in JOINT_STATE:
                     wanted[int(number)] = str(topic)
             rows = base.execute("SELECT topic_id, timestamp, data FROM messages ORDER BY timestamp, rowid")
             for number, received, data in rows:
-                if number in wanted and isinstance(data, bytes):
+                if number not in topics or not isinstance(data, bytes):
+                    lost += 1
+                elif number in wanted:
                     if data.startswith(ZSTD_MAGIC):
                         data = unpacked(data, "zstd", where)
                     yield Message(wanted[number], int(received), "cdr", data)
+            if lost:
+                contents.notes.append(
+                    f"{lost} damaged messages, or of topics that are not listed, were left out"
+                )
     except sqlite3.Error as error:
         raise TableError(f"{where}: not a rosbag in an SQLite file, or damaged ({error})") from None
+
+
+def _check_pages(where: str, base: sqlite3.Connection) -> None:
+    """SQLite has no checksums; it compares its pages with each other, and rows with their indices."""
+    answer = base.execute("PRAGMA integrity_check(1)").fetchone()
+    if answer is None or answer[0] != "ok":
+        raise TableError(f"{where}: a damaged SQLite file ({answer[0] if answer else 'no answer'})")
 
 
 def _check_tables(where: str, base: sqlite3.Connection) -> None:

@@ -1,0 +1,94 @@
+"""Checksums of recordings are compared: a changed number is refused, wherever a format has a checksum for it."""
+
+import importlib.util
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from linkwise import tables
+from linkwise.cli import main
+from linkwise.tables import TableError
+
+_path = Path(__file__).parents[2] / "benchmarks" / "damaged_recordings.py"
+_spec = importlib.util.spec_from_file_location("damaged_recordings", _path)
+files = importlib.util.module_from_spec(_spec)
+sys.modules[_spec.name] = files
+_spec.loader.exec_module(files)
+
+VALUE = struct.pack("<d", files.COLUMNS["q1"][7])
+
+
+def written(tmp_path, name):
+    ending, write, _ = files.FORMATS[name]
+    write(tmp_path / f"whole{ending}")
+    return tmp_path / f"whole{ending}"
+
+
+@pytest.mark.parametrize(
+    "name", ["MCAP with checksums", "Parquet with page checksums", "HDF5 with fletcher32", "NPZ stored"]
+)
+def test_a_changed_number_is_refused(tmp_path, name):
+    pytest.importorskip({"Parquet": "pyarrow", "HDF5": "h5py"}.get(name.split()[0], "numpy"))
+    if name == "NPZ stored":
+        path = tmp_path / "whole.npz"
+        np.savez(path, **files.COLUMNS)
+    elif name.startswith("Parquet"):
+        import pyarrow
+        from pyarrow import parquet
+
+        path = tmp_path / "whole.parquet"
+        how = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+        parquet.write_table(pyarrow.table(files.COLUMNS), path, **how)
+    else:
+        path = written(tmp_path, name)
+    tables.read(path)
+    data = path.read_bytes()
+    place = data.index(VALUE)
+    path.write_bytes(data[:place] + bytes([data[place] ^ 16]) + data[place + 1 :])
+    if name.startswith(("HDF5", "NPZ")):  # an array is left out, with the reason
+        found = tables.read(path)
+        assert "q1" in found.unusable
+        assert "q1" not in found.names
+    else:
+        with pytest.raises(TableError, match=str(path)):
+            tables.read(path)
+
+
+def test_what_a_file_says_twice_is_compared_without_checksums(tmp_path):
+    """A record of an MCAP file that is skipped, and a value outside the range that a Parquet file states."""
+    path = written(tmp_path, "MCAP without checksums")
+    data = path.read_bytes()
+    place = data.index(struct.pack("<HIQQ", 1, 25, 25, 25))
+    path.write_bytes(data[:place] + struct.pack("<H", 9) + data[place + 2 :])
+    with pytest.raises(TableError, match="it has 40 messages, and its summary says 40"):
+        tables.read(path)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "values.parquet"
+    table = {"t": files.T, "q1": np.linspace(0.0, 1.0, len(files.T))}
+    parquet.write_table(
+        pytest.importorskip("pyarrow").table(table), path, compression="none", use_dictionary=False
+    )
+    data, value = path.read_bytes(), struct.pack("<d", table["q1"][7])
+    place = data.index(value)
+    path.write_bytes(data[:place] + struct.pack("<d", 7.0) + data[place + 8 :])
+    with pytest.raises(TableError, match="column 'q1' has values outside of the range"):
+        tables.read(path)
+
+
+@pytest.mark.parametrize("to", ["file", "standard output", "json"])
+def test_numbers_that_are_not_finite_are_not_written(tmp_path, capsys, to):
+    """The second row is far outside of what can be computed."""
+    motion, out = tmp_path / "motion.csv", tmp_path / "out.csv"
+    head = "t,q1,q2,qd1,qd2,{}1,{}2\n"
+    for command, option, last in (("inverse", "--trajectory", "qdd"), ("forward", "--torques", "tau")):
+        motion.write_text(head.format(last, last) + "0,0,0,0,0,0,0\n1,1e29,1e29,1e29,1e29,1,1\n")
+        more = {"file": ["--out", str(out)], "json": ["--json"]}.get(to, [])
+        assert main([command, "two_link", option, str(motion), *more]) == 2
+        told = capsys.readouterr()
+        assert not told.out
+        assert "row 2" in told.err
+        assert "not finite" in told.err
+        assert not out.exists()
