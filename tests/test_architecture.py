@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import linkwise
 
 ROOT = Path(linkwise.__file__).parent
@@ -223,13 +221,14 @@ def test_every_part_has_a_place_in_the_order():
     assert sorted(ORDER) == sorted({part_of(module) for module in MODULES})
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_parts_import_lower_parts_only(module):
-    part = part_of(module)
-    lower = set(ORDER[: ORDER.index(part)])
-    allowed = ALLOWED.get(part, lower)
-    assert allowed <= lower, "the table of exceptions must follow the order"
-    assert imported_parts(module) <= allowed, f"{part} may import {sorted(allowed) or 'nothing'} of linkwise"
+def test_parts_import_lower_parts_only():
+    for module in MODULES:
+        part = part_of(module)
+        lower = set(ORDER[: ORDER.index(part)])
+        allowed = ALLOWED.get(part, lower)
+        assert allowed <= lower, "the table of exceptions must follow the order"
+        others = imported_parts(module) - allowed
+        assert not others, f"{module} imports {sorted(others)}; {part} may import {sorted(allowed) or 'nothing'}"
 
 
 def cycles(graph: dict[str, set[str]]) -> list[set[str]]:
@@ -262,10 +261,10 @@ def test_cycles_are_found():
     assert cycles(graph) == [{"b", "c"}, {"e", "f"}]
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if part_of(name) not in ("cli", "bench")])
-def test_heavy_packages_are_imported_where_they_are_used(module):
-    packages = {name.split(".")[0] for name in imports(MODULES[module], at_import_only=True)}
-    assert not (packages & HEAVY) - ABOUT.get(module, set())
+def test_heavy_packages_are_imported_where_they_are_used():
+    for module in (name for name in MODULES if part_of(name) not in ("cli", "bench")):
+        packages = {name.split(".")[0] for name in imports(MODULES[module], at_import_only=True)}
+        assert not (packages & HEAVY) - ABOUT.get(module, set()), module
 
 
 def test_the_guard_sees_every_import(tmp_path):
@@ -308,12 +307,12 @@ def test_help_needs_no_table_library():
     assert not {name for name in loaded if name.startswith("linkwise.cli.")} - wanted
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_files_say_what_they_are_and_stay_small(module):
-    text = MODULES[module].read_text(encoding="utf-8")
-    if text.strip():
-        assert ast.get_docstring(ast.parse(text)), "a module starts by saying what it is for"
-    assert text.count("\n") <= 600, "a file that long has more than one subject"
+def test_files_say_what_they_are_and_stay_small():
+    for module, path in MODULES.items():
+        text = path.read_text(encoding="utf-8")
+        if text.strip():
+            assert ast.get_docstring(ast.parse(text)), f"{module}: a module starts by saying what it is for"
+        assert text.count("\n") <= 600, f"{module}: a file that long has more than one subject"
 
 
 def test_files_of_tests_have_different_names():
