@@ -40,6 +40,7 @@ SMOKE = {  # script -> command lines
     "fixed_point.py": ["--robots two_link --functions gravity_torques --states 20"],
     "float32_errors.py": ["--states 5 --robots stanford --json {out}/errors.json"],
     "frameworks.py": ["--robot two_link --quick --json {out}/times.json"],
+    "generated_code.py": ["special --quick", "compilers --quick", "loops --quick"],
     "gpu.py": [
         "--quick --robot two_link --tune --json {out}/gpu.json",
         "--quick --robot two_link --small 2 --peers",

@@ -129,7 +129,7 @@ def test_the_header_says_order_units_and_sizes(built):
     assert "#define TWO_LINK_N 2" in header
     assert "joint positions [rad or m]" in header
     for f in made.functions:
-        assert f"void {f.name}(" in header
+        assert f"{'void' if f.function.status is None else 'int'} {f.name}(" in header
     assert header.isascii()
     joints, text = made.robot.coordinate_joints, made.files["src/two_link_limits.c"]
     for name, values in (
@@ -314,7 +314,7 @@ def spline():
 @pytest.mark.parametrize(("dtype", "fma"), [("float32", True), ("float64", False)])
 @pytest.mark.parametrize("constant_time", [False, True])
 def test_a_table_is_the_motion_at_all_times(spline, dtype, fma, constant_time, tmp_path):
-    """Also before and after it, where pieces begin, and for NaN."""
+    """Also before and after it, where pieces begin, at infinite times, and for NaN."""
     made = Package(
         lw.load("two_link"),
         ["trajectory"],
@@ -329,6 +329,10 @@ def test_a_table_is_the_motion_at_all_times(spline, dtype, fma, constant_time, t
         error = 2e-5 if dtype == "float32" else 1e-13
         np.testing.assert_allclose(found, expected, rtol=0, atol=error * np.abs(expected).max())
     assert np.isnan(f.entry.kernel(np.full((1, 1), np.nan))).all()
+    for time, end in ((np.inf, spline.end), (1e30, spline.end), (-np.inf, spline.begin)):
+        position, *rest = f.entry.kernel(np.full((1, 1), time))
+        np.testing.assert_array_equal(position, f.entry.kernel(np.full((1, 1), end))[0])
+        np.testing.assert_array_equal(rest, 0.0)
     assert ("halves" in f.text) != constant_time
     made.write(tmp_path / "arm")
     said = run("make", "check", "CFLAGS=-O1 -march=native", f"WARNINGS={WARNINGS}", cwd=tmp_path / "arm")
@@ -373,6 +377,29 @@ def test_a_closed_loop_takes_the_motion_step_by_step(spline):
     assert "as trajectory computes it" in entry.summary
 
 
+@pytest.mark.parametrize("name", lw.robots())
+def test_a_closed_loop_along_a_table_has_reference_states(name, tmp_path):
+    """For tables of any size, from the command line's file on; their references are those of the table."""
+    from linkwise.motion.files import read_csv
+
+    robot = lw.load(name)
+    for rows in (2, 3, 72):
+        times = np.linspace(0.0, 0.01, rows)
+        table = np.column_stack([times, 0.3 * np.sin(times[:, None] + np.arange(robot.dof))])
+        labels = ",".join(["t", *(f"q{k + 1}" for k in range(robot.dof))])
+        np.savetxt(tmp_path / "motion.csv", table, delimiter=",", header=labels, comments="", fmt="%.17g")
+        given = read_csv(tmp_path / "motion.csv")
+        options = Options(trajectory=given, integrator="semi_implicit_euler")
+        (entry,) = entries(robot, ["closed_loop"], options)
+        found = states(robot, entry, 8)
+        expected = np.concatenate(given.at(np.arange(4) * 1e-3), axis=-1)
+        np.testing.assert_array_equal(found.given["reference"][0], expected.ravel())
+        alone = {key: values[1] for key, values in found.given.items()}
+        final, _ = entry.kernel(alone, steps=4)
+        np.testing.assert_array_equal(found.expected["q"][1], final["q"])
+        assert np.isfinite(final["q"]).all()
+
+
 def test_a_payload_is_at_the_frame_that_was_named():
     robot = lw.load("two_link")
     frame, load = robot.link_names[1], np.array([0.7, 0.01, 0.02, 0.03, 0.02, 0.0, 0.0, 0.02, 0.0, 0.02])
@@ -384,9 +411,8 @@ def test_a_payload_is_at_the_frame_that_was_named():
     }
     plain = {e.name: e.kernel for e in entries(loaded, list(found))}
     state = (q, qd, q + 0.1, qd, a)
-    np.testing.assert_allclose(
-        found["computed_torque"](*state, load), plain["computed_torque"](*state), atol=1e-12
-    )
+    with_load, loaded_law = found["computed_torque"](*state, load), plain["computed_torque"](*state)
+    np.testing.assert_allclose(with_load[0], loaded_law[0], atol=1e-12)
     observed = found["state_observer"](q, a, q, qd, load), plain["state_observer"](q, a, q, qd)
     np.testing.assert_allclose(*observed, atol=1e-12)
     values = {"q": q, "qd": qd, "step": [1e-3], "tau": a}
@@ -422,7 +448,10 @@ def test_a_safe_stop_brings_the_arm_to_rest():
     hold, ramp = (made[mode].kernel([0.3], at, speed, at, speed, [1.0]) for mode in ("hold", "ramp"))
     np.testing.assert_allclose(ramp, hold * 0.25, rtol=1e-12)
     assert (made["ramp"].kernel([0.4], at, speed, at, speed, [1.0]) == 0.0).all()
-    assert (made["hold"].kernel([0.1], at, speed, broken, speed, [1.0]) == 0.0).all()
+    blind = made["hold"].kernel([0.1], at, speed, broken, broken, [0.0])
+    assert np.abs(blind).min() > 1.0
+    np.testing.assert_array_equal(made["hold"].kernel([0.1], at, speed, broken, speed, [1.0]), blind)
+    assert (made["hold"].kernel([0.1], broken, speed, at, speed, [1.0]) == 0.0).all()
     limited = made["hold"].kernel([0.1], at, speed, at + 50.0, speed, [1.0])
     np.testing.assert_array_equal(np.abs(limited), [60.0, 30.0])
 
@@ -517,7 +546,7 @@ def test_the_command_writes_a_package(tmp_path, monkeypatch, capsys):
     assert "motion of 10 pieces from 0 s to 1 s" in (tmp_path / "plan/include/two_link.h").read_text()
     capsys.readouterr()
     assert main(["generate", "two_link", "computed_torque"]) == 0
-    assert "void two_link_computed_torque(" in capsys.readouterr().out
+    assert "int two_link_computed_torque(" in capsys.readouterr().out
     for wrong, why in (
         (["pose", "jacobian"], "give --out DIR"),
         (["pose", "--force", "--out", "x.c"], "--force is for packages"),

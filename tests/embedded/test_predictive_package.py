@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import linkwise as lw
-from linkwise.embedded import Options, Package
+from linkwise.embedded import Options, Package, entries
 from linkwise.optimal import reaching
+from linkwise.optimal.iteration import REPORT
 
 LIMITS = (30.0, 9.0)
 
@@ -93,3 +94,31 @@ def test_a_controller_of_these_functions_reaches_its_target(robot, folder, tmp_p
     np.testing.assert_allclose(x[:n], target, atol=0.02)
     call("mpc_torques", np.full(2 * n, np.nan), new_states, new_torques, gains, low, high, tau)
     np.testing.assert_array_equal(tau, new_torques[0])
+
+
+def test_a_plan_from_a_bad_reading_is_not_sound():
+    entry = entries(lw.load("two_link"), ["mpc"], Options(horizon=4))[0]
+    good = {name: values[:1] for name, values in entry.states(8).items()}
+    names = [name for name, _ in entry.kernel.outputs]
+    for place in range(4):
+        for bad in (np.nan, np.inf, 1e308):
+            start = good["start"].copy()
+            start[0, place] = bad
+            found = dict(zip(names, entry.kernel(*{**good, "start": start}.values()), strict=True))
+            assert found["report"][0, REPORT.index("sound")] == 0.0
+
+
+def test_torques_of_a_plan_are_finite_within_their_limits_and_say_so():
+    entry = entries(lw.load("two_link"), ["mpc"], Options(horizon=4))[2]
+    rng = np.random.default_rng(1)
+    good = {name: rng.uniform(-1, 1, size) for name, size in entry.kernel.inputs}
+    good |= {"lower": np.full(2, -0.5), "upper": np.full(2, 0.5)}
+    assert entry.kernel(*good.values())[1] == 0.0
+    for name in ("measured", "planned", "torque", "gain"):
+        for place in range(len(good[name])):
+            for bad in (np.nan, np.inf, -np.inf):
+                given = {**good, name: good[name].copy()}
+                given[name][place] = bad
+                tau, fault = entry.kernel(*given.values())
+                assert (np.abs(tau) <= 0.5).all()
+                assert fault == 1.0

@@ -109,6 +109,25 @@ def test_fmpy_finds_no_fault_and_every_variable_has_joint_unit_and_start(plant, 
 
 
 @needs_compiler
+def test_a_controller_with_a_bad_reading_says_so_and_gives_no_torques(controller, tmp_path):
+    """Until readings are numbers again; its integral is what it was before."""
+    law = Instance(controller, tmp_path / "law", q_d=[0.5, -0.5])
+    law.set("q", [0.4, -0.2])
+    law.step(0.0, 0.002)
+    tau = law.get("tau")
+    assert law.get("fault") == [0.0]
+    assert np.abs(tau).min() > 0.0
+    for bad in (np.nan, np.inf, -np.inf):
+        law.set("q", [0.4, bad])
+        np.testing.assert_array_equal(law.get("tau"), 0.0)
+        assert law.get("fault") == [1.0]
+        law.step(0.002, 0.002)  # a warning
+    law.set("q", [0.4, -0.2])
+    np.testing.assert_array_equal(law.get("tau"), tau)
+    assert law.get("fault") == [0.0]
+
+
+@needs_compiler
 def test_robot_and_controller_as_fmus_give_what_simulate_gives(plant, controller, robot, tmp_path):
     """Also: the integrator's step divides the communication step, and memory moves once in a sample period."""
     start, target = np.linspace(-0.3, 0.4, robot.dof), np.linspace(0.2, -0.5, robot.dof)

@@ -18,12 +18,14 @@ import numpy as np
 
 from linkwise.algorithms import coordinates
 from linkwise.compiler.kernel import Kernel
+from linkwise.control.bounds import Command, bounded, commanded
 from linkwise.control.gains import Gains
+from linkwise.flags import flag
 from linkwise.functions import mechanism_of
 from linkwise.model.mechanism import Mechanism
 from linkwise.parameters import PAYLOAD, parameter_sizes, with_symbols
 from linkwise.robot import Robot
-from linkwise.scalar import Scalar, where
+from linkwise.scalar import Scalar
 
 
 @dataclass(frozen=True)
@@ -90,17 +92,26 @@ class Controller(ABC):
             period: the sample period [s].
 
         Returns:
-            Torques, n scalars, and the next memory.
+            Torques, n scalars, which ``limited`` bounds, and the next memory.
         """
 
     def limited(self, links, gains, q, qd, reference, memory, period) -> tuple[list[Scalar], list[Scalar]]:
-        """What ``control`` gives, within the torque limits; the laws of this package apply the limits themselves.
+        """What ``control`` gives, within the torque limits; NaN stays NaN, so a simulation shows it.
 
         Args:
             links, gains, q, qd, reference, memory, period: as for ``control``.
         """
         tau, following = self.control(links, gains, q, qd, reference, memory, period)
-        return (list(tau) if self.known else self.saturated(tau)), following
+        return self.saturated(tau), following
+
+    def commanded(self, links, gains, q, qd, reference, memory, period) -> Command:
+        """What goes to the motors: ``limited``, with the rule for numbers that are not finite (``bounds``).
+
+        Args:
+            links, gains, q, qd, reference, memory, period: as for ``control``.
+        """
+        wanted, following = self.control(links, gains, q, qd, reference, memory, period)
+        return commanded(wanted, self.saturated(wanted), following, memory)
 
     def options(self) -> tuple:
         """What besides model, gains and limits decides what ``control`` computes."""
@@ -118,11 +129,9 @@ class Controller(ABC):
         joints = self.robot.coordinate_joints
         motors = [joint.name not in self.robot.passive for joint in joints for _ in range(joint.dof)]
         return [
-            0.0 if not motor
-            else t if np.isinf(limit)
-            else where(t > limit, float(limit), where(t < -limit, -float(limit), t))
+            bounded(t, limit) if motor else 0.0
             for t, limit, motor in zip(tau, self.torque_limits, motors, strict=True)
-        ]  # fmt: skip
+        ]
 
     @property
     def known(self) -> bool:
@@ -142,35 +151,41 @@ class Controller(ABC):
         dtype: str = "float64",
         inputs: Sequence[str] = (),
         frame: str | None = None,
+        fault: bool = False,
     ) -> Kernel:
-        """The controller alone as a kernel: (q, qd, q_d, qd_d, qdd_d, memory, inputs) -> (tau, next_memory), gains as
-        constants.
+        """The controller alone as a kernel: (q, qd, q_d, qd_d, qdd_d, memory, inputs) -> (tau, next_memory, fault),
+        gains as constants.
 
-        Its C source is what a digital controller with this sample period runs.
+        Its C source is what a digital controller with this sample period runs. Torques are finite and within their
+        limits for all inputs: they are zero where a number that the law needs is not finite.
 
         Args:
             period: the sample period [s].
             dtype: "float64" or "float32".
             inputs: parameters of the model that stay inputs, see ``Robot.kernel``: "payload" or labels.
             frame: that carries the payload; None: the only leaf.
+            fault: whether there is an output ``fault``, 1 where a number that the law needs is not finite, else 0.
         """
         n, m = self.robot.dof, self.memory_size
         nq = self.robot.nq
         sizes = {"q": nq, "qd": n, "q_d": nq, "qd_d": n, "qdd_d": n, "memory": m}
-        shapes = {"tau": (n,), "next_memory": (m,)}
+        shapes: dict[str, tuple[int, ...]] = {"tau": (n,), "next_memory": (m,), "fault": (1,)}
         if not m:
             del sizes["memory"], shapes["next_memory"]
+        if not flag("fault", fault):
+            del shapes["fault"]
         sizes |= parameter_sizes(self.robot, tuple(inputs))
         gains = {name: [float(g) for g in values] for name, values in self.gains.items()}
 
         def law(q, qd, q_d, qd_d, qdd_d, **others) -> dict[str, Any]:
             memory = others.pop("memory", ())
             links = symbolic_links(self.robot, others, frame) if others else self.links()
-            tau, following = self.limited(links, gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period)
-            return {"tau": tau, "next_memory": following} if m else {"tau": tau}
+            found = self.commanded(links, gains, q, qd, Reference(q_d, qd_d, qdd_d), memory, period)
+            outputs = {"tau": found.tau, "next_memory": found.memory, "fault": [found.fault]}
+            return {name: outputs[name] for name in shapes}
 
         values = repr(
-            (period, tuple(inputs), frame, sorted((k, v.tobytes()) for k, v in self.gains.items()))
+            (period, tuple(inputs), frame, fault, sorted((k, v.tobytes()) for k, v in self.gains.items()))
         ).encode()
         made = traced_kernel(
             type(self).__name__.lower(),
@@ -180,7 +195,7 @@ class Controller(ABC):
             dtype,
             self.key() + values if self.known else None,
         )
-        made.origin = (_remade_kernel, (self, period, dtype, tuple(inputs), frame))
+        made.origin = (_remade_kernel, (self, period, dtype, tuple(inputs), frame, fault))
         return made
 
     def __repr__(self) -> str:
@@ -191,10 +206,15 @@ class Controller(ABC):
 
 
 def _remade_kernel(
-    controller: Controller, period: float, dtype: str, inputs: tuple[str, ...], frame: str | None
+    controller: Controller,
+    period: float,
+    dtype: str,
+    inputs: tuple[str, ...],
+    frame: str | None,
+    fault: bool,
 ) -> Kernel:
     """Unpickle a kernel."""
-    return controller.kernel(period, dtype=dtype, inputs=inputs, frame=frame)
+    return controller.kernel(period, dtype=dtype, inputs=inputs, frame=frame, fault=fault)
 
 
 def traced_kernel(

@@ -35,4 +35,4 @@ class FeedForward(Controller):
         if self.gravity == "online":
             planned, weight = (coordinates.gravity_torques(links, at) for at in (reference.q, q))
             tau = [t - p + w for t, p, w in zip(tau, planned, weight, strict=True)]
-        return self.saturated(tau), []
+        return tau, []

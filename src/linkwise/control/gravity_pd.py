@@ -41,4 +41,4 @@ class GravityPD(Controller):
             g - kp * x - kd * y
             for g, kp, x, kd, y in zip(gravity, gains["kp"], e, gains["kd"], ed, strict=True)
         ]
-        return self.saturated(tau), []
+        return tau, []

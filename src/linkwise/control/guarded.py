@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.algorithms import coordinates
+from linkwise.control.bounds import Command, all_finite, commanded, or_zero
 from linkwise.control.controller import Controller, Reference
 from linkwise.control.momentum_observer import MomentumObserver, Observed, positive
 from linkwise.model.mechanism import Mechanism
@@ -22,7 +23,9 @@ class Guarded(Controller):
     """Another law until a collision, a reaction from then on; A. De Luca et al., "Collision detection and safe reaction
     with the DLR-III lightweight manipulator arm", 2006.
 
-    The collision is remembered; start again with a memory of zeros to go on.
+    The collision is remembered; start again with a memory of zeros to go on. A measured number that is not finite is
+    answered like a collision: the arm is held where it was when the last good state was measured, with the torques of
+    the law at rest there while there is no measurement; before the first good state torques are zero.
 
     Args:
         law: the controller until then; its torque limits hold for reactions too.
@@ -86,6 +89,13 @@ class Guarded(Controller):
         return Observed(external, (beyond > self.observer.confirm) * 1.0, at[..., 1:2])
 
     def control(self, links, gains, q, qd, reference, memory, period):
+        found = self.commanded(links, gains, q, qd, reference, memory, period)
+        return found.tau, found.memory
+
+    def limited(self, links, gains, q, qd, reference, memory, period):
+        return self.control(links, gains, q, qd, reference, memory, period)
+
+    def commanded(self, links, gains, q, qd, reference, memory, period) -> Command:
         n, nq, size = self.robot.dof, self.robot.nq, self.observer.memory_size
         watched, rest = memory[:size], memory[size:]
         line, rest = rest[: (self.delay + 1) * n], rest[(self.delay + 1) * n :]
@@ -94,21 +104,34 @@ class Guarded(Controller):
         shared = self.observer.robot.content() == self.robot.content()
         seen_by = links if shared else self.observer.links()
         found, following = self.observer.observe(seen_by, gains, q, qd, line[:n], watched, period)
-        free = found.collision[0] <= 0.0
-        held = [where(free, here, there) for here, there in zip(q, held, strict=True)]
+        free, measured, known = found.collision[0] <= 0.0, all_finite([*q, *qd]), abs(memory[0]) > 0.0
+        held = [
+            where(measured, where(known, where(free, here, there), here), there)
+            for here, there in zip(q, held, strict=True)
+        ]
+        q = [where(measured, here, there) for here, there in zip(q, held, strict=True)]
+        qd = [where(measured, speed, 0.0) for speed in qd]
         if self.reaction == "stop":
             still = Reference(
                 [where(free, a, b) for a, b in zip(reference.q, held, strict=True)],
                 [where(free, a, 0.0) for a in reference.qd],
                 [where(free, a, 0.0) for a in reference.qdd],
             )
-            tau, inner = self.law.limited(links, gains, q, qd, still, inner, period)
+            command = self.law.commanded(links, gains, q, qd, still, inner, period)
+            tau, fault = command.tau, command.fault
         else:
-            tau, inner = self.law.limited(links, gains, q, qd, reference, inner, period)
-            reacted = self._reacted(links, gains, q, qd, found.external_torque)
+            command = self.law.commanded(links, gains, q, qd, reference, inner, period)
+            tau, fault = command.tau, command.fault
+            external = [or_zero(x) for x in found.external_torque]
+            reacted = self._reacted(links, gains, q, qd, external)
             if reacted is not None:
-                tau = [where(free, a, b) for a, b in zip(tau, self.saturated(reacted), strict=True)]
-        return tau, [*following, *line[n:], *tau, *held, *inner]
+                reaction = commanded(reacted, self.saturated(reacted), (), ())
+                tau = [where(free, a, b) for a, b in zip(tau, reaction.tau, strict=True)]
+                fault = where(free, fault, reaction.fault)
+        tau = [where(measured, t, where(known, t, 0.0)) for t in tau]
+        fault = where(measured, fault, 1.0)
+        following[1] = where(fault > 0.0, 1.0, following[1])
+        return Command(tau, [*following, *line[n:], *tau, *held, *command.memory], fault)
 
     def _reacted(self, links: Mechanism, gains, q, qd, external) -> list[Scalar] | None:
         """Torques after a collision; None: those of the law."""

@@ -36,7 +36,7 @@ class PointToPoint(Controller):
             -(kd * speed) - kp * error
             for kp, kd, speed, error in zip(gains["kp"], gains["kd"], qd, e, strict=True)
         ]
-        return self.saturated(torques_for(links, q, qd, v)), []
+        return torques_for(links, q, qd, v), []
 
 
 class Tracking(Controller):
@@ -48,7 +48,7 @@ class Tracking(Controller):
 
     def control(self, links, gains, q, qd, reference, memory, period):
         v = tracking_acceleration(links, gains, q, qd, reference)
-        return self.saturated(torques_for(links, q, qd, v)), []
+        return torques_for(links, q, qd, v), []
 
 
 class ComputedTorque(Tracking):
@@ -61,7 +61,7 @@ class ComputedTorque(Tracking):
     def control(self, links, gains, q, qd, reference, memory, period):
         v = tracking_acceleration(links, gains, q, qd, reference)
         tau = torques_for(links, q, qd, v)
-        return self.saturated(with_friction(links, tau, q, qd, reference)), []
+        return with_friction(links, tau, q, qd, reference), []
 
 
 class IntegralTracking(Controller):
@@ -91,12 +91,11 @@ class IntegralTracking(Controller):
         v = tracking_acceleration(links, gains, q, qd, reference)
         v = [a - ki * integral for a, ki, integral in zip(v, gains["ki"], memory, strict=True)]
         wanted = torques_for(links, q, qd, v)
-        tau = self.saturated(wanted)
         following = [
             where((want - given) * error < 0.0, integral, integral + period * error)
-            for want, given, error, integral in zip(wanted, tau, e, memory, strict=True)
+            for want, given, error, integral in zip(wanted, self.saturated(wanted), e, memory, strict=True)
         ]
-        return tau, following
+        return wanted, following
 
 
 def tracking_acceleration(

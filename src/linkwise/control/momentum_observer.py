@@ -31,6 +31,7 @@ import numpy as np
 from linkwise.algorithms import coordinates, coupling, dense, joint_terms, kinematics
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
+from linkwise.control.bounds import all_finite
 from linkwise.control.controller import symbolic_links
 from linkwise.errors import LinkwiseError
 from linkwise.flags import flag
@@ -45,6 +46,7 @@ GAIN, THRESHOLD = "observer_gain", "contact_threshold"
 SHARE_OF_EFFORT = 0.1  # of the torque of a joint, where no threshold is given
 USUAL_STATES = 200
 HALVINGS = 5  # of the argument of ``decay``
+LOST = -1.0  # first number of a memory after a sample that was no number; 0: no sample yet, 1: all is well
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,8 @@ class MomentumObserver:
             period: time since the last sample [s].
 
         Returns:
-            What was found (without the wrench, see ``wrench``), and the next memory.
+            What was found (without the wrench, see ``wrench``), and the next memory. A number that is not finite counts
+            as a contact of every joint; the external torques are then those numbers, and the next memory has none.
         """
         n = self.robot.dof
         started, caught, *rest = memory
@@ -185,10 +188,12 @@ class MomentumObserver:
             for new, old, b_new, b_old in zip(p, old_p, b, old_b, strict=True)
         ]
         mean = self._external(links, balance, tau, smooth, q, qd, old_qd)
-        found: list[Scalar] = []
+        estimates: list[Scalar] = []
         for value, last, gain in zip(mean, r, numbers[GAIN], strict=True):
             a = decay(gain * period)
-            found.append(where(first, 0.0, value + a * (last - value)))
+            estimates.append(value + a * (last - value))
+        good = all_finite(estimates) if n else True
+        found = [where(good, where(first, 0.0, value), value) for value in estimates]
         judged = found
         if self.cutoff is not None:
             a = decay(self.cutoff * period)
@@ -198,12 +203,15 @@ class MomentumObserver:
             where(all_of(x <= limit, -x <= limit), 0.0, t + period)
             for x, t, limit in zip(judged, beyond, numbers[THRESHOLD], strict=True)
         ]
-        contact = [where(t > self.confirm, 1.0, 0.0) for t in times]
+        contact = [where(t <= self.confirm, where(good, 0.0, 1.0), 1.0) for t in times]
         for hit in contact:
             caught = where(hit > 0.0, 1.0, caught)
-        following = [1.0 + 0.0 * started, caught, *p, *b, *qd, *found, *times]
-        following += judged if self.cutoff is not None else []
-        return Observed(found, contact, [caught]), following
+        # after a sample with a number that is not finite the filters start again, and a collision was found
+        again = where(abs(started) > 0.0, LOST, 0.0)
+        kept = [*p, *b, *qd, *found, *times, *(judged if self.cutoff is not None else [])]
+        following = [where(good, 1.0 + 0.0 * started, again), where(caught <= 0.0, caught, 1.0)]
+        following += [where(good, value, 0.0) for value in kept]
+        return Observed(found, contact, following[1:2]), following
 
     def _external(self, links: Mechanism, balance, tau, smooth, q, qd, old_qd) -> list[Scalar]:
         """ē: the mean external torques of an interval; ``balance`` is ṗ − (Cᵀq̇ − g − smooth friction)."""

@@ -42,3 +42,6 @@ class ConstantTorque(Controller):
 
     def control(self, links, gains, q, qd, reference, memory, period):
         return list(gains["torque"]), []
+
+    def saturated(self, tau):
+        return list(tau)

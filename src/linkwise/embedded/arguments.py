@@ -60,6 +60,7 @@ UNITS = {
     "center_of_mass": "[m] in the base frame",
     "external_torque": f"estimated external torques {_TORQUES}",
     "contact": "1 for joints with an external torque beyond the threshold, else 0",
+    "fault": "1 where a number that the function needs is not finite, else 0",
     "collision": "1 from the first contact on, else 0",
     "q_measured": f"measured positions {_POSITIONS}",
     "parameters": "estimated parameters",
@@ -115,6 +116,46 @@ def typical(robot: Robot, entry: Entry, sizes: Mapping[str, int], count: int) ->
         else:
             found[name] = rng.uniform(-1, 1, (count, size)) * (10.0 if name == "tau" else 1.0)
     return found
+
+
+SPECIAL = (
+    np.nan,
+    np.inf,
+    -np.inf,
+    1.7e308,
+    -1.7e308,
+    3e38,
+    -3e38,
+    5e-324,
+    -0.0,
+    2.0**31,
+    -(2.0**63),
+    1e30,
+    0.0,
+)
+"""Numbers that are no states of a robot; float32 rounds some of them to infinities and zeros."""
+
+
+def spoiled(given: Mapping[str, np.ndarray], seed: int = 5) -> dict[str, np.ndarray]:
+    """The same inputs with special numbers in them: at all places, at one, at some; another one in every state.
+
+    Args:
+        given: values of every input, (states, size) each.
+        seed: of the places.
+    """
+    rng = np.random.default_rng(seed)
+    made = {name: np.array(values) for name, values in given.items()}
+    places = [(name, k) for name, values in made.items() for k in range(values.shape[1])]
+    count = len(next(iter(made.values()))) if made else 0
+    for state in range(count):
+        number, turn = SPECIAL[state % len(SPECIAL)], state // len(SPECIAL)
+        share = (1.0 if turn == 0 else 0.3) if turn % 2 == 0 else 0.0
+        chosen = rng.random(len(places)) < share
+        chosen[rng.integers(len(places))] = True
+        with np.errstate(over="ignore", under="ignore"):
+            for name, k in (place for place, is_chosen in zip(places, chosen, strict=True) if is_chosen):
+                made[name][state, k] = number
+    return made
 
 
 def _positions(robot: Robot, rng: np.random.Generator, count: int) -> np.ndarray:

@@ -83,6 +83,7 @@ class Coded:
             f"  {number:<12} in   {c.NUMBERS.get(number, 'a whole number')}"
             for number in self.function.nest.numbers
         ]
+        lines += self.function.returned()
         unit = " of a step" if self.function.nest.numbers else ""
         lines += ["", f"Cost{unit}: {self.operations}."]
         return clike.comment(map(plain, lines), 110, indent=" " * 20)

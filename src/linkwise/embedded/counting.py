@@ -56,7 +56,7 @@ def _call(f: Coded) -> str:
         "",
         f"static void call_{f.name}(void)",
         "{",
-        f"    {f.name}({', '.join(passed)});",
+        f"    {f.function.ignored}{f.name}({', '.join(passed)});",
         "}",
         "",
     ]

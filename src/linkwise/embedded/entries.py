@@ -38,6 +38,12 @@ from linkwise.simulate.plant import Plant
 from linkwise.simulate.reference import Moves, source_of
 from linkwise.simulate.run import Times, closed_loop
 
+CHECKED_STEPS = 256
+"""Steps of a motion that are examples of the references of a closed loop."""
+
+_CONSTRAINED = ("constrained_forward_dynamics", "impact")
+"""Functions of robots with constraints whose results have no size that says so."""
+
 
 def entries(robot: Robot, names: Iterable[str], options: Options | None = None) -> list[Entry]:
     """What these names stand for.
@@ -67,7 +73,8 @@ def entries(robot: Robot, names: Iterable[str], options: Options | None = None) 
 
 def _function(robot: Robot, name: str, options: Options) -> Entry:
     row = FUNCTIONS[name]
-    if any(0 in shape for shape in row.shapes(robot).values()):
+    empty = any(0 in shape for shape in row.shapes(robot).values())
+    if empty or (name in _CONSTRAINED and not robot.constraints):
         what = "joints that move" if robot.dof == 0 else "constraints"
         raise EntryError(f"{robot.name}: it has no {what}, so {name} has nothing to compute")
     chosen = options.algorithm if options.algorithm in robot.algorithms(name) else None
@@ -103,12 +110,16 @@ def controller_of(robot: Robot, name: str, options: Options) -> Controller:
 def _controller(robot: Robot, name: str, options: Options) -> Entry:
     law = controller_of(robot, name, options)
     kernel = law.kernel(
-        options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame
+        options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame, fault=True
     )
     gains = "; ".join(f"{key} = {_listed(values)}" for key, values in law.gains.items())
-    limits = f"torques within +-{_listed(law.torque_limits)}" if np.isfinite(law.torque_limits).any() else ""
-    parts = [f"controller {name} of {robot.name}, every {options.period:g} s", gains, limits]
+    parts = [f"controller {name} of {robot.name}, every {options.period:g} s", gains, _limits(law)]
+    parts.append("zero torques and fault = 1 where a number that it needs is not finite")
     return Entry(name, "; ".join(filter(None, parts)), kernel, options.dtype)
+
+
+def _limits(law: Controller) -> str:
+    return f"torques within +-{_listed(law.torque_limits)}" if np.isfinite(law.torque_limits).any() else ""
 
 
 def _listed(values: np.ndarray) -> str:
@@ -142,12 +153,14 @@ def _guarded_controller(robot: Robot, options: Options) -> list[Entry]:
     guarded = Guarded(law, MomentumObserver(robot, 5.0 * options.frequency))
     summary = (
         f"{options.controller} of {robot.name}, every {options.period:g} s, with a watch for collisions: at an "
-        f"external torque beyond {_listed(guarded.observer.threshold)} it stops and holds its position"
+        f"external torque beyond {_listed(guarded.observer.threshold)}, or a measured number that is not finite, it "
+        "stops and holds its position"
     )
     kernel = guarded.kernel(
-        options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame
+        options.period, dtype=options.dtype, inputs=options.inputs, frame=options.payload_frame, fault=True
     )
-    return [Entry("guarded_controller", summary, kernel, options.dtype)]
+    parts = filter(None, [summary, _limits(law)])
+    return [Entry("guarded_controller", "; ".join(parts), kernel, options.dtype)]
 
 
 def _safe_stop(robot: Robot, options: Options) -> list[Entry]:
@@ -215,7 +228,7 @@ def _trajectory(robot: Robot, options: Options) -> list[Entry]:
 
         rate = 1.0 / duration[0]
         way = [b - a for a, b in zip(start, end, strict=True)]
-        now = where(time[0] > 0.0, time[0], 0.0)
+        now = where(time[0] < 0.0, 0.0, time[0])  # NaN stays NaN
         moves = Moves(np.zeros(n), np.zeros(n))
         found = moves.at({"start": start, "way": way, "rate": [rate]}, 0, now, n)
         return {"q_d": found.q, "qd_d": found.qd, "qdd_d": found.qdd}
@@ -284,11 +297,12 @@ def _closed_loop(robot: Robot, options: Options) -> list[Entry]:
     )
     loop = replace(loop, payload_frame=options.payload_frame)
     numbers: dict[str, Any] = loop.numbers(times.step, times.substeps)
+    examples = loop.source.tables(CHECKED_STEPS, times.step, loop.places)
     summary = (
         f"{robot.name} under {options.controller} in a closed loop, {options.integrator}: "
         f"the reference is {about}"
     )
-    return [Entry("closed_loop", summary, loop.kernel(), options.dtype, numbers)]
+    return [Entry("closed_loop", summary, loop.kernel(), options.dtype, numbers, examples)]
 
 
 def _rollout(robot: Robot, options: Options) -> list[Entry]:

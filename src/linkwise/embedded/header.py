@@ -173,7 +173,12 @@ def _over_arrays(prefix: str, f: Coded) -> str:
     if not one:
         fields = "".join(f"    std::array<real, {a.size}> {a.name};\n" for a in results)
         text = f"struct {kind} {{\n{fields}}};\n\n"
-    arguments = ", ".join(f"const std::array<real, {a.size}> &{a.name}" for a in given)
+    arguments = [f"const std::array<real, {a.size}> &{a.name}" for a in given]
+    status = f.function.status
+    if status is not None:
+        text += f"// {c.RETURNED.replace('Returns', '*fault:')}\n"
+        arguments.append("int *fault = nullptr")
+    arguments = ", ".join(arguments)
     text += f"inline {kind} {short}({arguments}) noexcept\n{{\n"
     if one:
         text += f"    {kind} {results[0].name}{{}};\n"
@@ -185,7 +190,10 @@ def _over_arrays(prefix: str, f: Coded) -> str:
     passed = [
         f"found_.{a.name}.data()" if a in results and not one else f"{a.name}.data()" for a in f.arguments
     ]
-    text += f"    {f.name}({', '.join(passed)});\n    return {results[0].name if one else 'found_'};\n}}\n"
+    kept = "" if status is None else "const int status_ = "
+    text += f"    {kept}{f.name}({', '.join(passed)});\n"
+    text += "" if status is None else "    if (fault != nullptr) {\n        *fault = status_;\n    }\n"
+    text += f"    return {results[0].name if one else 'found_'};\n}}\n"
     return text
 
 
@@ -198,4 +206,5 @@ def _over_spans(prefix: str, f: Coded) -> str:
     numbers = f.function.nest.numbers
     arguments = ", ".join([*map(span, f.arguments), *(f"long {number}" for number in numbers)])
     passed = ", ".join([*(f"{a.name}.data()" for a in f.arguments), *numbers])
-    return f"inline void {_short(prefix, f)}({arguments}) noexcept\n{{\n    {f.name}({passed});\n}}\n"
+    kind, back = ("void", "") if f.function.status is None else ("int", "return ")
+    return f"inline {kind} {_short(prefix, f)}({arguments}) noexcept\n{{\n    {back}{f.name}({passed});\n}}\n"

@@ -8,6 +8,7 @@ import numpy as np
 
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.room import in_one_room
+from linkwise.control.bounds import all_finite, clipped, or_zero
 from linkwise.control.controller import traced_kernel
 from linkwise.embedded.entry import Entry, Options
 from linkwise.optimal.iteration import REPORT, iteration
@@ -18,8 +19,6 @@ from linkwise.scalar import where
 
 STEPS = (1.0, 0.5, 0.25)
 """Step sizes that an iteration tries."""
-LARGEST = 3e38
-"""Torques of larger magnitude, and NaN, are no numbers in float32."""
 FEWER = 8
 """Of an iteration there are so many times fewer reference states: each has thousands of numbers."""
 
@@ -120,23 +119,24 @@ def _torques(robot: Robot, problem: Problem, options: Options, x: int, u: int) -
 
     def torques(measured, planned, torque, gain, lower, upper):
         error = [a - b for a, b in zip(measured, planned, strict=True)]
-        found = []
-        for i, (value, low, high) in enumerate(zip(torque, lower, upper, strict=True)):
+        wanted = []
+        for i, value in enumerate(torque):
             total: Any = value
             for k, e in zip(gain[i * x : (i + 1) * x], error, strict=True):
                 total = total + k * e
-            inside = where(total < low, low, where(total > high, high, total))
-            found.append(
-                where(abs(inside) <= LARGEST, inside, value)
-            )  # a state that is no number: without feedback
-        return {"tau": found}
+            wanted.append(total)
+        good = all_finite(wanted)  # else there is no feedback
+        tau = [
+            or_zero(clipped(where(good, total, or_zero(value)), low, high))
+            for total, value, low, high in zip(wanted, torque, lower, upper, strict=True)
+        ]
+        return {"tau": tau, "fault": [where(good, 0.0, 1.0)]}
 
-    kernel = traced_kernel(
-        "mpc_torques", torques, sizes, {"tau": (u,)}, options.dtype, f"torques {x} {u}".encode()
-    )
+    shapes: dict[str, tuple[int, ...]] = {"tau": (u,), "fault": (1,)}
+    kernel = traced_kernel("mpc_torques", torques, sizes, shapes, options.dtype, f"torques {x} {u}".encode())
     summary = (
         f"torques of {robot.name} by a plan: torque + gain (measured - planned), within the limits, and torque alone "
-        "where the measured state has a number that is not finite"
+        "and fault = 1 where a number that is needed is not finite"
     )
     words = {
         "measured": "measured state: positions, velocities",

@@ -13,7 +13,7 @@ from linkwise.compiler.emit import c
 from linkwise.compiler.program import Program
 from linkwise.compiler.rollout import RolloutKernel, RolloutProgram
 from linkwise.compiler.shapes import nest
-from linkwise.embedded.arguments import typical
+from linkwise.embedded.arguments import spoiled, typical
 from linkwise.embedded.entries import Entry
 from linkwise.robot import Robot
 
@@ -34,7 +34,7 @@ class States:
         return len(next(iter((*self.given.values(), *self.expected.values()))))
 
 
-def states(robot: Robot, entry: Entry, count: int, fma: bool = True) -> States:
+def states(robot: Robot, entry: Entry, count: int, fma: bool = True, special: bool = False) -> States:
     """Inputs and the results that the generated code must have.
 
     Args:
@@ -42,16 +42,17 @@ def states(robot: Robot, entry: Entry, count: int, fma: bool = True) -> States:
         entry: the function.
         count: how many states.
         fma: whether the code uses fused multiply-adds; without, the interpreter of the graph computes the results.
+        special: whether there are NaN, infinities and other special numbers among the inputs.
     """
     kernel = entry.kernel
     if isinstance(kernel, RolloutKernel):
-        return _of_rollout(robot, entry, kernel, max(1, count // STEPS), fma)
+        return _of_rollout(robot, entry, kernel, max(1, count // STEPS), fma, special)
     chosen = (
         typical(robot, entry, dict(kernel.inputs), count) if entry.states is None else entry.states(count)
     )
     given = {name: chosen[name] for name, _ in kernel.inputs}
     count = len(next(iter(given.values()))) if given else count
-    given = {name: values.astype(entry.dtype) for name, values in given.items()}
+    given = _rounded(spoiled(given) if special else given, entry.dtype)
     names = [name for name, _ in kernel.outputs]
     if fma:
         found = kernel(*given.values()) if given else tuple(np.stack([x] * count) for x in _tuple(kernel()))
@@ -65,6 +66,11 @@ def states(robot: Robot, entry: Entry, count: int, fma: bool = True) -> States:
         for name, values in zip(names, results, strict=True)
     }
     return States(given, expected)
+
+
+def _rounded(given: dict[str, np.ndarray], dtype: str) -> dict[str, np.ndarray]:
+    with np.errstate(over="ignore", under="ignore"):
+        return {name: values.astype(dtype) for name, values in given.items()}
 
 
 def _tuple(found) -> tuple:
@@ -87,14 +93,18 @@ def _interpreted(program: c.AnyProgram, given: dict[str, np.ndarray]) -> list[np
     return [arrays[array.name] for array in loops.arrays if array.kind == "output"]
 
 
-def _of_rollout(robot: Robot, entry: Entry, kernel: RolloutKernel, count: int, fma: bool) -> States:
+def _of_rollout(
+    robot: Robot, entry: Entry, kernel: RolloutKernel, count: int, fma: bool, special: bool
+) -> States:
     interface = kernel.interface
     sizes = {**interface.carried, **interface.parameters}
     sizes |= {name: feed.length(STEPS) for name, feed in interface.feeds.items()}
     given = typical(robot, entry, sizes, count)
-    given = {name: values.astype(entry.dtype) for name, values in given.items()}
-    if fma:
-        final, written = kernel(given, steps=STEPS, dtype=entry.dtype)
+    given = _rounded(spoiled(given) if special else given, entry.dtype)
+    if fma:  # one call for each state: a feed that all robots of a call share has one table
+        found = [
+            kernel({k: v[s] for k, v in given.items()}, steps=STEPS, dtype=entry.dtype) for s in range(count)
+        ]
     else:
         program = c.unfused(entry.program)
         assert isinstance(program, RolloutProgram)
@@ -102,8 +112,8 @@ def _of_rollout(robot: Robot, entry: Entry, kernel: RolloutKernel, count: int, f
             rollouts.interpret(program, {k: v[s].tolist() for k, v in given.items()}, STEPS)
             for s in range(count)
         ]
-        final = {name: np.array([each[0][name] for each in found]) for name in interface.carried}
-        written = {name: np.array([each[1][name] for each in found]) for name in interface.written}
+    final = {name: np.array([each[0][name] for each in found]) for name in interface.carried}
+    written = {name: np.array([each[1][name] for each in found]) for name in interface.written}
     expected = {name: np.asarray(values, entry.dtype) for name, values in {**final, **written}.items()}
     flat = {name: values.reshape(count, math.prod(values.shape[1:])) for name, values in expected.items()}
     return States(given, flat, STEPS)

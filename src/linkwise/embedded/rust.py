@@ -45,6 +45,7 @@ fn main() {
         let object = out.join(Path::new(source).with_extension("o").file_name().expect("a file"));
         let mut compiler = Command::new(tool("CC", "cc"));
         compiler.args(["-std=c99", "-fPIC"@no_errno@]).args(tool("CFLAGS", "-O2").split_whitespace());
+        compiler.arg("-ffp-contract=off"); // after CFLAGS, so that none of them changes a rounding
         run(compiler.args(["-I../include", "-I../src", "-c", source, "-o"]).arg(&object));
         archive.arg(&object);
         println!("cargo:rerun-if-changed={source}");
@@ -111,7 +112,8 @@ def _declared(f: Coded) -> str:
         f"{_name(a.name)}: *{'const' if a.array.kind == 'input' else 'mut'} Real" for a in f.arguments
     ]
     arguments += [f"{number}: Whole" for number in f.function.nest.numbers]
-    return f"        /// {_text(f.entry.summary)}.\n        pub fn {f.name}({', '.join(arguments)});\n"
+    back = "" if f.function.status is None else " -> core::ffi::c_int"
+    return f"        /// {_text(f.entry.summary)}.\n        pub fn {f.name}({', '.join(arguments)}){back};\n"
 
 
 def _wrapped(prefix: str, f: Coded) -> str:
@@ -126,10 +128,18 @@ def _wrapped(prefix: str, f: Coded) -> str:
         fields = "".join(f"    /// {_said(a)}\n    pub {_name(a.name)}: [Real; {a.size}],\n" for a in results)
         text += f"/// What [`{short}`] gives.\n#[derive(Clone, Copy, Debug, PartialEq)]\n"
         text += f"pub struct {kind} {{\n{fields}}}\n\n"
+    status = f.function.status is not None
     text += f"/// {_text(f.entry.summary)}.\n///\n"
     text += "".join(f"/// * `{_name(a.name)}`: {_said(a)}\n" for a in given)
     arguments = ", ".join(f"{_name(a.name)}: &[Real; {a.size}]" for a in given)
-    text += f"pub fn {short}({arguments}) -> {kind} {{\n"
+    if status:
+        names = ", ".join(_name(a.name) for a in given)
+        text += f"pub fn {short}({arguments}) -> {kind} {{\n"
+        text += f"    let (Ok(found) | Err(found)) = {short}_checked({names});\n    found\n}}\n\n"
+        text += f"/// [`{short}`]; `Err` where a number that it needs is not finite.\n"
+        text += f"pub fn {short}_checked({arguments}) -> Result<{kind}, {kind}> {{\n"
+    else:
+        text += f"pub fn {short}({arguments}) -> {kind} {{\n"
     text += "".join(f"    let mut {_name(a.name)} = [0.0; {a.size}];\n" for a in (*results, *rooms))
     passed = ", ".join(
         f"{_name(a.name)}.{'as_ptr' if a.array.kind == 'input' else 'as_mut_ptr'}()" for a in f.arguments
@@ -137,8 +147,10 @@ def _wrapped(prefix: str, f: Coded) -> str:
     text += (
         "    // SAFETY: all arrays have the sizes that the function reads and writes, and do not overlap.\n"
     )
-    text += f"    unsafe {{ raw::{f.name}({passed}) }};\n"
+    text += f"    {'let fault = ' if status else ''}unsafe {{ raw::{f.name}({passed}) }};\n"
     found = _name(results[0].name) if one else f"{kind} {{ {', '.join(_name(a.name) for a in results)} }}"
+    if status:
+        found = f"if fault == 0 {{ Ok({found}) }} else {{ Err({found}) }}"
     return text + f"    {found}\n}}\n"
 
 

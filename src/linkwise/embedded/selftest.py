@@ -73,6 +73,9 @@ def _check(f: Coded, states: States, word: str) -> str:
     expected = {
         a.name: states.expected[a.array.title] for a in f.arguments if a.array.kind in ("both", "output")
     }
+    status = f.function.status
+    if status is not None:
+        expected[status] = states.expected[c.STATUS]
     given = {name: values for name, values in given.items() if values.shape[1]}
     expected = {name: values for name, values in expected.items() if values.shape[1]}
     lines = [f"static int check_{f.name}(void)", "{"]
@@ -81,11 +84,13 @@ def _check(f: Coded, states: States, word: str) -> str:
             lines.append(_table(f"{label}_{name}", values, word))
     for a in f.arguments:
         lines.append(f"    static {f.real} {a.name}[{_length(a, states)}];")
+    lines += [] if status is None else [f"    static {f.real} {status}[1];"]
     passed = [a.name for a in f.arguments]
     passed += [{"steps": f"{states.steps}L"}.get(number, "1L") for number in f.function.nest.numbers]
     lines += ["    int wrong = 0;", f"    for (int state = 0; state < {states.count}; ++state) {{"]
     lines += [f"        (void)memcpy({name}, given_{name}[state], sizeof {name});" for name in given]
-    lines.append(f"        {f.name}({', '.join(passed)});")
+    kept = "" if status is None else f"{status}[0] = ({f.real})"
+    lines.append(f"        {kept}{f.name}({', '.join(passed)});")
     for name, values in expected.items():
         lines += [
             f"        for (int k = 0; k < {values.shape[1]}; ++k) {{",

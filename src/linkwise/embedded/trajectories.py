@@ -28,6 +28,7 @@ from linkwise.compiler.loops import (
     Register,
     Statement,
     Step,
+    choose,
     entry,
     name,
     whole,
@@ -182,10 +183,12 @@ class _Table:
         )
 
     def _halved(self, digits: int) -> list[Statement]:
-        """The row is found by halving; rows behind the last one begin at infinity."""
-        row = name("piece") if digits else whole(0)
-        cells: list[Place] = [Element("coefficients", whole(k), row) for k in range(self.width)]
-        evaluated = self._evaluated([Element("begins", row), *cells])
+        """The row is found by halving. Rows behind the last one begin at infinity: a time that is infinite is behind
+        their begin too, so the row that is read is the last one at most. NaN is behind no begin, so row 0 is read."""
+        row, last = name("piece"), self.count - 1
+        read = choose(row < last, row, last) if digits else whole(0)
+        cells: list[Place] = [Element("coefficients", whole(k), read) for k in range(self.width)]
+        evaluated = self._evaluated([Element("begins", read), *cells])
         if not digits:
             return [evaluated]
         half = entry("halves", name("turn"))

@@ -55,7 +55,7 @@ class OwnModel(Controller):
     def control(self, links, gains, q, qd, reference, memory, period):
         values = {label: gains[label] for label in self.labels}
         own = with_symbols(mechanism_of(self.robot), self.robot, None, values, base_parameters=True)
-        return self.law.control(own, gains, q, qd, reference, memory, period)
+        return self.law.limited(own, gains, q, qd, reference, memory, period)
 
 
 def varied_labels(robot: Robot, friction: Friction) -> tuple[str, ...]:

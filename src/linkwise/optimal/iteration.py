@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 K, T = name("k"), name("t")
 COST, GAP, MU, TAKEN, ACCEPTED = (Register(key) for key in ("cost", "gap", "mu", "taken", "accepted"))
 TRIAL_COST, TRIAL_GAP = Register("trial_cost"), Register("trial_gap")
+FINITE = 3e38
+"""A cost or gap of larger magnitude counts as infinite."""
 REPORT = ("cost", "gap", "gradient", "expected", "step", "regularisation", "accepted", "sound")
 """What a problem reports: cost and sum of |gaps| of the result; of the last sweep the largest |∂/∂u| of a free torque,
 the first-order change of the cost, the step size taken (0: none) and whether no pivot was negative; the regularisation
@@ -219,6 +221,11 @@ class IterationLoops:
         def same(given: Any) -> list[list[Scalar]]:
             return [list(given)]
 
+        def reported(given: Any) -> list[list[Scalar]]:
+            """A plan whose cost or gap is not finite, because an input is not, is not sound."""
+            cost, gap, *others, sound = given
+            return [[cost, gap, *others, where(abs(cost) + gap <= FINITE, sound, 0.0)]]
+
         step = self.made.step
         numbers: list[Place] = [COST, GAP, GRADIENT, EXPECTED, TAKEN, MU, ACCEPTED, SOUND]
         return [
@@ -231,7 +238,7 @@ class IterationLoops:
                     same, [cells("feedback", m * n, 0, K)], [cells("gains", m * n, K * (m * n))], apart=True
                 ),
             ),
-            step(same, [numbers], [cells("report", len(REPORT))]),
+            step(reported, [numbers], [cells("report", len(REPORT))]),
         ]
 
     # -- an iteration

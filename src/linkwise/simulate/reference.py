@@ -158,7 +158,7 @@ class Moves(Source):
     def at(self, values, number, time, dof):
         (rate,) = values["rate"]
         u = time * rate
-        u = where(u < 1.0, u, 1.0)
+        u = where(u > 1.0, 1.0, u)  # NaN stays NaN
         left = 1.0 - u
         shape = u * u * u * (10.0 - u * (15.0 - 6.0 * u))
         slope = 30.0 * rate * (u * left) * (u * left)

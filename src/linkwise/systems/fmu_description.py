@@ -44,6 +44,7 @@ def model_description(model: FmuModel, version: str, token: str, files: Sequence
             ET.SubElement(unit, "BaseUnit", {base: str(power) for base, power in powers.items()})
     categories = ET.SubElement(root, "LogCategories")
     ET.SubElement(categories, "Category", {"name": "logStatusError", "description": "errors"})
+    ET.SubElement(categories, "Category", {"name": "logStatusWarning", "description": "warnings"})
     ET.SubElement(
         root, "DefaultExperiment", {"startTime": "0.0", "stopTime": "1.0", "stepSize": repr(model.period)}
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from linkwise.compiler.emit import c
 from linkwise.compiler.emit.clike import spelt
 from linkwise.embedded import ENTRIES, Entry, Options, entries, header
 from linkwise.embedded.coded import Coded
@@ -170,6 +171,7 @@ def _direct(robot: Robot, name: str, options: Options, identifier: str) -> FmuMo
     (function,) = _coded([entry], identifier)
     inputs = {a.array.title: a.size or 0 for a in function.arguments if a.array.kind == "input"}
     outputs = {a.array.title: a.size or 0 for a in function.arguments if a.array.kind == "output"}
+    outputs |= {} if function.function.status is None else {c.STATUS: 1}
     kept = _kept(inputs, outputs)
     shown = {title: size for title, size in inputs.items() if title not in (*kept, "time")}
     results = {title: size for title, size in outputs.items() if title not in kept.values()}
@@ -252,7 +254,9 @@ def _title(function: Coded, argument) -> str:
 def _call(function: Coded, layout: Layout) -> str:
     passed = [f"v + {layout.places[_title(function, a)]}" for a in function.arguments]
     passed += ["1L"] * len(function.function.nest.numbers)
-    return f"    {function.name}({', '.join(passed)});\n"
+    status = function.function.status
+    kept = "" if status is None else f"v[{layout.places[c.STATUS]}] = (double)"
+    return f"    {kept}{function.name}({', '.join(passed)});\n"
 
 
 def _variables(
@@ -319,6 +323,7 @@ def _declared(model: FmuModel, token: str) -> str:
         "MODEL_DIRECTIONAL": int(model.exchange),
         "MODEL_STATES": f"{len(model.states)}u",
         "MODEL_FIRST_DERIVATIVE": 1 + len(model.states) // 2,
+        "MODEL_FAULT": next((each.reference for each in model.variables if each.name == c.STATUS), 0),
         "MODEL_CALCULATED": 0,
         "MODEL_INITIAL": 1,
         "MODEL_INPUT": 2,

@@ -129,7 +129,7 @@ class Ros2Controller(Package):
             "memory_declared": "".join(members),
             "memory_cleared": "  memory_.fill(0);\n" if memory else "",
             "memory_kept": "  memory_ = next_memory_;\n" if memory else "",
-            "call": f"  {function.name}(\n    {', '.join(passed)});",
+            "call": f"  const int fault = {function.name}(\n    {', '.join(passed)});",
         }
 
     def _package_xml(self) -> str:

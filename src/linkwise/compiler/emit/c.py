@@ -30,14 +30,22 @@ _RESERVED = clike.WORDS | {
 }
 
 _CONTRACTION = """\
-/* Every rounding below is meant: the compiler must not fuse, reorder or drop any. */
-#if defined(__FAST_MATH__)
-#error "do not compile this file with -ffast-math: its results rely on IEEE arithmetic"
+/* Every rounding below is meant: the compiler must not fuse, reorder or drop any. gcc from 12 on fuses products and
+ * sums where it vectorises, whatever fp-contract says. */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && (__FINITE_MATH_ONLY__ != 0)) \
+    || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || defined(__NO_SIGNED_ZEROS__)
+#error "do not compile this file with -ffast-math or a part of it: its results rely on IEEE arithmetic"
+#endif
+#if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ != 0) && (__FLT_EVAL_METHOD__ != 16)
+#error "do not compile this file for the x87: its results rely on IEEE arithmetic without excess digits (-mfpmath=sse)"
 #endif
 #if defined(__clang__) || !defined(__GNUC__)
 #pragma STDC FP_CONTRACT OFF
+#if defined(__clang_major__) && (__clang_major__ >= 12)
+#pragma clang fp reassociate(off)
+#endif
 #else
-#pragma GCC optimize("fp-contract=off")
+#pragma GCC optimize("fp-contract=off", "no-tree-vectorize", "no-tree-slp-vectorize", "no-tree-loop-vectorize")
 #endif
 """
 
@@ -149,6 +157,9 @@ _HARDWARE_DOUBLE = """\
 #error "constant time needs a fused multiply-add or doubles of the processor; allow them (-mfpu) or use --no-fma"
 #endif
 """
+
+STATUS = "fault"
+"""An output of this name, one number that is 1 or 0, is what the function returns."""
 
 AnyProgram = Program | SweptProgram | RolloutProgram | Nest
 
@@ -340,6 +351,7 @@ class CFunction:
         self.printer = Printer(self.nest, _dialect(self.nest.dtype, name, constant_time, package))
         self.real = self.printer.dialect.real
         shapes = _shapes(program)
+        self.status = self._status()
         self.arguments = [
             Argument(
                 self.printer.spelled.get(array.name, array.name),
@@ -348,7 +360,17 @@ class CFunction:
             )
             for array in self.nest.arrays
             if array.kind != "constant" and (array.kind != "scratch" or array.columns)
+            if self.status is None or self.printer.spelled.get(array.name) != self.status
         ]
+
+    def _status(self) -> str | None:
+        """How the array with the status is spelled; None: the function returns nothing."""
+        found = [
+            a
+            for a in self.nest.arrays
+            if a.kind == "output" and (a.title, a.columns, a.rows) == (STATUS, 1, 1)
+        ]
+        return self.printer.spelled[found[0].name] if found else None
 
     def text(self) -> str:
         """Tables and the function."""
@@ -358,16 +380,30 @@ class CFunction:
         words = set(re.findall(r"\w+", "\n".join(statements)))
         unused += [f"    (void){number};" for number in self.nest.numbers if number not in words]
         tables = self.printer.tables()
+        if self.status is not None:
+            statements = [f"    {self.real} {self.status}[1];", *statements]
+            zero = "0.0" if self.real == "double" else "0.0f"
+            statements.append(f"    return ({self.status}[0] > {zero}) ? 1 : 0;")
         function = "\n".join([self.signature("restrict"), "{", *unused, *statements, "}", ""])
         return f"{tables}\n{function}" if tables else function
 
     def signature(self, qualifier: str = "") -> str:
         arguments = [argument.declared(self.real, qualifier) for argument in self.arguments]
         arguments += [f"long {number}" for number in self.nest.numbers]
-        line = f"void {self.name}({', '.join(arguments) or 'void'})"
+        kind = "void" if self.status is None else "int"
+        line = f"{kind} {self.name}({', '.join(arguments) or 'void'})"
         if len(line) <= 100:
             return line
-        return f"void {self.name}(\n    " + ",\n    ".join(arguments) + ")"
+        return f"{kind} {self.name}(\n    " + ",\n    ".join(arguments) + ")"
+
+    def returned(self) -> list[str]:
+        """What it returns, as a line for people."""
+        return [] if self.status is None else [RETURNED]
+
+    @property
+    def ignored(self) -> str:
+        """What stands before a call whose result is not used."""
+        return "" if self.status is None else "(void)"
 
     def comment(self) -> str:
         arguments = self.arguments
@@ -390,7 +426,7 @@ class CFunction:
         lines += [
             f"  {number:<12} in   {NUMBERS.get(number, 'a whole number')}" for number in self.nest.numbers
         ]
-        lines.append("")
+        lines += [*self.returned(), ""]
         if isinstance(program, Nest) or program.fused:
             lines.append(
                 "Build: cc -std=c99 -O3 -march=native -c FILE.c. On a processor with fused multiply-add no "
@@ -424,7 +460,7 @@ class CFunction:
             *self._declared(static=any(a.array.kind == "scratch" for a in self.arguments)),
             "    for (;;) {",
             *(line for a in given for line in self._scanned(a)),
-            f"        {self.name}({', '.join(a.name for a in self.arguments)});",
+            f"        {self.ignored}{self.name}({', '.join(a.name for a in self.arguments)});",
             *(line for a in self.arguments if a.array.kind == "output" for line in self._printed(a)),
             '        printf("\\n");',
             *([] if given else ["        return 0;"]),
@@ -453,7 +489,7 @@ class CFunction:
             "    }",
             "    while (number-- > 0) {",
             *(line for a in feeds for line in self._scanned(a)),
-            f"        {self.name}({calls});",
+            f"        {self.ignored}{self.name}({calls});",
             *(line for a in self.arguments if a.array.kind == "output" for line in self._printed(a)),
             '        printf("\\n");',
             "    }",
@@ -499,6 +535,8 @@ def _refuse_loops_over_data(found: Nest, name: str) -> None:
             "choose another algorithm or leave --constant-time out"
         )
 
+
+RETURNED = "Returns 1 where a number that the function needs is not finite, else 0."
 
 NUMBERS = {
     "steps": "how many steps to take",

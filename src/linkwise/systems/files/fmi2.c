@@ -37,15 +37,12 @@ typedef struct {
     int exchange; /* whether it is for model exchange */
 } instance;
 
-static status said(instance *m, const char *message)
+static status logged(instance *m, status found, const char *category, const char *message)
 {
-    if (message == NULL) {
-        return OK;
-    }
     if (m->log != NULL) {
-        m->log(m->environment, m->name, ERROR, "logStatusError", "%s", message);
+        m->log(m->environment, m->name, found, category, "%s", message);
     }
-    return ERROR;
+    return found;
 }
 
 #include "fmu_functions.h"
@@ -159,7 +156,7 @@ STATUS(fmi2DoStep)(void *c, double time, double length, int no_return)
     if (m->s.phase != FMU_RUNNING || m->exchange) {
         return said(m, "fmi2DoStep: not initialized for co-simulation");
     }
-    return said(m, fmu_advance(&m->s, time, length));
+    return stepped(m, fmu_advance(&m->s, time, length));
 }
 
 STATUS(fmi2CancelStep)(void *c)

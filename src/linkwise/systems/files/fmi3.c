@@ -27,15 +27,12 @@ typedef struct {
     bool exchange; /* whether it is for model exchange */
 } instance;
 
-static status said(instance *m, const char *message)
+static status logged(instance *m, status found, const char *category, const char *message)
 {
-    if (message == NULL) {
-        return OK;
-    }
     if (m->log != NULL) {
-        m->log(m->environment, ERROR, "logStatusError", message);
+        m->log(m->environment, found, category, message);
     }
-    return ERROR;
+    return found;
 }
 
 #include "fmu_functions.h"
@@ -248,7 +245,7 @@ STATUS(fmi3DoStep)(void *c, double time, double length, bool no_return, bool *ev
     if (m->s.phase != FMU_RUNNING || m->exchange) {
         return said(m, "fmi3DoStep: not initialized for co-simulation");
     }
-    found = said(m, fmu_advance(&m->s, time, length));
+    found = stepped(m, fmu_advance(&m->s, time, length));
     *last = m->s.v[0];
     return found;
 }

@@ -46,6 +46,18 @@ static void fmu_refresh(fmu_state *s)
     }
 }
 
+/* Whether the outputs say that a number that they need is not finite. */
+static int fmu_faulty(fmu_state *s)
+{
+#if MODEL_FAULT
+    fmu_refresh(s);
+    return s->v[MODEL_FAULT] > 0.5;
+#else
+    (void)s;
+    return 0;
+#endif
+}
+
 static const char *fmu_get(fmu_state *s, const unsigned int refs[], size_t count, double values[])
 {
     for (size_t k = 0; k < count; ++k) {

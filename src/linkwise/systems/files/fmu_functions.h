@@ -1,6 +1,6 @@
 /* Functions of FMI that versions 2.0 and 3.0 share but for their names. A version defines before: FMI(name), a function's
  * name with the version; STATE(name), the same of saved states; STATUS(name), the head of a function; and the types
- * status, instance, flag and byte, with a function said(instance, message). */
+ * status, instance, flag and byte, with a function logged(instance, status, category, message) that gives the status. */
 
 #ifndef FMU_FUNCTIONS_H
 #define FMU_FUNCTIONS_H
@@ -11,6 +11,21 @@
 static fmu_state *state_of(void *c)
 {
     return &((instance *)c)->s;
+}
+
+/* OK where there is no message. */
+static status said(instance *m, const char *message)
+{
+    return message == NULL ? OK : logged(m, ERROR, "logStatusError", message);
+}
+
+/* The status of a step of co-simulation: a controller whose outputs say that an input was not a finite number warns. */
+static status stepped(instance *m, const char *message)
+{
+    if (message != NULL) {
+        return said(m, message);
+    }
+    return fmu_faulty(&m->s) != 0 ? logged(m, WARNING, "logStatusWarning", "fault: a number is not finite") : OK;
 }
 
 static status phase(instance *m, int from, int to, const char *message)
