@@ -82,6 +82,13 @@ CALLS = {
     ("random_robot", "tree"): lambda r, **f: lw.random_robot(0, 3, **f),
     ("control.Gains.from_frequency", "integral"): lambda r, **f: control.Gains.from_frequency(10.0, **f),
     ("control.MomentumObserver", "force_only"): lambda r, **f: control.MomentumObserver(r, **f),
+    **{
+        (f"control.{name}.kernel", "fault"): lambda r, **f: _law(r).kernel(1e-3, **f)
+        for name in (
+            *("Controller", "ComputedTorque", "ConstantTorque", "FeedForward", "GravityPD", "Guarded"),
+            *("IntegralTracking", "Passive", "PointToPoint", "Tracking"),
+        )
+    },
     ("gpu.call", "fast"): lambda r, **f: gpu.call(r.kernel("mass_matrix"), [np.zeros(2)], **f),
     ("collision.Room", "links"): lambda r, **f: collision.Room(**f),
     ("identify.condition", "use_velocities"): lambda r, **f: identify.condition(_log(r), **f),
