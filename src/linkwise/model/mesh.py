@@ -190,7 +190,8 @@ def _read_msh(data: bytes) -> Mesh:
 
 
 def _read_obj(data: bytes) -> Mesh:
-    """Vertices and faces of the first object that has faces, which is what MuJoCo reads."""
+    """Vertices and faces of the first object that has faces, which is what MuJoCo reads; a file without faces has
+    vertices alone, whose convex hull counts."""
     vertices: list[list[float]] = []
     faces: list[tuple[int, ...]] = []
     complete = False  # whether the first object has ended
@@ -208,9 +209,11 @@ def _read_obj(data: bytes) -> Mesh:
             faces.append(tuple(_index(text, len(vertices)) for text in rest))
             if len(faces) > MOST_FACES:
                 raise MeshError(f"it has more than {MOST_FACES} faces")
-    if not faces or not vertices:
-        raise MeshError("it has no faces")
+    if not vertices:
+        raise MeshError("it has no vertices")
     points = np.array(vertices)
+    if not faces:
+        return checked(points, np.zeros((0, 3), dtype=int))
     highest = max(max(face) for face in faces)
     if highest >= len(points):
         raise MeshError("a face names a vertex that is not there")

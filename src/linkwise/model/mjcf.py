@@ -93,10 +93,18 @@ class _Reader:
         self.taken = {WORLD, *(element.get("name", "") for element in root.iter())}
         self.held: list[Element] = []  # equalities that came with attached models
         self.attached_tendons: dict[str, Element] = {}
+        self.attached_motors: list[Motor] = []
 
-    def check(self, *, attached: bool = False) -> None:
+    def check(self) -> None:
         self.defaults.check(self.root)
-        check_sections(self.root, self.defaults, self.settings, attached=attached)
+        check_sections(self.root, self.defaults, self.settings)
+
+    def motors(self, *, of_read_joints: bool = False) -> list[Motor]:
+        """Tendons that are motors of several joints, those of attached models too."""
+        own = read_motors(
+            self.root, self.defaults, self.settings, self.named, of_read_joints=of_read_joints
+        )
+        return [*own, *self.attached_motors]
 
     def tendons(self) -> dict[str, Element]:
         """The tendons by name, those of attached models under their prefix."""
@@ -132,7 +140,7 @@ class _Reader:
                 gravity=self.settings.gravity,
                 frames=self._unique_frames(),
             )
-            motors = read_motors(self.root, self.defaults, self.settings, self.named)
+            motors = self.motors()
             self._check_rotors(drawn, motors)
             drawn = self._with_springdampers(drawn, motors)
             joints = compensation.of_shares(drawn, self._shares(drawn))
@@ -262,11 +270,10 @@ class _Reader:
         self.attached.append(where)
         child = _Reader(root, where, self)
         child.settings.flags, child.settings.acceleration = self.settings.flags, self.settings.acceleration
-        child.check(attached=True)
+        child.check()
         anchor = WORLD if parent == WORLD else ATTACHED
-        name = attach.get("body")
         solid = False
-        for inner in [child._find(attach, name)] if name else child._world():
+        for inner in child._chosen(attach):
             tag = inner.element.tag
             if tag == "body":
                 fixed = not any(each.tag in ("joint", "freejoint") for each in _through_frames(inner.element))
@@ -279,8 +286,28 @@ class _Reader:
                 raise attach.error(
                     "the geoms of the world of another model cannot be attached; name a body of it"
                 )
-        graft(self, child, anchor, parent, item.frame, attach.get("prefix", ""))
+        prefix = attach.get("prefix", "")
+        graft(self, child, anchor, parent, item.frame, lambda name: f"{prefix}{name}{attach.suffix}")
         return solid
+
+    def _chosen(self, attach: Element) -> Iterator[_Item]:
+        """What an <attach> takes of this model: a body, what a frame holds, or all of its world."""
+        body, frame = attach.get("body"), attach.get("frame")
+        if body and frame:
+            raise attach.error("'body' and 'frame' exclude each other")
+        if body:
+            yield self._find(attach, body)
+        elif frame:
+            found = [each for each in self.root.iter("frame") if each.get("name") == frame]
+            if not found:
+                raise attach.error(f"no frame {frame!r} in {self.where}")
+            element = found[0]
+            assert isinstance(element, Element)
+            if element.parent is not None and element.parent.tag != "worldbody":
+                raise attach.error(f"frame {frame!r}: only frames of the <worldbody> can be attached")
+            yield from self._items(element, self.settings.pose(element), element.get("childclass"))
+        else:
+            yield from self._world()
 
     def _world(self) -> Iterator[_Item]:
         for section in self.root:

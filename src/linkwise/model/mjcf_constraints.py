@@ -37,25 +37,25 @@ ACTUATORS = (
 )
 
 
-def check_sections(root: Element, defaults: Defaults, settings: MjcfSettings, *, attached: bool) -> None:
-    """Refuse what would change the motion and cannot be represented; less of it in models that are ``attached``.
+def check_sections(root: Element, defaults: Defaults, settings: MjcfSettings) -> None:
+    """Refuse what would change the motion and cannot be represented.
 
     The other sections (assets, contacts, sensors, keyframes …) have no influence on the equation of motion of the tree.
     """
     for section in root:
         for element in section:
             if section.tag == "tendon":
-                _tendon(defaults.resolve(element, kind="tendon"), settings, attached)
+                _tendon(defaults.resolve(element, kind="tendon"), settings)
             elif section.tag == "actuator":
                 _actuator(element, defaults)
 
 
-def _tendon(tendon: Element, settings: MjcfSettings, attached: bool) -> None:
+def _tendon(tendon: Element, settings: MjcfSettings) -> None:
     """A tendon that only measures or pulls does not change the motion; one with stiffness, damping or limits does.
 
     Fixed tendons with springs, friction or armature are motors of several joints, see ``read_motors``.
     """
-    supported = () if attached or tendon.tag != "fixed" else MOTOR
+    supported = MOTOR if tendon.tag == "fixed" else ()
     for key, acts in _acting(settings).items():
         if acts and key not in supported and any(coefficients(tendon, key)):
             raise tendon.error(f"{key}={tendon.get(key)!r} of such a tendon is not supported")
@@ -72,9 +72,15 @@ def _acting(settings: MjcfSettings) -> dict[str, bool]:
 
 
 def read_motors(
-    root: Element, defaults: Defaults, settings: MjcfSettings, joints: Mapping[str, MjcfJoint]
+    root: Element,
+    defaults: Defaults,
+    settings: MjcfSettings,
+    joints: Mapping[str, MjcfJoint],
+    *,
+    of_read_joints: bool = False,
 ) -> list[Motor]:
-    """Fixed tendons with springs, friction or armature: motors that turn with a weighted sum of joint positions."""
+    """Fixed tendons with springs, friction or armature: motors that turn with a weighted sum of joint positions; only
+    those ``of_read_joints``, where a part of a model is attached."""
     found: list[Motor] = []
     acting = _acting(settings)
     for given in [each for section in root if section.tag == "tendon" for each in section]:
@@ -88,6 +94,8 @@ def read_motors(
                 )
             numbers[key] = linear
         if tendon.tag != "fixed" or not any(numbers.values()):
+            continue
+        if of_read_joints and any(each.get("joint") not in joints for each in given):
             continue
         moved: dict[str, float] = {}
         for each in given:

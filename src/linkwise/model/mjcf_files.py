@@ -19,13 +19,15 @@ MOST_FILES = 100
 MOST_COPIES = 10_000
 REPLICATE = ("count", "euler", "offset", "sep", "childclass")
 ROOTS = ("mujoco", "mujocoinclude")
+TENDONS = ("fixed", "spatial")
+PARTS = {"joint": "joint", "site": "site", "geom": "geom", "sidesite": "site"}  # what parts of tendons name
 
 
 def expanded(root: Element, where: str) -> Element:
     """The document with what it includes and repeats written out."""
     _include(root, Path(where), [Path(where).name], 0)
     if any(element.tag == "replicate" for element in root.iter()):
-        _replicate(root, read_settings(root))
+        _replicate(root, root, read_settings(root))
     return root
 
 
@@ -96,10 +98,10 @@ def inside(include: Element, folder: Path, name: str) -> Path:
 # -- replicate --------------------------------------------------------------------------------------------------------
 
 
-def _replicate(element: Element, settings: MjcfSettings) -> None:
+def _replicate(element: Element, root: Element, settings: MjcfSettings) -> None:
     """Write copies out, each in a <frame> of its own."""
     for child in list(element):
-        _replicate(child, settings)
+        _replicate(child, root, settings)
     if not any(child.tag == "replicate" for child in element):
         return
     children = list(element)
@@ -110,8 +112,62 @@ def _replicate(element: Element, settings: MjcfSettings) -> None:
             for copy in _copies(child, settings):
                 copy.parent = element
                 element.append(copy)
+            _replicate_references(root, child)
         else:
             element.append(child)
+
+
+def _replicate_references(root: Element, replicate: Element) -> None:
+    """As in MuJoCo, a tendon with a part in the copies is copied too, and so is an equality whose ends are all in them;
+    one with an end outside is dropped."""
+    inside: dict[str, set[str]] = {"tendon": set()}
+    for each in replicate.iter():
+        inside.setdefault(each.tag, set()).add(each.get("name", ""))
+    suffixes = _suffixes(replicate)
+    for section in [each for tag in ("tendon", "equality") for each in root if each.tag == tag]:
+        children = list(section)
+        for child in children:
+            section.remove(child)
+        for child in children:
+            ends = ends_of(child) if section.tag == "equality" else {}
+            parts = [(child, key, kind) for key, kind in ends.items()]
+            if section.tag == "tendon":
+                parts = [(part, key, PARTS[key]) for part in child for key in PARTS if key in part.attrib]
+            copied = [part.get(key) in inside.get(kind, ()) for part, key, kind in parts]
+            if not any(copied):
+                section.append(child)
+                continue
+            if section.tag == "tendon":
+                inside["tendon"].add(child.get("name", ""))
+            elif not all(copied):
+                continue
+            for suffix in suffixes:
+                section.append(_renamed(child, section, suffix, inside))
+
+
+def _renamed(element: Element, parent: Element, suffix: str, inside: dict[str, set[str]]) -> Element:
+    """A copy of a tendon or an equality whose names of copied parts, and its own, have the suffix."""
+    kinds = {**ends_of(element), **{key: kind for key, kind in PARTS.items() if parent.tag in TENDONS}}
+    attributes = {
+        key: text + suffix if key == "name" or text in inside.get(kinds.get(key, ""), ()) else text
+        for key, text in element.attrib.items()
+    }
+    copy = Element(element.tag, attributes, element.where, element.line, parent)
+    for child in element:
+        copy.append(_renamed(child, copy, suffix, inside))
+    return copy
+
+
+def ends_of(equality: Element) -> dict[str, str]:
+    """The attributes of an equality that name its ends, and what kind of element each names."""
+    kinds = (equality.tag,) if equality.tag in ("joint", "tendon") else ("body", "site")
+    return {f"{kind}{k}": kind for kind in kinds for k in (1, 2) if f"{kind}{k}" in equality.attrib}
+
+
+def _suffixes(replicate: Element) -> list[str]:
+    count = replicate.integer("count", 0)
+    digits = len(str(count - 1))
+    return [f"{replicate.get('sep', '')}{k:0{digits}d}" for k in range(count)]
 
 
 def _copies(replicate: Element, settings: MjcfSettings) -> Iterator[Element]:
@@ -126,16 +182,15 @@ def _copies(replicate: Element, settings: MjcfSettings) -> Iterator[Element]:
     step = np.array(replicate.numbers("offset", 3) if "offset" in replicate.attrib else (0.0, 0.0, 0.0))
     angles = np.array(replicate.numbers("euler", 3) if "euler" in replicate.attrib else (0.0, 0.0, 0.0))
     more = {"childclass": replicate.text_of("childclass")} if "childclass" in replicate.attrib else {}
-    digits = len(str(count - 1))
     place = np.zeros(3)
-    for k in range(count):
+    for k, suffix in enumerate(_suffixes(replicate)):
         pose = {
             "pos": " ".join(map(repr, place.tolist())),
             "euler": " ".join(map(repr, (k * angles).tolist())),
         }
         frame = Element("frame", {**pose, **more}, replicate.where, replicate.line, replicate.parent)
         for child in replicate:
-            frame.append(_copied(child, frame, f"{replicate.get('sep', '')}{k:0{digits}d}"))
+            frame.append(_copied(child, frame, suffix))
         place = place + settings.pose(frame).rotation @ step
         yield frame
 
@@ -145,6 +200,7 @@ def _copied(element: Element, parent: Element, suffix: str) -> Element:
     if "name" in attributes:
         attributes["name"] += suffix
     copy = Element(element.tag, attributes, element.where, element.line, parent)
+    copy.suffix = element.suffix + suffix
     for child in element:
         copy.append(_copied(child, copy, suffix))
     return copy

@@ -18,6 +18,7 @@ from linkwise.model.mjcf_settings import MjcfSettings, unit
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
 
+CONTENT_TYPES = {"model/obj": ".obj", "model/stl": ".stl", "model/vnd.mujoco.msh": ".msh"}
 MOST_MESHES = 1000  # files that are opened for one robot
 
 
@@ -104,7 +105,14 @@ class Meshes:
                 data = file.read(MOST_BYTES + 1)
         except OSError as error:
             raise element.error(f"the mesh file {str(path)!r} cannot be read: {error.strerror}") from None
-        return read_mesh(data, path.suffix.lower())
+        return read_mesh(data, self._ending(element, path))
+
+    def _ending(self, element: Element, path: Path) -> str:
+        """The format of a mesh file: what ``content_type`` says, else its ending."""
+        kind = element.get("content_type")
+        if kind is not None and kind not in CONTENT_TYPES:
+            raise element.error(f"content_type={kind!r}: expected one of {', '.join(CONTENT_TYPES)}")
+        return path.suffix.lower() if kind is None else CONTENT_TYPES[kind]
 
     def _path(self, element: Element) -> Path:
         name = element.text_of("file")

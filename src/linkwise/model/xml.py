@@ -48,6 +48,7 @@ class Element(ElementTree.Element):
     def __init__(self, tag: str, attributes: dict[str, str], where: str, line: int, parent: Element | None):
         super().__init__(tag, attributes)
         self.where, self.line, self.parent = where, line, parent
+        self.suffix = ""  # of a copy that a <replicate> of MJCF makes, for names that appear later
 
     if TYPE_CHECKING:  # what this parser builds has such children only
 
