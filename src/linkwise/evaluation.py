@@ -86,7 +86,8 @@ def _gravity_compound(setting: Setting, q):
 
 
 def _velocity(setting: Setting, q, qd):
-    return velocity_torques.velocity_torques(setting.links(), q, qd)
+    links = setting.links()
+    return joint_terms.add_world_rotors(links, velocity_torques.velocity_torques(links, q, qd), qd)
 
 
 def _velocity_newton_euler(setting: Setting, q, qd):

@@ -34,6 +34,10 @@ def with_law(law) -> lw.Robot:
         return arm(coulomb_friction=(0.4, 0.7))
     if law.name in ("rotor_inertia", "viscous_friction"):
         return arm(**{law.name: 0.3})
+    if law.name == "world_rotor_inertia":
+        floating = lw.load("panda", base="floating")
+        root = floating.joint_names[0]
+        return floating.with_parameters({f"{root}.rotor_inertia": 0.3, f"{root}.world_rotor_inertia": 0.3})
     return arm(terms={parameter.name: 0.2 + 0.1 * k for k, parameter in enumerate(law.parameters)})
 
 
@@ -220,6 +224,6 @@ def test_every_law_is_stated_by_name_and_value():
             continue
         robot = with_law(law)
         said = [str(loss) for loss in losses(robot, ".urdf")]
-        joint = robot.joint_names[1]
+        joint = robot.joint_names[0 if law.name == "world_rotor_inertia" else 1]
         assert any(joint in line and law.parameters[0].text in line for line in said), (law.name, said)
     assert losses(with_law(LAWS[3]), ".toml") == []

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from linkwise.algorithms.kinematics import Pose, axis_in_base, link_poses
+from linkwise.joint_laws import is_zero, world_rotor
 from linkwise.model.axes import JointValue, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
@@ -23,7 +24,17 @@ def coriolis_matrix(
     links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]
 ) -> list[list[Scalar]]:
     """C(q, q̇), n×n: C q̇ are the velocity torques, and C + Cᵀ = Ṁ."""
-    return _coriolis(links, link_poses(links, q), qd)
+    C = _coriolis(links, link_poses(links, q), qd)
+    for link, first, rates in zip(links, links.first_coordinates(), qd, strict=True):
+        a = link.terms.get(world_rotor.NAME, 0.0)
+        if not is_zero(a) and len(link.axes) == world_rotor.FLOATING:  # a [ω]×, which is skew
+            x, y, z = parts_of(rates)[:3]
+            cross = ((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0))
+            for i in range(3):
+                for j in range(3):
+                    row = C[first + 3 + i]
+                    row[first + 3 + j] = row[first + 3 + j] + a * cross[i][j]
+    return C
 
 
 def christoffel(links: Mechanism, q: Sequence[JointValue]) -> list[list[list[Scalar]]]:

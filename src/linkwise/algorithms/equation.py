@@ -35,6 +35,7 @@ def inverse_dynamics(
     tau = method(links, q, qd, qdd, wrenches)
     tau = added(links, tau, joint_terms.rotor_torques(links, qdd))
     tau = joint_terms.add_springs(links, tau, q)
+    tau = joint_terms.add_world_rotors(links, tau, qd)
     return joint_terms.add_friction(links, tau, q, qd) if friction else tau
 
 
@@ -60,9 +61,12 @@ def coefficients(links: Mechanism, q: Sequence[JointValue]) -> tuple[Matrix, Seq
     return M, joint_terms.add_springs(links, gravity, q)
 
 
-def velocity_torques(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
+def velocity_torques(
+    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]
+) -> Sequence[JointValue]:
     """c: Coriolis and centrifugal torques [N·m or N]."""
-    return newton_euler.inverse_dynamics(links, q, qd, _zeros(links), gravity=zero_vector())
+    tau = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), gravity=zero_vector())
+    return joint_terms.add_world_rotors(links, tau, qd)
 
 
 def bias_torques(
@@ -73,7 +77,7 @@ def bias_torques(
 ) -> Sequence[JointValue]:
     """c + g − Jᵀ w [N·m or N]."""
     tau = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), wrenches)
-    return joint_terms.add_springs(links, tau, q)
+    return joint_terms.add_world_rotors(links, joint_terms.add_springs(links, tau, q), qd)
 
 
 def torques_on_bodies(
@@ -87,7 +91,7 @@ def torques_on_bodies(
     """What is left of applied torques for the rigid bodies: less friction, less springs."""
     if friction:
         tau = joint_terms.subtract_friction(links, tau, q, qd)
-    return joint_terms.subtract_springs(links, tau, q)
+    return joint_terms.subtract_world_rotors(links, joint_terms.subtract_springs(links, tau, q), qd)
 
 
 def matrix_and_net_torques(

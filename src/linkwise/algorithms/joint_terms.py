@@ -13,11 +13,12 @@ from typing import Any
 
 from linkwise.algorithms import gravity_compensation, manifold
 from linkwise.errors import ModelError
-from linkwise.joint_laws import LAWS, Law, load
+from linkwise.joint_laws import LAWS, Law, is_zero, load, world_rotor
 from linkwise.joint_laws.direction import SPEED, jumps
 from linkwise.model.axes import JointValue, joint_value, parts_of, single, times
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
+from linkwise.spatial import Vector
 
 FRICTION = tuple(law for law in LAWS if law.dissipates and not law.of_load)
 SMOOTH_FRICTION = tuple(law for law in FRICTION if not law.jumps)
@@ -163,6 +164,37 @@ def subtract_springs(
     return tau if springs is None else subtracted(links, tau, springs)
 
 
+def add_world_rotors(
+    links: Mechanism, tau: Sequence[JointValue], qd: Sequence[JointValue]
+) -> Sequence[JointValue]:
+    """Torques with what rotor inertias along the axes of the world need besides those along the link's axes."""
+    return added(links, tau, world_rotor_torques(links, qd)) if _has_world_rotors(links) else tau
+
+
+def subtract_world_rotors(
+    links: Mechanism, tau: Sequence[JointValue], qd: Sequence[JointValue]
+) -> Sequence[JointValue]:
+    """Torques without what ``add_world_rotors`` adds."""
+    return subtracted(links, tau, world_rotor_torques(links, qd)) if _has_world_rotors(links) else tau
+
+
+def world_rotor_torques(links: Mechanism, qd: Sequence[JointValue]) -> list[JointValue]:
+    """a ω × v of floating joints, see ``joint_laws.world_rotor``; of others zero."""
+
+    def own(link: MovingLink, qd: JointValue) -> JointValue:
+        if len(link.axes) != world_rotor.FLOATING:
+            return times(0.0, qd)
+        a = link.terms.get(world_rotor.NAME, 0.0)
+        return joint_value([a * x for x in world_rotor.sideways(parts_of(qd))])
+
+    with stage("rotor inertia"):
+        return links.each(own, qd)
+
+
+def _has_world_rotors(links: Mechanism) -> bool:
+    return any(not is_zero(link.terms.get(world_rotor.NAME, 0.0)) for link in links)
+
+
 def _springs(links: Mechanism, q: Sequence[JointValue]) -> list[JointValue] | None:
     """Torques of springs and carried weight; None where no joint has any."""
     carried = gravity_compensation.torques(links, q) if gravity_compensation.present(links) else None
@@ -249,6 +281,8 @@ def column(
     k, axis = links.coordinates()[i]
     link = links[k]
     at = link.axes.index(axis)
+    if law.name == world_rotor.NAME:
+        return world_rotor.sideways(parts_of(qd[k]))[at] if len(link.axes) == world_rotor.FLOATING else 0.0
     position: Any = _along_axes(link, q[k])[at] if law.uses_position else None
     return law.column(name, link, position, parts_of(qd[k])[at], parts_of(qdd[k])[at])
 
@@ -263,7 +297,19 @@ def add_derivatives_by_qd(
 ) -> list[list[Scalar]]:
     """∂τ/∂q̇ of the rigid bodies with the slopes of friction on its diagonal."""
     laws = [law for law in LAWS if friction or not law.dissipates]
-    return _on_diagonal(matrix, _slopes(links, laws, lambda law, link, x, v: law.by_qd(link, x, v), q, qd))
+    matrix = _on_diagonal(matrix, _slopes(links, laws, lambda law, link, x, v: law.by_qd(link, x, v), q, qd))
+    if _has_world_rotors(links):
+        for link, first, rates in zip(links, links.first_coordinates(), qd, strict=True):
+            if len(link.axes) == world_rotor.FLOATING:
+                a = link.terms.get(world_rotor.NAME, 0.0)
+                for j in range(world_rotor.FLOATING):
+                    unit = [1.0 if i == j else 0.0 for i in range(world_rotor.FLOATING)]
+                    turn, slide = Vector(*unit[:3]), Vector(*unit[3:])
+                    w, v = Vector(*parts_of(rates)[:3]), Vector(*parts_of(rates)[3:])
+                    for i, slope in enumerate(turn.cross(v) + w.cross(slide)):
+                        row = matrix[first + 3 + i]
+                        row[first + j] = row[first + j] + a * slope
+    return matrix
 
 
 # -- shared -----------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from linkwise.spatial import Spatial, zero_spatial
 
 def momentum(
     links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]
-) -> tuple[list[JointValue], list[JointValue]]:
+) -> tuple[list[JointValue], Sequence[JointValue]]:
     """(p, Cᵀ q̇) [N·m·s, N·m or N·s, N], one quantity per link; rotor inertias are part of p."""
     with stage("joint turns"):
         turned = links.turned(q)
@@ -39,7 +39,7 @@ def momentum(
         both = links.inward(_gathered, zero_spatial(), turned, velocities, own)
     rotors = joint_terms.rotor_torques(links, qd)
     p = joint_terms.added(links, [p for p, _ in both], rotors)
-    return p, [carried for _, carried in both]
+    return p, joint_terms.subtract_world_rotors(links, [carried for _, carried in both], qd)
 
 
 def _gathered(link: MovingLink, received: Spatial, turned: Turned, V: Spatial, own: Spatial):

@@ -10,14 +10,19 @@ import numpy as np
 
 from linkwise.identify.friction import DIRECTED, Term
 from linkwise.identify.regression import Observer
-from linkwise.joint_laws import LAWS
+from linkwise.joint_laws import LAWS, world_rotor
 from linkwise.model.motors import Motor
 from linkwise.model.quantity import in_range
 from linkwise.robot import Robot
 
 Placed = tuple[tuple[int, Term], ...]
 
-NUMBERS = tuple(parameter.name for law in LAWS if not law.on_body for parameter in law.parameters)
+NUMBERS = tuple(
+    parameter.name
+    for law in LAWS
+    if not law.on_body and law.name != world_rotor.NAME
+    for parameter in law.parameters
+)
 """Of a joint's rotor, friction, spring and offset, all of which a fit decides."""
 BLURS = np.geomspace(1e-3, 0.3, 30)
 MOST_LOAD = 0.9  # of the carried torque, that friction may take

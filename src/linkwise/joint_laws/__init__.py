@@ -20,6 +20,7 @@ from linkwise.joint_laws.saturating import SaturatingFriction
 from linkwise.joint_laws.spring import Spring
 from linkwise.joint_laws.stribeck import Stribeck
 from linkwise.joint_laws.viscous import ViscousFriction
+from linkwise.joint_laws.world_rotor import WorldRotor
 from linkwise.scalar import Scalar
 
 LAWS: tuple[Law, ...] = (
@@ -33,6 +34,7 @@ LAWS: tuple[Law, ...] = (
     LoadFriction(),
     Offset(),
     Direction(),
+    WorldRotor(),
 )
 FIELDS = ("rotor_inertia", "viscous_friction", "coulomb_friction")
 """Laws with a field of their own in ``Joint`` and a syntax of their own in files; the others are in ``terms``."""

@@ -133,6 +133,8 @@ def _check_moving_joint(joint: Joint) -> None:
             )
         if parameter.needed_by and joint.number(parameter.needed_by) and not value:
             raise ModelError(f"joint {joint.name!r}: {parameter.needed_by} needs a {parameter.name} above 0")
+    if joint.number("world_rotor_inertia") and joint.type != "floating":
+        raise ModelError(f"joint {joint.name!r}: world_rotor_inertia is for floating joints")
     if joint.number("load_friction") and (joint.free or joint.mimic is not None):
         raise ModelError(
             f"joint {joint.name!r}: load_friction is for joints of one axis that follow no other"

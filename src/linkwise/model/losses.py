@@ -74,7 +74,11 @@ def _held(joint: Joint, ending: str) -> tuple[str, ...]:
     joint of MuJoCo act along other axes."""
     if ending == ".urdf" and joint.free:
         return ()
-    return tuple(name for name in HELD[ending] if name != "spring" or joint.type != "floating")
+    if joint.type != "floating":
+        return HELD[ending]
+    if joint.rotor_inertia == joint.number("world_rotor_inertia"):  # MuJoCo's armature of a free joint
+        return (*(name for name in HELD[ending] if name != "spring"), "world_rotor_inertia")
+    return tuple(name for name in HELD[ending] if name not in ("spring", "rotor_inertia"))
 
 
 def _type_and_limits(joint: Joint, ending: str) -> Iterator[Loss]:

@@ -101,9 +101,7 @@ class _Reader:
 
     def motors(self, *, of_read_joints: bool = False) -> list[Motor]:
         """Tendons that are motors of several joints, those of attached models too."""
-        own = read_motors(
-            self.root, self.defaults, self.settings, self.named, of_read_joints=of_read_joints
-        )
+        own = read_motors(self.root, self.defaults, self.settings, self.named, of_read_joints=of_read_joints)
         return [*own, *self.attached_motors]
 
     def tendons(self) -> dict[str, Element]:

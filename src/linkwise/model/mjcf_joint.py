@@ -40,12 +40,10 @@ def read_joint(joint: Element, frame: Transform, settings: MjcfSettings) -> Mjcf
     kind = joint.get("type", "hinge")
     if kind not in TYPES:
         raise joint.error(f"type {kind!r} is not supported; expected one of {', '.join(TYPES)}")
-    if kind == "free":
-        for key in ("armature", "frictionloss"):
-            if joint.number(key, 0.0) != 0.0:
-                raise joint.error(
-                    f"{key} of a free joint, which MuJoCo applies along the axes of the world, is not supported"
-                )
+    if kind == "free" and joint.number("frictionloss", 0.0) != 0.0:
+        raise joint.error(
+            "frictionloss of a free joint, which MuJoCo applies along the axes of the world, is not supported"
+        )
     own_axis = joint.numbers("axis", 3) if "axis" in joint.attrib else (0.0, 0.0, 1.0)
     pos = joint.numbers("pos", 3) if "pos" in joint.attrib else (0.0, 0.0, 0.0)
     hinge = kind == "hinge"
@@ -62,11 +60,17 @@ def read_joint(joint: Element, frame: Transform, settings: MjcfSettings) -> Mjcf
         rotor_inertia=joint.number("armature", 0.0),
         viscous_friction=_damping(joint) if settings.dampers else 0.0,
         coulomb_friction=joint.number("frictionloss", 0.0) if settings.frictionloss else 0.0,
-        terms=_spring(joint, hinge, settings) if settings.springs else {},
+        terms={**(_spring(joint, hinge, settings) if settings.springs else {}), **_of_free_joint(joint)},
         carries=flag(joint, "actuatorgravcomp", False),
         rest=_rest(joint, hinge, settings),
         springdamper=_springdamper(joint),
     )
+
+
+def _of_free_joint(joint: Element) -> dict[str, float]:
+    """MuJoCo's armature of a free joint resists along the axes of the world, as an inertia without weight does."""
+    armature = joint.number("armature", 0.0)
+    return {"world_rotor_inertia": armature} if joint.get("type") == "free" and armature else {}
 
 
 def _rest(joint: Element, hinge: bool, settings: MjcfSettings) -> float:

@@ -163,8 +163,9 @@ def _joint(joint: Joint, depth: int) -> str:
         given |= _range(joint)
     damping, friction = plain_friction(joint)  # MuJoCo knows no other
     springs = joint.type != "floating"  # those of MuJoCo's free joints act along other axes
+    rotor = springs or joint.rotor_inertia == joint.number("world_rotor_inertia")
     for key, value in (
-        ("armature", joint.rotor_inertia),
+        ("armature", joint.rotor_inertia if rotor else 0.0),
         ("damping", damping),
         ("frictionloss", friction),
         ("stiffness", joint.number("stiffness") if springs else 0.0),
