@@ -86,8 +86,7 @@ def _gravity_compound(setting: Setting, q):
 
 
 def _velocity(setting: Setting, q, qd):
-    links = setting.links()
-    return joint_terms.add_world_rotors(links, velocity_torques.velocity_torques(links, q, qd), qd)
+    return equation.velocity_torques(setting.links(), q, qd, velocity_torques.velocity_torques)
 
 
 def _velocity_newton_euler(setting: Setting, q, qd):

@@ -62,10 +62,13 @@ def coefficients(links: Mechanism, q: Sequence[JointValue]) -> tuple[Matrix, Seq
 
 
 def velocity_torques(
-    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]
+    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue], method: Torques | None = None
 ) -> Sequence[JointValue]:
-    """c: Coriolis and centrifugal torques [N·m or N]."""
-    tau = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), gravity=zero_vector())
+    """c: Coriolis and centrifugal torques [N·m or N]; ``method`` gives those of the bodies from (links, q, q̇)."""
+    if method is None:
+        tau = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), gravity=zero_vector())
+    else:
+        tau = method(links, q, qd)
     return joint_terms.add_world_rotors(links, tau, qd)
 
 

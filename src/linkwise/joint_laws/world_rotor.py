@@ -6,7 +6,6 @@ from typing import Any
 
 from linkwise.joint_laws.law import Law, Parameter
 from linkwise.scalar import Scalar
-from linkwise.spatial import Vector
 
 NAME = "world_rotor_inertia"
 FLOATING = 6  # axes of a floating joint: three turn, three slide
@@ -33,4 +32,5 @@ class WorldRotor(Law):
 
 def sideways(rates: tuple[Scalar, ...]) -> list[Scalar]:
     """(0, ω × v) of the six velocities of a floating joint."""
-    return [0.0, 0.0, 0.0, *Vector(*rates[:3]).cross(Vector(*rates[3:]))]
+    a, b, c, x, y, z = rates
+    return [0.0, 0.0, 0.0, b * z - c * y, c * x - a * z, a * y - b * x]
