@@ -1,6 +1,7 @@
 """A property computed once, also by threads that ask at the same time."""
 
 import ast
+import contextlib
 import threading
 import time
 from pathlib import Path
@@ -50,3 +51,69 @@ def test_nobody_uses_a_property_without_a_lock():
             getattr(n, "attr", getattr(n, "id", None)) for n in ast.walk(ast.parse(path.read_text("utf-8")))
         }
         assert "cached_property" not in names, path
+
+
+class Guarded:
+    """An object with a lock of its own, which it holds while it reads its property, and the other way round."""
+
+    def __init__(self, other=None):
+        self.lock, self.other = threading.RLock(), other
+
+    @once
+    def value(self):
+        time.sleep(0.05)
+        if self.other is not None:
+            with self.other.lock:
+                return 1
+        return 2
+
+    def read(self):
+        with self.lock:
+            time.sleep(0.02)
+            return self.value
+
+
+def together(*calls) -> list:
+    """The results of calls on threads of their own; an error where one does not come back."""
+    results = [None] * len(calls)
+
+    def run(k):
+        results[k] = calls[k]()
+
+    threads = [threading.Thread(target=run, args=(k,), daemon=True) for k in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "threads wait for each other"
+    return results
+
+
+def test_objects_do_not_wait_for_each_other():
+    """One computes its property and needs the lock of the other, which holds it and computes its own."""
+    other = Guarded()
+    assert together(lambda: Guarded(other).value, other.read) == [1, 2]
+
+
+def test_a_new_kernel_is_called_while_another_thread_asks_for_its_source():
+    """Both trace the program first; with one lock for all kernels beside each kernel's own they waited for ever."""
+    for seed in range(4):
+        kernel = linkwise.random_robot(seed, 3).kernel("inverse_dynamics")
+        state = [0.1] * 3
+        torques, text = together(lambda: kernel(state, state, state), lambda: kernel.source("c"))  # noqa: B023
+        assert torques.shape == (3,)
+        assert "inverse_dynamics" in text
+
+
+def test_no_lock_is_left():
+    from linkwise.once import _busy
+
+    class Fails:
+        @once
+        def value(self):
+            raise ValueError("no value")
+
+    for made in (Fails(), Slow()):
+        with contextlib.suppress(ValueError):
+            assert made.value is not None
+    assert not _busy

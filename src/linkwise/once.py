@@ -14,14 +14,49 @@ from linkwise import forks
 T = TypeVar("T")
 _NOTHING = object()
 
+_busy: dict[
+    tuple[int, str], _Busy
+] = {}  # what is being computed, by the object's address and the property's name
+_bookkeeping = forks.lock()  # held for a moment only, never while something is computed
+
+
+class _Busy:
+    """The lock of one property of one object, while threads use it."""
+
+    def __init__(self, key: tuple[int, str]):
+        self.key, self.lock, self.threads = key, forks.lock(), 0
+
+    @classmethod
+    def with_object(cls, instance: object, name: str) -> _Busy:
+        key = (id(instance), name)
+        with _bookkeeping:
+            busy = _busy.get(key)
+            if busy is None:
+                busy = _busy[key] = cls(key)
+            busy.threads += 1
+        return busy
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+        with _bookkeeping:
+            self.threads -= 1
+            if self.threads == 0:
+                del _busy[self.key]
+
 
 class once(Generic[T]):
-    """A method of no arguments as an attribute; its first value is kept in the object's ``__dict__``."""
+    """A method of no arguments as an attribute; its first value is kept in the object's ``__dict__``.
+
+    A lock belongs to one object and exists while threads wait for its value. One lock for all objects of a class would
+    be held while other things are computed and locked, in any order: two threads could wait for each other for ever.
+    """
 
     def __init__(self, function: Callable[[Any], T]):
         self.function = function
         self.__doc__ = function.__doc__
-        self._lock = forks.lock()
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -36,7 +71,7 @@ class once(Generic[T]):
         known = instance.__dict__
         found = known.get(self.name, _NOTHING)
         if found is _NOTHING:
-            with forks.unforked, self._lock:
+            with forks.unforked, _Busy.with_object(instance, self.name):
                 found = known.get(self.name, _NOTHING)
                 if found is _NOTHING:
                     found = known[self.name] = self.function(instance)

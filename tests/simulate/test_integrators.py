@@ -136,3 +136,23 @@ def test_the_adaptive_integrator_integrates_the_memory_of_a_controller():
     fixed = simulate(robot, controller, np.zeros(2), step=1e-3, continuous=True, **options)
     np.testing.assert_allclose(smooth.final_q, fixed.final_q, atol=1e-3)
     assert np.abs(fixed.final_q).max() > 0.02
+
+
+def test_with_dry_friction_the_order_is_kept_between_events():
+    """Joints that slide in one direction all the time; judged by SciPy, whose law never changes its sign here."""
+    from scipy.integrate import solve_ivp
+
+    robot = lw.load("two_link")
+    robot = robot.with_parameters({f"{name}.coulomb_friction": 0.4 for name in robot.joint_names})
+    q, qd = np.array([-1.2, -0.4]), np.array([3.0, -3.0])
+    exact = solve_ivp(
+        lambda t, y: np.concatenate([y[2:], robot.forward_dynamics(y[:2], y[2:], np.zeros(2))]),
+        (0, 0.1), np.concatenate([q, qd]), method="DOP853", rtol=1e-13, atol=1e-14,
+    ).y  # fmt: skip
+    assert (np.abs(exact[2:]) > 0.1).all()
+    assert (np.sign(exact[2:]) == np.sign(exact[2:, :1])).all()
+    errors, steps = [], np.array([2e-2, 1e-2, 5e-3])
+    for step in steps:
+        found = simulate(robot, control.Passive(robot), duration=0.1, step=step, q=q, qd=qd)
+        errors.append(np.abs([*found.final_q, *found.final_qd] - exact[:, -1]).max())
+    assert orders(errors, steps) == pytest.approx(4, abs=0.3)

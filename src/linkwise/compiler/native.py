@@ -116,7 +116,8 @@ class NativeProgram:
 
     @once
     def program(self) -> AnyProgram:
-        with forks.unforked, self._lock, _without_collecting():
+        # without ``self._lock``: ``form`` holds that and reads this property
+        with _without_collecting():
             return self._build()
 
     def form(self, width: int, *, quick: bool = False) -> Native:
