@@ -228,7 +228,9 @@ def test_parts_import_lower_parts_only():
         allowed = ALLOWED.get(part, lower)
         assert allowed <= lower, "the table of exceptions must follow the order"
         others = imported_parts(module) - allowed
-        assert not others, f"{module} imports {sorted(others)}; {part} may import {sorted(allowed) or 'nothing'}"
+        assert not others, (
+            f"{module} imports {sorted(others)}; {part} may import {sorted(allowed) or 'nothing'}"
+        )
 
 
 def cycles(graph: dict[str, set[str]]) -> list[set[str]]:

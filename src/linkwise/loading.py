@@ -26,6 +26,7 @@ def load(
     strict: bool = False,
     base: str = "fixed",
     mimic: str = "coupled",
+    allow: Sequence[str | os.PathLike[str]] = (),
 ) -> Robot:
     """A robot from a bundled name, a file, or a name of the package robot_descriptions.
 
@@ -38,6 +39,8 @@ def load(
         base: "fixed", "floating" or "planar": how the base link moves in the world. An MJCF file defines this by its
             free joints.
         mimic: "coupled": joints that mimic another one have no coordinate of their own; "independent": they keep it.
+        allow: folders, besides that of the file, whose files it may name: included and attached files and meshes of
+            MJCF. Files elsewhere are never opened.
 
     Raises:
         ModelError: the file cannot be read, or is not a robot; the message names file, element and reason.
@@ -51,9 +54,12 @@ def load(
         found = descriptions.locate(source)
         source, folders = found.path, found.folders
     strict = flag("strict", strict)
-    model = files.read(source, gravity=gravity, lock=lock, strict=strict, mimic=mimic)
+    if isinstance(allow, (str, os.PathLike)):
+        allow = (allow,)
+    model = files.read(source, gravity=gravity, lock=lock, strict=strict, mimic=mimic, allow=allow)
     bundled = isinstance(source, str) and source in files.bundled_names()
-    origin = () if bundled else (os.path.abspath(source), *folders)
+    allowed = (os.path.abspath(os.fsdecode(folder)) for folder in allow)
+    origin = () if bundled else (os.path.abspath(source), *folders, *allowed)
     return Robot.from_model(model, origin).with_base(base)
 
 

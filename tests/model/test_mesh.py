@@ -184,7 +184,7 @@ def test_hull():
         (struct.pack("<80xI", 1) + struct.pack("<12f", *[float("nan")] * 12) + b"\0\0", ".stl", "finite"),
         (b"solid x\nfacet\nvertex 1 2 3\nendsolid", ".stl", "three vertices"),
         (b"solid x\nfacet\nvertex 1 2 x\nvertex 1 2 3\nvertex 1 2 3\n", ".stl", "'x' is not a number"),
-        (b"v 0 0 0\nv 1 0 0\nv 0 1 0\n", ".obj", "no faces"),
+        (b"vn 0 0 1\n", ".obj", "no vertices"),
         (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 4\n", ".obj", "not there"),
         (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 -4\n", ".obj", "not there"),
         (b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 0\n", ".obj", "corner"),
@@ -234,11 +234,18 @@ def test_files_are_opened_only_in_the_folders_of_the_model(tmp_path):
     (tmp_path / "robot" / "meshes").mkdir(parents=True)
     (tmp_path / "robot" / "part.stl").symlink_to(tmp_path / "secret.stl")
     for file in ("../secret.stl", str(tmp_path / "secret.stl"), "part.stl"):
-        with pytest.raises(lw.ModelError, match=r"lies neither in|expected a path relative"):
+        with pytest.raises(lw.ModelError, match=r"lies outside|expected a path relative"):
             model(tmp_path, f'<mesh name="part" file="{file}"/>', folder="robot")
-    # the file itself says that its meshes are beside it
-    beside = model(tmp_path, '<mesh name="part" file="secret.stl"/>', '<compiler meshdir=".."/>', "robot")
-    assert beside.dof == 1
+    (tmp_path / "robot" / "linked").symlink_to(tmp_path)
+    for folder in ("..", str(tmp_path), "linked", "meshes/../..", "\\\\server\\share", "C:/"):
+        compiler = f'<compiler meshdir="{folder}"/>'
+        with pytest.raises(lw.ModelError, match=r"lies outside|expected a path relative"):
+            model(tmp_path, '<mesh name="part" file="secret.stl"/>', compiler, "robot")
+    (tmp_path / "robot" / "meshes" / "part.stl").write_bytes(stl())
+    (tmp_path / "robot" / "own").symlink_to(tmp_path / "robot" / "meshes")
+    for folder in ("meshes", "own", "meshes/../meshes"):
+        compiler = f'<compiler meshdir="{folder}"/>'
+        assert model(tmp_path, '<mesh name="part" file="part.stl"/>', compiler, "robot").dof == 1
 
 
 def test_a_hull_that_mujoco_would_cut_is_refused(tmp_path):

@@ -201,6 +201,14 @@ def _complete_robot(
     ]
 
 
+_ALLOWED = "linkwise.allowed"  # where the context of a command keeps the folders of --allow
+
+
+def _remember_allowed(context: click.Context, _: click.Parameter, folders: tuple[str, ...]) -> None:
+    """Folders are kept in the context: every command has the option, and ``load_robot`` alone needs its value."""
+    context.meta[_ALLOWED] = folders
+
+
 def robot_options(*, required: bool = True) -> Callable[[Callable], Callable]:
     """ROBOT with the options that change it; read it with ``load_robot``."""
     gravity_help = "Gravity in the base frame [m/s²], instead of the robot's."
@@ -221,6 +229,14 @@ def robot_options(*, required: bool = True) -> Callable[[Callable], Callable]:
             type=OneOf(("coupled", "independent"), "mimic"),
             default="coupled",
             help="Joints that mimic another one: coupled to it (default) or independent.",
+        ),
+        click.option(
+            "--allow",
+            multiple=True,
+            metavar="DIR",
+            expose_value=False,
+            callback=_remember_allowed,
+            help="A folder, besides the robot's own, whose files it may name (include, attach, meshes).",
         ),
     ]
 
@@ -252,7 +268,9 @@ def load_robot(
     """The robot that the options describe; ``moving`` refuses one without a joint that moves."""
     import linkwise as lw
 
-    robot = lw.load(source, gravity=gravity, lock=dict(lock), base=base, mimic=mimic)
+    context = click.get_current_context(silent=True)
+    allow = () if context is None else context.meta.get(_ALLOWED, ())
+    robot = lw.load(source, gravity=gravity, lock=dict(lock), base=base, mimic=mimic, allow=allow)
     if moving and robot.dof == 0:
         raise lw.ModelError(f"{source}: no joint of {robot.name} moves, so there is nothing to compute")
     return robot

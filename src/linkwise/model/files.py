@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def read(
     lock: Mapping[str, float] | None = None,
     strict: bool = False,
     mimic: str = "coupled",
+    allow: Sequence[str | os.PathLike[str]] = (),
 ) -> Model:
     """A robot from a bundled name or a file: .urdf, .xml (URDF or MJCF, as its root element says), .toml or
     .spec.
@@ -49,14 +51,14 @@ def read(
     ``gravity`` [m/s²] in the base frame, shape (3,), replaces the file's; ``lock`` fixes joints at positions
     [rad or m]; ``strict`` makes physically impossible inertias an error instead of a warning; joints that
     ``mimic`` another one have no coordinate of their own ("coupled", unless the file says that they keep it) or
-    keep it ("independent"). A bundled name
+    keep it ("independent"). ``allow`` are folders, besides that of the file, whose files it may name. A bundled name
     goes before a file of the same name: write ``./panda`` for the file.
     """
     data, where, ending = _fetch(source)
     if mimic not in ("coupled", "independent"):
         raise ModelError(f"mimic: expected coupled or independent, got {mimic!r}")
     with _numbers_of(where):
-        model = _reader(data, where, ending)(data, where)
+        model = _reader(data, where, ending, [os.fsdecode(folder) for folder in allow])(data, where)
         model = _with_mimics(model, where, mimic == "coupled")
         if gravity is not None:
             model = model.with_gravity(gravity)
@@ -136,7 +138,7 @@ def _fetch(source: str | os.PathLike[str]) -> tuple[bytes, str, str]:
     return data, str(path), ending
 
 
-def _reader(data: bytes, where: str, ending: str) -> Callable[[bytes, str], Model]:
+def _reader(data: bytes, where: str, ending: str, allow: Sequence[str]) -> Callable[[bytes, str], Model]:
     """The reader of this file. Readers are imported where used: a bundled robot needs no XML."""
     if ending == ".toml":
         from linkwise.model.dh_toml import read_toml
@@ -160,7 +162,7 @@ def _reader(data: bytes, where: str, ending: str) -> Callable[[bytes, str], Mode
     if tag == "mujoco":
         from linkwise.model.mjcf import read_mjcf
 
-        return read_mjcf
+        return partial(read_mjcf, allow=allow)
     raise ModelError(f"{where}: the root element is <{tag}>; expected <robot> (URDF) or <mujoco> (MJCF)")
 
 

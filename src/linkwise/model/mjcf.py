@@ -53,15 +53,16 @@ ATTACHED = ""  # stands for the body that a model is attached to; no link has th
 MOST_DOF = 6  # degrees of freedom between a body and the one that carries it
 
 
-def read_mjcf(data: bytes, where: str) -> Model:
-    """The robot of an MJCF file; ``where`` (usually the file's name) begins every error message."""
+def read_mjcf(data: bytes, where: str, allow: Sequence[str] = ()) -> Model:
+    """The robot of an MJCF file; ``where`` (usually the file's name) begins every error message. Files that it names
+    lie in its folder or in one of the folders ``allow``."""
     root = parse_xml(data, where)
     if root.tag != "mujoco":
         raise root.error("the root element of an MJCF file is <mujoco>")
     copy = copy_in(root, data, where)
     if copy is not None:
         return copy
-    return _Reader(root, where).model()
+    return _Reader(root, where, allow=allow).model()
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,9 @@ class _Item:
 
 
 class _Reader:
-    def __init__(self, root: Element, where: str, outer: _Reader | None = None):
-        root = expanded(root, where)
+    def __init__(self, root: Element, where: str, outer: _Reader | None = None, allow: Sequence[str] = ()):
+        root = expanded(root, where, allow)
+        self.allow = allow
         check_names(root)
         check_unique(root)
         self.root, self.where = root, where
@@ -83,7 +85,7 @@ class _Reader:
         self.attached: list[str] = [] if outer is None else outer.attached  # of all levels together
         self.settings = read_settings(root)
         self.defaults = Defaults(root)
-        self.meshes = Meshes(root, self.defaults, self.settings, where)
+        self.meshes = Meshes(root, self.defaults, self.settings, where, allow)
         self.links = [Link(WORLD)]
         self.joints: list[Joint] = []
         self.frames: list[Frame] = []
@@ -264,9 +266,9 @@ class _Reader:
             raise attach.error(f"models are attached to models more than {DEEPEST} times")
         if len(self.attached) >= MOST_ATTACHED:
             raise attach.error(f"more than {MOST_ATTACHED} models are attached")
-        root, where = submodel(attach, self.root, self.where)
+        root, where = submodel(attach, self.root, self.where, self.allow)
         self.attached.append(where)
-        child = _Reader(root, where, self)
+        child = _Reader(root, where, self, self.allow)
         child.settings.flags, child.settings.acceleration = self.settings.flags, self.settings.acceleration
         child.check()
         anchor = WORLD if parent == WORLD else ATTACHED

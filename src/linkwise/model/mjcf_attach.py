@@ -6,7 +6,7 @@ of the file that attaches it. Equalities are included where everything that they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ UNNAMED = "MuJoCo Model"  # what MuJoCo calls a model without a name
 PLAIN = ("text/xml", "application/xml")  # content types of MJCF files
 
 
-def submodel(attach: Element, root: Element, where: str) -> tuple[Element, str]:
+def submodel(attach: Element, root: Element, where: str, allow: Sequence[str] = ()) -> tuple[Element, str]:
     """The root element of the file that an <attach> names, and its path."""
     if attach.get("prefix") is None:
         raise attach.error("attribute 'prefix' is missing")
@@ -31,7 +31,7 @@ def submodel(attach: Element, root: Element, where: str) -> tuple[Element, str]:
     models: dict[str, tuple[Element, Element, str]] = {}
     for element in [each for section in root if section.tag == "asset" for each in section]:
         if element.tag == "model" and element.get("name", name) == name and name not in models:
-            inner, path = _opened(element, where)
+            inner, path = _opened(element, where, allow)
             models[element.get("name") or inner.get("model", UNNAMED)] = element, inner, path
     if name not in models:
         raise attach.error(f"no <model> {name!r} in the <asset>s; {suggest(name, models) if models else ''}")
@@ -45,12 +45,12 @@ def submodel(attach: Element, root: Element, where: str) -> tuple[Element, str]:
     return inner, path
 
 
-def _opened(element: Element, where: str) -> tuple[Element, str]:
+def _opened(element: Element, where: str, allow: Sequence[str]) -> tuple[Element, str]:
     """The root element of a <model> and the path of its file."""
     if element.get("content_type", PLAIN[0]) not in PLAIN:
         raise element.error(f"content_type={element.get('content_type')!r}: only XML files are attached")
     file = element.text_of("file")
-    path = inside(element, Path(where).parent, file)
+    path = inside(element, Path(where).parent, file, allow)
     inner = parse_xml(read_bounded(element, path, file), str(path))
     if inner.tag != "mujoco":
         raise inner.error("the root element of a model that is attached is <mujoco>")

@@ -1,17 +1,18 @@
 """MJCF that is spread over several files, or says something once for many: <include> and <replicate>.
 
 Both are expanded before anything is read. An <include> may name a regular file in the folder of the main file or below
-it; nothing else is ever opened, and every file once, as in MuJoCo.
+it, or in a folder that the user allows; nothing else is ever opened, and every file once, as in MuJoCo.
 """
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
+from linkwise.model import folders
 from linkwise.model.mjcf_settings import MjcfSettings, read_settings
 from linkwise.model.xml import MAX_BYTES, Element, parse_xml
 
@@ -23,9 +24,10 @@ TENDONS = ("fixed", "spatial")
 PARTS = {"joint": "joint", "site": "site", "geom": "geom", "sidesite": "site"}  # what parts of tendons name
 
 
-def expanded(root: Element, where: str) -> Element:
-    """The document with what it includes and repeats written out."""
-    _include(root, Path(where), [Path(where).name], 0)
+def expanded(root: Element, where: str, allow: Sequence[str] = ()) -> Element:
+    """The document with what it includes and repeats written out; ``allow`` are further folders whose files it may
+    include."""
+    _include(root, Path(where), [Path(where).name], allow)
     if any(element.tag == "replicate" for element in root.iter()):
         _replicate(root, root, read_settings(root))
     return root
@@ -34,28 +36,28 @@ def expanded(root: Element, where: str) -> Element:
 # -- include ----------------------------------------------------------------------------------------------------------
 
 
-def _include(element: Element, main: Path, seen: list[str], depth: int) -> None:
+def _include(element: Element, main: Path, seen: list[str], allow: Sequence[str]) -> None:
     children = list(element)
     if not any(child.tag == "include" for child in children):
         for child in children:
-            _include(child, main, seen, depth)
+            _include(child, main, seen, allow)
         return
     for child in children:
         element.remove(child)
     for child in children:
         if child.tag != "include":
             element.append(child)
-            _include(child, main, seen, depth)
+            _include(child, main, seen, allow)
             continue
-        for inner in _included(child, main, seen, depth):
+        for inner in _included(child, main, seen, allow):
             inner.parent = element
             element.append(inner)
 
 
-def _included(include: Element, main: Path, seen: list[str], depth: int) -> list[Element]:
+def _included(include: Element, main: Path, seen: list[str], allow: Sequence[str]) -> list[Element]:
     """The elements of another file, its own <include>s expanded."""
     name = include.text_of("file")
-    path = inside(include, main.parent, name)
+    path = inside(include, main.parent, name, allow)
     if str(path) in seen:
         raise include.error(f"file {name!r} is included a second time")
     if len(seen) >= MOST_FILES:
@@ -64,7 +66,7 @@ def _included(include: Element, main: Path, seen: list[str], depth: int) -> list
     inner = parse_xml(read_bounded(include, path, name), str(path))
     if inner.tag not in ROOTS:
         raise inner.error("the root element of an included file is <mujoco> or <mujocoinclude>")
-    _include(inner, main, seen, depth + 1)
+    _include(inner, main, seen, allow)
     return list(inner)
 
 
@@ -81,18 +83,13 @@ def read_bounded(element: Element, path: Path, name: str) -> bytes:
         raise element.error(f"file {name!r} cannot be read: {error.strerror}") from None
 
 
-def inside(include: Element, folder: Path, name: str) -> Path:
-    """The path of a file that lies in the folder or below it, also behind symbolic links."""
-    if PurePosixPath(name).is_absolute() or PureWindowsPath(name).is_absolute() or "\0" in name:
-        raise include.error(f"file {name!r}: expected a path relative to the folder of the main file")
+def inside(include: Element, folder: Path, name: str, allow: Sequence[str] = ()) -> Path:
+    """The path of a file that lies in the folder or below it, or in one of the allowed folders, also behind symbolic
+    links."""
     try:
-        top = folder.resolve()
-        path = (top / name).resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise include.error(f"file {name!r} cannot be read: {error}") from None
-    if not path.is_relative_to(top):
-        raise include.error(f"file {name!r} lies outside the folder of the main file; copy it there")
-    return path
+        return folders.inside(name, folder, allow=allow)
+    except folders.OutsideError as error:
+        raise include.error(str(error)) from None
 
 
 # -- replicate --------------------------------------------------------------------------------------------------------

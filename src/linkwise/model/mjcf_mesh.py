@@ -1,17 +1,19 @@
 """The meshes of an MJCF file, opened where a body's inertia comes from them.
 
-A file is looked for in ``meshdir`` (or ``assetdir``) of the <compiler>, beside the model. It must lie in that folder or
-in the model's own, also behind symbolic links; other files are never opened.
+A file is looked for in ``meshdir`` (or ``assetdir``) of the <compiler>, beside the model. It must lie in the folder of
+the model or below, or in a folder that the user allows, also behind symbolic links; other files are never opened.
 """
 
 from __future__ import annotations
 
 import stat
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import numpy as np
 
 from linkwise.errors import suggest
+from linkwise.model.folders import OutsideError, inside
 from linkwise.model.mesh import MOST_BYTES, RULES, Mesh, MeshError, Solid, checked, read_mesh, solid_of
 from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_settings import MjcfSettings, unit
@@ -25,8 +27,15 @@ MOST_MESHES = 1000  # files that are opened for one robot
 class Meshes:
     """The <mesh> elements of a file by name; each is read once, when it is needed."""
 
-    def __init__(self, root: Element, defaults: Defaults, settings: MjcfSettings, where: str):
-        self.settings, self.folder = settings, Path(where).parent
+    def __init__(
+        self,
+        root: Element,
+        defaults: Defaults,
+        settings: MjcfSettings,
+        where: str,
+        allow: Sequence[str] = (),
+    ):
+        self.settings, self.folder, self.allow = settings, Path(where).parent, allow
         self.elements: dict[str, Element] = {}
         for section in root:
             for element in section:
@@ -118,16 +127,7 @@ class Meshes:
         name = element.text_of("file")
         if self.settings.strippath:
             name = PureWindowsPath(name).name
-        if PurePosixPath(name).is_absolute() or PureWindowsPath(name).is_absolute() or "\0" in name:
-            raise element.error(f"file {name!r}: expected a path relative to the folder of the meshes")
         try:
-            home = self.folder.resolve()
-            folder = (home / self.settings.meshdir).resolve()
-            path = (folder / name).resolve()
-        except (OSError, RuntimeError, ValueError) as error:
-            raise element.error(f"file {name!r} cannot be read: {error}") from None
-        if not (path.is_relative_to(folder) or path.is_relative_to(home)):
-            raise element.error(
-                f"file {name!r} lies neither in the folder of the meshes nor in that of the model; copy it there"
-            )
-        return path
+            return inside(name, self.folder, start=self.settings.meshdir, allow=self.allow)
+        except OutsideError as error:
+            raise element.error(str(error)) from None
