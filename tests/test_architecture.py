@@ -16,6 +16,7 @@ ROOT = Path(linkwise.__file__).parent
 ORDER = (
     *(
         "children",
+        "foreign",
         "errors",
         "version",
         "system",
@@ -86,7 +87,8 @@ ORDER = (
 # Parts that may import less than the order allows: the lowest are independent of robots, and the compiler of models.
 ALLOWED = {
     "children": set(),
-    "errors": set(),
+    "foreign": set(),
+    "errors": {"foreign"},
     "version": set(),
     "system": set(),
     "flags": {"errors"},
@@ -99,15 +101,16 @@ ALLOWED = {
     "forks": set(),
     "identity": {"system"},
     "once": {"forks"},
-    "outputs": {"errors", "system"},
+    "outputs": {"foreign", "errors", "system"},
     "tables": {"errors"},
     "settings": {"errors"},
     "joint_laws": {"errors", "scalar"},
-    "model": {"errors", "flags", "scalar", "spatial", "scan_order", "joint_laws", "outputs", "settings"},
+    "model": {"foreign", "errors", "flags", "scalar", "spatial", "scan_order", "joint_laws", "outputs", "settings"},
     "geometry": {"errors", "model"},
     "algorithms": {"errors", "scalar", "spatial", "joint_laws", "model"},
     "compiler": {
         "children",
+        "foreign",
         "errors",
         "system",
         "flags",
@@ -121,7 +124,7 @@ ALLOWED = {
     },
     "gpu": {"errors", "flags", "scalar", "once", "forks", "compiler"},
     "frameworks": {"errors", "forks", "compiler", "gpu"},
-    "report": {"errors", "explained", "flags", "version", "summaries", "outputs", "model", "geometry"},
+    "report": {"foreign", "errors", "explained", "flags", "version", "summaries", "outputs", "model", "geometry"},
 }
 
 # Modules that import each other, by lazy imports: a program and its builders.

@@ -10,9 +10,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
+from linkwise import foreign
+
 
 class LinkwiseError(Exception):
-    """Base class of all errors of Linkwise."""
+    """Base class of all errors of Linkwise. Messages have names from files: a terminal sees no control characters."""
+
+    def __str__(self) -> str:
+        return foreign.terminal(super().__str__())
 
 
 class ModelError(LinkwiseError, ValueError):
@@ -106,4 +111,4 @@ def warn(message: str, category: type[Warning]) -> None:
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(foreign.terminal(message), category, stacklevel=level)

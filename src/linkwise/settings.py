@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,7 +20,8 @@ from linkwise.errors import LinkwiseError, suggest
 
 T = TypeVar("T")
 REQUIRED: Any = object()
-MAX_BYTES = 64 << 20  # of a file
+MAX_BYTES = 16 << 20  # of a file
+MOST_PARTS = 16  # of a key: a.b.c has three. The parser takes quadratic time for them
 _NAMES = {
     bool: "true or false",
     int: "a whole number",
@@ -32,14 +34,39 @@ _NAMES = {
 
 def parse_toml(data: bytes, where: str, error: type[LinkwiseError]) -> dict[str, Any]:
     """The tables of a TOML file; ``where`` begins the message of an ``error``."""
+    if len(data) > MAX_BYTES:
+        raise error(f"{where}: {len(data)} bytes, more than the {MAX_BYTES} of a TOML file that are read")
     try:
-        return tomllib.loads(data.decode("utf-8-sig"))
+        text = data.decode("utf-8-sig")
+        if _has_long_key(text):
+            raise error(f"{where}: a key has more than {MOST_PARTS} parts")
+        return tomllib.loads(text)
     except UnicodeDecodeError as problem:
         raise error(f"{where}: not a text in UTF-8 ({problem.reason} at byte {problem.start})") from None
     except ValueError as problem:  # TOMLDecodeError, or an integer with thousands of digits
         raise error(f"{where}: not valid TOML: {problem}") from None
     except RecursionError:
         raise error(f"{where}: not valid TOML: nested too deeply") from None
+
+
+_TOKEN = re.compile(
+    r"""#[^\n]*|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'''.*?'''|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\.|[^A-Za-z0-9_. \t"'#-]+""",
+    re.DOTALL,
+)
+
+
+def _has_long_key(text: str) -> bool:
+    """Whether a key has too many parts; strings and comments are passed over, numbers have one point each."""
+    points = 0
+    for token in _TOKEN.finditer(text):
+        first = text[token.start()]
+        if first == ".":
+            points += 1
+            if points >= MOST_PARTS:
+                return True
+        elif first not in "\"'#":
+            points = 0
+    return False
 
 
 def read_toml(path: str | os.PathLike[str], error: type[LinkwiseError]) -> dict[str, Any]:

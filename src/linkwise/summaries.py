@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
+
+from linkwise import foreign
 
 MOST_ROWS = 20
 _STYLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"
@@ -29,7 +30,11 @@ class Summary:
         widths = [max([len(head), *(len(row[k]) for row in shown)]) for k, head in enumerate(heads)]
         lines = [self._line(row, widths) for row in ([heads] if any(heads) else []) + shown]
         return "\n".join(
-            [self.title, *(f"  {line}".rstrip() for line in lines), *(f"  {x}" for x in self._notes())]
+            [
+                foreign.line(self.title),
+                *(f"  {line}".rstrip() for line in lines),
+                *(f"  {foreign.line(x)}" for x in self._notes()),
+            ]
         )
 
     def html(self) -> str:
@@ -116,7 +121,7 @@ def _cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, (float, np.floating)):
         return f"{float(value):.4g}"
-    return str(value)
+    return foreign.line(str(value))
 
 
 def _short(text: str, most: int = 70) -> str:
@@ -124,4 +129,4 @@ def _short(text: str, most: int = 70) -> str:
 
 
 def _escaped(value: object) -> str:
-    return html.escape(_cell(value))
+    return foreign.html_text(_cell(value))

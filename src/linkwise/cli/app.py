@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from linkwise import children
+from linkwise import children, foreign
 from linkwise.cli import layout
 from linkwise.cli.ending import Ended, ended_by_signals
 from linkwise.cli.headings import WithExamples
@@ -155,7 +155,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _complain(message: str) -> int:
     """One line; a terminal that is narrower gets it broken between words."""
-    line = f"linkwise: {' '.join(message.split())}"
+    line = foreign.line(f"linkwise: {' '.join(message.split())}")
     width = layout.width_of(sys.stderr) if sys.stderr is not None and sys.stderr.isatty() else None
     click.echo(layout.prose(line, width), err=True)
     return BAD_INPUT

@@ -9,6 +9,7 @@ import click
 from linkwise.cli import headings, written
 from linkwise.cli.options import json_option, load_robot, robot_argument
 from linkwise.cli.output import say, say_json
+from linkwise.foreign import line
 from linkwise.model.files import WRITE_ENDINGS
 
 
@@ -41,4 +42,4 @@ def command(robot: str, file: str, gravity, lock, base, mimic, strict: bool, as_
         facts = {"robot": loaded.name, "file": file, "dof": loaded.dof, "nq": loaded.nq}
         say_json({**facts, "lost": [str(loss) for loss in lost]})
     else:
-        say(f"{file}: {loaded.name}, {loaded.dof} velocities, {loaded.nq} positions")
+        say(f"{file}: {line(loaded.name)}, {loaded.dof} velocities, {loaded.nq} positions")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import IO, Any
 
 import click
 
+from linkwise import foreign
 from linkwise.cli import layout
 from linkwise.cli.written import says_on_standard_error
 from linkwise.records.table import Table
@@ -32,7 +33,7 @@ __all__ = [
 
 def show(table: Table) -> None:
     """Print a table that fits the terminal: with a rule and colour there, as plain text in a pipe."""
-    stream = _stream()
+    stream, table = _stream(), _readable(table)
     if stream.isatty():
         written = layout.lines(table, layout.width_of(stream), rule="─", style=_style)
         text = "\n".join([click.style(written[0], bold=bool(table.title)), *written[1:]]) + "\n"
@@ -44,12 +45,12 @@ def show(table: Table) -> None:
 def say(text: str = "") -> None:
     """Print plain text; on a terminal lines are broken between words."""
     stream = _stream()
-    click.echo(layout.prose(text, layout.width_of(stream)), file=stream)
+    click.echo(layout.prose(foreign.terminal(text), layout.width_of(stream)), file=stream)
 
 
 def say_verbatim(text: str) -> None:
     """Print text whose lines must stay as they are: source code, Markdown."""
-    click.echo(text, file=_stream())
+    click.echo(foreign.terminal(text), file=_stream())
 
 
 def _stream() -> IO[str]:
@@ -58,7 +59,7 @@ def _stream() -> IO[str]:
 
 def say_json(data: Any) -> None:
     """Print data as JSON; numbers that are not finite become null, arrays become lists."""
-    click.echo(json.dumps(jsonable(data), indent=2, ensure_ascii=False))
+    click.echo(foreign.json_text(jsonable(data), indent=2))
 
 
 def jsonable(data: Any) -> Any:
@@ -76,7 +77,18 @@ def jsonable(data: Any) -> Any:
 
 def plain(table: Table) -> str:
     """The table as aligned text; no wider than the variable COLUMNS says, if it is set."""
-    return "\n".join(layout.lines(table, layout.width_of(None))) + "\n"
+    return "\n".join(layout.lines(_readable(table), layout.width_of(None))) + "\n"
+
+
+def _readable(table: Table) -> Table:
+    """The table with names from files as people can read them."""
+    return replace(
+        table,
+        title=foreign.line(table.title),
+        columns=[foreign.line(name) for name in table.columns],
+        rows=[[foreign.line(cell) for cell in row] for row in table.rows],
+        notes=[foreign.line(note) for note in table.notes],
+    )
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -97,7 +109,7 @@ def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(_unmarked(what), total=total)
         yield lambda: bar.advance(task)
         bar.update(
             task, completed=total, refresh=True
@@ -112,8 +124,15 @@ def status(what: str) -> Iterator[Callable[[str], None]]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(what) as shown:
-        yield lambda words: shown.update(words)
+    with Console(stderr=True).status(_unmarked(what)) as shown:
+        yield lambda words: shown.update(_unmarked(words))
+
+
+def _unmarked(text: str) -> str:
+    """For rich, which reads colours and links between brackets."""
+    from rich.markup import escape
+
+    return escape(foreign.line(text))
 
 
 _COLOURS: dict[str, dict[str, Any]] = {

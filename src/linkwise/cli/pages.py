@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwise.cli.output import say, say_json
+from linkwise.foreign import line
 
 if TYPE_CHECKING:
     from linkwise.view import Page
@@ -28,7 +29,7 @@ def announce(page: Page, wanted: int, as_json: bool) -> None:
             say(f"not shown: {problem}")
         if len(problems) > 3:
             say(f"and {len(problems) - 3} more, listed on the page")
-        say(f"{page.robot.name} is at {page.url} (Ctrl+C ends it)")
+        say(f"{line(page.robot.name)} is at {page.url} (Ctrl+C ends it)")
         if page.network_url is not None:
             say(f"from other machines: {page.network_url}")
     sys.stdout.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import click
 from linkwise.cli import headings, written
 from linkwise.cli.options import command_line, json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, number, progress, say, say_json, show
+from linkwise.foreign import file_name, line
 
 if TYPE_CHECKING:
     from linkwise.tour import Agreed, Capability, Code, FastMotion, Tour
@@ -44,8 +44,7 @@ def command(robot: str, gravity, lock, base, mimic, frame, out, no_open, as_json
         loaded = load_robot(robot, gravity, lock, base, mimic)
     if frame is not None:
         loaded.locate(frame)  # an unknown name is refused before the work
-    name = re.sub(r"[^\w.-]+", "_", loaded.name).strip("._")
-    target = out or f"{name or 'robot'}-tour.html"
+    target = out or f"{file_name(loaded.name, 'robot')}-tour.html"
     written.check_targets(target)
     unchanged = Path(robot) if gravity is None and not lock else None
     with progress(loaded.name, len(PARTS)) as advance:
@@ -72,7 +71,7 @@ def command(robot: str, gravity, lock, base, mimic, frame, out, no_open, as_json
 def _show(tour: Tour) -> None:
     robot = tour.robot
     mass = sum(link.inertia.mass for link in robot.links)
-    say(f"{robot.name}: {len(robot.moving_joints)} moving joints, {number(mass)} kg")
+    say(f"{line(robot.name)}: {len(robot.moving_joints)} moving joints, {number(mass)} kg")
     say()
     say("What is odd about it" if tour.odd else "Nothing is odd about it")
     for text in tour.odd:

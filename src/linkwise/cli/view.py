@@ -14,6 +14,7 @@ from linkwise.cli.output import say, say_json
 from linkwise.cli.pages import announce, until_interrupted
 from linkwise.cli.warned import show_warnings
 from linkwise.cli.written import check_targets, write
+from linkwise.foreign import line
 from linkwise.outputs import is_standard_output
 
 if TYPE_CHECKING:
@@ -150,6 +151,6 @@ def _write(robot: Robot, out: str, options: dict[str, Any], as_json: bool, shown
     if as_json:
         say_json({"file": out, "bytes": size})
     else:
-        say(f"{out}: {robot.name}, {size / 1e6:.2f} MB, works without a network")
+        say(f"{out}: {line(robot.name)}, {size / 1e6:.2f} MB, works without a network")
     if shown and not is_standard_output(out):
         headings.open_in_browser(Path(out).resolve().as_uri())

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import click
 
+from linkwise import foreign
+
 
 def show_warnings(caught: Sequence[warnings.WarningMessage]) -> None:
     """Print the caught warnings, without those for programmers only."""
@@ -14,7 +16,7 @@ def show_warnings(caught: Sequence[warnings.WarningMessage]) -> None:
         " ".join(str(warning.message).split()) for warning in caught if _concerns_people(warning)
     )
     for message in seen:
-        click.echo(f"linkwise: warning: {message}", err=True)
+        click.echo(f"linkwise: warning: {foreign.line(message)}", err=True)
 
 
 def _concerns_people(warning: warnings.WarningMessage) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 
 import click
 import numpy as np
 
-from linkwise import outputs
+from linkwise import foreign, outputs
 from linkwise.tables import render
 
 _KEY = "linkwise.says_on_standard_error"
@@ -37,7 +38,7 @@ def says_on_standard_error() -> bool:
 def write(path: str, text: str) -> None:
     """Write an output; ``-`` is standard output."""
     if path == "-":
-        click.echo(text, nl=False)
+        click.echo(foreign.terminal(text) if sys.stdout.isatty() else text, nl=False)
     else:
         outputs.write(path, text)
 

@@ -70,18 +70,6 @@ UNITS = {
     "room": "memory for the computation",
 }
 
-_LETTERS = {
-    "q̇": "qd", "q̈": "qdd", "Ṁ": "dM/dt", "J̇": "dJ/dt", "τ": "tau", "⁻¹": "^-1", "ᵀ": "^T", "·": "*", "²": "^2",
-    "−": "-", "…": "...", "–": "-", "’": "'", "½": "1/2",
-}  # fmt: skip
-
-
-def plain(text: str) -> str:
-    """A text in ASCII, which every C compiler reads."""
-    for letter, instead in _LETTERS.items():
-        text = text.replace(letter, instead)
-    return text.encode("ascii", "replace").decode()
-
 
 def typical(robot: Robot, entry: Entry, sizes: Mapping[str, int], count: int) -> dict[str, np.ndarray]:
     """Values of every input for ``count`` states, (count, size) each: positions within their limits, fixed seed.

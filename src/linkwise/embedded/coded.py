@@ -9,7 +9,7 @@ from typing import Any
 from linkwise.compiler.emit import c, clike
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.rollout import RolloutProgram
-from linkwise.embedded.arguments import UNITS, plain
+from linkwise.embedded.arguments import UNITS
 from linkwise.embedded.entries import Entry
 from linkwise.once import once
 
@@ -37,15 +37,13 @@ class Coded:
     @once
     def text(self) -> str:
         """The source."""
-        return plain(
-            c.source(
-                self.entry.program,
-                function_name=self.name,
-                description=self.entry.summary,
-                fma=self.fma,
-                constant_time=self.constant_time,
-                package=c.Package((self.header, "lw_fma.h"), ("lw_fma", "lw_fmaf")),
-            )
+        return c.source(
+            self.entry.program,
+            function_name=self.name,
+            description=self.entry.summary,
+            fma=self.fma,
+            constant_time=self.constant_time,
+            package=c.Package((self.header, "lw_fma.h"), ("lw_fma", "lw_fmaf")),
         )
 
     @property
@@ -86,4 +84,4 @@ class Coded:
         lines += self.function.returned()
         unit = " of a step" if self.function.nest.numbers else ""
         lines += ["", f"Cost{unit}: {self.operations}."]
-        return clike.comment(map(plain, lines), 110, indent=" " * 20)
+        return clike.comment(lines, 110, indent=" " * 20)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from linkwise import foreign
 from linkwise.compiler.emit import c, clike
-from linkwise.embedded.arguments import plain
 from linkwise.embedded.coded import Coded
 from linkwise.robot import Robot
 
@@ -43,7 +43,7 @@ def header(
     parts = [
         clike.comment(
             [
-                *map(plain, _joints(robot, about)),
+                *_joints(robot, about),
                 "",
                 "Arrays do not overlap. Matrices are stored row by row.",
             ],
@@ -121,7 +121,7 @@ def limits(robot: Robot, prefix: str, real: str) -> str:
     }
     kind = np.float32 if real == "float" else np.float64
     suffix = "f" if real == "float" else ""
-    parts = [f'/* Limits of the joints of {plain(robot.name)}. */\n\n#include "{prefix}.h"\n']
+    parts = [f'/* Limits of the joints of {foreign.c_comment(robot.name)}. */\n\n#include "{prefix}.h"\n']
     for name, what in _LIMITS.items():
         numbers = np.clip(np.asarray(values[name], float), -1e30, 1e30).astype(kind)
         listed = ",\n    ".join(f"{number!s}{suffix}" for number in numbers)
@@ -141,7 +141,8 @@ def wrapper(prefix: str, functions: Sequence[Coded], about: str) -> str:
     texts = [_over_arrays(prefix, f) for f in functions if not f.function.nest.numbers]
     spans = [_over_spans(prefix, f) for f in functions]
     parts = [
-        f"// {plain(about)}\n// C++17: functions of std::array. C++20: the same of std::span, without copies.\n",
+        f"// {foreign.line_comment(about)}\n"
+        "// C++17: functions of std::array. C++20: the same of std::span, without copies.\n",
         f"#ifndef {guard}\n#define {guard}\n",
         "#include <array>\n#include <cstddef>\n\n#if __cplusplus >= 202002L\n#include <span>\n#endif\n",
         f'#include "{prefix}.h"\n',

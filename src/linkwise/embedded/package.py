@@ -13,16 +13,16 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
-from linkwise import outputs
-from linkwise.compiler.emit.clike import SpellingError, spelt
+from linkwise import foreign, outputs
+from linkwise.compiler.emit.clike import WORDS, SpellingError, spelt
 from linkwise.embedded import counting, header, rust, selftest, stack
-from linkwise.embedded.arguments import plain
 from linkwise.embedded.coded import Coded
 from linkwise.embedded.entries import Options, entries
 from linkwise.embedded.processors import PROCESSORS
 from linkwise.embedded.reference import states
 from linkwise.errors import LinkwiseError
 from linkwise.flags import flag
+from linkwise.foreign import Code
 from linkwise.once import once
 from linkwise.realtime import TwoRatePrograms
 from linkwise.robot import Robot
@@ -30,6 +30,37 @@ from linkwise.version import __version__
 
 MANIFEST = "linkwise.json"
 _CHECK_FILES = ("cortex_m.c", "cortex_m.ld", "cortex_r.c", "cortex_r.ld", "misra.txt")
+_HEADERS = (
+    "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdarg stdbool"
+)
+_TAKEN = {
+    *(
+        *_HEADERS.split(),
+        "stdint",
+        "stdio",
+        "stdlib",
+        "string",
+        "tgmath",
+        "time",
+        "wchar",
+        "wctype",
+        "lw_fma",
+    ),
+    *(
+        *WORDS,
+        *rust.KEYWORDS,
+        "std",
+        "core",
+        "alloc",
+        "test",
+        "main",
+        "check",
+        "array",
+        "span",
+        "all",
+        "clean",
+    ),
+}
 _BUILDS = ("build/", "rust/target/", "rust/Cargo.lock")  # what building makes; not contents of a package
 
 
@@ -62,7 +93,7 @@ class Package:
         count: int = 32,
     ):
         self.robot, self.options = robot, Options() if options is None else options
-        self.prefix = spelt(robot.name).lower() if prefix is None else prefix
+        self.prefix = _prefix(robot.name) if prefix is None else prefix
         if prefix is not None and spelt(prefix) != prefix:
             raise SpellingError(f"{prefix!r} cannot begin the names of functions in C")
         self.fma, self.constant_time, self.count = (
@@ -128,22 +159,21 @@ class Package:
         """The files and the list of their digests."""
         digests = {name: _digest(text) for name, text in found.items()}
         listed = {"linkwise": __version__, "robot": self.robot.name, "files": digests}
-        return {**found, MANIFEST: json.dumps(listed, indent=1) + "\n"}
+        return {**found, MANIFEST: foreign.json_text(listed, indent=1) + "\n"}
 
     def _filled(self, name: str, sources: Iterable[str], separator: str) -> str:
         text = support_file(name)
         values = {
-            "prefix": self.prefix,
-            "sources": separator.join(f"src/{source}" for source in sources),
-            "version": __version__.split("+")[0].split(".dev")[0],
-            "about": plain(self.about),
-            "processors": "\n".join(processor.rules() for processor in PROCESSORS),
-            "goals": " ".join(f"check-{processor.name}" for processor in PROCESSORS),
-            "no_errno": " -fno-math-errno" if self.constant_time else "",
+            "prefix": Code(self.prefix),
+            "sources": Code(separator.join(f"src/{source}" for source in sources)),
+            "version": Code(__version__.split("+")[0].split(".dev")[0]),
+            "about": self.about,
+            "processors": Code("\n".join(processor.rules() for processor in PROCESSORS)),
+            "goals": Code(" ".join(f"check-{processor.name}" for processor in PROCESSORS)),
+            "no_errno": Code(" -fno-math-errno" if self.constant_time else ""),
         }
-        for key, value in values.items():
-            text = text.replace(f"@{key}@", value)
-        return text
+        emitter = foreign.pkg_config if name.endswith(".pc.in") else foreign.cmake_comment
+        return foreign.fill(text, values, emitter)
 
     def write(self, path: str | os.PathLike[str], *, force: bool = False) -> list[str]:
         """Write the folder; the paths of its files.
@@ -179,6 +209,12 @@ class Package:
         finally:
             shutil.rmtree(aside, ignore_errors=True)
         return [str(target / name) for name in files]
+
+
+def _prefix(name: str) -> str:
+    """How names begin by default: the robot's name, unless a language or a header of C has it for itself."""
+    found = spelt(name).lower()
+    return f"{found}_robot" if found in _TAKEN else found
 
 
 def check_folder(path: str | os.PathLike[str], *, force: bool = False) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from linkwise import foreign
 from linkwise.compiler.emit import c
-from linkwise.embedded.arguments import UNITS, plain
+from linkwise.embedded.arguments import UNITS
 from linkwise.embedded.coded import Coded
 from linkwise.robot import Robot
 from linkwise.version import __version__
@@ -16,7 +17,7 @@ _WORDS = """
     pub ref return self static struct super trait true type unsafe use where while abstract become box do final gen
     macro override priv try typeof unsized virtual yield
 """
-_KEYWORDS = frozenset(_WORDS.split())
+KEYWORDS = frozenset(_WORDS.split())
 
 _BUILD = """\
 //! Compiles the C sources. CC, AR and CFLAGS name other tools and options, such as those of a cross compiler.
@@ -92,7 +93,8 @@ def crate(
 def _library(robot: Robot, functions: Sequence[Coded], prefix: str, about: str) -> str:
     real = "f64" if functions[0].real == "double" else "f32"
     parts = [
-        f"//! {plain(about)}\n//!\n//! Functions of arrays around the C of this package. Nothing is allocated.\n",
+        f"//! {foreign.rust_comment(about)}\n//!\n"
+        "//! Functions of arrays around the C of this package. Nothing is allocated.\n",
         "#![no_std]\n#![warn(missing_docs)]\n#![allow(clippy::too_many_arguments)]\n",
         f"/// The type of all numbers.\npub type Real = {real};\n"
         f"/// Number of velocity coordinates.\npub const N: usize = {robot.dof};\n"
@@ -160,9 +162,8 @@ def _said(a: c.Argument) -> str:
 
 
 def _text(words: str) -> str:
-    """For a comment, in which brackets would be links."""
-    return plain(words).replace("[", "(").replace("]", ")")
+    return foreign.rust_comment(words)
 
 
 def _name(name: str) -> str:
-    return f"{name}_" if name in _KEYWORDS else name
+    return f"{name}_" if name in KEYWORDS else name

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, ParseError
 import numpy as np
 
 from linkwise.errors import ModelError
-from linkwise.geometry.solids import Colour, Mesh, Part
+from linkwise.geometry.solids import MAX_TRIANGLES, Colour, Mesh, Part
 
 MAX_INSTANCES = 10_000
 _UP = {
@@ -47,7 +47,7 @@ class _Document:
             raise ValueError(f"its root element is <{root.tag}>")
         self.root = root
         self.by_id = {element.get("id"): element for element in root.iter() if element.get("id")}
-        self.instances = 0
+        self.instances = self.triangles = 0
 
     def parts(self) -> list[Part]:
         unit = self.root.find("asset/unit")
@@ -100,6 +100,9 @@ class _Document:
         for piece in (p for tag in ("triangles", "polylist", "polygons") for p in mesh.findall(tag)):
             found = self.piece(piece)
             if found is not None:
+                self.triangles += len(found.faces)
+                if self.triangles > MAX_TRIANGLES:
+                    raise ValueError(f"its scene has more than the {MAX_TRIANGLES} triangles that are shown")
                 moved = found.vertices @ pose[:3, :3].T + pose[:3, 3]
                 faces = found.faces if np.linalg.det(pose[:3, :3]) >= 0 else found.faces[:, ::-1]
                 yield Part(Mesh(moved, faces), colours.get(piece.get("material")))
@@ -120,7 +123,11 @@ class _Document:
             if piece.tag == "polylist"
             else np.array([len(p) for p in loops])
         )
-        corners = corners[: 3 * (len(corners) // 3)] if piece.tag == "triangles" else corners[_fans(sizes)]
+        corners = (
+            corners[: 3 * (len(corners) // 3)]
+            if piece.tag == "triangles"
+            else corners[_fans(sizes, len(corners))]
+        )
         vertices = self.by_id[inputs["VERTEX"][0].removeprefix("#")]
         positions = next(i for i in vertices.findall("input") if i.get("semantic") == "POSITION")
         points = self.points(positions.get("source", ""))
@@ -137,8 +144,10 @@ class _Document:
         return _floats(array.text or "").reshape(-1, 3)
 
 
-def _fans(sizes: np.ndarray) -> np.ndarray:
+def _fans(sizes: np.ndarray, count: int) -> np.ndarray:
     """Corner indices of polygons with these sizes, split into triangles that share the polygon's first corner."""
+    if (sizes < 0).any() or (sizes > count).any() or sizes.sum() > count:
+        raise ValueError(f"its polygons have other corners than the {count} that are listed")
     starts = np.concatenate([[0], np.cumsum(sizes)])[:-1]
     kept = [
         (start, start + k, start + k + 1)

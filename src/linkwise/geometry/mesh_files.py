@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from linkwise.errors import ModelError
 from linkwise.geometry.meshes import ENDINGS, MAX_BYTES, read_mesh
 from linkwise.geometry.solids import Part
+from linkwise.model.folders import lies_in
 from linkwise.model.xml import Element
 
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
@@ -37,7 +38,7 @@ def find_mesh(name: str, roots: Sequence[Path]) -> Path | None:
     for root in roots:
         for first in range(len(steps)):
             candidate = Path(os.path.realpath(root.joinpath(*steps[first:])))
-            if candidate.is_relative_to(root) and candidate.is_file():
+            if lies_in(candidate, [root]) and candidate.is_file():
                 return candidate
     return None
 

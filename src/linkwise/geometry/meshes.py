@@ -10,11 +10,10 @@ import io
 import numpy as np
 
 from linkwise.errors import ModelError, needed
-from linkwise.geometry.solids import Colour, Mesh, Part
+from linkwise.geometry.solids import MAX_TRIANGLES, Colour, Mesh, Part
 
 ENDINGS = (".stl", ".obj", ".ply", ".glb", ".dae")
 MAX_BYTES = 64 * 1024 * 1024
-MAX_TRIANGLES = 2_000_000
 
 
 def read_mesh(data: bytes, ending: str, where: str) -> list[Part]:

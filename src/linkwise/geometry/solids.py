@@ -14,6 +14,9 @@ import numpy as np
 
 from linkwise.model import Transform
 
+MAX_TRIANGLES = 2_000_000
+"""Of one mesh file."""
+
 
 @dataclass(frozen=True)
 class Mesh:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 
 import numpy as np
 
+from linkwise import foreign
 from linkwise.errors import ModelError
 from linkwise.model.constraint_parts import Parts, parts_of
 from linkwise.model.inertia import Inertia
@@ -150,7 +150,7 @@ def _same(left: Iterable[float], right: Iterable[float]) -> bool:
 
 
 def _text(value: str) -> str:
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    return foreign.toml_string(str(value))
 
 
 def _number(value: float) -> str:

@@ -205,5 +205,7 @@ def _numbers_of(where: str) -> Generator[None, None, None]:
             yield
     except LinkwiseError:
         raise
+    except RecursionError:
+        raise ModelError(f"{where}: its elements are nested too deeply") from None
     except (ArithmeticError, ValueError) as error:  # np.linalg.LinAlgError is a ValueError
         raise ModelError(f"{where}: its numbers make no robot: {error}") from error

@@ -9,6 +9,7 @@ from linkwise.model.mjcf_settings import TURNS
 from linkwise.model.xml import Element
 
 VARIABLE_LENGTH = ("size", "damping", "stiffness")
+MOST_NUMBERS = 100  # that are looked at one by one in such a list; no element has as many
 MAIN = "main"  # the class of everything that names none; in older files the outermost <default> may rename it
 
 
@@ -63,6 +64,6 @@ def _merged(inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, s
         merged = {key: value for key, value in merged.items() if key not in TURNS or key in own}
     for key in VARIABLE_LENGTH:
         if key in inherited and key in own:
-            given = own[key].split()
-            merged[key] = " ".join([*given, *inherited[key].split()[len(given) :]])
+            given = own[key].split(maxsplit=MOST_NUMBERS)
+            merged[key] = " ".join([*given, *inherited[key].split(maxsplit=MOST_NUMBERS)[len(given) :]])
     return merged

@@ -18,6 +18,7 @@ from linkwise.model.xml import MAX_BYTES, Element, parse_xml
 
 MOST_FILES = 100
 MOST_COPIES = 10_000
+MOST_EXPANDED = 100_000  # elements of a file once copies are written out
 REPLICATE = ("count", "euler", "offset", "sep", "childclass")
 ROOTS = ("mujoco", "mujocoinclude")
 TENDONS = ("fixed", "spatial")
@@ -29,6 +30,7 @@ def expanded(root: Element, where: str, allow: Sequence[str] = ()) -> Element:
     include."""
     _include(root, Path(where), [Path(where).name], allow)
     if any(element.tag == "replicate" for element in root.iter()):
+        _check_size(root, root)
         _replicate(root, root, read_settings(root))
     return root
 
@@ -93,6 +95,37 @@ def inside(include: Element, folder: Path, name: str, allow: Sequence[str] = ())
 
 
 # -- replicate --------------------------------------------------------------------------------------------------------
+
+
+def _check_size(root: Element, element: Element, copies: int = 1) -> int:
+    """The elements that this one is written out to, in so many copies; refused before any is made."""
+    inside = copies
+    if element.tag == "replicate":
+        inside *= _count(element)
+        copies += inside * _references(root, element)
+    total = copies + sum(_check_size(root, child, inside) for child in element)
+    if total > MOST_EXPANDED:
+        raise element.error(f"written out it has {total} elements or more; at most {MOST_EXPANDED} are read")
+    return total
+
+
+def _references(root: Element, replicate: Element) -> int:
+    """Elements of tendons and equalities that are copied with what is in a <replicate>."""
+    names = {each.get("name") for each in replicate.iter()} - {None}
+    sections = [each for tag in ("tendon", "equality") for each in root if each.tag == tag]
+    children = [(child, list(child.iter())) for section in sections for child in section]
+    return sum(
+        len(parts)
+        for _, parts in children
+        if any(not names.isdisjoint(each.attrib.values()) for each in parts)
+    )
+
+
+def _count(replicate: Element) -> int:
+    count = replicate.integer("count", 0)
+    if not 0 < count <= MOST_COPIES:
+        raise replicate.error(f"count={count}: expected a positive number of copies, at most {MOST_COPIES}")
+    return count
 
 
 def _replicate(element: Element, root: Element, settings: MjcfSettings) -> None:
@@ -173,9 +206,7 @@ def _copies(replicate: Element, settings: MjcfSettings) -> Iterator[Element]:
     for key in replicate.attrib:
         if key not in REPLICATE:
             raise replicate.error(f"unknown attribute {key!r}; valid: {', '.join(REPLICATE)}")
-    count = replicate.integer("count", 0)
-    if not 0 < count <= MOST_COPIES:
-        raise replicate.error(f"count={count}: expected a positive number of copies, at most {MOST_COPIES}")
+    count = _count(replicate)
     step = np.array(replicate.numbers("offset", 3) if "offset" in replicate.attrib else (0.0, 0.0, 0.0))
     angles = np.array(replicate.numbers("euler", 3) if "euler" in replicate.attrib else (0.0, 0.0, 0.0))
     more = {"childclass": replicate.text_of("childclass")} if "childclass" in replicate.attrib else {}

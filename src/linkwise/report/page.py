@@ -11,6 +11,7 @@ from pathlib import Path
 
 from linkwise import outputs
 from linkwise.flags import flag
+from linkwise.foreign import file_name
 from linkwise.report.svg import escape
 from linkwise.version import __version__
 
@@ -183,7 +184,7 @@ class Report:
         place.mkdir(parents=True, exist_ok=True)
         written = []
         for figure in (figure for section in self.sections for figure in section.figures):
-            target = place / f"{figure.name}.svg"
+            target = place / f"{file_name(figure.name)}.svg"
             outputs.write(target, figure.file())
             written.append(target)
         return written

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise import foreign
 from linkwise.flags import flag
 from linkwise.report.svg import (
     COLOURS,
@@ -360,7 +360,7 @@ def _hover_data(
         "range": [*axes.x, *axes.y],
         "unit": unit,
     }
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    text = foreign.json_in_html(data, separators=(",", ":"))
     return f'<script type="application/json" class="data">{text}</script>'
 
 

@@ -6,11 +6,12 @@ and as a file of its own.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 
 import numpy as np
+
+from linkwise import foreign
 
 # Palette for colour-blind readers (Okabe and Ito), ordered so that neighbours differ most.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6bb3", "#8c8c8c")
@@ -28,7 +29,7 @@ def colour(k: int) -> str:
 
 def escape(text: object) -> str:
     """Escape text for HTML or SVG, attributes included."""
-    return html.escape(str(text), quote=True)
+    return foreign.html_text(text)
 
 
 def short(value: float, digits: int = 4) -> str:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from linkwise import foreign
+
 Advance = Callable[[int], None]
 """Called with the points that have been done since the last call."""
 LINE_SECONDS = 60.0
@@ -26,6 +28,7 @@ def bar(title: str, points: int, done: int) -> Iterator[Advance]:
 @contextmanager
 def _on_terminal(title: str, points: int, done: int) -> Iterator[Advance]:
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -36,7 +39,7 @@ def _on_terminal(title: str, points: int, done: int) -> Iterator[Advance]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(title, total=points, completed=done, rate="")
+        task = progress.add_task(escape(foreign.line(title)), total=points, completed=done, rate="")
 
         def advance(count: int) -> None:
             progress.advance(task, count)
@@ -61,7 +64,7 @@ def _as_lines(title: str, points: int, done: int) -> Iterator[Advance]:
         while not over.wait(LINE_SECONDS):
             rate = (now - before) / (time.monotonic() - start)
             with contextlib.suppress(OSError, ValueError, AttributeError):  # the reader is gone
-                print(f"{title}: {line(points, now, rate)}", file=sys.stderr, flush=True)
+                print(f"{foreign.line(title)}: {line(points, now, rate)}", file=sys.stderr, flush=True)
 
     thread = threading.Thread(target=speak, name="linkwise-study-progress", daemon=True)
     thread.start()

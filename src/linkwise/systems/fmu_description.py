@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
-from linkwise.embedded.arguments import plain
+from linkwise.foreign import ascii_line
 from linkwise.systems.fmu_model import FmuModel
 from linkwise.systems.variables import BASE_UNITS, Variable
 from linkwise.version import __version__
@@ -29,7 +29,7 @@ def model_description(model: FmuModel, version: str, token: str, files: Sequence
             "fmiVersion": version,
             "modelName": model.identifier,
             "guid" if second else "instantiationToken": token,
-            "description": plain(model.summary),
+            "description": ascii_line(model.summary),
             "generationTool": f"Linkwise {__version__}",
             "variableNamingConvention": "structured",
             **({"numberOfEventIndicators": "0"} if second else {}),

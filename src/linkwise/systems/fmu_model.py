@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from linkwise import foreign
 from linkwise.compiler.emit import c
 from linkwise.compiler.emit.clike import spelt
 from linkwise.embedded import ENTRIES, Entry, Options, entries, header
@@ -356,7 +357,7 @@ def _defined(model: FmuModel) -> str:
     access = {"independent": "MODEL_INITIAL", "parameter": "MODEL_INITIAL", "input": "MODEL_INPUT"}
     starts, rights = [], []
     for each in model.variables:
-        starts.append(f"    {each.start or 0.0!r}, /* {each.name.replace('*/', '* /')} */")
+        starts.append(f"    {each.start or 0.0!r}, /* {foreign.c_comment(each.name)} */")
         kind = "MODEL_CALCULATED" if each.calculated else "MODEL_INITIAL"
         rights.append(f"    {access.get(each.causality, kind)},")
     text = '#include "fmu_model.h"\n#include "functions.h"\n\n#include <string.h>\n\n'

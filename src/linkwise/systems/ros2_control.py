@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
-from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from linkwise.compiler.emit.clike import spelt
+from linkwise import foreign
+from linkwise.compiler.emit.clike import LONGEST_NAME, spelt
 from linkwise.control import CONTROLLERS
 from linkwise.embedded import Options, Package, header
-from linkwise.embedded.arguments import plain
 from linkwise.embedded.package import support_file
+from linkwise.foreign import Code, ascii_line, xml_text
 from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.systems.fmu_model import SystemExportError
@@ -75,7 +74,7 @@ class Ros2Controller(Package):
             raise SystemExportError(
                 f"period: an update rate is a whole number of hertz, and {options.period:g} s is none"
             )
-        self.package = spelt(package or f"{robot.name}_{name}").lower().strip("_")
+        self.package = spelt(package or f"{robot.name}_{name}").lower()[: LONGEST_NAME - 4].strip("_")
         super().__init__(robot, [name], options, prefix=f"{self.package}_law")
         self.name = name
 
@@ -118,18 +117,18 @@ class Ros2Controller(Package):
         members = [f"  std::array<{real}, {memory}> memory_{{}}, next_memory_{{}};\n"] if memory else []
         members += [f"  std::array<{real}, {room[0].size}> room_{{}};\n"] if room else []
         return {
-            "about": plain(self.about),
-            "summary": plain(function.entry.summary),
-            "package": self.package,
-            "prefix": self.prefix,
-            "n": str(self.robot.dof),
-            "period": repr(self.options.period),
-            "names": ", ".join(json.dumps(name, ensure_ascii=False) for name in self.joints),
-            "sources": "\n  ".join(f"src/{name}" for name in sources),
-            "memory_declared": "".join(members),
-            "memory_cleared": "  memory_.fill(0);\n" if memory else "",
-            "memory_kept": "  memory_ = next_memory_;\n" if memory else "",
-            "call": f"  const int fault = {function.name}(\n    {', '.join(passed)});",
+            "about": self.about,
+            "summary": function.entry.summary,
+            "package": Code(self.package),
+            "prefix": Code(self.prefix),
+            "n": Code(self.robot.dof),
+            "period": Code(repr(self.options.period)),
+            "names": Code(", ".join(map(foreign.c_string, self.joints))),
+            "sources": Code("\n  ".join(f"src/{name}" for name in sources)),
+            "memory_declared": Code("".join(members)),
+            "memory_cleared": Code("  memory_.fill(0);\n" if memory else ""),
+            "memory_kept": Code("  memory_ = next_memory_;\n" if memory else ""),
+            "call": Code(f"  const int fault = {function.name}(\n    {', '.join(passed)});"),
         }
 
     def _package_xml(self) -> str:
@@ -140,9 +139,9 @@ class Ros2Controller(Package):
         return (
             '<?xml version="1.0"?>\n<package format="3">\n'
             f"  <name>{self.package}</name>\n  <version>{version}</version>\n"
-            f"  <description>{escape(plain(self.functions[0].entry.summary))}</description>\n"
-            f"  <maintainer email={quoteattr(mail)}>{escape(who)}</maintainer>\n"
-            f"  <license>{escape(self.license)}</license>\n"
+            f"  <description>{xml_text(ascii_line(self.functions[0].entry.summary))}</description>\n"
+            f'  <maintainer email="{xml_text(mail)}">{xml_text(who)}</maintainer>\n'
+            f"  <license>{xml_text(self.license)}</license>\n"
             f"  <buildtool_depend>ament_cmake</buildtool_depend>\n{depends}"
             "  <export>\n    <build_type>ament_cmake</build_type>\n  </export>\n</package>\n"
         )
@@ -151,11 +150,12 @@ class Ros2Controller(Package):
         return (
             f'<library path="{self.package}">\n  <class name="{self.package}/Controller" '
             f'type="{self.package}::Controller" base_class_type="controller_interface::ControllerInterface">\n'
-            f"    <description>{escape(plain(self.functions[0].entry.summary))}</description>\n  </class>\n</library>\n"
+            f"    <description>{xml_text(ascii_line(self.functions[0].entry.summary))}</description>\n"
+            "  </class>\n</library>\n"
         )
 
     def _yaml(self) -> str:
-        names = "".join(f"      - {json.dumps(name, ensure_ascii=False)}\n" for name in self.joints)
+        names = "".join(f"      - {foreign.yaml_string(name)}\n" for name in self.joints)
         return (
             f"controller_manager:\n  ros__parameters:\n    update_rate: {self.rate}  # Hz\n"
             f"    {self.name}:\n      type: {self.package}/Controller\n\n"
@@ -173,12 +173,12 @@ class Ros2Controller(Package):
                 else ""
             )
             joints.append(
-                f"  <joint name={quoteattr(joint.name)}>\n"
+                f'  <joint name="{xml_text(joint.name)}">\n'
                 f'    <command_interface name="effort">{bounds}</command_interface>\n'
                 '    <state_interface name="position"/>\n    <state_interface name="velocity"/>\n  </joint>\n'
             )
         return (
-            f'<ros2_control name={quoteattr(plain(self.robot.name))} type="system">\n  <hardware>\n'
+            f'<ros2_control name="{xml_text(ascii_line(self.robot.name))}" type="system">\n  <hardware>\n'
             "    <plugin>mock_components/GenericSystem</plugin>\n  </hardware>\n"
             + "".join(joints)
             + "</ros2_control>\n"
@@ -186,7 +186,5 @@ class Ros2Controller(Package):
 
 
 def _filled(name: str, values: dict[str, str]) -> str:
-    text = support_file(name, "linkwise.systems")
-    for key, value in values.items():
-        text = text.replace(f"@{key}@", value)
-    return text
+    emitter = foreign.cmake_comment if name.endswith(".txt.in") else foreign.line_comment
+    return foreign.fill(support_file(name, "linkwise.systems"), values, emitter)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from linkwise.embedded.arguments import UNITS, plain
+from linkwise.embedded.arguments import UNITS
+from linkwise.foreign import ascii_line
 from linkwise.model.coordinates import Coordinate, position_coordinates, velocity_coordinates
 from linkwise.robot import Robot
 
@@ -64,11 +65,12 @@ def scalars(robot: Robot, title: str, size: int) -> list[tuple[str, str | None, 
         title: name of the argument, such as q or tau.
         size: how many numbers it has.
     """
-    what = plain(UNITS.get(title, title.replace("_", " "))).split(" [")[0]
+    what = ascii_line(UNITS.get(title, title.replace("_", " "))).split(" [")[0]
     rows = _coordinates(robot, title)
     if rows is not None and len(rows) == size:
         return [
-            (f"{title}.{_quoted(row.name)}", _unit(title, row), f"{what}: {plain(row.name)}") for row in rows
+            (f"{title}.{_quoted(row.name)}", _unit(title, row), f"{what}: {ascii_line(row.name)}")
+            for row in rows
         ]
     if size == 1:
         return [(title, _ALONE.get(title), what)]

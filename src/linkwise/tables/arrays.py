@@ -30,7 +30,7 @@ def from_arrays(path: Path, arrays: Mapping[str, np.ndarray], unusable: Mapping[
         if upright.ndim not in (1, 2) or len(upright) != rows or not upright.size:
             said[name] = f"expected {rows} rows in one or two dimensions, got the shape {array.shape}"
             continue
-        flat = upright.reshape(rows, -1).astype(float)
+        flat = upright.reshape(rows, -1).astype(float, copy=False)
         groups[name] = tuple(range(len(names), len(names) + flat.shape[1]))
         names += [name] if upright.ndim == 1 else [f"{name}{k}" for k in range(1, flat.shape[1] + 1)]
         parts.append(flat)

@@ -53,7 +53,8 @@ def _arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
                 else:
                     readable.append(member)
             # as they are unpacked and as double-precision numbers
-            bounds.check(f"{path}: unpacked", sum(_count(archive, member) for member in readable))
+            total = sum(_count(archive, member) for member in readable)
+            bounds.check(f"{path}: unpacked", total, packed=path.stat().st_size)
             for member in readable:
                 name = member.filename.removesuffix(".npy")
                 try:
@@ -81,6 +82,8 @@ def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[tuple[in
 
 def _unreadable(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
     """Why an array cannot be a column; "" where it can."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "packed by a method that NumPy does not write"
     shape, dtype, start = _header(archive, member)
     if dtype.hasobject:
         return "pickled objects, which are not read"
@@ -111,7 +114,7 @@ def read_parquet(path: Path) -> NumberTable:
             count = _values(file.metadata, set(wanted))
         except Exception as error:  # pyarrow has errors of its own
             raise TableError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
-        bounds.check(f"{path}: unpacked", count)
+        bounds.check(f"{path}: unpacked", count, packed=path.stat().st_size)
         try:
             table = file.read(columns=wanted)
         except Exception as error:

@@ -35,7 +35,11 @@ def read_xlsx(path: Path, *, tolerant: bool = False) -> NumberTable:
     with path.open("rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                bounds.check(f"{path}: unpacked", sum(member.file_size for member in archive.infolist()), 1)
+                members = archive.infolist()
+                total, packed = sum(member.file_size for member in members), path.stat().st_size
+                bounds.check(f"{path}: unpacked", total, 1, packed)
+                if any(m.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for m in members):
+                    raise RuntimeError("packed by a method that Excel does not write")
                 texts, dates = _shared_texts(archive), _dates(archive)
                 sheets = sorted(
                     (name for name in archive.namelist() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", name)),

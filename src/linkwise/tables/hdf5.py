@@ -38,7 +38,11 @@ def read_hdf5(path: Path) -> NumberTable:
                     unusable[name] = reason
                 else:
                     readable[name] = data
-            bounds.check(f"{path}: unpacked", sum(_numbers(data) for data in readable.values()))
+            bounds.check(
+                f"{path}: unpacked",
+                sum(_numbers(data) for data in readable.values()),
+                packed=path.stat().st_size,
+            )
             for name, data in readable.items():
                 try:
                     value = data[()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,10 @@ def read_mat(path: Path) -> NumberTable:
     load = needed("scipy.io", "identify").loadmat
     _check_size(path)
     try:
+        _check_shapes(path)
         found = load(str(path), squeeze_me=False, struct_as_record=True)
+    except TableError:
+        raise
     except Exception as error:  # SciPy raises whatever its parser meets
         raise TableError(f"{path}: not a MATLAB file, or damaged ({_first_line(error)})") from None
     arrays: dict[str, np.ndarray] = {}
@@ -46,9 +50,17 @@ def _collect(name: str, value: Any, arrays: dict, unusable: dict, depth: int) ->
         unusable[name] = f"expected real numbers, got {value.dtype if not value.dtype.names else 'structs'}"
 
 
+def _check_shapes(path: Path) -> None:
+    """What the shapes of the variables say, before SciPy takes memory for them: also for cells and structs."""
+    shapes = needed("scipy.io", "identify").whosmat(str(path))
+    total = sum(math.prod(shape) for _, shape, _ in shapes)
+    bounds.check(f"{path}: unpacked", total, packed=path.stat().st_size)
+
+
 def _check_size(path: Path) -> None:
     """What a file of version 5 unpacks to, before it is unpacked."""
-    allowed, total = bounds.limit(), 0
+    packed = path.stat().st_size
+    allowed, total = bounds.limit(packed), 0
     with path.open("rb") as stream:
         head = stream.read(128)
         if not head.startswith(b"MATLAB") or len(head) < 128:
@@ -63,7 +75,7 @@ def _check_size(path: Path) -> None:
                 except Exception as error:
                     raise TableError(f"{path}: damaged ({_first_line(error)})") from None
                 stream.seek(start + size)
-    bounds.check(f"{path}: unpacked", total, 1)
+    bounds.check(f"{path}: unpacked", total, 1, packed)
 
 
 def _first_line(error: Exception) -> str:

@@ -27,7 +27,7 @@ def unpacked(data: bytes, method: str, where: str) -> bytes:
         return data
     if method not in _METHODS:
         raise TableError(f"{where}: packed by {method!r}; expected one of {', '.join(_METHODS)}")
-    allowed = bounds.limit()
+    allowed = bounds.limit(len(data))
     unpack = _METHODS[method]()
     try:
         found = unpack(data, allowed + 1)
@@ -35,7 +35,7 @@ def unpacked(data: bytes, method: str, where: str) -> bytes:
         raise
     except Exception as error:  # lz4 and zstandard have errors of their own
         raise TableError(f"{where}: damaged ({error})") from None
-    bounds.check(f"{where}: unpacked", len(found), 1)
+    bounds.check(f"{where}: unpacked", len(found), 1, len(data))
     return found
 
 

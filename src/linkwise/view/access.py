@@ -15,7 +15,6 @@ import http
 import inspect
 import io
 import ipaddress
-import json
 import secrets
 import socket
 import sys
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 from urllib.parse import parse_qsl, urlsplit
 
+from linkwise import foreign
 from linkwise.errors import LinkwiseError, needed
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ _CONTRAST = """
 
 @functools.lru_cache(maxsize=4)
 def _extended(body: bytes, compressed: bool, title: str) -> bytes:
-    text = json.dumps(title).replace("<", "\\u003c")  # names come from strangers' files
+    text = foreign.json_in_html(title)
     script = (files("linkwise.view") / "labels.js").read_text("utf-8").replace("TITLE", text)
     page = (
         gzip.decompress(body) if compressed else body

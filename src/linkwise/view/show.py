@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linkwise import foreign
 from linkwise.flags import flag, flag_or_none
 from linkwise.view.page import PORT, Page, serve
 
@@ -35,7 +36,7 @@ class Embedded:
         port, address = self.page.port, self.page.url
         frame = f"linkwise-{port}"
         return (
-            f'<iframe id="{frame}" src="{address}" title="{self.page.robot.name}" '
+            f'<iframe id="{frame}" src="{address}" title="{foreign.html_text(self.page.robot.name)}" '
             f'style="width:100%;height:{self.height}px;border:0"></iframe>'
             f'<script>if(location.hostname==="localhost")document.getElementById("{frame}").src='
             f'"{address.replace("127.0.0.1", "localhost")}"</script>'
@@ -45,7 +46,7 @@ class Embedded:
         self.page.close()
 
     def __repr__(self) -> str:
-        return f"<Embedded: {self.page.robot.name} at {self.page.url}; .close() stops it>"
+        return f"<Embedded: {foreign.line(self.page.robot.name)} at {self.page.url}; .close() stops it>"
 
 
 def show(
@@ -98,7 +99,7 @@ def show(
         return Embedded(page, height)
     import webbrowser
 
-    print(f"{robot.name} is at {page.url}")
+    print(f"{foreign.line(robot.name)} is at {page.url}")
     webbrowser.open(page.url)
     if wait if wait is not None else not _interactive():
         try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from linkwise import foreign
 from linkwise.compiler.graph import CONDITIONS, Node
 from linkwise.compiler.graph import WORDS as WORD_OPERATIONS
 from linkwise.compiler.loops import (
@@ -131,6 +132,9 @@ def identifier(name: str, reserved: Iterable[str]) -> str:
     return name
 
 
+LONGEST_NAME = 100
+
+
 def function_name(given: str | None, own: str, reserved: Iterable[str]) -> str:
     """The requested name, checked; else the program's own, made a valid identifier."""
     if given is not None:
@@ -140,8 +144,11 @@ def function_name(given: str | None, own: str, reserved: Iterable[str]) -> str:
 
 
 def spelt(name: str) -> str:
-    """A name of a function made from any text: what C does not allow in names becomes an underscore."""
-    name = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "function"
+    """A name of a function made from any text: what C does not allow in names becomes an underscore.
+
+    It is short enough for names of files.
+    """
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", name)[:LONGEST_NAME].strip("_") or "function"
     return f"f_{name}" if name[0].isdigit() else name
 
 
@@ -467,11 +474,11 @@ class Printer:
 
 
 def comment(lines: Iterable[str], width: int, indent: str = "") -> str:
-    """Lines of text as a comment; what would end the comment is escaped."""
+    """Lines of text, of which parts may be foreign, as a comment."""
     wrapped = [
         part for line in lines for part in (textwrap.wrap(line, width, subsequent_indent=indent) or [""])
     ]
-    safe = [line.replace("*/", "* /").replace("/*", "/ *").rstrip("\\") for line in wrapped]
+    safe = [foreign.c_comment(line) for line in wrapped]
     return "\n".join(["/* " + safe[0], *(f" * {line}".rstrip() for line in safe[1:]), " */", ""])
 
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from linkwise import foreign
 from linkwise.compiler.emit import clike
 from linkwise.compiler.graph import Node
 from linkwise.compiler.walks import reachable
@@ -62,7 +63,7 @@ def simplified(program: Program) -> list[list[Node]]:
 
 def _identifier(name: str) -> str:
     """A name of an input as Python accepts it: a parameter's label has a dot."""
-    return "".join(c if c.isalnum() else "_" for c in name)
+    return "".join(c if f"_{c}".isidentifier() else "_" for c in name)
 
 
 def _named(node: Node) -> str | None:
@@ -106,7 +107,7 @@ def python_source(program: Program, *, function_name: str | None = None, descrip
         "",
         "",
         f"def {name}({', '.join(names)}):",
-        f'    """{description or program.name}: {program.operations}.',
+        f'    """{foreign.python_docstring(description or program.name)}: {program.operations}.',
         "",
         f"    Arrays of shape (..., size): {sizes}.",
         '    """',
@@ -211,13 +212,23 @@ def to_latex(program: Program, *, digits: int = 4, simplify: bool = True) -> str
                     else _with_angle_sums(sympy, entry)
                 )
             label = _label(name, shape, k)
+            entry = entry.xreplace(_written_symbols(sympy, entry))
             lines.append(f"{label} &= {sympy.latex(_short_angles(sympy, entry))}")
     return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}\n"
 
 
+def _written_symbols(sympy: Any, entry: Any) -> dict[Any, Any]:
+    """Symbols whose names LaTeX would read as commands, and what is written instead."""
+    return {
+        symbol: sympy.Symbol(_identifier(symbol.name), real=True)
+        for symbol in entry.free_symbols
+        if not symbol.name.isidentifier()
+    }
+
+
 def _label(name: str, shape: tuple[int, ...], k: int) -> str:
     symbols = {"mass_matrix": "M", "inverse_mass_matrix": "W", "tau": "\\tau", "qdd": "\\ddot q"}
-    symbol = symbols.get(name, f"\\mathrm{{{name.replace('_', ' ')}}}")
+    symbol = symbols.get(name, f"\\mathrm{{{foreign.latex_text(name)}}}")
     if not shape:
         return symbol
     index: list[str] = []

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from io import BytesIO
+from io import SEEK_END, BytesIO
 from pathlib import Path
 from typing import IO
 
 from linkwise.tables import bounds
 from linkwise.tables.bags.message import JOINT_STATE, Contents, Message
-from linkwise.tables.packed import unpacked
+from linkwise.tables.packed import BLOCK, unpacked
 from linkwise.tables.table import TableError
 
 
@@ -24,10 +24,18 @@ class _CutOff(Exception):
 def _exactly(stream: IO[bytes], size: int, where: str, *, partly: bool = False) -> bytes:
     """The next bytes; fewer at the end of a file where ``partly``."""
     bounds.check(f"{where}: a record", size, 1)
-    data = stream.read(size)
+    data = stream.read(min(size, _left(stream))) if size > BLOCK else stream.read(size)
     if len(data) < size and not partly:
         raise _CutOff
     return data
+
+
+def _left(stream: IO[bytes]) -> int:
+    """Bytes from here to the end: a record may say that it has more, and memory is not taken for those."""
+    here = stream.tell()
+    end = stream.seek(0, SEEK_END)
+    stream.seek(here)
+    return end - here
 
 
 def _until_cut(messages: Iterator[Message], contents: Contents) -> Iterator[Message]:
@@ -48,25 +56,30 @@ def rosbag1(path: Path, where: str, contents: Contents) -> Iterator[Message]:
             raise TableError(
                 f"{where}: expected version 2.0 of the format, got {version.decode('latin-1')!r}"
             )
-        yield from _until_cut(_rosbag1(stream, where, contents, {}, {}), contents)
+        yield from _until_cut(_rosbag1(stream, where, contents, {}, {}, 0), contents)
 
 
 def _rosbag1(
-    stream: IO[bytes], where: str, contents: Contents, wanted: dict[int, str], counts: dict[int, int]
+    stream: IO[bytes],
+    where: str,
+    contents: Contents,
+    wanted: dict[int, str],
+    counts: dict[int, int],
+    depth: int,
 ) -> Iterator[Message]:
-    """``counts`` are the messages of each connection in a chunk."""
+    """``counts`` are the messages of each connection in a chunk; chunks are not nested (``depth``)."""
     while length := stream.read(4):
         fields = _fields(_exactly(stream, _unsigned(length), where))
         size, kind = _unsigned(_exactly(stream, 4, where)), fields.get(b"op", b"")
         data = _exactly(stream, size, where, partly=kind == b"\x05")
-        if kind == b"\x05":
+        if kind == b"\x05" and depth == 0:
             inside = unpacked(data, fields.get(b"compression", b"").decode("latin-1"), where)
             if len(data) == size and len(inside) != _unsigned(fields.get(b"size", b"")):
                 raise TableError(
                     f"{where}: damaged: a chunk has {len(inside)} bytes instead of those it states"
                 )
             counts.clear()
-            yield from _rosbag1(BytesIO(inside), where, contents, wanted, counts)
+            yield from _rosbag1(BytesIO(inside), where, contents, wanted, counts, depth + 1)
             if len(data) < size:
                 raise _CutOff
         elif kind == b"\x04":  # the index of the chunk before it

@@ -11,6 +11,7 @@ import numpy as np
 from linkwise.model import Transform
 from linkwise.model.checks import masslessness
 from linkwise.motion import inverse_kinematics
+from linkwise.report.svg import escape
 from linkwise.view.dials import dials_of, positions, values_of
 from linkwise.view.live import heaviest_load
 from linkwise.view.scene import quaternion
@@ -29,7 +30,10 @@ class JointsTab(Tab):
         page, live = self.page, self.page.live
         self.moving = False  # True while the program itself sets the sliders
         if (without := masslessness(page.robot)) is not None:
-            self.warning = self.gui.add_markdown(f"**Warning:** {without}.")
+            # not Markdown: the page runs what is between braces in it
+            self.warning = self.gui.add_html(
+                f'<div style="padding:.6em"><b>Warning:</b> {escape(without)}.</div>'
+            )
         self.sliders: list[Any] = []
         self.dials = dials_of(page.robot)
         for k, (dial, value) in enumerate(zip(self.dials, values_of(page.robot, live.q), strict=True)):
