@@ -105,7 +105,17 @@ ALLOWED = {
     "tables": {"errors"},
     "settings": {"errors"},
     "joint_laws": {"errors", "scalar"},
-    "model": {"foreign", "errors", "flags", "scalar", "spatial", "scan_order", "joint_laws", "outputs", "settings"},
+    "model": {
+        "foreign",
+        "errors",
+        "flags",
+        "scalar",
+        "spatial",
+        "scan_order",
+        "joint_laws",
+        "outputs",
+        "settings",
+    },
     "geometry": {"errors", "model"},
     "algorithms": {"errors", "scalar", "spatial", "joint_laws", "model"},
     "compiler": {
@@ -124,7 +134,17 @@ ALLOWED = {
     },
     "gpu": {"errors", "flags", "scalar", "once", "forks", "compiler"},
     "frameworks": {"errors", "forks", "compiler", "gpu"},
-    "report": {"foreign", "errors", "explained", "flags", "version", "summaries", "outputs", "model", "geometry"},
+    "report": {
+        "foreign",
+        "errors",
+        "explained",
+        "flags",
+        "version",
+        "summaries",
+        "outputs",
+        "model",
+        "geometry",
+    },
 }
 
 # Modules that import each other, by lazy imports: a program and its builders.

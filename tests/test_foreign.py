@@ -386,3 +386,35 @@ def test_errors_and_warnings_have_no_control_characters(tmp_path, capfd):
         assert not {c for c in str(caught.value) if unicodedata.category(c) in ("Cc", "Cf")} - {"\n"}
     said = "".join(capfd.readouterr())
     assert not {c for c in said if unicodedata.category(c) in ("Cc", "Cf")} - {"\n"}
+
+
+# -- the list ---------------------------------------------------------------------------------------------------------
+
+ROOT = Path(lw.__file__).parent
+SECURITY = ROOT.parents[1] / "SECURITY.md"
+
+
+@pytest.mark.skipif(not SECURITY.exists(), reason="no checkout")
+def test_the_list_of_places_is_complete():
+    """Every module that writes foreign text is in the table of SECURITY.md, with every function of ``foreign``."""
+    text = SECURITY.read_text("utf-8").partition("## Where foreign text is written")[2]
+    listed = set(re.findall(r"`([\w/]+\.py)`", text)) - {"foreign.py", "tests/test_foreign.py"}
+    importing = re.compile(
+        r"^ *from linkwise import (?:[\w, ]+, )?foreign\b|^ *from linkwise\.foreign import", re.MULTILINE
+    )
+    writing = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        if importing.search(path.read_text("utf-8"))
+    }
+    assert writing <= listed
+    assert all((ROOT / name).exists() for name in listed)
+    functions = {name for name in foreign.__all__ if name not in ("Code", "fill")}
+    assert functions <= set(re.findall(r"`(\w+)`", text))
+
+
+def test_no_other_module_escapes_text():
+    """Escaping for a language is in one place."""
+    others = re.compile(r"\b(html\.escape|saxutils|quoteattr|escapejs)\b")
+    found = {path.name for path in ROOT.rglob("*.py") if others.search(path.read_text("utf-8"))}
+    assert found == {"foreign.py", "xml_text.py"}

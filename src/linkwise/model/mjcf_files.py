@@ -206,7 +206,6 @@ def _copies(replicate: Element, settings: MjcfSettings) -> Iterator[Element]:
     for key in replicate.attrib:
         if key not in REPLICATE:
             raise replicate.error(f"unknown attribute {key!r}; valid: {', '.join(REPLICATE)}")
-    count = _count(replicate)
     step = np.array(replicate.numbers("offset", 3) if "offset" in replicate.attrib else (0.0, 0.0, 0.0))
     angles = np.array(replicate.numbers("euler", 3) if "euler" in replicate.attrib else (0.0, 0.0, 0.0))
     more = {"childclass": replicate.text_of("childclass")} if "childclass" in replicate.attrib else {}

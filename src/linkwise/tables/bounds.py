@@ -49,9 +49,9 @@ def check(what: str, numbers: float, size: int = 8, packed: int | None = None) -
     """
     needed, allowed = numbers * size, limit(packed)
     if not needed <= allowed:
-        of = "" if packed is None else f" from {_shown(packed)}"
+        of = f" for a file of {_shown(packed)}" if packed is not None and allowed < limit() else ""
         raise TableError(
-            f"{what}: {_shown(needed)} of numbers{of}, more than the {_shown(allowed)} that are allowed "
+            f"{what}: {_shown(needed)} of numbers, more than the {_shown(allowed)} that are allowed{of} "
             f"(the environment variable {VARIABLE} sets another limit in MiB)"
         )
 

@@ -30,10 +30,7 @@ class JointsTab(Tab):
         page, live = self.page, self.page.live
         self.moving = False  # True while the program itself sets the sliders
         if (without := masslessness(page.robot)) is not None:
-            # not Markdown: the page runs what is between braces in it
-            self.warning = self.gui.add_html(
-                f'<div style="padding:.6em"><b>Warning:</b> {escape(without)}.</div>'
-            )
+            self.warning = self.gui.add_html(_warned(without))
         self.sliders: list[Any] = []
         self.dials = dials_of(page.robot)
         for k, (dial, value) in enumerate(zip(self.dials, values_of(page.robot, live.q), strict=True)):
@@ -227,3 +224,8 @@ def _most_torque(live: Any) -> np.ndarray:
     """The one of 2000 random positions with the largest gravity torque relative to its scale."""
     some = live.random(2, 2000)
     return some[int(np.argmax((np.abs(live.gravity(some)) / live.scale).max(axis=1)))]
+
+
+def _warned(text: str) -> str:
+    """A warning as HTML. Not Markdown: the page runs what is between braces in that."""
+    return f'<div style="padding:.6em"><b>Warning:</b> {escape(text)}.</div>'
