@@ -27,6 +27,8 @@ ORDER = (
         "explained",
         "scalar",
         "spatial",
+        "language",
+        "solve",
         "scan_order",
         "forks",
         "identity",

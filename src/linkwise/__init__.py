@@ -20,6 +20,7 @@ from linkwise.errors import (
 )
 from linkwise.explained import explain, explain_methods
 from linkwise.guesses import answer_for as _answer_for
+from linkwise.language import dot, empty, loop, span, variable, zeros
 from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.constraints import Coupling, Point, Weld
@@ -88,9 +89,12 @@ __all__ = [
     "__version__",
     "atan2",
     "cos",
+    "dot",
+    "empty",
     "general_chain",
     "kernel",
     "load",
+    "loop",
     "maximum",
     "minimum",
     "open_study",
@@ -100,9 +104,12 @@ __all__ = [
     "save",
     "sign",
     "sin",
+    "span",
     "sqrt",
     "study",
+    "variable",
     "where",
+    "zeros",
 ]
 
 explain(globals())

@@ -21,6 +21,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.errors import DtypeError, ShapeError, SlowWarning, warn
 from linkwise.functions import FUNCTIONS, Function, Setting, function_named, is_chain, labels_of
 from linkwise.joint_laws.direction import MEMORY
+from linkwise.language import Elements
 
 if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
@@ -91,6 +92,8 @@ def _say_slow(function: Function, setting: Setting) -> None:
 
 def _is_traced(value: Any) -> bool:
     """Whether an argument holds symbols: the call is part of a function that is being traced."""
+    if isinstance(value, Elements):
+        return True
     if isinstance(value, np.ndarray):
         return value.dtype == object and any(hasattr(part, "graph") for part in value.flat)
     return isinstance(value, (list, tuple)) and any(hasattr(part, "graph") for part in value)

@@ -6,31 +6,32 @@ the functions below and the methods of robots work on them; what it returns beco
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from linkwise import scalar
+from linkwise import language, scalar
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import LinkwiseError, TraceError
-
-if TYPE_CHECKING:
-    from linkwise.compiler.graph import Graph
 
 _HERE = str(Path(__file__).parent)
 
 
-def kernel(*, dtype: str = "float64", **inputs: int) -> Callable[[Callable[..., Any]], Kernel]:
-    """Compile a function of arrays. ``inputs`` gives the length of each argument: ``@lw.kernel(q=6, qd=6)``.
+def kernel(
+    *, dtype: str = "float64", **inputs: int | tuple[int, ...]
+) -> Callable[[Callable[..., Any]], Kernel]:
+    """Compile a function of arrays; ``inputs`` are lengths or shapes of its arguments: ``@lw.kernel(q=6, A=(3, 3))``.
 
     The function gets one array of symbols per argument and returns a scalar, an array, a tuple of them (several
-    outputs) or a dictionary of named ones. The kernel takes arrays (..., size), gives C and derivatives.
+    outputs) or a dictionary of named ones. The kernel takes arrays (..., size) or (..., *shape), gives C and
+    derivatives. Loops by ``lw.span`` are unrolled where the result is small, and compiled as loops where it is not.
 
     Args:
         dtype: "float64" or "float32".
-        **inputs: the number of scalars of each argument of the function.
+        **inputs: the number of scalars, or the shape, of each argument of the function.
 
     Returns:
         A decorator, which replaces the function by its kernel.
@@ -38,40 +39,39 @@ def kernel(*, dtype: str = "float64", **inputs: int) -> Callable[[Callable[..., 
     Raises:
         TraceError: the function branches on a symbol or returns something else than scalars.
     """
-    for name, size in inputs.items():
-        if not isinstance(size, int) or size < 1:
-            raise ValueError(f"{name}: expected the number of its scalars, got {size!r}")
-
-    def decorate(function: Callable[..., Any]) -> Kernel:
-        name = getattr(function, "__name__", "function")
-        shapes = {key: value.shape for key, value in traced(function, inputs)[1].items()}
-
-        def build(precision: str):
-            from linkwise.compiler.program import lower
-
-            graph, outputs = traced(function, inputs)
-            nodes = {
-                key: (value.shape, [graph.lift(x) for x in value.flat]) for key, value in outputs.items()
-            }
-            return lower(nodes, inputs, name=name, dtype=precision)  # type: ignore[arg-type]
-
-        made = Kernel(name, inputs.items(), shapes.items(), dtype, build)
-        made.__doc__ = function.__doc__
-        if "<" not in (
-            where := getattr(function, "__qualname__", "<")
-        ):  # a name that other processes find, too
-            made.__module__, made.origin = function.__module__, where
-        return made
-
-    return decorate
+    shapes = {name: _checked_shape(name, size) for name, size in inputs.items()}
+    return lambda function: kernel_of(function, shapes, dtype)
 
 
-def traced(function: Callable[..., Any], inputs: dict[str, int]) -> tuple[Graph, dict[str, np.ndarray]]:
+def kernel_of(
+    function: Callable[..., Any], shapes: dict[str, tuple[int, ...]], dtype: str = "float64"
+) -> Kernel:
+    """The kernel of a function of arrays of these shapes."""
+    from linkwise.compiler import rolled
+
+    name = getattr(function, "__name__", "function")
+    sizes = {key: math.prod(shape) for key, shape in shapes.items()}
+
+    traced = rolled.TracedFunction(lambda **symbols: _called(function, symbols), shapes, name)
+    made = Kernel(name, sizes.items(), traced.shapes.items(), dtype, traced.program)  # type: ignore[arg-type]
+    made.shapes = {key: shape for key, shape in shapes.items() if len(shape) > 1}
+    made.written_out = traced.straight  # type: ignore[assignment]
+    made.__doc__ = function.__doc__
+    where = getattr(function, "__qualname__", "<")
+    if "<" not in where:  # a name that other processes find, too
+        made.__module__, made.origin = function.__module__, where
+    return made
+
+
+def _checked_shape(name: str, size: Any) -> tuple[int, ...]:
+    shape = size if isinstance(size, tuple) else (size,)
+    if not shape or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in shape):
+        raise ValueError(f"{name}: expected the number of its scalars or a shape, got {size!r}")
+    return shape
+
+
+def _called(function: Callable[..., Any], symbols: dict[str, Any]) -> dict[str, Any]:
     """Call the function with symbols; its outputs by name, as arrays of symbols and numbers."""
-    from linkwise.compiler.graph import Graph
-
-    graph = Graph()
-    symbols = {name: _array(graph.inputs(name, size)) for name, size in inputs.items()}
     name = getattr(function, "__name__", "function")
     try:
         returned = function(**symbols)
@@ -86,29 +86,27 @@ def traced(function: Callable[..., Any], inputs: dict[str, int]) -> tuple[Graph,
         outputs = {f"output{k + 1}": value for k, value in enumerate(returned)}
     else:
         outputs = {name: returned}
-    return graph, {str(key): _output(str(key), value) for key, value in outputs.items()}
+    return {str(key): _output(str(key), value) for key, value in outputs.items()}
 
 
-def _output(name: str, value: Any) -> np.ndarray:
+def _output(name: str, value: Any) -> Any:
     from linkwise.compiler.graph import CONDITIONS, Node
 
+    value = language.plain(value)
+    if isinstance(value, language.Elements):
+        return value
     try:
         array = np.array(value, dtype=object)
     except ValueError as error:
         raise TraceError(f"output {name}: {error}") from None
     for entry in array.flat:
+        entry = language.plain(entry)
         if not isinstance(entry, (Node, int, float, np.number)):
             raise TraceError(
                 f"output {name}: expected numbers and traced values, got a {type(entry).__name__}"
             )
         if isinstance(entry, Node) and entry.op in CONDITIONS:
             raise TraceError(f"output {name}: a condition is no number; return lw.where(condition, 1.0, 0.0)")
-    return array
-
-
-def _array(nodes: list[Any]) -> np.ndarray:
-    array = np.empty(len(nodes), dtype=object)
-    array[:] = nodes
     return array
 
 

@@ -5,9 +5,11 @@ import pytest
 from on_cpu import COMPILER, OnCpu
 
 import linkwise as lw
+from linkwise.compiler import rolled
 from linkwise.compiler.emit import cuda
 from linkwise.gpu import DeviceError, nvrtc
 from linkwise.optimal import Effort, JointTracking, Problem, iteration
+from linkwise.solve.factors import ldl, solve
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +77,20 @@ def test_on_a_gpu(kernel, dtype):
     inputs = [array.astype(dtype) for array in inputs]
     for mine, value in zip(found(*map(cupy.asarray, inputs)), found(*inputs), strict=True):
         assert cupy.asnumpy(mine).tobytes() == value.tobytes()
+
+
+@pytest.mark.skipif(COMPILER is None, reason="g++ is not installed")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_traced_loops_have_the_cpus_bits(tmp_path, monkeypatch, dtype):
+    monkeypatch.setattr(rolled, "MOST_NODES", 0)
+    kernel = lw.kernel(A=(5, 5), b=(5, 2))(lambda A, b: solve(*ldl(A), b))
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(35, 5, 5))
+    inputs = [
+        (A @ A.swapaxes(1, 2) + np.eye(5)).reshape(35, 25).astype(dtype),
+        rng.normal(size=(35, 10)).astype(dtype),
+    ]
+    compiled = OnCpu(cuda.module(kernel.program(dtype)), tmp_path, 3, 3)
+    out = np.full((35, 10), np.inf, dtype)
+    compiled([out], inputs, [25, 10, 35], 35, blocks=1)
+    assert out.tobytes() == kernel(*inputs).tobytes()

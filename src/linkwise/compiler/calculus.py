@@ -37,7 +37,7 @@ def jacobian_kernel(kernel: Kernel, by: str) -> Kernel:
         return lower(nodes, sizes, name=f"{kernel.name}_by_{by}", dtype=dtype)  # type: ignore[arg-type]
 
     key = _key(kernel, "jacobian", (by,))
-    return Kernel(f"{kernel.name}_by_{by}", kernel.inputs, outputs, kernel.dtype, build, key)
+    return _shaped(kernel, Kernel(f"{kernel.name}_by_{by}", kernel.inputs, outputs, kernel.dtype, build, key))
 
 
 def vjp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
@@ -73,7 +73,9 @@ def vjp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
             start += shape[0]
         return lower(nodes, inputs, name=name, dtype=dtype)  # type: ignore[arg-type]
 
-    return Kernel(name, inputs.items(), outputs, kernel.dtype, build, _key(kernel, "vjp", by))
+    return _shaped(
+        kernel, Kernel(name, inputs.items(), outputs, kernel.dtype, build, _key(kernel, "vjp", by))
+    )
 
 
 def jvp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
@@ -111,15 +113,23 @@ def jvp_kernel(kernel: Kernel, by: Sequence[str]) -> Kernel:
         }
         return lower(nodes, inputs, name=name, dtype=dtype)  # type: ignore[arg-type]
 
-    return Kernel(name, inputs.items(), outputs, kernel.dtype, build, _key(kernel, "jvp", by))
+    return _shaped(
+        kernel, Kernel(name, inputs.items(), outputs, kernel.dtype, build, _key(kernel, "jvp", by))
+    )
+
+
+def _shaped(kernel: Kernel, derivative: Kernel) -> Kernel:
+    """A derivative takes matrices where its function does."""
+    derivative.shapes = kernel.shapes
+    return derivative
 
 
 def _straight(kernel: Kernel, dtype: str) -> Program:
     """The program of a kernel that can be differentiated."""
     program = kernel.program(dtype)
-    if not isinstance(program, Program):
-        raise TraceError(f"{kernel.name} has too many links to be differentiated as one formula")
-    return program
+    if isinstance(program, Program) or kernel.written_out is not None:
+        return kernel.straight(dtype)
+    raise TraceError(f"{kernel.name} has too many links to be differentiated as one formula")
 
 
 def _check_inputs(kernel: Kernel, by: Sequence[str], what: str) -> None:

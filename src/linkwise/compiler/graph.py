@@ -47,9 +47,11 @@ from typing import Any
 import numpy as np
 
 from linkwise.errors import TraceError
+from linkwise.language import Elements
 from linkwise.scalar import current_stage
 from linkwise.spatial import Tensor
 
+ARRAYS = (np.ndarray, Elements)
 _LARGEST_POWER = 64  # larger exponents are taken for mistakes
 CONDITIONS = frozenset({"lt", "le", "eq", "and", "or", "not", "bit"})
 WORDS = frozenset(
@@ -88,30 +90,30 @@ class Node:
         self.stage = current_stage.get()
 
     def __add__(self, other: Any) -> Node:
-        if isinstance(other, np.ndarray):
-            return NotImplemented  # NumPy goes over the elements
+        if isinstance(other, ARRAYS):
+            return NotImplemented  # the array goes over its elements
         return self.graph.add(self, self.graph.lift(other))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Node:
-        if isinstance(other, np.ndarray):
-            return NotImplemented  # NumPy goes over the elements
+        if isinstance(other, ARRAYS):
+            return NotImplemented  # the array goes over its elements
         return self.graph.sub(self, self.graph.lift(other))
 
     def __rsub__(self, other: Any) -> Node:
         return self.graph.sub(self.graph.lift(other), self)
 
     def __mul__(self, other: Any) -> Node:
-        if isinstance(other, (Tensor, np.ndarray)):
+        if isinstance(other, (Tensor, *ARRAYS)):
             return NotImplemented  # the vector computes scalar times vector
         return self.graph.mul(self, self.graph.lift(other))
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Node:
-        if isinstance(other, np.ndarray):
-            return NotImplemented  # NumPy goes over the elements
+        if isinstance(other, ARRAYS):
+            return NotImplemented  # the array goes over its elements
         return self.graph.div(self, self.graph.lift(other))
 
     def __rtruediv__(self, other: Any) -> Node:

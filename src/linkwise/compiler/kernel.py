@@ -82,6 +82,8 @@ class Kernel(Portable):
         self.derivatives: Callable[[], Kernel] | None = (
             None  # of the only output by each input, if known apart
         )
+        self.shapes: Mapping[str, tuple[int, ...]] = {}  # of inputs that may be given as matrices
+        self.written_out: Callable[[str], Program] | None = None  # makes the program without its loops
         self._dtype = np.dtype(dtype)
         self._out_sizes = [math.prod(shape) for _, shape in self.outputs]
         self.row_size = sum(size for _, size in self.inputs) + sum(self._out_sizes)
@@ -113,6 +115,8 @@ class Kernel(Portable):
         LINKWISE_THREADS says.
         """
         check_number(self.name, self.inputs, args)
+        if self.shapes:
+            args = self._flattened(args)
         if targets.is_compiling():
             return targets.torch_calls().traced_kernel(self, args, out)
         if (result := self.quick(args, out, threads)) is not None:
@@ -138,6 +142,18 @@ class Kernel(Portable):
         if out is None and not batch:
             results = [r if r.ndim else r[()] for r in results]
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _flattened(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with matrices as rows of numbers."""
+        flat: list[Any] = []
+        for (name, size), value in zip(self.inputs, args, strict=True):
+            shape = self.shapes.get(name)
+            array: Any = np.asarray(value) if is_sequence(value) else value
+            given: tuple[int, ...] = tuple(getattr(array, "shape", ()))
+            if shape is not None and given[-len(shape) :] == shape:
+                array = array.reshape(*given[: -len(shape)], size)
+            flat.append(array)
+        return tuple(flat)
 
     def _call_dense(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
         """The result where inputs are dense tables of states and ``out`` can be written directly, else None.
@@ -389,14 +405,20 @@ class Kernel(Portable):
 
     def _straight_program(self) -> Program:
         """The program as one list of operations, which is what source code and formulas are made from."""
-        from linkwise.compiler.sweeps import SweptProgram
+        return self.straight(self.dtype)
 
-        program = self.program()
-        if isinstance(program, SweptProgram):
-            raise LinkwiseError(
-                f"{self.name} has too many links to be written out: it is compiled as loops over its links"
-            )
-        return program
+    def straight(self, dtype: str) -> Program:
+        """The program in this precision without loops, whatever its length."""
+        from linkwise.compiler.program import Program
+
+        program = self.program(dtype)
+        if isinstance(program, Program):
+            return program
+        if self.written_out is not None:
+            return self.written_out(dtype)
+        raise LinkwiseError(
+            f"{self.name} has too many links to be written out: it is compiled as loops over its links"
+        )
 
     def __repr__(self) -> str:
         ins = ", ".join(f"{name} ({size})" for name, size in self.inputs)

@@ -10,7 +10,6 @@ import numpy as np
 
 from linkwise import user
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import lower
 from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.study import quantities
@@ -76,13 +75,7 @@ class FormulaStep(Step):
             known = {name: s.reshape(shapes[name]) if shapes[name] else s[0] for name, s in symbols.items()}
             return {"value": self.traced(known)[self.name]}
 
-        def build(dtype: str):
-            graph, found = user.traced(formula, sizes)
-            nodes = {key: (value.shape, [graph.lift(x) for x in value.flat]) for key, value in found.items()}
-            return lower(nodes, sizes, name="formula", dtype=dtype)  # type: ignore[arg-type]
-
-        outputs = [(key, value.shape) for key, value in user.traced(formula, sizes)[1].items()]
-        return Kernel("formula", sizes.items(), outputs, "float64", build)
+        return user.kernel_of(formula, {name: (size,) for name, size in sizes.items()})
 
 
 def read(name: str, text: str, where: str, robot: Robot, unit: str = "") -> FormulaStep:

@@ -1,0 +1,384 @@
+"""Tracing loops: what ``linkwise.language`` does while a function becomes a program.
+
+A function is first traced with all loops unrolled. If that becomes too long (``MOST_NODES``) it is traced again: bodies
+of loops once, arrays as memory. Loops that are short when they are written out (``UNROLLED`` operations) are unrolled,
+the inner ones first; a third trace does that. The result is a ``Nest`` (``rolled_statements``), which every target
+renders.
+
+A traced body is a list of steps. A step ends where a loop begins or ends, and before a place is read that it may have
+written.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from linkwise.compiler.graph import Graph, Node
+from linkwise.compiler.loops import Array, Register
+from linkwise.compiler.procedure import ProcedureNest
+from linkwise.compiler.program import Dtype, Program, Recorded, Shape, lower
+from linkwise.compiler.traced_arrays import Index, Stored, copied, index
+from linkwise.errors import TraceError
+from linkwise.language import Variable, current_tracer, plain
+
+MOST_NODES = 15_000
+"""Nodes of a function from which its loops are not all unrolled: compiling them takes more than a second."""
+UNROLLED = 600
+"""Operations of all turns of a loop up to which it is unrolled inside a longer program."""
+
+Site = tuple[tuple[str, int], ...]
+"""Where a loop stands: file and line of every call from the traced function to it."""
+
+
+class TooLongError(TraceError):
+    """Unrolled, the function has too many operations."""
+
+
+@contextmanager
+def tracing(tracer: Any) -> Generator[None, None, None]:
+    token = current_tracer.set(tracer)
+    try:
+        yield
+    finally:
+        current_tracer.reset(token)
+
+
+class Unrolled:
+    """Loops are written out; arrays hold symbols."""
+
+    def __init__(self, graph: Graph, most: int | None = MOST_NODES):
+        self.graph, self.most = graph, most
+
+    def loop(self, first: int, stop: int, step: int) -> Iterator[int]:
+        for k in range(first, stop, step):
+            if self.most is not None and self.graph.count > self.most:
+                raise TooLongError(f"more than {self.most} operations")
+            yield k
+
+    def array(self, shape: tuple[int, ...], fill: float | None) -> np.ndarray:
+        array = np.empty(shape, object)
+        array[...] = 0.0 if fill is None else fill
+        return array
+
+    def variable(self, value: Any) -> Variable:
+        return Variable(plain(value))
+
+
+class _Held(Variable):
+    """A variable in a register."""
+
+    __slots__ = ("register", "tracer")
+
+    def __init__(self, tracer: Rolled, register: Register):
+        self.tracer, self.register = tracer, register
+
+    @property
+    def value(self) -> Any:
+        return self.tracer.read_place(self.register)
+
+    @value.setter
+    def value(self, new: Any) -> None:
+        self.tracer.write_place(self.register, plain(new))
+
+
+# -- the trace --------------------------------------------------------------------------------------------------------
+
+Key = Register | tuple[str, Index]
+"""A register, or an array and a place in it."""
+
+
+@dataclass(eq=False)
+class OpenStep:
+    """Places that are read, and what is written; nodes made while it was open belong to it."""
+
+    block: Block
+    number: int
+    reads: dict[Key, Node] = field(default_factory=dict[Key, Node])
+    writes: dict[Key, Node] = field(default_factory=dict[Key, Node])
+    kept: dict[Node, Register] = field(default_factory=dict[Node, Register])
+
+
+@dataclass(eq=False)
+class TracedLoop:
+    """A loop and its body."""
+
+    name: str
+    first: Index
+    stop: Index
+    step: int
+    body: Block
+    site: Site
+
+
+@dataclass(eq=False)
+class Block:
+    """The steps, loops and declarations of a body."""
+
+    around: tuple[Block, ...]
+    items: list[OpenStep | TracedLoop | Register] = field(
+        default_factory=list["OpenStep | TracedLoop | Register"]
+    )
+
+
+class Rolled:
+    """Records the bodies of loops once."""
+
+    def __init__(self, graph: Graph, unrolled: frozenset[Site] = frozenset()):
+        self.graph, self.unrolled = graph, unrolled
+        self.arrays: dict[str, Array] = {}
+        self.block = self.root = Block(())
+        self.steps: list[OpenStep] = []
+        self.starts: list[int] = []  # the number of nodes when each step began
+        self._loops = self._registers = 0
+        self._root_frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+        self._left: str = ""
+        self._step: OpenStep = self._open()
+
+    # -- what the language calls
+
+    def loop(self, first: Any, stop: Any, step: int) -> Iterator[Any]:
+        if step not in (1, -1):
+            raise TraceError(f"span: expected a step of 1 or −1, got {step}")
+        site = self._site()
+        known = isinstance(first, int) and isinstance(stop, int)
+        if known and (site in self.unrolled or len(range(first, stop, step)) <= 1):
+            yield from range(first, stop, step)
+            return
+        body = Block((*self.block.around, self.block))
+        outside, self.block = self.block, body
+        self._step = self._open()
+        number = f"i{self._loops}"
+        self._loops += 1
+        try:
+            yield Index(((number, 1),))
+        except GeneratorExit:
+            self._left = "a loop that is compiled once cannot be left by break, return or an error"
+            raise
+        if self.block is not body:
+            raise TraceError("loops must be nested")
+        self.block = outside
+        outside.items.append(TracedLoop(number, index(first), index(stop), step, body, site))
+        self._step = self._open()
+
+    def array(self, shape: tuple[int, ...], fill: float | None) -> Stored:
+        label = f"table{len(self.arrays)}"
+        self.arrays[label] = Array(label, "scratch", int(np.prod(shape, dtype=int)))
+        stored = Stored(self, label, tuple(shape))
+        if fill is not None and self.arrays[label].columns:
+            stored[:] = fill
+        return stored
+
+    def variable(self, value: Any) -> _Held:
+        register = self.register()
+        self.block.items.insert(self.block.items.index(self._step), register)
+        held = _Held(self, register)
+        held.value = value
+        return held
+
+    def given(self, label: str, shape: tuple[int, ...]) -> Stored:
+        """An input."""
+        self.arrays[label] = Array(label, "input", int(np.prod(shape, dtype=int)))
+        return Stored(self, label, shape)
+
+    def stored(self, value: Any) -> Stored:
+        """An array of symbols and numbers in memory."""
+        if isinstance(value, Stored):
+            return value
+        cells = np.asarray(value, object)
+        out = self.array(cells.shape, None)
+        for place in np.ndindex(cells.shape):
+            out[place] = cells[place]
+        return out
+
+    # -- places
+
+    def read(self, array: str, place: Index) -> Node:
+        return self.read_place((array, place))
+
+    def write(self, array: str, place: Index, value: Any) -> None:
+        self.write_place((array, place), value)
+
+    def read_place(self, key: Key) -> Node:
+        step = self._step
+        if key in step.writes:
+            return step.writes[key]
+        if any(_may_meet(key, other) for other in step.writes):
+            step = self._step = self._open()
+        if key not in step.reads:
+            step.reads[key] = self.graph.input(f"step{step.number}", len(step.reads))
+        return step.reads[key]
+
+    def write_place(self, key: Key, value: Any) -> None:
+        node = self.graph.lift(plain(value))
+        if any(other != key and _may_meet(key, other) for other in self._step.writes):
+            self._step = self._open()
+        self._step.writes[key] = node
+
+    # -- inside
+
+    def _open(self) -> OpenStep:
+        step = OpenStep(self.block, len(self.steps))
+        self.steps.append(step)
+        self.starts.append(self.graph.count)
+        self.block.items.append(step)
+        return step
+
+    def register(self) -> Register:
+        self._registers += 1
+        return Register(f"held{self._registers}")
+
+    def _site(self) -> Site:
+        places: list[tuple[str, int]] = []
+        frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        while frame is not None and frame is not self._root_frame:
+            if frame.f_code.co_filename != __file__:
+                places.append((frame.f_code.co_filename, frame.f_lineno))
+            frame = frame.f_back
+        return tuple(places)
+
+    def owner(self, node: Node) -> OpenStep:
+        """The step that was open when a node was made."""
+        return self.steps[bisect_right(self.starts, node.index) - 1]
+
+    def checked(self) -> Rolled:
+        """The trace itself, if its loops can be compiled."""
+        if self._left:
+            raise TraceError(self._left)
+        return self
+
+    def short_loops(self) -> frozenset[Site]:
+        """Loops that have few operations when they are written out, with all loops inside them."""
+        short: set[Site] = set()
+        long: set[Site] = set()
+
+        def visit(block: Block, names: dict[str, tuple[int, int]]) -> int:
+            total = 0
+            for item in block.items:
+                if isinstance(item, OpenStep):
+                    total += len(item.writes) + self._size(item)
+                elif isinstance(item, TracedLoop):
+                    bounds = [_range(item.first, names), _range(item.stop, names)]
+                    low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
+                    size = visit(item.body, {**names, item.name: (low, high)}) * (high - low)
+                    constant = not (item.first.terms or item.stop.terms)
+                    (short if size <= UNROLLED and constant else long).add(item.site)
+                    total += size
+            return total
+
+        visit(self.root, {})
+        return frozenset(short - long)
+
+    def _size(self, step: OpenStep) -> int:
+        """About how many operations a step has."""
+        later = self.starts[step.number + 1 :]
+        return (later[0] if later else self.graph.count) - self.starts[step.number]
+
+
+def _may_meet(one: Key, other: Key) -> bool:
+    """Whether two places can be the same one."""
+    if isinstance(one, Register) or isinstance(other, Register):
+        return one == other
+    if one[0] != other[0]:
+        return False
+    apart = one[1] - other[1]
+    return not isinstance(apart, int) or apart == 0
+
+
+def _range(bound: Index, names: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    """Least and largest value while the loops around are within these ranges."""
+    low = high = bound.constant
+    for key, factor in bound.terms:
+        ends = [factor * end for end in names[key]]
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+# -- from a function to a program -------------------------------------------------------------------------------------
+
+Outputs = dict[str, Any]
+"""Arrays of symbols and numbers, or arrays in memory."""
+
+
+class TracedFunction:
+    """A function of arrays, traced: written out if that is short enough, else with loops.
+
+    Args:
+        function: takes an array of symbols for each input and gives {name: array}.
+        inputs: their shapes.
+        label: name of the program.
+    """
+
+    def __init__(self, function: Callable[..., Outputs], inputs: Mapping[str, Shape], label: str):
+        self.function, self.inputs, self.label = function, dict(inputs), label
+        self.recorded: Recorded | None = None
+        try:
+            self.recorded = self._recorded(MOST_NODES)
+            self.shapes = {key: shape for key, (shape, _) in self.recorded.items()}
+        except TooLongError:
+            trace, outputs = self._rolled(frozenset())
+            self.shapes = {key: tuple(value.shape) for key, value in outputs.items()}
+            self._unrolled = trace.short_loops()
+
+    def program(self, dtype: Dtype) -> Program | ProcedureNest:
+        """The program in this precision."""
+        if self.recorded is not None:
+            return self._lowered(self.recorded, dtype)
+        trace, outputs = self._rolled(self._unrolled)
+        with tracing(trace):
+            for key, value in outputs.items():
+                _written(trace, key, value)
+        from linkwise.compiler.rolled_statements import Finished
+
+        finished = Finished(trace.checked(), self.label, dtype)
+        return ProcedureNest(
+            self.label, dtype, tuple(finished.arrays), finished.body, operations=finished.operations
+        )
+
+    def straight(self, dtype: Dtype) -> Program:
+        """The program without loops, whatever its length."""
+        return self._lowered(self.recorded or self._recorded(None), dtype)
+
+    def _lowered(self, recorded: Recorded, dtype: Dtype) -> Program:
+        sizes = {key: math.prod(shape) for key, shape in self.inputs.items()}
+        return lower(recorded, sizes, name=self.label, dtype=dtype)
+
+    def _recorded(self, most: int | None) -> Recorded:
+        graph = Graph()
+        with tracing(Unrolled(graph, most)):
+            given = {key: _symbols(graph, key, shape) for key, shape in self.inputs.items()}
+            outputs = self.function(**given)
+        return {
+            key: (tuple(value.shape), [graph.lift(plain(x)) for x in value.flat])
+            for key, value in outputs.items()
+        }
+
+    def _rolled(self, unrolled: frozenset[Site]) -> tuple[Rolled, Outputs]:
+        trace = Rolled(Graph(), unrolled)
+        with tracing(trace):
+            outputs = self.function(**{key: trace.given(key, shape) for key, shape in self.inputs.items()})
+        return trace, outputs
+
+
+def _symbols(graph: Graph, key: str, shape: Shape) -> np.ndarray:
+    array = np.empty(shape, object)
+    array[...] = np.array([*graph.inputs(key, array.size), None], object)[:-1].reshape(shape)
+    return array
+
+
+def _written(trace: Rolled, key: str, value: Any) -> None:
+    """An output, which may be called like an input."""
+    label = f"{key} out" if key in trace.arrays else key
+    trace.arrays[label] = Array(label, "output", math.prod(value.shape), label=key)
+    if value.shape:
+        copied(trace, Stored(trace, label, tuple(value.shape)), value)
+    else:
+        trace.write(label, index(0), value[()])

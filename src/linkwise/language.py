@@ -1,0 +1,243 @@
+"""Loops and small matrices inside traced functions: a method is written once, its size decides how it is compiled.
+
+==================  ==================================================================================================
+``span``            ``for i in span(n)``: a loop of known length
+``zeros, empty``    arrays whose elements can be assigned: ``A[i, j] = x``; rows, columns and blocks are slices
+``loop``            a loop as a function: ``x = loop(n, lambda k, x: …, x)``
+``variable``        a scalar that a loop changes: ``total += x``
+``dot``             a sum of products in a fixed order, of rows, columns or parts of them
+==================  ==================================================================================================
+
+On numbers these are NumPy's arrays and ``range``. While a function is traced and small, loops are unrolled: zeros fold
+and the operations are those of code written out by hand. A function that would become too long is traced with loops:
+``compiler.rolled`` records their bodies once, and unrolls those that are short. Both compute the same sums in the same
+order. What differs from plain Python: a value that a loop computes and that is used in the next turn or after the loop
+must be an element of an array or a ``variable``; ``compiler.rolled`` refuses others by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+import numpy as np
+
+from linkwise.scalar import Scalar
+
+
+class Tracer(Protocol):
+    """What records loops and arrays while a function is traced."""
+
+    def loop(self, first: Any, stop: Any, step: int) -> Iterable[Any]: ...
+    def array(self, shape: tuple[int, ...], fill: float | None) -> Any: ...
+    def variable(self, value: Scalar) -> Any: ...
+
+
+current_tracer: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
+
+
+def span(first: Any, stop: Any = None, step: int = 1) -> Iterable[Any]:
+    """The whole numbers of ``range(first, stop, step)``, for a loop whose body may be compiled once.
+
+    Args:
+        first: the first number; the end where there is one argument, as for ``range``.
+        stop: the end, which is not reached. Both may depend on the number of a loop around this one.
+        step: 1 or −1.
+    """
+    if stop is None:
+        first, stop = 0, first
+    tracer = current_tracer.get()
+    return range(first, stop, step) if tracer is None else tracer.loop(first, stop, step)
+
+
+def zeros(*shape: int) -> Any:
+    """A vector or matrix of zeros whose elements can be assigned."""
+    tracer = current_tracer.get()
+    return _full(shape, 0.0) if tracer is None else tracer.array(shape, 0.0)
+
+
+def empty(*shape: int) -> Any:
+    """A vector or matrix whose elements are all assigned before they are read."""
+    tracer = current_tracer.get()
+    return _full(shape, float("nan")) if tracer is None else tracer.array(shape, None)
+
+
+def variable(value: Scalar = 0.0) -> Any:
+    """A scalar that a loop changes, by ``total += x``, ``-=``, ``*=`` or ``total.value = x``."""
+    tracer = current_tracer.get()
+    return Variable(value) if tracer is None else tracer.variable(value)
+
+
+def loop(count: Any, body: Callable[..., Any], *state: Any) -> Any:
+    """Repeat ``state = body(k, *state)`` for k = 0 … count − 1, and give the last state.
+
+    Args:
+        count: how many turns.
+        body: a function of the number of the turn and of the state; gives the next state, a tuple of several values.
+        *state: scalars, vectors and matrices at first.
+    """
+    held = [_copy(x) if _is_array(x) else variable(x) for x in state]
+    for k in span(count):
+        following = body(k, *(x if _is_array(x) else x.value for x in held))
+        following = following if isinstance(following, tuple) else (following,)
+        if len(following) != len(held):
+            raise ValueError(f"loop: the body gives {len(following)} values, expected {len(held)}")
+        fresh = [_copy(x) if _is_array(x) else plain(x) for x in following]  # before anything changes
+        for old, new in zip(held, fresh, strict=True):
+            if _is_array(old):
+                old[:] = new
+            else:
+                old.value = new
+    result = tuple(x if _is_array(x) else x.value for x in held)
+    return result[0] if len(result) == 1 else result
+
+
+def dot(a: Any, b: Any) -> Scalar:
+    """Σ aₖ bₖ of two vectors, from the first to the last."""
+    total = variable(0.0)
+    for k in span(_length(a, b)):
+        total += a[k] * b[k]
+    return total.value
+
+
+def product(A: Any, B: Any) -> Any:
+    """The matrix A B, or the vector A b."""
+    if len(A.shape) == 1:
+        return product(B.T, A)
+    if len(B.shape) == 1:
+        c = empty(A.shape[0])
+        for i in span(A.shape[0]):
+            c[i] = dot(A[i, :], B)
+        return c
+    C = empty(A.shape[0], B.shape[1])
+    for i in span(A.shape[0]):
+        for j in span(B.shape[1]):
+            C[i, j] = dot(A[i, :], B[:, j])
+    return C
+
+
+def elementwise(function: Any, *given: Any) -> Any:
+    """A function of the elements of arrays of one shape and of scalars, as an array of that shape."""
+    shape = next(x.shape for x in given if hasattr(x, "shape") and x.shape)
+    out = empty(*shape)
+
+    def at(x: Any, place: Any) -> Any:
+        return x[place] if hasattr(x, "shape") and x.shape else x
+
+    for i in span(shape[0]):
+        if len(shape) == 1:
+            out[i] = function(*(at(x, i) for x in given))
+        else:
+            for j in span(shape[1]):
+                out[i, j] = function(*(at(x, (i, j)) for x in given))
+    return out
+
+
+class Elements:
+    """Base of arrays that are not NumPy's: scalars leave arithmetic with them to the array."""
+
+    __array_ufunc__ = None  # so do NumPy's arrays
+    __slots__ = ()
+    shape: tuple[Any, ...]
+
+
+class Variable:
+    """A scalar that changes; in arithmetic it is its value."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, value: Scalar):
+        self._held = value
+
+    @property
+    def value(self) -> Any:
+        return self._held
+
+    @value.setter
+    def value(self, new: Scalar) -> None:
+        self._held = new
+
+    def __iadd__(self, other: Any) -> Any:
+        self.value = self.value + plain(other)
+        return self
+
+    def __isub__(self, other: Any) -> Any:
+        self.value = self.value - plain(other)
+        return self
+
+    def __imul__(self, other: Any) -> Any:
+        self.value = self.value * plain(other)
+        return self
+
+    def __add__(self, other: Any) -> Any:
+        return self.value + plain(other)
+
+    def __sub__(self, other: Any) -> Any:
+        return self.value - plain(other)
+
+    def __mul__(self, other: Any) -> Any:
+        return self.value * plain(other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.value / plain(other)
+
+    def __radd__(self, other: Any) -> Any:
+        return other + self.value
+
+    def __rsub__(self, other: Any) -> Any:
+        return other - self.value
+
+    def __rmul__(self, other: Any) -> Any:
+        return other * self.value
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / self.value
+
+    def __neg__(self) -> Any:
+        return -self.value
+
+    def __abs__(self) -> Any:
+        return abs(self.value)
+
+    def __lt__(self, other: Any) -> Any:
+        return self.value < plain(other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.value <= plain(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.value > plain(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.value >= plain(other)
+
+
+def plain(value: Any) -> Any:
+    """The value of a variable; anything else as it is."""
+    return value.value if isinstance(value, Variable) else value
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, Elements)) and bool(value.shape)
+
+
+def _copy(array: Any) -> Any:
+    """A new array with the same elements."""
+    out = empty(*array.shape)
+    out[:] = array
+    return out
+
+
+def _full(shape: tuple[int, ...], value: float) -> np.ndarray:
+    array = np.empty(shape, object)
+    array[...] = value
+    return array
+
+
+def _length(a: Any, b: Any) -> Any:
+    """Of two vectors of the same length."""
+    count, other = a.shape[0], b.shape[0]
+    if isinstance(count, int) and isinstance(other, int) and count != other:
+        raise ValueError(f"dot: expected vectors of the same length, got {count} and {other}")
+    return count

@@ -1,0 +1,5 @@
+"""Numerical methods over scalars and small matrices: factorisations, block systems, quadratic programmes.
+
+Each method is written once, as in its book, with the loops of ``linkwise.language``; it runs on numbers and inside
+traced functions of any size. Robots, costs and dynamics are not known here.
+"""

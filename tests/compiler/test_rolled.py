@@ -1,0 +1,267 @@
+"""Loops and matrices inside traced functions: the interpreter's bits on every target, with loops and without."""
+
+import shutil
+
+import numpy as np
+import pytest
+from test_wasm import run as run_wasm
+
+import linkwise as lw
+from c_functions import call_c
+from linkwise.compiler import rolled
+from linkwise.compiler.interpret import run, run_nest
+from linkwise.compiler.procedure import ProcedureNest
+from linkwise.compiler.program import Program
+from linkwise.solve.factors import ldl, solve
+from linkwise.solve.quadratic import interior_point
+from linkwise.solve.tridiagonal import solve_tridiagonal
+
+ROUND_OFF = 1e-9  # of systems whose condition is below a few thousand
+
+
+def definite(rng, *shape):
+    A = rng.normal(size=(*shape, shape[-1]))
+    return A @ np.swapaxes(A, -1, -2) + shape[-1] * np.eye(shape[-1])
+
+
+def system(n):
+    @lw.kernel(A=(n, n), b=(n, 2))
+    def solved(A, b):
+        return solve(*ldl(A), b)
+
+    return solved, lambda rng: (definite(rng, n), rng.normal(size=(n, 2)))
+
+
+def blocks(n):
+    N, m = max(2, n // 2), min(n, 8)
+
+    @lw.kernel(D=(N, m, m), E=(N - 1, m, m), b=(N, m))
+    def tridiagonal(D, E, b):
+        return solve_tridiagonal(D, E, b)
+
+    def given(rng):
+        return definite(rng, N, m), 0.3 * rng.normal(size=(N - 1, m, m)), rng.normal(size=(N, m))
+
+    return tridiagonal, given
+
+
+def programme(n):
+    m, k = max(1, n // 5), n + 2
+
+    @lw.kernel(P=(n, n), q=n, A=(m, n), b=m, G=(k, n), h=k)
+    def programme(P, q, A, b, G, h):
+        x, _, z, residual = interior_point(P, q, A, b, G, h, iterations=14)
+        return x, z, residual
+
+    def given(rng):
+        A, G, x = rng.normal(size=(m, n)), rng.normal(size=(k, n)), rng.normal(size=n)
+        return definite(rng, n), 3 * rng.normal(size=n), A, A @ x, G, G @ x + rng.uniform(0, 1, k)
+
+    return programme, given
+
+
+def interpreted(kernel, given):
+    program = kernel.program()
+    if isinstance(program, Program):
+        return run(program, *(x.ravel() for x in given))
+    arrays = {name: x.ravel() for (name, _), x in zip(kernel.inputs, given, strict=True)}
+    arrays |= {
+        array.name: np.full(array.columns, np.nan) for array in program.arrays if array.kind == "output"
+    }
+    run_nest(program, arrays)
+    return [arrays[array.name].reshape(shape) for array, (_, shape) in zip(
+        [a for a in program.arrays if a.kind == "output"], kernel.outputs, strict=True)]  # fmt: skip
+
+
+def outputs(found):
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+@pytest.mark.parametrize("make", [system, blocks, programme])
+def test_solutions(make):
+    """Sizes 2 to 40 on either side of the length at which loops stay loops."""
+    kinds = set()
+    for n in (2, 5, 13, 40) if make is not programme else (2, 7):
+        kernel, given = make(n)
+        data = given(np.random.default_rng(n))
+        found = outputs(kernel(*data))
+        kinds.add(type(kernel.program()))
+        if make is system:
+            assert np.allclose(data[0] @ found[0], data[1], atol=ROUND_OFF)
+        elif make is blocks:
+            D, E, b = data
+            left = np.einsum("kij,kj->ki", D, found[0])
+            left[1:] += np.einsum("kij,kj->ki", E, found[0][:-1])
+            left[:-1] += np.einsum("kji,kj->ki", E, found[0][1:])
+            assert np.allclose(left, b, atol=ROUND_OFF)
+        else:
+            P, q, A, b, G, h = data
+            x, z, residual = found
+            assert residual < 1e-8
+            assert np.allclose(A @ x, b, atol=1e-8)
+            assert (G @ x - h < 1e-8).all()
+            assert (z > -1e-8).all()
+            gradient = P @ x + q + G.T @ z
+            assert np.abs(gradient - A.T @ np.linalg.lstsq(A.T, gradient, rcond=None)[0]).max() < 1e-6
+    assert ProcedureNest in kinds
+    assert Program in kinds
+
+
+@pytest.mark.parametrize("make", [system, blocks, programme])
+def test_the_same_bits_on_every_target(make, tmp_path, monkeypatch):
+    """Written out and with loops; single states, batches, C, CUDA and WebAssembly against the interpreter."""
+    for most in (0, rolled.MOST_NODES):
+        monkeypatch.setattr(rolled, "MOST_NODES", most)
+        folder = tmp_path / str(most)  # a library that is loaded must not be overwritten
+        folder.mkdir()
+        kernel, given = make(4 if make is not programme else 2)
+        program = kernel.program()
+        assert isinstance(program, ProcedureNest if most == 0 else (Program, ProcedureNest))
+        states = [given(np.random.default_rng(k)) for k in range(9)]
+        wanted = [interpreted(kernel, state) for state in states]
+        batch = outputs(kernel(*(np.array(each) for each in zip(*states, strict=True))))
+        for k, (state, right) in enumerate(zip(states, wanted, strict=True)):
+            for mine, many, value in zip(outputs(kernel(*state)), batch, right, strict=True):
+                assert mine.tobytes() == many[k].tobytes() == value.tobytes()
+        flat = [x.ravel() for x in states[0]]
+        for mine, value in zip(call_c(kernel, folder, *flat), wanted[0], strict=True):
+            assert mine.tobytes() == value.tobytes()
+        if shutil.which("node"):
+            names = [name for name, _ in kernel.inputs]
+            (found,) = run_wasm(folder, program, [dict(zip(names, flat, strict=True))])
+            for (name, _), value in zip(kernel.outputs, wanted[0], strict=True):
+                assert found[name].tobytes() == value.tobytes()
+
+
+def test_operations_of_small_sizes_are_those_of_code_written_out():
+    """n(n−1)(2n−1)/6 … by the textbook: L D Lᵀ without the products of the unit diagonal."""
+    for n in (1, 2, 3, 6):
+        kernel = lw.kernel(A=(n, n))(lambda A: ldl(A)[1])
+        pairs = n * (n - 1) // 2
+        inner = sum(j for i in range(n) for j in range(i)) + pairs
+        count = kernel.operations
+        assert (count.multiplications, count.additions, count.divisions) == (inner + pairs, inner, n)
+        # with loops the same multiplications; sums begin at zero, which is an addition more each
+
+
+def test_loops_with_a_state_and_robots_inside():
+    """A rollout of a robot's own dynamics, long enough to stay a loop."""
+    robot = lw.load("two_link")
+
+    def rollout(steps):
+        @lw.kernel(q=2, qd=2)
+        def end(q, qd):
+            def step(_, q, qd):
+                qdd = robot.forward_dynamics(q, qd, np.zeros(2))
+                qd = qd + 0.001 * qdd
+                return q + 0.001 * qd, qd
+
+            return lw.loop(steps, step, q, qd)
+
+        return end
+
+    q, qd = np.array([0.3, -0.2]), np.array([0.1, 0.2])
+    short, long = rollout(3), rollout(400)
+    assert isinstance(long.program(), ProcedureNest)
+    for kernel, steps in ((short, 3), (long, 400)):
+        a, b = q, qd
+        for _ in range(steps):
+            b = b + 0.001 * robot.forward_dynamics(a, b, np.zeros(2))
+            a = a + 0.001 * b
+        assert np.allclose(np.concatenate(kernel(q, qd)), np.concatenate([a, b]), atol=1e-11)
+
+
+def test_derivatives_go_through_loops(monkeypatch):
+    kernel, given = system(4)
+    data = given(np.random.default_rng(0))
+    J = kernel.jacobian("b")(*data)
+    for j in range(8):
+        e = np.zeros(8)
+        e[j] = 1.0
+        assert np.allclose(J[..., j], np.linalg.solve(data[0], e.reshape(4, 2)), atol=1e-12)
+    monkeypatch.setattr(rolled, "MOST_NODES", 0)
+    again, _ = system(4)
+    assert np.allclose(again.jacobian("b")(*data), J, atol=1e-12)
+
+
+def test_what_cannot_be_compiled_as_a_loop_is_refused(monkeypatch):
+    monkeypatch.setattr(rolled, "MOST_NODES", 0)
+    monkeypatch.setattr(rolled, "UNROLLED", 0)
+
+    def lost(x):
+        total = 0.0
+        for k in lw.span(3):
+            total = total + x[k]
+        return total
+
+    def branching(x):
+        return [x[k] for k in lw.span(3) if k > 1]
+
+    def left_early(x):
+        for k in lw.span(3):
+            return x[k]
+        return None
+
+    def by_range(x):
+        for k in lw.span(3):
+            for _ in range(k):
+                pass
+        return x[0]
+
+    for function, word in (
+        (lost, "variable"),
+        (branching, "compare"),
+        (left_early, "left"),
+        (by_range, "span"),
+    ):
+        with pytest.raises(lw.TraceError, match=word):
+            lw.kernel(x=3)(function).program()
+
+
+def test_random_programs_are_the_same_with_loops_and_without(monkeypatch):
+    """Assignments to rows, columns and single elements in nested loops, in an order that a generator draws."""
+    for seed in range(12):
+
+        def function(A, b, seed=seed):
+            rng = np.random.default_rng(seed)
+            n = 4
+            C, v, s = lw.zeros(n, n), lw.zeros(n), lw.variable(0.5)
+            for _ in range(6):
+                kind = rng.integers(6)
+                for i in lw.span(n) if rng.integers(2) else lw.span(n - 1, -1, -1):
+                    if kind == 0:
+                        C[i, :] = A[:, i] + b * 0.5
+                    elif kind == 1:
+                        for j in lw.span(i):
+                            C[i, j] = C[j, i] - v[j] * A[i, j]
+                            v[i] = v[i] + C[i, j]
+                    elif kind == 2:
+                        s += lw.dot(C[i, :], b) * 0.25
+                        v[i] = s.value
+                    elif kind == 3:
+                        C[:, i] = C[:, i] * 0.5 + v
+                    elif kind == 4:
+                        for j in lw.span(i, n):
+                            C[j, i] = C[i, j] + 0.125 * s
+                            C[i, j] = A[j, i] - C[j, i]
+                    else:
+                        v[:] = C @ b - v * 0.5
+            return C, v, s
+
+        rng = np.random.default_rng(100 + seed)
+        data = rng.normal(size=(4, 4)), rng.normal(size=4)
+        results = []
+        for most in (0, 10**6):
+            monkeypatch.setattr(rolled, "MOST_NODES", most)
+            kernel = lw.kernel(A=(4, 4), b=4)(function)
+            results.append(kernel(*data))
+            assert all(
+                a.tobytes() == b.tobytes()
+                for a, b in zip(kernel(*data), interpreted(kernel, data), strict=True)
+            )
+        plain = function(*data)
+        for a, b, c in zip(
+            *results, (plain[0].astype(float), plain[1].astype(float), plain[2].value), strict=True
+        ):
+            assert np.allclose(a, b, rtol=1e-12, atol=1e-12)
+            assert np.allclose(a, c, rtol=1e-12, atol=1e-12)
