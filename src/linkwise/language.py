@@ -4,6 +4,8 @@
 ``span``            ``for i in span(n)``: a loop of known length
 ``zeros, empty``    arrays whose elements can be assigned: ``A[i, j] = x``; rows, columns and blocks are slices
 ``loop``            a loop as a function: ``x = loop(n, lambda k, x: …, x)``
+``array``           an array of given scalars
+``triangle``        places in a triangle that is stored row by row
 ``variable``        a scalar that a loop changes: ``total += x``
 ``dot``             a sum of products in a fixed order, of rows, columns or parts of them
 ==================  ==================================================================================================
@@ -32,6 +34,8 @@ class Tracer(Protocol):
     def loop(self, first: Any, stop: Any, step: int) -> Iterable[Any]: ...
     def array(self, shape: tuple[int, ...], fill: float | None) -> Any: ...
     def variable(self, value: Scalar) -> Any: ...
+    def stored(self, value: Any) -> Any: ...
+    def triangle(self, row: Any) -> Any: ...
 
 
 current_tracer: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
@@ -61,6 +65,22 @@ def empty(*shape: int) -> Any:
     """A vector or matrix whose elements are all assigned before they are read."""
     tracer = current_tracer.get()
     return _full(shape, float("nan")) if tracer is None else tracer.array(shape, None)
+
+
+def array(values: Any) -> Any:
+    """A vector or matrix of these scalars, whose elements can be assigned."""
+    tracer = current_tracer.get()
+    cells = _cells(values)
+    return cells if tracer is None else tracer.stored(cells)
+
+
+def triangle(row: Any) -> Any:
+    """row·(row − 1)/2: where a row begins in a triangle that is stored row by row, without its diagonal."""
+    if isinstance(row, int):
+        return row * (row - 1) // 2
+    tracer = current_tracer.get()
+    assert tracer is not None, row
+    return tracer.triangle(row)
 
 
 def variable(value: Scalar = 0.0) -> Any:
@@ -227,6 +247,18 @@ def _copy(array: Any) -> Any:
     out = empty(*array.shape)
     out[:] = array
     return out
+
+
+def _cells(values: Any) -> np.ndarray:
+    """An array of scalars of any kind; nested lists are rows."""
+    if isinstance(values, np.ndarray):
+        return np.array(values, object)
+    rows = [list(row) if isinstance(row, (list, tuple)) else row for row in values]
+    shape = (len(rows), len(rows[0])) if rows and isinstance(rows[0], list) else (len(rows),)
+    cells = np.empty(shape, object)
+    for k, row in enumerate(rows):
+        cells[k] = row
+    return cells
 
 
 def _full(shape: tuple[int, ...], value: float) -> np.ndarray:

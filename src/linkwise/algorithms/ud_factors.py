@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from linkwise.joint_laws import is_zero
+from linkwise.language import array, empty, span, triangle, variable, zeros
 from linkwise.scalar import Scalar
 
 Rows = list[list[Scalar]]
@@ -17,43 +19,40 @@ Rows = list[list[Scalar]]
 
 @dataclass(slots=True, eq=False)
 class UD:
-    """The factors: ``U`` as rows (below its diagonal nothing is read), ``D`` as a list."""
+    """The factors: ``U`` above its diagonal, column by column (U_ij lies at triangle(j) + i), and ``D``, both vectors."""
 
-    U: Rows
-    D: list[Scalar]
+    U: Any
+    D: Any
 
     @classmethod
-    def unpacked(cls, numbers: Sequence[Scalar], size: int) -> UD:
+    def unpacked(cls, numbers: Any, size: int) -> UD:
         """From D followed by the columns of U above its diagonal."""
-        U: Rows = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
-        at = size
-        for j in range(size):
-            for i in range(j):
-                U[i][j] = numbers[at]
-                at += 1
-        return cls(U, list(numbers[:size]))
+        return cls(array(numbers[size : packed_size(size)]), array(numbers[:size]))
 
     def packed(self) -> list[Scalar]:
-        size = len(self.D)
-        return [*self.D, *(self.U[i][j] for j in range(size) for i in range(j))]
+        return [*self.D, *self.U]
 
-    def variances(self) -> list[Scalar]:
+    def variances(self) -> Any:
         """The diagonal of P."""
-        size = len(self.D)
-        return [
-            sum((self.U[i][j] * self.U[i][j] * self.D[j] for j in range(i + 1, size)), start=self.D[i])
-            for i in range(size)
-        ]
+        size = self.D.shape[0]
+        P = empty(size)
+        for i in span(size):
+            total = variable(self.D[i])
+            for j in span(i + 1, size):
+                entry = self.U[triangle(j) + i]
+                total += entry * entry * self.D[j]
+            P[i] = total.value
+        return P
 
-    def scaled(self, factors: Sequence[Scalar]) -> UD:
-        """S P S with a positive diagonal S: the standard deviations times these factors, correlations as they are."""
-        size = len(self.D)
-        inverse = [1.0 / s for s in factors]
-        U: Rows = [list(row) for row in self.U]
-        for j in range(size):
-            for i in range(j):
-                U[i][j] = (factors[i] * inverse[j]) * U[i][j]
-        return UD(U, [s * s * d for s, d in zip(factors, self.D, strict=True)])
+    def scale(self, factors: Any, inverse: Any) -> None:
+        """S P S with a positive diagonal S: the standard deviations times these factors, correlations as they are.
+
+        ``inverse`` has 1/factors."""
+        for j in span(self.D.shape[0]):
+            for i in span(j):
+                place = triangle(j) + i
+                self.U[place] = (factors[i] * inverse[j]) * self.U[place]
+            self.D[j] = factors[j] * factors[j] * self.D[j]
 
 
 def packed_size(size: int) -> int:
@@ -61,47 +60,45 @@ def packed_size(size: int) -> int:
     return size * (size + 1) // 2
 
 
-def measured(
-    factors: UD, x: Sequence[Scalar], row: Sequence[Scalar], innovation: Scalar, variance: Scalar
-) -> tuple[UD, list[Scalar], Scalar]:
-    """Bierman's update with one measurement y = row·x + noise of this variance.
+def measure(factors: UD, x: Any, row: Any, innovation: Scalar, variance: Scalar) -> Scalar:
+    """Bierman's update with one measurement y = row·x + noise of this variance; the factors and x change.
 
-    ``innovation`` is y less what was expected. Returns the factors, the estimate and the variance of the innovation.
-    Entries of ``row`` that are the number zero cost nothing.
+    ``innovation`` is y less what was expected. Returns the variance of the innovation. Entries of ``row`` that are the
+    number zero cost nothing.
     """
-    size = len(x)
-    U, D = [list(line) for line in factors.U], list(factors.D)
-    f: list[Scalar] = []
-    for j in range(size):
-        terms = [_times(U[i][j], row[i]) for i in range(j) if not is_zero(row[i])]
-        terms += [] if is_zero(row[j]) else [row[j]]
-        f.append(sum(terms[1:], start=terms[0]) if terms else 0.0)
-    gain: list[Scalar] = [0.0] * size
-    total = variance
-    for j in range(size):
+    U, D = factors.U, factors.D
+    size = D.shape[0]
+    f, gain = empty(size), zeros(size)
+    for j in span(size):
+        projected = variable(0.0)
+        for i in span(j):
+            projected += U[triangle(j) + i] * row[i]
+        f[j] = projected + row[j]
+    total = variable(variance)
+    for j in span(size):
         if is_zero(f[j]):
             continue
-        v, before = D[j] * f[j], total
-        total = total + f[j] * v
-        inverse = 1.0 / total
-        D[j] = D[j] * (before * inverse)
+        v, before = D[j] * f[j], total.value
+        total += f[j] * v
+        D[j] = D[j] * (before * (1.0 / total))
         back = -(f[j] / before)
-        for i in range(j):
-            old = U[i][j]
-            if not is_zero(gain[i]):
-                U[i][j] = old + gain[i] * back
+        for i in span(j):
+            place = triangle(j) + i
+            old = U[place]
+            U[place] = old + gain[i] * back
             gain[i] = gain[i] + old * v
         gain[j] = v
     share = innovation / total
-    return UD(U, D), [a + k * share for a, k in zip(x, gain, strict=True)], total
+    for j in span(size):
+        x[j] = x[j] + gain[j] * share
+    return total.value
 
 
 def predicted(rows: Sequence[Sequence[Scalar]], weights: Sequence[Scalar]) -> UD:
     """Thornton's modified weighted Gram–Schmidt: the factors of W diag(weights) Wᵀ, W given by its rows."""
     size = len(rows)
     W = [list(row) for row in rows]
-    U: Rows = [[1.0 if i == j else 0.0 for j in range(size)] for i in range(size)]
-    D: list[Scalar] = [0.0] * size
+    U, D = zeros(size * (size - 1) // 2), zeros(size)
     for j in reversed(range(size)):
         weighted = [_times(w, x) for w, x in zip(weights, W[j], strict=True)]
         D[j] = _dot(weighted, W[j])
@@ -112,21 +109,19 @@ def predicted(rows: Sequence[Sequence[Scalar]], weights: Sequence[Scalar]) -> UD
             shared = _dot(weighted, W[i])
             if is_zero(shared):
                 continue
-            U[i][j] = shared * inverse
-            W[i] = [a if is_zero(b) else a - U[i][j] * b for a, b in zip(W[i], W[j], strict=True)]
+            entry = U[triangle(j) + i] = shared * inverse
+            W[i] = [a if is_zero(b) else a - entry * b for a, b in zip(W[i], W[j], strict=True)]
     return UD(U, D)
 
 
 def propagated(F: Sequence[Sequence[Scalar]], factors: UD, noise: Sequence[Sequence[Scalar]]) -> Rows:
     """The rows of [F U, noise] for ``predicted``, whose weights are D and those of the noise."""
     size = len(factors.D)
-    found: Rows = []
+    products: Rows = []
     for row, more in zip(F, noise, strict=True):
-        line: list[Scalar] = []
-        for j in range(size):
-            line.append(_dot(row[: j + 1], [factors.U[i][j] for i in range(j)] + [1.0]))
-        found.append([*line, *more])
-    return found
+        columns = [[factors.U[triangle(j) + i] for i in range(j)] + [1.0] for j in range(size)]
+        products.append([*(_dot(row[: len(column)], column) for column in columns), *more])
+    return products
 
 
 def _times(a: Scalar, b: Scalar) -> Scalar:

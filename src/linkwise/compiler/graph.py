@@ -47,7 +47,7 @@ from typing import Any
 import numpy as np
 
 from linkwise.errors import TraceError
-from linkwise.language import Elements
+from linkwise.language import Elements, Variable
 from linkwise.scalar import current_stage
 from linkwise.spatial import Tensor
 
@@ -289,6 +289,8 @@ class Graph:
             if x.graph is not self:
                 raise TraceError("values of two different traces cannot be mixed")
             return x
+        if isinstance(x, Variable):
+            return self.lift(x.value)
         try:
             return self.const(x.__float__())  # float(x) would take the text "1", too
         except (AttributeError, TypeError, ValueError):

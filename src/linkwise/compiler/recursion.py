@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from linkwise.compiler.kernel import Kernel
-from linkwise.compiler.program import Shape, trace
+from linkwise.compiler.program import Shape
+from linkwise.compiler.rolled import TracedFunction
 from linkwise.compiler.rollout import NEXT, Feed, Interface, RolloutKernel, trace_rollout
 from linkwise.errors import ShapeError
+from linkwise.language import array
 
 MEMORY = "memory"
 SAMPLES = "samples"
@@ -58,8 +60,14 @@ class Recursion:
         sizes = {**self.inputs, MEMORY: self.memory}
         shapes = {**self.outputs, NEXT + MEMORY: (self.memory,)}
 
+        def arrays(**given: Any) -> dict[str, Any]:
+            scalars = {key: list(x) if isinstance(x, np.ndarray) else x for key, x in given.items()}
+            outputs = self.function(**scalars)
+            return {key: array(outputs[key]) for key in shapes}
+
         def build(precision: str) -> Any:
-            return trace(self.function, sizes, shapes, name=self.name, dtype=precision)  # type: ignore[arg-type]
+            lengths = {key: (size,) for key, size in sizes.items()}
+            return TracedFunction(arrays, lengths, self.name).program(precision)  # type: ignore[arg-type]
 
         return Kernel(self.name, sizes.items(), shapes.items(), dtype, build, self.key)
 

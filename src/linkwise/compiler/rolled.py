@@ -26,7 +26,7 @@ from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.loops import Array, Register
 from linkwise.compiler.procedure import ProcedureNest
 from linkwise.compiler.program import Dtype, Program, Recorded, Shape, lower
-from linkwise.compiler.traced_arrays import Index, Stored, copied, index
+from linkwise.compiler.traced_arrays import TRIANGLE, Index, Stored, copied, index
 from linkwise.errors import TraceError
 from linkwise.language import Variable, current_tracer, plain
 
@@ -71,6 +71,12 @@ class Unrolled:
 
     def variable(self, value: Any) -> Variable:
         return Variable(plain(value))
+
+    def stored(self, value: Any) -> Any:
+        return value
+
+    def triangle(self, row: Any) -> Any:
+        raise TraceError(f"triangle: expected the number of a row, got {row!r}")
 
 
 class _Held(Variable):
@@ -199,6 +205,13 @@ class Rolled:
             out[place] = cells[place]
         return out
 
+    def triangle(self, row: Any) -> Index:
+        """The begin of a row, from a table: it is no multiple of the row's number."""
+        (key, factor), *others = row.terms
+        if others or factor != 1 or row.constant:
+            raise TraceError("triangle: expected the number of a turn itself")
+        return Index(((f"{TRIANGLE} {key}", 1),))
+
     # -- places
 
     def read(self, array: str, place: Index) -> Node:
@@ -277,6 +290,20 @@ class Rolled:
         visit(self.root, {})
         return frozenset(short - long)
 
+    def largest(self, loop: str) -> int:
+        """The largest number of a turn of a loop."""
+        found: dict[str, tuple[int, int]] = {}
+
+        def visit(block: Block) -> None:
+            for item in block.items:
+                if isinstance(item, TracedLoop):
+                    bounds = [*_range(item.first, found), *_range(item.stop, found)]
+                    found[item.name] = min(bounds), max(bounds)
+                    visit(item.body)
+
+        visit(self.root)
+        return found[loop][1]
+
     def _size(self, step: OpenStep) -> int:
         """About how many operations a step has."""
         later = self.starts[step.number + 1 :]
@@ -297,7 +324,7 @@ def _range(bound: Index, names: Mapping[str, tuple[int, int]]) -> tuple[int, int
     """Least and largest value while the loops around are within these ranges."""
     low = high = bound.constant
     for key, factor in bound.terms:
-        ends = [factor * end for end in names[key]]
+        ends = [factor * end for end in names[key.removeprefix(TRIANGLE).strip()]]
         low, high = low + min(ends), high + max(ends)
     return low, high
 
@@ -328,8 +355,8 @@ class TracedFunction:
             self.shapes = {key: tuple(value.shape) for key, value in outputs.items()}
             self._unrolled = trace.short_loops()
 
-    def program(self, dtype: Dtype) -> Program | ProcedureNest:
-        """The program in this precision."""
+    def program(self, dtype: Dtype, *, fused: bool = True) -> Program | ProcedureNest:
+        """The program in this precision, with or without fused multiply-adds."""
         if self.recorded is not None:
             return self._lowered(self.recorded, dtype)
         trace, outputs = self._rolled(self._unrolled)
@@ -338,9 +365,15 @@ class TracedFunction:
                 _written(trace, key, value)
         from linkwise.compiler.rolled_statements import Finished
 
-        finished = Finished(trace.checked(), self.label, dtype)
+        finished = Finished(trace.checked(), self.label, dtype, fused=fused)
         return ProcedureNest(
-            self.label, dtype, tuple(finished.arrays), finished.body, operations=finished.operations
+            self.label,
+            dtype,
+            tuple(finished.arrays),
+            finished.body,
+            tables=finished.tables,
+            operations=finished.operations,
+            unfused=lambda: self.program(dtype, fused=False),  # type: ignore[arg-type,return-value]
         )
 
     def straight(self, dtype: Dtype) -> Program:

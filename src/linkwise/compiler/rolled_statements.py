@@ -11,7 +11,7 @@ from linkwise.compiler.loops import Array, Declare, Element, For, Register, Stat
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.program import Dtype, lower
 from linkwise.compiler.rolled import Block, Key, OpenStep, Rolled, TracedLoop
-from linkwise.compiler.traced_arrays import index
+from linkwise.compiler.traced_arrays import TRIANGLE, index
 from linkwise.errors import TraceError
 
 MEMORY = "tables"
@@ -20,8 +20,8 @@ MEMORY = "tables"
 class Finished:
     """The statements of a trace, and the operations of all turns."""
 
-    def __init__(self, trace: Rolled, label: str, dtype: Dtype):
-        self.trace, self.label = trace, label
+    def __init__(self, trace: Rolled, label: str, dtype: Dtype, *, fused: bool = True):
+        self.trace, self.label, self.fused = trace, label, fused
         self.dtype: Dtype = dtype
         self.costs: dict[int, Operations] = {}
         self._remove_unread()
@@ -36,6 +36,7 @@ class Finished:
             place for given in inputs for place in given.values() if isinstance(place, Register)
         }
         self.body = self._statements(trace.root)
+        self.tables = self._tables()
         self.operations = Operations(**self._counted(self.body, {}))  # type: ignore[arg-type]
 
     def _remove_unread(self) -> None:
@@ -109,6 +110,19 @@ class Finished:
         given.sort(key=lambda array: ("input", "output").index(array.kind))
         return [*given, *([Array(MEMORY, "scratch", total)] if total else [])]
 
+    def _tables(self) -> dict[str, list[int]]:
+        """The table of triangles, as long as the largest loop that reads it."""
+        keys = [key for step in self.trace.steps for key in (*step.reads, *step.writes)]
+        loops = {
+            name.split()[1]
+            for key in keys
+            if not isinstance(key, Register)
+            for name, _ in key[1].terms
+            if name.startswith(TRIANGLE)
+        }
+        most = max((self.trace.largest(loop) for loop in loops), default=-1)
+        return {TRIANGLE: [j * (j - 1) // 2 for j in range(most + 1)]} if loops else {}
+
     def _place(self, key: Key) -> Register | Element:
         if isinstance(key, Register):
             return key
@@ -149,7 +163,13 @@ class Finished:
                 args = tuple(image[a.index] for a in node.args)
                 image[node.index] = graph.make(node.op, args, node.value)
         nodes = [image[node.index] for node in outputs]
-        made = lower({"out": ((len(nodes),), nodes)}, {label: len(given)}, name=label, dtype=self.dtype)
+        made = lower(
+            {"out": ((len(nodes),), nodes)},
+            {label: len(given)},
+            name=label,
+            dtype=self.dtype,
+            fused=self.fused,
+        )
         reads = {(label, k): self._place(key) for k, key in enumerate(given.values())}
         places = [*map(self._place, step.writes), *step.kept.values()]
         read = {_memory(key) for key in given.values()}
@@ -168,7 +188,7 @@ class Finished:
                 )
             elif isinstance(statement, For):
                 turns = range(
-                    *(x.value(names, {}) for x in (statement.first, statement.stop, statement.step))
+                    *(x.value(names, self.tables) for x in (statement.first, statement.stop, statement.step))
                 )
                 if turns and not _depends(statement.body, statement.name):
                     once = self._counted(statement.body, {**names, statement.name: turns[0]})

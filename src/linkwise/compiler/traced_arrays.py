@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.compiler.loops import Whole, name, whole
+from linkwise.compiler.loops import Whole, entry, name, whole
 from linkwise.errors import TraceError
 from linkwise.language import Elements, dot, elementwise, plain, product
 
 if TYPE_CHECKING:
     from linkwise.compiler.rolled import Rolled
+
+TRIANGLE = "triangle"
+"""Table of j(j − 1)/2; a term of an index that begins so is its entry for the turn that is named behind."""
 
 # -- whole numbers while tracing --------------------------------------------------------------------------------------
 
@@ -71,7 +74,8 @@ class Index:
     def whole(self) -> Whole:
         total = whole(self.constant)
         for key, factor in self.terms:
-            total = name(key) * factor + total
+            value = entry(TRIANGLE, name(key.split()[1])) if key.startswith(TRIANGLE) else name(key)
+            total = value * factor + total
         return total
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algorithms.ud_factors import UD, measured, packed_size, predicted, propagated
+from linkwise.algorithms.ud_factors import UD, measure, packed_size, predicted, propagated
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.recursion import Recursion
 from linkwise.control.chosen_parameters import BASE, Chosen
@@ -31,6 +31,7 @@ from linkwise.functions import Setting, function_named
 from linkwise.joint_laws.direction import SPEED
 from linkwise.model import LABELS
 from linkwise.model.coordinates import check_one_axis
+from linkwise.language import array
 from linkwise.once import once
 from linkwise.parameters import PAYLOAD
 from linkwise.robot import Robot
@@ -200,9 +201,10 @@ class ExtendedKalmanFilter:
         for k, (value, deviation) in enumerate(sensors):
             row: list[Scalar] = [1.0 if i == k else 0.0 for i in range(self.size)]
             innovation = value - x[k]
-            factors, x, variance = measured(factors, x, row, innovation, float(deviation) ** 2)
+            variance = measure(factors, x, row, innovation, float(deviation) ** 2)
             squares.append(innovation * innovation / variance)
         consistency = (1.0 / len(squares)) * sum(squares[1:], start=squares[0])
+        x = list(x)
         found: dict[str, list[Scalar]] = {"q": x[:n], "qd": x[n : 2 * n]}
         if self.chosen.size:
             found["parameters"] = x[2 * n :]
@@ -211,7 +213,7 @@ class ExtendedKalmanFilter:
 
     def _predicted(
         self, q_measured: Sequence[Scalar], tau: Sequence[Scalar], memory: Sequence[Scalar]
-    ) -> tuple[list[Scalar], UD]:
+    ) -> tuple[Any, UD]:
         """The state before the measurements: a step after the last one, or the beginning."""
         n, size = self.robot.dof, self.size
         factors = UD.unpacked(memory[1 + size :], size)
@@ -224,12 +226,9 @@ class ExtendedKalmanFilter:
         factors = predicted(propagated(F, factors, noise), weights)
         first = memory[0] <= 0.0
         begin = [*q_measured, *([0.0] * n), *(float(value) for value in self.chosen.start)]
-        D = [where(first, float(s) ** 2, d) for s, d in zip(self.deviation, factors.D, strict=True)]
-        U = [
-            [where(first, 0.0, entry) if i < j else entry for j, entry in enumerate(row)]
-            for i, row in enumerate(factors.U)
-        ]
-        return [where(first, a, b) for a, b in zip(begin, x, strict=True)], UD(U, D)
+        D = array([where(first, float(s) ** 2, d) for s, d in zip(self.deviation, factors.D, strict=True)])
+        U = array([where(first, 0.0, entry) for entry in factors.U])
+        return array([where(first, a, b) for a, b in zip(begin, x, strict=True)]), UD(U, D)
 
     def _moved(self, x: Sequence[Scalar], tau: Sequence[Scalar]) -> tuple[list[Scalar], Rows, Rows]:
         """(the next state, its derivative by the state, its derivative by the torques)."""

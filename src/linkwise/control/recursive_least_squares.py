@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from linkwise.algorithms.dense import dot
-from linkwise.algorithms.ud_factors import UD, measured, packed_size
+from linkwise.algorithms.ud_factors import UD, measure, packed_size
 from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.program import Program
 from linkwise.compiler.recursion import Recursion
 from linkwise.control.chosen_parameters import BASE, Chosen
 from linkwise.control.momentum_observer import positive
+from linkwise.language import array, dot, empty, span
 from linkwise.once import once
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, sqrt, where
 
 VAGUE = 10.0  # standard deviation of parameters before the first sample, in their own units
-WRITTEN_OUT = 16  # parameters up to which the code is straight-line; more are handled in loops
 FASTEST = 0.5  # forgetting factor below which nothing is estimated
 
 
@@ -109,7 +109,7 @@ class RecursiveLeastSquares:
         qdd: Sequence[Scalar],
         tau: Sequence[Scalar],
         memory: Sequence[Scalar],
-    ) -> dict[str, list[Scalar]]:
+    ) -> dict[str, Any]:
         """One sample, over scalars.
 
         Args:
@@ -119,31 +119,45 @@ class RecursiveLeastSquares:
             tau: measured torques, n scalars.
             memory: what the last sample left.
         """
-        size = self.chosen.size
+        size, n = self.chosen.size, self.robot.dof
         first = memory[0] <= 0.0
-        x = [where(first, float(a), b) for a, b in zip(self.start, memory[1:], strict=False)]
-        factors = UD.unpacked(memory[1 + size :], size)
-        factors.D = [where(first, float(s) ** 2, d) for s, d in zip(self.deviation, factors.D, strict=True)]
+        x, factors = empty(size), UD.unpacked(memory[1 + size :], size)
+        start, spread = array(self.start.tolist()), array((self.deviation**2).tolist())
+        for k in span(size):
+            x[k] = where(first, start[k], memory[1 + k])
+            factors.D[k] = where(first, spread[k], factors.D[k])
         if self.forgetting < 1.0:
-            factors = self._forgotten(factors)
-        rows = self.chosen.columns(q, qd, qdd)
-        given = [t - k for t, k in zip(tau, self.chosen.known(q, qd, qdd), strict=True)]
-        residual = [y - dot(row, x) for y, row in zip(given, rows, strict=True)]
-        for row, y, deviation in zip(rows, given, self.noise, strict=True):
-            factors, x, _ = measured(factors, x, row, y - dot(row, x), float(deviation) ** 2)
-        deviations = [sqrt(v) for v in factors.variances()]
-        following = [1.0, *x, *factors.packed()]
+            self._forget(factors)
+        rows = array(self.chosen.columns(list(q), list(qd), list(qdd)))
+        known = self.chosen.known(list(q), list(qd), list(qdd))
+        given = array([t - k for t, k in zip(tau, known, strict=True)])
+        variance = array((self.noise**2).tolist())
+        residual = empty(n)
+        for r in span(n):
+            residual[r] = given[r] - dot(rows[r, :], x)
+        for r in span(n):
+            measure(factors, x, rows[r, :], given[r] - dot(rows[r, :], x), variance[r])
+        deviations, following = empty(size), empty(1 + size + packed_size(size))
+        variances = factors.variances()
+        following[0] = 1.0
+        for k in span(size):
+            deviations[k] = sqrt(variances[k])
+            following[1 + k] = x[k]
+            following[1 + size + k] = factors.D[k]
+        for k in span(packed_size(size) - size):
+            following[1 + 2 * size + k] = factors.U[k]
         return {"parameters": x, "deviations": deviations, "residual": residual, "next_memory": following}
 
-    def _forgotten(self, factors: UD) -> UD:
+    def _forget(self, factors: UD) -> None:
         """P/λ, as far as the bounds allow."""
-        growth = 1.0 / self.forgetting
-        scale: list[Scalar] = []
-        for variance, bound in zip(factors.variances(), self.bound, strict=True):
-            most = float(bound) ** 2
-            allowed = where(growth * variance <= most, growth, most / variance)
-            scale.append(sqrt(where(allowed > 1.0, allowed, 1.0)))
-        return factors.scaled(scale)
+        growth, size = 1.0 / self.forgetting, self.chosen.size
+        most, variances = array((self.bound**2).tolist()), factors.variances()
+        scale, inverse = empty(size), empty(size)
+        for k in span(size):
+            allowed = where(growth * variances[k] <= most[k], growth, most[k] / variances[k])
+            scale[k] = sqrt(where(allowed > 1.0, allowed, 1.0))
+            inverse[k] = 1.0 / scale[k]
+        factors.scale(scale, inverse)
 
     @once
     def recursion(self) -> Recursion:
@@ -160,7 +174,7 @@ class RecursiveLeastSquares:
     def kernel(self, dtype: str = "float64") -> Kernel:
         """(q, qd, qdd, tau, memory) -> (parameters, deviations, residual, next_memory), any leading axes; its C source
         is what a controller runs."""
-        made = self.recursion.kernel(dtype) if self.chosen.size <= WRITTEN_OUT else self._looped(dtype)
+        made = self.recursion.kernel(dtype)
         made.origin = (RecursiveLeastSquares.kernel, (self, dtype))
         return made
 
@@ -179,23 +193,10 @@ class RecursiveLeastSquares:
         """
         begin = self.initial_memory if memory is None else memory
         samples = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
-        if self.chosen.size > WRITTEN_OUT:
+        if not isinstance(self.kernel().program(), Program):  # a rollout has no loops inside its steps
             return self._sample_by_sample(self.recursion.table(samples), begin, threads)
         found, last = self.recursion.over(samples, begin, threads=threads)
         return Followed(**found, memory=last)
-
-    def _looped(self, dtype: str) -> Kernel:
-        """The same kernel with loops over parameters."""
-        from linkwise.control.least_squares_loops import LeastSquaresLoops
-
-        straight = self.recursion.kernel(dtype)
-
-        def build(precision: str) -> Any:
-            return LeastSquaresLoops(self, precision).nest()
-
-        return Kernel(
-            straight.name, straight.inputs, straight.outputs, dtype, build, self.recursion.key + b" looped"
-        )
 
     def _sample_by_sample(self, given: dict[str, np.ndarray], memory: Any, threads: int | None) -> Followed:
         kernel = self.kernel()

@@ -34,10 +34,10 @@ from linkwise.compiler.loops import (
     whole,
 )
 from linkwise.compiler.operations import Operations
+from linkwise.compiler.procedure import ProcedureNest
 from linkwise.compiler.program import lower
 from linkwise.compiler.schedule import schedule
 from linkwise.control.controller import traced_kernel
-from linkwise.control.least_squares_loops import CountedNest
 from linkwise.errors import LinkwiseError
 from linkwise.motion import FourierSeries, PiecewisePolynomial, Trajectory, pieces
 from linkwise.robot import Robot
@@ -171,7 +171,7 @@ class _Table:
             Array("coefficients", "constant", self.width, self.count),
         )
         body = self._scanned() if scanned else self._halved(digits)
-        return CountedNest(
+        return ProcedureNest(
             "trajectory",
             self.dtype,
             arrays,
