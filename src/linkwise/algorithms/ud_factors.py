@@ -19,7 +19,7 @@ Rows = list[list[Scalar]]
 
 @dataclass(slots=True, eq=False)
 class UD:
-    """The factors: ``U`` above its diagonal, column by column (U_ij lies at triangle(j) + i), and ``D``, both vectors."""
+    """The factors as vectors: ``U`` above its diagonal, column by column (U_ij lies at triangle(j) + i), and ``D``."""
 
     U: Any
     D: Any

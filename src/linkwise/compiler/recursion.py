@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from linkwise import language
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import Shape
 from linkwise.compiler.rolled import TracedFunction
 from linkwise.compiler.rollout import NEXT, Feed, Interface, RolloutKernel, trace_rollout
 from linkwise.errors import ShapeError
-from linkwise.language import array
 
 MEMORY = "memory"
 SAMPLES = "samples"
@@ -61,9 +61,9 @@ class Recursion:
         shapes = {**self.outputs, NEXT + MEMORY: (self.memory,)}
 
         def arrays(**given: Any) -> dict[str, Any]:
-            scalars = {key: list(x) if isinstance(x, np.ndarray) else x for key, x in given.items()}
+            scalars = {key: x if isinstance(x, language.Elements) else list(x) for key, x in given.items()}
             outputs = self.function(**scalars)
-            return {key: array(outputs[key]) for key in shapes}
+            return {key: language.array(outputs[key]) for key in shapes}
 
         def build(precision: str) -> Any:
             lengths = {key: (size,) for key, size in sizes.items()}

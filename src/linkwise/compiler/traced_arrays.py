@@ -145,8 +145,9 @@ class Stored(Elements):
                 shape.append(max(count, 0) if isinstance(count, int) else count)
                 strides.append(stride)
                 continue
-            if isinstance(place, (int, np.integer)):
-                place = int(place)
+            if isinstance(place, np.integer):
+                place = int(place)  # type: ignore[arg-type]
+            if isinstance(place, int):
                 if isinstance(length, int):
                     if not -length <= place < length:
                         raise IndexError(f"place {place} of {length}")

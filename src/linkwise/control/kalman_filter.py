@@ -29,9 +29,9 @@ from linkwise.control.momentum_observer import positive
 from linkwise.evaluation import outputs_of
 from linkwise.functions import Setting, function_named
 from linkwise.joint_laws.direction import SPEED
+from linkwise.language import array
 from linkwise.model import LABELS
 from linkwise.model.coordinates import check_one_axis
-from linkwise.language import array
 from linkwise.once import once
 from linkwise.parameters import PAYLOAD
 from linkwise.robot import Robot
