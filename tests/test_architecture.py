@@ -119,7 +119,8 @@ ALLOWED = {
         "settings",
     },
     "geometry": {"errors", "model"},
-    "algorithms": {"errors", "scalar", "spatial", "joint_laws", "model"},
+    "algorithms": {"errors", "scalar", "spatial", "language", "joint_laws", "model"},
+    "solve": {"language", "scalar"},
     "compiler": {
         "children",
         "foreign",
@@ -128,6 +129,7 @@ ALLOWED = {
         "flags",
         "scalar",
         "spatial",
+        "language",
         "scan_order",
         "once",
         "outputs",

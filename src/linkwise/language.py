@@ -114,7 +114,12 @@ def loop(count: Any, body: Callable[..., Any], *state: Any) -> Any:
 
 
 def dot(a: Any, b: Any) -> Scalar:
-    """Σ aₖ bₖ of two vectors, from the first to the last."""
+    """Σ aₖ bₖ, summed from the first to the last.
+
+    Args:
+        a: a vector: a row, a column or a part of one.
+        b: a vector of the same length.
+    """
     total = variable(0.0)
     for k in span(_length(a, b)):
         total += a[k] * b[k]

@@ -47,12 +47,12 @@ def kernel_of(
     function: Callable[..., Any], shapes: dict[str, tuple[int, ...]], dtype: str = "float64"
 ) -> Kernel:
     """The kernel of a function of arrays of these shapes."""
-    from linkwise.compiler import rolled
+    from linkwise.compiler.traced_function import TracedFunction
 
     name = getattr(function, "__name__", "function")
     sizes = {key: math.prod(shape) for key, shape in shapes.items()}
 
-    traced = rolled.TracedFunction(lambda **symbols: _called(function, symbols), shapes, name)
+    traced = TracedFunction(lambda **symbols: _called(function, symbols), shapes, name)
     made = Kernel(name, sizes.items(), traced.shapes.items(), dtype, traced.program)  # type: ignore[arg-type]
     made.shapes = {key: shape for key, shape in shapes.items() if len(shape) > 1}
     made.written_out = traced.straight  # type: ignore[assignment]

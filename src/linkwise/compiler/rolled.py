@@ -3,7 +3,7 @@
 A function is first traced with all loops unrolled. If that becomes too long (``MOST_NODES``) it is traced again: bodies
 of loops once, arrays as memory. Loops that are short when they are written out (``UNROLLED`` operations) are unrolled,
 the inner ones first; a third trace does that. The result is a ``Nest`` (``rolled_statements``), which every target
-renders.
+renders; ``traced_function`` has the three traces.
 
 A traced body is a list of steps. A step ends where a loop begins or ends, and before a place is read that it may have
 written.
@@ -11,10 +11,9 @@ written.
 
 from __future__ import annotations
 
-import math
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -24,9 +23,7 @@ import numpy as np
 
 from linkwise.compiler.graph import Graph, Node
 from linkwise.compiler.loops import Array, Register
-from linkwise.compiler.procedure import ProcedureNest
-from linkwise.compiler.program import Dtype, Program, Recorded, Shape, lower
-from linkwise.compiler.traced_arrays import TRIANGLE, Index, Stored, copied, index
+from linkwise.compiler.traced_arrays import TRIANGLE, Index, Stored, index
 from linkwise.errors import TraceError
 from linkwise.language import Variable, current_tracer, plain
 
@@ -327,91 +324,3 @@ def _range(bound: Index, names: Mapping[str, tuple[int, int]]) -> tuple[int, int
         ends = [factor * end for end in names[key.removeprefix(TRIANGLE).strip()]]
         low, high = low + min(ends), high + max(ends)
     return low, high
-
-
-# -- from a function to a program -------------------------------------------------------------------------------------
-
-Outputs = dict[str, Any]
-"""Arrays of symbols and numbers, or arrays in memory."""
-
-
-class TracedFunction:
-    """A function of arrays, traced: written out if that is short enough, else with loops.
-
-    Args:
-        function: takes an array of symbols for each input and gives {name: array}.
-        inputs: their shapes.
-        label: name of the program.
-    """
-
-    def __init__(self, function: Callable[..., Outputs], inputs: Mapping[str, Shape], label: str):
-        self.function, self.inputs, self.label = function, dict(inputs), label
-        self.recorded: Recorded | None = None
-        try:
-            self.recorded = self._recorded(MOST_NODES)
-            self.shapes = {key: shape for key, (shape, _) in self.recorded.items()}
-        except TooLongError:
-            trace, outputs = self._rolled(frozenset())
-            self.shapes = {key: tuple(value.shape) for key, value in outputs.items()}
-            self._unrolled = trace.short_loops()
-
-    def program(self, dtype: Dtype, *, fused: bool = True) -> Program | ProcedureNest:
-        """The program in this precision, with or without fused multiply-adds."""
-        if self.recorded is not None:
-            return self._lowered(self.recorded, dtype)
-        trace, outputs = self._rolled(self._unrolled)
-        with tracing(trace):
-            for key, value in outputs.items():
-                _written(trace, key, value)
-        from linkwise.compiler.rolled_statements import Finished
-
-        finished = Finished(trace.checked(), self.label, dtype, fused=fused)
-        return ProcedureNest(
-            self.label,
-            dtype,
-            tuple(finished.arrays),
-            finished.body,
-            tables=finished.tables,
-            operations=finished.operations,
-            unfused=lambda: self.program(dtype, fused=False),  # type: ignore[arg-type,return-value]
-        )
-
-    def straight(self, dtype: Dtype) -> Program:
-        """The program without loops, whatever its length."""
-        return self._lowered(self.recorded or self._recorded(None), dtype)
-
-    def _lowered(self, recorded: Recorded, dtype: Dtype) -> Program:
-        sizes = {key: math.prod(shape) for key, shape in self.inputs.items()}
-        return lower(recorded, sizes, name=self.label, dtype=dtype)
-
-    def _recorded(self, most: int | None) -> Recorded:
-        graph = Graph()
-        with tracing(Unrolled(graph, most)):
-            given = {key: _symbols(graph, key, shape) for key, shape in self.inputs.items()}
-            outputs = self.function(**given)
-        return {
-            key: (tuple(value.shape), [graph.lift(plain(x)) for x in value.flat])
-            for key, value in outputs.items()
-        }
-
-    def _rolled(self, unrolled: frozenset[Site]) -> tuple[Rolled, Outputs]:
-        trace = Rolled(Graph(), unrolled)
-        with tracing(trace):
-            outputs = self.function(**{key: trace.given(key, shape) for key, shape in self.inputs.items()})
-        return trace, outputs
-
-
-def _symbols(graph: Graph, key: str, shape: Shape) -> np.ndarray:
-    array = np.empty(shape, object)
-    array[...] = np.array([*graph.inputs(key, array.size), None], object)[:-1].reshape(shape)
-    return array
-
-
-def _written(trace: Rolled, key: str, value: Any) -> None:
-    """An output, which may be called like an input."""
-    label = f"{key} out" if key in trace.arrays else key
-    trace.arrays[label] = Array(label, "output", math.prod(value.shape), label=key)
-    if value.shape:
-        copied(trace, Stored(trace, label, tuple(value.shape)), value)
-    else:
-        trace.write(label, index(0), value[()])

@@ -55,18 +55,7 @@ def interior_point(
     for _ in span(iterations):
         dual, equal, unequal = residuals()
         weights = elementwise(lambda z, s: z / s, z, s)
-        for i in span(n):
-            for j in span(i + 1):
-                entry = variable(P[i, j])
-                for c in span(k):
-                    entry += G[c, i] * weights[c] * G[c, j]
-                K[i, j] = entry.value
-        if m:
-            K[n:, :n] = A
-            for i in span(m):
-                for j in span(i):
-                    K[n + i, n + j] = 0.0
-                K[n + i, n + i] = -SMALLEST
+        assemble(K, P, A, G, weights)
         factors = ldl(K)
         gap = dot(s, z) / k
         ds, dz = direction(factors, dual, equal, unequal, elementwise(lambda s, z: -s * z, s, z))
@@ -87,6 +76,23 @@ def interior_point(
     for part in parts:
         worst.value = where(part > worst.value, part, worst.value)
     return x, y, z, worst.value
+
+
+def assemble(K: Any, P: Any, A: Any, G: Any, weights: Any) -> None:
+    """The lower half of the augmented system."""
+    n, m = P.shape[0], A.shape[0]
+    for i in span(n):
+        for j in span(i + 1):
+            entry = variable(P[i, j])
+            for c in span(G.shape[0]):
+                entry += G[c, i] * weights[c] * G[c, j]
+            K[i, j] = entry.value
+    if m:
+        K[n:, :n] = A
+        for i in span(m):
+            for j in span(i):
+                K[n + i, n + j] = 0.0
+            K[n + i, n + i] = -SMALLEST
 
 
 def longest(s: Any, ds: Any, z: Any, dz: Any) -> Any:
