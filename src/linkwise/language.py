@@ -70,6 +70,8 @@ def empty(*shape: int) -> Any:
 def array(values: Any) -> Any:
     """A vector or matrix of these scalars, whose elements can be assigned."""
     tracer = current_tracer.get()
+    if isinstance(values, Elements):
+        return _copy(values)
     cells = _cells(values)
     return cells if tracer is None else tracer.stored(cells)
 

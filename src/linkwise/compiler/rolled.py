@@ -108,6 +108,20 @@ class OpenStep:
     reads: dict[Key, Node] = field(default_factory=dict[Key, Node])
     writes: dict[Key, Node] = field(default_factory=dict[Key, Node])
     kept: dict[Node, Register] = field(default_factory=dict[Node, Register])
+    written: dict[str, set[Any]] = field(default_factory=dict[str, set[Any]])
+    """For each array that is written, the terms of the places without their constants."""
+
+    def write(self, key: Key, node: Node) -> None:
+        self.writes[key] = node
+        if not isinstance(key, Register):
+            self.written.setdefault(key[0], set()).add(key[1].terms)
+
+    def may_write(self, key: Key) -> bool:
+        """Whether a place that was written can be this one, unless it is exactly this one: places with the same terms
+        differ by their constants, others may be the same in some turn."""
+        if isinstance(key, Register):
+            return False
+        return any(terms != key[1].terms for terms in self.written.get(key[0], ()))
 
 
 @dataclass(eq=False)
@@ -221,7 +235,7 @@ class Rolled:
         step = self._step
         if key in step.writes:
             return step.writes[key]
-        if any(_may_meet(key, other) for other in step.writes):
+        if step.may_write(key):
             step = self._step = self._open()
         if key not in step.reads:
             step.reads[key] = self.graph.input(f"step{step.number}", len(step.reads))
@@ -229,9 +243,9 @@ class Rolled:
 
     def write_place(self, key: Key, value: Any) -> None:
         node = self.graph.lift(plain(value))
-        if any(other != key and _may_meet(key, other) for other in self._step.writes):
+        if key not in self._step.writes and self._step.may_write(key):
             self._step = self._open()
-        self._step.writes[key] = node
+        self._step.write(key, node)
 
     # -- inside
 
@@ -305,16 +319,6 @@ class Rolled:
         """About how many operations a step has."""
         later = self.starts[step.number + 1 :]
         return (later[0] if later else self.graph.count) - self.starts[step.number]
-
-
-def _may_meet(one: Key, other: Key) -> bool:
-    """Whether two places can be the same one."""
-    if isinstance(one, Register) or isinstance(other, Register):
-        return one == other
-    if one[0] != other[0]:
-        return False
-    apart = one[1] - other[1]
-    return not isinstance(apart, int) or apart == 0
 
 
 def _range(bound: Index, names: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
