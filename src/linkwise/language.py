@@ -31,7 +31,7 @@ from linkwise.scalar import Scalar
 class Tracer(Protocol):
     """What records loops and arrays while a function is traced."""
 
-    def loop(self, first: Any, stop: Any, step: int) -> Iterable[Any]: ...
+    def loop(self, first: Any, stop: Any, step: int, parallel: bool = False) -> Iterable[Any]: ...
     def array(self, shape: tuple[int, ...], fill: float | None) -> Any: ...
     def variable(self, value: Scalar) -> Any: ...
     def stored(self, value: Any) -> Any: ...
@@ -41,18 +41,19 @@ class Tracer(Protocol):
 current_tracer: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 
 
-def span(first: Any, stop: Any = None, step: int = 1) -> Iterable[Any]:
+def span(first: Any, stop: Any = None, step: int = 1, *, parallel: bool = False) -> Iterable[Any]:
     """The whole numbers of ``range(first, stop, step)``, for a loop whose body may be compiled once.
 
     Args:
         first: the first number; the end where there is one argument, as for ``range``.
         stop: the end, which is not reached. Both may depend on the number of a loop around this one.
         step: 1 or −1.
+        parallel: no turn reads what another one writes; for a single state several turns are computed side by side.
     """
     if stop is None:
         first, stop = 0, first
     tracer = current_tracer.get()
-    return range(first, stop, step) if tracer is None else tracer.loop(first, stop, step)
+    return range(first, stop, step) if tracer is None else tracer.loop(first, stop, step, parallel)
 
 
 def zeros(*shape: int) -> Any:
@@ -139,7 +140,7 @@ def product(A: Any, B: Any) -> Any:
         return c
     C = empty(A.shape[0], B.shape[1])
     for i in span(A.shape[0]):
-        for j in span(B.shape[1]):
+        for j in span(B.shape[1], parallel=True):
             C[i, j] = dot(A[i, :], B[:, j])
     return C
 

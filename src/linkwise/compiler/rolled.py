@@ -55,7 +55,7 @@ class Unrolled:
     def __init__(self, graph: Graph, most: int | None = MOST_NODES):
         self.graph, self.most = graph, most
 
-    def loop(self, first: int, stop: int, step: int) -> Iterator[int]:
+    def loop(self, first: int, stop: int, step: int, parallel: bool = False) -> Iterator[int]:
         for k in range(first, stop, step):
             if self.most is not None and self.graph.count > self.most:
                 raise TooLongError(f"more than {self.most} operations")
@@ -134,6 +134,7 @@ class TracedLoop:
     step: int
     body: Block
     site: Site
+    parallel: bool = False
 
 
 @dataclass(eq=False)
@@ -162,7 +163,7 @@ class Rolled:
 
     # -- what the language calls
 
-    def loop(self, first: Any, stop: Any, step: int) -> Iterator[Any]:
+    def loop(self, first: Any, stop: Any, step: int, parallel: bool = False) -> Iterator[Any]:
         if step not in (1, -1):
             raise TraceError(f"span: expected a step of 1 or −1, got {step}")
         site = self._site()
@@ -183,7 +184,7 @@ class Rolled:
         if self.block is not body:
             raise TraceError("loops must be nested")
         self.block = outside
-        outside.items.append(TracedLoop(number, index(first), index(stop), step, body, site))
+        outside.items.append(TracedLoop(number, index(first), index(stop), step, body, site, parallel))
         self._step = self._open()
 
     def array(self, shape: tuple[int, ...], fill: float | None) -> Stored:

@@ -141,7 +141,10 @@ class Finished:
                 inside = self._statements(item.body)
                 if inside:
                     bounds = (item.first.whole, item.stop.whole)
-                    body.append(For(item.name, *bounds, inside, whole(item.step)))
+                    alone = item.parallel and item.step == 1
+                    body.append(
+                        For(item.name, *bounds, inside, whole(item.step), parallel=alone, repeatable=alone)
+                    )
             elif item.writes or item.kept:
                 if item.kept:
                     body.append(Declare(dict.fromkeys(item.kept.values(), 0.0)))

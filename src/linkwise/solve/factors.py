@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from linkwise.language import dot, empty, span, variable
+from linkwise.scalar import maximum, where
 
 
 def ldl(A: Any) -> tuple[Any, Any]:
@@ -28,6 +29,25 @@ def ldl(A: Any) -> tuple[Any, Any]:
     return L, inverse
 
 
+def ldl_of_any(A: Any, smallest: float) -> tuple[Any, Any, Any]:
+    """(L, 1/d, 1 if all pivots are positive else 0) of a matrix that may not be positive definite.
+
+    A pivot counts as positive above ``smallest`` in units of its diagonal entry. Others count as infinite: their
+    direction is left alone, and nothing is NaN.
+    """
+    n = A.shape[0]
+    L, raw, inverse, sound = empty(n, n), empty(n, n), empty(n), variable(1.0)
+    for i in span(n):
+        for j in span(i):
+            raw[i, j] = A[i, j] - dot(raw[i, :j], L[j, :j])
+            L[i, j] = raw[i, j] * inverse[j]
+        pivot = A[i, i] - dot(raw[i, :i], L[i, :i])
+        good = pivot > smallest * abs(A[i, i])
+        inverse[i] = where(good, 1.0 / where(good, pivot, 1.0), 0.0)
+        sound.value = where(good, sound.value, 0.0)
+    return L, inverse, sound.value
+
+
 def solve(L: Any, inverse: Any, b: Any) -> Any:
     """x of (L D Lᵀ) x = b, for a vector (n,) or the columns of a matrix (n, m)."""
     return back_substituted(L, scaled(inverse, substituted(L, b)))
@@ -40,7 +60,7 @@ def substituted(L: Any, b: Any) -> Any:
         if len(b.shape) == 1:
             x[i] = b[i] - dot(L[i, :i], x[:i])
         else:
-            for c in span(b.shape[1]):
+            for c in span(b.shape[1], parallel=True):
                 x[i, c] = b[i, c] - dot(L[i, :i], x[:i, c])
     return x
 
@@ -52,7 +72,7 @@ def back_substituted(L: Any, b: Any) -> Any:
         if len(b.shape) == 1:
             x[i] = b[i] - dot(L[i + 1 :, i], x[i + 1 :])
         else:
-            for c in span(b.shape[1]):
+            for c in span(b.shape[1], parallel=True):
                 x[i, c] = b[i, c] - dot(L[i + 1 :, i], x[i + 1 :, c])
     return x
 
@@ -71,8 +91,6 @@ def scaled(factors: Any, b: Any) -> Any:
 
 def largest(x: Any) -> Any:
     """max |xᵢ|."""
-    from linkwise.scalar import maximum
-
     most = variable(0.0)
     for i in span(x.shape[0]):
         most.value = maximum(most.value, abs(x[i]))
