@@ -390,7 +390,7 @@ def test_a_study_says_how_to_go_on(tmp_path):
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=120)
-    assert process.returncode == 2
+    assert process.returncode == 128 + signal.SIGTERM
     assert said.splitlines()[-1].startswith("linkwise: terminated; nothing that was done is lost")
     assert names(tmp_path) == ["store", "study.toml"]
 

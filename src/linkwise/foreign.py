@@ -35,6 +35,7 @@ __all__ = [
     "python_comment",
     "python_docstring",
     "rust_comment",
+    "spelt_letters",
     "terminal",
     "toml_string",
     "xml_text",
@@ -50,6 +51,11 @@ _UNUSUAL = re.compile(r"[^ -~]")
 _LETTERS = {
     "q̇": "qd", "q̈": "qdd", "Ṁ": "dM/dt", "J̇": "dJ/dt", "τ": "tau", "⁻¹": "^-1", "ᵀ": "^T", "·": "*", "²": "^2",
     "−": "-", "…": "...", "–": "-", "’": "'", "½": "1/2",
+}  # fmt: skip
+_SPELT = _LETTERS | {
+    "∞": "inf", "×": "x", "÷": "/", "°": "deg", "±": "+-", "³": "^3", "⁻": "^-", "¹": "1", "µ": "u", "μ": "u",
+    "√": "sqrt", "≤": "<=", "≥": ">=", "≈": "~", "→": "->", "“": '"', "”": '"', "‘": "'", "Δ": "delta", "ω": "omega", "σ": "sigma",
+    "─": "-", "│": "|", "\u0307": "d", "\u0308": "dd",
 }  # fmt: skip
 
 
@@ -74,6 +80,20 @@ def terminal(text: str) -> str:
 def line(text: str) -> str:
     """For one line of a terminal or a log: as ``terminal``, and line ends become escapes too."""
     return _UNUSUAL.sub(lambda found: _seen(found[0]), text)
+
+
+def spelt_letters(error: UnicodeError) -> tuple[str, int]:
+    """For ``codecs.register_error``: letters that an encoding does not have are spelt, or become escapes.
+
+    Args:
+        error: what the encoder could not write.
+
+    Returns:
+        The text in its place, in ASCII, and where the encoder goes on.
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_SPELT.get(c) or _escaped(c) for c in error.object[error.start : error.end]), error.end
 
 
 def _is_unseen(c: str) -> bool:
@@ -155,17 +175,18 @@ def c_string(text: str) -> str:
     return '"' + "".join(c.decode() if plain.fullmatch(c) else f"\\{c[0]:03o}" for c in codes) + '"'
 
 
-def json_text(data: Any, **options: Any) -> str:
+def json_text(data: Any, only_ascii: bool = False, **options: Any) -> str:
     """Data as JSON whose strings have escapes for all that people do not see.
 
     Args:
         data: what ``json.dumps`` takes.
+        only_ascii: escapes for all letters beyond ASCII.
         options: of ``json.dumps``.
 
     Returns:
         The text. Every character that is escaped here can only be inside a string.
     """
-    text = json.dumps(data, ensure_ascii=False, **options)
+    text = json.dumps(data, ensure_ascii=only_ascii, **options)
     return _UNUSUAL.sub(
         lambda found: json.dumps(found[0])[1:-1] if _is_unseen(found[0]) and found[0] != "\n" else found[0],
         text,

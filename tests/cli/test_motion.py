@@ -231,7 +231,7 @@ def test_wrong_tables_are_one_line(linkwise, tmp_path, text, expected):
         (["--trajectory", "quintic", "--to", "1,1", "--from", "1"], "--from: expected 2 numbers"),
         (["--trajectory", "quintic", "--to", "1,1", "--duration", "0"], "duration"),
         (["--trajectory", "quintic", "--to", "1,1", "--points", "1"], "points"),
-        (["--trajectory", "x.csv", "--to", "1,1"], "belong to --trajectory quintic"),
+        (["--trajectory", "x.csv", "--to", "1,1"], "belongs to --trajectory quintic"),
         (
             ["--trajectory", "quintic", "--to", "1,1", "--algorithm", "newton_eulr"],
             "did you mean 'newton_euler'?",

@@ -112,6 +112,7 @@ def test_the_environment_is_read_at_every_call(monkeypatch):
     assert threads.wanted(None) == 5
     assert threads.wanted(2) == 2
     monkeypatch.delenv("LINKWISE_THREADS")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert threads.wanted(None) == len(os.sched_getaffinity(0))
     assert threads.wanted(np.int64(4)) == 4
 
@@ -121,6 +122,20 @@ def test_bad_numbers_are_refused(kernel, bad):
     inputs = samples(kernel.program(), 3)
     with pytest.raises(ValueError, match="threads: expected a whole number from 1 on, got"):
         kernel(*inputs, threads=bad)
+
+
+def test_openmp_lowers_the_number(monkeypatch):
+    monkeypatch.delenv("LINKWISE_THREADS", raising=False)
+    monkeypatch.setattr(threads, "available", lambda: 8)
+    for text, count in [("1", 1), ("3", 3), ("4,2", 4), ("64", 8), ("", 8), ("many", 8), ("0", 8), ("-1", 8)]:
+        monkeypatch.setenv("OMP_NUM_THREADS", text)
+        assert threads.wanted(None) == count
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(threads, "limit", 5)
+    assert threads.wanted(None) == 2
+    assert threads.wanted(6) == 6
+    monkeypatch.setenv("LINKWISE_THREADS", "7")
+    assert threads.wanted(None) == 7
 
 
 @pytest.mark.parametrize("bad", ["0", "many", "-2", "1.5"])

@@ -134,6 +134,6 @@ def test_the_command_is_terminated(tmp_path):
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)
     line = "linkwise: terminated; nothing that was done is lost: linkwise study slow.study --resume"
-    assert (process.returncode, said.splitlines()[-1]) == (2, line)
+    assert (process.returncode, said.splitlines()[-1]) == (128 + signal.SIGTERM, line)
     assert not list(tmp_path.rglob(".*"))
     assert verify(tmp_path / "slow.study").damage == ()

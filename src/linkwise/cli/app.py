@@ -21,8 +21,10 @@ from linkwise import children, foreign
 from linkwise.cli import layout
 from linkwise.cli.ending import Ended, ended_by_signals
 from linkwise.cli.headings import WithExamples
+from linkwise.cli.streams import all_letters_writable
 from linkwise.cli.warned import show_warnings
 from linkwise.errors import LinkwiseError
+from linkwise.study.errors import StoppedError
 
 # Listed here, so that ``linkwise --help`` does not import them: linkwise.cli.NAME has the command as ``command``.
 COMMANDS = {
@@ -113,6 +115,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit status is the result."""
     typed = list(sys.argv[1:] if arguments is None else arguments)
     _reserve_standard_streams()
+    with all_letters_writable():
+        return _run(typed)
+
+
+def _run(typed: list[str]) -> int:
     try:
         others = (
             children.OtherPackages() if typed[:1] != ["study"] else contextlib.nullcontext()
@@ -134,7 +141,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (LinkwiseError, ValueError) as error:
         if os.environ.get("LINKWISE_TRACEBACK"):  # to find bugs in Linkwise itself
             raise
-        return _complain(str(error))
+        status = _complain(str(error))
+        return 128 + error.signal if isinstance(error, StoppedError) and error.signal else status
     except BrokenPipeError:
         _close_quietly()
         return 0

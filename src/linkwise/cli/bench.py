@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from linkwise.cli import bench_calls, headings
+from linkwise.cli.given import refuse_given
 from linkwise.cli.options import Numbers, OneOf, WholeNumber, json_option, load_robot
 from linkwise.cli.output import Table, progress, say, say_json, show
 
@@ -76,6 +77,8 @@ def command(robot, functions, batch, dtypes, peers, rounds, no_cold, calls, as_j
     from linkwise.bench.subject import Subject, without_drives
     from linkwise.tables import bounds
 
+    if calls:
+        refuse_given(("batch", "dtypes", "peers", "no_cold"), "does not go with --calls")
     loaded = without_drives(load_robot(robot, moving=True))
     if calls:
         bench_calls.run(loaded, functions, rounds, as_json)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from linkwise.cli import headings
+from linkwise.cli.given import refuse_given
 from linkwise.cli.options import Number, Numbers, json_option, load_robot, robot_argument
 from linkwise.cli.output import Table, number, say, say_json, show, status
 from linkwise.cli.written import check_targets
@@ -71,6 +72,7 @@ def command(robot, gravity, lock, base, mimic, measurements, **options: Any) -> 
         q, poses = _read(read_poses, measurements, arm, options)
         validation = options["hold_out"]
         if options["validate"]:
+            refuse_given(("hold_out",), "does not go with --validate")
             validation = _read(read_poses, options["validate"], arm, options)
         now("calibrating")
         groups = [part.strip() for part in options["parameters"].split(",") if part.strip()]

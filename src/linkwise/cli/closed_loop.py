@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from linkwise.cli.given import refuse_given
 from linkwise.cli.options import NOT_NEGATIVE, POSITIVE, Numbers, OneOf
 from linkwise.cli.output import Table, number, say, show
 from linkwise.control import CONTROLLERS
@@ -64,21 +65,12 @@ def closed_loop_options(command: Callable) -> Callable:
 
 def check_method(options: dict[str, Any]) -> None:
     """Raise for options that do not belong together."""
-    context = click.get_current_context()
-    given = {
-        name
-        for name in (*OWN, *OTHERS)
-        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-    }
     if options["method"] == "inverse":
-        for name in (name for name in OWN if name in given):
-            raise click.UsageError(f"--{name} belongs to --method didim or cloe")
+        refuse_given(OWN, "belongs to --method didim or cloe")
         return
-    for name in (name for name in OTHERS if name in given):
-        raise click.UsageError(f"--{name} belongs to --method inverse")
+    refuse_given(OTHERS, "belongs to --method inverse")
     if options["controller"] is None:
-        for name in (name for name in ("frequency", "damping", "kp", "kd") if name in given):
-            raise click.UsageError(f"--{name} belongs to --controller")
+        refuse_given(("frequency", "damping", "kp", "kd"), "belongs to --controller")
     elif options["reference"] is None:
         raise click.UsageError("--controller needs --reference: what it was told to follow")
 

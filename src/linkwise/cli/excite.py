@@ -8,6 +8,7 @@ import click
 import numpy as np
 
 from linkwise.cli import headings
+from linkwise.cli.given import refuse_given
 from linkwise.cli.options import (
     POSITIVE,
     SEED,
@@ -159,7 +160,9 @@ def command(
     loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     check_targets(out, report)
     rows = options["duration"] * rate * periods + 1
-    if out is not None:
+    if out is None:
+        refuse_given(("rate", "periods"), "is for the table of --out")
+    else:
         bounds.check(f"--rate and --periods: {rows:.6g} rows", rows * (1 + 3 * loaded.dof))
     limits = MotionLimits.of(loaded, _accelerations(loaded, acceleration), options.pop("share"))
     room = room_of(options)

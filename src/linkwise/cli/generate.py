@@ -282,8 +282,18 @@ def _target(target: str, casadi: bool, acados: bool) -> str:
     return next(iter(wanted), target)
 
 
+_ENDINGS = {
+    "cuda": headings.Output("CUDA", ".cu"),
+    "python": headings.Output("Python", ".py"),
+    "wasm": headings.Output("a JavaScript module", ".js", ".mjs"),
+    "fmu": headings.Output("a functional mock-up unit", ".fmu"),
+}  # all others are C
+
+
 def _check(function: str, target: str, out: str | None, options: dict[str, Any]) -> None:
     """Refuse options that go with something else."""
+    if out is not None and target != "ros2_control":
+        _ENDINGS.get(target, headings.C_FILE).convert(out, None, click.get_current_context())
     if options["header"] and (out is None or outputs.is_standard_output(out)):
         raise click.UsageError("--header needs --out FILE")
     for option in ("header", "with_main", "no_fma", "constant_time"):

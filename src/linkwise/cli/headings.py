@@ -232,10 +232,26 @@ OTHER_FORMATS = frozenset(
         ".toml",
         ".c",
         ".h",
+        ".cu",
+        ".cpp",
+        ".hpp",
+        ".rs",
+        ".py",
+        ".ipynb",
+        ".js",
+        ".mjs",
+        ".wasm",
+        ".fmu",
+        ".o",
+        ".so",
+        ".a",
+        ".gz",
+        ".tar",
     ]
 )
 PAGE = Output("a page", ".html", ".htm")
 TABLE = Output("a table of text", ".csv", ".txt")
+C_FILE = Output("C code", ".c")
 
 _PATH = re.compile(r"\b(FILE|DIR|LOG|LOGS|LOADED|UNLOADED|MEASUREMENTS|ROBOT2)\b")
 

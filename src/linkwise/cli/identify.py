@@ -136,7 +136,12 @@ _HEADINGS = {
 )
 @closed_loop_options
 @click.option("--out", metavar="ROBOT2", help="Write the identified robot: .urdf or .toml.")
-@click.option("--code", metavar="FILE.c", help="Write C code of the identified robot's inverse dynamics.")
+@click.option(
+    "--code",
+    type=headings.C_FILE,
+    metavar="FILE.c",
+    help="Write C code of the identified robot's inverse dynamics.",
+)
 @click.option("--reduce", is_flag=True, help="--code is of the reduced model instead: shorter, less exact.")
 @report_option
 @figures_option

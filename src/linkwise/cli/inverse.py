@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from linkwise.cli import headings
+from linkwise.cli.given import refuse_given
 from linkwise.cli.options import (
     POSITIVE,
     Numbers,
@@ -116,9 +117,10 @@ def command(
         raise click.UsageError("--acceleration and --jerk belong to --time-optimal")
     if trajectory == "quintic":
         motion = _quintic(loaded, start, end, degrees, duration, points)
-    elif start is not None or end is not None:
-        raise click.UsageError("--from and --to belong to --trajectory quintic")
     else:
+        refuse_given(("start", "end", "degrees", "duration"), "belongs to --trajectory quintic")
+        if not time_optimal:
+            refuse_given(("points",), "belongs to --trajectory quintic and --time-optimal")
         t, found = read_states(trajectory, ("q", "qd", "qdd"), *coordinate_names(loaded))
         motion = SampledMotion(t, **found)
     if time_optimal:

@@ -9,7 +9,8 @@ import click
 
 from linkwise.cli import headings
 from linkwise.cli.counting import Row, as_printed, axes_of, rows, totals
-from linkwise.cli.options import json_option, load_robot, robot_options
+from linkwise.cli.given import refuse_given
+from linkwise.cli.options import ROBOT_OPTIONS, json_option, load_robot, robot_options
 from linkwise.cli.output import Table, progress, say_json, say_verbatim, show
 from linkwise.errors import LinkwiseError
 
@@ -55,8 +56,11 @@ def command(
       linkwise operations --compare
     """
     if compare:
+        about_robots = ("robot", "names", "stages", "no_friction", *ROBOT_OPTIONS)
+        refuse_given(about_robots, "does not go with --compare, which is about general arms")
         _show_records(markdown, as_json)
         return
+    refuse_given(("markdown",), "belongs to --compare")
     if robot is None:
         raise click.UsageError("Missing argument 'ROBOT'")
     loaded = load_robot(robot, gravity, lock, base, mimic)

@@ -249,6 +249,7 @@ def robot_options(*, required: bool = True) -> Callable[[Callable], Callable]:
 
 
 robot_argument = robot_options()
+ROBOT_OPTIONS = ("gravity", "lock", "base", "mimic", "allow")  # that change a robot, or where its files are
 
 
 def command_line() -> list[str]:
@@ -268,6 +269,10 @@ def load_robot(
     """The robot that the options describe; ``moving`` refuses one without a joint that moves."""
     import linkwise as lw
 
+    names = [joint for joint, _ in lock]
+    for name in names:
+        if names.count(name) > 1:
+            raise click.UsageError(f"--lock: {name!r} is given {names.count(name)} times")
     context = click.get_current_context(silent=True)
     allow = () if context is None else context.meta.get(_ALLOWED, ())
     robot = lw.load(source, gravity=gravity, lock=dict(lock), base=base, mimic=mimic, allow=allow)

@@ -59,7 +59,8 @@ def _stream() -> IO[str]:
 
 def say_json(data: Any) -> None:
     """Print data as JSON; numbers that are not finite become null, arrays become lists."""
-    click.echo(foreign.json_text(jsonable(data), indent=2))
+    lacking = not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    click.echo(foreign.json_text(jsonable(data), only_ascii=lacking, indent=2))
 
 
 def jsonable(data: Any) -> Any:

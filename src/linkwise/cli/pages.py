@@ -36,11 +36,12 @@ def announce(page: Page, wanted: int, as_json: bool) -> None:
 
 
 def until_interrupted(page: Page, as_json: bool) -> None:
-    """Keep a page until Ctrl+C."""
+    """Keep a page until Ctrl+C or another signal."""
     try:
         while True:
             time.sleep(3600)
     except KeyboardInterrupt:
-        page.close()
         if not as_json:
             click.echo(err=True)
+    finally:
+        page.close()

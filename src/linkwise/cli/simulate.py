@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from linkwise.cli import headings
+from linkwise.cli.given import refuse_given
 from linkwise.cli.options import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from linkwise.robot import Robot
     from linkwise.simulate import Result
 
+
+DURATION = 2.0  # simulated time of a move [s]
 
 _HEADINGS = {
     "Motion": "trajectory from to degrees move duration",
@@ -71,7 +74,9 @@ _HEADINGS = {
 @click.option(
     "--move", type=POSITIVE, default=1.0, show_default=True, help="Duration of the quintic move [s]."
 )
-@click.option("--duration", type=POSITIVE, default=2.0, show_default=True, help="Simulated time [s].")
+@click.option(
+    "--duration", type=POSITIVE, help="Simulated time [s].  [default: that of --trajectory, else 2]"
+)
 @click.option(
     "--frequency",
     type=POSITIVE,
@@ -154,6 +159,8 @@ def command(
     loaded = load_robot(robot, gravity, lock, base, mimic, moving=True)
     check_targets(out, report)
     reference, first = _reference(loaded, start, end, trajectory, degrees, move)
+    if duration is None:
+        duration = DURATION if trajectory is None else reference.end - reference.begin
     periods = duration / (options["control_period"] or options["step"])
     bounds.check(f"--duration: {periods:.6g} control periods", periods * (1 + 6 * loaded.dof))
     found = _simulated(loaded, controller, reference, first, duration, options)
@@ -193,12 +200,12 @@ def _reference(loaded, start, end, trajectory, degrees, move):
     """(what to follow, where it begins): a file, which says itself where, or a quintic move."""
     from linkwise import motion
 
+    if trajectory is not None:
+        refuse_given(("start", "end", "degrees", "move"), "does not go with --trajectory")
     first = _position(loaded, "--from", (0.0,) * loaded.dof if start is None else start, degrees)
     if trajectory is None:
         last = first if end is None else _position(loaded, "--to", end, degrees)
         return motion.quintic(first, last, move), first
-    if start is not None or end is not None:
-        raise click.UsageError("--from and --to do not go with --trajectory")
     return motion.read_csv(trajectory, loaded.joint_names), None
 
 

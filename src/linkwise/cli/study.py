@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from linkwise.cli import headings
+from linkwise.cli.given import refuse_given
 from linkwise.cli.options import WholeNumber
 from linkwise.cli.output import Table, number, say, say_json, show
 
@@ -57,7 +58,8 @@ def command(
     The file names a robot, what varies, what is computed and what is kept (see docs/studies.md). Results go to a folder
     with Zarr arrays and Parquet tables. A run that was killed is completed with --resume, to the same bytes; then the
     folder alone is enough. The exit status is 0, 1 when points or chunks kept failing and were left out or when
-    --verify or --status finds damage, 2 for bad input or a run that had to stop.
+    --verify or --status finds damage, 2 for bad input or a run that had to stop, and 128 plus the number of the
+    signal that stopped it (143 for SIGTERM, 130 for Ctrl+C).
 
     \b
     Example:
@@ -67,10 +69,17 @@ def command(
       linkwise study --verify torques.study
       linkwise study --status torques.study
     """
+    running = ("resume", "cluster", "threads", "accept_changed_code")
     if only_verify:
+        refuse_given(("out", "only_check", "only_status", *running), "does not go with --verify")
         return _verify(Path(file), as_json)
     if only_status:
+        refuse_given(("out", "only_check", *running), "does not go with --status")
         return _say_status(Path(file), as_json)
+    if not resume:
+        refuse_given(("accept_changed_code",), "belongs to --resume")
+    if cluster is not None:
+        refuse_given(("threads",), "is for this machine; --cluster computes on others")
     study, folder = _read(Path(file), out, resume)
     if only_check:
         _say_size(study, folder, threads, as_json)

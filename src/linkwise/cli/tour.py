@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--frame", metavar="NAME", help="The link that carries the load.  [default: end of the longest chain]"
 )
-@click.option("--out", metavar="FILE.html", help="The report.  [default: NAME-tour.html]")
+@click.option("--out", type=headings.PAGE, metavar="FILE.html", help="The report.  [default: NAME-tour.html]")
 @click.option("--no-open", is_flag=True, help="Do not open the report in the browser.")
 @json_option
 def command(robot: str, gravity, lock, base, mimic, frame, out, no_open, as_json) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from linkwise.cli import headings
+from linkwise.cli.given import refuse_given
 from linkwise.cli.options import WholeNumber, json_option, load_robot, robot_argument
 from linkwise.cli.output import say, say_json
 from linkwise.cli.pages import announce, until_interrupted
@@ -62,6 +63,7 @@ _HEADINGS = {
 @click.option("--open", "open_browser", is_flag=True, help="Open it in the browser.")
 @click.option(
     "--out",
+    type=headings.PAGE,
     metavar="FILE.html",
     help="Write one file that works without a network instead of serving a page: to send to a colleague.",
 )
@@ -116,6 +118,7 @@ def command(
             raise click.UsageError(
                 "--out: a page file shows one robot; leave out --out to see several side by side"
             )
+        refuse_given(("port", "host", "no_shadows"), "is for a page that is served; --out writes one")
         _write(loaded, out, {**options, "dark": True if dark else None}, as_json, open_browser)
         return
     from linkwise.view import serve

@@ -24,11 +24,11 @@ limit: int | None = None
 
 def wanted(threads: int | None, name: str = "threads") -> int:
     """Number of threads for an argument; None: ``LINKWISE_THREADS``, else the cores this process may
-    use."""
+    use, at most ``OMP_NUM_THREADS``."""
     if threads is None:
         text = os.environ.get("LINKWISE_THREADS", "")
         if not text:
-            return available() if limit is None else min(limit, available())
+            return min(bound for bound in (available(), limit, _openmp()) if bound is not None)
         try:
             return wanted(int(text), "LINKWISE_THREADS")
         except ValueError:
@@ -38,6 +38,15 @@ def wanted(threads: int | None, name: str = "threads") -> int:
     if isinstance(threads, bool) or not isinstance(threads, Integral) or threads < 1:
         raise ArgumentError(f"{name}: expected a whole number from 1 on, got {threads!r}")
     return int(threads)
+
+
+def _openmp() -> int | None:
+    """Threads that ``OMP_NUM_THREADS`` grants, as batch systems set it; None if it says nothing that can be read.
+
+    A list has a number for every level of nested loops; the first one counts.
+    """
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isascii() and first.isdigit() and int(first) > 0 else None
 
 
 def available() -> int:

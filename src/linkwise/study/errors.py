@@ -15,7 +15,19 @@ class StudyError(LinkwiseError, ValueError):
 
 
 class StoppedError(LinkwiseError, RuntimeError):
-    """A run stopped before its end (a full disk, a lost cluster); the message says how to go on."""
+    """A run stopped before its end (a full disk, a lost cluster, a signal); the message says how to go on.
+
+    Args:
+        message: one line.
+        signal: number of the signal that stopped it, if one did.
+    """
+
+    def __init__(self, message: str, signal: int | None = None):
+        super().__init__(message)
+        self.signal = signal
+
+    def __reduce__(self):
+        return type(self), (self.args[0], self.signal)
 
 
 class StudyWarning(UserWarning):

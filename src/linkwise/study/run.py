@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -92,8 +93,8 @@ def _create(store: Store) -> None:
         store.create()
     except OSError as problem:
         raise StudyError(f"{store.path}: cannot be made: {problem.strerror or problem}") from None
-    except Terminated:
-        raise StoppedError(f"{store.path}: terminated before anything was computed") from None
+    except Terminated as ended:
+        raise StoppedError(f"{store.path}: terminated before anything was computed", ended.number) from None
 
 
 def check(store: Store, resume: bool) -> bool:
@@ -261,13 +262,13 @@ def _stopping(path: Path) -> Iterator[None]:
     try:
         yield
     except (StoppedError, OSError, KeyboardInterrupt, Terminated) as problem:
-        reason = f"{problem}"
+        reason, number = f"{problem}", getattr(problem, "signal", None)
         if isinstance(problem, OSError):
             reason = f"{path}: {problem.strerror or problem}"
         elif isinstance(problem, KeyboardInterrupt):
-            reason = "interrupted"
+            reason, number = "interrupted", int(signal.SIGINT)
         elif isinstance(problem, Terminated):
-            reason = "terminated"
+            reason, number = "terminated", problem.number
         raise StoppedError(
-            f"{reason}; nothing that was done is lost: linkwise study {path} --resume"
+            f"{reason}; nothing that was done is lost: linkwise study {path} --resume", number
         ) from None

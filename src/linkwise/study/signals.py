@@ -14,7 +14,15 @@ SIGNALS = system.ENDING_SIGNALS
 
 
 class Terminated(BaseException):
-    """Raised in the main thread when the process is asked to end."""
+    """Raised in the main thread when the process is asked to end.
+
+    Args:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int):
+        super().__init__(number)
+        self.number = int(number)
 
 
 @contextmanager
@@ -27,7 +35,7 @@ def terminable() -> Iterator[None]:
 
     def stop(number: int, _: Any) -> None:
         signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
-        raise Terminated
+        raise Terminated(number)
 
     taken = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in taken:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.errors import LinkwiseError, ShapeError, needed
+from linkwise.errors import ShapeError, needed
 from linkwise.flags import flag
 from linkwise.geometry import solids
 from linkwise.geometry.visuals import Looks, read_looks
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.view.access import LOOPBACK, Access, guarded_server
+from linkwise.view.addresses import free_port
 from linkwise.view.bars import bars
 from linkwise.view.beside import beside
 from linkwise.view.live import Live
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from linkwise.robot import Robot
 
 PORT = 8080
-HIGHEST_PORT = 65535
 SKY, GROUND = (255, 255, 255), (190, 195, 205)  # light where no environment is reflected
 LEAVES = (
     0.5  # distance from the middle of the picture at which the camera follows, as a fraction of the reach
@@ -335,6 +335,5 @@ def serve(
 
 
 def _server(access: Access, host: str, port: int, label: str) -> viser.ViserServer:
-    if not 0 <= port <= HIGHEST_PORT:
-        raise LinkwiseError(f"port: expected a number from 0 to {HIGHEST_PORT}, got {port}")
+    port = free_port(host, port)
     return guarded_server(access, host=host, port=port, label=label, verbose=False)
