@@ -332,7 +332,7 @@ def test_help_needs_no_table_library():
     code = "import sys; from linkwise.cli import main; main(['--help']); print('modules:', *sys.modules)"
     loaded = set(fresh(code).split("modules:")[1].split())
     assert not {name.split(".")[0] for name in loaded} & (HEAVY - {"click"})
-    wanted = {f"linkwise.cli.{name}" for name in ("app", "ending", "headings", "layout", "warned")}
+    wanted = {f"linkwise.cli.{name}" for name in ("app", "ending", "headings", "layout", "streams", "warned")}
     assert not {name for name in loaded if name.startswith("linkwise.cli.")} - wanted
 
 

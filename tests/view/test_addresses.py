@@ -23,7 +23,7 @@ OTHERS = (
 def test_addresses_of_other_machines_are_errors():
     for host in OTHERS:
         for port in (0, 8080):
-            with pytest.raises(LinkwiseError, match="^host"):
+            with pytest.raises(LinkwiseError, match=r"^host"):
                 free_port(host, port)
 
 

@@ -16,6 +16,7 @@ from linkwise.errors import ModelError
 from linkwise.geometry.solids import MAX_TRIANGLES, Colour, Mesh, Part
 
 MAX_INSTANCES = 10_000
+MAX_DEPTH = 100
 _UP = {
     "X_UP": np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]]),
     "Y_UP": np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]),
@@ -30,12 +31,13 @@ def read_collada(data: bytes, where: str) -> list[Part]:
 
     try:
         document = _Document(fromstring(data, forbid_dtd=True))
-        return document.parts()
+        with np.errstate(all="ignore"):  # numbers that are not finite are refused by the caller
+            return document.parts()
     except DefusedXmlException as error:
         raise ModelError(
             f"{where}: it declares a document type or an entity, which is not allowed"
         ) from error
-    except (ParseError, ValueError, KeyError, IndexError, RecursionError) as error:
+    except (ParseError, ValueError, LookupError, ArithmeticError, RecursionError) as error:
         raise ModelError(f"{where}: not a COLLADA file that can be read: {error}") from error
 
 
@@ -65,7 +67,9 @@ class _Document:
         """Element that ``url="#name"`` refers to."""
         return self.by_id[element.get("url", "").removeprefix("#")]
 
-    def node(self, node: Element, pose: np.ndarray) -> Iterator[Part]:
+    def node(self, node: Element, pose: np.ndarray, depth: int = 1) -> Iterator[Part]:
+        if depth > MAX_DEPTH:  # also a node that is an instance of itself
+            raise ValueError(f"nodes of its scene are more than {MAX_DEPTH} deep")
         self.instances += 1
         if self.instances > MAX_INSTANCES:
             raise ValueError(f"its scene has more than {MAX_INSTANCES} nodes")
@@ -77,9 +81,9 @@ class _Document:
             }
             yield from self.geometry(self.target(instance), pose, colours)
         for child in node.findall("node"):
-            yield from self.node(child, pose)
+            yield from self.node(child, pose, depth + 1)
         for instance in node.findall("instance_node"):
-            yield from self.node(self.target(instance), pose)
+            yield from self.node(self.target(instance), pose, depth + 1)
 
     def colour(self, material: str) -> Colour | None:
         found = self.by_id.get(material.removeprefix("#"))
@@ -113,7 +117,10 @@ class _Document:
             i.get("semantic"): (i.get("source", ""), int(i.get("offset", "0")))
             for i in piece.findall("input")
         }
-        width = 1 + max((offset for _, offset in inputs.values()), default=0)
+        offsets = [offset for _, offset in inputs.values()]
+        if min(offsets, default=0) < 0:
+            raise ValueError("an input has a negative offset")
+        width = 1 + max(offsets, default=0)
         loops = [_whole(p.text or "").reshape(-1, width) for p in piece.findall("p")]
         if not loops or "VERTEX" not in inputs:
             return None
@@ -129,11 +136,13 @@ class _Document:
             else corners[_fans(sizes, len(corners))]
         )
         vertices = self.by_id[inputs["VERTEX"][0].removeprefix("#")]
-        positions = next(i for i in vertices.findall("input") if i.get("semantic") == "POSITION")
-        points = self.points(positions.get("source", ""))
+        positions = [i for i in vertices.findall("input") if i.get("semantic") == "POSITION"]
+        if not positions:
+            raise ValueError("its vertices have no positions")
+        points = self.points(positions[0].get("source", ""))
         keys = corners[:, [inputs["VERTEX"][1], *([inputs["NORMAL"][1]] if "NORMAL" in inputs else [])]]
         kept, back = np.unique(keys, axis=0, return_inverse=True)
-        if len(kept) and kept[:, 0].max() >= len(points):
+        if len(kept) and not 0 <= kept[:, 0].min() <= kept[:, 0].max() < len(points):
             raise ValueError("a triangle refers to a missing vertex")
         return Mesh(points[kept[:, 0]], back.reshape(-1, 3))
 

@@ -56,7 +56,7 @@ _STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("at
 def _stl(data: bytes, where: str) -> Mesh:
     """Binary or text STL."""
     count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else -1
-    if len(data) == 84 + 50 * count:
+    if count >= 0 and len(data) == 84 + 50 * count:
         corners = np.frombuffer(data, _STL_TRIANGLE, offset=84)["corners"].astype(float).reshape(-1, 3)
     else:
         words = data.decode("ascii", errors="replace").split()

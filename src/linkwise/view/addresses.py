@@ -1,4 +1,4 @@
-"""Addresses that a page can be served at. viser tries port after port for ever where an address is not of this machine."""
+"""Addresses that a page can be served at: where one is not of this machine, viser would try ports for ever."""
 
 from __future__ import annotations
 
