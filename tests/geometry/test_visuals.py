@@ -187,3 +187,17 @@ def test_other_files_show_nothing(tmp_path):
     lw.save(lw.load("two_link"), path)
     assert read_looks(path).visuals == ()
     assert read_looks(tmp_path / "nothing.urdf").visuals == ()
+
+
+def test_only_packages_are_searched_above_the_folder_of_a_file(tmp_path):
+    """A robot in ``~/models`` must not see the home folder."""
+    from linkwise.geometry.mesh_files import folders_of
+
+    for inner in ("urdf", "models", "robot"):
+        for mark in (None, "package.xml", "meshes"):
+            home = tmp_path / f"{inner} {mark}"
+            (home / inner).mkdir(parents=True)
+            if mark is not None:
+                (home / mark).mkdir()
+            roots = folders_of(home / inner / "arm.urdf", [])
+            assert roots == [home / inner if mark is None else home]

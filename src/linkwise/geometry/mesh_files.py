@@ -1,7 +1,7 @@
 """Search paths and size limits for the mesh files of a robot file.
 
-A mesh is searched inside the file's own folder tree (its folder, or the folder above where that one is called
-``urdf`` or the like, as in ROS packages) and inside folders that the user names; and nowhere else, also for absolute
+A mesh is searched inside the file's own folder tree (its folder, or the package that has it in a folder called
+``urdf`` or the like, as in ROS) and inside folders that the user names; and nowhere else, also for absolute
 paths in the file. ``package://name/meshes/link1.stl`` is found there as ``name/meshes/link1.stl`` or
 ``meshes/link1.stl``.
 """
@@ -21,12 +21,14 @@ from linkwise.model.xml import Element
 
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 _INNER_FOLDERS = ("urdf", "robots", "robot", "xacro", "model", "models")
+_IN_PACKAGES = ("package.xml", "meshes", "mesh")
+"""A folder above that has one of these is a package; others, such as a home folder, are not searched."""
 
 
 def folders_of(file: Path, folders: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """Folders inside which meshes are searched."""
     own = Path(os.path.realpath(file)).parent
-    if own.name.lower() in _INNER_FOLDERS and own.parent != own:
+    if own.name.lower() in _INNER_FOLDERS and any((own.parent / name).exists() for name in _IN_PACKAGES):
         own = own.parent
     return [own, *(Path(os.path.realpath(folder)) for folder in folders)]
 
