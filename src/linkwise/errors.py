@@ -14,10 +14,22 @@ from linkwise import foreign
 
 
 class LinkwiseError(Exception):
-    """Base class of all errors of Linkwise. Messages have names from files: a terminal sees no control characters."""
+    """Base class of all errors of Linkwise. Messages have names from files: a terminal sees no control characters, and
+    not all of a long text."""
 
     def __str__(self) -> str:
-        return foreign.terminal(super().__str__())
+        return _readable(super().__str__())
+
+
+LONGEST = 4000  # characters of a message
+
+
+def _readable(message: str) -> str:
+    """A message without control characters; the middle of a very long one is left out."""
+    if len(message) > LONGEST:
+        half = LONGEST // 2
+        message = f"{message[:half]} […{len(message) - LONGEST} characters…] {message[-half:]}"
+    return foreign.terminal(message)
 
 
 class ModelError(LinkwiseError, ValueError):
@@ -92,7 +104,7 @@ def needed(module: str, extra: str) -> ModuleType:
 def suggest(name: str, valid: Iterable[str]) -> str:
     """'did you mean …' when something is close, and the valid names (the first thirty) in any case."""
     names = list(valid)
-    close = difflib.get_close_matches(str(name), names, n=1)
+    close = difflib.get_close_matches(str(name)[:100], names, n=1)
     listed = ", ".join(names[:30]) + (", …" if len(names) > 30 else "")
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}valid: {listed}"
@@ -111,4 +123,4 @@ def warn(message: str, category: type[Warning]) -> None:
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
-    warnings.warn(foreign.terminal(message), category, stacklevel=level)
+    warnings.warn(_readable(message), category, stacklevel=level)

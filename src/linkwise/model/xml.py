@@ -94,6 +94,8 @@ class Element(ElementTree.Element):
         """An attribute of exactly so many finite numbers, which must be there; in the range that a robot's numbers
         have, unless they may have ``any_size``."""
         text = self.text_of(attribute)
+        if "${" in text or "$(" in text:
+            raise self.error(f'{attribute}="{_short(text)}" is unexpanded xacro; {XACRO}')
         found = tuple(self._number(attribute, text, word, any_size) for word in text.split())
         if len(found) != count:
             raise self.error(f'{attribute}="{_short(text)}": expected {_count(count)}, got {len(found)}')
@@ -118,8 +120,6 @@ class Element(ElementTree.Element):
         return default if self.get(attribute) is None else self.integers(attribute, 1)[0]
 
     def _number(self, attribute: str, text: str, word: str, any_size: bool) -> float:
-        if "${" in text or "$(" in text:
-            raise self.error(f'{attribute}="{_short(text)}" is unexpanded xacro; {XACRO}')
         if not _NUMBER.fullmatch(word):
             raise self.error(f'{attribute}="{_short(text)}": {_short(word)!r} is not a finite number')
         value = float(word)

@@ -45,13 +45,20 @@ def read_xlsx(path: Path, *, tolerant: bool = False) -> NumberTable:
                     (name for name in archive.namelist() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", name)),
                     key=lambda name: [int(n) for n in re.findall("[0-9]+", name)],
                 )
-                found = [_lines(archive, name, texts, dates) for name in sheets]
+                lines = next(
+                    filter(_has_rows, (_lines(archive, name, texts, dates, packed) for name in sheets)), None
+                )
+        except TableError:
+            raise
         except _BROKEN as error:
             raise TableError(f"{path}: not an Excel file, or damaged ({error})") from None
-    lines = next((lines for lines in found if sum(map(bool, lines)) > 1), None)
     if lines is None:
         raise TableError(f"{path}: no sheet with a header and numbers in it")
     return text.read(io.StringIO("\n".join(lines) + "\n"), str(path), tolerant=tolerant)
+
+
+def _has_rows(lines: list[str]) -> bool:
+    return sum(map(bool, lines)) > 1
 
 
 def _shared_texts(archive: zipfile.ZipFile) -> list[str]:
@@ -86,8 +93,8 @@ def _dates(archive: zipfile.ZipFile) -> set[str]:
     return {str(k) for k, number in enumerate(styles) if number in shown}
 
 
-def _lines(archive: zipfile.ZipFile, name: str, texts: list[str], dates: set[str]) -> list[str]:
-    """A text line for every row of a sheet, empty where a row is."""
+def _lines(archive: zipfile.ZipFile, name: str, texts: list[str], dates: set[str], packed: int) -> list[str]:
+    """A text line for every row of a sheet, empty where a row is; ``packed`` are the bytes of the file."""
     lines: list[str] = []
     total = 0
     with archive.open(name) as stream:
@@ -103,7 +110,7 @@ def _lines(archive: zipfile.ZipFile, name: str, texts: list[str], dates: set[str
                 cells.append(_value(cell, texts, dates))
             lines.append(_SEPARATOR.join(cells) if any(cells) else "")
             total += len(lines[-1])
-            bounds.check(f"{archive.filename or name}: as text", total, 1)
+            bounds.check(f"{archive.filename or name}: as text", total, 1, packed)
             row.clear()
     return lines
 

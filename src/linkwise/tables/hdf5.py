@@ -18,6 +18,7 @@ from linkwise.tables.table import NumberTable, TableError
 
 _FILTERS = frozenset([1, 2, 3, 4, 5, 6, 32000])  # deflate, shuffle, fletcher32, szip, nbit, scaleoffset, lzf
 _MOST_OBJECTS = 10_000
+_LONGEST_NAME = 1000  # bytes
 
 
 def read_hdf5(path: Path) -> NumberTable:
@@ -32,7 +33,7 @@ def read_hdf5(path: Path) -> NumberTable:
             readable = {}
             for name, data in found.items():
                 reason = _unreadable(data)
-                if name.endswith("_items") and data.dtype.kind == "S" and data.size < _MOST_OBJECTS:
+                if name.endswith("_items") and _has_names(data):
                     names[name] = [item.decode("utf-8", "replace") for item in data[()].reshape(-1).tolist()]
                 elif reason:
                     unusable[name] = reason
@@ -96,6 +97,13 @@ def _datasets(package: Any, file: Any) -> dict[str, Any]:
     return found
 
 
+def _has_names(data: Any) -> bool:
+    """Whether an array of texts, in the file itself, is small enough for names of columns."""
+    if data.dtype.kind != "S" or data.shape is None or data.external or data.is_virtual:
+        return False
+    return _cells(data) < _MOST_OBJECTS and data.dtype.itemsize <= _LONGEST_NAME
+
+
 def _unreadable(data: Any) -> str:
     """Why an array cannot be a column; "" where it can."""
     if data.external or data.is_virtual:
@@ -113,7 +121,12 @@ def _unreadable(data: Any) -> str:
 
 
 def _numbers(data: Any) -> int:
-    return math.prod(data.shape) * max(1, len(data.dtype.names or ()))
+    return _cells(data) * max(1, len(data.dtype.names or ()))
+
+
+def _cells(data: Any) -> int:
+    """Cells of an array, or of one of its chunks, which are unpacked as a whole and may be larger than the array."""
+    return max(math.prod(data.shape), math.prod(data.chunks or (0,)))
 
 
 def _first_line(error: Exception) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,9 @@ from linkwise.tables.arrays import from_arrays
 from linkwise.tables.packed import zlib_size
 from linkwise.tables.table import NumberTable, TableError
 
-_COMPRESSED = 15
+_COMPRESSED, _MATRIX, _OPAQUE = 15, 14, 17
 _DEEPEST = 4  # structs in structs
+_DEEPEST_MATRIX = 50
 
 
 def read_mat(path: Path) -> NumberTable:
@@ -60,7 +63,7 @@ def _check_shapes(path: Path) -> None:
 def _check_size(path: Path) -> None:
     """What a file of version 5 unpacks to, before it is unpacked."""
     packed = path.stat().st_size
-    allowed, total = bounds.limit(packed), 0
+    allowed, total, cells = bounds.limit(packed), 0, 0
     with path.open("rb") as stream:
         head = stream.read(128)
         if not head.startswith(b"MATLAB") or len(head) < 128:
@@ -72,10 +75,61 @@ def _check_size(path: Path) -> None:
                 start = stream.tell()
                 try:
                     total += zlib_size(stream, size, allowed) if kind == _COMPRESSED else size
-                except Exception as error:
+                    if total <= allowed:
+                        stream.seek(start)
+                        content = stream.read(min(size, packed))
+                        whole = (
+                            zlib.decompressobj().decompress(content) if kind == _COMPRESSED else tag + content
+                        )
+                        cells += _declared_cells(whole, order)
+                except (zlib.error, struct.error, ValueError) as error:
                     raise TableError(f"{path}: damaged ({_first_line(error)})") from None
                 stream.seek(start + size)
     bounds.check(f"{path}: unpacked", total, 1, packed)
+    bounds.check(f"{path}: unpacked", cells, packed=packed)
+
+
+def _declared_cells(data: bytes, order: str) -> int:
+    """What the shapes of an array and of everything in it say: cells of cells and fields of structs, too.
+
+    Args:
+        data: elements of a file of version 5, each with its tag.
+        order: of bytes, "<" or ">".
+    """
+    total = 0
+    parts = [(0, len(data), 0)]  # where elements begin and end, and how deep they are
+    while parts:
+        place, end, depth = parts.pop()
+        if depth > _DEEPEST_MATRIX:
+            raise ValueError(f"arrays in arrays, more than {_DEEPEST_MATRIX} deep")
+        while place + 8 <= end:
+            kind, size = struct.unpack_from(f"{order}II", data, place)
+            if kind >> 16:  # up to four bytes, in the tag itself
+                place += 8
+                continue
+            start, place = place + 8, place + 8 + size + -size % 8
+            if kind == _MATRIX and size:
+                flags, inside = _element(data, order, start)
+                if flags and struct.unpack(f"{order}I", flags[:4])[0] & 0xFF != _OPAQUE:  # which has no shape
+                    shape, inside = _element(data, order, inside)
+                    total += _product(
+                        struct.unpack(f"{order}{len(shape) // 4}i", shape[: len(shape) // 4 * 4])
+                    )
+                parts.append((inside, min(start + size, end), depth + 1))
+    return total
+
+
+def _product(shape: Iterable[int]) -> int:
+    """Cells of a shape; negative numbers in it must not balance others."""
+    return math.prod(map(abs, shape))
+
+
+def _element(data: bytes, order: str, place: int) -> tuple[bytes, int]:
+    """The content of an element, and where the next one begins."""
+    kind, size = struct.unpack_from(f"{order}II", data, place)
+    if kind >> 16:
+        return data[place + 4 : place + 4 + (kind >> 16)], place + 8
+    return data[place + 8 : place + 8 + size], place + 8 + size + -size % 8
 
 
 def _first_line(error: Exception) -> str:

@@ -24,6 +24,7 @@ COMMENTS = ("#", "%")
 MIXED = "decimal commas and decimal points in one file; expected one of them"
 ROSTOPIC = "%time,"  # with which the header of `rostopic echo -p` begins
 LONGEST_LINE = 1 << 20  # characters
+LONGEST_SHOWN = 100  # characters of a cell in a message
 PIECE = 20_000  # lines that are converted at once
 MOST_FAULTS = 10_000  # whose reasons are remembered
 _DATE = re.compile(
@@ -177,7 +178,8 @@ class _Form:
             return seconds, ""
         if text is None and _is_number(re.sub("[.,]", "", cell)):
             return math.nan, MIXED
-        what = repr(_named(cell)).replace("{", "{{").replace("}", "}}") if cell else "an empty cell"
+        shown = _named(cell if len(cell) <= LONGEST_SHOWN else f"{cell[:LONGEST_SHOWN]}…")
+        what = repr(shown).replace("{", "{{").replace("}", "}}") if cell else "an empty cell"
         return math.nan, f"column {{column}}: expected a number, got {what}"
 
     def expanded(self, line: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +14,9 @@ from linkwise.tables.packed import ZSTD_MAGIC, unpacked
 from linkwise.tables.table import TableError
 
 LARGEST = 1 << 26  # bytes of one message
+_NAME = r"""(?:\w+|"\w+")"""
+_INDEX = re.compile(rf"\s*CREATE (?:UNIQUE )?INDEX {_NAME}\s+ON\s+{_NAME}\s*\([\w\s,\"]*\)\s*", re.IGNORECASE)
+"""An index of columns. One of expressions is computed for every row when SQLite compares its pages."""
 
 
 def sqlite(path: Path, where: str, contents: Contents) -> Iterator[Message]:
@@ -22,6 +26,9 @@ def sqlite(path: Path, where: str, contents: Contents) -> Iterator[Message]:
         with closing(sqlite3.connect(address, uri=True)) as base:
             base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
             base.execute("PRAGMA trusted_schema=OFF")
+            base.execute(
+                "PRAGMA ignore_check_constraints=ON"
+            )  # expressions of the file that integrity_check would run
             _check_tables(where, base)
             _check_pages(where, base)
             wanted: dict[int, str] = {}
@@ -59,11 +66,14 @@ def _check_tables(where: str, base: sqlite3.Connection) -> None:
     for name in ("topics", "messages"):
         found = base.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (name,)).fetchall()
         plain = [
-            sql
-            for kind, sql in found
-            if kind == "table"
-            and str(sql).upper().startswith("CREATE TABLE")
-            and "GENERATED" not in sql.upper()
+            sql for kind, sql in found if kind == "table" and str(sql).upper().startswith("CREATE TABLE")
         ]
         if not plain:
             raise TableError(f"{where}: an SQLite file without a table {name!r}; expected a rosbag 2")
+        if any(column[6] for column in base.execute(f"PRAGMA table_xinfo({name})")):
+            raise TableError(
+                f"{where}: its table {name!r} has columns that are computed; expected a rosbag 2"
+            )
+    for (sql,) in base.execute("SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"):
+        if not _INDEX.fullmatch(str(sql)):
+            raise TableError(f"{where}: it has an index of expressions; expected a rosbag 2")
