@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 from linkwise.errors import needed
 from linkwise.tables import bounds
 from linkwise.tables.arrays import from_arrays
+from linkwise.tables.parquet_footer import Chunk, read_footer
 from linkwise.tables.table import NumberTable, TableError
 
 _BROKEN = (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
@@ -109,17 +112,20 @@ def read_parquet(path: Path) -> NumberTable:
     groups: dict[str, tuple[int, ...]] = {}
     with path.open("rb") as stream:
         try:
+            chunks = read_footer(stream)
             file = parquet.ParquetFile(stream, page_checksum_verification=True)
             wanted = [field.name for field in file.schema_arrow if _numeric(field.type)]
-            count = _values(file.metadata, set(wanted))
+            read = [chunk for chunk in chunks if chunk.path[0] in set(wanted)]
         except Exception as error:  # pyarrow has errors of its own
             raise TableError(f"{path}: not a Parquet file ({str(error).splitlines()[0]})") from None
-        bounds.check(f"{path}: unpacked", count, packed=path.stat().st_size)
+        packed = path.stat().st_size
+        bounds.check(f"{path}: unpacked", sum(max(each.rows, each.values) for each in read), packed=packed)
+        bounds.check(f"{path}: unpacked", sum(each.size for each in read), 1, packed)
         try:
             table = file.read(columns=wanted)
         except Exception as error:
             raise TableError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from None
-    _check_statistics(path, file.metadata, table)
+    _check_ranges(path, chunks, table)
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
             numbers = _numbers(column)
@@ -145,38 +151,28 @@ def _numeric(kind: Any) -> bool:
     )
 
 
-def _values(metadata: Any, wanted: set[str]) -> int:
-    """Numbers in the wanted columns, from the metadata alone. The sizes there are those of encoded values."""
-    groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
-    return sum(
-        max(group.num_rows, column.num_values)
-        for group in groups
-        for column in (group.column(k) for k in range(group.num_columns))
-        if column.path_in_schema.partition(".")[0] in wanted
-    )
-
-
-def _check_statistics(path: Path, metadata: Any, table: Any) -> None:
+def _check_ranges(path: Path, chunks: Sequence[Chunk], table: Any) -> None:
     """That columns have the least and the largest value that the file says: most files have no checksums."""
-    compute = needed("pyarrow.compute", "cluster")
-    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
-    for place in range(metadata.num_columns):
-        name = metadata.schema.column(place).path
-        parts = [group.column(place).statistics for group in groups]
-        if name not in table.column_names or not all(part is not None and part.has_min_max for part in parts):
-            continue
-        kind = table.schema.field(name).type
-        types = needed("pyarrow.types", "cluster")
+    compute, types = needed("pyarrow.compute", "cluster"), needed("pyarrow.types", "cluster")
+    for name in table.column_names:
+        kind, column = table.schema.field(name).type, table[name]
         if not (types.is_floating(kind) or types.is_integer(kind)) or types.is_float16(kind):
             continue
-        column = table[name]
+        try:
+            ranges = [
+                chunk.range(types.is_unsigned_integer(kind)) for chunk in chunks if chunk.path == (name,)
+            ]
+        except ValueError as error:
+            raise TableError(f"{path}: damaged: {error}") from None
+        stated = [each for each in ranges if each is not None]
+        if len(stated) < len(ranges) or not all(map(math.isfinite, itertools.chain(*stated))):
+            continue
         if types.is_floating(kind):
             column = column.filter(compute.is_finite(column))
         found = compute.min_max(column).as_py()
-        expected = min(part.min for part in parts), max(part.max for part in parts)
-        if not all(map(math.isfinite, expected)) or found["min"] is None:
+        if not stated or found["min"] is None:
             continue
-        if (found["min"], found["max"]) != expected:
+        if (found["min"], found["max"]) != (min(low for low, _ in stated), max(high for _, high in stated)):
             raise TableError(
                 f"{path}: damaged: column {name!r} has values outside of the range that is stored with it"
             )
