@@ -96,23 +96,18 @@ def test_numbers_that_are_not_finite_are_not_written(tmp_path, capsys, to):
 
 
 CHANGED_PARQUET = """
-import random, sys
+import sys
 from pathlib import Path
 from linkwise import tables
 path, whole = Path(sys.argv[1]), Path(sys.argv[1]).read_bytes()
-draw, end = random.Random(4711), len(whole)
-for _ in range(250):
-    data = bytearray(whole)
-    place = draw.randrange(end * 2 // 3, end)  # the footer is at the end
-    if draw.random() < 0.5:
-        data[place] = draw.randrange(256)
-    else:
-        del data[place : place + draw.randrange(1, 40)]
-    path.write_bytes(data)
-    try:
-        tables.read(path)
-    except tables.TableError:
-        pass
+size = int.from_bytes(whole[-8:-4], "little")
+for place in range(len(whole) - 8 - size, len(whole) - 8):
+    for value in (0, 34, 67):
+        path.write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
+        try:
+            tables.read(path)
+        except tables.TableError:
+            pass
 print("all were read or refused")
 """
 
@@ -123,9 +118,8 @@ def test_damaged_footers_of_parquet_do_not_end_the_process(tmp_path):
     from pyarrow import parquet
 
     path = tmp_path / "x.parquet"
-    parquet.write_table(
-        pyarrow.table({name: np.arange(40) / 10 for name in ("t", "q1", "qd1", "tau1")}), path
-    )
+    table = pyarrow.table({"t": np.arange(9) / 10, "q1": np.arange(9) / 7})
+    parquet.write_table(table, path, store_schema=False)
     command = [sys.executable, "-P", "-c", CHANGED_PARQUET, str(path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.stdout == "all were read or refused\n", done.stderr[-500:]
