@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NAMES = (
     *("run", "room", "serve", "run_job", "share_job", "call_kernel", "call_method", "launch"),
     *("handle", "handle_cpu", "handle_cuda"),
+    *("linear_product", "linear_triangle", "linear_rotate"),
 )
 _IMAGE, _OBJECT = b"image\0", b"object"
 
