@@ -23,6 +23,7 @@ from linkwise.compiler.emit import linear as text
 from linkwise.compiler.graph import Graph
 from linkwise.compiler.kernel import Kernel
 from linkwise.compiler.program import Program, lower
+from linkwise.products import length
 from linkwise.scalar import cos, sin
 
 _WORD, _PLACE = ctypes.c_int64, ctypes.c_void_p
@@ -51,20 +52,6 @@ def product(A: Any, B: Any) -> np.ndarray:
     return found.reshape(A.shape[:-1] + B.shape[1:])
 
 
-def products(A: Any, B: Any) -> np.ndarray:
-    """A B for many small matrices at once, (..., i, k) and (..., k, j): as ``@``, by elementwise operations.
-
-    Args:
-        A: shape (..., i, k).
-        B: shape (..., k, j).
-    """
-    A, B = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
-    found = A[..., :, 0, None] * B[..., None, 0, :]
-    for k in range(1, A.shape[-1]):
-        found = found + A[..., :, k, None] * B[..., None, k, :]
-    return found
-
-
 def dot(a: Any, b: Any) -> float:
     """The sum of products of two vectors.
 
@@ -73,16 +60,6 @@ def dot(a: Any, b: Any) -> float:
         b: shape (k,).
     """
     return float(np.add.reduce(np.multiply(a, b, dtype=float)))
-
-
-def norm(a: Any) -> float:
-    """The length of an array: the root of the sum of the squares of all entries.
-
-    Args:
-        a: any shape.
-    """
-    flat = np.asarray(a, dtype=float).reshape(-1)
-    return float(np.sqrt(dot(flat, flat)))
 
 
 # -- factors ----------------------------------------------------------------------------------------------------------
@@ -117,17 +94,17 @@ def _svd_of_square(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(U, s, Vᵀ) of a square matrix, all square, by Jacobi's rotations of its rows."""
     size = len(A)
     A, scale = _scaled(A)
-    length = size + -size % text.LANES
-    pairs = np.zeros((size, 2 * length))  # rows of A, then those of the identity, which become Uᵀ
+    half = size + -size % text.LANES
+    pairs = np.zeros((size, 2 * half))  # rows of A, then those of the identity, which become Uᵀ
     pairs[:, :size] = A
-    pairs[:, length : length + size] = np.eye(size)
-    _rotate(pairs, length)
+    pairs[:, half : half + size] = np.eye(size)
+    _rotate(pairs, half)
     s = np.sqrt(np.add.reduce(pairs[:, :size] ** 2, axis=1))
     order = np.argsort(-s, kind="stable")
     s, pairs = s[order], pairs[order]
     V = pairs[:, :size] / np.where(s > 0, s, 1.0)[:, None]
     _complete(V, int((s > 0).sum()))
-    return pairs[:, length : length + size].T, scale * s, V
+    return pairs[:, half : half + size].T, scale * s, V
 
 
 def _square(R: np.ndarray) -> np.ndarray:
@@ -350,11 +327,11 @@ def _trigonometric() -> Kernel:
 
 def _vectors(A: np.ndarray, *, copy: bool = False) -> np.ndarray:
     """The rows of a matrix, one after the other, each filled up with zeros to whole blocks of lanes."""
-    rows, length = A.shape
-    if not copy and length % text.LANES == 0:
+    rows, columns = A.shape
+    if not copy and columns % text.LANES == 0:
         return np.ascontiguousarray(A)
-    found = np.zeros((rows, length + -length % text.LANES))
-    found[:, :length] = A
+    found = np.zeros((rows, columns + -columns % text.LANES))
+    found[:, :columns] = A
     return found
 
 
@@ -367,11 +344,9 @@ def _scaled(A: np.ndarray) -> tuple[np.ndarray, float]:
     return A / scale, scale
 
 
-def _rotate(vectors: np.ndarray, length: int) -> None:
-    """Make rows orthogonal in their first ``length`` entries, in place."""
-    sweeps = _code().rotate(
-        _at(vectors), len(vectors), length, vectors.shape[1], ORTHOGONAL, text.SWEEPS
-    )
+def _rotate(vectors: np.ndarray, used: int) -> None:
+    """Make the first ``used`` entries of rows orthogonal to those of all others, in place."""
+    sweeps = _code().rotate(_at(vectors), len(vectors), used, vectors.shape[1], ORTHOGONAL, text.SWEEPS)
     if sweeps < 0 and np.isfinite(vectors).all():
         raise np.linalg.LinAlgError("SVD did not converge")
 
@@ -382,7 +357,7 @@ def _complete(V: np.ndarray, known: int) -> None:
         rest = np.eye(len(V)) - product(V[:k].T, V[:k]) if k else np.eye(len(V))
         best = rest[int(np.argmax(np.add.reduce(rest**2, axis=1)))]
         best = best - product(V[:k].T, product(V[:k], best)) if k else best
-        V[k] = best / norm(best)
+        V[k] = best / length(best)
 
 
 def _at(array: np.ndarray) -> int:

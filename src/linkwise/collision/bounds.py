@@ -13,6 +13,7 @@ from linkwise.collision.checks import Checks
 from linkwise.geometry.skeleton import BASE
 from linkwise.model import Model
 from linkwise.model.joint import Joint
+from linkwise.products import length
 
 
 def speed_factors(robot: Model, checks: Checks, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -25,10 +26,7 @@ def speed_factors(robot: Model, checks: Checks, lower: np.ndarray, upper: np.nda
         upper: positions, shape (n,).
     """
     levers = _Levers(robot, lower, upper)
-    ends = [
-        max(float(np.linalg.norm(c.start)), float(np.linalg.norm(c.end))) if c.body != BASE else 0.0
-        for c in checks.capsules
-    ]
+    ends = [max(length(c.start), length(c.end)) if c.body != BASE else 0.0 for c in checks.capsules]
     rows: list[np.ndarray] = []
     for first, second in checks.pairs.tolist():
         one, two = checks.capsules[first].body, checks.capsules[second].body
@@ -54,7 +52,7 @@ class _Levers:
             column = names.index(leader)
             self.column.append((column, rate))
             pose = robot.carrier(joint.parent)[1]
-            way = float(np.linalg.norm((pose @ joint.origin).translation))
+            way = length((pose @ joint.origin).translation)
             self.step.append(way + _slide(joint) * (rate * float(largest[column]) + offset))
 
     def path(self, body: int) -> list[int]:

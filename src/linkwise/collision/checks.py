@@ -17,6 +17,7 @@ from linkwise.collision.shapes import Shapes, Slab
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.geometry.skeleton import BASE, Capsule
 from linkwise.model import Model, Transform
+from linkwise.products import length as vector_length
 
 FLOOR = "the floor"
 MOST_PIECES = 4  # into which a capsule is divided
@@ -145,7 +146,7 @@ def together(first: Checks, second: Checks) -> Checks:
 
 
 def _pieces(capsule: Capsule) -> list[Capsule]:
-    length = float(np.linalg.norm(capsule.end - capsule.start))
+    length = vector_length(capsule.end - capsule.start)
     count = int(np.clip(np.ceil(length / capsule.radius), 1, MOST_PIECES)) if capsule.radius > 0 else 1
     points = capsule.start + np.linspace(0.0, 1.0, count + 1)[:, None] * (capsule.end - capsule.start)
     return [replace(capsule, start=a, end=b) for a, b in pairwise(points)]
@@ -162,7 +163,7 @@ def _apart(first: int, second: int, above: Sequence[int]) -> bool:
 
 def _floor(robot: Model, height: float) -> Plane:
     gravity = np.array(robot.gravity)
-    return Plane(-gravity / np.linalg.norm(gravity), float(height), FLOOR)
+    return Plane(-gravity / vector_length(gravity), float(height), FLOOR)
 
 
 def _walls(box: Box) -> list[Plane]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.collision import distance as apart
 from linkwise.collision.bounds import speed_factors
 from linkwise.collision.checks import FLOOR, Checks, all_checks, divided, together
@@ -18,6 +19,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.errors import ShapeError
 from linkwise.geometry.skeleton import BASE
 from linkwise.once import once
+from linkwise.products import times
 from linkwise.robot import Robot
 from linkwise.user import kernel
 
@@ -225,7 +227,7 @@ class Clearance:
         for level in range(halvings + 1):
             step = (end - begin)[:, None]
             travel = 0.5 * step * (a[1] + b[1] + step * acceleration)
-            lower = (0.5 * (a[0] + b[0] - travel @ factors.T)).min(axis=1)
+            lower = (0.5 * (a[0] + b[0] - linear.product(travel, factors.T))).min(axis=1)
             open_ = lower < wanted
             sampled = np.minimum(a[0].min(axis=1), b[0].min(axis=1))
             done = ~open_ if level < halvings and not (sampled < wanted).any() else np.ones_like(open_)
@@ -252,7 +254,7 @@ class Clearance:
     def _prepare(self) -> None:
         """Constants of the present comparisons."""
         capsules, c = self.checks.capsules, self.checks
-        self._square = np.array([float((x.end - x.start) @ (x.end - x.start)) for x in capsules])
+        self._square = np.array([float(times(x.end - x.start, x.end - x.start)) for x in capsules])
         self._radius = np.array([x.radius for x in capsules])
         self._body = np.repeat([x.body for x in capsules], 2)  # of every end
         self._point = np.array([[*p, 1.0] for x in capsules for p in (x.start, x.end)]).reshape(-1, 4)
@@ -318,7 +320,7 @@ class Clearance:
         poses = np.concatenate([np.asarray(_poses(self.robot)(q)), base], axis=1)[
             :, self._body
         ]  # BASE is the last one
-        return np.einsum("skxy,ky->skx", poses, self._point)
+        return (poses * self._point[:, None]).sum(axis=-1)
 
     def _traced(self, q: np.ndarray) -> list[Any]:
         """All distances over scalars."""
@@ -395,7 +397,7 @@ class Clearance:
             first[at], second[at] = apart.nearest_parts(one, two)
             point[at] = np.stack(one.at(first[at]), axis=-1)
             way = point[at] - np.stack(two.at(second[at]), axis=-1)
-            normal[at] = way / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-9)
+            normal[at] = way / np.maximum(np.sqrt((way**2).sum(axis=1, keepdims=True)), 1e-9)
         at = np.flatnonzero((columns >= p) & (columns < g))
         if len(at):
             end, plane = c.grounded[columns[at] - p].T
@@ -414,7 +416,7 @@ class Clearance:
             half: Any = tuple(self._half[box].T)
             first[at] = apart.nearest_part_to_box(line, half)
             way = np.stack(apart.box_direction(line.at(first[at]), half), axis=-1)
-            way = way / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-12)
+            way = way / np.maximum(np.sqrt((way**2).sum(axis=1, keepdims=True)), 1e-12)
             normal[at] = np.einsum("kij,kj->ki", self._turn[box], way)
             point[at] = np.stack(picked(k, at).at(first[at]), axis=-1)
         return Nearest(normal, first, second, point)

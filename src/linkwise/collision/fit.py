@@ -14,7 +14,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.geometry.solids import Mesh
+from linkwise.products import length, times
 
 MOST_PIECES = 4  # capsules for one mesh
 GAIN = 0.85  # a mesh is divided if the pieces have at most this part of the volume
@@ -45,7 +47,7 @@ def enclosing_capsule(points: np.ndarray, radii: np.ndarray | float = 0.0) -> Fi
         axes = np.concatenate([axes, _principal(points[few])])
     axis = _best_axis(points[few], sizes[few], axes)
     turned = axis + TURNS[:, None] * np.random.default_rng(0).normal(size=(len(TURNS), 3))
-    turned = np.concatenate([axis[None], turned / np.linalg.norm(turned, axis=1, keepdims=True)])
+    turned = np.concatenate([axis[None], turned / np.sqrt((turned**2).sum(axis=1, keepdims=True))])
     axis = _best_axis(points[few], sizes[few], turned)
     return _along(points, sizes, axis[None], few)[0]
 
@@ -60,13 +62,13 @@ def _outermost(points: np.ndarray, radii: np.ndarray) -> np.ndarray:
     """Numbers of the spheres that reach farthest in one of many directions: a direction is searched with these."""
     if len(points) <= len(_DIRECTIONS):
         return np.arange(len(points))
-    return np.unique((points @ _DIRECTIONS.T + radii[:, None]).argmax(axis=0))
+    return np.unique((times(points, _DIRECTIONS.T) + radii[:, None]).argmax(axis=0))
 
 
 def volume(fit: Fit) -> float:
     """Of a capsule [m³]."""
     start, end, radius = fit
-    return math.pi * radius**2 * (float(np.linalg.norm(end - start)) + 4.0 / 3.0 * radius)
+    return math.pi * radius**2 * (length(end - start) + 4.0 / 3.0 * radius)
 
 
 def contains(outer: Fit, inner: Fit) -> bool:
@@ -142,18 +144,18 @@ def _along(
 ) -> list[Fit]:
     """A small capsule along each unit vector; axes: shape (d, 3). Its centre line is that of the ``few`` outermost."""
     aside = np.stack([_across(axis) for axis in axes])
-    flat = points @ aside.transpose(0, 2, 1)
+    flat = times(points, aside.transpose(0, 2, 1))
     centres = _centres(flat[:, few], radii[few])
-    away = np.linalg.norm(flat - centres[:, None], axis=2)
+    away = np.sqrt(((flat - centres[:, None]) ** 2).sum(axis=2))
     smallest = (away + radii).max(axis=1)
-    height = axes @ points.T
+    height = times(axes, points.T)
     found: list[Fit] = []
     for k, axis in enumerate(axes):
         radius = np.array(WIDER)[:, None] * smallest[k]
         room = np.sqrt(np.maximum((radius - radii) ** 2 - away[k] ** 2, 0.0))
         low, high = (height[k] + room).min(axis=1), (height[k] - room).max(axis=1)
         low, high = np.where(low > high, (low + high) / 2, low), np.where(low > high, (low + high) / 2, high)
-        origin = centres[k] @ aside[k]
+        origin = times(centres[k], aside[k])
         options = zip(low, high, radius[:, 0], strict=True)
         fits: list[Fit] = [(origin + a * axis, origin + b * axis, float(r)) for a, b, r in options]
         found.append(min(fits, key=volume))
@@ -163,13 +165,13 @@ def _along(
 def _principal(points: np.ndarray) -> np.ndarray:
     """Directions of a cloud of points as rows, the longest first."""
     centred = points - points.mean(axis=0)
-    return np.linalg.eigh(centred.T @ centred)[1].T[::-1]
+    return linear.symmetric_eigen(times(centred.T, centred))[1].T[::-1]
 
 
 def _across(axis: np.ndarray) -> np.ndarray:
     """Two unit vectors across a unit vector, as rows."""
     first = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
-    first /= np.linalg.norm(first)
+    first /= length(first)
     return np.stack([first, np.cross(axis, first)])
 
 
@@ -195,9 +197,9 @@ def _centres(points: np.ndarray, radii: np.ndarray, rounds: int = 40) -> np.ndar
 def _distance(point: np.ndarray, fit: Fit) -> float:
     start, end, _ = fit
     along = end - start
-    square = float(along @ along)
-    part = min(max(float((point - start) @ along) / square, 0.0), 1.0) if square > 0 else 0.0
-    return float(np.linalg.norm(point - start - part * along))
+    square = float(times(along, along))
+    part = min(max(float(times(point - start, along)) / square, 0.0), 1.0) if square > 0 else 0.0
+    return length(point - start - part * along)
 
 
 # -- pieces of a mesh -------------------------------------------------------------------------------------------------
@@ -207,7 +209,7 @@ def _divided_edges(triangles: np.ndarray) -> np.ndarray:
     """The same surface in triangles without long edges."""
     extent = float(np.ptp(triangles.reshape(-1, 3), axis=0).max(initial=0.0))
     for _ in range(8):
-        edges = np.linalg.norm(np.roll(triangles, -1, axis=1) - triangles, axis=2)
+        edges = np.sqrt(((np.roll(triangles, -1, axis=1) - triangles) ** 2).sum(axis=2))
         long = edges.max(axis=1) > LONGEST_EDGE * extent
         if not long.any() or len(triangles) > MOST_TRIANGLES:
             break
@@ -227,7 +229,7 @@ def _best_cut(triangles: np.ndarray, fit: Fit) -> tuple[float, np.ndarray] | Non
     chosen = slice(None, None, max(1, len(triangles) // 400))
     cuts: list[tuple[float, np.ndarray]] = []
     for axis in _principal(centres):
-        height = centres @ axis
+        height = times(centres, axis)
         low, high = float(height.min()), float(height.max())
         for cut in low + _CUTS * (high - low):
             mask = height < cut
@@ -248,10 +250,11 @@ def _quick(triangles: np.ndarray, axis: np.ndarray) -> Fit:
     found: list[Fit] = []
     for way in (axis, _principal(points)[0]):
         aside = _across(way)
-        flat, height = points @ aside.T, points @ way
+        flat, height = times(points, aside.T), times(points, way)
         middle = (flat.min(axis=0) + flat.max(axis=0)) / 2
-        radius = float(np.linalg.norm(flat - middle, axis=1).max())
+        radius = float(np.sqrt(((flat - middle) ** 2).sum(axis=1)).max())
         low, high = float(height.min()) + 0.5 * radius, float(height.max()) - 0.5 * radius
         low, high = (low, high) if low < high else ((low + high) / 2,) * 2
-        found.append((middle @ aside + low * way, middle @ aside + high * way, radius))
+        line = times(middle, aside)
+        found.append((line + low * way, line + high * way, radius))
     return min(found, key=volume)

@@ -22,6 +22,7 @@ from linkwise.geometry.skeleton import BASE, Capsule, skeleton
 from linkwise.geometry.solids import Primitive, cylinder, joined, sphere
 from linkwise.geometry.visuals import read_looks
 from linkwise.model import Model, Transform
+from linkwise.products import times
 
 MOST_PER_BODY = 6  # capsules
 THICKNESS = 0.06  # radius of a first link without geometry, by the reach: Panda 0.058, UR10 0.06, LWR 0.057
@@ -237,7 +238,8 @@ def _primitive_capsules(primitive: Primitive) -> list[fit.Fit]:
 
 def _moved(capsule: fit.Fit, pose: Transform) -> fit.Fit:
     start, end, radius = capsule
-    return pose.rotation @ start + pose.translation, pose.rotation @ end + pose.translation, radius
+    first, last = (times(pose.rotation, point) + pose.translation for point in (start, end))
+    return first, last, radius
 
 
 def _same(first: Capsule, second: Capsule) -> bool:

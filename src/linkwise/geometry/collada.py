@@ -14,6 +14,7 @@ import numpy as np
 
 from linkwise.errors import ModelError
 from linkwise.geometry.solids import MAX_TRIANGLES, Colour, Mesh, Part
+from linkwise.products import times
 
 MAX_INSTANCES = 10_000
 MAX_DEPTH = 100
@@ -73,7 +74,7 @@ class _Document:
         self.instances += 1
         if self.instances > MAX_INSTANCES:
             raise ValueError(f"its scene has more than {MAX_INSTANCES} nodes")
-        pose = pose @ _placed(node)
+        pose = times(pose, _placed(node))
         for instance in node.findall("instance_geometry"):
             colours = {
                 bind.get("symbol"): self.colour(bind.get("target", ""))
@@ -107,7 +108,7 @@ class _Document:
                 self.triangles += len(found.faces)
                 if self.triangles > MAX_TRIANGLES:
                     raise ValueError(f"its scene has more than the {MAX_TRIANGLES} triangles that are shown")
-                moved = found.vertices @ pose[:3, :3].T + pose[:3, 3]
+                moved = times(found.vertices, pose[:3, :3].T) + pose[:3, 3]
                 faces = found.faces if np.linalg.det(pose[:3, :3]) >= 0 else found.faces[:, ::-1]
                 yield Part(Mesh(moved, faces), colours.get(piece.get("material")))
 
@@ -183,8 +184,8 @@ def _placed(node: Element) -> np.ndarray:
             axis, angle = numbers[:3] / np.linalg.norm(numbers[:3]), np.radians(numbers[3])
             x, y, z = axis
             K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-            one[:3, :3] += np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
-        total = total @ one
+            one[:3, :3] += np.sin(angle) * K + (1 - np.cos(angle)) * times(K, K)
+        total = times(total, one)
     return total
 
 

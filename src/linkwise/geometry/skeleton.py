@@ -12,6 +12,8 @@ import numpy as np
 
 from linkwise.model import Model, Transform
 from linkwise.model.coordinates import joint_positions
+from linkwise.products import length as vector_length
+from linkwise.products import times
 
 BASE = -1
 THICKNESS = 0.045  # radius of the first link, as a fraction of the reach
@@ -122,16 +124,16 @@ def _rod(model: Model, body: int, point: np.ndarray, radius: float, negligible: 
     origin = np.zeros(3)
     corner = origin
     if body == BASE:  # upward from the floor
-        length = float(np.linalg.norm(point))
+        length = vector_length(point)
         origin = corner = point * min(1.0, radius / length) if length > 0 else origin
     else:
         joint = model.moving_joints[body]
         axis = np.array(joint.axis)
-        along = (point @ axis) * axis
-        if not joint.free and min(np.linalg.norm(along), np.linalg.norm(point - along)) > negligible:
+        along = times(point, axis) * axis
+        if not joint.free and min(vector_length(along), vector_length(point - along)) > negligible:
             corner = along
     pieces = [(origin, corner), (corner, point)]
-    return [Capsule(body, a, b, radius) for a, b in pieces if np.linalg.norm(b - a) > negligible]
+    return [Capsule(body, a, b, radius) for a, b in pieces if vector_length(b - a) > negligible]
 
 
 def _is_last(model: Model, body: int) -> bool:
@@ -142,15 +144,15 @@ def _reach(model: Model) -> float:
     """Longest path from the base to any link along joint origins, with the travel of prismatic joints."""
     distance = {model.base: 0.0}
     for joint in model.joints:
-        step = float(np.linalg.norm(joint.origin.translation))
+        step = vector_length(joint.origin.translation)
         if joint.type == "prismatic" and np.isfinite(joint.limits.upper):
             step += abs(joint.limits.upper)
         distance[joint.child] = distance[joint.parent] + step
     longest = max(distance.values())
     for leaf in model.frames:
-        longest = max(longest, distance[leaf.link] + float(np.linalg.norm(leaf.pose.translation)))
+        longest = max(longest, distance[leaf.link] + vector_length(leaf.pose.translation))
     if longest <= 0.0:  # all axes meet in one point: use the extent of the masses
-        longest = max((float(np.linalg.norm(link.inertia.com)) for link in model.links), default=0.0)
+        longest = max((vector_length(link.inertia.com) for link in model.links), default=0.0)
     return longest if longest > 0.0 else 1.0
 
 

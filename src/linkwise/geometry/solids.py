@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.model import Transform
+from linkwise.products import length as vector_length
+from linkwise.products import times
 
 MAX_TRIANGLES = 2_000_000
 """Of one mesh file."""
@@ -26,7 +28,7 @@ class Mesh:
     faces: np.ndarray
 
     def moved(self, pose: Transform) -> Mesh:
-        return Mesh(self.vertices @ pose.rotation.T + pose.translation, self.faces)
+        return Mesh(times(self.vertices, pose.rotation.T) + pose.translation, self.faces)
 
     def scaled(self, factors: Sequence[float] | np.ndarray) -> Mesh:
         """Scaled along the axes; faces of mirrored meshes are flipped, so that they still point outward."""
@@ -88,7 +90,7 @@ def joined(meshes: Sequence[Mesh]) -> Mesh:
 
 def capsule(start: np.ndarray, end: np.ndarray, radius: float, *, sides: int = 28, rings: int = 7) -> Mesh:
     """A cylinder with a half sphere at either end, between two points."""
-    length = float(np.linalg.norm(end - start))
+    length = vector_length(end - start)
     latitudes = np.linspace(-math.pi / 2, math.pi / 2, 2 * rings)
     radii = radius * np.cos(latitudes)
     heights = radius * np.sin(latitudes) + np.where(np.arange(2 * rings) < rings, 0.0, length)
@@ -151,7 +153,7 @@ def turned(radii: np.ndarray, heights: np.ndarray, sides: int) -> Mesh:
 
 def from_z_to(direction: np.ndarray, origin: np.ndarray | Sequence[float] = (0.0, 0.0, 0.0)) -> Transform:
     """Frame at ``origin`` with this z axis; the other axes are arbitrary."""
-    length = float(np.linalg.norm(direction))
+    length = vector_length(direction)
     if length == 0.0:
         return Transform(np.eye(3), np.asarray(origin, dtype=float))
     z = np.asarray(direction, dtype=float) / length
@@ -159,5 +161,5 @@ def from_z_to(direction: np.ndarray, origin: np.ndarray | Sequence[float] = (0.0
         return Transform(np.eye(3), np.asarray(origin, dtype=float))
     aside = np.eye(3)[int(np.argmin(np.abs(z)))]
     x = np.cross(aside, z)
-    x /= np.linalg.norm(x)
+    x /= vector_length(x)
     return Transform(np.column_stack([x, np.cross(z, x), z]), np.asarray(origin, dtype=float))

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from linkwise.collision import Box, Clearance, Contact, Room
-from linkwise.errors import UnknownNameError, needed
+from linkwise.errors import UnknownNameError
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.excitation_basis import Basis, FourierBasis, SplineBasis
 from linkwise.identify.excitation_criteria import Criterion, check_criterion
 from linkwise.identify.excitation_limits import ADVICE, Bounds, MotionLimits
-from linkwise.identify.small_blas import one_thread
+from linkwise.identify.quasi_newton import minimize
+from linkwise.linear import product
 from linkwise.model.checks import check_moves
 from linkwise.model.coordinates import check_one_axis
 from linkwise.motion import Samples, Trajectory
@@ -153,28 +154,27 @@ def excite(
     given = limits or MotionLimits.of(robot, acceleration, share)
     bounds = Bounds(robot, given, _clearance(robot, given, room, workspace))
     basis = _basis(family, duration, order)
-    with one_thread():
-        search = Search(Criterion(robot, friction), basis, bounds, check_criterion(criterion), seed, starts)
-        rng = np.random.default_rng(seed)
-        randoms = [search.motion(search.random(rng)) for _ in range(RANDOM)]
-        best: tuple[float, np.ndarray] | None = None
-        for number in range(starts):
-            theta = search.improve(search.random(rng, fill=0.6, number=number), iterations)
-            theta = search.feasible(theta, number, proved=True)
-            value = search.criterion.value(search.motion(theta), criterion)
-            if progress is not None:
-                progress(f"start {number + 1} of {starts}", value)
-            if best is None or value < best[0]:
-                best = (value, theta)
-        assert best is not None
-        found = _judged(robot, search, best[1], randoms)
-        return replace(found, seconds=time.monotonic() - begun)
+    search = Search(Criterion(robot, friction), basis, bounds, check_criterion(criterion), seed, starts)
+    rng = np.random.default_rng(seed)
+    randoms = [search.motion(search.random(rng)) for _ in range(RANDOM)]
+    best: tuple[float, np.ndarray] | None = None
+    for number in range(starts):
+        theta = search.improve(search.random(rng, fill=0.6, number=number), iterations)
+        theta = search.feasible(theta, number, proved=True)
+        value = search.criterion.value(search.motion(theta), criterion)
+        if progress is not None:
+            progress(f"start {number + 1} of {starts}", value)
+        if best is None or value < best[0]:
+            best = (value, theta)
+    assert best is not None
+    found = _judged(robot, search, best[1], randoms)
+    return replace(found, seconds=time.monotonic() - begun)
 
 
 def _judged(robot: Robot, search: Search, theta: np.ndarray, randoms: list[list[np.ndarray]]) -> Excited:
     """The motion with coefficients θ, beside random ones."""
     judge, motion, clearance = search.criterion, search.motion(theta), search.bounds.clearance
-    samples = Samples(search.grid, *(B @ theta for B in search.fine))
+    samples = Samples(search.grid, *(product(B, theta) for B in search.fine))
     nearest = None if clearance is None else clearance.contact_and_row(samples.q)
     return Excited(
         search.basis.trajectory(theta),
@@ -236,14 +236,15 @@ class Search:
 
     def motion(self, theta: np.ndarray) -> list[np.ndarray]:
         """q, q̇ and q̈ at the points of the criterion, each (points, n)."""
-        return [B @ theta for B in self.B]
+        return [product(B, theta) for B in self.B]
 
     def random(self, rng: np.random.Generator, fill: float = 1.0, number: int = 0) -> np.ndarray:
         """A random motion about a resting posture that fills this share of the limits of every joint, or less."""
         rest = self.rest(number)
-        theta = rng.normal(size=(self.basis.size, len(rest)))
+        # sums of uniform numbers, nearly normal: exact on every processor, which the logarithms of normal ones are not
+        theta = rng.random((12, self.basis.size, len(rest))).sum(axis=0) - 6.0
         theta[0] = 0.0
-        q, qd, qdd = (B @ theta for B in self.fine)
+        q, qd, qdd = (product(B, theta) for B in self.fine)
         theta -= _constant(theta, 0.5 * (q.max(axis=0) + q.min(axis=0)))
         limits = self.bounds.limits
         room = np.minimum(rest - limits.lower, limits.upper - rest)
@@ -254,7 +255,6 @@ class Search:
 
     def improve(self, theta: np.ndarray, iterations: int) -> np.ndarray:
         """First by the smooth volume criterion, then by the given one, with growing penalties."""
-        minimize = needed("scipy.optimize", "identify").minimize
         shape = theta.shape
         scale = np.broadcast_to(self.bounds.limits.half / 2, shape)
         for name, weight in (("log_det", 10.0), (self.name, 100.0), (self.name, 1e3)):
@@ -263,33 +263,27 @@ class Search:
                 value, gradient = self.cost(flat.reshape(shape) * scale, name, weight)
                 return value, (gradient * scale).reshape(-1)
 
-            found = minimize(
-                cost,
-                (theta / scale).reshape(-1),
-                jac=True,
-                method="L-BFGS-B",
-                options={"maxiter": max(1, iterations // 3), "maxcor": 20},
-            )
+            found = minimize(cost, (theta / scale).reshape(-1), max(1, iterations // 3))
             theta = found.x.reshape(shape) * scale
         return theta
 
     def feasible(self, theta: np.ndarray, number: int = 0, *, proved: bool = False) -> np.ndarray:
         """The motion with reduced amplitudes, and if necessary moved towards the resting posture, so that it keeps
         every limit; ``proved``: and distances between the points of the grid, too."""
-        q = self.fine[0] @ theta
+        q = product(self.fine[0], theta)
         limits = self.bounds.limits
         middle = np.clip((q.max(axis=0) + q.min(axis=0)) / 2, limits.lower, limits.upper)
         moving = theta - _constant(theta, middle)
         tried = theta
         for pull in np.linspace(0.0, 1.0, 6):
             centre = _constant(theta, (1 - pull) * middle + pull * self.rest(number))
-            for share in 0.97 ** np.arange(100):
+            for share in np.cumprod(np.full(100, 0.97)) / 0.97:
                 tried = centre + share * moving
-                if not self.bounds.keeps(*(B @ tried for B in self.fine)):
+                if not self.bounds.keeps(*(product(B, tried) for B in self.fine)):
                     continue
                 if not proved or self.proved(tried) >= self.bounds.wanted:
                     return tried
-        broken = self.bounds.broken(self.grid, *(B @ tried for B in self.fine))
+        broken = self.bounds.broken(self.grid, *(product(B, tried) for B in self.fine))
         raise IdentificationError(
             f"excite: no motion keeps all limits: even a small one does not, {broken}; {ADVICE}"
         )
@@ -309,9 +303,9 @@ class Search:
         motion = self.motion(theta)
         value, gradients = self.criterion.value_and_gradient(motion, name)
         value += self.bounds.penalty(motion, gradients, weight)
-        slope = np.sum([B.T @ g for B, g in zip(self.B, gradients, strict=True)], axis=0)
-        missing, by_position = self.bounds.room_penalty(self.dense @ theta, weight)
-        return value + missing, slope + self.dense.T @ by_position
+        slope = np.sum([product(B.T, g) for B, g in zip(self.B, gradients, strict=True)], axis=0)
+        missing, by_position = self.bounds.room_penalty(product(self.dense, theta), weight)
+        return value + missing, slope + product(self.dense.T, by_position)
 
 
 def _constant(like: np.ndarray, posture: np.ndarray) -> np.ndarray:

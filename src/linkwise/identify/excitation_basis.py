@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from linkwise import linear
+from linkwise.linear import product
 from linkwise.motion import FourierSeries, PiecewisePolynomial, Trajectory, quintic_spline
 
 
@@ -50,24 +52,27 @@ class FourierBasis(Basis):
         self.size = 1 + 2 * (harmonics - 1)
 
     def matrices(self, t):
-        s, c = np.sin(np.multiply.outer(t, self._w)), np.cos(np.multiply.outer(t, self._w))
+        s, c = linear.sine_and_cosine(np.multiply.outer(t, self._w))
         one, zero = np.ones((len(t), 1)), np.zeros((len(t), 1))
         w = self._w
         return (
-            np.hstack([one, s @ self._sine, c @ self._cosine]),
-            np.hstack([zero, (w * c) @ self._sine, -(w * s) @ self._cosine]),
-            np.hstack([zero, -(w**2 * s) @ self._sine, -(w**2 * c) @ self._cosine]),
+            np.hstack([one, product(s, self._sine), product(c, self._cosine)]),
+            np.hstack([zero, product(w * c, self._sine), -product(w * s, self._cosine)]),
+            np.hstack([zero, -product(w**2 * s, self._sine), -product(w**2 * c, self._cosine)]),
         )
 
     def trajectory(self, theta: np.ndarray) -> FourierSeries:
         half = self.harmonics - 1
         return FourierSeries(
-            theta[0], self._sine @ theta[1 : 1 + half], self._cosine @ theta[1 + half :], self.duration
+            theta[0],
+            product(self._sine, theta[1 : 1 + half]),
+            product(self._cosine, theta[1 + half :]),
+            self.duration,
         )
 
     def acceleration_bound(self, theta: np.ndarray) -> np.ndarray:
         series = self.trajectory(theta)
-        return (self._w**2) @ np.hypot(series.sine, series.cosine)
+        return product(self._w**2, np.sqrt(series.sine**2 + series.cosine**2))
 
 
 class SplineBasis(Basis):
@@ -86,16 +91,16 @@ class SplineBasis(Basis):
         return moment.q, moment.qd, moment.qdd
 
     def trajectory(self, theta: np.ndarray) -> PiecewisePolynomial:
-        return quintic_spline(self._times, self._via @ theta)
+        return quintic_spline(self._times, product(self._via, theta))
 
     def acceleration_bound(self, theta: np.ndarray) -> np.ndarray:
         spline = self.trajectory(theta)
         k = np.arange(spline.coefficients.shape[1])
-        longest = np.diff(spline.times)[:, None] ** np.maximum(k - 2, 0)  # (segments, order)
+        steps = np.broadcast_to(np.diff(spline.times)[:, None], (len(spline.times) - 1, len(k)))
+        longest = np.cumprod(np.where(k > 2, steps, 1.0), axis=1)  # powers k − 2, (segments, order)
         return np.einsum("k,sk,skn->sn", k * (k - 1.0), longest, np.abs(spline.coefficients)).max(axis=0)
 
 
 def _across(normal: np.ndarray) -> np.ndarray:
     """An orthonormal basis of all vectors across ``normal``, shape (k, k − 1)."""
-    _, _, Vt = np.linalg.svd(normal[None])
-    return Vt[1:].T
+    return linear.svd(normal[None])[1][1:].T

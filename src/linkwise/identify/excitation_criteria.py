@@ -11,12 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.identify.base import base_of
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.friction import friction_named
 from linkwise.identify.rank import random_states
+from linkwise.linear import product
 from linkwise.robot import Robot
 from linkwise.user import kernel
 
@@ -75,24 +77,27 @@ class Criterion:
     def value(self, motion: Sequence[np.ndarray], name: str) -> float:
         """A criterion of a motion."""
         W = self.matrix(motion)
-        return _value(np.linalg.svd(W.reshape(-1, W.shape[2]), compute_uv=False), name)
+        return _value(linear.singular_values(W.reshape(-1, W.shape[2])), name)
 
     def condition(self, motion: Sequence[np.ndarray]) -> float:
         """Condition number of W with columns of unit length: as in an estimation."""
         W = self.matrix(motion)
         W = W.reshape(-1, W.shape[2])
-        s = np.linalg.svd(W / np.maximum(np.linalg.norm(W, axis=0), 1e-300), compute_uv=False)
+        s = linear.singular_values(W / np.maximum(np.sqrt((W**2).sum(axis=0)), 1e-300))
         return float(s[0] / max(s[-1], 1e-300))
 
     def value_and_gradient(self, motion: Sequence[np.ndarray], name: str) -> tuple[float, list[np.ndarray]]:
         """A criterion and its derivatives by q, q̇ and q̈, each (points, n)."""
         W = self.matrix(motion)
-        U, s, Vt = np.linalg.svd(W.reshape(-1, W.shape[2]), full_matrices=False)
+        flat = W.reshape(-1, W.shape[2])
+        s, Vt = linear.svd(flat)
         s = np.maximum(s, 1e-12 * s[0])
-        if name == "log_det":
-            C = -(2.0 / len(s)) * (U / s) @ Vt
+        if name == "log_det":  # U S⁻¹ Vᵀ, with U = W V S⁻¹
+            C = -(2.0 / len(s)) * product(flat, product(Vt.T / s**2, Vt))
         else:
-            C = np.outer(U[:, 0], Vt[0]) / s[0] - np.outer(U[:, -1], Vt[-1]) / s[-1]
+            first, last = Vt[0], Vt[-1]
+            C = np.outer(product(flat, first), first) / s[0] ** 2
+            C = C - np.outer(product(flat, last), last) / s[-1] ** 2
         C = C.reshape(W.shape) * self.rows[:, None] * self.scale / np.sqrt(len(W))
         count, points = len(self._links), len(W)
         by_state = self._gradient(np.hstack(motion), C[..., :count].reshape(points, -1))
@@ -124,4 +129,5 @@ def check_criterion(name: str) -> str:
 
 def _value(s: np.ndarray, name: str) -> float:
     s = np.maximum(s, 1e-300)
-    return float(-2.0 * np.log(s).mean()) if name == "log_det" else float(np.log(s[0]) - np.log(s[-1]))
+    logarithms = linear.logarithm(s)
+    return float(-2.0 * logarithms.mean() if name == "log_det" else logarithms[0] - logarithms[-1])

@@ -15,6 +15,7 @@ import numpy as np
 from linkwise.joint_laws.gravity_compensation import GravityCompensation
 from linkwise.model.joint import Joint
 from linkwise.model.transform import Transform
+from linkwise.products import times
 
 if TYPE_CHECKING:
     from linkwise.model.model import Model
@@ -58,7 +59,7 @@ def _with_loads(joints: Sequence[Joint], loads: Sequence[Load]) -> list[Joint]:
     """The joints with what they carry besides."""
     totals: dict[str, np.ndarray] = {}
     for name, pose, m, h in loads:
-        moved = np.array([m, *(pose.rotation @ h + m * pose.translation)])
+        moved = np.array([m, *(times(pose.rotation, h) + m * pose.translation)])
         totals[name] = totals[name] + moved if name in totals else moved
     changed: list[Joint] = []
     for joint in joints:

@@ -24,6 +24,7 @@ from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Joint, Limits
 from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
 from linkwise.model.transform import Transform, cosine, sine, turn
+from linkwise.products import times
 
 CONVENTIONS = ("dh", "mdh")
 NOTHING, UNLIMITED = Inertia(), Limits()
@@ -99,14 +100,14 @@ Placing = tuple[Transform, tuple[float, float, float], Transform | None]
 def _modified(row: DhJoint) -> Placing:
     """(pose of the child at q = 0, joint axis in the child's frame, None)."""
     twist = turn(0, row.alpha)
-    origin = Transform(twist @ turn(2, row.theta), np.array([row.a, 0.0, 0.0]) + row.d * twist[:, 2])
+    origin = Transform(times(twist, turn(2, row.theta)), np.array([row.a, 0.0, 0.0]) + row.d * twist[:, 2])
     return origin, (0.0, 0.0, 1.0), None
 
 
 def _standard(row: DhJoint) -> Placing:
     """(pose of the joint's child at q = 0, axis in its frame, pose of frame i in it where the two differ)."""
     theta = turn(2, row.theta)
-    rotation = theta @ turn(0, row.alpha)
+    rotation = times(theta, turn(0, row.alpha))
     axis = (0.0, sine(row.alpha), cosine(row.alpha))
     up = np.array([0.0, 0.0, row.d])
     # the axis of a slide has a direction only, that of a hinge also a place

@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwise.errors import ModelError, ShapeError
 from linkwise.model.transform import Transform
+from linkwise.products import times
 
 LABELS = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 
@@ -44,7 +45,7 @@ class Inertia:
         """
         matrix = matrix_of(inertia)
         if rotation is not None:
-            matrix = rotation @ matrix @ rotation.T
+            matrix = times(times(rotation, matrix), rotation.T)
         c = np.asarray(com, dtype=float)
         if c.shape != (3,):
             raise ShapeError(f"com: expected shape (3,), got {c.shape}")
@@ -97,8 +98,8 @@ class Inertia:
     def expressed_in(self, pose: Transform) -> Inertia:
         """The same body in a frame in which this frame has the given pose."""
         R, p = pose.rotation, pose.translation
-        h = R @ np.array(self.first_moment)
-        turned = R @ self.matrix_about_origin @ R.T
+        h = times(R, np.array(self.first_moment))
+        turned = times(times(R, self.matrix_about_origin), R.T)
         I = turned + 2.0 * _steiner(p, h) + self.mass * _steiner(p, p)
         return Inertia(self.mass, _vector(h + self.mass * p), _upper(I))
 

@@ -30,6 +30,7 @@ from linkwise.model.joint import Joint
 from linkwise.model.model import Model
 from linkwise.model.transform import Transform, cosine, sine
 from linkwise.model.traversal import Traversal
+from linkwise.products import length, times
 from linkwise.scalar import Scalar, cos, sin
 from linkwise.spatial import ArticulatedInertia, Matrix, RigidInertia, Spatial, Symmetric, Vector, zero_vector
 
@@ -360,7 +361,7 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
     n = len(joints)
     parents, poses = _places(model)
     children = _families(parents)
-    axes = [None if joint.free else np.array(joint.axis) / np.linalg.norm(joint.axis) for joint in joints]
+    axes = [None if joint.free else np.array(joint.axis) / length(joint.axis) for joint in joints]
     frames: list[Transform] = [Transform.identity()] * n  # prepared frame in the file's frame, per body
     base = _base_frame(model, children[-1], poses, axes)
 
@@ -409,7 +410,7 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
                 terms=joint.terms,
             )
         )
-    gravity = Vector(*clean(base.rotation.T @ np.array(model.gravity)))
+    gravity = Vector(*clean(times(base.rotation.T, np.array(model.gravity))))
     return Mechanism(model.name, links, gravity, base)
 
 
@@ -471,21 +472,21 @@ def _one_axis_frame(
     """The prepared frame of link k in its file frame, the turns (φ, α, θ) to it, and its lever in the parent."""
     axis = axes[k]
     assert axis is not None
-    z = here.rotation @ axis
+    z = times(here.rotation, axis)
     branch, twist = _twist(z, primary)
     shift = _slide(here.translation, z, joint.turns, slide)
     x = _normal(k, children, poses, axes, shift)
     frame = Transform(clean_rotation(np.column_stack([x, np.cross(axis, x), axis])), shift * axis)
     if not joint.turns:
         # the axis of a slide has a direction only: put the origin on the parent's
-        frame = Transform(frame.rotation, -here.rotation.T @ here.translation)
+        frame = Transform(frame.rotation, -times(here.rotation.T, here.translation))
     relative = here @ frame
-    partly = (
-        Transform.about((0, 0, 1), branch.angle).rotation @ Transform.about((1, 0, 0), twist.angle).rotation
+    partly = times(
+        Transform.about((0, 0, 1), branch.angle).rotation, Transform.about((1, 0, 0), twist.angle).rotation
     )
-    rest = partly.T @ relative.rotation
+    rest = times(partly.T, relative.rotation)
     offset = Turn.by(math.atan2(rest[1, 0], rest[0, 0]))
-    lever = clean(relative.translation, float(np.linalg.norm(here.translation)))
+    lever = clean(relative.translation, length(here.translation))
     return frame, (branch, twist, offset), lever
 
 
@@ -497,10 +498,10 @@ def _base_frame(
     if axis is None:
         return Transform.identity()
     k = first[0]
-    z = snapped(poses[k].rotation @ axis)
+    z = snapped(times(poses[k].rotation, axis))
     gravity = np.array(model.gravity)
-    across = gravity - (gravity @ z) * z
-    if np.linalg.norm(across) > 1e-9 * max(np.linalg.norm(gravity), 1e-300):
+    across = gravity - times(gravity, z) * z
+    if length(across) > 1e-9 * max(length(gravity), 1e-300):
         x = _unit_across(across, z)
     else:
         x = _perpendicular(z)
@@ -536,13 +537,13 @@ def _normal(
     child = children[k][0] if children[k] else None
     across_child = axes[child] if child is not None else None
     if child is not None and across_child is not None:
-        other = poses[child].rotation @ across_child
+        other = times(poses[child].rotation, across_child)
         normal = np.cross(own, other)
-        if np.linalg.norm(normal) > PARALLEL_TOLERANCE:
+        if length(normal) > PARALLEL_TOLERANCE:
             return _toward_file_x(_unit_across(normal, own), own)
         gap = poses[child].translation - shift * own
-        across = gap - (gap @ own) * own
-        if np.linalg.norm(across) > 1e-9 * max(float(np.linalg.norm(gap)), 1e-300):
+        across = gap - times(gap, own) * own
+        if length(across) > 1e-9 * max(length(gap), 1e-300):
             return _unit_across(across, own)
     return _perpendicular(own)
 
@@ -550,19 +551,19 @@ def _normal(
 def _unit_across(v: np.ndarray, z: np.ndarray) -> np.ndarray:
     """The direction of v, which is nearly across the unit vector z, made exactly so: where v is the difference of two
     nearly equal vectors, normalising it would amplify its round-off along z."""
-    v = v / np.linalg.norm(v)
-    v = v - (v @ z) * z
-    return v / np.linalg.norm(v)
+    v = v / length(v)
+    v = v - times(v, z) * z
+    return v / length(v)
 
 
 def _perpendicular(z: np.ndarray) -> np.ndarray:
     """A unit vector across z, along an axis of the file where possible."""
     for axis in np.eye(3):
-        if abs(axis @ z) < 1e-9:
+        if abs(times(axis, z)) < 1e-9:
             return _unit_across(axis, z)
     k = int(np.argmin(np.abs(z)))
     x = np.eye(3)[k] - z[k] * z
-    return x / np.linalg.norm(x)
+    return x / length(x)
 
 
 def _toward_file_x(normal: np.ndarray, own: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.model.hull import convex_hull
+from linkwise.products import times
 
 MOST_FACES = 200_000  # of a file, as in MuJoCo's STL reader
 MOST_BYTES = 64 * 1024 * 1024
@@ -75,7 +76,7 @@ def solid_of(mesh: Mesh, rule: str, most_hull_vertices: int = -1) -> Solid:
     centres = corners.mean(axis=1)
     if not areas.sum() > 0:
         raise MeshError("its faces have no area")
-    middle = areas @ centres / areas.sum()
+    middle = times(areas, centres) / areas.sum()
 
     def volumes(apex: np.ndarray) -> np.ndarray:
         """Of the tetrahedra between the faces and a point."""
@@ -91,7 +92,7 @@ def solid_of(mesh: Mesh, rule: str, most_hull_vertices: int = -1) -> Solid:
             raise MeshError("its volume is negative: the fronts of its faces are inside")
         if total < SMALLEST_VOLUME:
             raise MeshError("it encloses no volume; give its inertia='shell'")
-        com = weights @ (0.75 * centres + 0.25 * middle) / total
+        com = times(weights, 0.75 * centres + 0.25 * middle) / total
         weights, share = volumes(com), 20.0
     a, b, c = np.moveaxis(corners - com, 1, 0)
     second = sum(np.einsum("i,ij,ik->jk", weights, v, v) for v in (a, b, c, a + b + c)) / share
@@ -104,7 +105,7 @@ def _as_stored(inertia: np.ndarray) -> np.ndarray:
     axes = np.eye(3)
     turned, limit = inertia, AXES * np.abs(inertia).max()
     for _ in range(100):
-        turned = axes.T @ inertia @ axes
+        turned = times(times(axes.T, inertia), axes)
         row, column = max(((0, 1), (0, 2), (1, 2)), key=lambda at: abs(turned[at]))
         if abs(turned[row, column]) <= limit:
             break
@@ -114,8 +115,8 @@ def _as_stored(inertia: np.ndarray) -> np.ndarray:
         step = np.eye(3)
         step[row, row] = step[column, column] = cosine
         step[row, column], step[column, row] = tangent * cosine, -tangent * cosine
-        axes = axes @ step
-    return axes @ np.diag(np.diag(turned)) @ axes.T
+        axes = times(axes, step)
+    return times(axes * np.diag(turned), axes.T)
 
 
 def read_mesh(data: bytes, ending: str) -> Mesh:

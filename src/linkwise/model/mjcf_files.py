@@ -15,6 +15,7 @@ import numpy as np
 from linkwise.model import folders
 from linkwise.model.mjcf_settings import MjcfSettings, read_settings
 from linkwise.model.xml import MAX_BYTES, Element, parse_xml
+from linkwise.products import times
 
 MOST_FILES = 100
 MOST_COPIES = 10_000
@@ -218,7 +219,7 @@ def _copies(replicate: Element, settings: MjcfSettings) -> Iterator[Element]:
         frame = Element("frame", {**pose, **more}, replicate.where, replicate.line, replicate.parent)
         for child in replicate:
             frame.append(_copied(child, frame, suffix))
-        place = place + settings.pose(frame).rotation @ step
+        place = place + times(settings.pose(frame).rotation, step)
         yield frame
 
 

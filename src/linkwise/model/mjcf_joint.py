@@ -11,6 +11,7 @@ from linkwise.model.joint import Limits
 from linkwise.model.mjcf_settings import MjcfSettings, flag, unit
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
+from linkwise.products import times
 
 TYPES = {"hinge": "revolute", "slide": "prismatic", "ball": "ball", "free": "floating"}
 
@@ -50,11 +51,11 @@ def read_joint(joint: Element, frame: Transform, settings: MjcfSettings) -> Mjcf
     if kind == "ball":
         _ball_range(joint, settings)
     ref = joint.number("ref", 0.0) if kind in ("hinge", "slide") else 0.0
-    x, y, z = (frame.rotation @ unit(joint, "axis", own_axis)).tolist()
+    x, y, z = times(frame.rotation, unit(joint, "axis", own_axis)).tolist()
     return MjcfJoint(
         type=TYPES[kind],
         axis=(x, y, z),
-        anchor=frame.rotation @ np.array(pos) + frame.translation,
+        anchor=times(frame.rotation, np.array(pos)) + frame.translation,
         ref=settings.angle(ref) if hinge else ref,
         limits=_limits(joint, hinge, settings) if kind in ("hinge", "slide") else Limits(),
         rotor_inertia=joint.number("armature", 0.0),

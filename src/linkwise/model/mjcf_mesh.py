@@ -19,6 +19,7 @@ from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_settings import MjcfSettings, unit
 from linkwise.model.transform import Transform
 from linkwise.model.xml import Element
+from linkwise.products import times
 
 CONTENT_TYPES = {"model/obj": ".obj", "model/stl": ".stl", "model/vnd.mujoco.msh": ".msh"}
 MOST_MESHES = 1000  # files that are opened for one robot
@@ -80,7 +81,7 @@ class Meshes:
             vertices = vertices - np.array(element.numbers("refpos", 3))
         if "refquat" in element.attrib:
             w, x, y, z = unit(element, "refquat", element.numbers("refquat", 4)).tolist()
-            vertices = vertices @ Transform.from_quaternion((0, 0, 0), (w, x, y, z)).rotation
+            vertices = times(vertices, Transform.from_quaternion((0, 0, 0), (w, x, y, z)).rotation)
         scale = element.numbers("scale", 3) if "scale" in element.attrib else (1.0, 1.0, 1.0)
         if 0.0 in scale:
             raise element.error(f"scale={element.get('scale')!r}: expected numbers that are not zero")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from linkwise.model.dh import radians
 from linkwise.model.model import STANDARD_GRAVITY
 from linkwise.model.transform import Transform, turn
 from linkwise.model.xml import Element
+from linkwise.products import length, times
 
 TURNS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")  # ways to write an orientation, one for an element
 SHORTEST = 1e-6  # a vector below this length has no direction, as in MuJoCo
@@ -100,13 +102,13 @@ class MjcfSettings:
         if key == "xyaxes":
             values = np.array(element.numbers("xyaxes", 6))
             x = unit(element, key, values[:3])
-            y = unit(element, key, values[3:] - (values[3:] @ x) * x)
+            y = unit(element, key, values[3:] - times(values[3:], x) * x)
             return np.column_stack([x, y, np.cross(x, y)])
         rotation = np.eye(3)
         for letter, angle in zip(self.eulerseq, element.numbers("euler", 3), strict=True):
             step = turn("xyz".index(letter.lower()), self.angle(angle))
             # lower case turns about the axes as they have become, upper case about those of the parent
-            rotation = rotation @ step if letter.islower() else step @ rotation
+            rotation = times(rotation, step) if letter.islower() else times(step, rotation)
         return rotation
 
 
@@ -185,16 +187,16 @@ def flag(element: Element, key: str, default: bool) -> bool:
 def unit(element: Element, key: str, vector: Sequence[float] | np.ndarray) -> np.ndarray:
     """The direction of a vector that must have one. A unit vector stays as it is, to the last bit."""
     v = np.array(vector, dtype=float)
-    length = float(np.linalg.norm(v))
-    if length < SHORTEST:
+    size = length(v)
+    if size < SHORTEST:
         raise element.error(f"{key}: the vector has no direction (its length is below {SHORTEST:g})")
-    return v if abs(length - 1.0) < 1e-12 else v / length
+    return v if abs(size - 1.0) < 1e-12 else v / size
 
 
 def from_z_to(direction: np.ndarray) -> np.ndarray:
     """The smallest rotation that takes the z axis there; half a turn about x where any axis would do."""
     across = np.array([-direction[1], direction[0], 0.0])
-    sine = float(np.linalg.norm(across))
+    sine = length(across)
     if sine < 1e-10:
         return np.eye(3) if direction[2] > 0 else turn(0, np.pi)
-    return Transform.about((across / sine).tolist(), float(np.arctan2(sine, direction[2]))).rotation
+    return Transform.about((across / sine).tolist(), math.atan2(sine, direction[2])).rotation

@@ -13,6 +13,7 @@ import numpy as np
 
 from linkwise.model.joint import Joint, Limits
 from linkwise.model.transform import Transform
+from linkwise.products import length, times
 
 ENDINGS = ("x", "y", "theta")  # of the names of the three joints
 
@@ -59,8 +60,8 @@ def in_plane(normal: Sequence[float]) -> tuple[tuple[float, float, float], tuple
     the normal (x after z, y after x, z after y), made perpendicular to it; y = normal × x."""
     z = np.array(normal, dtype=float)
     x = np.eye(3)[(int(np.argmax(np.abs(z))) + 1) % 3]
-    x = x - (x @ z) * z
-    x = x / np.linalg.norm(x)
+    x = x - times(x, z) * z
+    x = x / length(x)
     y = np.cross(z, x)
     return _triple(x), _triple(y)
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise.products import times
+
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -42,7 +44,7 @@ class Transform:
             rpy: roll, pitch and yaw [rad], shape (3,).
         """
         roll, pitch, yaw = rpy
-        return cls(turn(2, yaw) @ turn(1, pitch) @ turn(0, roll), np.asarray(xyz, dtype=float))
+        return cls(times(times(turn(2, yaw), turn(1, pitch)), turn(0, roll)), np.asarray(xyz, dtype=float))
 
     @classmethod
     def from_quaternion(cls, xyz: Numbers, wxyz: Numbers) -> Transform:
@@ -85,13 +87,16 @@ class Transform:
         """
         x, y, z = axis
         K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-        return cls(np.eye(3) + sine(angle) * K + (1 - cosine(angle)) * K @ K, np.zeros(3))
+        return cls(np.eye(3) + sine(angle) * K + (1 - cosine(angle)) * times(K, K), np.zeros(3))
 
     def __matmul__(self, other: Transform) -> Transform:
-        return Transform(self.rotation @ other.rotation, self.rotation @ other.translation + self.translation)
+        return Transform(
+            times(self.rotation, other.rotation),
+            times(self.rotation, other.translation) + self.translation,
+        )
 
     def inverse(self) -> Transform:
-        return Transform(self.rotation.T, -self.rotation.T @ self.translation)
+        return Transform(self.rotation.T, -times(self.rotation.T, self.translation))
 
     @property
     def rpy(self) -> np.ndarray:

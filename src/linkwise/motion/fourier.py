@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.errors import ShapeError
 from linkwise.motion import arguments
 from linkwise.motion.trajectory import Moment, Trajectory
@@ -42,7 +43,7 @@ class FourierSeries(Trajectory):
 
     def _inside(self, t: np.ndarray) -> Moment:
         w = 2 * math.pi / self.period * np.arange(1, len(self.sine) + 1)
-        s, c = np.sin(np.multiply.outer(t, w)), np.cos(np.multiply.outer(t, w))
+        s, c = linear.sine_and_cosine(np.multiply.outer(t, w))
         return Moment(
             self.centre + _weighted(s, self.sine) + _weighted(c, self.cosine),
             _weighted(c * w, self.sine) - _weighted(s * w, self.cosine),

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.errors import ShapeError
 from linkwise.motion import arguments
 from linkwise.motion.polynomial import PiecewisePolynomial, quintic_coefficients
 from linkwise.motion.trajectory import Samples
 from linkwise.tables import bounds
+
+LARGE = 600  # equations from which LAPACK solves them: faster, but with the rounding of the processor
 
 
 def cubic_spline(times, points, *, velocity: tuple | None = (0.0, 0.0)) -> PiecewisePolynomial:
@@ -97,7 +100,7 @@ def _solved(A: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The solution of a spline's equations; none where times are so near or far that they are lost in round-off."""
     try:
         with np.errstate(all="ignore"):
-            found = np.linalg.solve(A, right)
+            found = (linear.solve if len(A) <= LARGE else np.linalg.solve)(A, right)
     except np.linalg.LinAlgError:
         found = np.full_like(right, np.nan)
     if not np.isfinite(found).all():

@@ -171,8 +171,8 @@ done:
   ret void
 }
 
-; Jacobi's rotations of pairs of vectors of ``pitch`` numbers, until their first ``length`` numbers are orthogonal within
-; the tolerance; returns the number of sweeps
+; Jacobi's rotations of pairs of vectors of ``pitch`` numbers, until their first ``length`` numbers are orthogonal
+; within the tolerance; returns the number of sweeps
 define i64 @linear_rotate(ptr %A, i64 %vectors, i64 %length, i64 %pitch, double %tolerance, i64 %most) {
 start:
   br label %sweep
