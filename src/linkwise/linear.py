@@ -27,7 +27,7 @@ from linkwise.products import length
 from linkwise.scalar import cos, sin
 
 _WORD, _PLACE = ctypes.c_int64, ctypes.c_void_p
-ORTHOGONAL = 2.0**-50  # cosine of the angle between vectors that count as orthogonal
+ORTHOGONAL = 2.0**-52  # cosine, for each of their entries, of an angle at which vectors count as orthogonal
 RANK = 1e-15  # singular values below this part of the largest are zero, unless a function is told otherwise
 _making = forks.lock()
 
@@ -71,14 +71,18 @@ def triangle(A: Any) -> np.ndarray:
     Args:
         A: shape (m, n).
     """
-    A = np.asarray(A, dtype=float)
+    return _triangle(np.asarray(A, dtype=float))[0]
+
+
+def _triangle(A: np.ndarray, among: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """(R, order) of A[:, order] = Q R; the first ``among`` columns are taken longest first."""
     rows, columns = A.shape
     steps = min(rows, columns)
     A, scale = _scaled(A)
-    vectors = _vectors(A.T, copy=True)
+    vectors, order = _vectors(A.T, copy=True), np.arange(columns)
     scratch = np.empty(vectors.shape[1])
-    _code().triangle(_at(vectors), _at(scratch), columns, vectors.shape[1], steps)
-    return scale * np.triu(vectors[:, :steps].T)
+    _code().triangle(_at(vectors), _at(scratch), _at(order), columns, vectors.shape[1], steps, among)
+    return scale * np.triu(vectors[:, :steps].T), order
 
 
 def svd(A: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -87,24 +91,33 @@ def svd(A: Any) -> tuple[np.ndarray, np.ndarray]:
     Args:
         A: shape (m, n).
     """
-    return _svd_of_square(_square(triangle(A)))[1:]
+    return _decomposed(_square(triangle(A)), np.empty((0, 0)))[1:]
 
 
-def _svd_of_square(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(U, s, Vᵀ) of a square matrix, all square, by Jacobi's rotations of its rows."""
-    size = len(A)
-    A, scale = _scaled(A)
+def _decomposed(R: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(Uᵀ z, s, Vᵀ) of a square matrix R = U diag(s) Vᵀ and z (n, k): Jacobi's rotations of the rows of a triangle
+    whose columns were taken longest first, which needs few of them (Drmač and Veselić 2008). No z: no Uᵀ z.
+    """
+    size = len(R)
+    if z.size:
+        whole, order = _triangle(np.column_stack([R, z]), size)
+        R, z = whole[:, :size], whole[:, size:]
+    else:
+        R, order = _triangle(R, size)
+    R, scale = _scaled(R)
     half = size + -size % text.LANES
-    pairs = np.zeros((size, 2 * half))  # rows of A, then those of the identity, which become Uᵀ
-    pairs[:, :size] = A
-    pairs[:, half : half + size] = np.eye(size)
+    pairs = np.zeros((size, half + (z.shape[1] + -z.shape[1] % text.LANES if z.size else 0)))
+    pairs[:, :size] = R  # the same rotations make Uᵀ z of z
+    if z.size:
+        pairs[:, half : half + z.shape[1]] = z
     _rotate(pairs, half)
     s = np.sqrt(np.add.reduce(pairs[:, :size] ** 2, axis=1))
-    order = np.argsort(-s, kind="stable")
-    s, pairs = s[order], pairs[order]
-    V = pairs[:, :size] / np.where(s > 0, s, 1.0)[:, None]
+    places = np.argsort(-s, kind="stable")
+    s, pairs = s[places], pairs[places]
+    V = np.empty((size, size))
+    V[:, order[:size]] = pairs[:, :size] / np.where(s > 0, s, 1.0)[:, None]
     _complete(V, int((s > 0).sum()))
-    return pairs[:, half : half + size].T, scale * s, V
+    return pairs[:, half : half + z.shape[1]], scale * s, V
 
 
 def _square(R: np.ndarray) -> np.ndarray:
@@ -119,7 +132,8 @@ def singular_values(A: Any) -> np.ndarray:
     Args:
         A: shape (m, n).
     """
-    R, scale = _scaled(triangle(A))
+    R = triangle(A)
+    R, scale = _scaled(_triangle(R, R.shape[1])[0])
     vectors = _vectors(R, copy=True)
     _rotate(vectors, vectors.shape[1])
     return scale * -np.sort(-np.sqrt(np.add.reduce(vectors**2, axis=1)))
@@ -228,12 +242,12 @@ def solve_least_squares(A: Any, b: Any, smallest: float = RANK) -> np.ndarray:
     if len(whole) < size:
         whole = np.vstack([whole, np.zeros((size - len(whole), whole.shape[1]))])
     R, z = whole[:size, :size], whole[:size, size:]
-    U, s, Vt = _svd_of_square(R)
+    projected, s, Vt = _decomposed(R, z)
     used = s > smallest * s[0]
     if used.all():
         x = solve_upper(R, z)
     else:
-        x = product(Vt[used].T, product(U[:, used].T, z) / s[used, None])
+        x = product(Vt[used].T, projected[used] / s[used, None])
     return x[:, 0] if b.ndim == 1 else x
 
 
@@ -299,7 +313,7 @@ class _Code:
         self._code = code  # kept as long as its functions
         places = code.functions
         self.product = ctypes.CFUNCTYPE(None, *[_PLACE] * 3, *[_WORD] * 3)(places["linear_product"])
-        self.triangle = ctypes.CFUNCTYPE(None, *[_PLACE] * 2, *[_WORD] * 3)(places["linear_triangle"])
+        self.triangle = ctypes.CFUNCTYPE(None, *[_PLACE] * 3, *[_WORD] * 4)(places["linear_triangle"])
         self.rotate = ctypes.CFUNCTYPE(_WORD, _PLACE, *[_WORD] * 3, ctypes.c_double, _WORD)(
             places["linear_rotate"]
         )
@@ -346,7 +360,8 @@ def _scaled(A: np.ndarray) -> tuple[np.ndarray, float]:
 
 def _rotate(vectors: np.ndarray, used: int) -> None:
     """Make the first ``used`` entries of rows orthogonal to those of all others, in place."""
-    sweeps = _code().rotate(_at(vectors), len(vectors), used, vectors.shape[1], ORTHOGONAL, text.SWEEPS)
+    tolerance = used * ORTHOGONAL
+    sweeps = _code().rotate(_at(vectors), len(vectors), used, vectors.shape[1], tolerance, text.SWEEPS)
     if sweeps < 0 and np.isfinite(vectors).all():
         raise np.linalg.LinAlgError("SVD did not converge")
 

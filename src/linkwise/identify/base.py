@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.base_parameters import BaseParameters
 from linkwise.identify.friction import Friction
 from linkwise.identify.rank import STATES, independent, random_states, regrouping_order
 from linkwise.identify.regression import Regression, axis_names
 from linkwise.identify.solvers import column_lengths
+from linkwise.linear import product
 from linkwise.robot import Robot
 
 UNSEEN = 1e-3  # singular value, of the largest, without information below; recorded arms have 5e-3 and more
@@ -43,7 +45,7 @@ def base_of(robot: Robot, axes: np.ndarray, friction: Friction, seed: int = 0) -
             label = f"{names[axis]}.{term.label}"
             if term.kind in SHARED:
                 labels.append(label)
-                shape = SHARED[term.kind](qd @ axes[axis], qdd @ axes[axis])
+                shape = SHARED[term.kind](product(qd, axes[axis]), product(qdd, axes[axis]))
                 columns.append((shape[:, None] * axes[axis])[..., None])
             else:
                 others.append(label)
@@ -116,7 +118,7 @@ def excitation_of(regression: Regression, weights: np.ndarray) -> Excitation:
     present = sizes > 1e-12 * sizes.max()
     absent = tuple(label for label, here in zip(regression.labels, present, strict=True) if not here)
     labels = [label for label, here in zip(regression.labels, present, strict=True) if here]
-    _, s, Vt = np.linalg.svd(np.linalg.qr(W[:, present] / column_lengths(W[:, present]), mode="r"))
+    s, Vt = linear.svd(W[:, present] / column_lengths(W[:, present]))
     mixed = tuple(
         tuple(label for label, part in zip(labels, row, strict=True) if abs(part) > SHARE)
         for value, row in zip(s, Vt, strict=True)

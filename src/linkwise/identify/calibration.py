@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.estimate import Estimate
@@ -25,6 +26,7 @@ from linkwise.identify.kinematic_chain import (
     geometric_parameters,
     path_to,
 )
+from linkwise.linear import product
 from linkwise.model.coordinates import check_one_axis
 from linkwise.motion.rotations import rotation_vector
 from linkwise.robot import Robot
@@ -317,12 +319,12 @@ def _identifiable(
     parts = [shifts] if measured.rotations is None else [shifts, size * turns]
     J = np.concatenate([part.reshape(-1, len(wanted)) for part in parts])
     length = np.linalg.norm(J, axis=0)
-    triangle = np.asarray(np.linalg.qr(J / np.where(length > 0, length, 1.0), mode="r"))
+    triangle = linear.triangle(J / np.where(length > 0, length, 1.0))
     kept: list[int] = []
     for k in range(len(wanted)):
         if length[k] <= 1e-9 * length.max() or len(kept) == len(triangle):
             continue
-        if float(np.linalg.svd(triangle[:, [*kept, k]], compute_uv=False)[-1]) > SEEN:
+        if float(linear.singular_values(triangle[:, [*kept, k]])[-1]) > SEEN:
             kept.append(k)
     left = tuple(each.label for k, each in enumerate(wanted) if k not in kept)
     return [wanted[k] for k in kept], left
@@ -364,19 +366,19 @@ def _fit(
             right.append(weights[1] * r.reshape(-1))
         J, y = np.concatenate(rows), np.concatenate(right)
         length = np.linalg.norm(J, axis=0)
-        step = np.linalg.lstsq(J / length, y, rcond=1e-12)[0] / length
+        step = linear.solve_least_squares(J / length, y, 1e-12) / length
         following = chain.corrected(kept, step)
         if not np.isfinite(following.poses()).all():
             break
         chain = following
         if np.abs(step).max() <= ENOUGH:
-            half = np.linalg.pinv(np.linalg.qr(J / length, mode="r")) / length[:, None]
-            s = np.linalg.svd(J / length, compute_uv=False)
+            half = linear.pseudo_inverse(linear.triangle(J / length)) / length[:, None]
+            s = linear.singular_values(J / length)
             estimate = Estimate(
                 "calibration",
                 tuple(each.label for each in kept),
                 chain.errors_from(first, kept),
-                half @ half.T,
+                product(half, half.T),
                 spread,
                 weights,
                 float(s[0] / s[-1]),

@@ -17,6 +17,7 @@ from linkwise.identify.log import Log
 from linkwise.identify.regression import Observer
 from linkwise.identify.signals import condition
 from linkwise.identify.small_blas import one_thread
+from linkwise.linear import product
 from linkwise.motion import Trajectory
 from linkwise.robot import Robot
 from linkwise.summaries import Summarised, Summary
@@ -155,7 +156,7 @@ def coverage(
     rng = np.random.default_rng(seed)
     terms = friction_named(friction, robot.dof)
     base = base_of(robot, np.eye(robot.dof), terms)
-    truth = base.combination @ true_parameters(robot, base.parameter_labels)
+    truth = product(base.combination, true_parameters(robot, base.parameter_labels))
     hits, estimates, claims = np.zeros(len(truth)), [], []
     with one_thread():
         if cutoff is None:

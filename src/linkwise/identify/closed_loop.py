@@ -38,6 +38,7 @@ from linkwise.identify.regression import Carried, Observer, Regression
 from linkwise.identify.result import Identification
 from linkwise.identify.signals import Signals, condition
 from linkwise.identify.small_blas import one_thread
+from linkwise.linear import product
 from linkwise.robot import Robot
 from linkwise.summaries import Summarised, Summary
 
@@ -254,7 +255,7 @@ def _nearest(x: np.ndarray) -> Callable[..., Fit]:
             if term.dissipates or term.kind == "rotor_inertia"
         ]
         gram, _ = regression.gram(weights)
-        found = physical_from_gram(gram, gram @ x, prior, strength=strength, nonnegative=never)
+        found = physical_from_gram(gram, product(gram, x), prior, strength=strength, nonnegative=never)
         return Fit(found.x, weights, regression, friction)
 
     return nearest
@@ -263,4 +264,4 @@ def _nearest(x: np.ndarray) -> Callable[..., Fit]:
 def _change(regression: Regression, found: Fit, before: np.ndarray) -> float:
     """By how much the torques of two estimates differ, in parts of the measured ones, joints weighted alike."""
     size = np.maximum(norms(regression.tau), 1e-300)
-    return float(np.sqrt(np.mean((norms(regression.Y @ (found.x - before)) / size) ** 2)))
+    return float(np.sqrt(np.mean((norms(product(regression.Y, found.x - before)) / size) ** 2)))

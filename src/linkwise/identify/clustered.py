@@ -19,8 +19,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.identify.motions import motions
 from linkwise.identify.regression import Regression
+from linkwise.linear import product
 
 ALL = 0.999  # share of what is known about a direction, that one motion may have
 RESOLVED = 1e-12  # of the largest eigenvalue: directions with less have no information
@@ -47,15 +49,15 @@ def clustered_deviations(regression: Regression, weights: np.ndarray, x: np.ndar
     for g in range(int(motion.max()) + 1):
         inside = motion == g
         W = (regression.Y[inside] * weights[:, None]).reshape(-1, len(x))
-        parts.append((W.T @ W, W.T @ errors[inside].reshape(-1)))
+        parts.append((product(W.T, W), product(W.T, errors[inside].reshape(-1))))
     gram = np.sum([part for part, _ in parts], axis=0)
     scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    values, vectors = linear.symmetric_eigen(gram / np.outer(scale, scale))
     values = np.maximum(values, RESOLVED * values.max())
-    root = (vectors / np.sqrt(values)) @ vectors.T
+    root = product(vectors / np.sqrt(values), vectors.T)
     variance = np.zeros(len(x))
     for own, pull in parts:
-        share, axes = np.linalg.eigh(root @ (own / np.outer(scale, scale)) @ root)
-        given_back = (axes / np.sqrt(1.0 - np.clip(share, 0.0, ALL))) @ axes.T
-        variance += (root @ given_back @ root @ (pull / scale)) ** 2
+        share, axes = linear.symmetric_eigen(product(product(root, own / np.outer(scale, scale)), root))
+        given_back = product(axes / np.sqrt(1.0 - np.clip(share, 0.0, ALL)), axes.T)
+        variance += product(root, product(given_back, product(root, pull / scale))) ** 2
     return np.sqrt(variance) / scale

@@ -20,6 +20,7 @@ import itertools
 import numpy as np
 
 from linkwise.identify.regression import Regression
+from linkwise.linear import product
 
 LONGEST_MEMORY = 0.1  # of the samples: lags beyond are taken as uncorrelated
 ROUNDS = 6  # iterations that add what the fit has absorbed, at most
@@ -44,7 +45,7 @@ def uncertainty(
     residuals = regression.residuals(x)
     parts = list(itertools.pairwise((0, *regression.edges, len(regression))))
     joints = [
-        _Joint(regression.Y[:, j], weights[j] ** 2 * used[:, j] @ inverse.T, residuals[:, j], parts)
+        _Joint(regression.Y[:, j], weights[j] ** 2 * product(used[:, j], inverse.T), residuals[:, j], parts)
         for j in range(regression.dof)
     ]
     covariance = np.sum([joint.covariance() for joint in joints], axis=0)
@@ -83,7 +84,7 @@ class _Joint:
 
     def covariance(self) -> np.ndarray:
         """Aᵀ Γ A."""
-        return np.sum([part.T @ _smeared(part, self.correlation) for part in self.A], axis=0)
+        return np.sum([product(part.T, _smeared(part, self.correlation)) for part in self.A], axis=0)
 
     def give_back(self, covariance: np.ndarray) -> None:
         """The spectrum of the errors from that of the residuals and what an estimate with this covariance has
@@ -91,7 +92,7 @@ class _Joint:
         eaten = []
         for n, F, mixed in zip(self.lengths, self.FY, self.mixed, strict=True):
             spectrum = _spectrum(self.correlation, n)
-            left = ((F @ covariance) * F.conj()).sum(axis=1).real
+            left = (product(F.real, covariance) * F.real + product(F.imag, covariance) * F.imag).sum(axis=1)
             eaten.append(np.fft.irfft(np.maximum(mixed * spectrum - left, 0.0), n) / n)
         raw = [mine + lost for mine, lost in zip(self.raw, eaten, strict=True)]
         self.correlation, self.taper = tapered(self._mean(raw), self.total)

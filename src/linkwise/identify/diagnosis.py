@@ -10,19 +10,23 @@ a robot that hangs from the ceiling.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.identify.errors import LogError
 from linkwise.identify.hypotheses import Hypothesis, Recording, hypotheses
 from linkwise.identify.layout import Layout
 from linkwise.identify.log import Log
-from linkwise.identify.screening import FINEST, Agreement, Screen, solved, thinned, torque_sizes
+from linkwise.identify.screening import FINEST, Agreement, Screen, combined, solved, thinned, torque_sizes
 from linkwise.identify.signals import Signals
 from linkwise.identify.small_blas import one_thread
 from linkwise.identify.units import check
+from linkwise.linear import product
+from linkwise.products import length as vector_length
 from linkwise.robot import Robot
 
 GOOD = 0.03  # relative residual of every joint under which no other cause is sought
@@ -190,13 +194,13 @@ class Search:
         """Gravity along the axes of the base, along the directions that explain most, and none."""
         recording = now.hypothesis.corrected
         parts = self.screen.by_gravity(recording.q)[..., self.screen.base]
-        size = float(np.linalg.norm(recording.gravity)) or EARTH
-        Y = now.Y[..., self.screen.base] - np.tensordot(recording.gravity, parts, 1)
+        size = vector_length(recording.gravity) or EARTH
+        Y = now.Y[..., self.screen.base] - combined(recording.gravity, parts)
         corners = [np.array(d) for d in itertools.product((-1.0, 0.0, 1.0), repeat=3) if any(d)]
-        starts = [size * d / np.linalg.norm(d) for d in corners]
+        starts = [size * d / vector_length(d) for d in corners]
 
         def residual(gravity: np.ndarray) -> float:
-            return _mean(solved(self.screen.squares(recording, Y + np.tensordot(gravity, parts, 1)))[0])
+            return _mean(solved(self.screen.squares(recording, Y + combined(gravity, parts)))[0])
 
         best = sorted(starts, key=residual)[:2]
         refined = [self._refined(recording, Y, parts, g) for g in (recording.gravity, *best) if g.any()]
@@ -210,14 +214,14 @@ class Search:
 
     def _refined(self, recording: Recording, Y: np.ndarray, parts: np.ndarray, g: np.ndarray) -> np.ndarray:
         """The direction near g that explains most, by Gauss and Newton's method."""
-        size = np.linalg.norm(g)
+        size = vector_length(g)
         for _ in range(STEPS):
-            here = Y + np.tensordot(g, parts, 1)
+            here = Y + combined(g, parts)
             _, x = solved(self.screen.squares(recording, here))
-            slopes = np.moveaxis(parts @ x, 0, -1)  # of the torques by gravity, (N, n, 3)
+            slopes = np.moveaxis(product(parts, x), 0, -1)  # of the torques by gravity, (N, n, 3)
             _, both = solved(self.screen.squares(recording, np.concatenate([here, slopes], axis=-1)))
             moved = g + both[-3:]
-            g = size * moved / max(float(np.linalg.norm(moved)), 1e-9)
+            g = size * moved / max(vector_length(moved), 1e-9)
         nearest = size * np.eye(3)[int(np.argmax(np.abs(g)))] * np.sign(g[int(np.argmax(np.abs(g)))])
         return nearest if _angle(g, nearest) < ALONG_AXIS else g
 
@@ -231,13 +235,13 @@ def by_channel(recording: Recording, residuals: np.ndarray) -> np.ndarray:
 
 def _mean(positive: np.ndarray) -> float:
     """Geometric mean: of residuals, every joint counts, however small its torques."""
-    return float(np.exp(np.log(positive).mean()))
+    return math.exp(float(linear.logarithm(positive).mean()))
 
 
 def _angle(a: np.ndarray, b: np.ndarray) -> float:
     """[rad] between two vectors; π where one of them is zero."""
-    sizes = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(np.arccos(np.clip(a @ b / sizes, -1.0, 1.0))) if sizes else np.pi
+    sizes = vector_length(a) * vector_length(b)
+    return float(np.arccos(np.clip(linear.dot(a, b) / sizes, -1.0, 1.0))) if sizes else np.pi
 
 
 # -- words ------------------------------------------------------------------------------------------------------------
@@ -247,7 +251,7 @@ def _gravity_words(gravity: np.ndarray) -> tuple[str, str]:
     if not gravity.any():
         return "torques look compensated for gravity", "gravity=(0, 0, 0) (--gravity 0,0,0)"
     numbers = [f"{round(float(g), 2) + 0.0:g}" for g in gravity]
-    along = np.abs(gravity) > 0.999 * np.linalg.norm(gravity)
+    along = np.abs(gravity) > 0.999 * vector_length(gravity)
     where = f"{'+' if gravity[along][0] > 0 else '−'}{'xyz'[int(np.argmax(along))]}" if along.any() else ""
     where = where or f"({', '.join(numbers)})"
     return (
@@ -262,8 +266,8 @@ def _sentence(robot: Robot, said: Sequence[Hypothesis], before: Fitted, after: F
         " and ".join(dict.fromkeys(each)) for each in zip(*((h.cause, h.remedy) for h in said), strict=True)
     )
     first, last = before.residuals, after.residuals
-    tau = np.linalg.norm(before.hypothesis.corrected.tau, axis=0)
-    total = [100 * float(np.linalg.norm(r * tau) / np.linalg.norm(tau)) for r in (first, last)]
+    tau = np.sqrt((before.hypothesis.corrected.tau**2).sum(axis=0))
+    total = [100 * vector_length(r * tau) / vector_length(tau) for r in (first, last)]
     where = ""
     if total[0] < 1.5 * total[1]:  # a joint with small torques
         k = int(np.argmax(first / np.maximum(last, FINEST)))
@@ -290,7 +294,9 @@ def _sizes(robot: Robot, found: Agreement) -> list[str]:
     alike = (found.correlation > 0.9) & (found.share > 0.25)
     if not alike.any():
         return []
-    size = float(np.exp(found.share[alike] @ np.log(found.scale[alike]) / found.share[alike].sum()))
+    size = math.exp(
+        linear.dot(found.share[alike], linear.logarithm(found.scale[alike])) / float(found.share[alike].sum())
+    )
     if 1 / OTHER_SIZE < size < OTHER_SIZE:
         return []
     each = ", ".join(

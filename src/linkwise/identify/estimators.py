@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.identify.clustered import widened
 from linkwise.identify.coloured import uncertainty
@@ -17,6 +18,7 @@ from linkwise.identify.estimate import Estimate
 from linkwise.identify.regression import Regression
 from linkwise.identify.solvers import column_lengths, condition, solve
 from linkwise.identify.weights import iterated_weights
+from linkwise.linear import product
 
 Estimator = Callable[[Regression], Estimate]
 HUBER = 1.345  # of Huber's function: 95 % efficient for normal errors
@@ -58,10 +60,10 @@ def total(regression: Regression, *, column_noise: float = 1e-3) -> Estimate:
     scale = (
         column_lengths(W) / np.sqrt(regression.tau.size) * column_noise
     )  # σ of a column's entries; that of y is 1
-    _, _, Vt = np.linalg.svd(np.linalg.qr(np.column_stack([W / scale, y]), mode="r"))
+    _, Vt = linear.svd(np.column_stack([W / scale, y]))
     told = np.flatnonzero(np.abs(Vt[:, -1]) > GENERIC)
     last = Vt[told[-1] :]  # one direction, or several where columns hardly differ: then the shortest x of all
-    x = -(last[:, -1] @ last[:, :-1]) / (last[:, -1] @ last[:, -1])
+    x = -product(last[:, -1], last[:, :-1]) / linear.dot(last[:, -1], last[:, -1])
     return _finished("total", regression, x / scale, weights)
 
 
@@ -86,7 +88,7 @@ def robust(regression: Regression, *, threshold: float = HUBER, iterations: int 
         root = np.sqrt(share) / sigma
         before = x
         x = solve((regression.Y * root[..., None]).reshape(-1, len(x)), (regression.tau * root).reshape(-1))
-        if np.linalg.norm(x - before) <= 1e-7 * np.linalg.norm(x):
+        if linear.dot(x - before, x - before) <= 1e-14 * linear.dot(x, x):
             break
     note = f"{100 * np.mean(share < 1):.1f} % of the samples beyond {threshold:g} standard deviations"
     return _finished("robust", regression, x, 1.0 / sigma, (note,))
@@ -106,10 +108,13 @@ def ridge(
     W, y = regression.compressed(weights)
     length = column_lengths(W)
     towards = np.zeros(W.shape[1]) if prior is None else np.asarray(prior, dtype=float)
-    U, s, Vt = np.linalg.svd(W / length, full_matrices=False)
-    wanted = y - W @ towards
-    coordinates = U.T @ wanted
-    rest = float(wanted @ wanted - coordinates @ coordinates)
+    s, Vt = linear.svd(W / length)
+    wanted = y - product(W, towards)
+    # Uᵀ y with W = U diag(s) Vᵀ; directions without information have none of it
+    known = s > GENERIC * s[0]
+    projected = product(Vt, product((W / length).T, wanted))
+    coordinates = np.where(known, projected / np.where(known, s, 1.0), 0.0)
+    rest = linear.dot(wanted, wanted) - linear.dot(coordinates, coordinates)
     if strength is None:
         candidates = np.logspace(-12, 0, 49) * s[0] ** 2
         scores = []
@@ -120,7 +125,7 @@ def ridge(
                 / (regression.tau.size - kept.sum()) ** 2
             )
         strength = float(candidates[int(np.argmin(scores))])
-    x = towards + Vt.T @ (s / (s**2 + strength) * coordinates) / length
+    x = towards + product(Vt.T, s / (s**2 + strength) * coordinates) / length
     note = f"strength {strength:.3g}, {strength / s[-1] ** 2:.2g} times the smallest squared singular value"
     return _finished("ridge", regression, x, weights, (note,))
 
@@ -160,9 +165,8 @@ def _finished(
     """The estimate with its covariance."""
     W, _ = regression.compressed(weights)
     length = column_lengths(W)
-    triangle = np.linalg.qr(W / length, mode="r")
-    half = np.linalg.pinv(triangle) / length[:, None]
-    covariance, spare = uncertainty(regression, weights, x, half @ half.T)
+    half = linear.pseudo_inverse(linear.triangle(W / length)) / length[:, None]
+    covariance, spare = uncertainty(regression, weights, x, product(half, half.T))
     covariance = widened(covariance, regression, weights, x)
     freedom = max(len(regression) - len(x) / regression.dof, 1.0)
     sigma = np.sqrt((regression.residuals(x) ** 2).sum(axis=0) / freedom)

@@ -21,6 +21,7 @@ import numpy as np
 from linkwise.directions import remembered
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.flags import flag
+from linkwise.linear import product
 from linkwise.once import once
 
 
@@ -88,12 +89,20 @@ class AxisSignals:
     ) -> AxisSignals:
         """Of joint motions (N, n) and the torques that joints carry (N, n); ``axes`` (axes, n)."""
         share = axes / (axes**2).sum(axis=1, keepdims=True)
-        return cls(q @ axes.T, qd @ axes.T, qdd @ axes.T, load @ share.T, sampled_sign=sampled_sign)
+        return cls(
+            product(q, axes.T),
+            product(qd, axes.T),
+            product(qdd, axes.T),
+            product(load, share.T),
+            sampled_sign=sampled_sign,
+        )
 
     def with_load(self, load: np.ndarray, axes: np.ndarray) -> AxisSignals:
         """The same motion of joints that carry other torques, (N, n)."""
         share = axes / (axes**2).sum(axis=1, keepdims=True)
-        return AxisSignals(self.q, self.qd, self.qdd, load @ share.T, self._directions, self.sampled_sign)
+        return AxisSignals(
+            self.q, self.qd, self.qdd, product(load, share.T), self._directions, self.sampled_sign
+        )
 
     @once
     def sign(self) -> np.ndarray:

@@ -17,10 +17,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.identify.fitting import Fit, fit
 from linkwise.identify.friction import DIRECTED, NOT_COUPLED, Term, friction_named
 from linkwise.identify.motions import motions
 from linkwise.identify.regression import Observer
+from linkwise.linear import product
 
 WIDTHS = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)  # [rad or m] over which friction turns over; encoders must resolve it
 BLURS = (
@@ -149,13 +151,13 @@ class Trials:
     ):
         self.terms = list(terms)
         importance = float(((weights * row) ** 2).sum())
-        target = wanted @ (weights**2 * row)
+        target = product(wanted, weights**2 * row)
         seen = (wanted * weights)[:, row != 0]
         grams, rights, squares = [], [], []
         for inside in folds:
             C = columns[inside]
-            grams.append(importance * C.T @ C)
-            rights.append(C.T @ target[inside])
+            grams.append(importance * product(C.T, C))
+            rights.append(product(C.T, target[inside]))
             squares.append(float((seen[inside] ** 2).sum()))
         self.grams, self.rights, self.squares = np.array(grams), np.array(rights), np.array(squares)
 
@@ -209,7 +211,7 @@ def _solutions(grams: np.ndarray, rights: np.ndarray, never_negative: np.ndarray
     scaled = grams / (scale[:, :, None] * scale[:, None, :]) + 1e-6 * np.eye(grams.shape[1])
     right = rights / scale
     while True:
-        x = np.linalg.solve(scaled, right[..., None])[..., 0]
+        x = np.stack([linear.solve(A, b) for A, b in zip(scaled, right, strict=True)])
         wrong = np.where(never_negative, x, 0.0)
         problems = np.flatnonzero(wrong.min(axis=1) < -1e-12)
         if not len(problems):

@@ -17,7 +17,9 @@ from linkwise.identify.loop_simulation import term_numbers, values_of
 from linkwise.identify.regression import Regression
 from linkwise.identify.solvers import column_lengths
 from linkwise.identify.solvers import condition as condition_number
+from linkwise.linear import product, pseudo_inverse, singular_values, solve_least_squares, triangle
 from linkwise.model.inertia import LABELS
+from linkwise.products import length as vector_length
 
 INDEPENDENT = 1e-8  # smallest singular value of unit columns that are independent
 FLAT = 2e-3  # change of the error, in parts of it, below which further steps are of no use
@@ -48,11 +50,11 @@ def gauss_newton(
         weights = 1.0 / np.maximum(norms(residual), EXACT * size)
         W, y = linear.compressed(weights)
         step = _bounded_step(problem, W, y, x, columns)
-        change = float(np.sqrt(np.mean((norms(linear.Y @ step) / size) ** 2)))
+        change = float(np.sqrt(np.mean((norms(product(linear.Y, step)) / size) ** 2)))
         history.append(problem.measured_by(number, followed, change))
         if change <= tolerance:
             return x, history, linear, weights, True
-        share = _best_share(problem, x, columns, step, weights, float(np.linalg.norm(residual * weights)))
+        share = _best_share(problem, x, columns, step, weights, vector_length(residual * weights))
         if share == 0.0 or flat(history):
             if share != 0.0 or change <= STALLED * tolerance:
                 return x, history, linear, weights, True
@@ -78,11 +80,11 @@ def free_columns(problem: LoopProblem) -> list[int]:
         return 2 + (whole.terms[column - whole.links][1].kind == "rotor_inertia")
 
     kept: list[int] = []
-    length = np.linalg.norm(combination, axis=0)
+    length = np.sqrt((combination**2).sum(axis=0))
     for column in sorted(range(len(whole.labels)), key=last):
         if length[column] > 0 and len(kept) < len(combination):
             chosen = combination[:, [*kept, column]] / length[[*kept, column]]
-            if np.linalg.svd(chosen, compute_uv=False)[-1] > INDEPENDENT:
+            if singular_values(chosen)[-1] > INDEPENDENT:
                 kept.append(column)
     return sorted(kept)
 
@@ -105,7 +107,7 @@ def _bounded_step(
         if term.dissipates or term.kind == "rotor_inertia"
     }
     lower = np.array([-x[column] if column in never else -np.inf for column in columns])
-    free = np.linalg.lstsq(W / length, y, rcond=1e-9)[0]
+    free = solve_least_squares(W / length, y, 1e-9)
     if (free >= lower * length).all():
         return free / length
     solve = needed("scipy.optimize", "identify").lsq_linear
@@ -200,7 +202,7 @@ def _best_share(
     for place in range(len(FRACTIONS)):
         if all(np.isfinite(run.tau[place]).all() for run in runs):
             left = problem.recorded.tau - problem.torques(runs, place)
-            errors.append(float(np.linalg.norm(left * weights)))
+            errors.append(vector_length(left * weights))
         else:
             errors.append(np.inf)
     best = int(np.argmin(errors))
@@ -214,17 +216,17 @@ def estimate_of(
     base = base_of(problem.robot, problem.recorded.axes, problem.friction)
     W, _ = linear.compressed(weights)
     length = column_lengths(W)
-    half = np.linalg.pinv(np.linalg.qr(W / length, mode="r")) / length[:, None]
-    covariance, freedom = uncertainty(linear, weights, np.zeros(len(linear.labels)), half @ half.T)
+    half = pseudo_inverse(triangle(W / length)) / length[:, None]
+    covariance, freedom = uncertainty(linear, weights, np.zeros(len(linear.labels)), product(half, half.T))
     passed = base.combination[:, free_columns(problem)]  # from the free columns to the usual base parameters
-    covariance = passed @ covariance @ passed.T
+    covariance = product(product(passed, covariance), passed.T)
     freedom = np.full(len(base.labels), float(freedom.min()))
     spare = max(len(linear) - len(linear.labels) / linear.dof, 1.0)
     sigma = np.sqrt((linear.tau**2).sum(axis=0) / spare)
     return Estimate(
         "cloe",
         base.labels,
-        base.combination @ x,
+        product(base.combination, x),
         covariance,
         sigma,
         weights,

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.identify.coloured import uncertainty
 from linkwise.identify.derivatives import central_difference, low_pass
 from linkwise.identify.errors import IdentificationError
@@ -23,6 +24,8 @@ from linkwise.identify.representable import robot_of
 from linkwise.identify.signals import Signals
 from linkwise.identify.solvers import column_lengths, condition
 from linkwise.identify.weights import iterated_weights
+from linkwise.linear import product
+from linkwise.products import length as vector_length
 from linkwise.robot import Robot
 
 SMOOTHER = 6.0  # the reference is cut at the signals' cut-off divided by this: five times the motion band
@@ -50,7 +53,7 @@ def instrumental(
     prior = prior_bodies(observer.robot)
     prior = scale_of(observer, prior) * prior
     x, weights = iterated_weights(regression)
-    size = np.linalg.norm(regression.tau * weights)
+    size = vector_length(regression.tau * weights)
     Z = regression.Y  # columns as their own instruments: least squares
     for number in range(1, iterations + 1):
         filled = np.zeros(len(whole.labels))
@@ -59,7 +62,7 @@ def instrumental(
         simulated = [follow(robot, s, bandwidth) for s in observer.signals]
         Z = Observer(observer.robot, simulated).regression(friction, carried).Y[..., places]
         before, (x, _) = x, _solution(regression, Z, weights)
-        change = np.linalg.norm((x - before) * column_lengths(regression.compressed(weights)[0]))
+        change = vector_length((x - before) * column_lengths(regression.compressed(weights)[0]))
         if change <= TOLERANCE * size:
             return replace(
                 with_instruments(regression, Z, weights), notes=(f"converged after {number} simulations",)
@@ -72,7 +75,7 @@ def _possible(regression: Regression, weights: np.ndarray, x: np.ndarray, prior:
     """The possible parameters whose torques are nearest to those of x: only such a robot can be simulated."""
     gram, _ = regression.gram(weights)
     rotors = [k for k, label in enumerate(regression.labels) if label.endswith(".rotor_inertia")]
-    return physical_from_gram(gram, gram @ x, prior, nonnegative=rotors).x
+    return physical_from_gram(gram, product(gram, x), prior, nonnegative=rotors).x
 
 
 def steppable(robot: Robot) -> Robot:
@@ -108,13 +111,14 @@ def _solution(regression: Regression, Z: np.ndarray, weights: np.ndarray) -> tup
     W, y = regression.stacked(weights)
     V = (Z * weights[:, None]).reshape(W.shape)
     length, size = column_lengths(W), column_lengths(V)
-    cross = (V / size).T @ (W / length)
-    if np.linalg.cond(cross) > 1e12:
+    cross = product((V / size).T, W / length)
+    s = linear.singular_values(cross)
+    if not s[0] < 1e12 * s[-1]:
         raise IdentificationError(
             "instruments do not excite all parameters: the simulated motion differs too much"
         )
-    inverse = np.linalg.inv(cross) / length[:, None] / size
-    return inverse @ (V.T @ y), inverse
+    inverse = linear.inverse(cross) / length[:, None] / size
+    return product(inverse, product(V.T, y)), inverse
 
 
 def follow(robot: Robot, signals: Signals, bandwidth: float = BANDWIDTH) -> Signals:

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise import linear
+from linkwise.linear import product
+
 BARRIERS = 10.0 ** -np.arange(0.0, 9.0)  # μ
 STEPS = 200  # of Newton's method for one barrier
 DECREASE = 1e-10  # of the objective, expected of the next step, from which a barrier is done with
@@ -49,8 +52,8 @@ class Interior:
             gradient, hessian = self._derivatives(v, barrier)
             scale = 1.0 / np.sqrt(np.maximum(np.diag(hessian), 1e-300))
             scaled = hessian * np.outer(scale, scale) + 1e-14 * np.eye(len(v))
-            step = -scale * np.linalg.lstsq(scaled, scale * gradient, rcond=1e-15)[0]
-            slope = float(gradient @ step)
+            step = -scale * linear.solve_least_squares(scaled, scale * gradient)
+            slope = linear.dot(gradient, step)
             if -slope <= DECREASE * max(1.0, abs(value)) or not np.isfinite(slope):
                 break
             length = 1.0
@@ -73,10 +76,10 @@ class Interior:
             return np.inf
         entropy = float(np.trace(P, axis1=1, axis2=2).sum()) - inside
         walls = inner + float(np.log(positive).sum())
-        return float(0.5 * v @ self.Q @ v + self.c @ v) + self.strength * entropy - barrier * walls
+        return linear.dot(0.5 * product(self.Q, v) + self.c, v) + self.strength * entropy - barrier * walls
 
     def _derivatives(self, v: np.ndarray, barrier: float) -> tuple[np.ndarray, np.ndarray]:
-        gradient, hessian = self.Q @ v + self.c, self.Q.copy()
+        gradient, hessian = product(self.Q, v) + self.c, self.Q.copy()
         P = self._bodies(v)
         trace = np.einsum("aii->a", self.units)
         for matrices, weight in ((P, self.strength), (P - self.margin * np.eye(4), barrier)):
@@ -92,7 +95,7 @@ class Interior:
         return gradient, hessian
 
     def _bodies(self, v: np.ndarray) -> np.ndarray:
-        return np.tensordot(v[: 10 * self.links].reshape(-1, 10), self.units, 1)
+        return product(v[: 10 * self.links].reshape(-1, 10), self.units.reshape(10, 16)).reshape(-1, 4, 4)
 
 
 def _log_det(matrices: np.ndarray) -> float | None:

@@ -10,17 +10,20 @@ the shift that they ask for; a lag within its deviation of zero is not corrected
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.errors import needed
 from linkwise.identify.derivatives import low_pass
 from linkwise.identify.friction import Term
 from linkwise.identify.regression import Observer
 from linkwise.identify.signals import Signals
+from linkwise.linear import product
 
 REACH = 0.2  # [s] largest lag that is looked for
 IMPLAUSIBLE = 0.03  # [s] from which drives and filters do not explain a lag
@@ -88,7 +91,7 @@ def estimate_lag(observer: Observer) -> Lag:
         )
     lag, deviation = profile.minimum()
     step = max(s.log.duration / max(len(s.log) - 1, 1) for s in observer.signals)
-    deviation = float(np.hypot(deviation, FINEST * step))
+    deviation = math.sqrt(deviation**2 + (FINEST * step) ** 2)
     shown = f"lag of the torques: {1e3 * lag:.3g} ± {1e3 * deviation:.2g} ms"
     if profile.explained(lag) < EXPLAINED:
         return Lag(
@@ -136,7 +139,9 @@ class _Profile:
         length = np.sqrt((self.columns**2).sum(axis=(0, 1)))
         self.columns = self.columns / np.where(length > 0, length, 1.0)
         used = self.columns * self.counts[..., None]
-        self._grams = np.einsum("ijp,ijr->jpr", used, self.columns, optimize=True)
+        self._grams = np.stack(
+            [product(used[:, j].T, self.columns[:, j]) for j in range(self.counts.shape[1])]
+        )
         self.weights = np.ones(self.counts.shape[1])
         self._weigh(0.0)
 
@@ -155,9 +160,11 @@ class _Profile:
     def residuals(self, lag: float) -> np.ndarray:
         """Weighted residuals (rows, n)."""
         tau = np.concatenate([part.torques(lag) for part in self.parts])
-        right = np.einsum("ijp,ij->jp", self.columns, self.counts * tau, optimize=True)
-        x = self._inverse @ (self.weights**2 @ right)
-        return self.weights * self.counts * (tau - self.columns @ x)
+        right = np.stack(
+            [product(self.columns[:, j].T, (self.counts * tau)[:, j]) for j in range(tau.shape[1])]
+        )
+        x = product(self._inverse, product(self.weights**2, right))
+        return self.weights * self.counts * (tau - product(self.columns, x))
 
     def explained(self, lag: float) -> float:
         """The share of the torques that the model explains, of the joint with the median."""
@@ -201,13 +208,13 @@ class _Profile:
         """Weights of joints by their residuals, and the inverse that belongs to them."""
         rows = np.maximum(self.counts.sum(axis=0), 1.0)
         for _ in range(3):
-            gram = np.tensordot(self.weights**2, self._grams, 1)
-            self._inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
+            gram = (self.weights[:, None, None] ** 2 * self._grams).sum(axis=0)
+            self._inverse = linear.pseudo_inverse(gram, 1e-10)
             spread = np.sqrt((self.residuals(lag) ** 2).sum(axis=0) / rows) / self.weights
             floor = 1e-6 * max(float(spread.max()), 1e-300)
             self.weights = 1.0 / np.maximum(spread, floor)
-        gram = np.tensordot(self.weights**2, self._grams, 1)
-        self._inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
+        gram = (self.weights[:, None, None] ** 2 * self._grams).sum(axis=0)
+        self._inverse = linear.pseudo_inverse(gram, 1e-10)
 
 
 def _spread(scores: np.ndarray) -> float:
@@ -226,7 +233,7 @@ class _Part:
 
     @classmethod
     def of(cls, signals: Signals, columns: np.ndarray, axes: np.ndarray) -> _Part:
-        t, speeds = signals.filtered_times, signals.filtered(signals.qd) @ axes.T
+        t, speeds = signals.filtered_times, product(signals.filtered(signals.qd), axes.T)
         inside = np.flatnonzero((t >= signals.t[0] + REACH) & (t <= signals.t[-1] - REACH))
         inside = inside[:: max(1, -(-len(inside) // MOST_ROWS))]
         usual = np.sqrt((speeds**2).mean(axis=0))

@@ -34,6 +34,7 @@ from linkwise.identify.representable import robot_of
 from linkwise.identify.signals import Signals, condition
 from linkwise.identify.small_blas import one_thread
 from linkwise.motion import Samples, Trajectory
+from linkwise.products import length as vector_length
 from linkwise.robot import Robot
 
 NOT_EXPLAINED = 0.9  # part of the torques left from which the simulation explains nothing
@@ -176,7 +177,7 @@ class LoopProblem:
     def measured_by(self, number: int, followed: list[Followed], change: float) -> Iteration:
         wanted = self.recorded.tau
         away = [loop.distance(run)[0] for loop, run in zip(self.loops, followed, strict=True)]
-        left = np.linalg.norm(wanted - self.torques(followed)) / max(float(np.linalg.norm(wanted)), 1e-300)
+        left = vector_length(wanted - self.torques(followed)) / max(vector_length(wanted), 1e-300)
         return Iteration(
             number, 100.0 * float(left), float(np.sqrt(np.mean(np.square(away)))), 100.0 * change
         )
@@ -186,7 +187,7 @@ class LoopProblem:
         _, followed = self.followed(x, 0)
         wanted, found = self.recorded.tau, self.torques(followed)
         left = norms(wanted - found) / np.maximum(norms(wanted - wanted.mean(axis=0)), 1e-300)
-        if float(np.linalg.norm(wanted - found)) > NOT_EXPLAINED * float(np.linalg.norm(wanted)):
+        if vector_length(wanted - found) > NOT_EXPLAINED * vector_length(wanted):
             worst = self.robot.joint_names[int(np.argmax(left))]
             raise IdentificationError(
                 f"the simulated loop does not need the measured torques (worst at {worst}): the parameters to start "
@@ -249,4 +250,4 @@ def _positions(log: Log, reference: Any) -> np.ndarray:
 
 def norms(x: np.ndarray) -> np.ndarray:
     """Lengths of the columns."""
-    return np.linalg.norm(x, axis=0)
+    return np.sqrt((x**2).sum(axis=0))

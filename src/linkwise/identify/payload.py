@@ -29,6 +29,7 @@ from linkwise.identify.regression import Observer, Regression
 from linkwise.identify.signals import Signals, condition
 from linkwise.identify.small_blas import one_thread
 from linkwise.identify.solvers import column_lengths
+from linkwise.linear import product, pseudo_inverse, solve_least_squares, triangle
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.robot import Robot
 from linkwise.summaries import Summarised
@@ -208,7 +209,7 @@ def drive_gains(
 
         def found(lags: tuple[Lag, Lag]) -> DriveGains:
             regression, own = _with_load(runs, lags, name, friction)
-            caused = regression.Y[..., count : count + len(known)] @ known
+            caused = product(regression.Y[..., count : count + len(known)], known)
             unknown = regression.pick(sorted([*own, *range(count + len(known), count + 10)]))
             return replace(_gains(robot, unknown, caused, gains), lags=lags)
 
@@ -275,14 +276,14 @@ def _gains(
     k, x = 1.0 / start, np.zeros(p)
     size = np.sqrt((regression.tau**2).mean(axis=0))
     for number in range(iterations):
-        torque = regression.Y @ x + known
+        torque = product(regression.Y, x) + known
         slopes = np.concatenate([k[:, None] * regression.Y, torque[:, :, None] * np.eye(n)], axis=2)
         residual = regression.tau - k * torque
         spread = size if number == 0 else np.maximum(np.sqrt((residual**2).mean(axis=0)), 1e-9 * size)
         linear = replace(regression, Y=slopes[..., :p] if number == 0 else slopes, tau=residual)
         W, y = linear.compressed(1.0 / spread)
         length = column_lengths(W)
-        step = np.linalg.lstsq(W / length, y, rcond=1e-12)[0] / length
+        step = solve_least_squares(W / length, y, 1e-12) / length
         x = x + step[:p]
         if number == 0:
             continue  # the robot first, with the gains as guessed
@@ -290,8 +291,8 @@ def _gains(
         if not np.isfinite(k).all():
             break
         if np.abs(step[p:]).max() <= 1e-8 * np.abs(k).max():
-            half = np.linalg.pinv(np.linalg.qr(W / length, mode="r")) / length[:, None]
-            covariance, spare = uncertainty(linear, 1.0 / spread, np.zeros(p + n), half @ half.T)
+            half = pseudo_inverse(triangle(W / length)) / length[:, None]
+            covariance, spare = uncertainty(linear, 1.0 / spread, np.zeros(p + n), product(half, half.T))
             deviations = np.sqrt(np.diag(covariance)[p:]) / k**2
             _check_gains(robot, 1.0 / k, deviations)
             load = _load_estimate(regression, x, covariance, spread, number, spare)
@@ -379,7 +380,7 @@ def _with_load(runs: _Runs, lags: tuple[Lag, Lag], frame: str, friction: str) ->
     units = np.array(
         [Inertia.from_parameters(row.tolist()).expressed_in(here).parameters for row in np.eye(10)]
     )
-    columns = plain.Y[..., 10 * body : 10 * body + 10] @ units.T
+    columns = product(plain.Y[..., 10 * body : 10 * body + 10], units.T)
     columns[:begin] = 0.0
     count = plain.links
     base = base_of(robot, observer.axes, names)

@@ -16,11 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.errors import needed
 from linkwise.identify.errors import IdentificationError
 from linkwise.identify.interior import Interior
 from linkwise.identify.prior import pseudo_inertias
 from linkwise.identify.regression import Regression
+from linkwise.linear import product
+from linkwise.products import times
 
 STRENGTH = (
     1.0  # γ: the prior counts like one sample of each link, residuals measured in their standard deviations
@@ -71,19 +74,19 @@ def physical_from_gram(
     """The same from WᵀW (p, p) and Wᵀy (p,)."""
     links, p = len(prior), len(right)
     T = _coordinates(gram, prior)
-    problem = _Problem(T.T @ gram @ T, -(T.T @ right), links)
+    quadratic, slope = product(product(T.T, gram), T), -product(T.T, right)
+    problem = _Problem(quadratic, slope, links)
     for k in range(links):
         problem.possible(k)
         if strength > 0:
             problem.near_prior(k, strength)
     problem.nonnegative(nonnegative)
     v, status = problem.solve()
-    x = T @ v[:p]
+    x = product(T, v[:p])
     if status != "Solved" or not np.isfinite(divergence(x[: 10 * links].reshape(links, 10), prior)).all():
-        quadratic, linear = T.T @ gram @ T, -(T.T @ right)
         gamma = max(strength, LEAST)
         try:
-            x = T @ Interior(quadratic, linear, _units(), links, gamma, MARGIN, nonnegative).solve()
+            x = product(T, Interior(quadratic, slope, _units(), links, gamma, MARGIN, nonnegative).solve())
         except np.linalg.LinAlgError as error:
             raise IdentificationError(
                 f"possible links: no solution, the conic solver stopped with {status} and Newton's method with "
@@ -96,7 +99,7 @@ def physical_from_gram(
 def divergence(bodies: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """tr(P₀⁻¹P) − log det(P₀⁻¹P) − 4 of each link, shape (n,); bodies and prior (n, 10)."""
     units = pseudo_inertias()
-    P, P0 = np.tensordot(bodies, units, 1), np.tensordot(prior, units, 1)
+    P, P0 = (product(x, units.reshape(10, 16)).reshape(-1, 4, 4) for x in (bodies, prior))
     ratio = np.linalg.solve(P0, P)
     sign, logarithm = np.linalg.slogdet(ratio)
     return np.where(sign > 0, np.trace(ratio, axis1=1, axis2=2) - logarithm - 4.0, np.inf)
@@ -108,13 +111,13 @@ def _coordinates(gram: np.ndarray, prior: np.ndarray) -> np.ndarray:
     T = np.diag(1.0 / np.where(size > 0, size, 1.0))
     units = pseudo_inertias()
     flat = np.stack([units[:, i, j] for i, j in TRIANGLE])  # P's triangle from ten parameters
-    parameters = np.linalg.inv(flat)
+    parameters = linear.inverse(flat)
     for k, body in enumerate(prior):
-        L = np.linalg.cholesky(np.tensordot(body, units, 1))
+        L = linear.cholesky(product(body, units.reshape(10, 16)).reshape(4, 4))
         columns = []
         for E in _units():
-            P = L @ E @ L.T
-            columns.append(parameters @ np.array([P[a, b] for a, b in TRIANGLE]))
+            P = times(times(L, E), L.T)
+            columns.append(product(parameters, np.array([P[a, b] for a, b in TRIANGLE])))
         T[10 * k : 10 * k + 10, 10 * k : 10 * k + 10] = np.array(columns).T
     return T
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.errors import warn
 from linkwise.identify.base import base_of, excitation_of
 from linkwise.identify.derivatives import Motion
@@ -30,6 +31,7 @@ from linkwise.identify.signals import Signals, condition
 from linkwise.identify.significance import Rule, rule_named
 from linkwise.identify.small_blas import one_thread
 from linkwise.identify.validation import Validation, validate
+from linkwise.linear import product
 from linkwise.model.coordinates import check_one_axis
 from linkwise.robot import Robot
 
@@ -222,7 +224,7 @@ def _driven(observer: Observer, found: Fit, estimated: Estimate) -> str:
         size += np.abs(signals.tau * signals.qd).sum(axis=0)
         for (axis, term), value in zip(found.regression.terms, coefficients, strict=True):
             if axis < len(power) and term.dissipates:
-                power[axis] += value * float(column(motion, term)[:, axis] @ motion.qd[:, axis])
+                power[axis] += value * linear.dot(column(motion, term)[:, axis], motion.qd[:, axis])
     bad = [
         name for name, p, s in zip(observer.robot.joint_names, power, size, strict=True) if p < -DRIVEN * s
     ]
@@ -264,4 +266,4 @@ def all_estimates(found: Identification, names: Sequence[str] = ()) -> dict[str,
 
 def base_values(found: Identification) -> np.ndarray:
     """Base parameters of the physically consistent model, in the order of ``found.base.labels``."""
-    return found.base.combination @ found.fit.x
+    return product(found.base.combination, found.fit.x)

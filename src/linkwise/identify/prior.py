@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.identify.friction import Term
 from linkwise.identify.regression import Observer
+from linkwise.linear import product
 from linkwise.model.inertia import LABELS, Inertia
+from linkwise.products import length as vector_length
+from linkwise.products import times
 from linkwise.robot import Robot
 
 THINNEST = 1e-3  # smallest radius of gyration of a plausible body, relative to its largest
@@ -34,17 +38,19 @@ def scale_of(observer: Observer, prior: np.ndarray) -> float:
 
     Torques in other units, unknown drive gains, guessed masses make a prior wrong as a whole; its shape may be right.
     """
-    load = observer.link_columns @ prior.reshape(-1)
+    load = product(observer.link_columns, prior.reshape(-1))
     terms = observer.term_columns((Term("viscous"), Term("coulomb"), Term("offset")))
     right = gram = square = 0.0
     for j in range(observer.robot.dof):
-        size = float(np.linalg.norm(observer.tau[:, j]))
+        size = vector_length(observer.tau[:, j])
         if size == 0.0:
             continue
-        basis, _ = np.linalg.qr(terms[:, j])
-        own, measured = (x - basis @ (basis.T @ x) for x in (load[:, j] / size, observer.tau[:, j] / size))
-        right, gram = right + float(own @ measured), gram + float(own @ own)
-        square += float(measured @ measured)
+        basis = linear.orthonormal(terms[:, j])
+        own, measured = (
+            x - product(basis, product(basis.T, x)) for x in (load[:, j] / size, observer.tau[:, j] / size)
+        )
+        right, gram = right + linear.dot(own, measured), gram + linear.dot(own, own)
+        square += linear.dot(measured, measured)
     if right <= ALIKE * np.sqrt(gram * square):
         return 1.0
     return 1.0 if 1 / FAR < right / gram < FAR else right / gram
@@ -60,11 +66,11 @@ def _believable(body: Inertia, robot: Robot, k: int, typical: float) -> tuple[fl
         return Inertia.from_com(typical, _middle(robot, k), 3 * (typical * GUESSED_RADIUS**2,)).parameters
     c = body.com
     second = body.pseudo_inertia[:3, :3] - body.mass * np.outer(c, c)  # ∫ x xᵀ dm about the centre of mass
-    values, vectors = np.linalg.eigh(second)
+    values, vectors = linear.symmetric_eigen(second)
     floor = max(THINNEST**2 * values[-1], 1e-4 * body.mass * GUESSED_RADIUS**2)
     if values[0] >= floor:
         return body.parameters
-    second = vectors @ np.diag(np.maximum(values, floor)) @ vectors.T
+    second = times(vectors * np.maximum(values, floor), vectors.T)
     return Inertia.from_com(body.mass, c, np.trace(second) * np.eye(3) - second).parameters
 
 

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.base_parameters import BaseParameters
 from linkwise.identify.errors import IdentificationError
+from linkwise.linear import product
 from linkwise.robot import Robot
 
 ROUND_OFF, CERTAIN = 1e-12, 1e-4  # a singular value below the first is zero, above the second it is not
@@ -71,16 +73,16 @@ def independent(
     place = {label: k for k, label in enumerate(labels)}
     first = [place[label] for label in order]
     sequence = first + [k for k in range(len(labels)) if k not in set(first)]
-    length = np.linalg.norm(W, axis=0)
+    length = np.sqrt((W**2).sum(axis=0))
     unit = W / np.where(length > 0, length, 1.0)
-    triangle = np.asarray(np.linalg.qr(unit, mode="r"))  # the same singular values from far fewer rows
+    triangle = linear.triangle(unit)  # the same singular values from far fewer rows
     kept: list[int] = []
     dropped = [k for k in range(len(labels)) if length[k] <= ROUND_OFF * length.max()]
     smallest, largest, weakest = 1.0, 0.0, ""
     for k in sequence:
         if k in dropped:
             continue
-        value = float(np.linalg.svd(triangle[:, [*kept, k]], compute_uv=False)[-1])
+        value = float(linear.singular_values(triangle[:, [*kept, k]])[-1])
         if value > np.sqrt(ROUND_OFF * CERTAIN):
             kept.append(k)
             if value < smallest:
@@ -97,7 +99,7 @@ def independent(
     combination = np.zeros((len(kept), len(labels)))
     combination[np.arange(len(kept)), kept] = 1.0
     if dropped:
-        passed = np.linalg.lstsq(unit[:, kept], unit[:, dropped], rcond=None)[0]
+        passed = linear.solve_least_squares(unit[:, kept], unit[:, dropped])
         passed *= length[dropped] / length[kept][:, None]
         passed[np.abs(passed) < 1e-9 * np.maximum(1.0, np.abs(passed).max(axis=0))] = 0.0
         combination[:, dropped] = passed
@@ -106,7 +108,7 @@ def independent(
         tuple(labels[k] for k in kept),
         combination,
         tuple(kept),
-        combination @ known,
+        product(combination, known),
         tuple(labels),
         (smallest, largest),
     )

@@ -13,6 +13,7 @@ from linkwise.identify.physical import physical_from_gram
 from linkwise.identify.regression import Observer
 from linkwise.identify.representable import robot_of
 from linkwise.identify.significance import Significance
+from linkwise.linear import product
 from linkwise.robot import Robot
 
 
@@ -61,15 +62,15 @@ def reduce(
     x = np.zeros(len(regression.labels))
     x[np.array(base.columns)[list(found.kept)]] = _refitted(whole, base, found, prior, strength)
     robot = robot_of(observer, x, regression.terms)._with(reduced=True)
-    size = np.linalg.norm(regression.tau, axis=0)
+    size = np.sqrt((regression.tau**2).sum(axis=0))
     return Reduction(
         found,
         robot,
         len(base),
         robot.kernel("inverse_dynamics").operations,
         full.kernel("inverse_dynamics").operations,
-        100 * np.linalg.norm(regression.residuals(whole.x), axis=0) / size,
-        100 * np.linalg.norm(regression.residuals(x), axis=0) / size,
+        100 * np.sqrt((regression.residuals(whole.x) ** 2).sum(axis=0)) / size,
+        100 * np.sqrt((regression.residuals(x) ** 2).sum(axis=0)) / size,
     )
 
 
@@ -79,6 +80,9 @@ def _refitted(
     """Significant base parameters of possible links that fit best where only these cause torques."""
     columns, rows = np.array(base.columns)[list(found.kept)], base.combination[list(found.kept)]
     gram, right = whole.regression.gram(whole.weights)
-    gram, right = rows.T @ gram[np.ix_(columns, columns)] @ rows, rows.T @ right[columns]
+    gram, right = (
+        product(rows.T, product(gram[np.ix_(columns, columns)], rows)),
+        product(rows.T, right[columns]),
+    )
     x = physical_from_gram(gram, right, prior, strength=strength, nonnegative=whole.nonnegative).x
-    return rows @ x
+    return product(rows, x)

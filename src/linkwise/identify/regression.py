@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.identify.friction import AxisSignals, Friction, Term, column
 from linkwise.identify.signals import Signals
+from linkwise.linear import product
 from linkwise.model.inertia import LABELS as INERTIAL
 from linkwise.once import once
 from linkwise.robot import Robot
@@ -56,7 +58,7 @@ class Carried:
 
     def torques(self, links: np.ndarray, motion: AxisSignals, axes: np.ndarray) -> np.ndarray:
         """(N, n), from the columns of the links (N, n, 10 n) and the motion of the axes."""
-        found = links @ self.links
+        found = product(links, self.links)
         for axis, term, value in self.drives:
             found = found + value * column(motion, term)[:, axis, None] * axes[axis]
         return found
@@ -122,21 +124,21 @@ class Regression(Summarised):
 
     def spread(self, x: np.ndarray) -> np.ndarray:
         """Root mean square of each joint's residuals, shape (n,)."""
-        return np.linalg.norm(self.triangles @ np.append(x, -1.0), axis=1) / np.sqrt(len(self))
+        return np.sqrt((product(self.triangles, np.append(x, -1.0)) ** 2).sum(axis=1)) / np.sqrt(len(self))
 
     def gram(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(WᵀW, Wᵀy) of the weighted rows."""
         W, y = self.compressed(weights)
-        return W.T @ W, W.T @ y
+        return product(W.T, W), product(W.T, y)
 
     def residuals(self, x: np.ndarray) -> np.ndarray:
         """τ − Y x, shape (N, n)."""
-        return self.tau - self.Y @ x
+        return self.tau - product(self.Y, x)
 
 
 def _triangle(A: np.ndarray) -> np.ndarray:
     """The triangle of a QR factorisation, square also where there are few rows."""
-    R = np.asarray(np.linalg.qr(A, mode="r"))
+    R = linear.triangle(A)
     return R if len(R) == A.shape[1] else np.vstack([R, np.zeros((A.shape[1] - len(R), A.shape[1]))])
 
 

@@ -28,6 +28,7 @@ from linkwise.identify.small_blas import one_thread
 from linkwise.identify.validation import Validation
 from linkwise.identify.verdict import VerdictRow, verdict_rows
 from linkwise.joint_laws.direction import MEMORY
+from linkwise.linear import product
 from linkwise.robot import Robot
 from linkwise.summaries import Summarised, Summary
 
@@ -114,8 +115,8 @@ class Identification(Summarised):
         from linkwise.identify.significance import contributions
 
         lower, upper = self.estimate.interval(level)
-        physical = self.base.combination @ self.fit.x
-        before = self.base.combination @ self._prior_parameters()
+        physical = product(self.base.combination, self.fit.x)
+        before = product(self.base.combination, self._prior_parameters())
         caused = contributions(self.fit.regression.pick(self.base.columns), self.estimate.x)
         return [
             BaseRow(

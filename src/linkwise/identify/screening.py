@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.arrays import run_on_arrays
 from linkwise.functions import Setting, function_named
 from linkwise.identify.derivatives import low_pass
@@ -17,6 +19,7 @@ from linkwise.identify.prior import prior_bodies
 from linkwise.identify.rank import independent, random_states, regrouping_order
 from linkwise.identify.regression import Regression, axes_of
 from linkwise.identify.signals import Signals
+from linkwise.linear import product
 from linkwise.robot import Robot
 
 SAMPLES = 300
@@ -57,7 +60,7 @@ class Agreement:
     @property
     def overall(self) -> float:
         """Correlations, weighted by the share that is not friction: 1 where the file's masses explain the torques."""
-        return float(self.share @ self.correlation / max(float(self.share.sum()), 1e-300))
+        return linear.dot(self.share, self.correlation) / max(float(self.share.sum()), 1e-300)
 
 
 class Screen:
@@ -98,7 +101,7 @@ class Screen:
             self._columns = recording.q, recording.qd, Y
         Y = self._columns[2]
         change = recording.gravity - np.asarray(self.robot.gravity)
-        return Y if not change.any() else Y + np.tensordot(change, self.by_gravity(recording.q), 1)
+        return Y if not change.any() else Y + combined(change, self.by_gravity(recording.q))
 
     def by_gravity(self, q: np.ndarray) -> np.ndarray:
         """What 1 m/s² of gravity along x, y and z of the base adds to the columns, shape (3, N, n, 10 n)."""
@@ -121,8 +124,8 @@ class Screen:
         found = []
         for j, basis in enumerate(self._friction_bases(recording)):
             A = np.column_stack([Y[:, j], recording.tau[:, j]]) / size[j]
-            A -= basis @ (basis.T @ A)
-            found.append(A.T @ A)
+            A -= product(basis, product(basis.T, A))
+            found.append(product(A.T, A))
         return np.stack(found)
 
     def _friction_bases(self, recording: Recording) -> list[np.ndarray]:
@@ -133,7 +136,7 @@ class Screen:
             bases = []
             for j in range(recording.dof):
                 own = columns[:, self.axes[:, j] != 0].reshape(len(columns), -1)
-                bases.append(np.linalg.qr(own / np.maximum(np.linalg.norm(own, axis=0), 1e-300))[0])
+                bases.append(linear.orthonormal(own / np.maximum(np.sqrt((own**2).sum(axis=0)), 1e-300)))
             self._bases = recording.qd, bases
         return self._bases[1]
 
@@ -167,11 +170,11 @@ class Screen:
         """What the file's masses are multiplied with; 1 where they resemble the recording too little."""
         found = self.agreement(recording, Y)
         alike = (found.correlation > 0.7) & (found.share > 0.2)
-        return float(np.exp(np.log(found.scale[alike]).mean())) if alike.any() else 1.0
+        return math.exp(float(linear.logarithm(found.scale[alike]).mean())) if alike.any() else 1.0
 
     def agreement(self, recording: Recording, Y: np.ndarray) -> Agreement:
         """How the file's bodies compare with the recording."""
-        load = (Y @ self.given.reshape(-1))[..., None]
+        load = product(Y, self.given.reshape(-1))[..., None]
         G = self.squares(recording, load)
         own, both, measured = G[:, 0, 0], G[:, 0, 1], G[:, 1, 1]
         tiny = 1e-12 * max(float(own.max()), 1e-300)
@@ -188,19 +191,27 @@ def solved(G: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     weights = np.ones(len(G))
     relative, x = weights, np.zeros(p)
     for _ in range(PASSES):
-        S = np.tensordot(weights, G, 1)
+        S = combined(weights, G)
         length = np.sqrt(np.maximum(np.diag(S)[:p], 1e-300))
         unit = S[:p, :p] / length / length[:, None]
-        x = np.linalg.solve(unit + RIDGE * np.eye(p), S[:p, p] / length) / length
+        x = linear.solve(unit + RIDGE * np.eye(p), S[:p, p] / length) / length
         z = np.append(x, -1.0)
-        relative = np.sqrt(np.maximum(G @ z @ z, 1e-18))
+        relative = np.sqrt(np.maximum(product(product(G, z), z), 1e-18))
         weights = 1.0 / np.maximum(relative, FINEST) ** 2
     return relative, x
 
 
+def combined(factors: np.ndarray, arrays: np.ndarray) -> np.ndarray:
+    """Σ_k factors[k] · arrays[k], added in this order."""
+    total = factors[0] * arrays[0]
+    for factor, array in zip(factors[1:], arrays[1:], strict=True):
+        total = total + factor * array
+    return total
+
+
 def torque_sizes(tau: np.ndarray) -> np.ndarray:
     """‖τ‖ of every joint, (n,), never zero."""
-    size = np.linalg.norm(tau, axis=0)
+    size = np.sqrt((tau**2).sum(axis=0))
     return np.maximum(size, 1e-6 * max(float(size.max()), 1e-300))
 
 

@@ -17,6 +17,7 @@ from linkwise.identify.cutoff import choose_cutoff
 from linkwise.identify.derivatives import Motion, low_pass, method_named
 from linkwise.identify.errors import LogError
 from linkwise.identify.log import Log
+from linkwise.linear import product
 from linkwise.summaries import Summarised
 
 FINE = 16.0  # samples per period of the cut-off in the fine signals: friction turns over within a sample
@@ -79,7 +80,7 @@ class Signals(Summarised):
         """
         if self.speeds is None:
             return None
-        return _thinned(np.sign(self.speeds @ axes.T), self.rate * self.step, self.step)
+        return _thinned(np.sign(product(self.speeds, axes.T)), self.rate * self.step, self.step)
 
     @property
     def thinning(self) -> int:

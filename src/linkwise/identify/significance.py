@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.identify.estimate import Estimate
 from linkwise.identify.estimators import Estimator, weighted
 from linkwise.identify.regression import Regression
+from linkwise.linear import product
 
 THRESHOLD = 0.01  # Izaguirre's one per cent
 T_VALUE = 1.96  # a parameter under this is not distinguishable from zero at 95 %
@@ -76,17 +78,21 @@ def by_statistics(
         estimator: estimates again with fewer parameters.
     """
     W, y = regression.compressed(estimate.weights)
-    gram, right, square = W.T @ W, W.T @ y, float(y @ y)
+    gram, right, square = product(W.T, W), product(W.T, y), linear.dot(y, y)
     inflation = _inflation(estimate, gram)
     kept = list(range(W.shape[1]))
     effective = regression.tau.size / inflation  # correlated samples count as fewer
 
     def criterion(columns: list[int]) -> tuple[float, np.ndarray, np.ndarray]:
         A = gram[np.ix_(columns, columns)]
-        inverse = np.linalg.pinv(A, hermitian=True)
-        x = inverse @ right[columns]
-        residual = max(square - float(x @ right[columns]), 1e-300)
-        return effective * np.log(residual) + 2 * len(columns), x, np.maximum(np.diag(inverse), 0.0)
+        inverse = linear.pseudo_inverse(A)
+        x = product(inverse, right[columns])
+        residual = max(square - linear.dot(x, right[columns]), 1e-300)
+        return (
+            effective * float(linear.logarithm(residual)) + 2 * len(columns),
+            x,
+            np.maximum(np.diag(inverse), 0.0),
+        )
 
     value, x, variance = criterion(kept)
     while len(kept) > 1:
@@ -107,7 +113,7 @@ def by_statistics(
 
 def _inflation(estimate: Estimate, gram: np.ndarray) -> float:
     """How much larger variances are than for uncorrelated residuals, typically."""
-    plain = np.maximum(np.diag(np.linalg.pinv(gram, hermitian=True)), 1e-300)
+    plain = np.maximum(np.diag(linear.pseudo_inverse(gram)), 1e-300)
     return float(np.median(np.maximum(np.diag(estimate.covariance), 1e-300) / plain))
 
 

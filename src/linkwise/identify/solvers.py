@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.errors import UnknownNameError, suggest
+from linkwise.linear import product
 
 SMALLEST = 1e-10  # singular values below this part of the largest are zero
 
@@ -19,33 +21,31 @@ def solve(W: np.ndarray, y: np.ndarray, method: str = "qr") -> np.ndarray:
 
 def column_lengths(W: np.ndarray) -> np.ndarray:
     """Lengths of the columns, 1 for empty ones."""
-    length = np.sqrt(np.einsum("ij,ij->j", W, W))
+    length = np.sqrt((W**2).sum(axis=0))
     return np.where(length > 0, length, 1.0)
 
 
 def condition(W: np.ndarray) -> float:
     """Condition number with columns of unit length."""
-    values = np.linalg.svd(np.linalg.qr(W / column_lengths(W), mode="r"), compute_uv=False)
+    values = linear.singular_values(W / column_lengths(W))
     return float(values[0] / values[-1]) if values[-1] > 0 else float("inf")
 
 
 def _by_qr(W: np.ndarray, y: np.ndarray) -> np.ndarray:
-    triangle = np.asarray(np.linalg.qr(np.column_stack([W, y]), mode="r"))
+    triangle = linear.triangle(np.column_stack([W, y]))
     p = W.shape[1]
     R, z = triangle[:p, :p], triangle[:p, p]
     if np.abs(np.diag(R)).min() < SMALLEST * np.abs(np.diag(R)).max():
         return _by_svd(W, y)
-    return np.linalg.solve(R, z)
+    return linear.solve_upper(R, z)
 
 
 def _by_svd(W: np.ndarray, y: np.ndarray) -> np.ndarray:
-    U, s, Vt = np.linalg.svd(W, full_matrices=False)
-    used = s > SMALLEST * s[0]
-    return Vt[used].T @ ((U[:, used].T @ y) / s[used])
+    return linear.solve_least_squares(W, y, SMALLEST)
 
 
 def _by_pseudo_inverse(W: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.linalg.pinv(W, rcond=SMALLEST) @ y
+    return product(linear.pseudo_inverse(W, SMALLEST), y)
 
 
 SOLVERS = {"qr": _by_qr, "svd": _by_svd, "pinv": _by_pseudo_inverse}

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.identify.errors import LogError
+from linkwise.linear import product
 
 
 @dataclass(frozen=True)
@@ -47,21 +49,21 @@ class Transmission:
         for name, value, shape in (("coupling", ratio, (dof, dof)), ("offset", shift, (dof,))):
             if value.shape != shape:
                 raise LogError(f"{name}: expected shape {shape}, got {value.shape}")
-        if np.linalg.matrix_rank(ratio) < dof:
+        if float(linear.singular_values(ratio)[-1]) <= 1e-12 * float(np.abs(ratio).max()):
             raise LogError("coupling: the matrix is singular: some joint would not be moved by any motor")
         return cls(ratio, shift)
 
     def joint_positions(self, p: np.ndarray) -> np.ndarray:
         """q from motor angles p, shape (N, n)."""
-        return np.linalg.solve(self.ratio, p.T).T + self.offset
+        return linear.solve(self.ratio, p.T).T + self.offset
 
     def joint_velocities(self, pd: np.ndarray) -> np.ndarray:
         """q̇ from motor speeds, shape (N, n)."""
-        return np.linalg.solve(self.ratio, pd.T).T
+        return linear.solve(self.ratio, pd.T).T
 
     def joint_torques(self, motor: np.ndarray) -> np.ndarray:
         """τ from motor torques, shape (N, n)."""
-        return motor @ self.ratio
+        return product(motor, self.ratio)
 
     def coupled_axes(self) -> np.ndarray:
         """Axes that motors turn and no joint does alone, shape (k, n): speeds are axes @ q̇, joint torques axesᵀ f."""

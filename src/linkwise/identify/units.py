@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 
+from linkwise import linear
 from linkwise.identify.errors import LogError
 from linkwise.identify.layout import Layout
 from linkwise.identify.log import Log
+from linkwise.products import length as vector_length
 from linkwise.robot import Robot
 
 SLACK = 1.1  # of the limits in a robot file
@@ -64,11 +66,11 @@ def _velocities(log: Log, qd: np.ndarray, robot: Robot, path: str) -> None:
     """Recorded velocities against the slopes of the positions."""
     slope = np.gradient(log.q, log.t, axis=0)
     for k, joint in enumerate(robot.coordinate_joints):
-        moved = float(np.linalg.norm(slope[:, k]))
+        moved = vector_length(slope[:, k])
         if moved == 0.0 or np.ptp(log.q[:, k]) < 1e-2:
             continue
-        ratio = float(np.linalg.norm(qd[:, k])) / moved
-        likeness = float(qd[:, k] @ slope[:, k]) / max(ratio * moved**2, 1e-300)
+        ratio = vector_length(qd[:, k]) / moved
+        likeness = linear.dot(qd[:, k], slope[:, k]) / max(ratio * moved**2, 1e-300)
         if abs(likeness) < ALIKE:
             _not_exchanged(qd[:, k], slope, k, robot, path)
             continue

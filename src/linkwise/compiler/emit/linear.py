@@ -85,14 +85,92 @@ done:
   ret void
 }
 
-; Householder's reflections: of the vectors of A, the first ``steps`` become columns of a triangle; v is scratch
-define void @linear_triangle(ptr %A, ptr %v, i64 %vectors, i64 %length, i64 %steps) {
+; the square of a vector over [k, length)
+define internal double @square_from(ptr %a, i64 %k, i64 %length) {
+start:
+  %over = add i64 %k, 7
+  %whole = and i64 %over, -8
+  %rest = call double @dot(ptr %a, ptr %a, i64 %whole, i64 %length)
+  br label %test
+test:
+  %i = phi i64 [%k, %start], [%next, %body]
+  %sum = phi double [%rest, %start], [%more, %body]
+  %on = icmp slt i64 %i, %whole
+  br i1 %on, label %body, label %done
+body:
+  %at = getelementptr double, ptr %a, i64 %i
+  %x = load double, ptr %at, align 8
+  %xx = fmul double %x, %x
+  %more = fadd double %sum, %xx
+  %next = add i64 %i, 1
+  br label %test
+done:
+  ret double %sum
+}
+
+; of the vectors k to ``among`` - 1 the one that is longest over [k, length) changes places with vector k
+define internal void @put_longest_first(ptr %A, ptr %order, i64 %k, i64 %among, i64 %length) {
+start:
+  br label %test
+test:
+  %j = phi i64 [%k, %start], [%j_next, %body]
+  %best = phi i64 [%k, %start], [%best_next, %body]
+  %largest = phi double [-1.0, %start], [%largest_next, %body]
+  %on = icmp slt i64 %j, %among
+  br i1 %on, label %body, label %found
+body:
+  %place = mul i64 %j, %length
+  %a = getelementptr double, ptr %A, i64 %place
+  %square = call double @square_from(ptr %a, i64 %k, i64 %length)
+  %larger = fcmp ogt double %square, %largest
+  %largest_next = select i1 %larger, double %square, double %largest
+  %best_next = select i1 %larger, i64 %j, i64 %best
+  %j_next = add i64 %j, 1
+  br label %test
+found:
+  %order_k = getelementptr i64, ptr %order, i64 %k
+  %order_best = getelementptr i64, ptr %order, i64 %best
+  %own = load i64, ptr %order_k, align 8
+  %other = load i64, ptr %order_best, align 8
+  store i64 %other, ptr %order_k, align 8
+  store i64 %own, ptr %order_best, align 8
+  %k_place = mul i64 %k, %length
+  %best_place = mul i64 %best, %length
+  %x = getelementptr double, ptr %A, i64 %k_place
+  %y = getelementptr double, ptr %A, i64 %best_place
+  br label %swap
+swap:
+  %i = phi i64 [0, %found], [%i_next, %swapped]
+  %more = icmp slt i64 %i, %length
+  br i1 %more, label %swapped, label %done
+swapped:
+  %x_at = getelementptr double, ptr %x, i64 %i
+  %y_at = getelementptr double, ptr %y, i64 %i
+  %xs = load <8 x double>, ptr %x_at, align 8
+  %ys = load <8 x double>, ptr %y_at, align 8
+  store <8 x double> %ys, ptr %x_at, align 8
+  store <8 x double> %xs, ptr %y_at, align 8
+  %i_next = add i64 %i, 8
+  br label %swap
+done:
+  ret void
+}
+
+; Householder's reflections: of the vectors of A, the first ``steps`` become columns of a triangle; v is scratch. The
+; first ``among`` vectors are taken longest first, and ``order`` with them; 0: in the order in which they are
+define void @linear_triangle(ptr %A, ptr %v, ptr %order, i64 %vectors, i64 %length, i64 %steps, i64 %among) {
 start:
   br label %step
 step:
   %k = phi i64 [0, %start], [%k_next, %step_end]
   %more_steps = icmp slt i64 %k, %steps
-  br i1 %more_steps, label %copy_begin, label %done
+  br i1 %more_steps, label %choose, label %done
+choose:
+  %chosen = icmp slt i64 %k, %among
+  br i1 %chosen, label %exchange, label %copy_begin
+exchange:
+  call void @put_longest_first(ptr %A, ptr %order, i64 %k, i64 %among, i64 %length)
+  br label %copy_begin
 copy_begin:
   %first = and i64 %k, -8
   %own_place = mul i64 %k, %length
@@ -204,10 +282,13 @@ pair:
   %a_norm = call double @llvm.sqrt.f64(double %aa)
   %b_norm = call double @llvm.sqrt.f64(double %bb)
   %norms = fmul double %a_norm, %b_norm
-  %bound = fmul double %tolerance, %norms
+  %share = fmul double %tolerance, %norms
+  %bound = fadd double %share, 0x0C10000000000000 ; 2^-830: squares of shorter vectors are lost
   %size = call double @llvm.fabs.f64(double %ab)
   %oblique = fcmp ogt double %size, %bound
-  br i1 %oblique, label %rotate, label %second_end
+  %shorter = fcmp olt double %aa, %bb ; the longer vector comes first (de Rijk 1989)
+  %moved = or i1 %oblique, %shorter
+  br i1 %moved, label %rotate, label %second_end
 rotate:
   %difference = fsub double %bb, %aa
   %twice = fadd double %ab, %ab
@@ -222,8 +303,10 @@ rotate:
   %tangent_square = fmul double %tangent, %tangent
   %tangent_more = fadd double %tangent_square, 1.0
   %tangent_root = call double @llvm.sqrt.f64(double %tangent_more)
-  %cosine = fdiv double 1.0, %tangent_root
-  %sine = fmul double %cosine, %tangent
+  %cosine_oblique = fdiv double 1.0, %tangent_root
+  %sine_oblique = fmul double %cosine_oblique, %tangent
+  %cosine = select i1 %oblique, double %cosine_oblique, double 1.0
+  %sine = select i1 %oblique, double %sine_oblique, double 0.0
   %c_one = insertelement <8 x double> poison, double %cosine, i32 0
   %c = shufflevector <8 x double> %c_one, <8 x double> poison, <8 x i32> zeroinitializer
   %s_one = insertelement <8 x double> poison, double %sine, i32 0
@@ -244,12 +327,14 @@ body:
   %cy = fmul <8 x double> %c, %y
   %x_new = fsub <8 x double> %cx, %sy
   %y_new = fadd <8 x double> %sx, %cy
-  store <8 x double> %x_new, ptr %a_at, align 8
-  store <8 x double> %y_new, ptr %b_at, align 8
+  %first_new = select i1 %shorter, <8 x double> %y_new, <8 x double> %x_new
+  %second_new = select i1 %shorter, <8 x double> %x_new, <8 x double> %y_new
+  store <8 x double> %first_new, ptr %a_at, align 8
+  store <8 x double> %second_new, ptr %b_at, align 8
   %k_next = add i64 %k, 8
   br label %turn
 second_end:
-  %change = phi i64 [0, %pair], [1, %turn]
+  %change = zext i1 %oblique to i64
   %turned = or i64 %turned_j, %change
   %j_next = add i64 %j, 1
   br label %second
