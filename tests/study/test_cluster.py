@@ -69,6 +69,31 @@ def test_killed_workers_lose_nothing(cluster, expected, tmp_path):
     cluster.wait(2)
 
 
+def test_a_result_whose_worker_dies_before_it_is_fetched_is_computed_again(
+    cluster, expected, tmp_path, monkeypatch
+):
+    """A busy driver looks at a finished task late; the worker that holds its result may be dead by then."""
+    late = []
+    wait_for_next = engine.ClusterEngine._next
+
+    def next_after_a_death(self, landed):
+        future = wait_for_next(self, landed)
+        if future is not None and future.status == "finished" and not late:
+            late.append(future)
+            for _ in range(2):
+                cluster.kill_worker()
+                cluster.add_worker()
+            while future.status == "finished":
+                time.sleep(0.01)
+        return future
+
+    monkeypatch.setattr(engine.ClusterEngine, "_next", next_after_a_death)
+    results = lw.study(TABLES).run(tmp_path / "store", cluster=cluster.address)
+    assert late and results.complete
+    assert contents(results.path) == expected
+    cluster.wait(2)
+
+
 DRIVER = """
 import json, sys, linkwise as lw
 lw.study(json.loads(sys.argv[1])).run(sys.argv[2], cluster=sys.argv[3], resume=sys.argv[4] == "True")

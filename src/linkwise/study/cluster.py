@@ -171,6 +171,9 @@ def _watched(job: Job, worker: Worker, chunk: int) -> ChunkOutcome:
 # -- here -------------------------------------------------------------------------------------------------------------
 
 
+_LOST = object()  # a result that is gone: its chunks are computed again, with the same bytes
+
+
 @dataclass(frozen=True)
 class _Task:
     """Chunks that were sent."""
@@ -254,11 +257,12 @@ class ClusterEngine(Engine):
                 if task is None:  # nothing came for a while, or it was sent again
                     continue
                 part = task.chunks
-                if future.status == "error" and self._was_unfit(future, task):
+                result = self._result(future)
+                if result is _LOST or (future.status == "error" and self._was_unfit(future, task)):
                     found = []
                     send(part)
-                elif future.status == "finished":
-                    found, seconds = future.result()
+                elif result is not None:
+                    found, seconds = result
                     size = _task_size(seconds / len(part))
                 elif future.status != "error" or (len(part) == 1 and not _was_killed(future, part, tried)):
                     found = [self._failed(future, part[0])]
@@ -267,6 +271,19 @@ class ClusterEngine(Engine):
                     for chunk in part:  # find out which of them it was
                         send([chunk])
             yield from found
+
+    def _result(self, future: Any) -> Any:
+        """What a task returned; None where it failed, ``_LOST`` where the worker that held its result died since."""
+        if future.status in ("pending", "lost"):
+            return _LOST
+        if future.status != "finished":
+            return None
+        try:
+            return future.result()
+        except (OSError, TimeoutError, CancelledError):
+            if self._client.status != "running":
+                raise
+            return _LOST
 
     def _room(self) -> int:
         """Tasks that may be in flight; the number of threads is read from the scheduler at intervals."""
@@ -280,10 +297,21 @@ class ClusterEngine(Engine):
         """(workers that get tasks, their threads)."""
         when, known, threads = self._asked
         if time.monotonic() - when > ASKING_SECONDS:
-            there = {name: n for name, n in self._client.nthreads().items() if name not in self._unfit}
-            known, threads = frozenset(there), sum(there.values())
+            present = self._present()
+            if present is not None:
+                there = {name: n for name, n in present.items() if name not in self._unfit}
+                known, threads = frozenset(there), sum(there.values())
             self._asked = (time.monotonic(), known, threads)
         return known, threads
+
+    def _present(self) -> dict[str, int] | None:
+        """The workers and their threads; None where the scheduler is there but too busy to answer in time."""
+        try:
+            return self._client.nthreads()
+        except (OSError, TimeoutError):
+            if self._client.status != "running":
+                raise
+            return None
 
     def _was_unfit(self, future: Any, task: _Task) -> bool:
         """Whether a task failed because its worker has other code or does not see the store: then every worker is
@@ -330,7 +358,8 @@ class ClusterEngine(Engine):
         except queue.Empty:
             if self._client.status != "running":
                 raise StoppedError(f"cluster {self._address}: the scheduler is gone") from None
-            if set(self._client.nthreads()) - set(self._unfit):
+            present = self._present()
+            if present is None or set(present) - set(self._unfit):
                 self._alone = None
             elif self._alone is None:
                 self._alone = time.monotonic()
