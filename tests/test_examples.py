@@ -25,7 +25,17 @@ def test_every_other_file_is_used_by_an_example():
         assert any(pattern.search(text) for text in texts), path.name
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+IDENTIFICATION = "21_from_a_log_to_c"  # also run as on other processors
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=pytest.mark.processor if path.stem == IDENTIFICATION else ())
+        for path in EXAMPLES
+    ],
+    ids=lambda path: path.stem,
+)
 def test_example(path, tmp_path):
     ran = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

@@ -45,6 +45,8 @@ def product(A: Any, B: Any) -> np.ndarray:
     A, B = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
     if B.ndim not in (1, 2) or not A.ndim or A.shape[-1] != B.shape[0]:
         raise ValueError(f"product: expected shapes (..., k) and (k, n) or (k,), got {A.shape} and {B.shape}")
+    if not A.size or not B.size:
+        return np.zeros(A.shape[:-1] + B.shape[1:])
     left = _vectors(A.reshape(-1, A.shape[-1]))
     right = _vectors(B[None] if B.ndim == 1 else B.T)
     found = np.empty((len(left), len(right)))

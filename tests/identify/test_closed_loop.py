@@ -82,6 +82,7 @@ def plain(arm, log):
     return identify.identify(arm, log, friction="coulomb", cutoff=20.0)
 
 
+@pytest.mark.processor
 def test_noisy_positions_bias_least_squares_but_not_didim(known, plain, by_didim):
     truth, caused = known
     errors = [np.linalg.norm((each.estimate.x - truth) * caused) for each in (by_didim, plain)]
@@ -92,6 +93,7 @@ def test_noisy_positions_bias_least_squares_but_not_didim(known, plain, by_didim
     assert (np.abs(plain.estimate.x - truth) > SURE * plain.estimate.deviations).any()
 
 
+@pytest.mark.processor
 def test_gauss_newton_finds_the_same_parameters(known, by_didim, by_cloe):
     assert by_cloe.converged
     assert by_cloe.estimate.labels == by_didim.estimate.labels
@@ -136,6 +138,7 @@ def test_a_start_that_is_too_far_away_is_an_error(arm, log, options):
         cloe(arm, log, start=light, **options)
 
 
+@pytest.mark.processor
 def test_the_reference_of_another_motion_is_an_error(arm, log, options):
     other = np.zeros_like(log.q)
     with pytest.raises(IdentificationError, match="not those of the recording"):

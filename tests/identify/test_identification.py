@@ -38,6 +38,7 @@ def found(arm, record):
     return identify(arm, [record(1, noise=0.02), record(2, noise=0.02)], validation=record(3, noise=0.02))
 
 
+@pytest.mark.processor
 def test_an_unseen_run_is_predicted(found, truth, record):
     assert (found.validation.relative < 5.0).all()  # two per cent of noise, and reversals
     assert found.validation.log.name == "run3"
@@ -97,6 +98,7 @@ def test_all_estimators_agree_on_a_good_recording(found):
         assert difference < 0.05, name
 
 
+@pytest.mark.processor
 def test_friction_is_chosen_by_the_recording(arm, truth):
     """Gears with bristles and load friction: those terms are found, and predict where the textbook's do not."""
     t, q, qd, qdd = motion(1)
@@ -114,6 +116,7 @@ def test_friction_is_chosen_by_the_recording(arm, truth):
     assert (chosen.regression.spread(chosen.x) < 0.5 * plain.regression.spread(plain.x)).all()
 
 
+@pytest.mark.processor
 def test_no_terms_are_invented(arm, record):
     """Plain Coulomb friction under noise: nothing is found that is not there."""
     observer = Observer(arm, [condition(record(noise=0.05))])

@@ -45,6 +45,7 @@ def matrices(problem):
     return A, B, h * np.diag([3.0, 2.0, 0.2, 0.1]), h * np.diag([0.1, 0.2])
 
 
+@pytest.mark.processor
 def test_linear_problems_take_one_step_to_the_riccati_solution(slider):
     problem = regulator(slider, horizon=400)
     found = optimal.solve(problem)
@@ -62,6 +63,7 @@ def test_linear_problems_take_one_step_to_the_riccati_solution(slider):
     assert np.allclose(found.states, states, atol=1e-8)
 
 
+@pytest.mark.processor
 def test_limits_of_torques_are_those_of_the_quadratic_program(slider):
     problem = regulator(slider, torque_limits=[1.0, 0.6])
     found = optimal.solve(problem, tolerance=1e-12)
@@ -128,6 +130,7 @@ def reached(arm):
     return optimal.solve(reach(arm, torque_limits=[30.0, 8.0]))
 
 
+@pytest.mark.processor
 def test_motions_follow_the_dynamics_and_cost_what_they_say(reached):
     problem = reached.problem
     assert reached.converged
@@ -143,6 +146,7 @@ def test_motions_follow_the_dynamics_and_cost_what_they_say(reached):
     assert (np.abs(reached.tau) == [30.0, 8.0]).any()
 
 
+@pytest.mark.processor
 def test_no_motion_nearby_is_better(reached):
     problem, rng = reached.problem, np.random.default_rng(5)
     code, none = code_of(problem), np.zeros((problem.horizon + 1, 0))
@@ -162,6 +166,7 @@ def test_another_target_needs_no_other_code(reached):
     assert np.allclose(other.q[-1], [0.2, -0.3], atol=0.1)
 
 
+@pytest.mark.processor
 def test_both_sweeps_agree(reached):
     problem = reached.problem
     code = code_of(problem)

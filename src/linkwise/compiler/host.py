@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import platform
 import sys
 
 from linkwise import system
+from linkwise.errors import LinkwiseError
 
 _VECTOR_BITS = ({"avx512f", "avx512dq", "avx512vl"}, 512), ({"avx2", "fma"}, 256)
 _LONGEST_SVE = 512  # bits that are used; longer registers exist only in simulators
@@ -26,6 +28,17 @@ def description() -> str:
 
 @functools.cache
 def vector_bits() -> int:
+    """Width of the vectors that are used: at most what the environment variable LINKWISE_VECTOR_BITS says.
+
+    Narrower vectors give the same bits, later: so results of another processor can be checked on this one.
+    """
+    widest, text = _widest_vector(), os.environ.get("LINKWISE_VECTOR_BITS", "")
+    if text and text not in ("128", "256", "512"):
+        raise LinkwiseError(f"LINKWISE_VECTOR_BITS: expected 128, 256 or 512, got {text!r}")
+    return min(widest, int(text)) if text else widest
+
+
+def _widest_vector() -> int:
     """Width of the widest vector registers that are worth using: AVX-512, AVX2, long SVE; else 128 (SSE2, NEON)."""
     if sve_bits() > 128:
         return min(1 << (sve_bits().bit_length() - 1), _LONGEST_SVE)
