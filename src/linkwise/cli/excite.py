@@ -101,9 +101,9 @@ _HEADINGS = {
 @click.option(
     "--iterations",
     type=WholeNumber(1, 10**6),
-    default=150,
+    default=300,
     show_default=True,
-    help="Steps of improving each.",
+    help="Steps of improving each, at most.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="The same seed gives the same motion.")
 @click.option(
@@ -227,7 +227,8 @@ def _show(found: Excited, limits: MotionLimits) -> None:
         f"condition number {found.condition:.4g} of {len(found.labels)} base parameters "
         f"({found.condition_random:.4g} for random motions within the same limits)"
     )
-    say(f"{found.evaluations} evaluations in {found.seconds:.1f} s")
+    ended = "at an optimum" if found.converged else "at the limit of iterations (--iterations)"
+    say(f"{found.evaluations} evaluations in {found.seconds:.1f} s; the search ended {ended}")
 
 
 def _show_distances(found: Excited) -> None:
@@ -297,6 +298,7 @@ def _facts(found: Excited, limits: MotionLimits) -> dict:
         "criterion": found.criterion,
         "condition": found.condition,
         "condition_random": found.condition_random,
+        "converged": found.converged,
         "log_det": found.log_det,
         "log_det_random": found.log_det_random,
         "base_parameters": list(found.labels),

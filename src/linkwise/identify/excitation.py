@@ -51,6 +51,9 @@ class Excited(Summarised):
     ``clearance`` has the shapes and the room, ``nearest`` is what comes nearest to something, at ``nearest_time`` [s],
     on the grid of ``samples``; ``proved`` is a distance [m] that is kept at all times, also between its points. They
     are None, None, 0 and infinity where nothing is compared.
+
+    ``converged``: the search ended at an optimum, from which no step improves the motion, and not at the limit of
+    iterations. Either way the motion has the same bits on every processor.
     """
 
     trajectory: Trajectory
@@ -69,6 +72,7 @@ class Excited(Summarised):
     nearest: Contact | None = None
     nearest_time: float = 0.0
     proved: float = np.inf
+    converged: bool = True
 
     @property
     def duration(self) -> float:
@@ -116,7 +120,7 @@ def excite(
     room: Room | None = None,
     friction: str = "coulomb",
     starts: int = 3,
-    iterations: int = 150,
+    iterations: int = 300,
     seed: int = 0,
     progress: Callable[[str, float], None] | None = None,
 ) -> Excited:
@@ -157,18 +161,18 @@ def excite(
     search = Search(Criterion(robot, friction), basis, bounds, check_criterion(criterion), seed, starts)
     rng = np.random.default_rng(seed)
     randoms = [search.motion(search.random(rng)) for _ in range(RANDOM)]
-    best: tuple[float, np.ndarray] | None = None
+    best: tuple[float, np.ndarray, bool] | None = None
     for number in range(starts):
-        theta = search.improve(search.random(rng, fill=0.6, number=number), iterations)
+        theta, converged = search.improve(search.random(rng, fill=0.6, number=number), iterations)
         theta = search.feasible(theta, number, proved=True)
         value = search.criterion.value(search.motion(theta), criterion)
         if progress is not None:
             progress(f"start {number + 1} of {starts}", value)
         if best is None or value < best[0]:
-            best = (value, theta)
+            best = (value, theta, converged)
     assert best is not None
     found = _judged(robot, search, best[1], randoms)
-    return replace(found, seconds=time.monotonic() - begun)
+    return replace(found, seconds=time.monotonic() - begun, converged=best[2])
 
 
 def _judged(robot: Robot, search: Search, theta: np.ndarray, randoms: list[list[np.ndarray]]) -> Excited:
@@ -253,9 +257,10 @@ class Search:
         theta *= fill / np.maximum(np.max(sizes, axis=0), 1e-12)
         return self.feasible(theta + _constant(theta, rest), number)
 
-    def improve(self, theta: np.ndarray, iterations: int) -> np.ndarray:
-        """First by the smooth volume criterion, then by the given one, with growing penalties."""
-        shape = theta.shape
+    def improve(self, theta: np.ndarray, iterations: int) -> tuple[np.ndarray, bool]:
+        """First by the smooth volume criterion, then by the given one, with growing penalties; and whether the last
+        search ended at an optimum."""
+        shape, converged = theta.shape, False
         scale = np.broadcast_to(self.bounds.limits.half / 2, shape)
         for name, weight in (("log_det", 10.0), (self.name, 100.0), (self.name, 1e3)):
 
@@ -264,8 +269,8 @@ class Search:
                 return value, (gradient * scale).reshape(-1)
 
             found = minimize(cost, (theta / scale).reshape(-1), max(1, iterations // 3))
-            theta = found.x.reshape(shape) * scale
-        return theta
+            theta, converged = found.x.reshape(shape) * scale, found.converged
+        return theta, converged
 
     def feasible(self, theta: np.ndarray, number: int = 0, *, proved: bool = False) -> np.ndarray:
         """The motion with reduced amplitudes, and if necessary moved towards the resting posture, so that it keeps
