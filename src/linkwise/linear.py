@@ -335,8 +335,10 @@ def _code() -> _Code:
 @functools.cache
 def _trigonometric() -> Kernel:
     def build(dtype: Any) -> Program:
-        x = Graph().inputs("x", 1)[0]
-        return lower({"both": ((2,), [sin(x), cos(x)])}, {"x": 1}, name="sine_and_cosine", dtype=dtype)
+        graph = Graph()
+        x = graph.inputs("x", 1)[0]
+        both = [graph.lift(sin(x)), graph.lift(cos(x))]
+        return lower({"both": ((2,), both)}, {"x": 1}, name="sine_and_cosine", dtype=dtype)
 
     return Kernel("sine_and_cosine", [("x", 1)], [("both", (2,))], "float64", build)
 
