@@ -14,7 +14,7 @@ import numpy as np
 from figures import panels
 
 import linkwise as lw
-from linkwise.identify import Noise, excite, identify, read_log, simulated_log
+from linkwise.identify import Noise, condition, excite, identify, read_log, simulated_log, validate
 
 rng, folder = np.random.default_rng(21), Path(tempfile.mkdtemp())
 truth = lw.load("puma260")
@@ -64,5 +64,6 @@ if axes is not None:
         axis.plot(after.t, after.predicted[:, k], label="by the identified robot")
         axis.set(title=prior.joint_names[k], xlabel="t [s]")
     axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
-assert (after.relative < 1.2 * 3.0).all(), "noise is 3 %, and nothing else should be left"
+best = validate(truth, condition(test)).relative  # noise of 3 %, and reversals of friction between samples
+assert (after.relative < 1.1 * best).all(), "more is left than by the true robot"
 assert (after.relative < before.relative).all()

@@ -38,6 +38,7 @@ from linkwise.products import length as vector_length
 from linkwise.robot import Robot
 
 NOT_EXPLAINED = 0.9  # part of the torques left from which the simulation explains nothing
+ELSEWHERE = 0.5  # part of the recorded motion by which the simulated one may differ
 MATCHED = 2  # iterations after which an unknown controller is looked for again
 
 
@@ -183,16 +184,32 @@ class LoopProblem:
         )
 
     def check_end(self, x: np.ndarray) -> None:
-        """Raise where the loop with the found parameters does not need the measured torques at all."""
+        """Raise where the loop with the found parameters does not move as recorded, or needs other torques altogether.
+
+        Torques alone do not show it: those that hold the robot against gravity are needed in any motion.
+        """
         _, followed = self.followed(x, 0)
         wanted, found = self.recorded.tau, self.torques(followed)
         left = norms(wanted - found) / np.maximum(norms(wanted - wanted.mean(axis=0)), 1e-300)
-        if vector_length(wanted - found) > NOT_EXPLAINED * vector_length(wanted):
-            worst = self.robot.joint_names[int(np.argmax(left))]
-            raise IdentificationError(
-                f"the simulated loop does not need the measured torques (worst at {worst}): the parameters to start "
-                "from are too far away, or controller and reference are not those of the recording"
-            )
+        away, extent = (
+            np.sqrt(
+                np.sum(
+                    [loop.distance(run)[0] ** 2 for loop, run in zip(self.loops, followed, strict=True)],
+                    axis=0,
+                )
+            ),
+            np.sqrt(np.sum([loop.signals.q.var(axis=0) for loop in self.loops], axis=0)),
+        )
+        if vector_length(away) > ELSEWHERE * vector_length(extent):
+            worst, wrong = int(np.argmax(away)), "does not move as recorded"
+        elif vector_length(wanted - found) > NOT_EXPLAINED * vector_length(wanted):
+            worst, wrong = int(np.argmax(left)), "does not need the measured torques"
+        else:
+            return
+        raise IdentificationError(
+            f"the simulated loop {wrong} (worst at {self.robot.joint_names[worst]}): the parameters to start from are "
+            "too far away, or controller and reference are not those of the recording"
+        )
 
 
 def _check(robot: Robot, logs: Sequence[Log], controller: Controller | None, start: Robot | None) -> None:
