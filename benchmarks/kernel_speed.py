@@ -171,6 +171,8 @@ def main() -> None:
         )
         return
     print(f"{options.joints} joints: {operations}; {options.states} states, one thread")
+    if host.vector_bits() < 512:
+        print(f"vectors of {host.vector_bits()} bits at most: wider ones were not measured")
     print(f"{'':10}{'lanes':>6}{'compile ms':>12}{'ns/state':>10}{'GFlop/s':>9}{'of FMA limit':>14}")
     for r in rows:
         print(

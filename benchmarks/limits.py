@@ -187,7 +187,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     robot = lw.load(options.robot)
-    widths = options.bits or [bits for bits in (128, 256, 512) if bits <= host.vector_bits()]
+    widest = host.vector_bits()
+    if options.bits and max(options.bits) > widest:
+        parser.error(f"--bits {max(options.bits)}: this processor has vectors of {widest} bits at most")
+    widths = options.bits or [bits for bits in (128, 256, 512) if bits <= widest]
+    if not options.json and widest < 512:
+        print(f"vectors of {widest} bits at most: wider ones were not measured")
     rows = [
         measured(robot, name, dtype, bits, options.states, options.rounds)
         for name in options.function or FUNCTIONS

@@ -62,7 +62,10 @@ def main() -> None:
     controller.programs.source()  # generated before the process is bound to one core
     core = 0
     if hasattr(os, "sched_setaffinity"):
-        core = max(os.sched_getaffinity(0)) if given.core is None else given.core
+        usable = os.sched_getaffinity(0)
+        core = max(usable) if given.core is None else given.core
+        if core not in usable:
+            parser.error(f"--core {core}: this process may use {', '.join(map(str, sorted(usable)))}")
         os.sched_setaffinity(0, {core})
     before = stolen(core)
     report = controller.run(given.seconds, changes=changes)

@@ -1,15 +1,18 @@
 """Linear algebra of our own against NumPy's, and its bits on other processors."""
 
+import ast
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import linkwise
 from linkwise import linear, products
-from processors import environments
+from other_processors import environments
 
 
 def matrices():
@@ -106,6 +109,43 @@ def test_products_have_the_shapes_of_numpy():
         assert np.allclose(products.times(A, B), A @ B)
         assert np.shape(products.times(A, B)) == (A @ B).shape
     assert products.length([3.0, 4.0]) == 5.0
+
+
+SEARCHES = [
+    "excitation",
+    "excitation_basis",
+    "excitation_criteria",
+    "excitation_limits",
+    "quasi_newton",
+    "base",
+    "rank",
+    "solvers",
+    "regression",
+    "estimators",
+    "weights",
+    "coloured",
+    "clustered",
+    "reduction",
+    "significance",
+    "screening",
+    "friction",
+    "friction_choice",
+    "gauss_newton",
+    "lag",
+]  # modules of identify that search, choose or estimate
+
+
+def test_searches_use_no_blas():
+    """``@``, ``np.dot``, ``np.linalg`` and SciPy's optimisers round differently on every processor."""
+    folder = Path(linkwise.__file__).parent / "identify"
+    for name in SEARCHES:
+        for node in ast.walk(ast.parse((folder / f"{name}.py").read_text(encoding="utf-8"))):
+            where = f"{name}:{getattr(node, 'lineno', 0)}"
+            assert not isinstance(node, ast.MatMult), f"{name} multiplies matrices by @"
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in ("linalg", "dot", "tensordot", "einsum_path") or (
+                    isinstance(node.value, ast.Name) and node.value.id == "linear"
+                ), f"{where}: {node.attr}"
 
 
 SCRIPT = """

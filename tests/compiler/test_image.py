@@ -10,6 +10,7 @@ import pytest
 
 import linkwise as lw
 from linkwise.compiler import host, image, relocations
+from linkwise.errors import LinkwiseError
 
 COMPILER, QEMU = shutil.which("aarch64-linux-gnu-gcc"), shutil.which("qemu-aarch64")
 needs_qemu = pytest.mark.skipif(not (COMPILER and QEMU), reason="no compiler or QEMU for AArch64")
@@ -164,10 +165,25 @@ def test_distances_that_do_not_fit_are_refused():
 
 
 def test_vector_widths_on_aarch64(monkeypatch):
+    monkeypatch.delenv("LINKWISE_VECTOR_BITS", raising=False)
     for length, bits in ((0, 128), (128, 128), (256, 256), (384, 256), (2048, 512)):
         host.vector_bits.cache_clear()
         monkeypatch.setattr(host, "sve_bits", lambda length=length: length)
         monkeypatch.setattr(host.platform, "machine", lambda: "aarch64")
         assert host.vector_bits() == bits
+    monkeypatch.undo()
+    host.vector_bits.cache_clear()
+
+
+def test_the_width_of_vectors_can_be_limited(monkeypatch):
+    widest = host._widest_vector()
+    for text in ("128", "256", "512", "wide"):
+        host.vector_bits.cache_clear()
+        monkeypatch.setenv("LINKWISE_VECTOR_BITS", text)
+        if text == "wide":
+            with pytest.raises(LinkwiseError, match="LINKWISE_VECTOR_BITS: expected 128, 256 or 512"):
+                host.vector_bits()
+        else:
+            assert host.vector_bits() == min(widest, int(text))
     monkeypatch.undo()
     host.vector_bits.cache_clear()
