@@ -89,7 +89,8 @@ def test_a_result_whose_worker_dies_before_it_is_fetched_is_computed_again(
 
     monkeypatch.setattr(engine.ClusterEngine, "_next", next_after_a_death)
     results = lw.study(TABLES).run(tmp_path / "store", cluster=cluster.address)
-    assert late and results.complete
+    assert late
+    assert results.complete
     assert contents(results.path) == expected
     cluster.wait(2)
 
