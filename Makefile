@@ -8,6 +8,8 @@
 PYTHON ?= python3
 # some tests wait for browsers and other processes: one worker more than two cores
 WORKERS ?= 3
+# without bytecode every process of the tests would compile the source of the package again
+unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 FRAMEWORKS := .venv-frameworks
 BIN := $(VENV)/bin

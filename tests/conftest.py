@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 
 import pytest
@@ -26,6 +27,9 @@ for _name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"):
     _number = getattr(signal, _name, None)
     if _number is not None and signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler if _name == "SIGINT" else signal.SIG_DFL)
+# Tests start hundreds of processes: without bytecode each one would compile the source of the package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 os.environ.pop("COLUMNS", None)  # commands lay out what they print for it; tests of widths set it
 

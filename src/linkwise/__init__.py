@@ -53,6 +53,8 @@ def __getattr__(name: str):
         import importlib
 
         return importlib.import_module(f"linkwise.{name}")
+    if name.startswith("_"):  # other programs ask every object for such names: no suggestions
+        raise AttributeError(f"module 'linkwise' has no attribute {name!r}")
     from linkwise.guesses import module_answer, public_names
 
     raise AttributeError(module_answer(name, (*__all__, *_PARTS), public_names(Robot), robots()))

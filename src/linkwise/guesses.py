@@ -288,7 +288,8 @@ class RobotType(type):
         return _without_guesses(cls, super().__dir__())
 
     def __getattr__(cls, name: str) -> Any:
-        raise AttributeError(answer(name, "Robot", public_names(cls), {**MODULE_GUESSES, **ROBOT_GUESSES}))
+        names = () if name.startswith("_") else public_names(cls)
+        raise AttributeError(answer(name, "Robot", names, {**MODULE_GUESSES, **ROBOT_GUESSES}))
 
 
 def _answering(names: set[str]) -> type:
