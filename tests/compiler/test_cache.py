@@ -225,9 +225,22 @@ def test_what_dead_writers_left_is_removed(folder):
     for path in (old, new):
         path.write_bytes(b"half")
     os.utime(old, (0, 0))
+    cache._until_scan.clear()  # as in a new process
     cache.store("b" * 64, b"code")
     assert not old.exists()
     assert new.exists()
+
+
+def test_the_folder_is_bounded_without_looking_through_it_at_every_entry(folder, monkeypatch):
+    monkeypatch.setattr(cache, "SIZE_LIMIT", 64 * cache.ENTRY_COST)
+    scans, trim = [], cache._trim
+    monkeypatch.setattr(cache, "_trim", lambda path: (scans.append(path), trim(path)))
+    most = 0
+    for k in range(200):
+        cache.store(f"{k:064}", b"code")
+        most = max(most, len(entries(folder)))
+    assert 64 < most <= 64 + 64 // 16 + 1
+    assert 200 // 5 <= len(scans) <= 200 // 4
 
 
 PROCESS = """

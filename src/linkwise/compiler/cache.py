@@ -32,11 +32,15 @@ from linkwise.errors import warn
 
 SIZE_LIMIT = 64 << 20  # bytes; when exceeded, the entries unused for longest are removed
 ENTRY_COST = 16 << 10  # bytes that an entry counts at least, so that their number is bounded too
+_SCANS = 16  # how often the folder is looked through while a process stores as much as the limit
 _MAGIC = b"linkwise code 1\n"
 _ENDING = ".code"
 _READ = system.flags("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC")
 _ABANDONED = 3600.0  # seconds after which an unfinished file is removed
 _warned = False
+_until_scan: dict[
+    Path, int
+] = {}  # bytes that this process may store before it looks through the folder again
 creates = True
 """Whether ``store`` makes the folder where there is none."""
 
@@ -87,7 +91,11 @@ def store(name: str, code: bytes) -> None:
     except OSError as error:
         _warn(f"cannot write to {folder}: {error}")
         return
-    _trim(folder)
+    left = _until_scan.get(folder, 0) - max(len(code), ENTRY_COST)
+    if left < 0:  # looking at thousands of files takes longer than storing one
+        _trim(folder)
+        left = SIZE_LIMIT // _SCANS
+    _until_scan[folder] = left
 
 
 def _checksum(name: str, code: bytes) -> bytes:
@@ -146,28 +154,30 @@ def _read_private(path: Path) -> bytes:
 def _trim(folder: Path) -> None:
     """Remove temporary files of processes that have ended, and the oldest entries while the folder is too large."""
     with contextlib.suppress(OSError):
-        entries: list[tuple[float, int, Path]] = []
+        entries: list[tuple[float, int, str]] = []
         total = 0
         for path, status in _files(folder):
-            if path.suffix != _ENDING:
+            if not path.endswith(_ENDING):
                 if time.time() - status.st_mtime > _ABANDONED:
-                    path.unlink(missing_ok=True)
+                    Path(path).unlink(missing_ok=True)
                 continue
             size = max(status.st_size, ENTRY_COST)
             entries.append((status.st_mtime, size, path))
             total += size
+        if total <= SIZE_LIMIT:
+            return
         for _, size, path in sorted(entries):
             if total <= SIZE_LIMIT:
                 break
-            path.unlink(missing_ok=True)
+            Path(path).unlink(missing_ok=True)
             total -= size
 
 
-def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
     with os.scandir(folder) as found:
         for entry in found:
             with contextlib.suppress(FileNotFoundError):  # another process may be removing it
-                yield Path(entry.path), entry.stat(follow_symlinks=False)
+                yield entry.path, entry.stat(follow_symlinks=False)
 
 
 @functools.cache
