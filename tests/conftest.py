@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -31,6 +32,12 @@ for _name in ("SIGINT", "SIGQUIT", "SIGTERM", "SIGHUP"):
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Threads of NumPy's linear algebra wait for each other by spinning: beside other workers that takes ten times as long.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Compiling makes millions of objects that stay: looking for garbage among them took a tenth of the time of the tests.
+gc.set_threshold(50_000, 20, 20)
+
 os.environ.pop("COLUMNS", None)  # commands lay out what they print for it; tests of widths set it
 
 if "LINKWISE_CACHE" not in os.environ:
@@ -38,6 +45,12 @@ if "LINKWISE_CACHE" not in os.environ:
     os.environ["LINKWISE_CACHE"] = _folder.name
 
 os.environ.setdefault("LINKWISE_BACKGROUND", "0")  # no further processes; tests of them switch it on
+
+
+def pytest_collection_finish():
+    """What has been imported stays: the garbage collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +17,27 @@ from linkwise.compiler.emit.cuda import Module
 
 HERE = Path(__file__).parent
 COMPILER = shutil.which("g++")
+# no optimisation: a kernel runs a few states, and without contraction every level gives the same bits
+OPTIONS = ("-std=c++17", "-O0", "-ffp-contract=off", "-mfma", "-Wno-unknown-pragmas", "-fPIC")
+
+
+@functools.cache
+def shim() -> Path:
+    """``shim.hpp`` beside its precompiled form, which all processes of a run share; plain if they share no folder."""
+    shared = os.environ.get("LINKWISE_CACHE")
+    if not shared:
+        return HERE / "shim.hpp"
+    folder = Path(shared) / "shim"
+    if not folder.exists():
+        Path(shared).mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=shared))
+        shutil.copy(HERE / "shim.hpp", made)
+        subprocess.run([COMPILER, *OPTIONS, made / "shim.hpp", "-o", made / "shim.hpp.gch"], check=True)
+        try:
+            made.rename(folder)  # with its content at once
+        except OSError:  # another process was faster
+            shutil.rmtree(made)
+    return folder / "shim.hpp"
 
 
 class OnCpu:
@@ -25,7 +49,7 @@ class OnCpu:
             for k in range(pointers + sizes + (1 if module.scratch else 0))
         )
         text = f"""
-#include "{HERE / "shim.hpp"}"
+#include "{shim()}"
 {module.text}
 template <int k, class F> struct argument;
 template <int k, class R, class A, class... Rest> struct argument<k, R(A, Rest...)> : argument<k - 1, R(Rest...)> {{}};
@@ -38,16 +62,8 @@ extern "C" void entry(long long *words, unsigned int blocks, unsigned int thread
         folder.mkdir(exist_ok=True)
         source, library = folder / f"{module.name}.cpp", folder / f"{module.name}.so"
         source.write_text(text)
-        options = [
-            "-std=c++17",
-            "-O1",
-            "-ffp-contract=off",
-            "-mfma",
-            "-Wno-unknown-pragmas",
-            "-shared",
-            "-fPIC",
-        ]
-        done = subprocess.run([COMPILER, *options, source, "-o", library], capture_output=True, text=True)
+        command = [COMPILER, *OPTIONS, "-shared", source, "-o", library]
+        done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         self.module = module
         self._entry = ctypes.CDLL(str(library)).entry
