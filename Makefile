@@ -3,7 +3,8 @@
 #   make demo    a first look at a robot arm, then the PUMA 560 experiment of 1990; opens a page in the browser
 #   make test    run the tests
 #
-# Others: make shell (a shell in which `linkwise` and `python` are those of .venv), make test-frameworks (JAX, PyTorch, CasADi, notebooks), make lint, make types, make format, make bench, make docs, make package, make release, make clean.
+# Others: make shell (a shell in which `linkwise` and `python` are those of .venv), make test-scripts (examples, pages, benchmark
+# scripts), make test-frameworks (JAX, PyTorch, CasADi, notebooks), make lint, make types, make format, make bench, make docs, make package, make release, make clean.
 
 PYTHON ?= python3
 # some tests wait for browsers and other processes: one worker more than two cores
@@ -25,7 +26,10 @@ else
   INSTALL = $(UV) pip install --quiet --python $(BIN)/python $(PINNED)
 endif
 
-.PHONY: demo shell test test-frameworks lint types format bench docs package release clean
+# tests that run every example, every page of docs/ and every script of benchmarks/: as long as a quarter of the others
+SCRIPTS := tests/test_examples.py tests/test_docs.py tests/test_benchmarks.py
+
+.PHONY: demo shell test test-scripts test-frameworks lint types format bench docs package release clean
 
 # ROBOT=arm.urdf looks at another robot
 ROBOT ?= panda
@@ -43,7 +47,10 @@ shell: $(VENV)/.installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $${SHELL:-/bin/sh}
 
 test: $(VENV)/.with-test
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=tests/frameworks $(PYTEST)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=tests/frameworks $(SCRIPTS:%=--ignore=%) $(PYTEST)
+
+test-scripts: $(VENV)/.with-test
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(SCRIPTS) $(PYTEST)
 
 test-frameworks: $(FRAMEWORKS)/.with-frameworks
 	@$(FRAMEWORKS)/bin/python -m pytest -q -n $(WORKERS) tests/frameworks $(PYTEST)
