@@ -44,7 +44,18 @@ if "LINKWISE_CACHE" not in os.environ:
     _folder = tempfile.TemporaryDirectory(prefix="linkwise-tests-")
     os.environ["LINKWISE_CACHE"] = _folder.name
 
-os.environ.setdefault("LINKWISE_BACKGROUND", "0")  # no further processes; tests of them switch it on
+# No further processes (tests of them switch them on), and code that is compiled quickly: it has the same bits. The
+# tests of the compiler, the algorithms and other programs use the code that users have in the end.
+os.environ.setdefault("LINKWISE_BACKGROUND", "quick")
+BEST_CODE = ("compiler", "algorithms", "frameworks")
+IS_QUICK = os.environ["LINKWISE_BACKGROUND"] == "quick"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Before all fixtures of the test."""
+    if IS_QUICK:
+        os.environ["LINKWISE_BACKGROUND"] = "0" if item.path.parent.name in BEST_CODE else "quick"
 
 
 def pytest_collection_finish():

@@ -78,6 +78,30 @@ def test_switched_off(everything_is_large, monkeypatch):
     assert kernel.known_native("float64", 1) is not None
 
 
+def test_quick_code_alone_is_kept_apart_and_has_the_same_bits(everything_is_large, monkeypatch, tmp_path):
+    monkeypatch.setattr(background, "Job", lambda tasks: pytest.fail("started a process"))
+    compiled, compile_text = [], machine.compile_text
+
+    def noted(text, **options):
+        compiled.append(options.get("quick", False))
+        return compile_text(text, **options)
+
+    monkeypatch.setattr(machine, "compile_text", noted)
+    robot = lw.random_robot(5, 6, tree=True)
+    results = []
+    for mode in ("quick", "0", "quick", "0"):  # the last two from the cache
+        monkeypatch.setenv("LINKWISE_BACKGROUND", mode)
+        kernel = lw.Robot.from_model(robot).kernel("forward_dynamics")
+        results.append([kernel(*state(robot, *batch)).tobytes() for batch in ((), (5,))])
+        assert kernel.known_native("float64", 1) is not None
+    assert results[0] == results[1] == results[2] == results[3]
+    assert [quick for quick in compiled if quick] == [True, True]
+    assert len(compiled) - 2 in (
+        2,
+        3,
+    )  # for one state and for batches; the direct path where it is not there yet
+
+
 def test_large_batches_and_small_programs_are_compiled_well_at_once(everything_is_large, monkeypatch):
     kernel = lw.load("two_link").kernel("mass_matrix")
     kernel(np.zeros((5000, 2)))

@@ -6,7 +6,9 @@ the cache and writes it to a temporary file. This process looks at that file whe
 Where the cache can be used the child outlives this process, so that the next one finds the code; elsewhere it is ended
 with it.
 
-``LINKWISE_BACKGROUND=0`` switches all of it off: everything is compiled when it is needed, at once.
+``LINKWISE_BACKGROUND=0`` switches all of it off: everything is compiled when it is needed, at once. With
+``LINKWISE_BACKGROUND=quick`` that is done quickly, and no better code is made: for tests and scripts that compile more
+than they compute.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class Task:
 
 def is_on() -> bool:
     """Whether something may be compiled in the background."""
-    wanted = os.environ.get("LINKWISE_BACKGROUND", "1") != "0"
+    wanted = os.environ.get("LINKWISE_BACKGROUND", "1") not in ("0", "quick")
     return wanted and children.can_start()
 
 

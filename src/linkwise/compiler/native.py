@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import gc
 import hashlib
+import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -198,7 +199,8 @@ class NativeProgram:
         text = None if self.key else self.text(width)
         content = self.key if text is None else hashlib.sha256(text.encode()).digest()
         assert content is not None
-        name = cache.key(b"%d\0" % width + content)
+        level = b"quick\0" if _is_quick_enough() else b""
+        name = cache.key(level + b"%d\0" % width + content)
         return name, text, cache.load(name)
 
     def _stored_now(self, name: str, text: str) -> bytes:
@@ -223,9 +225,14 @@ def _in_background() -> bool:
     return background.is_on()
 
 
+def _is_quick_enough() -> bool:
+    """Whether code that was compiled quickly is kept, and no better code is made; see ``background``."""
+    return os.environ.get("LINKWISE_BACKGROUND") == "quick"
+
+
 def _stored_code(name: str, prefix: bytes, text: str) -> bytes:
     """Compile an entry of the cache and store it there."""
-    stored = prefix + machine.compile_text(text)
+    stored = prefix + machine.compile_text(text, quick=_is_quick_enough())
     cache.store(name, stored)
     return stored
 
