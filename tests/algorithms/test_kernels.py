@@ -9,7 +9,8 @@ import pytest
 from evaluation import assert_near, norm, torque_scale, value
 
 import linkwise as lw
-from linkwise.functions import FUNCTIONS
+from linkwise.functions import FUNCTIONS, Setting, function_named
+from linkwise.kernels import is_straight
 from strategies import states_of
 
 CLOSE = 1e-12
@@ -162,8 +163,10 @@ def test_any_number_of_threads(monkeypatch):
 
 @pytest.mark.parametrize("tree", [False, True])
 def test_long_robots(tree):
-    """Beyond what is written out as straight code, and beyond what is compiled at all."""
-    robot = lw.random_robot(3, 60, tree=tree, rotor=True) if tree else lw.planar_chain(60)
+    """Loops over the links where straight code would be too long, and straight code of thousands of operations."""
+    robot = lw.random_robot(3, 60, tree=tree, rotor=True) if tree else lw.planar_chain(40)
+    function = function_named("inverse_dynamics")
+    assert not is_straight(function, Setting(robot))
     s = states_of(robot, 1, 3)
     scale = torque_scale(robot, s.q, s.qd, s.qdd)
     tau = robot.inverse_dynamics(s.q, s.qd, s.qdd)
