@@ -121,11 +121,9 @@ ALLOWED = {
         "products",
         "settings",
     },
-    "geometry": {"errors", "model"},
+    "geometry": {"errors", "model", "products"},
     "algorithms": {"errors", "scalar", "spatial", "language", "joint_laws", "model"},
     "solve": {"language", "scalar"},
-    "geometry": {"errors", "model", "products"},
-    "algorithms": {"errors", "scalar", "spatial", "joint_laws", "model"},
     "compiler": {
         "children",
         "foreign",
