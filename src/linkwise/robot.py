@@ -23,7 +23,6 @@ from linkwise.kernels import checked, chosen_algorithm, compiled, evaluate, eval
 from linkwise.kernels import kernel as make_kernel
 from linkwise.methods import computed
 from linkwise.model import Model
-from linkwise.model.checks import check_moves
 from linkwise.model.coordinates import CoordinateLimits, coordinate_limits
 from linkwise.model.elastic import Elastic, Pair, elastic_pairs, link_side, with_elastic_joints
 from linkwise.preparation import Prepared
@@ -338,14 +337,12 @@ class Robot(Prepared, metaclass=RobotType):
 
     @computed
     def center_of_mass(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
-        """Centre of mass of all moving links in the base frame [m], shape (..., 3)."""
-        check_moves(self)
+        """Centre of mass of all moving links in the base frame [m], shape (..., 3). ModelError if they have no mass."""
         return self._compute("center_of_mass", {"q": q}, out, threads)
 
     @computed
     def com_jacobian(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
-        """Jacobian of the centre of mass, shape (..., 3, n), in base axes."""
-        check_moves(self)
+        """Jacobian of the centre of mass, shape (..., 3, n), in base axes. ModelError if no moving link has mass."""
         return self._compute("com_jacobian", {"q": q}, out, threads)
 
     @computed
@@ -358,7 +355,6 @@ class Robot(Prepared, metaclass=RobotType):
     @computed
     def centroidal_matrix(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """A(q) with A q̇ = centroidal momentum, shape (..., 6, n), in base axes (Orin, Goswami and Lee 2013)."""
-        check_moves(self)
         return self._compute("centroidal_matrix", {"q": q}, out, threads)
 
     @computed

@@ -17,15 +17,18 @@ from linkwise.algorithms import kalman
 from linkwise.algorithms.coriolis import inertia_in_base
 from linkwise.algorithms.kinematics import Pose, axis_in_base, frame_pose, jacobian, link_poses
 from linkwise.algorithms.newton_euler import body_force, motion
+from linkwise.errors import ModelError
+from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.model.transform import Transform
 from linkwise.scalar import Scalar, stage
-from linkwise.spatial import ArticulatedInertia, RigidInertia, Spatial, Vector, zero_vector
+from linkwise.spatial import ArticulatedInertia, RigidInertia, Spatial, Vector, zero_spatial, zero_vector
 
 
 def center_of_mass(links: Mechanism, q: Sequence[JointValue]) -> list[Scalar]:
     """Position of the centre of mass of all moving links in the base frame [m]."""
+    _check_mass(links)
     poses = link_poses(links, q)
     with stage("centre of mass"):
         return [*_centre(links, poses)]
@@ -33,6 +36,7 @@ def center_of_mass(links: Mechanism, q: Sequence[JointValue]) -> list[Scalar]:
 
 def com_jacobian(links: Mechanism, q: Sequence[JointValue]) -> list[list[Scalar]]:
     """3×n: velocity of the centre of mass per joint velocity, in base axes."""
+    _check_mass(links)
     poses = link_poses(links, q)
     with stage("momenta of the axes"):
         inverse = 1.0 / _mass(links)
@@ -46,6 +50,8 @@ def centroidal_matrix(links: Mechanism, q: Sequence[JointValue]) -> list[list[Sc
     with stage("momenta of the axes"):
         centre = _centre(links, poses)
         columns = [_about(centre, momentum) for momentum in _axis_momenta(links, poses)]
+        if not columns:
+            return [[] for _ in range(6)]
         return [list(row) for row in zip(*([*c.angular, *c.linear] for c in columns), strict=True)]
 
 
@@ -131,10 +137,23 @@ def consistent_inverse(
 
 
 def _mass(links: Mechanism) -> Scalar:
+    if not len(links):
+        return 0.0
     return sum((link.inertia.mass for link in links[1:]), start=links[0].inertia.mass)
 
 
+def _check_mass(links: Mechanism) -> None:
+    if is_zero(_mass(links)):
+        raise ModelError(
+            f"{links.name}: its moving links have no mass, so there is no centre of mass; give them mass"
+        )
+
+
 def _centre(links: Mechanism, poses: list[Pose]) -> Vector:
+    """The centre of mass; without mass the origin: there is no linear momentum, so every point gives the same
+    angular momentum."""
+    if is_zero(_mass(links)):
+        return zero_vector()
     moments = links.each(
         lambda link, p: link.inertia.mass * p.position + p.rotation @ link.inertia.first_moment, poses
     )
@@ -157,9 +176,8 @@ def _total(links: Mechanism, poses: list[Pose], own: list[Spatial]) -> list[Scal
         linear = pose.rotation @ x.linear
         return Spatial(pose.rotation @ x.angular + pose.position.cross(linear), linear)
 
-    parts = links.each(in_base, poses, own)
-    whole: Spatial = parts[0]
-    for part in parts[1:]:
+    whole = zero_spatial()
+    for part in links.each(in_base, poses, own):
         whole = whole + part
     total = _about(_centre(links, poses), whole)
     return [*total.angular, *total.linear]
