@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from linkwise.robot import Robot
 
 CONSTRAINED = "constrained_forward_dynamics"
-CONSTRAINT_TOLERANCE = {"float64": 1e-6, "float32": 1e-2}  # of J q̈ + γ, relative to what adds up to it
+CONSTRAINT_TOLERANCE = {"float64": 1e-6, "float32": 1e-2}  # as ``algorithms.constraints.Precision.tolerance``
 MET = 1e-11  # [rad or m] of constraints that are met
+CLOSED = 1e-6  # [rad or m] left along directions that constraints do not hold
+DEPENDENT = 1e-6  # singular values of J under this part of the largest: round-off of files
 NEWTON_STEPS = 200
 LONGEST_STEP = 0.5  # [rad or m] of one joint in a Newton step
 
@@ -227,13 +229,17 @@ def _are_arrays(*values: Any) -> bool:
 
 
 def _met(robot: Robot, q: np.ndarray) -> np.ndarray:
-    """One position that meets the constraints; steps are halved until the errors shrink."""
+    """One position that meets the constraints; steps are halved until the errors shrink.
+
+    Directions that constraints hardly hold are left out of a step: in loops from CAD files they differ from none by
+    round-off of the file alone, and what is left along them is accepted up to ``CLOSED``.
+    """
     errors = turns_and_gaps(robot, q)
     for _ in range(NEWTON_STEPS):
         size = np.abs(errors).max()
         if size < MET:
             return q
-        step = -np.linalg.lstsq(robot.constraint_jacobian(q), errors, rcond=1e-9)[0]
+        step = -np.linalg.lstsq(robot.constraint_jacobian(q), errors, rcond=DEPENDENT)[0]
         step *= min(1.0, LONGEST_STEP / max(np.abs(step).max(), 1e-300))
         for _ in range(12):
             new = robot.integrate(q, step)
@@ -244,13 +250,13 @@ def _met(robot: Robot, q: np.ndarray) -> np.ndarray:
         else:
             break
         q, errors = new, after
-    if np.abs(errors).max() < 100 * MET:
+    if np.abs(errors).max() < CLOSED:
         return q
     rows = [constraint.label for constraint in robot.constraints for _ in range(constraint.rows)]
     worst = int(np.argmax(np.abs(errors)))
     raise ConstraintError(
         f"{robot.name}: no position near the given one meets {rows[worst]}: {abs(errors[worst]):.3g} is left; "
-        "start from another position"
+        "start from another position, or make the constraint soft with compliance="
     )
 
 

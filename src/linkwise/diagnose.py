@@ -68,9 +68,11 @@ def unmet_constraints(model: Model, residuals: np.ndarray, sizes: np.ndarray, to
         return
     rows = [constraint.label for constraint in model.constraints for _ in range(constraint.rows)]
     worst = int(np.argmax(np.where(bad, np.abs(residuals), -1.0).reshape(-1, len(rows)).max(axis=0)))
+    others = " together with the others" if len(model.constraints) > 1 else ""
     raise ConstraintError(
-        f"{model.name}: {rows[worst]} cannot be met together with the others: an acceleration of "
-        f"{np.abs(residuals[..., worst]).max():.3g} is left"
+        f"{model.name}: {rows[worst]} cannot be met{others} in this state: an acceleration of "
+        f"{np.abs(residuals[..., worst]).max():.3g} is left; give velocities that it allows (robot.impact), or make it "
+        "soft with compliance="
     )
 
 

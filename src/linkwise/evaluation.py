@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from linkwise import joint_laws
 from linkwise.algorithms import (
@@ -107,7 +107,7 @@ def _net(setting: Setting, q, qd, tau):
 
 def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
     if setting.model.constraints:
-        return _constrained(setting, q, qd, tau, wrench)[0]
+        return _constrained(setting, q, qd, tau, wrench)[0].qdd
     return _free_kalman(setting, q, qd, tau, wrench)
 
 
@@ -130,7 +130,7 @@ def _forward_scan(setting: Setting, q, qd, tau, wrench=None):
 
 def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
     if setting.model.constraints:
-        return _constrained_by_penalty(setting, q, qd, tau, wrench)[0]
+        return _constrained_by_mass_matrix(setting, q, qd, tau, wrench)[0].qdd
     return _free_compound(setting, q, qd, tau, wrench)
 
 
@@ -151,28 +151,42 @@ def _rows(setting: Setting, q):
     return held, constraints.jacobian(setting.links(), q, held)
 
 
-def _constrained(setting: Setting, q, qd, tau, wrench=None):
-    """(q̈, λ, J, what J q̈ must be), by the Delassus matrix."""
+class _Held(NamedTuple):
+    """The constraints of a robot in one state: on prepared links, J, what J q̈ must be, see ``closure_floor``."""
+
+    held: list[constraints.Held]
+    J: list[list[Scalar]]
+    wanted: list[Scalar]
+    floor: Scalar
+
+
+def _held(setting: Setting, q, qd) -> _Held:
     links = setting.links()
     held, J = _rows(setting, q)
     wanted = constraints.required(links, q, qd, held, J, setting.stabilization)
+    return _Held(held, J, wanted, constraints.closure_floor(links, q, held, J))
+
+
+def _constrained(setting: Setting, q, qd, tau, wrench=None) -> tuple[constraints.Solved, _Held]:
+    """Accelerations and forces by the Delassus matrix."""
+    own = _held(setting, q, qd)
     free = flat(_free_kalman(setting, q, qd, tau, wrench))
-    soft = constraints.compliances(held)
-    qdd, forces = constraints.by_delassus(J, _inverse_mass_kalman(setting, q), free, wanted, soft)
-    return qdd, forces, J, constraints.given_way(wanted, soft, forces)
+    inverse = _inverse_mass_kalman(setting, q)
+    return constraints.by_delassus(own.J, inverse, free, own.wanted, own.held, own.floor), own
 
 
-def _constrained_by_penalty(setting: Setting, q, qd, tau, wrench=None):
-    """The same by the mass matrix with a penalty."""
+def _constrained_by_mass_matrix(
+    setting: Setting, q, qd, tau, wrench=None
+) -> tuple[constraints.Solved, _Held]:
+    """The same by the mass matrix."""
     links = setting.links()
-    held, J = _rows(setting, q)
-    wanted = constraints.required(links, q, qd, held, J, setting.stabilization)
+    own = _held(setting, q, qd)
     bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), _wrenches(setting, wrench))
     net = flat(joint_terms.subtracted(links, _net(setting, q, qd, tau), bias))
     M = coupling.reduced(links, equation.mass_matrix(links, q), (True, True))
-    soft = constraints.compliances(held)
-    qdd, forces = constraints.by_penalty(J, M, coupling.reduced(links, net, (True,)), wanted, soft)
-    return qdd, forces, J, constraints.given_way(wanted, soft, forces)
+    right = coupling.reduced(links, net, (True,))
+    singular = may_be_singular(links)
+    return constraints.by_mass_matrix(own.J, M, right, own.wanted, own.held, own.floor, singular), own
 
 
 def _filtered(setting: Setting, q, qd, tau, wrench=None):
@@ -188,19 +202,27 @@ def _filtered(setting: Setting, q, qd, tau, wrench=None):
 
 
 def _constraint_residuals(setting: Setting, q, qd, tau, wrench=None):
-    """(J q̈ + γ, the sum of the magnitudes of its terms), row by row."""
-    qdd, _, J, wanted = _constrained(setting, q, qd, tau, wrench)
-    return constraints.left_over(qdd, J, wanted)
+    """(J q̈ + γ, what it is compared with), row by row."""
+    return _left_over(*_constrained(setting, q, qd, tau, wrench))
 
 
-def _with_unmet(solve: Callable[..., tuple]):
+def _left_over(solved: constraints.Solved, own: _Held):
+    wanted = constraints.given_way(own.wanted, constraints.compliances(own.held), solved.forces)
+    return constraints.left_over(solved.qdd, own.J, wanted, own.held, own.floor)
+
+
+def _with_unmet(solve: Callable[..., tuple[constraints.Solved, _Held]]):
     """(q̈, the largest part of a row that is not met)."""
 
     def run(setting: Setting, q, qd, tau, wrench=None):
-        qdd, _, J, wanted = solve(setting, q, qd, tau, wrench)
-        return qdd, constraints.largest_part(*constraints.left_over(qdd, J, wanted))
+        solved, own = solve(setting, q, qd, tau, wrench)
+        return solved.qdd, constraints.largest_part(*_left_over(solved, own))
 
     return run
+
+
+def _forces(solve: Callable[..., tuple[constraints.Solved, _Held]]):
+    return lambda setting, q, qd, tau: solve(setting, q, qd, tau)[0].least_forces()
 
 
 def _filtered_with_unmet(setting: Setting, q, qd, tau, wrench=None):
@@ -217,9 +239,9 @@ def _delassus(inverse: Callable[..., list[list[Scalar]]]):
 
 
 def _impact(setting: Setting, q, qd, restitution):
-    _, J = _rows(setting, q)
+    held, J = _rows(setting, q)
     rates = coupling.leaders(setting.links(), qd)
-    return constraints.after_impact(J, _inverse_mass_kalman(setting, q), rates, restitution[0])
+    return constraints.after_impact(J, _inverse_mass_kalman(setting, q), rates, restitution[0], held)
 
 
 def _under_constraints(method: equation.Torques):
@@ -534,12 +556,12 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     "normalize": {"length": lambda setting, q: _of_leaders(setting, manifold.normalized, q)},
     "constrained_forward_dynamics": {
         "kalman": _with_unmet(_constrained),
-        "compound_link": _with_unmet(_constrained_by_penalty),
+        "compound_link": _with_unmet(_constrained_by_mass_matrix),
         "filter": _filtered_with_unmet,
     },
     "constraint_forces": {
-        "kalman": lambda setting, q, qd, tau: _constrained(setting, q, qd, tau)[1],
-        "compound_link": lambda setting, q, qd, tau: _constrained_by_penalty(setting, q, qd, tau)[1],
+        "kalman": _forces(_constrained),
+        "compound_link": _forces(_constrained_by_mass_matrix),
         "filter": lambda setting, q, qd, tau: _filtered(setting, q, qd, tau)[1],
     },
     "constraint_residuals": {"kalman": _constraint_residuals},

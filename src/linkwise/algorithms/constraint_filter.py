@@ -5,9 +5,11 @@ to the link's own inertia and Kᵀ R⁻¹ t to its own force, and filter and smo
 soft constraint K λ + R f = t (MuJoCo's), with no matrix to factorise and a cost that grows with the number of links.
 For K of a point, Kᵀ R⁻¹ K is the inertia of a point mass 1/R there.
 
-Without noise, 1/R is a large number, and the step is repeated a fixed number of times with the forces found so far: the
-proximal steps of A. Sathya and J. Carpentier, "Constrained articulated body dynamics algorithms", 2024. The gains
-do not change from step to step, so the inertias are filtered once.
+Without noise, 1/R is a large number, and the pass is repeated with the forces found so far: the proximal steps of A.
+Sathya and J. Carpentier, "Constrained articulated body dynamics algorithms", 2024, as the preconditioner of conjugate
+gradients. One pass is enough where constraints are far from singular; each direction that they hardly hold (an arm that
+is almost straight) takes one more, where proximal steps alone would take thousands. A direction that they do not hold at
+all ends the iteration. The gains do not change from pass to pass, so the inertias are filtered once.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from linkwise.algorithms.constraints import Held
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism
-from linkwise.scalar import Condition, Scalar, maximum, sqrt, stage, while_loop
+from linkwise.scalar import Condition, Scalar, all_of, maximum, sqrt, stage, where, while_loop
 from linkwise.spatial import (
     ArticulatedInertia,
     Matrix,
@@ -33,7 +35,10 @@ from linkwise.spatial import (
     zero_vector,
 )
 
-STEPS = 8
+EXTRA_STEPS = 4.0
+"""Passes beyond one for each row."""
+STOPPED = 1e-30
+"""Square of the part of the first change of forces from which the iteration stops."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,33 +129,67 @@ def forward_dynamics(
 
     start = [zero_spatial() for _ in measurements]
     if not all(m.soft for m in measurements):
-        start = _repeated(lambda given: passed(given)[2], passed(start)[2])
+        start = _iterated(measurements, lambda given: passed(given)[2])
     qdd, seen, found = passed(start)
-    return qdd, *_by_row(measurements, turns, found, targets, seen)
+    rows, left, sizes = _by_row(measurements, turns, found, targets, seen)
+    return qdd, rows, left, constraints.block_sizes(sizes, held)
 
 
-def _repeated(step: Callable[[list[Spatial]], list[Spatial]], start: list[Spatial]) -> list[Spatial]:
-    """The forces after all proximal steps but the first and the last, as a loop: the code of a step is there once."""
+def _iterated(
+    measurements: Sequence[Measurement], step: Callable[[list[Spatial]], list[Spatial]]
+) -> list[Spatial]:
+    """The forces by conjugate gradients, as a loop: the code of a pass is there once.
+
+    ``step`` is affine: forces f become f + z(f), z is 1/R times what is missing. Its linear part is I − A, where A has
+    eigenvalues between 0 and 1, so z(f) = z(0) − A f.
+    """
 
     def grouped(values: Sequence[Scalar]) -> list[Spatial]:
-        return [
-            Spatial(Vector(*values[k : k + 3]), Vector(*values[k + 3 : k + 6]))
-            for k in range(0, len(values), 6)
-        ]
+        forces: list[Spatial] = []
+        rest = list(values)
+        for m in measurements:
+            own = [rest.pop(0) for _ in range(0 if m.soft else m.rows)]
+            moment = Vector(*own[:3]) if len(own) == 6 else zero_vector()
+            forces.append(Spatial(moment, Vector(*own[-3:]) if own else zero_vector()))
+        return forces
 
     def flat(forces: Sequence[Spatial]) -> list[Scalar]:
-        return [x for force in forces for x in (*force.angular, *force.linear)]
+        values: list[Scalar] = []
+        for m, force in zip(measurements, forces, strict=True):
+            if not m.soft:
+                values += [*force.angular, *force.linear][6 - m.rows :]
+        return values
 
-    def unfinished(k: Scalar, *_: Scalar) -> Condition:
-        return k < STEPS - 2.0
+    rows = sum(m.rows for m in measurements if not m.soft)
+    least = constraints.stiffness() * constraints.dependent()  # of A along a direction that is held
 
-    def following(k: Scalar, *values: Scalar) -> tuple[Scalar, ...]:
-        return k + 1.0, *flat(step(grouped(values)))
+    def unfinished(k: Scalar, most: Scalar, *state: Scalar) -> Condition:
+        z = state[rows : 2 * rows]
+        return all_of(k < rows + EXTRA_STEPS, dense.dot(z, z) > most)
 
-    first = flat(start)
-    counter = 0.0 * first[-1]
-    _, *last = while_loop(unfinished, following, (counter, *(counter + x for x in first)))
-    return grouped(last)
+    def following(k: Scalar, most: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
+        f, z, p = (list(state[a * rows : (a + 1) * rows]) for a in range(3))
+        trial = [a + b for a, b in zip(f, p, strict=True)]
+        after = [a - b for a, b in zip(flat(step(grouped(trial))), trial, strict=True)]  # z(f + p)
+        A_p = [a - b for a, b in zip(z, after, strict=True)]
+        curvature, size = dense.dot(p, A_p), dense.dot(p, p)
+        held = curvature > least * size
+        length = where(held, dense.dot(z, z) / where(held, curvature, 1.0), 0.0)
+        new_f = [a + length * b for a, b in zip(f, p, strict=True)]
+        new_z = [a - length * b for a, b in zip(z, A_p, strict=True)]
+        before = dense.dot(z, z)
+        share = where(before > 0.0, dense.dot(new_z, new_z) / where(before > 0.0, before, 1.0), 0.0)
+        new_p = [a + share * b for a, b in zip(new_z, p, strict=True)]
+        # a direction that is not held ends the iteration
+        return where(held, k + 1.0, rows + EXTRA_STEPS), most, *new_f, *new_z, *new_p
+
+    first = flat(step([zero_spatial() for _ in measurements]))
+    nothing = 0.0 * first[-1]
+    z = [nothing + x for x in first]
+    most = STOPPED * dense.dot(z, z)
+    state = (nothing, most, *([nothing] * rows), *z, *z)
+    _, _, *last = while_loop(unfinished, following, state)
+    return grouped(last[:rows])
 
 
 def _measurement(links: Mechanism, each: Held, stiffness: Scalar) -> Measurement:

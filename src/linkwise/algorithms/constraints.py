@@ -5,10 +5,11 @@ With rows J of all constraints, J q̈ + γ = 0 (γ = J̇ q̇ and what controls d
     M q̈ + b = τ + Jᵀ λ,        (J M⁻¹ Jᵀ) λ = −γ − J q̈_free
 
 Two ways to solve it. ``by_delassus``: the Delassus matrix G = J M⁻¹ Jᵀ from the closed form of the filter's inverse.
-``by_penalty``: the mass matrix with a stiff penalty, M + ρ JᵀJ. Both repeat a few proximal steps (J. Carpentier,
-R. Budhiraja and N. Mansard, "Proximal and sparse resolution of constrained dynamic equations", 2021), a fixed number of
-operations: exact where constraints are independent, and finite where they are redundant or singular, because the forces
-then are the smallest ones. The residual of J q̈ + γ shows whether a constraint cannot be met.
+``by_mass_matrix``: the same matrix from a factorised mass matrix. Both factorise G with pivoting (``pivoted``), so that
+redundant rows are found and left out: rows that depend on others up to round-off, or up to the accuracy of the robot's
+geometry, which the error of closure shows (loops from CAD files close up to 1e-8 m). The accelerations do not depend on
+which of them are left out, and forces are made the smallest ones. The residual of J q̈ + γ shows whether a constraint
+cannot be met.
 
 Drift: γ includes 2α J q̇ + α² e (Baumgarte) with the error e of the constraint, if a rate α is given.
 """
@@ -19,36 +20,42 @@ import functools
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from linkwise.algorithms import centroidal, coupling, dense, kinematics
+from linkwise.algorithms import centroidal, coupling, dense, kinematics, pivoted
 from linkwise.algorithms.kinematics import frame_pose, link_poses
+from linkwise.algorithms.pivoted import Factors
 from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.transform import Transform
-from linkwise.scalar import Scalar, maximum, stage, where
+from linkwise.scalar import Scalar, maximum, sqrt, stage, where
 from linkwise.spatial import Matrix, Vector
 
 Rows = list[list[Scalar]]
 
-PROXIMAL_STEPS = 4
-PENALTY_STEPS = 10
+CLOSURE_SLACK = 10.0
+"""Residuals may be this many times the relative error of closure."""
+LEAST_CLOSED = 1e-5
+"""Relative error of closure [rad] from which rows are not taken for dependent any more: such a state is not closed."""
 
 
 @dataclass(frozen=True)
 class Precision:
     """What the precision of the arithmetic decides."""
 
-    softening: float
-    """Of the mean diagonal of G, so that redundant rows have a pivot."""
+    dependent: float
+    """A row of G counts as dependent on others where its pivot is at most this part of its size: the square of the
+    angle [rad] from which directions are told apart."""
     stiffness: float
-    """Of penalties, relative to inertias: of the mean diagonal of M over that of JᵀJ, or of held links."""
+    """Of measurements without noise, relative to inertias of held links."""
+    tolerance: float
+    """Of J q̈ + γ, relative to what adds up to it."""
     nothing: float
     """[rad/s² or m/s²], and relative to the largest row: accelerations under it count as none."""
 
 
-PRECISIONS = {"float64": Precision(1e-10, 1e4, 1e-6), "float32": Precision(1e-5, 1e2, 1.0)}
+PRECISIONS = {"float64": Precision(1e-13, 1e4, 1e-6, 1e-6), "float32": Precision(1e-5, 1e2, 1e-2, 1.0)}
 _precision: ContextVar[Precision] = ContextVar("precision", default=PRECISIONS["float64"])
 
 
@@ -64,6 +71,10 @@ def computed_in(dtype: str) -> Generator[None, None, None]:
 
 def stiffness() -> float:
     return _precision.get().stiffness
+
+
+def dependent() -> float:
+    return _precision.get().dependent
 
 
 @dataclass(frozen=True)
@@ -155,25 +166,92 @@ def required(
 # -- solutions --------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Accelerations under constraints, forces with which they are so, and how G was factorised."""
+
+    qdd: list[Scalar]
+    forces: list[Scalar]
+    hard: list[int]
+    """Rows that ``factors`` is about."""
+    factors: Factors | None
+
+    def least_forces(self) -> list[Scalar]:
+        """Redundant rows share forces so that these are smallest."""
+        if self.factors is None:
+            return self.forces
+        with stage("constraint forces"):
+            forces = list(self.forces)
+            shared = self.factors.smallest_solution([forces[k] for k in self.hard])
+            for k, force in zip(self.hard, shared, strict=True):
+                forces[k] = force
+            return forces
+
+
+def blocks(held: Sequence[Held]) -> list[tuple[list[int], bool]]:
+    """Rows with a common unit, three directions each, and whether they are linear."""
+    found: list[tuple[list[int], bool]] = []
+    at = 0
+    for each in held:
+        for k in range(at, at + each.rows, 3):
+            found.append(([k, k + 1, k + 2], k + 3 == at + each.rows))
+        at += each.rows
+    return found
+
+
+def closure_floor(links: Mechanism, q: Sequence[JointValue], held: Sequence[Held], J: Rows) -> Scalar:
+    """Pivots of G at most this part of their size belong to rows that depend on others.
+
+    Directions differ by less than three times the error of closure beside the levers, or by round-off.
+    """
+    with stage("constraints"):
+        floor: Scalar = dependent()
+        off = errors(links, q, held)
+        for rows, _ in blocks(held):
+            gap = sum((off[k] * off[k] for k in rows[1:]), start=off[rows[0]] * off[rows[0]])
+            lever = sum((dense.dot(J[k], J[k]) for k in rows[1:]), start=dense.dot(J[rows[0]], J[rows[0]]))
+            floor = maximum(floor, 9.0 * gap / _positive(lever))
+        most = max(LEAST_CLOSED * LEAST_CLOSED, dependent())
+        return where(floor > most, most, floor)
+
+
+def factorised(G: Rows, held: Sequence[Held], floor: Scalar) -> Factors:
+    """G by pivoting; what is large in a row is the mean of its block, which does not depend on the base's axes."""
+    means: list[tuple[list[int], bool, Scalar]] = [
+        (rows, linear, (1.0 / 3.0) * (G[rows[0]][rows[0]] + G[rows[1]][rows[1]] + G[rows[2]][rows[2]]))
+        for rows, linear in blocks(held)
+    ]
+    sizes: list[Scalar] = [1.0] * len(G)
+    for rows, linear, mean in means:
+        # rows that move by round-off alone are small beside others of their unit
+        largest = functools.reduce(maximum, (other for _, kind, other in means if kind == linear))
+        size = _positive(maximum(mean, floor * largest))
+        for k in rows:
+            sizes[k] = size
+    return pivoted.factorised(G, floor, sizes)
+
+
 def by_delassus(
     J: Rows,
     inverse: Rows,
     free: Sequence[Scalar],
     wanted: Sequence[Scalar],
-    soft: Sequence[float] | None = None,
-) -> tuple[list[Scalar], list[Scalar]]:
-    """(q̈, λ) from M⁻¹ and the accelerations without constraints; ``soft`` are the compliances of the rows."""
+    held: Sequence[Held],
+    floor: Scalar | None = None,
+) -> Solved:
+    """Accelerations and forces from M⁻¹ and the accelerations without constraints; ``floor``: see ``closure_floor``."""
     with stage("Delassus matrix"):
         mobility = dense.product(J, inverse)
-        G = softened(dense.symmetric_product(mobility, J), soft)
+        G = softened(dense.symmetric_product(mobility, J), compliances(held))
     with stage("constraint forces"):
         missing = [w - dense.dot(row, free) for w, row in zip(wanted, J, strict=True)]
-        forces = least_forces(G, missing)
+        factors = factorised(G, held, dependent() if floor is None else floor)
+        forces = factors.solved(missing)
     with stage("accelerations"):
         moved = [
             a + dense.dot(column, forces) for a, column in zip(free, dense.transposed(mobility), strict=True)
         ]
-        return moved, forces
+        return Solved(moved, forces, list(range(len(J))), factors)
 
 
 def softened(G: Rows, soft: Sequence[float] | None) -> Rows:
@@ -183,61 +261,61 @@ def softened(G: Rows, soft: Sequence[float] | None) -> Rows:
     return [[x + soft[i] if i == j and soft[i] else x for j, x in enumerate(row)] for i, row in enumerate(G)]
 
 
-def least_forces(G: Rows, right: Sequence[Scalar], size: Scalar | None = None) -> list[Scalar]:
-    """The smallest λ with G λ = right, where G may be singular: λ ← λ + (G + μ)⁻¹ (right − G λ).
-
-    ``size`` is what counts as large in G, by default the mean of its diagonal.
-    """
-    mean = _precision.get().softening * _positive((1.0 / len(G)) * _trace(G) if size is None else size)
-    regular = [[x + mean if i == j else x for j, x in enumerate(row)] for i, row in enumerate(G)]
-    L, pivots = dense.factorised(regular, 0.0)
-    forces = dense.solved(L, pivots, right)
-    for _ in range(PROXIMAL_STEPS):
-        rest = [r - dense.dot(row, forces) for r, row in zip(right, G, strict=True)]
-        forces = [f + d for f, d in zip(forces, dense.solved(L, pivots, rest), strict=True)]
-    return forces
-
-
-def by_penalty(
+def by_mass_matrix(
     J: Rows,
     M: Rows,
     net: Sequence[Scalar],
     wanted: Sequence[Scalar],
-    soft: Sequence[float] | None = None,
-) -> tuple[list[Scalar], list[Scalar]]:
-    """(q̈, λ) from M and τ − b: (M + ρ JᵀJ) q̈ = τ − b + Jᵀ(λ + ρ wanted), then λ ← λ + ρ (wanted − J q̈).
+    held: Sequence[Held],
+    floor: Scalar,
+    may_be_singular: bool,
+) -> Solved:
+    """Accelerations and forces from M and τ − b.
 
-    A soft row has ρ = 1/R, and λ = ρ (wanted − J q̈) at once.
+    Soft rows are springs, M + Jᵀ R⁻¹ J. If M may be singular, ρ JᵀJ is added for the other rows and ρ Jᵀ wanted on the
+    right: the solution stays the same, and M + ρ JᵀJ is regular where the constraints hold what has no inertia.
     """
-    n = len(M)
-    columns = dense.transposed(J)
-    soft = soft if soft is not None else [0.0] * len(J)
-    with stage("penalty"):
-        hard = dense.transposed([row for row, R in zip(J, soft, strict=True) if not R])
-        square = dense.symmetric_product(hard, hard)
-        common = stiffness() * _trace(M) / _positive(_trace(square)) if square else 0.0
-        weights = [1.0 / R if R else common for R in soft]
-        H: Rows = [list(row) for row in M]
-        for i in range(n):
-            for j in range(n):
-                if square:
-                    H[i][j] = H[i][j] + common * square[i][j]
-                for row, R in zip(J, soft, strict=True):
-                    if R:
-                        H[i][j] = H[i][j] + ((1.0 / R) * row[i]) * row[j]
+    soft = compliances(held)
+    hard = [k for k, R in enumerate(soft) if not R]
+    H: Rows = [list(row) for row in M]
+    right = list(net)
+    with stage("mass matrix"):
+        if may_be_singular and hard:
+            rows = [J[k] for k in hard]
+            square = sum((dense.dot(row, row) for row in rows[1:]), start=dense.dot(rows[0], rows[0]))
+            common = _trace(M) / _positive(square)
+        weights = [1.0 / R if R else common if may_be_singular else 0.0 for R in soft]
+        for row, weight, w in zip(J, weights, wanted, strict=True):
+            if isinstance(weight, float) and weight == 0.0:
+                continue
+            for i, x in enumerate(row):
+                scaled = weight * x
+                right[i] = right[i] + scaled * w
+                for j in range(i, len(row)):
+                    H[i][j] = H[j][i] = H[i][j] + scaled * row[j]
         L, pivots = dense.factorised(H, 0.0)
+        free = dense.solved(L, pivots, right)
     forces: list[Scalar] = [0.0] * len(J)
-    qdd: list[Scalar] = [0.0] * n
+    qdd, factors = free, None
+    if hard:
+        with stage("Delassus matrix"):
+            own = [J[k] for k in hard]
+            mobility = [dense.solved(L, pivots, row) for row in own]
+            G = dense.symmetric_product(mobility, own)
+        with stage("constraint forces"):
+            missing = [wanted[k] - dense.dot(J[k], free) for k in hard]
+            factors = factorised(G, [each for each in held if not each.compliance], floor)
+            for k, force in zip(hard, factors.solved(missing), strict=True):
+                forces[k] = force
+        with stage("accelerations"):
+            pulls = [forces[k] for k in hard]
+            columns = dense.transposed(mobility)
+            qdd = [a + dense.dot(column, pulls) for a, column in zip(free, columns, strict=True)]
     with stage("constraint forces"):
-        for _ in range(PENALTY_STEPS):
-            pulled = [
-                s * w if R else f + s * w for f, s, w, R in zip(forces, weights, wanted, soft, strict=True)
-            ]
-            right = [t + dense.dot(column, pulled) for t, column in zip(net, columns, strict=True)]
-            qdd = dense.solved(L, pivots, right)
-            gained = [s * (w - dense.dot(row, qdd)) for s, w, row in zip(weights, wanted, J, strict=True)]
-            forces = [g if R else f + g for f, g, R in zip(forces, gained, soft, strict=True)]
-    return qdd, forces
+        for k, R in enumerate(soft):
+            if R:
+                forces[k] = (1.0 / R) * (wanted[k] - dense.dot(J[k], qdd))
+    return Solved(qdd, forces, hard, factors)
 
 
 def given_way(wanted: Sequence[Scalar], soft: Sequence[float], forces: Sequence[Scalar]) -> list[Scalar]:
@@ -245,15 +323,32 @@ def given_way(wanted: Sequence[Scalar], soft: Sequence[float], forces: Sequence[
     return [w - R * f if R else w for w, R, f in zip(wanted, soft, forces, strict=True)]
 
 
-def left_over(qdd: Sequence[Scalar], J: Rows, wanted: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
-    """(J q̈ − wanted, the sum of the magnitudes of its terms), row by row."""
+def left_over(
+    qdd: Sequence[Scalar], J: Rows, wanted: Sequence[Scalar], held: Sequence[Held], floor: Scalar | None = None
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(J q̈ − wanted, what it is compared with), row by row.
+
+    The sum of the magnitudes of the terms of all three rows of a block, so that the axes of the base do not matter;
+    larger where the loop does not close exactly (``floor``), because its directions are no more exact than that.
+    """
     residuals: list[Scalar] = []
     sizes: list[Scalar] = []
     for row, w in zip(J, wanted, strict=True):
         terms = [x * a for x, a in zip(row, qdd, strict=True)]
         residuals.append(sum(terms[1:], start=terms[0]) - w)
         sizes.append(sum((maximum(t, -t) for t in terms), start=maximum(w, -w)))
-    return residuals, sizes
+    return residuals, block_sizes(sizes, held, floor)
+
+
+def block_sizes(sizes: Sequence[Scalar], held: Sequence[Held], floor: Scalar | None = None) -> list[Scalar]:
+    """Sizes of rows as sums over their blocks, enlarged by what the error of closure allows."""
+    factor = 1.0 if floor is None else 1.0 + (CLOSURE_SLACK / _precision.get().tolerance) * sqrt(floor)
+    whole = list(sizes)
+    for rows, _ in blocks(held):
+        total = factor * (sizes[rows[0]] + sizes[rows[1]] + sizes[rows[2]])
+        for k in rows:
+            whole[k] = total
+    return whole
 
 
 def largest_part(residuals: Sequence[Scalar], sizes: Sequence[Scalar]) -> Scalar:
@@ -263,31 +358,40 @@ def largest_part(residuals: Sequence[Scalar], sizes: Sequence[Scalar]) -> Scalar
     return functools.reduce(maximum, parts)
 
 
-def after_impact(J: Rows, inverse: Rows, qd: Sequence[Scalar], restitution: Scalar) -> list[Scalar]:
+def after_impact(
+    J: Rows, inverse: Rows, qd: Sequence[Scalar], restitution: Scalar, held: Sequence[Held]
+) -> list[Scalar]:
     """Velocities after an impact that the constraints take: J q̇⁺ = −restitution·J q̇⁻."""
     wanted = [-restitution * dense.dot(row, qd) for row in J]
-    return by_delassus(J, inverse, qd, wanted)[0]
+    rigid = [replace(each, compliance=0.0) for each in held]
+    return by_delassus(J, inverse, qd, wanted, rigid).qdd
 
 
 def least_torques(
     J: Rows, tau: Sequence[Scalar], motors: Sequence[bool]
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """(τ, λ): the smallest torques of the motors with τ + Jᵀ λ = ``tau``; joints without a motor get none.
+    """(τ, what joints without a motor miss): the smallest torques of the motors with τ + Jᵀ λ = ``tau``.
 
-    The smallest λ that needs no torques at those joints; the part of λ that does not act on them is chosen so that
-    the motors' torques are smallest. Where a motion needs a torque at a joint without a motor, the nearest possible
-    torques are used.
+    The smallest λ that needs no torques at joints without a motor; the part of λ that does not act on them is chosen
+    so that the motors' torques are smallest. Where a motion needs a torque at a joint without a motor, the nearest
+    possible torques are used, and the torque that is missing there is not zero.
     """
     columns = dense.transposed(J)
     driven = [column for column, motor in zip(columns, motors, strict=True) if motor]
     passive = [column for column, motor in zip(columns, motors, strict=True) if not motor]
-    crossed = dense.symmetric_product(passive, passive)
+    size = (1.0 / len(J)) * sum((dense.dot(row, row) for row in J[1:]), start=dense.dot(J[0], J[0]))
+    sizes = [_positive(size)]
+    solver = (
+        pivoted.factorised(dense.symmetric_product(passive, passive), dependent(), sizes * len(passive))
+        if passive
+        else None
+    )
 
     def along(right: Sequence[Scalar]) -> list[Scalar]:
         """The smallest forces whose torques at the joints without a motor are ``right``."""
-        if not passive:
+        if solver is None:
             return [0.0] * len(J)
-        shares = least_forces(crossed, right)
+        shares = solver.solved(right)
         return [dense.dot(row, shares) for row in dense.transposed(passive)]
 
     def unfelt(values: Sequence[Scalar]) -> list[Scalar]:
@@ -300,12 +404,15 @@ def least_torques(
         own = [t for t, motor in zip(tau, motors, strict=True) if motor]
         rest = [t - dense.dot(column, forces) for t, column in zip(own, driven, strict=True)]
         rows = dense.transposed([unfelt(column) for column in driven])
-        size = (1.0 / len(J)) * sum((dense.dot(row, row) for row in J[1:]), start=dense.dot(J[0], J[0]))
         right = [dense.dot(row, rest) for row in rows]
-        more = least_forces(dense.symmetric_product(rows, rows), right, size)
+        square = dense.symmetric_product(rows, rows)
+        more = pivoted.factorised(square, dependent(), sizes * len(J)).solved(right)
         forces = [f + m for f, m in zip(forces, unfelt(more), strict=True)]
     left = [t - dense.dot(column, forces) for t, column in zip(tau, columns, strict=True)]
-    return [t if motor else 0.0 for t, motor in zip(left, motors, strict=True)], forces
+    return (
+        [t if motor else 0.0 for t, motor in zip(left, motors, strict=True)],
+        [0.0 if motor else t for t, motor in zip(left, motors, strict=True)],
+    )
 
 
 def _positive(x: Scalar) -> Scalar:

@@ -22,6 +22,7 @@ from linkwise.algorithms import (
 )
 from linkwise.algorithms import momentum as momenta
 from linkwise.algorithms.constraints import Held
+from linkwise.algorithms.pivoted import Factors
 from linkwise.model.axes import JointValue, joint_value, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink, flat
 from linkwise.model.transform import Transform
@@ -215,26 +216,37 @@ class Accelerated:
 
 @dataclass(frozen=True, eq=False)
 class Reactions:
-    """How constraints react in one state: J, M⁻¹Jᵀ (as rows) and the Delassus matrix."""
+    """How constraints react in one state: J, M⁻¹Jᵀ (as rows), the Delassus matrix, factorised by pivoting."""
 
     jacobian: Rows
     mobility: Rows
-    delassus: Rows
+    rigid: Factors
+    """Of the Delassus matrix, as if no constraint were soft."""
+    soft: Factors
+    """With the compliances of soft constraints."""
 
     @classmethod
-    def of(cls, J: Rows, solve: Solve) -> Reactions:
+    def of(
+        cls, links: Mechanism, q: Sequence[JointValue], held: Sequence[Held], J: Rows, solve: Solve
+    ) -> Reactions:
         mobility = [solve(row) for row in J]
-        return cls(J, mobility, dense.symmetric_product(mobility, J))
+        G = dense.symmetric_product(mobility, J)
+        floor = constraints.closure_floor(links, q, held, J)
+        rigid = soft = constraints.factorised(G, held, floor)
+        compliances = constraints.compliances(held)
+        if any(compliances):
+            soft = constraints.factorised(constraints.softened(G, compliances), held, floor)
+        return cls(J, mobility, rigid, soft)
 
     def corrected(
-        self, values: Sequence[Scalar], wanted: Sequence[Scalar], soft: Sequence[float] | None = None
+        self, values: Sequence[Scalar], wanted: Sequence[Scalar], *, soft: bool = False
     ) -> list[Scalar]:
         """The accelerations or velocities nearest to ``values``, as inertia measures it, with J·values = wanted.
 
-        ``soft`` are the compliances of the rows.
+        ``soft``: whether soft constraints give way.
         """
         missing = [w - dense.dot(row, values) for w, row in zip(wanted, self.jacobian, strict=True)]
-        forces = constraints.least_forces(constraints.softened(self.delassus, soft), missing)
+        forces = (self.soft if soft else self.rigid).solved(missing)
         return [
             value + dense.dot(column, forces)
             for value, column in zip(values, dense.transposed(self.mobility), strict=True)
@@ -261,9 +273,9 @@ def accelerations(
     if not held:
         return Accelerated(free, M, solve, None)
     J = constraints.jacobian(links, at, held)
-    reactions = Reactions.of(J, solve)
+    reactions = Reactions.of(links, at, held, J, solve)
     wanted = constraints.required(links, at, rates, held, J, rate)
-    return Accelerated(reactions.corrected(free, wanted, constraints.compliances(held)), M, solve, reactions)
+    return Accelerated(reactions.corrected(free, wanted, soft=True), M, solve, reactions)
 
 
 def solver(links: Mechanism, M: Rows) -> tuple[Solve, Rows]:
@@ -281,7 +293,7 @@ def projected(
     """(q, q̇) nearby that meet the constraints: one Newton step in the positions, an impact for the velocities."""
     at = _positions(links, q)
     solve, _ = solver(links, equation.mass_matrix(links, at))
-    reactions = Reactions.of(constraints.jacobian(links, at, held), solve)
+    reactions = Reactions.of(links, at, held, constraints.jacobian(links, at, held), solve)
     back = [-error for error in constraints.errors(links, at, held)]
     nothing: list[Scalar] = [0.0] * len(qd)
     new_q = moved(links, q, reactions.corrected(nothing, back))
