@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise.compiler.arrays import Array, is_numeric
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import ConstraintError, ModelError, ShapeError
+from linkwise.errors import ConstraintError, ModelError, ShapeError, SingularError
 from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS, ITERATED, Setting
 from linkwise.kernels import checked, compiled, evaluate, evaluate_checked
@@ -211,6 +211,15 @@ class Constrained(Model):
             self._look_at(result, given)
             residuals, sizes = evaluate("constraint_residuals", setting, None, given)
             diagnose.unmet_constraints(self, residuals, sizes, CONSTRAINT_TOLERANCE[str(result.dtype)])
+
+    def _check_derivatives(self, by_q: Any, given: Mapping[str, Any]) -> None:
+        """Raise SingularError where the derivatives of accelerations under constraints do not exist."""
+        if self.constraints and is_numeric(by_q) and np.isnan(by_q).any():
+            if all(np.isfinite(np.asarray(value, dtype=float)).all() for value in given.values()):
+                raise SingularError(
+                    f"{self.name}: accelerations have no derivatives by q in some state: its constraints hold fewer "
+                    "directions there than beside it (robot.constraint_jacobian(q) loses rank)"
+                )
 
     def _frame(self, frame: str | None) -> str:
         return self.default_frame() if frame is None else frame

@@ -15,6 +15,7 @@ from linkwise.algorithms import (
     centroidal,
     compound_link,
     conjugate_gradient,
+    constraint_derivatives,
     constraint_filter,
     constraints,
     coriolis,
@@ -375,12 +376,18 @@ def _inverse_derivatives(method: equation.Torques | None):
         if setting.model.constraints or _rubs_with_load(setting):
             least = _under_constraints(method or newton_euler.inverse_dynamics)
             return _differentiated(setting, least, q, qd, qdd)
-        by_q, by_qd, M = _torque_derivatives(links, method, q, qd, qdd)
-        by_q = joint_terms.add_derivatives_by_q(links, by_q, q, qd, friction=setting.friction)
-        by_qd = joint_terms.add_derivatives_by_qd(links, by_qd, q, qd, friction=setting.friction)
-        return by_q, by_qd, joint_terms.add_rotor_inertia(links, M)
+        return _free_inverse_derivatives(setting, method, q, qd, qdd)
 
     return run
+
+
+def _free_inverse_derivatives(setting: Setting, method: equation.Torques | None, q, qd, qdd):
+    """The same for a robot that is not held."""
+    links = setting.links()
+    by_q, by_qd, M = _torque_derivatives(links, method, q, qd, qdd)
+    by_q = joint_terms.add_derivatives_by_q(links, by_q, q, qd, friction=setting.friction)
+    by_qd = joint_terms.add_derivatives_by_qd(links, by_qd, q, qd, friction=setting.friction)
+    return by_q, by_qd, joint_terms.add_rotor_inertia(links, M)
 
 
 def _torque_derivatives(links: Mechanism, method, q, qd, qdd) -> tuple[Any, Any, Any]:
@@ -426,8 +433,12 @@ def _forward_derivatives(method: Callable[..., Any]):
 
     def run(setting: Setting, q, qd, tau):
         links = setting.links()
-        if setting.model.constraints or _rubs_with_load(setting):
+        if _rubs_with_load(setting):
             return _differentiated(setting, method, q, qd, tau)
+        if setting.model.constraints:
+            if method not in _CONSTRAINED:
+                method(setting, q, qd, tau)  # says that it does not support constraints
+            return _constrained_derivatives(setting, _CONSTRAINED[method], q, qd, tau)
         qdd = method(setting, q, qd, tau)
         if isinstance(qdd, tuple):  # conjugate gradients also give their error
             qdd = qdd[0]
@@ -438,6 +449,25 @@ def _forward_derivatives(method: Callable[..., Any]):
         return _minus_product(inverse, by_q), _minus_product(inverse, by_qd), inverse
 
     return run
+
+
+_CONSTRAINED = {_forward_kalman: _constrained, _forward_compound: _constrained_by_mass_matrix}
+
+
+def _constrained_derivatives(
+    setting: Setting, solve: Callable[..., tuple[constraints.Solved, _Held]], q, qd, tau
+):
+    """The same under constraints, see ``constraint_derivatives``."""
+    links = setting.links()
+    solved, own = solve(setting, q, qd, tau)
+    qdd = coupling.expanded(links, solved.qdd)
+    matrices = _free_inverse_derivatives(setting, None, q, qd, qdd)
+    by_q, by_qd, M = (coupling.reduced(links, matrix, (True, True)) for matrix in matrices)
+    rows_by_q, rows_by_qd, pulls = constraint_derivatives.of_rows(links, q, qd, qdd, own.held, solved.forces)
+    by_q = [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(by_q, pulls, strict=True)]
+    return constraint_derivatives.of_accelerations(
+        M, own.J, own.held, own.floor, (by_q, by_qd), (rows_by_q, rows_by_qd), may_be_singular(links)
+    )
 
 
 def _rubs_with_load(setting: Setting) -> bool:
@@ -458,19 +488,22 @@ def _differentiated(setting: Setting, method: Callable[..., Any], q, qd, given):
     """Derivatives of a function under constraints, or with load friction, by q (along the velocities), q̇ and its third
     argument."""
     links = setting.links()
-    by = [flat(q), flat(qd), flat(given)]
-    if links.coupled or not by[0] or not isinstance(by[0][0], Node):
+    by = [coupling.leaders(links, value) for value in (q, qd, given)]
+    if not by[0] or not isinstance(by[0][0], Node):
         raise ModelError(
-            f"{setting.model.name}: derivatives under constraints or with load friction are for robots without "
-            "followers that are small enough to be written out"
+            f"{setting.model.name}: derivatives of torques under constraints, and with load friction, are for robots "
+            "that are small enough to be written out; lock joints that do not move (robot.lock)"
         )
     graph = by[0][0].graph
-    results = [graph.lift(x) for x in flat(method(setting, q, qd, given))]
+    values = method(setting, q, qd, given)
+    n, nq = len(by[1]), len(by[0])
+    torques = links.coupled and len(flat(values)) != n  # one for each axis, those of followers are zero
+    results = [graph.lift(x) for x in (coupling.leaders(links, values) if torques else flat(values))]
     symbols: list[Any] = [symbol for group in by for symbol in group]
     rows = reverse(results, symbols)
-    n, nq = len(by[1]), len(by[0])
     by_q = manifold.by_velocities(links, q, [list(row[:nq]) for row in rows])
-    return by_q, [list(row[nq : nq + n]) for row in rows], [list(row[nq + n :]) for row in rows]
+    matrices = by_q, [list(row[nq : nq + n]) for row in rows], [list(row[nq + n :]) for row in rows]
+    return tuple(coupling.with_followers(links, matrix) for matrix in matrices) if torques else matrices
 
 
 def _minus_product(A: list[list[Scalar]], B: list[list[Scalar]]) -> list[list[Scalar]]:

@@ -283,12 +283,17 @@ class Robot(Prepared, metaclass=RobotType):
         out: Any = None,
         threads: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """∂q̈/∂q, ∂q̈/∂q̇ and ∂q̈/∂τ = M⁻¹, each of shape (..., n, n); ``algorithm`` computes the q̈ they are taken at."""
+        """∂q̈/∂q, ∂q̈/∂q̇ and ∂q̈/∂τ = M⁻¹, each of shape (..., n, n); ``algorithm`` computes the q̈ they are taken at.
+
+        Under constraints ∂q̈/∂q is exact along motions that they allow. Raises SingularError where it does not exist:
+        the constraints hold fewer directions in this state than beside it, as in a flat four-bar linkage.
+        """
         given = {"q": q, "qd": qd, "tau": tau}
         options: dict[str, Any] = {"algorithm": algorithm, "friction": friction}
         results = self._compute("forward_dynamics_derivatives", given, out, threads, **options)
         for result in results:  # a joint that moves nothing may leave its NaN in the inverse alone
             self._look_at(result, given)
+        self._check_derivatives(results[0], given)
         return results
 
     # -- energy and kinematics ------------------------------------------------------------------------------------
@@ -589,4 +594,5 @@ class Robot(Prepared, metaclass=RobotType):
             return None if found is None else (found, False)
         from linkwise.algorithms.singularity import may_be_singular
 
-        return found, method in FRAME_FUNCTIONS or may_be_singular(setting.links())
+        looked_into = method in FRAME_FUNCTIONS or bool(self.constraints) or may_be_singular(setting.links())
+        return found, looked_into

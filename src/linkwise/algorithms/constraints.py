@@ -26,6 +26,7 @@ from typing import Any
 from linkwise.algorithms import centroidal, coupling, dense, kinematics, pivoted
 from linkwise.algorithms.kinematics import frame_pose, link_poses
 from linkwise.algorithms.pivoted import Factors
+from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.transform import Transform
@@ -277,22 +278,14 @@ def by_mass_matrix(
     """
     soft = compliances(held)
     hard = [k for k, R in enumerate(soft) if not R]
-    H: Rows = [list(row) for row in M]
-    right = list(net)
     with stage("mass matrix"):
-        if may_be_singular and hard:
-            rows = [J[k] for k in hard]
-            square = sum((dense.dot(row, row) for row in rows[1:]), start=dense.dot(rows[0], rows[0]))
-            common = _trace(M) / _positive(square)
-        weights = [1.0 / R if R else common if may_be_singular else 0.0 for R in soft]
+        common = common_weight(M, [J[k] for k in hard]) if may_be_singular and hard else 0.0
+        weights: list[Scalar] = [1.0 / R if R else common for R in soft]
+        H = weighted_sum(M, J, weights)
+        right = list(net)
         for row, weight, w in zip(J, weights, wanted, strict=True):
-            if isinstance(weight, float) and weight == 0.0:
-                continue
-            for i, x in enumerate(row):
-                scaled = weight * x
-                right[i] = right[i] + scaled * w
-                for j in range(i, len(row)):
-                    H[i][j] = H[j][i] = H[i][j] + scaled * row[j]
+            if not is_zero(weight):
+                right = [r + weight * x * w for r, x in zip(right, row, strict=True)]
         L, pivots = dense.factorised(H, 0.0)
         free = dense.solved(L, pivots, right)
     forces: list[Scalar] = [0.0] * len(J)
@@ -316,6 +309,25 @@ def by_mass_matrix(
             if R:
                 forces[k] = (1.0 / R) * (wanted[k] - dense.dot(J[k], qdd))
     return Solved(qdd, forces, hard, factors)
+
+
+def common_weight(M: Rows, rows: Rows) -> Scalar:
+    """ρ for which ρ JᵀJ is as large as M."""
+    square = sum((dense.dot(row, row) for row in rows[1:]), start=dense.dot(rows[0], rows[0]))
+    return _trace(M) / _positive(square)
+
+
+def weighted_sum(M: Rows, J: Rows, weights: Sequence[Scalar]) -> Rows:
+    """M + Jᵀ ρ J with one weight ρ for each row."""
+    H: Rows = [list(row) for row in M]
+    for row, weight in zip(J, weights, strict=True):
+        if is_zero(weight):
+            continue
+        for i, x in enumerate(row):
+            scaled = weight * x
+            for j in range(i, len(row)):
+                H[i][j] = H[j][i] = H[i][j] + scaled * row[j]
+    return H
 
 
 def given_way(wanted: Sequence[Scalar], soft: Sequence[float], forces: Sequence[Scalar]) -> list[Scalar]:

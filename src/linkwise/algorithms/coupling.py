@@ -81,6 +81,16 @@ def reduced(links: Mechanism, value: Any, axes: Sequence[bool]) -> Any:
     ]
 
 
+def with_followers(links: Mechanism, matrix: Rows) -> Rows:
+    """A matrix over the coordinates of leaders as one over all axes, zero for followers: ``reduced`` undoes it."""
+    places = [own for own, _ in leading(links)]
+    full: Rows = [[0.0] * links.dof for _ in range(links.dof)]
+    for i, row in zip(places, matrix, strict=True):
+        for j, value in zip(places, row, strict=True):
+            full[i][j] = value
+    return full
+
+
 def _scaled(ratio: float, value: Any) -> Any:
     if isinstance(value, list):
         return [_scaled(ratio, v) for v in cast("list[Any]", value)]

@@ -44,7 +44,10 @@ def _quaternion_rate(quaternion: Sequence[Scalar], w: Sequence[Scalar]) -> list[
 
 
 def by_velocities(links: Mechanism, q: Sequence[Any], by_positions: list[list[Scalar]]) -> list[list[Scalar]]:
-    """Derivatives by position numbers, as rows of a matrix, turned into derivatives along the velocity coordinates."""
+    """Derivatives by position numbers, as rows of a matrix, turned into derivatives along the velocity coordinates.
+
+    Both are those of links that lead, where others follow them.
+    """
     if not any(link.free for link in links):
         return by_positions
     columns: list[
@@ -52,6 +55,8 @@ def by_velocities(links: Mechanism, q: Sequence[Any], by_positions: list[list[Sc
     ] = []  # for every velocity: the numbers that it changes, and how fast
     at = 0
     for link, own in zip(links, q, strict=True):
+        if link.follows is not None:
+            continue
         for k in range(len(link.axes)):
             unit = [1.0 if i == k else 0.0 for i in range(len(link.axes))]
             rates = parts_of(position_rates(link, own, joint_value(unit)))
