@@ -40,6 +40,7 @@ ORDER = (
         "parameters",
         "base_parameters",
         "functions",
+        "evaluation_motion",
         "evaluation",
         "swept",
         "arrays",

@@ -11,7 +11,7 @@ from linkwise.compiler.arrays import Array, is_numeric
 from linkwise.compiler.kernel import Kernel
 from linkwise.errors import ConstraintError, ModelError, ShapeError, SingularError
 from linkwise.flags import flag
-from linkwise.functions import FUNCTIONS, ITERATED, Setting
+from linkwise.functions import FUNCTIONS, ITERATED, MOTOR_TORQUES, Setting
 from linkwise.kernels import checked, compiled, evaluate, evaluate_checked
 from linkwise.methods import SLOT, computed, takes_names
 from linkwise.model import Model
@@ -128,6 +128,35 @@ class Constrained(Model):
                 self._check_constraints_met(qdd, setting, given)
         return qdd
 
+    def _motor_torques(
+        self,
+        given: dict[str, Any],
+        algorithm: str | None,
+        wrench: Array | None,
+        wrench_frame: str | None,
+        friction: bool,
+        nearest: bool,
+        out: Any,
+        threads: int | None,
+    ) -> Any:
+        """Inverse dynamics of a robot with joints without a motor."""
+        if wrench is not None:
+            given = {**given, "wrench": wrench}
+        setting = self._constrained_setting(wrench is not None, wrench_frame, friction, None)
+        if not nearest:
+            kernel = checked(MOTOR_TORQUES, setting, algorithm, CONSTRAINT_TOLERANCE)
+            if (result := evaluate_checked(kernel, given, out, threads)) is not None:
+                return result
+        written = None if out is None else (out, None, None)
+        tau, unmade, missing = evaluate(MOTOR_TORQUES, setting, algorithm, given, written, threads)
+        if nearest:
+            return tau, missing
+        if is_numeric(tau) and np.any(unmade > CONSTRAINT_TOLERANCE[str(tau.dtype)]):
+            from linkwise import diagnose
+
+            diagnose.unmade_motion(self, unmade, missing)
+        return tau
+
     def _forces_kernels(
         self, algorithm: str | None, friction: bool, stabilization: float | None
     ) -> tuple[Kernel | None, Kernel | None]:
@@ -219,6 +248,15 @@ class Constrained(Model):
                 raise SingularError(
                     f"{self.name}: accelerations have no derivatives by q in some state: its constraints hold fewer "
                     "directions there than beside it (robot.constraint_jacobian(q) loses rank)"
+                )
+
+    def _check_task(self, result: Any, q: Array, frame: str | None) -> None:
+        if is_numeric(result) and np.isnan(result).any():
+            self._look_at(result, {"q": q})
+            if np.isfinite(np.asarray(q, dtype=float)).all():
+                raise SingularError(
+                    f"{self.name}: {self._frame(frame)!r} cannot be moved in all six directions in some state, "
+                    "so its task inertia is infinite; look at the rank of robot.jacobian(q)"
                 )
 
     def _frame(self, frame: str | None) -> str:

@@ -76,6 +76,19 @@ def unmet_constraints(model: Model, residuals: np.ndarray, sizes: np.ndarray, to
     )
 
 
+def unmade_motion(model: Model, unmade: np.ndarray, missing: np.ndarray) -> None:
+    """Raise ConstraintError, naming the joint without a motor, for the state in which the motion is least possible."""
+    worst = tuple(int(k) for k in np.unravel_index(np.argmax(unmade), np.shape(unmade)))
+    row = missing[worst]
+    joint = int(np.argmax(np.abs(row)))
+    owners = [joint.name for joint in model.coordinate_joints for _ in range(joint.dof)]
+    where = f" in {state_name(worst)}" if worst else ""
+    raise ConstraintError(
+        f"{model.name}: its motors cannot make this motion{where}: joint {owners[joint]!r} has no motor and would need "
+        f"{row[joint]:.3g} N·m or N; nearest=True gives the nearest torques and what is missing"
+    )
+
+
 def state_name(state: tuple[int, ...]) -> str:
     """The name of one state of a batch in messages."""
     return f"state {state[0] if len(state) == 1 else state}"

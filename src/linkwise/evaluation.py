@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from linkwise import joint_laws
 from linkwise.algorithms import (
@@ -16,7 +16,6 @@ from linkwise.algorithms import (
     compound_link,
     conjugate_gradient,
     constraint_derivatives,
-    constraint_filter,
     constraints,
     coriolis,
     coupling,
@@ -40,32 +39,40 @@ from linkwise.compiler.derivative import forward, reverse, substituted
 from linkwise.compiler.graph import Node
 from linkwise.compiler.operations import total
 from linkwise.errors import ModelError
-from linkwise.functions import COORDINATES, POSITIONS, Function, Setting, mechanism_of
+from linkwise.evaluation_motion import (
+    HeldState,
+    constrained,
+    constrained_by_mass_matrix,
+    constraint_residuals,
+    delassus_by,
+    filtered,
+    filtered_with_unmet,
+    forces_of,
+    forward_compound,
+    forward_kalman,
+    free_compound,
+    impact,
+    inverse_mass_compound,
+    inverse_mass_kalman,
+    net_torques,
+    rows_of,
+    with_unmet,
+    wrenches,
+    zeros,
+)
+from linkwise.functions import COORDINATES, MOTOR_TORQUES, POSITIONS, Function, Setting, mechanism_of
 from linkwise.model import Model
-from linkwise.model.axes import JointValue
 from linkwise.model.mechanism import Mechanism, flat
 from linkwise.parameters import with_symbols
-from linkwise.scalar import Scalar, all_of, where
-from linkwise.spatial import Spatial, zero_spatial, zero_vector
+from linkwise.scalar import Scalar, all_of, maximum, where
+from linkwise.spatial import zero_vector
 
 # -- torques ----------------------------------------------------------------------------------------------------------
 
 
-def _wrenches(setting: Setting, wrench) -> list[Spatial] | None:
-    """The wrench on every prepared link; none if it acts on the base."""
-    if wrench is None:
-        return None
-    links = setting.links()
-    body, pose = setting.target()
-    loads = [zero_spatial() for _ in links]
-    if body >= 0:
-        loads[body] = kinematics.wrench_on_link(links, wrench, body, pose)
-    return loads
-
-
 def _inverse(method: equation.Torques):
     def run(setting: Setting, q, qd, qdd, wrench=None):
-        loads = _wrenches(setting, wrench)
+        loads = wrenches(setting, wrench)
         return equation.inverse_dynamics(
             setting.links(), q, qd, qdd, loads, friction=setting.friction, method=method
         )
@@ -73,13 +80,9 @@ def _inverse(method: equation.Torques):
     return run
 
 
-def _zeros(links: Mechanism) -> list[JointValue]:
-    return links.grouped([0.0] * links.dof)
-
-
 def _gravity(setting: Setting, q):
     links = setting.links()
-    return equation.bias_torques(links, q, _zeros(links))
+    return equation.bias_torques(links, q, zeros(links))
 
 
 def _gravity_compound(setting: Setting, q):
@@ -101,167 +104,48 @@ def _bias(setting: Setting, q, qd):
 # -- motion -----------------------------------------------------------------------------------------------------------
 
 
-def _net(setting: Setting, q, qd, tau):
-    """What is left of the torques for the rigid bodies."""
-    return equation.torques_on_bodies(setting.links(), q, qd, tau, friction=setting.friction)
-
-
-def _forward_kalman(setting: Setting, q, qd, tau, wrench=None):
-    if setting.model.constraints:
-        return _constrained(setting, q, qd, tau, wrench)[0].qdd
-    return _free_kalman(setting, q, qd, tau, wrench)
-
-
-def _free_kalman(setting: Setting, q, qd, tau, wrench=None):
-    links, net = setting.links(), _net(setting, q, qd, tau)
-    if links.coupled and may_be_singular(links):
-        # a follower without inertia of its own is moved by its leader: only the coupled mass matrix shows whether it
-        # is singular
-        return _free_compound(setting, q, qd, tau, wrench)
-    qdd = kalman.forward_dynamics(links, q, qd, net, _wrenches(setting, wrench))
-    if not links.coupled:
-        return qdd
-    return coupling.in_step(links, kalman.inverse_mass_matrix(links, q), flat(qdd))
-
-
 def _forward_scan(setting: Setting, q, qd, tau, wrench=None):
-    links, net = setting.links(), _net(setting, q, qd, tau)
-    return parallel_scan.forward_dynamics(links, q, qd, net, _wrenches(setting, wrench))
-
-
-def _forward_compound(setting: Setting, q, qd, tau, wrench=None):
-    if setting.model.constraints:
-        return _constrained_by_mass_matrix(setting, q, qd, tau, wrench)[0].qdd
-    return _free_compound(setting, q, qd, tau, wrench)
-
-
-def _free_compound(setting: Setting, q, qd, tau, wrench=None):
-    links = setting.links()
-    M = equation.mass_matrix(links, q)
-    bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), _wrenches(setting, wrench))
-    right = flat(joint_terms.subtracted(links, _net(setting, q, qd, tau), bias))
-    return coupling.solve_reduced(links, M, right) if links.coupled else factorised.solve(links, M, right)
-
-
-# -- constraints ------------------------------------------------------------------------------------------------------
-
-
-def _rows(setting: Setting, q):
-    """(constraints on prepared links, their Jacobian)."""
-    held = constraints.prepared(setting.model)
-    return held, constraints.jacobian(setting.links(), q, held)
-
-
-class _Held(NamedTuple):
-    """The constraints of a robot in one state: on prepared links, J, what J q̈ must be, see ``closure_floor``."""
-
-    held: list[constraints.Held]
-    J: list[list[Scalar]]
-    wanted: list[Scalar]
-    floor: Scalar
-
-
-def _held(setting: Setting, q, qd) -> _Held:
-    links = setting.links()
-    held, J = _rows(setting, q)
-    wanted = constraints.required(links, q, qd, held, J, setting.stabilization)
-    return _Held(held, J, wanted, constraints.closure_floor(links, q, held, J))
-
-
-def _constrained(setting: Setting, q, qd, tau, wrench=None) -> tuple[constraints.Solved, _Held]:
-    """Accelerations and forces by the Delassus matrix."""
-    own = _held(setting, q, qd)
-    free = flat(_free_kalman(setting, q, qd, tau, wrench))
-    inverse = _inverse_mass_kalman(setting, q)
-    return constraints.by_delassus(own.J, inverse, free, own.wanted, own.held, own.floor), own
-
-
-def _constrained_by_mass_matrix(
-    setting: Setting, q, qd, tau, wrench=None
-) -> tuple[constraints.Solved, _Held]:
-    """The same by the mass matrix."""
-    links = setting.links()
-    own = _held(setting, q, qd)
-    bias = newton_euler.inverse_dynamics(links, q, qd, _zeros(links), _wrenches(setting, wrench))
-    net = flat(joint_terms.subtracted(links, _net(setting, q, qd, tau), bias))
-    M = coupling.reduced(links, equation.mass_matrix(links, q), (True, True))
-    right = coupling.reduced(links, net, (True,))
-    singular = may_be_singular(links)
-    return constraints.by_mass_matrix(own.J, M, right, own.wanted, own.held, own.floor, singular), own
-
-
-def _filtered(setting: Setting, q, qd, tau, wrench=None):
-    """(q̈, λ, residuals, sizes) with constraints as measurements of the filter."""
-    links, held = setting.links(), constraints.prepared(setting.model)
-    if (reason := constraint_filter.applies(links, held)) is not None:
-        raise ModelError(
-            f"{setting.model.name}: algorithm='filter' holds links to the world, but {reason}; "
-            "use algorithm='kalman' or 'compound_link'"
-        )
-    net, loads = _net(setting, q, qd, tau), _wrenches(setting, wrench)
-    return constraint_filter.forward_dynamics(links, q, qd, net, held, setting.stabilization, loads)
-
-
-def _constraint_residuals(setting: Setting, q, qd, tau, wrench=None):
-    """(J q̈ + γ, what it is compared with), row by row."""
-    return _left_over(*_constrained(setting, q, qd, tau, wrench))
-
-
-def _left_over(solved: constraints.Solved, own: _Held):
-    wanted = constraints.given_way(own.wanted, constraints.compliances(own.held), solved.forces)
-    return constraints.left_over(solved.qdd, own.J, wanted, own.held, own.floor)
-
-
-def _with_unmet(solve: Callable[..., tuple[constraints.Solved, _Held]]):
-    """(q̈, the largest part of a row that is not met)."""
-
-    def run(setting: Setting, q, qd, tau, wrench=None):
-        solved, own = solve(setting, q, qd, tau, wrench)
-        return solved.qdd, constraints.largest_part(*_left_over(solved, own))
-
-    return run
-
-
-def _forces(solve: Callable[..., tuple[constraints.Solved, _Held]]):
-    return lambda setting, q, qd, tau: solve(setting, q, qd, tau)[0].least_forces()
-
-
-def _filtered_with_unmet(setting: Setting, q, qd, tau, wrench=None):
-    qdd, _, residuals, sizes = _filtered(setting, q, qd, tau, wrench)
-    return qdd, constraints.largest_part(residuals, sizes)
-
-
-def _delassus(inverse: Callable[..., list[list[Scalar]]]):
-    def run(setting: Setting, q):
-        _, J = _rows(setting, q)
-        return dense.symmetric_product(dense.product(J, inverse(setting, q)), J)
-
-    return run
-
-
-def _impact(setting: Setting, q, qd, restitution):
-    held, J = _rows(setting, q)
-    rates = coupling.leaders(setting.links(), qd)
-    return constraints.after_impact(J, _inverse_mass_kalman(setting, q), rates, restitution[0], held)
+    links, net = setting.links(), net_torques(setting, q, qd, tau)
+    return parallel_scan.forward_dynamics(links, q, qd, net, wrenches(setting, wrench))
 
 
 def _under_constraints(method: equation.Torques):
     """Inverse dynamics of a robot that is held: the smallest torques, see ``constraints.least_torques``."""
 
     def run(setting: Setting, q, qd, qdd, wrench=None):
-        tau = _inverse(method)(setting, q, qd, qdd, wrench)
         if not setting.model.constraints:
-            return tau
-        links = setting.links()
-        if setting.friction:
-            joint_terms.check_no_load_friction(links)  # what constraints carry is not known before
-        _, J = _rows(setting, q)
-        passive, joints = setting.model.passive, setting.model.coordinate_joints
-        motors = [joint.name not in passive for joint in joints for _ in range(joint.dof)]
-        needed = coupling.reduced(links, flat(tau), (True,))
-        least, _ = constraints.least_torques(J, needed, motors)
+            return _inverse(method)(setting, q, qd, qdd, wrench)
+        least, _, _ = _motor_torques(method, setting, q, qd, qdd, wrench)
         # the table applies Sᵀ once more: put the torques on the leaders' own axes
-        return coupling.expanded(links, least, forces=True)
+        return coupling.expanded(setting.links(), least, forces=True)
+
+    return run
+
+
+def _motor_torques(method: equation.Torques, setting: Setting, q, qd, qdd, wrench=None):
+    """(τ of the motors, what joints without a motor miss, torques without constraints), of the coordinates of leaders."""
+    tau = _inverse(method)(setting, q, qd, qdd, wrench)
+    links, passive = setting.links(), setting.model.passive
+    needed = coupling.reduced(links, flat(tau), (True,))
+    joints = setting.model.coordinate_joints
+    motors = [joint.name not in passive for joint in joints for _ in range(joint.dof)]
+    if not setting.model.constraints:
+        both = list(zip(needed, motors, strict=True))
+        return [t if m else 0.0 for t, m in both], [0.0 if m else t for t, m in both], needed
+    if setting.friction:
+        joint_terms.check_no_load_friction(links)  # what constraints carry is not known before
+    _, J = rows_of(setting, q)
+    return *constraints.least_torques(J, needed, motors), needed
+
+
+def _with_missing(method: equation.Torques):
+    """(τ of the motors, the largest part of a torque that no motor can make, torques that are missing)."""
+
+    def run(setting: Setting, q, qd, qdd, wrench=None):
+        tau, missing, needed = _motor_torques(method, setting, q, qd, qdd, wrench)
+        size = sum((maximum(t, -t) for t in needed), start=1e-9)
+        most = functools.reduce(maximum, (maximum(t, -t) for t in missing))
+        return tau, most / size, missing
 
     return run
 
@@ -281,8 +165,8 @@ def _forward_gradient(preconditioned: bool):
             links,
             q,
             qd,
-            _net(setting, q, qd, tau),
-            _wrenches(setting, wrench),
+            net_torques(setting, q, qd, tau),
+            wrenches(setting, wrench),
             preconditioned=preconditioned,
             tolerance=setting.tolerance,
             limit=setting.limit,
@@ -292,7 +176,7 @@ def _forward_gradient(preconditioned: bool):
         if may_be_singular(links):
             # where there are many solutions the iteration finds one: as undefined as the results of other methods
             if links.coupled:
-                solved = flat(_free_compound(setting, q, qd, tau, wrench))
+                solved = flat(free_compound(setting, q, qd, tau, wrench))
                 regular = functools.reduce(all_of, (x <= math.inf for x in solved))
             else:
                 regular = kalman.is_regular(links, q)
@@ -314,26 +198,10 @@ def _mass_by_columns(links: Mechanism, q):
     n = links.dof
     unit = [[1.0 if i == j else 0.0 for i in range(n)] for j in range(n)]
     columns = [
-        flat(
-            newton_euler.inverse_dynamics(links, q, _zeros(links), links.grouped(row), gravity=zero_vector())
-        )
+        flat(newton_euler.inverse_dynamics(links, q, zeros(links), links.grouped(row), gravity=zero_vector()))
         for row in unit
     ]
     return [[columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
-
-
-def _inverse_mass_compound(setting: Setting, q):
-    links = setting.links()
-    M = equation.mass_matrix(links, q)
-    return coupling.invert_reduced(links, M) if links.coupled else factorised.invert(links, M)
-
-
-def _inverse_mass_kalman(setting: Setting, q):
-    links = setting.links()
-    if links.coupled and may_be_singular(links):
-        return _inverse_mass_compound(setting, q)
-    inverse = kalman.inverse_mass_matrix(links, q)
-    return coupling.inverse_in_step(links, inverse) if links.coupled else inverse
 
 
 def _of_leaders(setting: Setting, method: Callable[..., Any], *values):
@@ -361,7 +229,7 @@ def _coupled_mobility(setting: Setting, q):
     """(M⁻¹, J, J M⁻¹ Jᵀ) of a robot with followers."""
     links = setting.links()
     J = coupling.reduced(links, kinematics.jacobian(links, q, *setting.target()), (False, True))
-    inverse = _inverse_mass_kalman(setting, q)
+    inverse = inverse_mass_kalman(setting, q)
     return inverse, J, dense.product(J, dense.product(inverse, dense.transposed(J)))
 
 
@@ -372,7 +240,6 @@ def _inverse_derivatives(method: equation.Torques | None):
     """∂τ/∂q, ∂τ/∂q̇, ∂τ/∂q̈ of an algorithm; None takes the analytic recursions alone."""
 
     def run(setting: Setting, q, qd, qdd):
-        links = setting.links()
         if setting.model.constraints or _rubs_with_load(setting):
             least = _under_constraints(method or newton_euler.inverse_dynamics)
             return _differentiated(setting, least, q, qd, qdd)
@@ -451,11 +318,11 @@ def _forward_derivatives(method: Callable[..., Any]):
     return run
 
 
-_CONSTRAINED = {_forward_kalman: _constrained, _forward_compound: _constrained_by_mass_matrix}
+_CONSTRAINED = {forward_kalman: constrained, forward_compound: constrained_by_mass_matrix}
 
 
 def _constrained_derivatives(
-    setting: Setting, solve: Callable[..., tuple[constraints.Solved, _Held]], q, qd, tau
+    setting: Setting, solve: Callable[..., tuple[constraints.Solved, HeldState]], q, qd, tau
 ):
     """The same under constraints, see ``constraint_derivatives``."""
     links = setting.links()
@@ -520,9 +387,15 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
         "gibbs_appell": _under_constraints(gibbs_appell.inverse_dynamics),
         "compound_link": _under_constraints(compound_link.inverse_dynamics),
     },
+    MOTOR_TORQUES: {
+        "newton_euler": _with_missing(newton_euler.inverse_dynamics),
+        "boundary_value": _with_missing(boundary_value.inverse_dynamics),
+        "gibbs_appell": _with_missing(gibbs_appell.inverse_dynamics),
+        "compound_link": _with_missing(compound_link.inverse_dynamics),
+    },
     "forward_dynamics": {
-        "kalman": _forward_kalman,
-        "compound_link": _forward_compound,
+        "kalman": forward_kalman,
+        "compound_link": forward_compound,
         "parallel_scan": _forward_scan,
     },
     "iterated_forward_dynamics": {
@@ -537,8 +410,8 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
         "recursion": _inverse_derivatives(None),
     },
     "forward_dynamics_derivatives": {
-        "kalman": _forward_derivatives(_forward_kalman),
-        "compound_link": _forward_derivatives(_forward_compound),
+        "kalman": _forward_derivatives(forward_kalman),
+        "compound_link": _forward_derivatives(forward_compound),
         "conjugate_gradient": _forward_derivatives(_forward_gradient(False)),
         "preconditioned_conjugate_gradient": _forward_derivatives(_forward_gradient(True)),
     },
@@ -549,8 +422,8 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     },
     "coefficients": {"compound_link": lambda setting, q: equation.coefficients(setting.links(), q)},
     "inverse_mass_matrix": {
-        "kalman": _inverse_mass_kalman,
-        "compound_link": _inverse_mass_compound,
+        "kalman": inverse_mass_kalman,
+        "compound_link": inverse_mass_compound,
     },
     "gravity_torques": {"compound_link": _gravity_compound, "newton_euler": _gravity},
     "velocity_torques": {"newton_euler": _velocity_newton_euler, "velocity_recursion": _velocity},
@@ -588,27 +461,27 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     },
     "normalize": {"length": lambda setting, q: _of_leaders(setting, manifold.normalized, q)},
     "constrained_forward_dynamics": {
-        "kalman": _with_unmet(_constrained),
-        "compound_link": _with_unmet(_constrained_by_mass_matrix),
-        "filter": _filtered_with_unmet,
+        "kalman": with_unmet(constrained),
+        "compound_link": with_unmet(constrained_by_mass_matrix),
+        "filter": filtered_with_unmet,
     },
     "constraint_forces": {
-        "kalman": _forces(_constrained),
-        "compound_link": _forces(_constrained_by_mass_matrix),
-        "filter": lambda setting, q, qd, tau: _filtered(setting, q, qd, tau)[1],
+        "kalman": forces_of(constrained),
+        "compound_link": forces_of(constrained_by_mass_matrix),
+        "filter": lambda setting, q, qd, tau: filtered(setting, q, qd, tau)[1],
     },
-    "constraint_residuals": {"kalman": _constraint_residuals},
-    "constraint_jacobian": {"kinematics": lambda setting, q: _rows(setting, q)[1]},
+    "constraint_residuals": {"kalman": constraint_residuals},
+    "constraint_jacobian": {"kinematics": lambda setting, q: rows_of(setting, q)[1]},
     "constraint_errors": {
         "kinematics": lambda setting, q: constraints.errors(
             setting.links(), q, constraints.prepared(setting.model)
         )
     },
     "delassus_matrix": {
-        "kalman": _delassus(_inverse_mass_kalman),
-        "compound_link": _delassus(_inverse_mass_compound),
+        "kalman": delassus_by(inverse_mass_kalman),
+        "compound_link": delassus_by(inverse_mass_compound),
     },
-    "impact": {"kalman": _impact},
+    "impact": {"kalman": impact},
     "regressor": {
         "newton_euler": lambda setting, q, qd, qdd: regressor.regressor(
             setting.links(), q, qd, qdd, joint_laws.coefficients(setting.model.moving_joints)

@@ -22,6 +22,8 @@ COORDINATES = (*POSITIONS, "qd", "qdd", "tau", "start", "step")  # inputs with o
 
 ITERATED = "iterated_forward_dynamics"
 """The function that ``forward_dynamics`` takes for conjugate gradients."""
+MOTOR_TORQUES = "motor_torques"
+"""The function that ``inverse_dynamics`` takes for robots with joints without a motor."""
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -233,6 +235,16 @@ FUNCTIONS: dict[str, Function] = {
             "joint torques for a motion",
             swept=("newton_euler", "boundary_value", "gibbs_appell"),
             regroups=True,
+        ),
+        Function(
+            MOTOR_TORQUES,
+            ("q", "qd", "qdd"),
+            lambda model: {"tau": (model.dof,), "unmade": (), "missing": (model.dof,)},
+            ("newton_euler", "boundary_value", "gibbs_appell", "compound_link"),
+            "torques of the motors for a motion, the largest part of a torque that they cannot make, and what joints "
+            "without a motor miss",
+            regroups=True,
+            reduces=False,
         ),
         Function(
             "forward_dynamics",

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise.compiler.arrays import Array, check_out, is_foreign, is_numeric
+from linkwise.compiler.arrays import Array, check_out, is_foreign
 from linkwise.compiler.kernel import Kernel
-from linkwise.errors import SingularError, UnknownNameError, suggest
+from linkwise.errors import UnknownNameError, suggest
 from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS, ITERATED, Setting, function_named
 from linkwise.guesses import RobotType
@@ -69,10 +69,11 @@ class Robot(Prepared, metaclass=RobotType):
         wrench: Array | None = None,
         wrench_frame: str | None = None,
         friction: bool = True,
+        nearest: bool = False,
         out: Any = None,
         threads: int | None = None,
     ) -> np.ndarray:
-        """Joint torques τ for a motion: M(q) q̈ + c(q, q̇) + g(q) + friction − Jᵀ w.
+        """Joint torques τ for a motion: M(q) q̈ + c(q, q̇) + g(q) + friction − Jᵀ w; with constraints the smallest ones.
 
         Args:
             q: positions [rad or m], shape (..., nq).
@@ -82,13 +83,19 @@ class Robot(Prepared, metaclass=RobotType):
             wrench: (moment [N·m], force [N]) on the robot, shape (..., 6), in the axes of ``wrench_frame``.
             wrench_frame: where the wrench acts; by default the only leaf.
             friction: whether viscous and Coulomb terms count; rotor inertia always does.
+            nearest: whether to return (nearest torques, residual) instead of raising ConstraintError where joints
+                without a motor (``passive``) would need torques: the residual are these torques, shape (..., n).
             out: array that takes the result.
             threads: number of threads; by default all cores where the batch is large enough.
 
         Returns:
-            Torques [N·m or N], shape (..., n).
+            Torques [N·m or N], shape (..., n); zero at joints without a motor.
         """
         given = {"q": q, "qd": qd, "qdd": qdd}
+        if self.passive or flag("nearest", nearest):
+            return self._motor_torques(
+                given, algorithm, wrench, wrench_frame, friction, nearest, out, threads
+            )
         options: dict[str, Any] = {
             "algorithm": algorithm,
             "wrench": wrench,
@@ -390,15 +397,6 @@ class Robot(Prepared, metaclass=RobotType):
         self._check_task(result, q, frame)
         return result
 
-    def _check_task(self, result: Any, q: Array, frame: str | None) -> None:
-        if is_numeric(result) and np.isnan(result).any():
-            self._look_at(result, {"q": q})
-            if np.isfinite(np.asarray(q, dtype=float)).all():
-                raise SingularError(
-                    f"{self.name}: {self._frame(frame)!r} cannot be moved in all six directions in some state, "
-                    "so its task inertia is infinite; look at the rank of robot.jacobian(q)"
-                )
-
     # -- limits ---------------------------------------------------------------------------------------------------
 
     @property
@@ -582,6 +580,8 @@ class Robot(Prepared, metaclass=RobotType):
         """
         options = dict(options)
         algorithm = options.pop("algorithm", None)
+        if method == "inverse_dynamics" and (options.pop("nearest", False) or self.passive):
+            return None
         if method == "forward_dynamics":
             if self.constraints or algorithm in FUNCTIONS[ITERATED].algorithms:
                 found = self._checked_kernel(algorithm, options)

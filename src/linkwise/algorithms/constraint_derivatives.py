@@ -21,6 +21,7 @@ from linkwise.algorithms import constraints, coupling, dense
 from linkwise.algorithms.constraints import Held
 from linkwise.algorithms.coriolis import coordinates_by_link, joint_axes, motion_cross
 from linkwise.algorithms.kinematics import frame_pose, link_poses
+from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, maximum, stage, where
@@ -32,6 +33,8 @@ Moving = tuple[Spatial, Spatial]
 
 INCONSISTENT = 1e-4
 """Part of the terms of dJ q̈ + … that may be left where the derivative exists."""
+NOTHING = 1e-6
+"""Square of [rad/s² or m/s² per rad or m]: derivatives of rows under this are round-off of others."""
 
 
 def of_rows(
@@ -46,7 +49,9 @@ def of_rows(
     poses = link_poses(links, q)
     axes = links.each(joint_axes, poses)
 
-    def step(link: MovingLink, parent: Moving, axes: list[Spatial], qd: JointValue, qdd: JointValue) -> Moving:
+    def step(
+        link: MovingLink, parent: Moving, axes: list[Spatial], qd: JointValue, qdd: JointValue
+    ) -> Moving:
         v, a = parent
         start = v
         for S, rate, acceleration in zip(axes, parts_of(qd), parts_of(qdd), strict=True):
@@ -99,8 +104,9 @@ def of_rows(
 def _changes(
     S: Spatial, before: Moving, own: Spatial, frame: Moving, p: Vector
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """How the acceleration of a frame's point p, angular then linear, changes with the coordinate of axis S and with its
-    rate: ``before`` moves what carries the joint, ``own`` is the velocity of the joint's link."""
+    """How the acceleration of a frame's point p, angular then linear, changes with the coordinate of axis S and its rate.
+
+    ``before`` is the motion of what carries the joint, ``own`` the velocity of the joint's link."""
     v0, a0 = before
     v, a = frame
     relative = v - v0
@@ -150,66 +156,58 @@ def of_accelerations(
     n, m = len(M), len(J)
     soft = constraints.compliances(held)
     with stage("mass matrix"):
-        H = [list(row) for row in M]
-        weights: list[Scalar] = [0.0] * m
-        if may_be_singular:
-            hard = [row for row, R in zip(J, soft, strict=True) if not R]
-            common = constraints.common_weight(M, hard) if hard else 0.0
-            weights = [0.0 if R else common for R in soft]
-            H = constraints.weighted_sum(M, J, weights)
-        L, pivots = dense.factorised(H, 0.0)
-        inverse = dense.transposed(
-            [dense.solved(L, pivots, [1.0 if i == j else 0.0 for i in range(n)]) for j in range(n)]
-        )
+        hard = [row for row, R in zip(J, soft, strict=True) if not R]
+        common = constraints.common_weight(M, hard) if may_be_singular and hard else 0.0
+        weights: list[Scalar] = [0.0 if R else common for R in soft]
+        L, pivots = dense.factorised(constraints.weighted_sum(M, J, weights), 0.0)
+        inverse = dense.inverse_of(L, pivots)
     with stage("Delassus matrix"):
-        mobility = dense.product(J, inverse)
+        mobility = [dense.solved(L, pivots, row) for row in J]
         G = constraints.softened(dense.symmetric_product(mobility, J), soft)
         factors = constraints.factorised(G, held, floor)
         unit = [[1.0 if i == j else 0.0 for i in range(m)] for j in range(m)]
-        pseudo = [factors.solved(row) for row in unit]
-        force_per_torque = dense.product(pseudo, mobility)  # −∂λ/∂τ
+        force_per_torque = dense.product([factors.solved(row) for row in unit], mobility)  # −∂λ/∂τ
     with stage("derivatives"):
-        pulled = dense.product(dense.transposed(mobility), force_per_torque)
+        columns, back = dense.transposed(mobility), dense.transposed(force_per_torque)
+        pulled = dense.symmetric_product(columns, back)
         by_tau = [[inverse[i][j] - pulled[i][j] for j in range(n)] for i in range(n)]
-        back = dense.transposed(force_per_torque)
         results: list[Rows] = []
         for by_torques, by_rows in zip(torques, rows, strict=True):
-            right = [[-x for x in row] for row in by_torques]
-            if may_be_singular:
-                right = [
-                    [x - sum((w * J[k][i] * by_rows[k][j] for k, w in enumerate(weights)), start=0.0)
-                     for j, x in enumerate(line)]
-                    for i, line in enumerate(right)
-                ]
+            right = [list(row) for row in by_torques]
+            for row, weight, change in zip(J, weights, by_rows, strict=True):
+                if not is_zero(weight):
+                    right = [
+                        [r + weight * x * c for r, c in zip(line, change, strict=True)]
+                        for x, line in zip(row, right, strict=True)
+                    ]
             first, second = dense.product(by_tau, right), dense.product(back, by_rows)
-            results.append([[a - b for a, b in zip(*pair, strict=True)] for pair in zip(first, second, strict=True)])
-        results[0] = _existing(results[0], M, J, held, by_tau, rows[0])
-        return results[0], results[1], by_tau
+            results.append(
+                [[-a - b for a, b in zip(*pair, strict=True)] for pair in zip(first, second, strict=True)]
+            )
+        return _existing(results[0], J, held, back, rows[0]), results[1], by_tau
 
 
-def _existing(by_q: Rows, M: Rows, J: Rows, held: Sequence[Held], by_tau: Rows, rows: Rows) -> Rows:
-    """∂q̈/∂q, not a number where redundant rows do not stay redundant along motions that the constraints allow."""
-    allowed = dense.product(by_tau, M)  # the part of a motion that constraints allow
+def _existing(by_q: Rows, J: Rows, held: Sequence[Held], back: Rows, rows: Rows) -> Rows:
+    """∂q̈/∂q, not a number where redundant rows do not stay redundant along motions that the constraints allow.
+
+    What is left of d(J q̈ + γ) is not zero in rows that were left out alone; motions that are allowed are the columns of
+    I − M⁻¹JᵀG⁻¹J.
+    """
+    n, columns = len(by_q), dense.transposed(by_q)
+    left: Rows = []
+    sizes: Rows = []  # squares
+    for row, fixed in zip(J, rows, strict=True):
+        terms = [[x * a for x, a in zip(row, column, strict=True)] for column in columns]
+        left.append([sum(own, start=f) for own, f in zip(terms, fixed, strict=True)])
+        sizes.append([sum((t * t for t in own), start=f * f) for own, f in zip(terms, fixed, strict=True)])
+    # (left · allowed) = left − (left · back) J
+    kept = dense.product(dense.product(left, back), J)
     worst: Scalar = 0.0
-    change, fixed = dense.product(by_q, allowed), dense.product(rows, allowed)
     for block, _ in constraints.blocks(held):
-        if any(held_softly(held, k) for k in block):
+        if constraints.compliances(held)[block[0]]:
             continue
-        for j in range(len(M)):
-            left: Scalar = 0.0
-            size: Scalar = 0.0
-            for k in block:
-                terms = [x * line[j] for x, line in zip(J[k], change, strict=True)]
-                total = sum(terms[1:], start=terms[0]) + fixed[k][j]
-                left = left + maximum(total, -total)
-                size = size + sum((maximum(t, -t) for t in terms), start=maximum(fixed[k][j], -fixed[k][j]))
-            worst = maximum(worst, left - INCONSISTENT * (size + NOTHING))
+        for j in range(n):
+            rest = [left[k][j] - kept[k][j] for k in block]
+            size = sizes[block[0]][j] + sizes[block[1]][j] + sizes[block[2]][j] + NOTHING
+            worst = maximum(worst, dense.dot(rest, rest) - (INCONSISTENT * INCONSISTENT) * size)
     return [[where(worst <= 0.0, x, math.nan) for x in row] for row in by_q]
-
-
-NOTHING = 1e-3
-"""[rad/s² or m/s² per rad or m] Derivatives of rows under this are round-off of others."""
-
-
-def held_softly(held: Sequence[Held], row: int) -> bool:
-    return constraints.compliances(held)[row] > 0.0

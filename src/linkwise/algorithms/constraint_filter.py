@@ -7,9 +7,9 @@ For K of a point, Kᵀ R⁻¹ K is the inertia of a point mass 1/R there.
 
 Without noise, 1/R is a large number, and the pass is repeated with the forces found so far: the proximal steps of A.
 Sathya and J. Carpentier, "Constrained articulated body dynamics algorithms", 2024, as the preconditioner of conjugate
-gradients. One pass is enough where constraints are far from singular; each direction that they hardly hold (an arm that
-is almost straight) takes one more, where proximal steps alone would take thousands. A direction that they do not hold at
-all ends the iteration. The gains do not change from pass to pass, so the inertias are filtered once.
+gradients. Few passes are enough where constraints are far from singular; each direction that they hardly hold (an arm
+that is almost straight) takes one more, where proximal steps alone would take thousands. A direction that they do not
+hold at all ends the iteration. The gains do not change from pass to pass, so the inertias are filtered once.
 """
 
 from __future__ import annotations

@@ -203,17 +203,27 @@ def blocks(held: Sequence[Held]) -> list[tuple[list[int], bool]]:
 def closure_floor(links: Mechanism, q: Sequence[JointValue], held: Sequence[Held], J: Rows) -> Scalar:
     """Pivots of G at most this part of their size belong to rows that depend on others.
 
-    Directions differ by less than three times the error of closure beside the levers, or by round-off.
+    Directions differ by less than three times the error of closure of a loop beside its levers, or by round-off. Frames
+    that are held to the world close no loop of the file: how far they are from their target says nothing about its axes.
     """
     with stage("constraints"):
         floor: Scalar = dependent()
+        if not any(_closes_loop(each) for each in held):
+            return floor
         off = errors(links, q, held)
+        loops = [_closes_loop(each) for each in held for _ in range(each.rows)]
         for rows, _ in blocks(held):
+            if not loops[rows[0]]:
+                continue
             gap = sum((off[k] * off[k] for k in rows[1:]), start=off[rows[0]] * off[rows[0]])
             lever = sum((dense.dot(J[k], J[k]) for k in rows[1:]), start=dense.dot(J[rows[0]], J[rows[0]]))
             floor = maximum(floor, 9.0 * gap / _positive(lever))
         most = max(LEAST_CLOSED * LEAST_CLOSED, dependent())
         return where(floor > most, most, floor)
+
+
+def _closes_loop(each: Held) -> bool:
+    return each.first[0] >= 0 and each.second[0] >= 0
 
 
 def factorised(G: Rows, held: Sequence[Held], floor: Scalar) -> Factors:
@@ -336,7 +346,11 @@ def given_way(wanted: Sequence[Scalar], soft: Sequence[float], forces: Sequence[
 
 
 def left_over(
-    qdd: Sequence[Scalar], J: Rows, wanted: Sequence[Scalar], held: Sequence[Held], floor: Scalar | None = None
+    qdd: Sequence[Scalar],
+    J: Rows,
+    wanted: Sequence[Scalar],
+    held: Sequence[Held],
+    floor: Scalar | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(J q̈ − wanted, what it is compared with), row by row.
 

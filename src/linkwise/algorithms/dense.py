@@ -69,6 +69,27 @@ def solved(L: Rows, inverse: Sequence[Scalar], right: Sequence[Scalar]) -> list[
     return x
 
 
+def inverse_of(L: Rows, inverse: Sequence[Scalar]) -> Rows:
+    """(L D Lᵀ)⁻¹ = L⁻ᵀ D⁻¹ L⁻¹ from the factors; the lower half is copied."""
+    n = len(L)
+    X: Rows = [[1.0 if i == j else 0.0 for j in range(n)] for i in range(n)]  # L⁻¹
+    for i in range(n):
+        for j in range(i):
+            entry = L[i][j]
+            for k in range(j + 1, i):
+                entry = entry + L[i][k] * X[k][j]
+            X[i][j] = -entry
+    scaled = [[inverse[k] * x for x in X[k]] for k in range(n)]
+    W: Rows = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(i, n):
+            entry = scaled[j][i] * X[j][j]
+            for k in range(j + 1, n):
+                entry = entry + scaled[k][i] * X[k][j]
+            W[i][j] = W[j][i] = entry
+    return W
+
+
 def inverted(S: Rows) -> Rows:
     """S⁻¹ of a symmetric positive matrix; the lower half is copied."""
     n = len(S)

@@ -73,7 +73,10 @@ class Factors:
         left_out = [
             1.0
             - sum(
-                (where(c[k], where(i > 0.0, 1.0, 0.0), 0.0) for c, i in zip(self.chosen, self.inverse, strict=True)),
+                (
+                    where(c[k], where(i > 0.0, 1.0, 0.0), 0.0)
+                    for c, i in zip(self.chosen, self.inverse, strict=True)
+                ),
                 start=0.0,
             )
             for k in range(m)
