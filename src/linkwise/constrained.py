@@ -243,12 +243,13 @@ class Constrained(Model):
 
     def _check_derivatives(self, by_q: Any, given: Mapping[str, Any]) -> None:
         """Raise SingularError where the derivatives of accelerations under constraints do not exist."""
-        if self.constraints and is_numeric(by_q) and np.isnan(by_q).any():
-            if all(np.isfinite(np.asarray(value, dtype=float)).all() for value in given.values()):
-                raise SingularError(
-                    f"{self.name}: accelerations have no derivatives by q in some state: its constraints hold fewer "
-                    "directions there than beside it (robot.constraint_jacobian(q) loses rank)"
-                )
+        if not (self.constraints and is_numeric(by_q) and np.isnan(by_q).any()):
+            return
+        if all(np.isfinite(np.asarray(value, dtype=float)).all() for value in given.values()):
+            raise SingularError(
+                f"{self.name}: accelerations have no derivatives by q in some state: its constraints hold fewer "
+                "directions there than beside it (robot.constraint_jacobian(q) loses rank)"
+            )
 
     def _check_task(self, result: Any, q: Array, frame: str | None) -> None:
         if is_numeric(result) and np.isnan(result).any():

@@ -62,6 +62,7 @@ from linkwise.evaluation_motion import (
 )
 from linkwise.functions import COORDINATES, MOTOR_TORQUES, POSITIONS, Function, Setting, mechanism_of
 from linkwise.model import Model
+from linkwise.model.constraints import TARGETS
 from linkwise.model.mechanism import Mechanism, flat
 from linkwise.parameters import with_symbols
 from linkwise.scalar import Scalar, all_of, maximum, where
@@ -123,7 +124,7 @@ def _under_constraints(method: equation.Torques):
 
 
 def _motor_torques(method: equation.Torques, setting: Setting, q, qd, qdd, wrench=None):
-    """(τ of the motors, what joints without a motor miss, torques without constraints), of the coordinates of leaders."""
+    """(τ of the motors, what joints without a motor miss, torques without constraints), of leaders' coordinates."""
     tau = _inverse(method)(setting, q, qd, qdd, wrench)
     links, passive = setting.links(), setting.model.passive
     needed = coupling.reduced(links, flat(tau), (True,))
@@ -473,9 +474,7 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     "constraint_residuals": {"kalman": constraint_residuals},
     "constraint_jacobian": {"kinematics": lambda setting, q: rows_of(setting, q)[1]},
     "constraint_errors": {
-        "kinematics": lambda setting, q: constraints.errors(
-            setting.links(), q, constraints.prepared(setting.model)
-        )
+        "kinematics": lambda setting, q: constraints.errors(setting.links(), q, setting.held())
     },
     "delassus_matrix": {
         "kalman": delassus_by(inverse_mass_kalman),
@@ -496,6 +495,7 @@ def outputs_of(
     """The outputs by name, as nested lists of scalars: floats, arrays or symbols, as the inputs are."""
     if setting.parameters:
         values = {name: inputs.pop(name) for name in setting.parameters}
+        setting = replace(setting, targets=values.pop(TARGETS, None))
         links = mechanism_of(setting.model, slide=setting.slide)
         chosen = with_symbols(links, setting.model, setting.frame, values, setting.base_parameters)
         setting = replace(setting, stand_in=chosen)

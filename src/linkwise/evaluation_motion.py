@@ -101,7 +101,7 @@ def inverse_mass_kalman(setting: Setting, q):
 
 def rows_of(setting: Setting, q):
     """(constraints on prepared links, their Jacobian)."""
-    held = constraints.prepared(setting.model)
+    held = setting.held()
     return held, constraints.jacobian(setting.links(), q, held)
 
 
@@ -145,7 +145,7 @@ def constrained_by_mass_matrix(
 
 def filtered(setting: Setting, q, qd, tau, wrench=None):
     """(q̈, λ, residuals, sizes) with constraints as measurements of the filter."""
-    links, held = setting.links(), constraints.prepared(setting.model)
+    links, held = setting.links(), setting.held()
     if (reason := constraint_filter.applies(links, held)) is not None:
         raise ModelError(
             f"{setting.model.name}: algorithm='filter' holds links to the world, but {reason}; "

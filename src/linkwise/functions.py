@@ -7,14 +7,16 @@ this table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.model import Model, Transform
+from linkwise.model.constraints import target_size
 
 if TYPE_CHECKING:
+    from linkwise.algorithms.constraints import Held
     from linkwise.model.mechanism import Mechanism
 
 POSITIONS = ("q", "other")  # inputs with the position numbers of every joint
@@ -44,6 +46,7 @@ class Setting:
     stabilization: float | None = None  # rate at which constraint errors decay [1/s]
     slide: bool = True  # whether origins slide along joint axes, see ``prepare``
     parameters: tuple[str, ...] = ()  # parameters that stay inputs: "payload" or labels
+    targets: Sequence[Any] | None = None  # of frames that are held to the world, where they are inputs
     stand_in: Mechanism | None = None  # takes the place of the links while loops or parameters are traced
 
     def options(self) -> tuple[Any, ...]:
@@ -64,6 +67,12 @@ class Setting:
         if self.stand_in is not None:
             return self.stand_in
         return mechanism_of(self.model, slide=self.slide, base_parameters=self.base_parameters)
+
+    def held(self) -> list[Held]:
+        """The constraints on the links."""
+        from linkwise.algorithms.constraints import prepared
+
+        return prepared(self.model, self.targets)
 
     def target(self) -> tuple[int, Transform]:
         return self.model.locate(self.frame)
@@ -179,6 +188,12 @@ class Function:
 
             sizes |= parameter_sizes(setting.model, setting.parameters)
         return sizes
+
+
+def reads_targets(function: Function, setting: Setting) -> bool:
+    """Whether the results depend on where in the world frames are held."""
+    held = any(target_size(constraint) for constraint in setting.model.constraints)
+    return held and (function.name == "constraint_errors" or setting.stabilization is not None)
 
 
 def labels_of(model: Model, names: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -15,13 +15,23 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from linkwise import arrays
+from linkwise import arrays, forks
+from linkwise.compiler import targets as compiler_targets
 from linkwise.compiler.arrays import is_foreign
-from linkwise.compiler.kernel import Kernel
+from linkwise.compiler.kernel import Kernel, Portable
 from linkwise.errors import DtypeError, ShapeError, SlowWarning, warn
-from linkwise.functions import FUNCTIONS, Function, Setting, function_named, is_chain, labels_of
+from linkwise.functions import (
+    FUNCTIONS,
+    Function,
+    Setting,
+    function_named,
+    is_chain,
+    labels_of,
+    reads_targets,
+)
 from linkwise.joint_laws.direction import MEMORY
 from linkwise.language import Elements
+from linkwise.model.constraints import TARGETS, target_values
 
 if TYPE_CHECKING:
     from linkwise.compiler.parametric import ParametricKernel
@@ -49,6 +59,10 @@ FACTOR_OF_CHAINS = 0.7
 # derivatives twice would take longer than all the rest.
 LARGE_DERIVATIVE = 10_000
 
+MOST_SHARED = 32
+_SHARED: dict[Any, Kernel] = {}  # kernels of robots with constraints, those used last at the end
+_SHARED_LOCK = forks.lock()
+
 
 def evaluate(
     name: str,
@@ -63,7 +77,9 @@ def evaluate(
     if any(_is_traced(value) for value in given.values()):
         return _traced(function, setting, algorithm, given)
     if compiles(function, setting, algorithm):
-        found = kernel(function, setting, algorithm)
+        found: Any = compiled(name, setting, algorithm)
+        if found is None or any(map(is_foreign, given.values())):
+            found = kernel(function, setting, algorithm)
         return found(*(given[key] for key, _ in found.inputs), out=out, threads=threads)
     if any(map(is_foreign, given.values())):
         raise DtypeError(f"{name}: with these options {algorithm} is computed on NumPy arrays only")
@@ -121,25 +137,71 @@ def _traced(function: Function, setting: Setting, algorithm: str, given: Mapping
     return results[0] if len(results) == 1 else results
 
 
-def compiled(name: str, setting: Setting, algorithm: str | None) -> Kernel | None:
+class HeldKernel(Portable):
+    """The kernel of a robot whose frames are held to the world: their targets are inputs of the code, which robots that
+    differ there alone share.
+
+    ``constant`` makes the kernel in which targets are numbers: for arrays of other libraries.
+    """
+
+    def __init__(self, kernel: Kernel, targets: np.ndarray, constant: Callable[[], Kernel]):
+        self.kernel, self.constant = kernel, constant
+        self.inputs = kernel.inputs[:-1]
+        self._targets = {"float64": targets, "float32": targets.astype(np.float32)}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.kernel, name)
+
+    def __call__(self, *args: Any, out: Any = None, threads: int | None = None) -> Any:
+        if compiler_targets.is_compiling() or any(map(is_foreign, args)):
+            return self.constant()(*args, out=out, threads=threads)
+        single = all(type(a) is np.ndarray and a.dtype == np.float32 for a in args)
+        return self.kernel(*args, self._targets["float32" if single else "float64"], out=out, threads=threads)
+
+    def quick(self, args: tuple[Any, ...], out: Any, threads: int | None) -> Any:
+        return None
+
+    def connect(self) -> None:
+        """The interpreter calls it in Python, because no argument of a method has the targets."""
+        return
+
+
+def compiled(name: str, setting: Setting, algorithm: str | None) -> Kernel | HeldKernel | None:
     """The kernel that ``evaluate`` calls; None where it runs without one."""
     function, setting, algorithm = _settled(name, setting, algorithm)
     if not compiles(function, setting, algorithm):
         return None
-    found = kernel(function, setting, algorithm)
-    return found if isinstance(found, Kernel) else None
+    if not reads_targets(function, setting) or TARGETS in setting.parameters:
+        found = kernel(function, setting, algorithm)
+        return found if isinstance(found, Kernel) else None
+    return _held(setting, lambda chosen: kernel(function, chosen, algorithm))
+
+
+def _held(setting: Setting, make: Callable[[Setting], Any]) -> HeldKernel:
+    """A kernel whose targets are inputs, made for a setting with these."""
+    free = make(replace(setting, parameters=(*setting.parameters, TARGETS)))
+    return HeldKernel(free, target_values(setting.model.constraints), lambda: make(setting))
 
 
 def checked(
     name: str, setting: Setting, algorithm: str | None, tolerance: Mapping[str, float]
-) -> Kernel | None:
+) -> Kernel | HeldKernel | None:
     """A kernel of the first output alone, NaN in states whose second output exceeds the tolerance of the precision.
 
     None where the function runs without a kernel. A call then needs no look at the second output: there is a NaN.
     """
     base = compiled(name, setting, algorithm)
-    if base is None:
-        return None
+    if base is None or isinstance(base, Kernel):
+        return None if base is None else _checked(name, setting, algorithm, tolerance)
+    return _held(setting, lambda chosen: _checked(name, chosen, algorithm, tolerance))
+
+
+def _checked(name: str, setting: Setting, algorithm: str | None, tolerance: Mapping[str, float]) -> Kernel:
+    """The same where targets are numbers, or inputs as the setting says."""
+    function, setting, algorithm = _settled(name, setting, algorithm)
+    base = cast("Kernel", kernel(function, setting, algorithm))
     known = setting.model.__dict__.setdefault("_kernels", {})
     key = ("checked", base.key, tuple(tolerance.items()))
     found = known.get(key)
@@ -158,14 +220,17 @@ def checked(
             return lower(outputs, dict(program.inputs), name=base.name, dtype=program.dtype)
 
         content = repr((base.key, sorted(tolerance.items()))).encode()
-        found = known[key] = Kernel(
+        made = Kernel(
             base.name, base.inputs, [(output, shape)], base.dtype, build, hashlib.sha256(content).digest()
         )
-        found.origin = (checked, (name, setting, algorithm, dict(tolerance)))
+        found = known[key] = _shared(setting.model, made)
+        found.origin = (_checked, (name, setting, algorithm, dict(tolerance)))
     return found
 
 
-def evaluate_checked(kernel: Kernel | None, given: Mapping[str, Any], out: Any, threads: int | None) -> Any:
+def evaluate_checked(
+    kernel: Kernel | HeldKernel | None, given: Mapping[str, Any], out: Any, threads: int | None
+) -> Any:
     """The result of such a kernel; None where it has a NaN, and for symbols and arrays of other libraries."""
     if kernel is None or any(_is_traced(value) or is_foreign(value) for value in given.values()):
         return None
@@ -245,9 +310,25 @@ def kernel(
     key = (function.name, algorithm, setting.options(), dtype)
     found = known.get(key)
     if found is None:
-        found = known[key] = _make(function, setting, algorithm, dtype)
+        found = known[key] = _shared(setting.model, _make(function, setting, algorithm, dtype))
         found.origin = (_remade, (function.name, setting, algorithm, dtype))
     return found
+
+
+def _shared(model: Model, made: T) -> T:
+    """The kernel of another robot with the same code, where there is one: robots whose frames are held elsewhere.
+
+    The last ones are kept, because footholds change often, and the robot before may be gone.
+    """
+    if not model.constraints or not isinstance(made, Kernel) or made.key is None:
+        return made
+    key = (made.name, made.inputs, made.outputs, made.dtype, made.key)
+    with _SHARED_LOCK:
+        kernel = _SHARED.pop(key, made)
+        _SHARED[key] = kernel
+        while len(_SHARED) > MOST_SHARED:
+            _SHARED.pop(next(iter(_SHARED)))
+    return kernel
 
 
 def _remade(name: str, setting: Setting, algorithm: str, dtype: str) -> Kernel | ParametricKernel:
@@ -267,8 +348,8 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
         _, nodes = _cheapest(function, replace(setting, dtype=precision), algorithm)
         return lower(nodes, sizes, name=function.name, dtype=precision)  # type: ignore[arg-type]
 
-    # directions of friction belong to a state; the other parameters are the same for many
-    parameters = [name for name in sizes if name in setting.parameters and name != MEMORY]
+    # directions of friction belong to a state, and targets are few; the other parameters are the same for many states
+    parameters = [name for name in sizes if name in setting.parameters and name not in (MEMORY, TARGETS)]
     if parameters:
         from linkwise.compiler.parametric import ParametricKernel
 
@@ -278,7 +359,9 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
         )
         kernel.main.labels, kernel.main.output_labels = _labels(setting.model, sizes, shapes)
         return kernel
-    identity = repr((setting.model.content(), algorithm, setting.options())).encode()
+    constant = reads_targets(function, setting) and TARGETS not in setting.parameters
+    content = setting.model.content() if constant else setting.model.content_without_targets()
+    identity = repr((content, algorithm, setting.options())).encode()
     made = Kernel(
         function.name, sizes.items(), shapes.items(), dtype, build, hashlib.sha256(identity).digest()
     )

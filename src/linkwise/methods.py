@@ -48,6 +48,11 @@ _FLAGS = (bool, np.bool_)
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
+def constant_kernel(kernel: Any) -> Kernel:
+    """The kernel in which targets of constraints are numbers, for arrays of other libraries and their compilers."""
+    return getattr(kernel, "constant", lambda: kernel)()
+
+
 class Known(NamedTuple):
     """A call with certain options: its kernel, which parameters are the kernel's inputs, whether a NaN in the results
     is looked into."""
@@ -59,7 +64,7 @@ class Known(NamedTuple):
     def __call__(self, inputs: tuple, out: Any, threads: int | None) -> Any:
         """The result; None where the function itself must be called: with symbols, and to explain a NaN."""
         if is_foreign(inputs[0]):
-            return targets.call(self.kernel, inputs, out, threads)
+            return targets.call(constant_kernel(self.kernel), inputs, out, threads)
         result = self.kernel.quick(inputs, out, threads)
         if result is None:
             if not _are_numbers(inputs):
@@ -209,7 +214,7 @@ class Method:
         )
         found = robot.kernel_for(self.function.__name__, options)
         if found is not None:
-            return found[0], order, False
+            return constant_kernel(found[0]), order, False
         return _several(robot, self.function.__name__, options), order, True
 
     def _learn(self, robot: Robot, values: list[Any], key: tuple) -> None:
@@ -327,6 +332,7 @@ def _several(robot: Robot, method: str, options: dict[str, Any]) -> Kernel:
         names = ("friction", "wrench", *(("tolerance", "limit", "start") if iterated else ("stabilization",)))
         setting = Setting(robot, frame=frame, **{name: options[name] for name in names})
         found = compiled(ITERATED if iterated else "constrained_forward_dynamics", setting, algorithm)
+    found = None if found is None else constant_kernel(found)
     if found is None:
         raise LinkwiseError(f"{method}: with these options it is computed on NumPy arrays only")
     return found

@@ -13,6 +13,7 @@ from linkwise import joint_laws
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.joint_laws.direction import MEMORY
 from linkwise.model import LABELS, Model, Transform
+from linkwise.model.constraints import TARGETS, target_size
 from linkwise.model.coordinates import check_one_axis
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.regroup import regrouped
@@ -21,14 +22,14 @@ from linkwise.spatial import Matrix, RigidInertia, Symmetric, Vector
 
 PAYLOAD = "payload"
 DIRECTION = MEMORY
-GROUPS = (PAYLOAD, DIRECTION)
+GROUPS = (PAYLOAD, DIRECTION, TARGETS)
 """Inputs of several numbers; every other one is a labelled parameter."""
 
 
 def parameter_sizes(model: Model, names: Sequence[str]) -> dict[str, int]:
     """The scalars of each parameter input: ten for a payload (m hx hy hz Ixx Ixy Ixz Iyy Iyz Izz about the origin and
-    along the axes of its frame), one per joint and motor of several joints for directions, one for a labelled
-    parameter."""
+    along the axes of its frame), one per joint and motor of several joints for directions, three or twelve for every
+    frame that is held to the world for targets, one for a labelled parameter."""
     sizes: dict[str, int] = {}
     labels = model.parameter_labels
     for name in names:
@@ -36,7 +37,14 @@ def parameter_sizes(model: Model, names: Sequence[str]) -> dict[str, int]:
             raise UnknownNameError(f"inputs: no parameter {name!r}; {suggest(name, (*GROUPS, *labels))}")
         if name == DIRECTION:
             check_one_axis(model, "directions of friction")
-        sizes[name] = {PAYLOAD: len(LABELS), DIRECTION: model.dof + len(model.motors)}.get(name, 1)
+        groups = {
+            PAYLOAD: len(LABELS),
+            DIRECTION: model.dof + len(model.motors),
+            TARGETS: sum(map(target_size, model.constraints)),
+        }
+        sizes[name] = groups.get(name, 1)
+        if not sizes[name]:
+            raise UnknownNameError(f"inputs: no constraint holds a frame of {model.name} to the world")
     return sizes
 
 

@@ -104,7 +104,7 @@ def of_rows(
 def _changes(
     S: Spatial, before: Moving, own: Spatial, frame: Moving, p: Vector
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """How the acceleration of a frame's point p, angular then linear, changes with the coordinate of axis S and its rate.
+    """How the acceleration of a frame's point p, angular then linear, changes with axis S's coordinate and rate.
 
     ``before`` is the motion of what carries the joint, ``own`` the velocity of the joint's link."""
     v0, a0 = before

@@ -24,16 +24,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from linkwise.algorithms import centroidal, coupling, dense, kinematics, pivoted
-from linkwise.algorithms.kinematics import frame_pose, link_poses
+from linkwise.algorithms.kinematics import Pose, frame_pose, link_poses
 from linkwise.algorithms.pivoted import Factors
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue
+from linkwise.model.constraints import target_size
 from linkwise.model.mechanism import Mechanism
 from linkwise.model.transform import Transform
 from linkwise.scalar import Scalar, maximum, sqrt, stage, where
 from linkwise.spatial import Matrix, Vector
 
 Rows = list[list[Scalar]]
+IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 CLOSURE_SLACK = 10.0
 """Residuals may be this many times the relative error of closure."""
@@ -82,13 +84,15 @@ def dependent() -> float:
 class Held:
     """A constraint on prepared links: (link, pose in its file frame) of both sides, −1 is the world; 6 or 3 rows.
 
-    ``compliance`` is R of a soft constraint, J q̈ + R λ = wanted.
+    ``compliance`` is R of a soft constraint, J q̈ + R λ = wanted. ``target``: where in the world the first frame is held,
+    if that is an input instead of the constant in ``second``.
     """
 
     first: tuple[int, Transform]
     second: tuple[int, Transform]
     rows: int
     compliance: float = 0.0
+    target: Pose | None = None
 
 
 def compliances(held: Sequence[Held]) -> list[float]:
@@ -130,7 +134,7 @@ def errors(links: Mechanism, q: Sequence[JointValue], held: Sequence[Held]) -> l
     values: list[Scalar] = []
     for each in held:
         first = frame_pose(links, poses, *each.first)
-        second = frame_pose(links, poses, *each.second)
+        second = each.target or frame_pose(links, poses, *each.second)
         if each.rows == 6:
             values += [*_turn_between(second.rotation, first.rotation)]
         values += [*(first.position - second.position)]
@@ -204,7 +208,7 @@ def closure_floor(links: Mechanism, q: Sequence[JointValue], held: Sequence[Held
     """Pivots of G at most this part of their size belong to rows that depend on others.
 
     Directions differ by less than three times the error of closure of a loop beside its levers, or by round-off. Frames
-    that are held to the world close no loop of the file: how far they are from their target says nothing about its axes.
+    that are held to the world close no loop of the file: their errors say nothing about its axes.
     """
     with stage("constraints"):
         floor: Scalar = dependent()
@@ -450,13 +454,19 @@ def _trace(M: Rows) -> Scalar:
     return sum((M[k][k] for k in range(1, len(M))), start=M[0][0])
 
 
-def prepared(model: Any) -> list[Held]:
-    """The constraints of a model on its moving links."""
+def prepared(model: Any, targets: Sequence[Scalar] | None = None) -> list[Held]:
+    """The constraints of a model on its moving links; ``targets`` are ordered as by ``target_values``."""
     held: list[Held] = []
+    rest = list(targets) if targets is not None else []
     for constraint in model.constraints:
         ends: list[tuple[int, Transform]] = []
         for frame, pose in constraint.ends():
             body, place = (-1, Transform.identity()) if frame is None else model.locate(frame)
             ends.append((body, place @ pose))
-        held.append(Held(ends[0], ends[1], constraint.rows, float(constraint.compliance)))
+        target = None
+        if targets is not None and (size := target_size(constraint)):
+            numbers, rest = rest[:size], rest[size:]
+            rotation = Matrix(*numbers[3:]) if size == 12 else Matrix(*IDENTITY)
+            target = Pose(rotation, Vector(*numbers[:3]))
+        held.append(Held(ends[0], ends[1], constraint.rows, float(constraint.compliance), target))
     return held

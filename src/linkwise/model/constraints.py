@@ -15,6 +15,9 @@ import numpy as np
 from linkwise.errors import ModelError
 from linkwise.model.transform import Transform
 
+TARGETS = "targets"
+"""The input of kernels with the targets of frames that are held to the world, see ``target_values``."""
+
 
 @dataclass(frozen=True)
 class Weld:
@@ -86,12 +89,28 @@ class Coupling:
 Constraint = Weld | Point
 
 
-def content(constraint: Constraint) -> tuple[Any, ...]:
-    """What defines a constraint, as nested tuples."""
+def content(constraint: Constraint, *, targets: bool = True) -> tuple[Any, ...]:
+    """What defines a constraint, as nested tuples; without ``targets`` not where in the world a frame is held."""
     ends = tuple(
-        (frame, pose.rotation.tobytes(), pose.translation.tobytes()) for frame, pose in constraint.ends()
+        (frame, pose.rotation.tobytes(), pose.translation.tobytes()) if targets or frame is not None else ()
+        for frame, pose in constraint.ends()
     )
     return type(constraint).__name__, constraint.label, ends, float(constraint.compliance)
+
+
+def target_size(constraint: Constraint) -> int:
+    """Numbers of the target of a frame that is held to the world; 0 where it is held to another frame."""
+    return 0 if constraint.ends()[1][0] is not None else 12 if constraint.rows == 6 else 3
+
+
+def target_values(constraints: Sequence[Constraint]) -> np.ndarray:
+    """Targets of all frames that are held to the world: position [m], for welds then the rotation matrix row by row."""
+    values: list[float] = []
+    for constraint in constraints:
+        if size := target_size(constraint):
+            pose = constraint.ends()[1][1]
+            values += [*pose.translation.tolist(), *pose.rotation.ravel().tolist()][:size]
+    return np.array(values)
 
 
 def _label(kind: str, frame: str, to: object) -> str:

@@ -253,6 +253,13 @@ class Model:
             self.__dict__["_content"] = known
         return known
 
+    def content_without_targets(self) -> tuple[Any, ...]:
+        """The same, but not where in the world frames are held: robots that differ there alone share code."""
+        if not self.constraints:
+            return self.content()
+        held = tuple(constraint_content(constraint, targets=False) for constraint in self.constraints)
+        return (*self.content()[:-2], held, *self.content()[-1:])
+
     def _parts(self) -> dict[str, Any]:
         return {
             "name": self.name,
