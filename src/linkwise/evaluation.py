@@ -333,8 +333,13 @@ def _constrained_derivatives(
     by_q, by_qd, M = (coupling.reduced(links, matrix, (True, True)) for matrix in matrices)
     rows_by_q, rows_by_qd, pulls = constraint_derivatives.of_rows(links, q, qd, qdd, own.held, solved.forces)
     by_q = [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(by_q, pulls, strict=True)]
+    mixed = [a + b for a, b in zip(solved.qdd, coupling.leaders(links, qd), strict=True)]
+    v = constraint_derivatives.allowed(own.J, own.held, own.floor, mixed)
+    still, none = zeros(links), [0.0] * len(own.J)
+    along = coupling.expanded(links, v)
+    bent, _, _ = constraint_derivatives.of_rows(links, q, still, along, own.held, none)
     return constraint_derivatives.of_accelerations(
-        M, own.J, own.held, own.floor, (by_q, by_qd), (rows_by_q, rows_by_qd), may_be_singular(links)
+        M, own.J, own.held, own.floor, (by_q, by_qd), (rows_by_q, rows_by_qd), bent, may_be_singular(links)
     )
 
 

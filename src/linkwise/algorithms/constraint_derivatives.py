@@ -8,8 +8,9 @@ where the right sides are taken at constant q̈ and λ. J q̈ + γ is the accele
 ``derivatives``, all vectors are taken in the base frame about its origin, and a coordinate moves all links beyond it
 like one rigid body: axes S of joints beyond change by S_k × S.
 
-Where rows are redundant, the second equation has a solution only if they stay so along dq. If they do not, as in a flat
-four-bar linkage that may fold in two ways, the derivative does not exist, and the result is not a number.
+Where rows are redundant, they must stay so along motions that the constraints allow. If they do not, as in a flat
+four-bar linkage that may fold in two ways, the derivative does not exist, and the result is not a number: for u with
+Jᵀ u = 0 and velocities v with J v = 0, uᵀ dJ v is not zero.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from linkwise.algorithms import constraints, coupling, dense
 from linkwise.algorithms.constraints import Held
 from linkwise.algorithms.coriolis import coordinates_by_link, joint_axes, motion_cross
 from linkwise.algorithms.kinematics import frame_pose, link_poses
+from linkwise.algorithms.pivoted import Factors
 from linkwise.joint_laws import is_zero
 from linkwise.model.axes import JointValue, parts_of
 from linkwise.model.mechanism import Mechanism, MovingLink
-from linkwise.scalar import Scalar, maximum, stage, where
+from linkwise.scalar import Scalar, maximum, sqrt, stage, where
 from linkwise.spatial import Spatial, Vector, zero_spatial, zero_vector
 
 Rows = list[list[Scalar]]
@@ -33,8 +35,8 @@ Moving = tuple[Spatial, Spatial]
 
 INCONSISTENT = 1e-4
 """Part of the terms of dJ q̈ + … that may be left where the derivative exists."""
-NOTHING = 1e-6
-"""Square of [rad/s² or m/s² per rad or m]: derivatives of rows under this are round-off of others."""
+NOTHING = 1e-12
+"""Square of ∂(J v)/∂q for a v of one: less is round-off."""
 
 
 def of_rows(
@@ -140,6 +142,7 @@ def of_accelerations(
     floor: Scalar,
     torques: tuple[Rows, Rows],
     rows: tuple[Rows, Rows],
+    bent: Rows,
     may_be_singular: bool,
 ) -> tuple[Rows, Rows, Rows]:
     """(∂q̈/∂q, ∂q̈/∂q̇, ∂q̈/∂τ).
@@ -151,6 +154,7 @@ def of_accelerations(
         floor: see ``constraints.closure_floor``.
         torques: ∂(M q̈ + b − Jᵀλ) by q and q̇.
         rows: ∂(J q̈ + γ) by q and q̇.
+        bent: ∂(J v)/∂q of a velocity v that the constraints allow.
         may_be_singular: whether M may be singular where constraints hold what has no inertia.
     """
     n, m = len(M), len(J)
@@ -184,30 +188,33 @@ def of_accelerations(
             results.append(
                 [[-a - b for a, b in zip(*pair, strict=True)] for pair in zip(first, second, strict=True)]
             )
-        return _existing(results[0], J, held, back, rows[0]), results[1], by_tau
+        return _existing(results[0], J, held, factors, back, bent), results[1], by_tau
 
 
-def _existing(by_q: Rows, J: Rows, held: Sequence[Held], back: Rows, rows: Rows) -> Rows:
+def allowed(J: Rows, held: Sequence[Held], floor: Scalar, v: Sequence[Scalar]) -> list[Scalar]:
+    """Velocities of length one that the constraints allow, nearest to the direction of v."""
+    G = dense.symmetric_product(J, J)
+    factors = constraints.factorised(G, held, floor)
+    forces = factors.solved([dense.dot(row, v) for row in J])
+    found = [x - dense.dot(column, forces) for x, column in zip(v, dense.transposed(J), strict=True)]
+    length = sqrt(dense.dot(found, found))
+    return [x / where(length > 0.0, length, 1.0) for x in found]
+
+
+def _existing(by_q: Rows, J: Rows, held: Sequence[Held], factors: Factors, back: Rows, bent: Rows) -> Rows:
     """∂q̈/∂q, not a number where redundant rows do not stay redundant along motions that the constraints allow.
 
-    What is left of d(J q̈ + γ) is not zero in rows that were left out alone; motions that are allowed are the columns of
-    I − M⁻¹JᵀG⁻¹J.
+    Rows that were left out: what G G⁻¹ does not give back of ∂(J v)/∂q. Motions: the columns of I − M⁻¹JᵀG⁻¹J.
     """
-    n, columns = len(by_q), dense.transposed(by_q)
-    left: Rows = []
-    sizes: Rows = []  # squares
-    for row, fixed in zip(J, rows, strict=True):
-        terms = [[x * a for x, a in zip(row, column, strict=True)] for column in columns]
-        left.append([sum(own, start=f) for own, f in zip(terms, fixed, strict=True)])
-        sizes.append([sum((t * t for t in own), start=f * f) for own, f in zip(terms, fixed, strict=True)])
-    # (left · allowed) = left − (left · back) J
+    n, m = len(by_q), len(J)
+    shares = [factors.solved([bent[k][j] for k in range(m)], refined=False) for j in range(n)]
+    left = [[bent[k][j] - dense.dot(factors.matrix[k], shares[j]) for j in range(n)] for k in range(m)]
     kept = dense.product(dense.product(left, back), J)
     worst: Scalar = 0.0
     for block, _ in constraints.blocks(held):
         if constraints.compliances(held)[block[0]]:
             continue
-        for j in range(n):
-            rest = [left[k][j] - kept[k][j] for k in block]
-            size = sizes[block[0]][j] + sizes[block[1]][j] + sizes[block[2]][j] + NOTHING
-            worst = maximum(worst, dense.dot(rest, rest) - (INCONSISTENT * INCONSISTENT) * size)
+        size = sum((bent[k][j] * bent[k][j] for k in block for j in range(n)), start=NOTHING)
+        rest = [left[k][j] - kept[k][j] for k in block for j in range(n)]
+        worst = maximum(worst, dense.dot(rest, rest) - (INCONSISTENT * INCONSISTENT) * size)
     return [[where(worst <= 0.0, x, math.nan) for x in row] for row in by_q]

@@ -7,7 +7,7 @@ For K of a point, Kᵀ R⁻¹ K is the inertia of a point mass 1/R there.
 
 Without noise, 1/R is a large number, and the pass is repeated with the forces found so far: the proximal steps of A.
 Sathya and J. Carpentier, "Constrained articulated body dynamics algorithms", 2024, as the preconditioner of conjugate
-gradients. Few passes are enough where constraints are far from singular; each direction that they hardly hold (an arm
+residuals. Few passes are enough where constraints are far from singular; each direction that they hardly hold (an arm
 that is almost straight) takes one more, where proximal steps alone would take thousands. A direction that they do not
 hold at all ends the iteration. The gains do not change from pass to pass, so the inertias are filtered once.
 """
@@ -138,10 +138,11 @@ def forward_dynamics(
 def _iterated(
     measurements: Sequence[Measurement], step: Callable[[list[Spatial]], list[Spatial]]
 ) -> list[Spatial]:
-    """The forces by conjugate gradients, as a loop: the code of a pass is there once.
+    """The forces by conjugate residuals, as a loop: the code of a pass is there once.
 
     ``step`` is affine: forces f become f + z(f), z is 1/R times what is missing. Its linear part is I − A, where A has
-    eigenvalues between 0 and 1, so z(f) = z(0) − A f.
+    eigenvalues between 0 and 1, so z(f) = z(0) − A f. Where z(f) = 0 has no solution, A z(f) = 0 has one: what cannot be
+    met changes nothing.
     """
 
     def grouped(values: Sequence[Scalar]) -> list[Spatial]:
@@ -163,32 +164,37 @@ def _iterated(
     rows = sum(m.rows for m in measurements if not m.soft)
     least = constraints.stiffness() * constraints.dependent()  # of A along a direction that is held
 
+    def along(f: list[Scalar], z: list[Scalar], direction: list[Scalar]) -> list[Scalar]:
+        """A · direction."""
+        trial = [a + b for a, b in zip(f, direction, strict=True)]
+        after = [a - b for a, b in zip(flat(step(grouped(trial))), trial, strict=True)]  # z(f + direction)
+        return [a - b for a, b in zip(z, after, strict=True)]
+
     def unfinished(k: Scalar, most: Scalar, *state: Scalar) -> Condition:
-        z = state[rows : 2 * rows]
-        return all_of(k < rows + EXTRA_STEPS, dense.dot(z, z) > most)
+        A_z = state[4 * rows : 5 * rows]
+        return all_of(k < rows + EXTRA_STEPS, dense.dot(A_z, A_z) > most)
 
     def following(k: Scalar, most: Scalar, *state: Scalar) -> tuple[Scalar, ...]:
-        f, z, p = (list(state[a * rows : (a + 1) * rows]) for a in range(3))
-        trial = [a + b for a, b in zip(f, p, strict=True)]
-        after = [a - b for a, b in zip(flat(step(grouped(trial))), trial, strict=True)]  # z(f + p)
-        A_p = [a - b for a, b in zip(z, after, strict=True)]
-        curvature, size = dense.dot(p, A_p), dense.dot(p, p)
-        held = curvature > least * size
-        length = where(held, dense.dot(z, z) / where(held, curvature, 1.0), 0.0)
+        f, z, p, A_p, A_z = (list(state[a * rows : (a + 1) * rows]) for a in range(5))
+        reached, square = dense.dot(z, A_z), dense.dot(A_z, A_z)
+        held = all_of(square > least * reached, reached > 0.0)
+        length = where(held, reached / where(held, dense.dot(A_p, A_p), 1.0), 0.0)
         new_f = [a + length * b for a, b in zip(f, p, strict=True)]
         new_z = [a - length * b for a, b in zip(z, A_p, strict=True)]
-        before = dense.dot(z, z)
-        share = where(before > 0.0, dense.dot(new_z, new_z) / where(before > 0.0, before, 1.0), 0.0)
+        new_A_z = along(new_f, new_z, new_z)
+        share = where(held, dense.dot(new_z, new_A_z) / where(held, reached, 1.0), 0.0)
         new_p = [a + share * b for a, b in zip(new_z, p, strict=True)]
-        # a direction that is not held ends the iteration
-        return where(held, k + 1.0, rows + EXTRA_STEPS), most, *new_f, *new_z, *new_p
+        new_A_p = [a + share * b for a, b in zip(new_A_z, A_p, strict=True)]
+        # what is left lies along directions that are not held: the end
+        count = where(held, k + 1.0, rows + EXTRA_STEPS)
+        return count, most, *new_f, *new_z, *new_p, *new_A_p, *new_A_z
 
     first = flat(step([zero_spatial() for _ in measurements]))
     nothing = 0.0 * first[-1]
-    z = [nothing + x for x in first]
-    most = STOPPED * dense.dot(z, z)
-    state = (nothing, most, *([nothing] * rows), *z, *z)
-    _, _, *last = while_loop(unfinished, following, state)
+    start, z = [nothing] * rows, [nothing + x for x in first]
+    A_z = along(start, z, z)
+    most = STOPPED * dense.dot(A_z, A_z)
+    _, _, *last = while_loop(unfinished, following, (nothing, most, *start, *z, *z, *A_z, *A_z))
     return grouped(last[:rows])
 
 

@@ -37,6 +37,8 @@ from linkwise.spatial import Matrix, Vector
 Rows = list[list[Scalar]]
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
+REFINEMENTS = 2
+"""Steps of iterative refinement after the first solution."""
 CLOSURE_SLACK = 10.0
 """Residuals may be this many times the relative error of closure."""
 LEAST_CLOSED = 1e-5
@@ -84,7 +86,7 @@ def dependent() -> float:
 class Held:
     """A constraint on prepared links: (link, pose in its file frame) of both sides, −1 is the world; 6 or 3 rows.
 
-    ``compliance`` is R of a soft constraint, J q̈ + R λ = wanted. ``target``: where in the world the first frame is held,
+    ``compliance`` is R of a soft constraint, J q̈ + R λ = wanted. ``target``: where in the world the frame is held,
     if that is an input instead of the constant in ``second``.
     """
 
@@ -259,14 +261,32 @@ def by_delassus(
         mobility = dense.product(J, inverse)
         G = softened(dense.symmetric_product(mobility, J), compliances(held))
     with stage("constraint forces"):
-        missing = [w - dense.dot(row, free) for w, row in zip(wanted, J, strict=True)]
         factors = factorised(G, held, dependent() if floor is None else floor)
-        forces = factors.solved(missing)
-    with stage("accelerations"):
-        moved = [
-            a + dense.dot(column, forces) for a, column in zip(free, dense.transposed(mobility), strict=True)
-        ]
+        moved, forces = _refined(factors, J, mobility, free, wanted, compliances(held))
         return Solved(moved, forces, list(range(len(J))), factors)
+
+
+def _refined(
+    factors: Factors,
+    J: Rows,
+    mobility: Rows,
+    free: Sequence[Scalar],
+    wanted: Sequence[Scalar],
+    soft: Sequence[float],
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(q̈, λ) with J q̈ + R λ = wanted, refined by what is left of J q̈.
+
+    Close to a singular state forces are large and cancel in G λ; J q̈ does not suffer from that.
+    """
+    columns = dense.transposed(mobility)
+    qdd, forces = list(free), list[Scalar]()
+    for _ in range(1 + REFINEMENTS):
+        given = wanted if not forces else given_way(wanted, soft, forces)
+        missing = [w - dense.dot(row, qdd) for w, row in zip(given, J, strict=True)]
+        more = factors.solved(missing, refined=False)
+        qdd = [a + dense.dot(column, more) for a, column in zip(qdd, columns, strict=True)]
+        forces = [f + m for f, m in zip(forces, more, strict=True)] if forces else more
+    return qdd, forces
 
 
 def softened(G: Rows, soft: Sequence[float] | None) -> Rows:
@@ -310,14 +330,10 @@ def by_mass_matrix(
             mobility = [dense.solved(L, pivots, row) for row in own]
             G = dense.symmetric_product(mobility, own)
         with stage("constraint forces"):
-            missing = [wanted[k] - dense.dot(J[k], free) for k in hard]
             factors = factorised(G, [each for each in held if not each.compliance], floor)
-            for k, force in zip(hard, factors.solved(missing), strict=True):
+            qdd, pulls = _refined(factors, own, mobility, free, [wanted[k] for k in hard], [0.0] * len(hard))
+            for k, force in zip(hard, pulls, strict=True):
                 forces[k] = force
-        with stage("accelerations"):
-            pulls = [forces[k] for k in hard]
-            columns = dense.transposed(mobility)
-            qdd = [a + dense.dot(column, pulls) for a, column in zip(free, columns, strict=True)]
     with stage("constraint forces"):
         for k, R in enumerate(soft):
             if R:
@@ -429,7 +445,14 @@ def least_torques(
         seen = along([dense.dot(column, values) for column in passive])
         return [x - y for x, y in zip(values, seen, strict=True)]
 
-    forces = along([t for t, motor in zip(tau, motors, strict=True) if not motor])
+    forces: list[Scalar] = [0.0] * len(J)
+    if passive:
+        # the part of the torques that forces can make, by least squares
+        rows = dense.transposed(passive)
+        wanted = [t for t, motor in zip(tau, motors, strict=True) if not motor]
+        square = pivoted.factorised(dense.symmetric_product(rows, rows), dependent(), sizes * len(J))
+        some = square.solved([dense.dot(row, wanted) for row in rows])
+        forces = along([dense.dot(column, some) for column in passive])
     if driven:
         own = [t for t, motor in zip(tau, motors, strict=True) if motor]
         rest = [t - dense.dot(column, forces) for t, column in zip(own, driven, strict=True)]

@@ -34,11 +34,12 @@ class Factors:
     rank: Scalar
     """The number of pivots that were kept."""
 
-    def solved(self, right: Sequence[Scalar]) -> list[Scalar]:
-        """x with S x = right in the rows that were kept, and x = 0 in the others; one step of refinement."""
-        first = self._solved(right)
-        rest = [r - dense.dot(row, first) for r, row in zip(right, self.matrix, strict=True)]
-        values = [a + b for a, b in zip(first, self._solved(rest), strict=True)]
+    def solved(self, right: Sequence[Scalar], *, refined: bool = True) -> list[Scalar]:
+        """x with S x = right in the rows that were kept, and x = 0 in the others; ``refined``: by one more step."""
+        values = self._solved(right)
+        if refined:
+            rest = [r - dense.dot(row, values) for r, row in zip(right, self.matrix, strict=True)]
+            values = [a + b for a, b in zip(values, self._solved(rest), strict=True)]
         # a NaN in a row that is left out must reach the result, too
         total = sum((r for r in right[1:]), start=right[0])
         for k in range(len(right)):
