@@ -14,7 +14,7 @@ from linkwise.methods import SLOT, Method
 from linkwise.robot import Robot
 
 METHODS = [name for name, method in inspect.getmembers(Robot) if isinstance(method, Method)]
-CONSTRAINED = ("constraint_jacobian", "constraint_errors", "delassus_matrix")
+CONSTRAINED = ("constraint_jacobian", "constraint_errors", "constraint_rank", "delassus_matrix")
 SIX_JOINTS = ("task_inertia", "consistent_inverse")
 
 

@@ -69,6 +69,17 @@ class Constrained(Model):
         return evaluate("constraint_jacobian", Setting(self._held()), None, {"q": q}, out, threads)
 
     @computed
+    def constraint_rank(
+        self, q: Array, *, out: Any = None, threads: int | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(independent directions that constraints hold, estimated relative error of accelerations), shape (...) each.
+
+        Directions that differ from others by the error of a loop's closure or by round-off count as dependent. Close to
+        a singular state, at a sine s, accelerations are exact to round-off over s, forces to round-off over s².
+        """
+        return evaluate("constraint_rank", Setting(self._held()), None, {"q": q}, out, threads)
+
+    @computed
     def constraint_errors(self, q: Array, *, out: Any = None, threads: int | None = None) -> np.ndarray:
         """How far constraints are from being met, shape (..., constraint_rows): sine of the angle, gap [m]."""
         return evaluate("constraint_errors", Setting(self._held()), None, {"q": q}, out, threads)

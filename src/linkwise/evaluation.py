@@ -43,6 +43,7 @@ from linkwise.evaluation_motion import (
     HeldState,
     constrained,
     constrained_by_mass_matrix,
+    constraint_rank,
     constraint_residuals,
     delassus_by,
     filtered,
@@ -477,6 +478,7 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
         "filter": lambda setting, q, qd, tau: filtered(setting, q, qd, tau)[1],
     },
     "constraint_residuals": {"kalman": constraint_residuals},
+    "constraint_rank": {"kalman": constraint_rank},
     "constraint_jacobian": {"kinematics": lambda setting, q: rows_of(setting, q)[1]},
     "constraint_errors": {
         "kinematics": lambda setting, q: constraints.errors(setting.links(), q, setting.held())

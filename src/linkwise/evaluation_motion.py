@@ -192,6 +192,16 @@ def delassus_by(inverse: Callable[..., list[list[Scalar]]]):
     return run
 
 
+def constraint_rank(setting: Setting, q):
+    """(independent rows, the estimated relative error of accelerations)."""
+    links = setting.links()
+    held, J = rows_of(setting, q)
+    G = dense.symmetric_product(dense.product(J, inverse_mass_kalman(setting, q)), J)
+    G = constraints.softened(G, constraints.compliances(held))
+    factors = constraints.factorised(G, held, constraints.closure_floor(links, q, held, J))
+    return factors.rank, constraints.accuracy(factors)
+
+
 def impact(setting: Setting, q, qd, restitution):
     held, J = rows_of(setting, q)
     rates = coupling.leaders(setting.links(), qd)

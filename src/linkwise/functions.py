@@ -529,6 +529,16 @@ FUNCTIONS: dict[str, Function] = {
             regroups=True,
         ),
         Function(
+            "constraint_rank",
+            ("q",),
+            lambda model: {"rank": (), "accuracy": ()},
+            ("kalman",),
+            "independent directions that constraints hold, and the estimated relative error of accelerations",
+            Cost(pair=40, dense=40),
+            reduces=False,
+            regroups=True,
+        ),
+        Function(
             "constraint_jacobian",
             ("q",),
             lambda model: {"jacobian": (model.constraint_rows, model.dof)},

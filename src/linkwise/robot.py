@@ -83,16 +83,16 @@ class Robot(Prepared, metaclass=RobotType):
             wrench: (moment [N·m], force [N]) on the robot, shape (..., 6), in the axes of ``wrench_frame``.
             wrench_frame: where the wrench acts; by default the only leaf.
             friction: whether viscous and Coulomb terms count; rotor inertia always does.
-            nearest: whether to return (nearest torques, residual) instead of raising ConstraintError where joints
-                without a motor (``passive``) would need torques: the residual are these torques, shape (..., n).
+            nearest: whether to return (nearest torques of the motors, residual) instead of raising ConstraintError
+                where joints without a motor (``passive``) need torques: the residual are these, shape (..., n).
             out: array that takes the result.
             threads: number of threads; by default all cores where the batch is large enough.
 
         Returns:
-            Torques [N·m or N], shape (..., n); zero at joints without a motor.
+            Torques [N·m or N], shape (..., n); under constraints zero at joints without a motor.
         """
         given = {"q": q, "qd": qd, "qdd": qdd}
-        if self.passive or flag("nearest", nearest):
+        if flag("nearest", nearest) or (self.passive and self.constraints):
             return self._motor_torques(
                 given, algorithm, wrench, wrench_frame, friction, nearest, out, threads
             )
@@ -580,8 +580,10 @@ class Robot(Prepared, metaclass=RobotType):
         """
         options = dict(options)
         algorithm = options.pop("algorithm", None)
-        if method == "inverse_dynamics" and (options.pop("nearest", False) or self.passive):
-            return None
+        if method == "inverse_dynamics":
+            nearest = options.pop("nearest", False)
+            if nearest or (self.passive and self.constraints):
+                return None
         if method == "forward_dynamics":
             if self.constraints or algorithm in FUNCTIONS[ITERATED].algorithms:
                 found = self._checked_kernel(algorithm, options)

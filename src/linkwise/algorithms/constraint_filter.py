@@ -141,8 +141,8 @@ def _iterated(
     """The forces by conjugate residuals, as a loop: the code of a pass is there once.
 
     ``step`` is affine: forces f become f + z(f), z is 1/R times what is missing. Its linear part is I − A, where A has
-    eigenvalues between 0 and 1, so z(f) = z(0) − A f. Where z(f) = 0 has no solution, A z(f) = 0 has one: what cannot be
-    met changes nothing.
+    eigenvalues between 0 and 1, so z(f) = z(0) − A f. Where z(f) = 0 has no solution, A z(f) = 0 has one: what
+    cannot be met changes nothing.
     """
 
     def grouped(values: Sequence[Scalar]) -> list[Spatial]:

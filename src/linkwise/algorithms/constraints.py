@@ -37,6 +37,8 @@ from linkwise.spatial import Matrix, Vector
 Rows = list[list[Scalar]]
 IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
+ACCURACY = 32.0
+"""Round-off of accelerations far from singular states, in units of that of one operation."""
 REFINEMENTS = 2
 """Steps of iterative refinement after the first solution."""
 CLOSURE_SLACK = 10.0
@@ -56,11 +58,16 @@ class Precision:
     """Of measurements without noise, relative to inertias of held links."""
     tolerance: float
     """Of J q̈ + γ, relative to what adds up to it."""
+    round_off: float
+    """Of one operation, relative."""
     nothing: float
     """[rad/s² or m/s²], and relative to the largest row: accelerations under it count as none."""
 
 
-PRECISIONS = {"float64": Precision(1e-13, 1e4, 1e-6, 1e-6), "float32": Precision(1e-5, 1e2, 1e-2, 1.0)}
+PRECISIONS = {
+    "float64": Precision(1e-13, 1e4, 1e-6, 2.0**-53, 1e-6),
+    "float32": Precision(1e-5, 1e2, 1e-2, 2.0**-24, 1.0),
+}
 _precision: ContextVar[Precision] = ContextVar("precision", default=PRECISIONS["float64"])
 
 
@@ -226,6 +233,14 @@ def closure_floor(links: Mechanism, q: Sequence[JointValue], held: Sequence[Held
             floor = maximum(floor, 9.0 * gap / _positive(lever))
         most = max(LEAST_CLOSED * LEAST_CLOSED, dependent())
         return where(floor > most, most, floor)
+
+
+def accuracy(factors: Factors) -> Scalar:
+    """The estimated relative error of accelerations: round-off over the sine of the angle to a singular state.
+
+    Forces are only as exact as its square allows.
+    """
+    return ACCURACY * _precision.get().round_off / sqrt(factors.smallest)
 
 
 def _closes_loop(each: Held) -> bool:

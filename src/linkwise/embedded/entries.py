@@ -41,7 +41,7 @@ from linkwise.simulate.run import Times, closed_loop
 CHECKED_STEPS = 256
 """Steps of a motion that are examples of the references of a closed loop."""
 
-_CONSTRAINED = ("constrained_forward_dynamics", "impact")
+_CONSTRAINED = ("constrained_forward_dynamics", "constraint_rank", "impact")
 """Functions of robots with constraints whose results have no size that says so."""
 
 
