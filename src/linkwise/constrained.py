@@ -12,7 +12,7 @@ from linkwise.compiler.kernel import Kernel
 from linkwise.errors import ConstraintError, ModelError, ShapeError, SingularError
 from linkwise.flags import flag
 from linkwise.functions import FUNCTIONS, ITERATED, MOTOR_TORQUES, Setting
-from linkwise.kernels import checked, compiled, evaluate, evaluate_checked
+from linkwise.kernels import HeldKernel, checked, compiled, evaluate, evaluate_checked
 from linkwise.methods import SLOT, computed, takes_names
 from linkwise.model import Model
 
@@ -68,7 +68,7 @@ class Constrained(Model):
         """J of all constraints, shape (..., constraint_rows, n), in base axes."""
         return evaluate("constraint_jacobian", Setting(self._held()), None, {"q": q}, out, threads)
 
-    @computed
+    @takes_names
     def constraint_rank(
         self, q: Array, *, out: Any = None, threads: int | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -76,6 +76,11 @@ class Constrained(Model):
 
         Directions that differ from others by the error of a loop's closure or by round-off count as dependent. Close to
         a singular state, at a sine s, accelerations are exact to round-off over s, forces to round-off over s².
+
+        Args:
+            q: positions [rad or m], shape (..., nq).
+            out: two arrays that take the results.
+            threads: number of threads.
         """
         return evaluate("constraint_rank", Setting(self._held()), None, {"q": q}, out, threads)
 
@@ -170,7 +175,7 @@ class Constrained(Model):
 
     def _forces_kernels(
         self, algorithm: str | None, friction: bool, stabilization: float | None
-    ) -> tuple[Kernel | None, Kernel | None]:
+    ) -> tuple[Kernel | HeldKernel | None, Kernel | HeldKernel | None]:
         """What computes forces of constraints, and what is NaN where a constraint is not met."""
         known = self.__dict__.setdefault("_kernels_of_forces", {})
         key = (algorithm, friction, stabilization)
@@ -189,7 +194,9 @@ class Constrained(Model):
         chosen = flag("friction", friction)
         return Setting(self, friction=chosen, frame=frame, wrench=wrench, stabilization=stabilization)
 
-    def _checked_kernel(self, algorithm: str | None, options: Mapping[str, Any]) -> Kernel | None:
+    def _checked_kernel(
+        self, algorithm: str | None, options: Mapping[str, Any]
+    ) -> Kernel | HeldKernel | None:
         """What computes forward dynamics of a robot with constraints and by conjugate gradients: NaN where a constraint
         is not met or the iteration has not converged. ``options`` as for ``kernel_for``."""
         common = {key: options[key] for key in ("wrench", "wrench_frame", "friction")}

@@ -376,7 +376,11 @@ def _differentiated(setting: Setting, method: Callable[..., Any], q, qd, given):
     symbols: list[Any] = [symbol for group in by for symbol in group]
     rows = reverse(results, symbols)
     by_q = manifold.by_velocities(links, q, [list(row[:nq]) for row in rows])
-    matrices = by_q, [list(row[nq : nq + n]) for row in rows], [list(row[nq + n :]) for row in rows]
+    matrices: tuple[Any, ...] = (
+        by_q,
+        [list(row[nq : nq + n]) for row in rows],
+        [list(row[nq + n :]) for row in rows],
+    )
     return tuple(coupling.with_followers(links, matrix) for matrix in matrices) if torques else matrices
 
 

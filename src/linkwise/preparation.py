@@ -146,7 +146,7 @@ def _kernels(robot: Any, wanted: Any, options: dict[str, Any]) -> list[Kernel]:
         if name in given:
             given[name] = flag(name, given[name])
     found = robot.kernel_for(wanted, method.options(given))
-    return [] if found is None else [found[0]]
+    return [] if found is None else [getattr(found[0], "kernel", found[0])]  # (the code of a ``HeldKernel``)
 
 
 def _check_options(owner: type, names: list[str], options: dict[str, Any]) -> None:

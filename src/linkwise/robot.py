@@ -569,7 +569,7 @@ class Robot(Prepared, metaclass=RobotType):
             frame = wrench_frame
         return Setting(self, friction=flag("friction", friction), frame=frame, wrench=wrench)
 
-    def kernel_for(self, method: str, options: Mapping[str, Any]) -> tuple[Kernel, bool] | None:
+    def kernel_for(self, method: str, options: Mapping[str, Any]) -> tuple[Any, bool] | None:
         """The kernel that computes a method with these options, and whether a NaN in its results is looked into.
 
         None where a call is more than one kernel.

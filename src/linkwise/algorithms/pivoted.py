@@ -82,13 +82,15 @@ class Factors:
             )
             for k in range(m)
         ]
-        Z = [[o * z for z in row] for o, row in zip(left_out, Z, strict=True)]
-        square = dense.symmetric_product(Z, Z)
+        directions = [[o * z for z in row] for o, row in zip(left_out, Z, strict=True)]
+        square = dense.symmetric_product(directions, directions)
         for k in range(m):
             square[k][k] = square[k][k] + (1.0 - left_out[k])
         L, inverse = dense.factorised(square, 0.0)
-        shares = dense.solved(L, inverse, [dense.dot(row, x) for row in Z])
-        return [v - dense.dot(column, shares) for v, column in zip(x, dense.transposed(Z), strict=True)]
+        shares = dense.solved(L, inverse, [dense.dot(row, x) for row in directions])
+        return [
+            v - dense.dot(column, shares) for v, column in zip(x, dense.transposed(directions), strict=True)
+        ]
 
 
 def factorised(S: Rows, floor: Scalar, sizes: Sequence[Scalar] | None = None) -> Factors:

@@ -39,7 +39,7 @@ NOT_TIMED = {
     **dict.fromkeys(("algorithms", "bodies", "carrier", "content", "default_frame", "is_parameter"), _FACTS),
     **dict.fromkeys(("kernel_for", "labelled_bodies", "locate", "directions"), _FACTS),
     **dict.fromkeys(("inverse_kinematics", "meet_constraints"), _SEARCHES),
-    **dict.fromkeys(("acceleration_parts", "conjugate_gradient", "filter"), _INSIDE),
+    **dict.fromkeys(("acceleration_parts", "conjugate_gradient", "constraint_rank", "filter"), _INSIDE),
     **dict.fromkeys(("as_ode", "plot", "save", "show", "random"), "files, pictures, pages, random numbers"),
     "manipulability": "jacobian and a determinant by NumPy",
 }
