@@ -47,6 +47,7 @@ STATE = ([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
 CALLS = {
     ("Robot", "reduced"): lambda r, **f: lw.Robot("r", r.links, r.joints, **f),
     ("Robot.inverse_dynamics", "friction"): lambda r, **f: r.inverse_dynamics(*STATE, **f),
+    ("Robot.inverse_dynamics", "nearest"): lambda r, **f: r.inverse_dynamics(*STATE, **f),
     ("Robot.forward_dynamics", "friction"): lambda r, **f: r.forward_dynamics(*STATE, **f),
     ("Robot.inverse_dynamics_derivatives", "friction"): lambda r, **f: r.inverse_dynamics_derivatives(
         *STATE, **f

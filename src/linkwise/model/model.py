@@ -255,8 +255,6 @@ class Model:
 
     def content_without_targets(self) -> tuple[Any, ...]:
         """The same, but not where in the world frames are held: robots that differ there alone share code."""
-        if not self.constraints:
-            return self.content()
         held = tuple(constraint_content(constraint, targets=False) for constraint in self.constraints)
         return (*self.content()[:-2], held, *self.content()[-1:])
 
