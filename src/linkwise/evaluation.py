@@ -254,9 +254,22 @@ def _free_inverse_derivatives(setting: Setting, method: equation.Torques | None,
     """The same for a robot that is not held."""
     links = setting.links()
     by_q, by_qd, M = _torque_derivatives(links, method, q, qd, qdd)
-    by_q = joint_terms.add_derivatives_by_q(links, by_q, q, qd, friction=setting.friction)
-    by_qd = joint_terms.add_derivatives_by_qd(links, by_qd, q, qd, friction=setting.friction)
-    return by_q, by_qd, joint_terms.add_rotor_inertia(links, M)
+    return *_with_joint_terms(setting, by_q, by_qd, q, qd), joint_terms.add_rotor_inertia(links, M)
+
+
+def derivatives_by_state(setting: Setting, q, qd, qdd) -> tuple[Any, Any]:
+    """(∂τ/∂q, ∂τ/∂q̇) by the analytic recursions; not for load friction and constraints."""
+    by_q, by_qd = derivatives.inverse_dynamics_derivatives(setting.links(), q, qd, qdd)
+    return _with_joint_terms(setting, by_q, by_qd, q, qd)
+
+
+def _with_joint_terms(setting: Setting, by_q, by_qd, q, qd) -> tuple[Any, Any]:
+    """Derivatives of the rigid bodies with those of what the joints add."""
+    links = setting.links()
+    return (
+        joint_terms.add_derivatives_by_q(links, by_q, q, qd, friction=setting.friction),
+        joint_terms.add_derivatives_by_qd(links, by_qd, q, qd, friction=setting.friction),
+    )
 
 
 def _torque_derivatives(links: Mechanism, method, q, qd, qdd) -> tuple[Any, Any, Any]:
@@ -349,13 +362,18 @@ def _rubs_with_load(setting: Setting) -> bool:
 
 
 def _christoffel(setting: Setting, q):
+    return coriolis.christoffel(without_free_joints(setting), q)
+
+
+def without_free_joints(setting: Setting) -> Mechanism:
+    """The links, all with coordinates whose rates are the velocities: else there are no Christoffel symbols."""
     links = setting.links()
     if any(link.free for link in links):
         raise ModelError(
             f"{setting.model.name}: Christoffel's symbols do not exist for ball and floating joints, whose angular "
             "rates are the rates of no coordinates; use coriolis_matrix"
         )
-    return coriolis.christoffel(links, q)
+    return links
 
 
 def _differentiated(setting: Setting, method: Callable[..., Any], q, qd, given):

@@ -151,6 +151,7 @@ class Function:
     scanned: tuple[str, ...] = ()  # further algorithms, for some robots, that scan the links; always loops
     reduces: bool = True  # whether results of coupled robots are Sᵀ times those of all axes, see ``coupling``
     regroups: bool = False  # whether regrouped inertial parameters give the same result
+    looped: tuple[str, ...] = ()  # algorithms that are loops over joints for large robots, see ``looped``
     derivative_of: str | None = None  # outputs are the derivatives of this function by each of its inputs
 
     def size(self, model: Model) -> int:
@@ -301,6 +302,7 @@ FUNCTIONS: dict[str, Function] = {
             Cost(pair=110, dense=70),
             regroups=True,
             derivative_of="forward_dynamics",
+            looped=("compound_link",),
             reduces=False,
         ),
         Function(
@@ -374,6 +376,7 @@ FUNCTIONS: dict[str, Function] = {
             ("christoffel",),
             "Christoffel's symbols D_ijk",
             Cost(triple=10),
+            looped=("christoffel",),
             regroups=True,
         ),
         Function(

@@ -254,6 +254,7 @@ def compiles(function: Function, setting: Setting, algorithm: str) -> bool:
     return (
         is_straight(function, setting, algorithm)
         or has_loops(function, setting, algorithm)
+        or is_looped(function, setting, algorithm)
         or (algorithm not in function.scanned and function.size(setting.model) <= MOST_WRITTEN_OUT)
     )
 
@@ -290,6 +291,18 @@ def has_loops(function: Function, setting: Setting, algorithm: str) -> bool:
     """Whether the algorithm can be written as loops over the links: sweeps, or sweeps for every direction."""
     base = function if function.derivative_of is None else function_named(function.derivative_of)
     return sweeps(base, setting, algorithm) and (base is function or algorithm not in base.scanned)
+
+
+def is_looped(function: Function, setting: Setting, algorithm: str) -> bool:
+    """Whether the function of this robot is loops over joints after straight-line code, see ``looped``."""
+    model = setting.model
+    if algorithm not in function.looped or model.constraints or setting.wrench or setting.parameters:
+        return False
+    followed = [relation for relation in model.followed if relation is not None]
+    if function.name == "christoffel":
+        return all(len(relation.leaders) == 1 for relation in followed)
+    rubs_with_load = setting.friction and any(joint.number("load_friction") for joint in model.moving_joints)
+    return bool(followed) and not rubs_with_load
 
 
 def chosen_algorithm(function: Function, setting: Setting, name: str | None) -> str:
@@ -343,6 +356,10 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
     def build(precision: str):
         if not is_straight(function, setting, algorithm) and has_loops(function, setting, algorithm):
             return _swept_program(function, setting, algorithm, precision)
+        if not is_straight(function, setting, algorithm) and is_looped(function, setting, algorithm):
+            from linkwise import looped
+
+            return looped.program(function, setting, precision)  # type: ignore[arg-type]
         from linkwise.compiler.program import lower
 
         _, nodes = _cheapest(function, replace(setting, dtype=precision), algorithm)

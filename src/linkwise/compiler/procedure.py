@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from linkwise.compiler.graph import Graph
-from linkwise.compiler.loops import Element, For, Nest, Place, Statement, Step, Whole, whole
+from linkwise.compiler.loops import Element, For, Let, Nest, Place, Statement, Step, Whole, statements, whole
 from linkwise.compiler.operations import Operations
 from linkwise.compiler.program import Dtype, lower
 from linkwise.scalar import Scalar
@@ -57,24 +57,42 @@ class Procedure:
         self._costs[id(step)] = made.operations
         return step
 
-    def operations(self, body: Sequence[Statement]) -> Operations:
-        """The operations of statements, those of every turn of a loop."""
-        counts: dict[str, Any] = dict(self._counted(body))
+    def operations(
+        self, body: Sequence[Statement], tables: Mapping[str, Sequence[int]] | None = None
+    ) -> Operations:
+        """The operations of statements, those of every turn of a loop; ``tables`` of whole numbers that bounds read."""
+        counts: dict[str, Any] = dict(self._counted(body, tables or {}, {}))
         return Operations(**counts)
 
-    def _counted(self, body: Sequence[Statement]) -> Counter[str]:
+    def _counted(
+        self, body: Sequence[Statement], tables: Mapping[str, Sequence[int]], names: Mapping[str, int]
+    ) -> Counter[str]:
         found: Counter[str] = Counter()
+        values = dict(names)
         for statement in body:
             if isinstance(statement, Step):
                 cost = self._costs[id(statement)]
                 further = {"trigonometric": cost.trigonometric, "square_roots": cost.square_roots}
                 found += Counter(cost.counts() | further)
+            elif isinstance(statement, Let):
+                values[statement.name] = statement.value.value(values, tables)
             elif isinstance(statement, For):
-                first, stop, step = (x.number for x in (statement.first, statement.stop, statement.step))
-                turns = len(range(first or 0, stop or 0, step or 1))
-                once = self._counted(statement.body)
-                found += Counter({key: turns * count for key, count in once.items()})
+                turns = range(
+                    *(x.value(values, tables) for x in (statement.first, statement.stop, statement.step))
+                )
+                alike = all(_is_known(inner) for inner in statements(statement.body))
+                for turn in turns[:1] if alike else turns:
+                    once = self._counted(statement.body, tables, {**values, statement.name: turn})
+                    times = len(turns) if alike else 1
+                    found += Counter({key: times * count for key, count in once.items()})
         return found
+
+
+def _is_known(statement: Statement) -> bool:
+    """Whether a statement takes the same operations in every turn of the loops around it."""
+    if not isinstance(statement, For):
+        return True
+    return None not in (statement.first.number, statement.stop.number, statement.step.number)
 
 
 def cells(array: str, count: int, start: Whole | int = 0, row: Whole | None = None) -> list[Place]:
