@@ -43,6 +43,7 @@ ORDER = (
         "evaluation_motion",
         "evaluation",
         "swept",
+        "looped",
         "arrays",
         "gpu",
         "frameworks",

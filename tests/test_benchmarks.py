@@ -58,6 +58,7 @@ SMOKE = {  # script -> command lines
         "--robot two_link --horizon 4 --iterations 1 --gpu --text",
     ],
     "kernel_speed.py": ["--joints 2 --states 64"],
+    "large_robots.py": ["--quick"],
     "long_chains.py": ["--links 3 --repeats 1 --longest-straight 3"],
     "mjcf_attributes.py": ["--only connect --every 3 --pairs 4"],
     "mjcf_fuzz.py": ["--files 20 --reasons", "--files 1 --seed 1 --show"],

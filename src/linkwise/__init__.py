@@ -25,6 +25,7 @@ from linkwise.loading import general_chain, load, planar_chain, random_robot, ro
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.constraints import Coupling, Point, Weld
 from linkwise.model.elastic import Elastic
+from linkwise.model.fluid import DragBody, Fluid
 from linkwise.model.motors import Motor
 from linkwise.robot import Robot
 from linkwise.study import open_study, study
@@ -65,9 +66,11 @@ __all__ = [
     "ConstraintError",
     "ConvergenceError",
     "Coupling",
+    "DragBody",
     "DtypeError",
     "Elastic",
     "ExportWarning",
+    "Fluid",
     "Frame",
     "Inertia",
     "Joint",

@@ -21,6 +21,7 @@ from linkwise.algorithms import (
     coupling,
     dense,
     derivatives,
+    drag,
     energy,
     equation,
     factorised,
@@ -67,7 +68,6 @@ from linkwise.model.constraints import TARGETS
 from linkwise.model.mechanism import Mechanism, flat
 from linkwise.parameters import with_symbols
 from linkwise.scalar import Scalar, all_of, maximum, where
-from linkwise.spatial import zero_vector
 
 # -- torques ----------------------------------------------------------------------------------------------------------
 
@@ -87,20 +87,8 @@ def _gravity(setting: Setting, q):
     return equation.bias_torques(links, q, zeros(links))
 
 
-def _gravity_compound(setting: Setting, q):
-    return equation.gravity_torques(setting.links(), q)
-
-
 def _velocity(setting: Setting, q, qd):
     return equation.velocity_torques(setting.links(), q, qd, velocity_torques.velocity_torques)
-
-
-def _velocity_newton_euler(setting: Setting, q, qd):
-    return equation.velocity_torques(setting.links(), q, qd)
-
-
-def _bias(setting: Setting, q, qd):
-    return equation.bias_torques(setting.links(), q, qd)
 
 
 # -- motion -----------------------------------------------------------------------------------------------------------
@@ -195,15 +183,6 @@ def _mass(method):
     return lambda setting, q: equation.mass_matrix(setting.links(), q, method)
 
 
-def _mass_by_columns(links: Mechanism, q):
-    """n inverse dynamics with unit accelerations, without velocities and gravity."""
-    n = links.dof
-    unit = [[1.0 if i == j else 0.0 for i in range(n)] for j in range(n)]
-    columns = [
-        flat(newton_euler.inverse_dynamics(links, q, zeros(links), links.grouped(row), gravity=zero_vector()))
-        for row in unit
-    ]
-    return [[columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
 
 
 def _of_leaders(setting: Setting, method: Callable[..., Any], *values):
@@ -242,7 +221,7 @@ def _inverse_derivatives(method: equation.Torques | None):
     """∂τ/∂q, ∂τ/∂q̇, ∂τ/∂q̈ of an algorithm; None takes the analytic recursions alone."""
 
     def run(setting: Setting, q, qd, qdd):
-        if setting.model.constraints or _rubs_with_load(setting):
+        if setting.model.constraints or _friction_is_shared(setting):
             least = _under_constraints(method or newton_euler.inverse_dynamics)
             return _differentiated(setting, least, q, qd, qdd)
         return _free_inverse_derivatives(setting, method, q, qd, qdd)
@@ -315,7 +294,7 @@ def _forward_derivatives(method: Callable[..., Any]):
 
     def run(setting: Setting, q, qd, tau):
         links = setting.links()
-        if _rubs_with_load(setting):
+        if _friction_is_shared(setting):
             return _differentiated(setting, method, q, qd, tau)
         if setting.model.constraints:
             if method not in _CONSTRAINED:
@@ -328,7 +307,7 @@ def _forward_derivatives(method: Callable[..., Any]):
         matrices = _inverse_derivatives(newton_euler.inverse_dynamics)(setting, q, qd, qdd)
         by_q, by_qd, M = (coupling.reduced(links, matrix, (True, True)) for matrix in matrices)
         inverse = dense.inverted(M) if links.coupled else factorised.invert(links, M)
-        return _minus_product(inverse, by_q), _minus_product(inverse, by_qd), inverse
+        return dense.minus_product(inverse, by_q), dense.minus_product(inverse, by_qd), inverse
 
     return run
 
@@ -357,8 +336,11 @@ def _constrained_derivatives(
     )
 
 
-def _rubs_with_load(setting: Setting) -> bool:
-    return setting.friction and joint_terms.has_load_friction(setting.links())
+def _friction_is_shared(setting: Setting) -> bool:
+    """Whether friction depends on more than the joint's own motion: on the carried torque, or on the motion of links in
+    a fluid."""
+    links = setting.links()
+    return setting.friction and (joint_terms.has_load_friction(links) or drag.present(links))
 
 
 def _christoffel(setting: Setting, q):
@@ -376,6 +358,12 @@ def without_free_joints(setting: Setting) -> Mechanism:
     return links
 
 
+def _regressor(setting: Setting, q, qd, qdd):
+    links = setting.links()
+    joint_terms.check_no_drag(links)
+    return regressor.regressor(links, q, qd, qdd, joint_laws.coefficients(setting.model.moving_joints))
+
+
 def _differentiated(setting: Setting, method: Callable[..., Any], q, qd, given):
     """Derivatives of a function under constraints, or with load friction, by q (along the velocities), q̇ and its third
     argument."""
@@ -383,8 +371,8 @@ def _differentiated(setting: Setting, method: Callable[..., Any], q, qd, given):
     by = [coupling.leaders(links, value) for value in (q, qd, given)]
     if not by[0] or not isinstance(by[0][0], Node):
         raise ModelError(
-            f"{setting.model.name}: derivatives of torques under constraints, and with load friction, are for robots "
-            "that are small enough to be written out; lock joints that do not move (robot.lock)"
+            f"{setting.model.name}: derivatives of torques under constraints, with load friction or in a fluid are for "
+            "robots that are small enough to be written out; lock joints that do not move (robot.lock)"
         )
     graph = by[0][0].graph
     values = method(setting, q, qd, given)
@@ -400,13 +388,6 @@ def _differentiated(setting: Setting, method: Callable[..., Any], q, qd, given):
         [list(row[nq + n :]) for row in rows],
     )
     return tuple(coupling.with_followers(links, matrix) for matrix in matrices) if torques else matrices
-
-
-def _minus_product(A: list[list[Scalar]], B: list[list[Scalar]]) -> list[list[Scalar]]:
-    def entry(row: list[Scalar], j: int) -> Scalar:
-        return -sum((a * b[j] for a, b in zip(row[1:], B[1:], strict=True)), start=row[0] * B[0][j])
-
-    return [[entry(row, j) for j in range(len(B))] for row in A]
 
 
 ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
@@ -447,16 +428,22 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     "mass_matrix": {
         "compound_link": _mass(compound_link.mass_matrix),
         "covariance": _mass(kalman.mass_matrix),
-        "newton_euler": _mass(_mass_by_columns),
+        "newton_euler": _mass(newton_euler.mass_matrix),
     },
     "coefficients": {"compound_link": lambda setting, q: equation.coefficients(setting.links(), q)},
     "inverse_mass_matrix": {
         "kalman": inverse_mass_kalman,
         "compound_link": inverse_mass_compound,
     },
-    "gravity_torques": {"compound_link": _gravity_compound, "newton_euler": _gravity},
-    "velocity_torques": {"newton_euler": _velocity_newton_euler, "velocity_recursion": _velocity},
-    "bias_torques": {"newton_euler": _bias},
+    "gravity_torques": {
+        "compound_link": lambda setting, q: equation.gravity_torques(setting.links(), q),
+        "newton_euler": _gravity,
+    },
+    "velocity_torques": {
+        "newton_euler": lambda setting, q, qd: equation.velocity_torques(setting.links(), q, qd),
+        "velocity_recursion": _velocity,
+    },
+    "bias_torques": {"newton_euler": lambda setting, q, qd: equation.bias_torques(setting.links(), q, qd)},
     "coriolis_matrix": {
         "christoffel": lambda setting, q, qd: coriolis.coriolis_matrix(setting.links(), q, qd)
     },
@@ -511,9 +498,7 @@ ALGORITHMS: dict[str, Mapping[str, Callable[..., Any]]] = {
     },
     "impact": {"kalman": impact},
     "regressor": {
-        "newton_euler": lambda setting, q, qd, qdd: regressor.regressor(
-            setting.links(), q, qd, qdd, joint_laws.coefficients(setting.model.moving_joints)
-        )
+        "newton_euler": _regressor,
     },
 }
 

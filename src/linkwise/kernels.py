@@ -301,8 +301,8 @@ def is_looped(function: Function, setting: Setting, algorithm: str) -> bool:
     followed = [relation for relation in model.followed if relation is not None]
     if function.name == "christoffel":
         return all(len(relation.leaders) == 1 for relation in followed)
-    rubs_with_load = setting.friction and any(joint.number("load_friction") for joint in model.moving_joints)
-    return bool(followed) and not rubs_with_load
+    load_friction = any(joint.number("load_friction") for joint in model.moving_joints)
+    return bool(followed) and not (setting.friction and (load_friction or model.fluid is not None))
 
 
 def chosen_algorithm(function: Function, setting: Setting, name: str | None) -> str:
@@ -353,7 +353,7 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
     sizes = function.input_sizes(setting)
     shapes = function.shapes(setting.model)
 
-    def build(precision: str):
+    def build(precision: str) -> Any:
         if not is_straight(function, setting, algorithm) and has_loops(function, setting, algorithm):
             return _swept_program(function, setting, algorithm, precision)
         if not is_straight(function, setting, algorithm) and is_looped(function, setting, algorithm):

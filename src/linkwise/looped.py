@@ -161,9 +161,7 @@ def _christoffel(function: Function, setting: Setting, dtype: Dtype) -> Procedur
             [_rows("axes", N, 6), _rows("bodies", N, 10)],
             apart=True,
         ),
-        For(
-            "i", whole(0), whole(n**3), [loops.step(lambda: [[0.0]], [], [[Element("christoffel", I)]])]
-        ),
+        For("i", whole(0), whole(n**3), [loops.step(lambda: [[0.0]], [], [[Element("christoffel", I)]])]),
         For(
             "j",
             whole(0),

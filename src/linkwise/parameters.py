@@ -85,7 +85,7 @@ def with_symbols(
         difference = [replaced[label] - known[label] if label in replaced else 0.0 for label in LABELS]
         added = _expressed(_body(difference), changed[k].parameter_frame)
         changed[k] = replace(changed[k], inertia=changed[k].inertia + added)
-    result = Mechanism(links.name, changed, links.gravity, links.base, links.original)
+    result = Mechanism(links.name, changed, links.gravity, links.base, links.original, links.wind)
     return regrouped(result) if base_parameters else result
 
 

@@ -74,6 +74,17 @@ class _Fields:
             *(self(lambda link, name=name: getattr(link.inertia.second_moment, name)) for name in names)
         )
 
+    def drag(self) -> tuple[tuple[Any, ...], ...]:
+        """As many boxes and ellipsoids as some link has; those that a link has not are zeros."""
+        rows: list[tuple[Any, ...]] = []
+        own: list[list[Any]]
+        for size in sorted({len(numbers) for link in self.links for numbers in link.drag}):
+            own = [[numbers for numbers in link.drag if len(numbers) == size] for link in self.links]
+            for place in range(max(map(len, own))):
+                padded = [each[place] if place < len(each) else (0.0,) * size for each in own]
+                rows.append(tuple(self.constant([row[k] for row in padded]) for k in range(size)))
+        return tuple(rows)
+
     def orientation(self) -> Matrix | None:
         if self.links[0].orientation is None:
             return None
@@ -85,7 +96,12 @@ class SweptLinks(Mechanism):
 
     def __init__(self, mechanism: Mechanism):
         super().__init__(
-            mechanism.name, mechanism.links, mechanism.gravity, mechanism.base, mechanism.original
+            mechanism.name,
+            mechanism.links,
+            mechanism.gravity,
+            mechanism.base,
+            mechanism.original,
+            mechanism.wind,
         )
         self._sweeper = Sweeper(
             [link.parent for link in mechanism],
@@ -147,6 +163,7 @@ class SweptLinks(Mechanism):
             file_frame=Transform.identity(),  # see _with_prepared_terms
             parameter_frame=Transform.identity(),  # not used by sweeps
             orientation=orientation,
+            drag=field.drag(),
             terms={
                 name: field(lambda link, name=name: link.terms.get(name, 0.0))
                 for name in dict.fromkeys(name for link in links for name in link.terms)

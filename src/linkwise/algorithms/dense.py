@@ -24,6 +24,11 @@ def product(A: Rows, B: Rows) -> Rows:
     return [[dot(row, column) for column in columns] for row in A]
 
 
+def minus_product(A: Rows, B: Rows) -> Rows:
+    """−A B."""
+    return [[-entry for entry in row] for row in product(A, B)]
+
+
 def symmetric_product(A: Rows, B: Rows) -> Rows:
     """A Bᵀ where that is symmetric; the lower half is copied."""
     n = len(A)

@@ -36,7 +36,9 @@ def inverse_dynamics(
     tau = added(links, tau, joint_terms.rotor_torques(links, qdd))
     tau = joint_terms.add_springs(links, tau, q)
     tau = joint_terms.add_world_rotors(links, tau, qd)
-    return joint_terms.add_friction(links, tau, q, qd) if friction else tau
+    if not friction:
+        return tau
+    return joint_terms.add_friction(links, joint_terms.with_drag(links, tau, q, qd), q, qd)
 
 
 def mass_matrix(
@@ -93,7 +95,7 @@ def torques_on_bodies(
 ) -> Sequence[JointValue]:
     """What is left of applied torques for the rigid bodies: less friction, less springs."""
     if friction:
-        tau = joint_terms.subtract_friction(links, tau, q, qd)
+        tau = joint_terms.without_drag(links, joint_terms.subtract_friction(links, tau, q, qd), q, qd)
     return joint_terms.subtract_world_rotors(links, joint_terms.subtract_springs(links, tau, q), qd)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from linkwise.algorithms import gravity_compensation, manifold
+from linkwise.algorithms import drag, gravity_compensation, manifold
 from linkwise.errors import ModelError
 from linkwise.joint_laws import LAWS, Law, is_zero, load, world_rotor
 from linkwise.joint_laws.direction import SPEED, jumps
@@ -65,10 +65,32 @@ def subtract_load_friction(
         return links.each(lambda link, t, v: load.removed(link, single(t), single(v)), tau, qd)
 
 
-def friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
+def friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> Sequence[JointValue]:
     """Friction of every joint [N·m or N], for code that has no carried torque; at rest it is zero."""
     check_no_load_friction(links)
-    return _summed("friction", links, FRICTION, q, qd)
+    return with_drag(links, _summed("friction", links, FRICTION, q, qd), q, qd)
+
+
+def with_drag(
+    links: Mechanism, tau: Sequence[JointValue], q: Sequence[JointValue], qd: Sequence[JointValue]
+) -> Sequence[JointValue]:
+    """Torques with what the joints need more because of a fluid [N·m or N]."""
+    return added(links, tau, drag.torques(links, q, qd)) if drag.present(links) else tau
+
+
+def without_drag(
+    links: Mechanism, tau: Sequence[JointValue], q: Sequence[JointValue], qd: Sequence[JointValue]
+) -> Sequence[JointValue]:
+    """What a fluid leaves of torques [N·m or N]."""
+    return subtracted(links, tau, drag.torques(links, q, qd)) if drag.present(links) else tau
+
+
+def check_no_drag(links: Mechanism) -> None:
+    """Refuse a fluid, where torques must be linear in parameters or quadratic in a speed."""
+    if drag.present(links):
+        raise ModelError(
+            f"{links.name}: forces of a surrounding fluid are not supported here; take them away with with_fluid(None)"
+        )
 
 
 def has_load_friction(links: Mechanism) -> bool:
@@ -85,9 +107,11 @@ def check_no_load_friction(links: Mechanism) -> None:
         )
 
 
-def smooth_friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
-    """The part of friction that is continuous at rest."""
-    return _summed("friction", links, SMOOTH_FRICTION, q, qd)
+def smooth_friction(
+    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]
+) -> Sequence[JointValue]:
+    """The part of friction that is continuous at rest, drag in a fluid included."""
+    return with_drag(links, _summed("friction", links, SMOOTH_FRICTION, q, qd), q, qd)
 
 
 def dry_friction(links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue]) -> list[JointValue]:
@@ -113,7 +137,7 @@ def dry_friction_limits(link: MovingLink, qd: JointValue, given: Scalar = 0.0) -
 
 def has_friction(links: Mechanism) -> bool:
     """Whether a joint has some; a symbol may have."""
-    return bool(_present(links, FRICTION)) or has_load_friction(links)
+    return bool(_present(links, FRICTION)) or has_load_friction(links) or drag.present(links)
 
 
 def has_dry_friction(links: Mechanism) -> bool:

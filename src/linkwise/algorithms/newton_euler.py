@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkwise.model.axes import JointValue
-from linkwise.model.mechanism import Mechanism, MovingLink, Turned
-from linkwise.scalar import stage
+from linkwise.model.mechanism import Mechanism, MovingLink, Turned, flat
+from linkwise.scalar import Scalar, stage
 from linkwise.spatial import Matrix, RigidInertia, Spatial, Vector, zero_spatial, zero_vector
 
 
@@ -123,3 +123,14 @@ def joint_torques(
         return link.felt(x), link.placed(turned).force_to_parent(x)
 
     return links.inward(step, zero_spatial(), turned, loads)
+
+
+def mass_matrix(links: Mechanism, q: Sequence[JointValue]) -> list[list[Scalar]]:
+    """M by n inverse dynamics with unit accelerations, without velocities and gravity."""
+    n = links.dof
+    still = links.grouped([0.0] * n)
+    unit = [[1.0 if i == j else 0.0 for i in range(n)] for j in range(n)]
+    columns = [
+        flat(inverse_dynamics(links, q, still, links.grouped(row), gravity=zero_vector())) for row in unit
+    ]
+    return [[columns[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]

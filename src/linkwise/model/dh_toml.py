@@ -12,6 +12,7 @@ from linkwise.model.constraints import Constraint
 from linkwise.model.dh import CONVENTIONS, DhJoint, chain
 from linkwise.model.dh_toml_table import DRIVE_KEYS, INERTIAL_KEYS, LIMIT_KEYS, POSE_KEYS, RobotSettings
 from linkwise.model.dh_toml_writer import write_toml
+from linkwise.model.fluid import COEFFICIENTS, SHAPES, DragBody, Fluid
 from linkwise.model.joint import JOINT_TYPES, Joint, Mimic
 from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
 from linkwise.model.motors import Motor
@@ -21,7 +22,7 @@ __all__ = ["read_citation", "read_toml", "write_toml"]
 
 HEADER_KEYS = ("name", "source", "notes", "convention", "gravity", "reduced")
 CHAIN_KEYS = (*HEADER_KEYS, "base", "joint", "motor", "frame")
-TREE_KEYS = (*HEADER_KEYS, "passive", "link", "joint", "motor", "frame", "constraint")
+TREE_KEYS = (*HEADER_KEYS, "passive", "link", "joint", "motor", "frame", "constraint", "fluid")
 DH_KEYS = ("alpha", "alpha_deg", "a", "d", "theta", "theta_deg")
 CHAIN_JOINT_KEYS = ("name", "link", "type", *DH_KEYS, *LIMIT_KEYS, *INERTIAL_KEYS, *DRIVE_KEYS)
 TREE_JOINT_KEYS = (
@@ -157,8 +158,28 @@ def _tree(top: RobotSettings, where: str) -> Model:
         frames=_frames(top),
         constraints=[_constraint(table) for table in _tables(top, "constraint")],
         passive=_passive(top),
+        fluid=_fluid(top),
         **_header(top),
     )
+
+
+def _fluid(top: RobotSettings) -> Fluid | None:
+    """[fluid], with a [[fluid.body]] for all that it resists."""
+    if not top.has("fluid"):
+        return None
+    table = RobotSettings(cast("dict[str, Any]", top.get("fluid", dict)), top.where("fluid"))
+    table.allow(("density", "viscosity", "wind", "body"))
+    bodies: list[DragBody] = []
+    for body in _tables(table, "body"):
+        body.allow(("link", "shape", "size", "coefficients", *POSE_KEYS))
+        coefficients = body.numbers("coefficients", 5) if body.has("coefficients") else COEFFICIENTS
+        x, y, z = body.numbers("size", 3)
+        a, b, c, d, e = coefficients
+        shape = body.choice("shape", SHAPES)
+        bodies.append(DragBody(body.get("link", str), body.pose(), shape, (x, y, z), (a, b, c, d, e)))
+    x, y, z = table.vector("wind").tolist()
+    given = tuple(bodies) if table.has("body") else None
+    return Fluid(table.number("density", 0.0), table.number("viscosity", 0.0), (x, y, z), given)
 
 
 def _constraint(table: RobotSettings) -> Constraint:

@@ -10,6 +10,7 @@ import numpy as np
 from linkwise import foreign
 from linkwise.errors import ModelError
 from linkwise.model.constraint_parts import Parts, parts_of
+from linkwise.model.fluid import Fluid
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Joint, Limits
 from linkwise.model.model import Model
@@ -44,7 +45,24 @@ def write_toml(model: Model, *, source: str = "") -> str:
         ]
     for constraint in model.constraints:
         lines += ["", "[[constraint]]", *_constraint(parts_of(constraint))]
+    if model.fluid is not None:
+        lines += ["", *_fluid(model.fluid)]
     return "\n".join(lines) + "\n"
+
+
+def _fluid(fluid: Fluid) -> list[str]:
+    lines = [
+        "[fluid]",
+        f"density = {_number(fluid.density)}",
+        f"viscosity = {_number(fluid.viscosity)}",
+        f"wind = {_list(fluid.wind)}",
+    ]
+    for body in fluid.bodies or ():
+        lines += ["", "[[fluid.body]]", f"link = {_text(body.link)}", f"shape = {_text(body.shape)}"]
+        lines += [f"size = {_list(body.size)}", *_pose(body.pose)]
+        if body.shape == "ellipsoid":
+            lines.append(f"coefficients = {_list(body.coefficients)}")
+    return lines
 
 
 def _constraint(parts: Parts) -> list[str]:

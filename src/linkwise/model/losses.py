@@ -164,6 +164,13 @@ def _motor(motor: Motor, joints: Sequence[Joint], ending: str) -> Iterator[Loss]
 def _whole(model: Model, ending: str) -> Iterator[Loss]:
     for name in model.passive:
         yield Loss(f"joint {name!r}", "passive", "that it has no motor is lost")
+    if model.fluid is not None:
+        yield Loss(
+            "",
+            "fluid",
+            f"the fluid of density {model.fluid.density:g} kg/m³ and viscosity {model.fluid.viscosity:g} Pa·s is lost: "
+            "others see no drag",
+        )
     if ending != ".urdf":
         return
     if tuple(model.gravity) != tuple(STANDARD_GRAVITY):

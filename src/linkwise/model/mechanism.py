@@ -26,6 +26,7 @@ import numpy as np
 
 from linkwise.model.axes import SLIDING, TURNING, Axis, JointValue, joint_value, parts_of, single
 from linkwise.model.cleaning import RIGHT_ANGLE_TOLERANCE, clean, clean_inertia, clean_rotation, snapped
+from linkwise.model.fluid import numbers_of
 from linkwise.model.joint import Joint
 from linkwise.model.model import Model
 from linkwise.model.transform import Transform, cosine, sine
@@ -98,6 +99,8 @@ class MovingLink:
     )  # numbers of further laws, see ``joint_laws``
     follows: Follow | None = None  # the link whose coordinate moves this one as well
     orientation: Matrix | None = None  # of the joint in the parent, for ball and floating joints
+    drag: tuple[tuple[Scalar, ...], ...] = ()
+    """What a fluid resists: rotation (9 numbers) and centre (3) in this frame, then those of ``fluid.numbers_of``."""
 
     @property
     def free(self) -> bool:
@@ -268,8 +271,10 @@ class Mechanism(Traversal, Sequence[MovingLink]):
         gravity: Vector,
         base: Transform,
         original: Mechanism | None = None,
+        wind: Vector | None = None,
     ):
         self.name = name
+        self.wind = zero_vector() if wind is None else wind  # of the fluid, in the prepared base frame
         self.original = (
             self if original is None else original
         )  # the same robot before its parameters were regrouped
@@ -408,10 +413,26 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
                 follows=_follow(model, k),
                 orientation=orientation,
                 terms=joint.terms,
+                drag=_drag(model, k, frames[k].inverse()),
             )
         )
     gravity = Vector(*clean(times(base.rotation.T, np.array(model.gravity))))
-    return Mechanism(model.name, links, gravity, base)
+    wind = (0.0, 0.0, 0.0) if model.fluid is None else model.fluid.wind
+    return Mechanism(model.name, links, gravity, base, wind=Vector(*clean(times(base.rotation.T, np.array(wind)))))
+
+
+def _drag(model: Model, k: int, file_frame: Transform) -> tuple[tuple[float, ...], ...]:
+    """What the fluid resists of link k."""
+    if model.fluid is None:
+        return ()
+    rows: list[tuple[float, ...]] = []
+    for body in model.fluid.bodies or ():
+        carrier, pose = model.carrier(body.link)
+        if carrier == k:
+            place = file_frame @ pose @ body.pose
+            rotation = clean_rotation(place.rotation).ravel().tolist()
+            rows.append((*rotation, *place.translation.tolist(), *numbers_of(body, model.fluid)))
+    return tuple(rows)
 
 
 def _places(model: Model) -> tuple[list[int], list[Transform]]:

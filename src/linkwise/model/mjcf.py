@@ -8,7 +8,7 @@ connect and weld equalities (as constraints), ``gravcomp``, <include>, <replicat
 <attach>.
 Actuators, contacts, sensors, keyframes and the like do not belong to the arm's equation of motion and are
 left out. What would change it and cannot be represented
-(springs that are not linear, tendons with stiffness, fluid forces) is refused by name. Only files that are
+(springs that are not linear, tendons with stiffness) is refused by name. Only files that are
 included, in the folder of the main file, and meshes from which an inertia comes are ever opened.
 """
 
@@ -23,6 +23,7 @@ import numpy as np
 from linkwise.errors import ModelError, UnknownNameError
 from linkwise.model import compensation
 from linkwise.model.constraints import Constraint
+from linkwise.model.fluid import DragBody
 from linkwise.model.inertia import Inertia, matrix_of
 from linkwise.model.joint import Joint
 from linkwise.model.mjcf_attach import DEEPEST, MOST_ATTACHED, graft, submodel
@@ -37,6 +38,7 @@ from linkwise.model.mjcf_constraints import (
 from linkwise.model.mjcf_copy import copy_in
 from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_files import expanded
+from linkwise.model.mjcf_fluid import drag_bodies, fluid
 from linkwise.model.mjcf_geom import check_geom, geom_inertia, site_pose
 from linkwise.model.mjcf_joint import MjcfJoint, read_joint
 from linkwise.model.mjcf_mesh import Meshes
@@ -91,6 +93,7 @@ class _Reader:
         self.frames: list[Frame] = []
         self.named: dict[str, MjcfJoint] = {}
         self.carried: dict[str, Element] = {}  # bodies with gravcomp
+        self.resisted: list[DragBody] = []  # by a fluid
         self.drawn: dict[str, Transform] = {}  # poses of free bodies as the file draws them
         self.taken = {WORLD, *(element.get("name", "") for element in root.iter())}
         self.held: list[Element] = []  # equalities that came with attached models
@@ -139,6 +142,7 @@ class _Reader:
                 joints,
                 gravity=self.settings.gravity,
                 frames=self._unique_frames(),
+                fluid=fluid(self.resisted, self.settings),
             )
             motors = self.motors()
             self._check_rotors(drawn, motors)
@@ -239,6 +243,8 @@ class _Reader:
         place = self.settings.pose(body)
         self._connect(name, parent, item.frame @ place, joints)
         inertia = self._inertia(body, items, moving, place)
+        if moving and self.settings.fluid:
+            self._resist(name, inertia, items)
         self._check_alignment(joints, items, inertia)
         self.links.append(Link(name, inertia))
         solid = inertia.mass >= SMALLEST and np.linalg.eigvalsh(inertia.matrix_about_com)[0] >= SMALLEST
@@ -269,7 +275,14 @@ class _Reader:
         root, where = submodel(attach, self.root, self.where, self.allow)
         self.attached.append(where)
         child = _Reader(root, where, self, self.allow)
-        child.settings.flags, child.settings.acceleration = self.settings.flags, self.settings.acceleration
+        for key in (
+            "flags",
+            "acceleration",
+            "density",
+            "viscosity",
+            "wind",
+        ):  # <option>s of the outer file count
+            setattr(child.settings, key, getattr(self.settings, key))
         child.check()
         anchor = WORLD if parent == WORLD else ATTACHED
         solid = False
@@ -428,6 +441,14 @@ class _Reader:
             stated = [sum(counted[1:], start=counted[0])] if counted else stated
         # MuJoCo takes ``pos`` as the centre of a body without inertia, to which boundmass may give some
         return self._bounded(stated[0] if stated else Inertia(), place.translation if not stated else None)
+
+    def _resist(self, name: str, inertia: Inertia, items: list[_Item]) -> None:
+        """Note what a fluid resists of a body."""
+        stated = [
+            item.frame @ self.settings.pose(item.element) for item in items if item.element.tag == "inertial"
+        ]
+        geoms = [(self._geom(item, True), item.frame) for item in items if item.element.tag == "geom"]
+        self.resisted += drag_bodies(name, inertia, stated, geoms, self.settings)
 
     def _geom(self, item: _Item, moving: bool) -> Element:
         """A geom with its defaults, checked, whether or not its inertia counts."""

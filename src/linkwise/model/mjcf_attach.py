@@ -84,6 +84,7 @@ def graft(
     ]
     reader.named |= {renamed(name): joint for name, joint in child.named.items()}
     reader.carried |= {renamed(name): body for name, body in child.carried.items()}
+    reader.resisted += [replace(body, link=renamed(body.link)) for body in child.resisted]
     reader.drawn |= {renamed(name): frame @ pose for name, pose in child.drawn.items()}
     reader.taken |= {renamed(name) for name in child.taken}
     reader.held += _renamed(child, renamed)

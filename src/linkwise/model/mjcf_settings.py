@@ -16,10 +16,6 @@ from linkwise.products import length, times
 
 TURNS = ("quat", "axisangle", "xyaxes", "zaxis", "euler")  # ways to write an orientation, one for an element
 SHORTEST = 1e-6  # a vector below this length has no direction, as in MuJoCo
-UNSUPPORTED = {
-    "density": "forces of a surrounding fluid are not supported",
-    "viscosity": "forces of a surrounding fluid are not supported",
-}
 
 
 @dataclass
@@ -46,6 +42,7 @@ class MjcfSettings:
     acceleration: Sequence[float] = STANDARD_GRAVITY  # gravity, before the flag that switches it off
     density: float = 0.0
     viscosity: float = 0.0
+    wind: Sequence[float] = (0.0, 0.0, 0.0)
     flags: dict[str, bool] = field(default_factory=dict)  # what a <flag> says; everything else is enabled
 
     def on(self, *flags: str) -> bool:
@@ -68,6 +65,11 @@ class MjcfSettings:
     def gravity_compensation(self) -> bool:
         """MuJoCo leaves it out where no passive force is left."""
         return self.springs or self.dampers
+
+    @property
+    def fluid(self) -> bool:
+        """Whether a fluid resists motion; MuJoCo leaves it out where no passive force is left."""
+        return bool(self.density or self.viscosity) and (self.springs or self.dampers)
 
     @property
     def frictionloss(self) -> bool:
@@ -121,10 +123,11 @@ def read_settings(root: Element) -> MjcfSettings:
             _compiler(section, settings)
         elif section.tag == "option":
             _option(section, settings)
-    for section in root:  # what a later section may have set to something harmless again
-        for key in UNSUPPORTED:
-            if getattr(settings, key) and key in section.attrib:
-                raise section.error(f"{key}={section.get(key)!r}: {UNSUPPORTED[key]}")
+    for section in root:
+        if settings.fluid and settings.fusestatic and "fusestatic" in section.attrib:
+            raise section.error(
+                "fusestatic in a fluid, which resists the fused bodies otherwise, is not supported"
+            )
     return settings
 
 
@@ -168,6 +171,11 @@ def _option(element: Element, settings: MjcfSettings) -> None:
         settings.acceleration = element.numbers("gravity", 3)
     settings.density = element.number("density", settings.density)
     settings.viscosity = element.number("viscosity", settings.viscosity)
+    for key in ("density", "viscosity"):
+        if getattr(settings, key) < 0:
+            raise element.error(f"{key}={element.get(key)!r}: it cannot be negative")
+    if "wind" in element.attrib:
+        settings.wind = element.numbers("wind", 3)
     for switches in element:
         for key in switches.attrib:
             settings.flags[key] = _choice(switches, key, ("enable", "disable"), "enable") == "enable"

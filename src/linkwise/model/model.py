@@ -15,6 +15,7 @@ from linkwise.model import motors, variants
 from linkwise.model.checks import check_numbers, check_tree
 from linkwise.model.constraints import Constraint, Coupling, Point, Weld
 from linkwise.model.constraints import content as constraint_content
+from linkwise.model.fluid import Fluid, around
 from linkwise.model.inertia import LABELS, Inertia
 from linkwise.model.joint import Joint, Mimic, followed_joints
 from linkwise.model.link import Frame, Link
@@ -39,6 +40,7 @@ class Model:
         reduced: marks a set of identified (base) parameters, which need not be physically possible link by link.
         constraints: points and poses that are held.
         passive: names of joints without a motor.
+        fluid: what surrounds the robot and resists its motion.
         source: the file that it came from and folders with its meshes, for its geometry; equal robots may differ in it.
 
     Raises:
@@ -57,6 +59,7 @@ class Model:
         constraints: Iterable[Constraint] = (),
         passive: Iterable[str] = (),
         source: Iterable[str] = (),
+        fluid: Fluid | None = None,
     ):
         links, joints, frames = tuple(links), tuple(joints), tuple(frames)
         check_tree(links, joints, frames)
@@ -81,17 +84,12 @@ class Model:
         put("joints", tuple(ordered))
         put("moving_joints", tuple(joint for joint in ordered if joint.moves))
         put("followed", followed_joints(self.moving_joints))
-        put(
-            "coordinate_joints",
-            tuple(
-                joint
-                for joint, relation in zip(self.moving_joints, self.followed, strict=True)
-                if relation is None
-            ),
-        )
+        pairs = zip(self.moving_joints, self.followed, strict=True)
+        put("coordinate_joints", tuple(joint for joint, relation in pairs if relation is None))
         put("constraints", tuple(constraints))
         put("passive", tuple(passive))
         put("source", tuple(source))
+        put("fluid", None if fluid is None else around(self, fluid))
         self._check_constraints()
         for k, joint in enumerate(self.moving_joints):
             if joint.body and (joint.body not in self.link_names or self.carrier(joint.body)[0] != k):
@@ -112,13 +110,11 @@ class Model:
     frames: tuple[Frame, ...]
     reduced: bool
     constraints: tuple[Constraint, ...]  # points and poses that are held
-    passive: tuple[
-        str, ...
-    ]  # joints without a motor: inverse dynamics under constraints gives them no torque
-
-    source: tuple[
-        str, ...
-    ]  # the file that it came from, then folders with its meshes; not part of ``content``
+    # joints without a motor: inverse dynamics under constraints gives them no torque
+    passive: tuple[str, ...]
+    fluid: Fluid | None  # what surrounds it and resists its motion; its bodies are those of moving links
+    # the file that it came from, then folders with its meshes; not part of ``content``
+    source: tuple[str, ...]
 
     @property
     def dof(self) -> int:
@@ -249,6 +245,7 @@ class Model:
                 self.reduced,
                 tuple(constraint_content(constraint) for constraint in self.constraints),
                 self.passive,
+                None if self.fluid is None else self.fluid.content(),
             )
             self.__dict__["_content"] = known
         return known
@@ -269,6 +266,7 @@ class Model:
             "constraints": self.constraints,
             "passive": self.passive,
             "source": self.source,
+            "fluid": self.fluid,
         }
 
     def _with(self, **changes: Any) -> Self:
@@ -527,6 +525,10 @@ class Model:
             given: the motors, each with rotor inertia and friction along a weighted sum of joint positions.
         """
         return self._with(**motors.with_motors(self, given))
+
+    def with_fluid(self, fluid: Fluid | None) -> Self:
+        """A new robot in a fluid that resists its motion, which counts as friction; None: in no fluid."""
+        return self._with(fluid=fluid)
 
     def _check_constraints(self) -> None:
         for constraint in cast("tuple[Any, ...]", self.constraints):

@@ -29,7 +29,7 @@ def regrouped(links: Mechanism) -> Mechanism:
         if link.parent >= 0:
             kept[link.parent] = kept[link.parent] + _in_parent(link, passed)
     moved = [replace(link, inertia=inertia) for link, inertia in zip(links, kept, strict=True)]
-    return Mechanism(links.name, moved, links.gravity, links.base, links.original)
+    return Mechanism(links.name, moved, links.gravity, links.base, links.original, links.wind)
 
 
 def _split(link: MovingLink, inertia: RigidInertia) -> tuple[RigidInertia, RigidInertia]:

@@ -6,7 +6,9 @@
   (another frame; the world if left out), ``name``, ``compliance``, ``xyz`` and, for a weld, ``rotation``, for a point,
   ``offset``; of ``<linkwise:passive>`` with ``joint``, a joint without a motor; of ``<linkwise:motor>``, a motor that
   moves several joints, with ``name``, ``offset`` and the numbers of a joint, and for each joint that it moves a
-  ``<linkwise:drives>`` with ``motor``, ``joint`` and ``factor``.
+  ``<linkwise:drives>`` with ``motor``, ``joint`` and ``factor``; one ``<linkwise:fluid>`` with ``density``,
+  ``viscosity`` and ``wind``, and for all that it resists a ``<linkwise:drag>`` with ``link``, ``shape``, ``size``,
+  ``coefficients``, ``xyz`` and ``rotation``.
 - In ``<joint>``: ``<linkwise:joint>`` with ``rotor_inertia``, ``coulomb_forward``, ``coulomb_backward``,
   ``axis``, ``rotation``, ``pitch`` of a helical joint [m/rad], ``lower`` and ``upper`` of a continuous one,
   ``viscous_friction`` where ``<dynamics>`` has only what is nearest to it, ``motors_damping`` and ``motors_friction``:
@@ -22,6 +24,7 @@ warning says so.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +34,7 @@ from linkwise.joint_laws import TERMS
 from linkwise.joint_laws.plain import RICHER, plain_friction
 from linkwise.model.constraint_parts import KINDS, Parts, constraint_of
 from linkwise.model.constraints import Constraint
+from linkwise.model.fluid import DragBody, Fluid
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Joint
 from linkwise.model.model import Frame
@@ -50,6 +54,9 @@ def read_robot(root: Element) -> dict[str, Any]:
         "constraints": [_read_constraint(e) for e in root if e.tag == PREFIX + "constraint"],
         "passive": [e.text_of("joint") for e in root if e.tag == PREFIX + "passive"],
     }
+    surrounding = root.only(PREFIX + "fluid")
+    if surrounding is not None:
+        found["fluid"] = _read_fluid(surrounding, [e for e in root if e.tag == PREFIX + "drag"])
     robot = root.only(PREFIX + "robot")
     if robot is None:
         return found
@@ -58,6 +65,19 @@ def read_robot(root: Element) -> dict[str, Any]:
     if robot.get("reduced") is not None:
         found["reduced"] = _flag(robot, "reduced")
     return found
+
+
+def _read_fluid(element: Element, bodies: Sequence[Element]) -> Fluid:
+    """<linkwise:fluid>, with a <linkwise:drag> for all that it resists."""
+    resisted: list[DragBody] = []
+    for each in bodies:
+        x, y, z = each.numbers("size", 3)
+        a, b, c, d, e = each.numbers("coefficients", 5)
+        resisted.append(
+            DragBody(each.text_of("link"), _pose(each), each.text_of("shape"), (x, y, z), (a, b, c, d, e))
+        )
+    x, y, z = element.numbers("wind", 3)
+    return Fluid(element.number("density"), element.number("viscosity"), (x, y, z), tuple(resisted))
 
 
 def read_motors(root: Element) -> list[Motor]:

@@ -26,6 +26,7 @@ from linkwise.errors import ModelError
 from linkwise.joint_laws.plain import plain_friction
 from linkwise.model.constraint_parts import parts_of
 from linkwise.model.constraints import Constraint
+from linkwise.model.fluid import Fluid
 from linkwise.model.inertia import Inertia
 from linkwise.model.joint import Joint
 from linkwise.model.model import STANDARD_GRAVITY, Frame, Link, Model
@@ -62,6 +63,7 @@ def write_urdf(model: Model) -> str:
     lines += [_frame_line(frame) for frame in model.frames]
     lines += [_constraint_line(constraint) for constraint in model.constraints]
     lines += [element(PREFIX + "passive", {"joint": name}, indent=1) for name in model.passive]
+    lines += [] if model.fluid is None else _fluid_lines(model.fluid)
     lines.append("</robot>")
     return "\n".join(lines) + "\n"
 
@@ -207,6 +209,22 @@ def _constraint_line(constraint: Constraint) -> str:
     else:
         given["offset"] = numbers(parts.offset)
     return element(PREFIX + "constraint", given, indent=1)
+
+
+def _fluid_lines(fluid: Fluid) -> list[str]:
+    given = {"density": repr(fluid.density), "viscosity": repr(fluid.viscosity), "wind": numbers(fluid.wind)}
+    lines = [element(PREFIX + "fluid", given, indent=1)]
+    for body in fluid.bodies or ():
+        given = {
+            "link": body.link,
+            "shape": body.shape,
+            "size": numbers(body.size),
+            "coefficients": numbers(body.coefficients),
+            "xyz": numbers(body.pose.translation),
+            "rotation": numbers(body.pose.rotation.flat),
+        }
+        lines.append(element(PREFIX + "drag", given, indent=1))
+    return lines
 
 
 # -- text ---------------------------------------------------------------------------------------------------

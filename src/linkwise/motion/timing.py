@@ -106,6 +106,7 @@ def _greatest_speed(robot: Robot, moment: Moment, t: np.ndarray, limits: np.ndar
     links = mechanism_of(robot)
     columns = (expanded(links, list(q.T), positions=True), expanded(links, list(qd.T)))
     joint_terms.check_no_load_friction(links)
+    joint_terms.check_no_drag(links)
     b = _rows(links, joint_terms.smooth_friction(links, *columns), qd)
     c = gravity + _rows(links, joint_terms.dry_friction(links, *columns), qd)
     beyond = np.abs(c) > limits

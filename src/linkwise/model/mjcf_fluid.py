@@ -1,0 +1,73 @@
+"""What a fluid resists of the bodies of an MJCF file: boxes with their inertias, or geoms as ellipsoids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from linkwise.model.fluid import COEFFICIENTS, SMALLEST, DragBody, Fluid, inertia_box
+from linkwise.model.inertia import Inertia
+from linkwise.model.mjcf_geom import SIZES, geom_place
+from linkwise.model.mjcf_settings import MjcfSettings
+from linkwise.model.transform import Transform
+from linkwise.model.xml import Element
+
+
+def drag_bodies(
+    link: str,
+    inertia: Inertia,
+    stated: Sequence[Transform],
+    geoms: Sequence[tuple[Element, Transform]],
+    settings: MjcfSettings,
+) -> list[DragBody]:
+    """What a fluid resists of a body: its geoms with ``fluidshape="ellipsoid"``, or the box with its inertia.
+
+    Args:
+        link: the name of the body.
+        inertia: of the body, about the origin of its frame.
+        stated: the poses of its <inertial>, if it has one.
+        geoms: its geoms, with their defaults, and the <frame>s around them.
+        settings: of the file.
+    """
+    if inertia.mass < SMALLEST:
+        return []
+    shaped = [(geom, frame) for geom, frame in geoms if geom.get("fluidshape", "none") == "ellipsoid"]
+    if shaped:
+        return [_ellipsoid(link, geom, frame, settings) for geom, frame in shaped]
+    solids = [(geom, frame) for geom, frame in geoms if geom.get("type", "sphere") in SIZES]
+    axes = [pose.rotation for pose in stated]
+    axes += [(frame @ settings.pose(geom)).rotation for geom, frame in solids if "fromto" not in geom.attrib]
+    axes += [
+        (frame @ geom_place(geom, geom.get("type", "sphere"), settings)[0]).rotation
+        for geom, frame in solids
+        if "fromto" in geom.attrib
+    ]
+    box = inertia_box(link, inertia, axes)
+    return [] if box is None else [box]
+
+
+def _ellipsoid(link: str, geom: Element, frame: Transform, settings: MjcfSettings) -> DragBody:
+    kind = geom.get("type", "sphere")
+    if kind not in SIZES or "mesh" in geom.attrib:
+        raise geom.error("fluidshape='ellipsoid' of a mesh is not supported; give the geom type='ellipsoid'")
+    pose, size = geom_place(geom, kind, settings)
+    x = size[0]
+    axes = {
+        "sphere": lambda: (x, x, x),
+        "capsule": lambda: (x, x, x + size[1]),
+        "cylinder": lambda: (x, x, size[1]),
+    }.get(kind, lambda: (x, size[1], size[2]))()
+    given = (
+        geom.numbers("fluidcoef", len(geom.text_of("fluidcoef").split()))
+        if "fluidcoef" in geom.attrib
+        else ()
+    )
+    a, b, c, d, e = (*given, *COEFFICIENTS[len(given) :])
+    return DragBody(link, frame @ pose, "ellipsoid", axes, (a, b, c, d, e))
+
+
+def fluid(bodies: Sequence[DragBody], settings: MjcfSettings) -> Fluid | None:
+    """The fluid of a file; None where it has none."""
+    if not settings.fluid:
+        return None
+    x, y, z = settings.wind
+    return Fluid(settings.density, settings.viscosity, (x, y, z), tuple(bodies))
