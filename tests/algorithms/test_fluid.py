@@ -159,7 +159,9 @@ def test_any_robot_may_be_put_into_a_fluid():
 
 def test_simulations_feel_the_fluid():
     """Without gravity and with hardly any gain, beside Runge–Kutta steps with forward dynamics."""
-    robot = lw.load("two_link").with_gravity((0, 0, 0)).with_fluid(lw.Fluid(density=2000.0, viscosity=10.0))
+    arm = lw.load("two_link").with_gravity((0, 0, 0))
+    box = lw.DragBody(arm.link_names[-1], lw.Transform.identity(), "box", (0.5, 0.2, 0.3))
+    robot = arm.with_fluid(lw.Fluid(density=2e3, viscosity=1.0, bodies=(box,)))
     q, qd, h = np.array([0.3, 0.4]), np.array([2.0, -3.0]), 1e-3
     controller = GravityPD(robot, Gains(1e-12, 1e-12))
 

@@ -17,8 +17,7 @@ mujoco = pytest.importorskip("mujoco")
 
 DATA = Path(os.environ.get("LINKWISE_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 FILES = sorted((DATA / "mjcf").glob("*/*.xml"))
-NOT_MODELLED = ("forces of a surrounding fluid",)  # why a file of the collection may be refused
-SHARE = 0.95  # of the files that MuJoCo loads must load and agree
+SHARE = 1.0  # of the files that MuJoCo loads must load and agree
 COMPARISON = "MJCF files compared with MuJoCo"
 TOLERANCE = 1e-9  # relative; what is seen is round-off, 1e-14
 
@@ -57,6 +56,9 @@ def compare(robot: lw.Robot, peer, states: int) -> None:
         mujoco.mj_fullM(peer, data, M)
         close(value(robot, "mass_matrix", q=q), turn.T @ M @ turn)
         torques = value(robot, "inverse_dynamics", q=q, qd=qd, qdd=qdd, friction=False)
+        if robot.fluid is not None:
+            torques += value(robot, "inverse_dynamics", q=q, qd=qd, qdd=qdd)
+            torques -= value(robot.with_fluid(None), "inverse_dynamics", q=q, qd=qd, qdd=qdd)
         close(torques + damping * qd, turn.T @ data.qfrc_inverse)
         placed = poses(q)
         for number, name in bodies:
@@ -155,8 +157,6 @@ def test_robots_as_found_in_the_wild(path, stubs, record_property):
         robot = lw.load(place, mimic="independent")
     except lw.ModelError as error:
         say(f"refused: {str(error).rpartition('>: ')[2]}")
-        if any(reason in str(error) for reason in NOT_MODELLED):
-            pytest.skip(f"it has forces that are not modelled: {error}")
         raise
     compare(robot.with_constraints([]), peer, states=2)
     compare_constraints(robot, peer)
