@@ -87,7 +87,6 @@ def measured(robot: Any, name: str, seconds: float) -> tuple[str, float, float, 
     """(form, seconds to the first result, microseconds a call, error) of a function; None: it is not compiled."""
     from linkwise import arrays, kernels
     from linkwise.functions import Setting
-    from linkwise.looped import LoopedNest
 
     frame = robot.link_names[-1]
     function, setting, algorithm = kernels._settled(name, Setting(robot, frame=frame), None)
@@ -104,12 +103,7 @@ def measured(robot: Any, name: str, seconds: float) -> tuple[str, float, float, 
     result = kernel(*given.values())
     first = time.process_time() - start
     kernel.native("float64", 1)  # not the code that is there first because it is compiled in less time
-    if isinstance(kernel.program(), LoopedNest):
-        form = "joints"
-    elif kernels.is_straight(function, setting, algorithm):
-        form = "straight"
-    else:
-        form = "links" if kernels.has_loops(function, setting, algorithm) else "long"
+    form = kernels.form(function, setting, algorithm) or ""
     call = fastest(lambda: kernel(*given.values()), seconds)
     reference = arrays.run_on_arrays(function, setting, algorithm, given).values()
     results = result if isinstance(result, tuple) else (result,)

@@ -233,22 +233,9 @@ def _free_inverse_derivatives(setting: Setting, method: equation.Torques | None,
     """The same for a robot that is not held."""
     links = setting.links()
     by_q, by_qd, M = _torque_derivatives(links, method, q, qd, qdd)
-    return *_with_joint_terms(setting, by_q, by_qd, q, qd), joint_terms.add_rotor_inertia(links, M)
-
-
-def derivatives_by_state(setting: Setting, q, qd, qdd) -> tuple[Any, Any]:
-    """(∂τ/∂q, ∂τ/∂q̇) by the analytic recursions; not for load friction and constraints."""
-    by_q, by_qd = derivatives.inverse_dynamics_derivatives(setting.links(), q, qd, qdd)
-    return _with_joint_terms(setting, by_q, by_qd, q, qd)
-
-
-def _with_joint_terms(setting: Setting, by_q, by_qd, q, qd) -> tuple[Any, Any]:
-    """Derivatives of the rigid bodies with those of what the joints add."""
-    links = setting.links()
-    return (
-        joint_terms.add_derivatives_by_q(links, by_q, q, qd, friction=setting.friction),
-        joint_terms.add_derivatives_by_qd(links, by_qd, q, qd, friction=setting.friction),
-    )
+    by_q = joint_terms.add_derivatives_by_q(links, by_q, q, qd, friction=setting.friction)
+    by_qd = joint_terms.add_derivatives_by_qd(links, by_qd, q, qd, friction=setting.friction)
+    return by_q, by_qd, joint_terms.add_rotor_inertia(links, M)
 
 
 def _torque_derivatives(links: Mechanism, method, q, qd, qdd) -> tuple[Any, Any, Any]:

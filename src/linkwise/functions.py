@@ -290,6 +290,7 @@ FUNCTIONS: dict[str, Function] = {
             ("newton_euler", "boundary_value", "gibbs_appell", "compound_link", "recursion"),
             "derivatives of the torques by q, q̇ and q̈",
             Cost(pair=110),
+            looped=("newton_euler", "recursion"),
             regroups=True,
             derivative_of="inverse_dynamics",
         ),
@@ -312,6 +313,7 @@ FUNCTIONS: dict[str, Function] = {
             ("compound_link", "covariance", "newton_euler"),
             "mass matrix, rotor inertias included",
             Cost(pair=17),
+            looped=("compound_link",),
             regroups=True,
         ),
         Function(
@@ -330,6 +332,7 @@ FUNCTIONS: dict[str, Function] = {
             ("kalman", "compound_link"),
             "inverse of the mass matrix",
             Cost(pair=45, dense=12),
+            looped=("compound_link",),
             regroups=True,
             reduces=False,
         ),

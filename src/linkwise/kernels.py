@@ -1,8 +1,8 @@
 """From a function's name and a setting to results: finds or makes the kernel, calls it.
 
 A kernel is made once per robot, function, algorithm and choice of options: straight-line code where that is small
-enough, loops over the links where it is not, and where there are no loops straight-line code up to some seconds of
-compilation. What is larger still runs on the array path, with a warning.
+enough, loops over the links or the joints where it is not, and where there are no loops straight-line code up to some
+seconds of compilation. What is larger still runs on the array path, with a warning.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -50,6 +50,8 @@ FACTOR_WITHOUT_SWEEPS = 1.75
 # program has about 50 000 operations, is traced and compiled in about ten seconds (once, then it is in the cache) and
 # takes tens of microseconds a state, where the array path takes tens of milliseconds.
 MOST_WRITTEN_OUT = 200_000
+# Functions that are loops over joints although they could be written out: they grow with the cube of the joints.
+MUCH_SHORTER = ("christoffel", "forward_dynamics_derivatives")
 # Estimated operations from which the origins are not chosen by recording the program twice.
 RECORDED_ONCE = 40_000
 # Loops over the links of a chain pass values on in registers: they are as fast as straight-line code from about 28
@@ -249,14 +251,23 @@ def _settled(name: str, setting: Setting, algorithm: str | None) -> tuple[Functi
 
 def compiles(function: Function, setting: Setting, algorithm: str) -> bool:
     """Whether the function of this robot becomes a kernel."""
-    if setting.model.dof == 0:
-        return False
-    return (
-        is_straight(function, setting, algorithm)
-        or has_loops(function, setting, algorithm)
-        or is_looped(function, setting, algorithm)
-        or (algorithm not in function.scanned and function.size(setting.model) <= MOST_WRITTEN_OUT)
-    )
+    return setting.model.dof > 0 and form(function, setting, algorithm) is not None
+
+
+def form(
+    function: Function, setting: Setting, algorithm: str
+) -> Literal["straight", "joints", "links", "long"] | None:
+    """What the kernel of a function is: straight-line code, loops over joints (``looped``) or over links (``swept``),
+    or straight-line code that takes seconds to compile; None: it is too large for any of them."""
+    if is_straight(function, setting, algorithm):
+        return "straight"
+    sweeps, loops = has_loops(function, setting, algorithm), is_looped(function, setting, algorithm)
+    too_long = function.size(setting.model) > MOST_WRITTEN_OUT
+    if loops and (sweeps or too_long or function.name in MUCH_SHORTER):
+        return "joints"
+    if sweeps:
+        return "links"
+    return None if too_long or algorithm in function.scanned else "long"
 
 
 def regroups(function: Function, algorithm: str) -> bool:
@@ -294,23 +305,29 @@ def has_loops(function: Function, setting: Setting, algorithm: str) -> bool:
 
 
 def is_looped(function: Function, setting: Setting, algorithm: str) -> bool:
-    """Whether the function of this robot is loops over joints after straight-line code, see ``looped``."""
+    """Whether the function of this robot can be loops over joints after straight-line code, see ``looped``."""
     model = setting.model
     if algorithm not in function.looped or model.constraints or setting.wrench or setting.parameters:
         return False
-    followed = [relation for relation in model.followed if relation is not None]
-    if function.name == "christoffel":
-        return all(len(relation.leaders) == 1 for relation in followed)
-    load_friction = any(joint.number("load_friction") for joint in model.moving_joints)
-    return bool(followed) and not (setting.friction and (load_friction or model.fluid is not None))
+    shared = model.fluid is not None or any(joint.number("load_friction") for joint in model.moving_joints)
+    if function.derivative_of and setting.friction and shared:  # friction that is not that of one joint
+        return False
+    if any(relation is not None and len(relation.leaders) > 1 for relation in model.followed):
+        return False
+    return (
+        FUNCTIONS["kinetic_energy"].size(model) <= MOST_WRITTEN_OUT
+    )  # one pass over the links is written out
 
 
 def chosen_algorithm(function: Function, setting: Setting, name: str | None) -> str:
     """The name of an algorithm, checked; None is the default, or one that can be loops where that is too long."""
     algorithm = function.algorithm(name)
-    if name is not None or is_straight(function, setting) or has_loops(function, setting, algorithm):
+    if name is not None or form(function, setting, algorithm) not in (None, "long"):
         return algorithm
-    return next((other for other in function.algorithms if has_loops(function, setting, other)), algorithm)
+    others = [other for other in function.algorithms if has_loops(function, setting, other)]
+    if form(function, setting, algorithm) is None:
+        others += [other for other in function.algorithms if is_looped(function, setting, other)]
+    return next(iter(others), algorithm)
 
 
 def kernel(
@@ -354,9 +371,10 @@ def _make(function: Function, setting: Setting, algorithm: str, dtype: str) -> K
     shapes = function.shapes(setting.model)
 
     def build(precision: str) -> Any:
-        if not is_straight(function, setting, algorithm) and has_loops(function, setting, algorithm):
+        shape = form(function, setting, algorithm)
+        if shape == "links":
             return _swept_program(function, setting, algorithm, precision)
-        if not is_straight(function, setting, algorithm) and is_looped(function, setting, algorithm):
+        if shape == "joints":
             from linkwise import looped
 
             return looped.program(function, setting, precision)  # type: ignore[arg-type]

@@ -32,14 +32,48 @@ from linkwise.model.mechanism import Mechanism, MovingLink
 from linkwise.scalar import Scalar, stage
 from linkwise.spatial import RigidInertia, Spatial, Vector, zero_vector
 
-Moving = tuple[Spatial, Spatial, list[tuple[Spatial, Spatial, Spatial, Spatial]]]
-"""Velocity and acceleration of a link, and (S, Ψ̇, Ψ̈, Ψ̇ + Ṡ) of its axes."""
+AxisMotion = tuple[Spatial, Spatial, Spatial, Spatial]
+"""(S, Ψ̇, Ψ̈, Ψ̇ + Ṡ) of an axis."""
+Moving = tuple[Spatial, Spatial, list[AxisMotion]]
+"""Velocity and acceleration of a link, and the motion of its axes."""
+Composite = tuple[RigidInertia, Block, Spatial]
+"""Inertia I, twice the Coriolis block B and force f of a link with all links beyond it."""
 
 
 def inverse_dynamics_derivatives(
     links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue], qdd: Sequence[JointValue]
 ) -> tuple[list[list[Scalar]], list[list[Scalar]]]:
     """(∂τ/∂q, ∂τ/∂q̇), n×n each, without friction."""
+    each, composite = axes_and_composites(links, q, qd, qdd)
+    n, own = links.dof, coordinates_by_link(links)
+    by_q: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    by_qd: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    with stage("derivatives"):
+        for i, (k, _) in enumerate(links.coordinates()):
+            row_B, row_I, column_q, column_qd = forces_of(each[i], composite[k])
+            for a in (k, *links.ancestors(k)):
+                for j in own[a]:
+                    S_j, psi_d_j, psi_dd_j, mixed_j = each[j]
+                    by_q[i][j] = row_B.dot(psi_d_j) + row_I.dot(psi_dd_j)
+                    by_qd[i][j] = row_B.dot(S_j) + row_I.dot(mixed_j)
+                    if a != k:
+                        by_q[j][i] = S_j.dot(column_q)
+                        by_qd[j][i] = S_j.dot(column_qd)
+    return by_q, by_qd
+
+
+def forces_of(axis: AxisMotion, composite: Composite) -> tuple[Spatial, Spatial, Spatial, Spatial]:
+    """The forces of axis i, (2Bᵀ S, I S, 2B Ψ̇ + I Ψ̈ + f ×̄* S, 2B S + I (Ψ̇ + Ṡ)): the first two give its row, the others
+    its column."""
+    (S, psi_d, psi_dd, mixed), (body, twice_B, f) = axis, composite
+    column_q = times(twice_B, psi_d) + body @ psi_dd + force_cross(S, f)
+    return transposed_times(twice_B, S), body @ S, column_q, times(twice_B, S) + body @ mixed
+
+
+def axes_and_composites(
+    links: Mechanism, q: Sequence[JointValue], qd: Sequence[JointValue], qdd: Sequence[JointValue]
+) -> tuple[list[AxisMotion], list[Composite]]:
+    """The motion of every axis, and what every link is with all links beyond it."""
     poses = link_poses(links, q)
     with stage("axes and motion"):
         axes = links.each(joint_axes, poses)
@@ -66,34 +100,13 @@ def inverse_dynamics_derivatives(
         moving = links.outward(step, root, axes, qd, qdd)
     with stage("composite inertias"):
         composite = _composite(links, poses, moving)
-    n, own = links.dof, coordinates_by_link(links)
-    by_q: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
-    by_qd: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
-    each = [known for _, _, axes in moving for known in axes]
-    with stage("derivatives"):
-        for i, (k, _) in enumerate(links.coordinates()):
-            body, twice_B, f = composite[k]
-            S, psi_d, psi_dd, mixed = each[i]
-            row_B, row_I = transposed_times(twice_B, S), body @ S
-            column_q = times(twice_B, psi_d) + body @ psi_dd + force_cross(S, f)
-            column_qd = times(twice_B, S) + body @ mixed
-            for a in (k, *links.ancestors(k)):
-                for j in own[a]:
-                    S_j, psi_d_j, psi_dd_j, mixed_j = each[j]
-                    by_q[i][j] = row_B.dot(psi_d_j) + row_I.dot(psi_dd_j)
-                    by_qd[i][j] = row_B.dot(S_j) + row_I.dot(mixed_j)
-                    if a != k:
-                        by_q[j][i] = S_j.dot(column_q)
-                        by_qd[j][i] = S_j.dot(column_qd)
-    return by_q, by_qd
+    return [known for _, _, axes in moving for known in axes], composite
 
 
-def _composite(
-    links: Mechanism, poses: list[Pose], moving: list[Moving]
-) -> list[tuple[RigidInertia, Block, Spatial]]:
-    """Inertia, twice the Coriolis block and force of every link with all links beyond it, in the base frame."""
+def _composite(links: Mechanism, poses: list[Pose], moving: list[Moving]) -> list[Composite]:
+    """Of every link with all links beyond it, in the base frame."""
     inertias = links.each(inertia_in_base, poses)
-    composite: list[tuple[RigidInertia, Block, Spatial]] = []
+    composite: list[Composite] = []
     for body, (v, a, _) in zip(inertias, moving, strict=True):
         momentum = body @ v
         composite.append((body, body_coriolis(body, v, momentum, 1.0), body @ a + force_cross(v, momentum)))

@@ -1,0 +1,36 @@
+"""Functions that grow with the square or the cube of the number of joints, as loops over joints.
+
+Straight-line code prepares some numbers for every joint, and loops do what is left: sums over pairs of joints of which
+one carries the other, and solutions with the mass matrix. The arithmetic is that of ``algorithms``. Code is as long as
+the robot has links, so it is compiled in a second or two where written out it would take minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from linkwise.compiler.procedure import ProcedureNest
+from linkwise.compiler.program import Dtype
+from linkwise.functions import Function, Setting
+from linkwise.looped.christoffel import christoffel
+from linkwise.looped.parts import LoopedNest
+from linkwise.looped.slopes import inverse_dynamics_derivatives, mass_matrix
+from linkwise.looped.solutions import forward_dynamics_derivatives, inverse_mass_matrix
+
+LOOPED: dict[str, Callable[[Function, Setting, Dtype], ProcedureNest]] = {
+    "christoffel": christoffel,
+    "mass_matrix": mass_matrix,
+    "inverse_mass_matrix": inverse_mass_matrix,
+    "inverse_dynamics_derivatives": inverse_dynamics_derivatives,
+    "forward_dynamics_derivatives": forward_dynamics_derivatives,
+}
+"""By the names of functions; which of their algorithms are loops is in ``Function.looped``."""
+
+
+def program(function: Function, setting: Setting, dtype: Dtype) -> ProcedureNest:
+    """The loops of a function."""
+    return LOOPED[function.name](function, replace(setting, dtype=dtype), dtype)
+
+
+__all__ = ["LOOPED", "LoopedNest", "program"]

@@ -1,0 +1,90 @@
+"""Loops over joints: the same numbers as the algorithms, for trees of all joints, bases and followers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise import arrays, kernels
+from linkwise.errors import TraceError
+from linkwise.functions import Setting, function_named
+from linkwise.looped import LOOPED, LoopedNest
+
+
+def _floating() -> lw.Robot:
+    """An arm on a heavy base that moves."""
+    arm = lw.random_robot(1, 3, tree=True)
+    heavy = lw.Inertia.from_com(5.0, (0.1, 0.0, 0.2), (0.1, 0.2, 0.3))
+    links = [replace(link, inertia=heavy) if link.name == arm.base else link for link in arm.links]
+    base = lw.Joint("float", "floating", "world", arm.base)
+    return lw.Robot("walker", [lw.Link("world"), *links], [base, *arm.joints])
+
+
+def robots() -> list[lw.Robot]:
+    tree = lw.random_robot(3, 6, tree=True)
+    springs = {f"{tree.joint_names[1]}.stiffness": 3.0, f"{tree.joint_names[2]}.rotor_inertia": 0.4}
+    names = tree.joint_names
+    return [
+        _floating(),
+        tree.with_parameters(springs),
+        tree.with_constraints([lw.Coupling(names[3], names[1], 1.5), lw.Coupling(names[5], names[1], -0.7)]),
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_loops_over_joints_are_the_algorithms(dtype, monkeypatch):
+    monkeypatch.setattr(kernels, "STRAIGHT_LINE_LIMIT", 1)
+    monkeypatch.setattr(kernels, "MOST_WRITTEN_OUT", 1)
+    monkeypatch.setattr(kernels, "is_looped", lambda *_: True)
+    rng = np.random.default_rng(1)
+    tolerance = 1e-11 if dtype == "float64" else 1e-3
+    for robot in robots() if dtype == "float64" else robots()[:1]:
+        for name in LOOPED:
+            row = function_named(name)
+            if name == "christoffel" and robot.nq != robot.dof:
+                continue
+            for base_parameters in (False,) if robot.nq != robot.dof else (True,):
+                setting = Setting(robot, base_parameters=base_parameters)
+                kernel = kernels.kernel(row, setting, row.looped[0])
+                assert isinstance(kernel.program(dtype), LoopedNest)
+                q, v = robot.random(rng, 3), rng.normal(size=(2, 3, robot.dof))
+                given = dict(zip(row.inputs, (q, *v), strict=False))
+                reference = arrays.run_on_arrays(row, setting, row.looped[0], given).values()
+                results = kernel(*(np.asarray(x, dtype) for x in given.values()))
+                for ours, theirs in zip(
+                    results if isinstance(results, tuple) else (results,), reference, strict=True
+                ):
+                    scale = np.abs(theirs).max()
+                    np.testing.assert_allclose(
+                        ours, theirs, rtol=0, atol=tolerance * scale, err_msg=f"{robot.name} {name}"
+                    )
+
+
+def test_a_singular_robot_is_undefined_there_too(monkeypatch):
+    massless = [lw.Link(link.name) for link in lw.planar_chain(3).links]
+    arm = lw.Robot("massless", massless, lw.planar_chain(3).joints)
+    monkeypatch.setattr(kernels, "STRAIGHT_LINE_LIMIT", 1)
+    monkeypatch.setattr(kernels, "MOST_WRITTEN_OUT", 1)
+    monkeypatch.setattr(kernels, "is_looped", lambda *_: True)
+    kernel = kernels.kernel(function_named("inverse_mass_matrix"), Setting(arm), "compound_link")
+    assert np.isnan(kernel(np.ones(3))).any()
+
+
+def test_long_chains_are_compiled_and_judged_by_identities():
+    """So many joints that every matrix was computed without compiled code."""
+    size = 120
+    robot = lw.general_chain(size)
+    rng = np.random.default_rng(0)
+    q, qd = robot.random(rng), np.zeros(size)
+    for name in LOOPED:
+        function, setting, algorithm = kernels._settled(name, Setting(robot), None)
+        assert kernels.form(function, setting, algorithm) == "joints", name
+    M, inverse = robot.mass_matrix(q), robot.inverse_mass_matrix(q)
+    error = np.abs(M @ inverse - np.eye(size)).max()
+    assert error < 1e-12 * np.linalg.cond(M)
+    column = robot.inverse_dynamics(q, qd, np.eye(size)[7]) - robot.inverse_dynamics(q, qd, qd)
+    np.testing.assert_allclose(M[:, 7], column, atol=1e-9 * np.abs(column).max())
+    with pytest.raises(TraceError, match="for so many joints it is loops"):
+        robot.kernel("mass_matrix").latex()
+    assert "for (" in robot.kernel("mass_matrix").source("c")
