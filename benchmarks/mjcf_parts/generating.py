@@ -94,8 +94,8 @@ COMPILER = {
 OPTION = {
     "gravity": vector,
     "timestep": lambda rng: "0.002",
-    "density": lambda rng: "0",
-    "viscosity": lambda rng: "0",
+    "density": lambda rng: rng.choice(("0", "0", "1.2", "1000")),
+    "viscosity": lambda rng: rng.choice(("0", "0", "0.5")),
     "wind": vector,
     "integrator": lambda rng: rng.choice(("Euler", "RK4", "implicitfast")),
 }
@@ -135,6 +135,8 @@ GEOM = {
     "size": lambda rng: vector(rng, rng.choice((1, 2, 3, 3)), 0.05, 0.4),
     "mass": lambda rng: rng.choice((number(rng, 0, 3), "0")),
     "density": lambda rng: rng.choice(("500", "0", "2000")),
+    "fluidshape": lambda rng: rng.choice(("none", "ellipsoid")),
+    "fluidcoef": lambda rng: rng.choice(("0.3 0.1 1.2 0.8 0.9", "0.4 0.3", "1")),
     "group": lambda rng: rng.choice(("0", "2", "4")),
     "fromto": lambda rng: vector(rng, 6),
     "shellinertia": lambda rng: rng.choice(("false", "false", "false", "true")),

@@ -8,7 +8,6 @@ The forces depend on the velocity relative to the fluid: see ``algorithms.drag``
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +22,8 @@ COEFFICIENTS = (0.5, 0.25, 1.5, 1.0, 1.0)
 """MuJoCo's defaults of an ellipsoid: blunt drag, slender drag, angular drag, Kutta lift, Magnus lift."""
 SMALLEST = 1e-15
 """Masses below have no drag, and lengths below are taken as this, as in MuJoCo [kg, m²]."""
+OFF_DIAGONAL = 1e-12  # where MuJoCo's method for principal axes ends [kg·m²]
+MOST_ROTATIONS = 500
 DIAGONAL = 1e-10  # products of inertia below this part of the largest moment count as zero
 
 
@@ -90,28 +91,48 @@ class Fluid:
         return (self.density, self.viscosity, self.wind, tuple(body.content() for body in self.bodies or ()))
 
 
-def inertia_box(link: str, inertia: Inertia, axes: Iterable[np.ndarray] = ()) -> DragBody | None:
+def inertia_box(link: str, inertia: Inertia, axes: np.ndarray | None = None) -> DragBody | None:
     """The box with the mass and the principal moments of a body; None for a body without mass.
 
     Args:
         link: the name of the link.
         inertia: about the origin of the link's frame.
-        axes: rotations to prefer as principal axes, where the inertia is diagonal in them; MuJoCo keeps those that a
-            file states, which matters where two moments are equal.
+        axes: the rotation to take as principal axes, where the inertia is diagonal in it: MuJoCo keeps the axes that a
+            file states, which matters where two moments are equal. None: see ``principal_axes``.
     """
     if inertia.mass < SMALLEST:
         return None
     about_com = inertia.matrix_about_com
-    for rotation in (*axes, np.eye(3)):
+    rotation = principal_axes(about_com) if axes is None else axes
+    matrix = rotation.T @ about_com @ rotation
+    if np.abs(matrix - np.diag(np.diag(matrix))).max() > DIAGONAL * matrix.max():
+        rotation = principal_axes(about_com)
         matrix = rotation.T @ about_com @ rotation
-        moments = np.diag(matrix)
-        if np.abs(matrix - np.diag(moments)).max() <= DIAGONAL * moments.max():
-            break
-    else:
-        moments, rotation = np.linalg.eigh(about_com)
-        rotation = rotation * np.array([1.0, 1.0, np.sign(np.linalg.det(rotation))])
+    moments = np.diag(matrix)
     x, y, z = (math.sqrt(max(SMALLEST, moments.sum() - 2 * own) / inertia.mass * 6) for own in moments)
     return DragBody(link, Transform(rotation, np.array(inertia.com)), "box", (x, y, z))
+
+
+def principal_axes(matrix: np.ndarray) -> np.ndarray:
+    """A rotation R with Rᵀ M R diagonal, by Jacobi's rotations of the largest entry off the diagonal.
+
+    Where moments are equal the axes are not unique; MuJoCo finds those at which this method ends, from R = 1.
+    """
+    rotation = np.eye(3)
+    for _ in range(MOST_ROTATIONS):
+        turned = rotation.T @ matrix @ rotation
+        i, j = max(((0, 1), (0, 2), (1, 2)), key=lambda at: (abs(turned[at]), at == (1, 2), at == (0, 2)))
+        if abs(turned[i, j]) < OFF_DIAGONAL:
+            break
+        tau = (turned[j, j] - turned[i, i]) / (2 * turned[i, j])
+        t = 1 / (tau + math.hypot(1, tau)) if tau >= 0 else -1 / (-tau + math.hypot(1, tau))
+        c = 1 / math.hypot(1, t)
+        if c > 1 - OFF_DIAGONAL:
+            break
+        step = np.eye(3)
+        step[[i, j], [i, j]], step[i, j], step[j, i] = c, t * c, -t * c
+        rotation = rotation @ step
+    return rotation
 
 
 def around(model: Any, fluid: Fluid) -> Fluid | None:

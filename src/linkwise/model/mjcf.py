@@ -38,7 +38,7 @@ from linkwise.model.mjcf_constraints import (
 from linkwise.model.mjcf_copy import copy_in
 from linkwise.model.mjcf_defaults import Defaults
 from linkwise.model.mjcf_files import expanded
-from linkwise.model.mjcf_fluid import drag_bodies, fluid
+from linkwise.model.mjcf_fluid import axes_of, drag_bodies, fluid
 from linkwise.model.mjcf_geom import check_geom, geom_inertia, site_pose
 from linkwise.model.mjcf_joint import MjcfJoint, read_joint
 from linkwise.model.mjcf_mesh import Meshes
@@ -242,9 +242,7 @@ class _Reader:
             self.carried[name] = body
         place = self.settings.pose(body)
         self._connect(name, parent, item.frame @ place, joints)
-        inertia = self._inertia(body, items, moving, place)
-        if moving and self.settings.fluid:
-            self._resist(name, inertia, items)
+        inertia = self._inertia(name, body, items, moving, place)
         self._check_alignment(joints, items, inertia)
         self.links.append(Link(name, inertia))
         solid = inertia.mass >= SMALLEST and np.linalg.eigvalsh(inertia.matrix_about_com)[0] >= SMALLEST
@@ -426,29 +424,34 @@ class _Reader:
 
     # -- inertia ---------------------------------------------------------------------------------------------
 
-    def _inertia(self, body: Element, items: list[_Item], moving: bool, place: Transform) -> Inertia:
+    def _inertia(
+        self, name: str, body: Element, items: list[_Item], moving: bool, place: Transform
+    ) -> Inertia:
         """What <inertial> states, or what the geoms add up to; a body that cannot move needs neither."""
-        stated = [self._from_inertial(item) for item in items if item.element.tag == "inertial"]
+        inertials = [item for item in items if item.element.tag == "inertial"]
+        stated = [self._from_inertial(item) for item in inertials]
         if len(stated) > 1:
             raise body.error("it has more than one <inertial>")
         geoms = [(self._geom(item, moving), item.frame) for item in items if item.element.tag == "geom"]
         if not moving and self.settings.settotalmass <= 0:
             return stated[0] if stated else Inertia()
-        mode = self.settings.inertiafromgeom
+        mode, used = self.settings.inertiafromgeom, list[tuple[Element, Transform]]()
         if mode == "true" or (mode == "auto" and not stated):
             solids = [geom_inertia(geom, frame, self.settings, self.meshes) for geom, frame in geoms]
             counted = [solid for solid in solids if solid is not None]
             stated = [sum(counted[1:], start=counted[0])] if counted else stated
+            inertials = [] if counted else inertials
+            used = [pair for pair, solid in zip(geoms, solids, strict=True) if solid is not None]
         # MuJoCo takes ``pos`` as the centre of a body without inertia, to which boundmass may give some
-        return self._bounded(stated[0] if stated else Inertia(), place.translation if not stated else None)
-
-    def _resist(self, name: str, inertia: Inertia, items: list[_Item]) -> None:
-        """Note what a fluid resists of a body."""
-        stated = [
-            item.frame @ self.settings.pose(item.element) for item in items if item.element.tag == "inertial"
-        ]
-        geoms = [(self._geom(item, True), item.frame) for item in items if item.element.tag == "geom"]
-        self.resisted += drag_bodies(name, inertia, stated, geoms, self.settings)
+        inertia = self._bounded(stated[0] if stated else Inertia(), place.translation if not stated else None)
+        if moving and self.settings.fluid:
+            axes = place.rotation
+            if inertials and "fullinertia" not in inertials[0].element.attrib:
+                axes = (inertials[0].frame @ self.settings.pose(inertials[0].element)).rotation
+            elif stated:
+                axes = axes_of(stated[0], used, self.settings)
+            self.resisted += drag_bodies(name, inertia, axes, geoms, self.settings)
+        return inertia
 
     def _geom(self, item: _Item, moving: bool) -> Element:
         """A geom with its defaults, checked, whether or not its inertia counts."""

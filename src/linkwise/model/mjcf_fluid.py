@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkwise.model.fluid import COEFFICIENTS, SMALLEST, DragBody, Fluid, inertia_box
+import numpy as np
+
+from linkwise.model.fluid import COEFFICIENTS, SMALLEST, DragBody, Fluid, inertia_box, principal_axes
 from linkwise.model.inertia import Inertia
 from linkwise.model.mjcf_geom import SIZES, geom_place
 from linkwise.model.mjcf_settings import MjcfSettings
@@ -15,7 +17,7 @@ from linkwise.model.xml import Element
 def drag_bodies(
     link: str,
     inertia: Inertia,
-    stated: Sequence[Transform],
+    axes: np.ndarray,
     geoms: Sequence[tuple[Element, Transform]],
     settings: MjcfSettings,
 ) -> list[DragBody]:
@@ -24,7 +26,7 @@ def drag_bodies(
     Args:
         link: the name of the body.
         inertia: of the body, about the origin of its frame.
-        stated: the poses of its <inertial>, if it has one.
+        axes: its principal axes, as MuJoCo takes them: a rotation.
         geoms: its geoms, with their defaults, and the <frame>s around them.
         settings: of the file.
     """
@@ -33,16 +35,20 @@ def drag_bodies(
     shaped = [(geom, frame) for geom, frame in geoms if geom.get("fluidshape", "none") == "ellipsoid"]
     if shaped:
         return [_ellipsoid(link, geom, frame, settings) for geom, frame in shaped]
-    solids = [(geom, frame) for geom, frame in geoms if geom.get("type", "sphere") in SIZES]
-    axes = [pose.rotation for pose in stated]
-    axes += [(frame @ settings.pose(geom)).rotation for geom, frame in solids if "fromto" not in geom.attrib]
-    axes += [
-        (frame @ geom_place(geom, geom.get("type", "sphere"), settings)[0]).rotation
-        for geom, frame in solids
-        if "fromto" in geom.attrib
-    ]
     box = inertia_box(link, inertia, axes)
     return [] if box is None else [box]
+
+
+def axes_of(
+    inertia: Inertia, geoms: Sequence[tuple[Element, Transform]], settings: MjcfSettings
+) -> np.ndarray:
+    """The principal axes that MuJoCo takes for an inertia from geoms: those of the only one, if it is one."""
+    if len(geoms) == 1:
+        geom, frame = geoms[0]
+        kind = geom.get("type", "sphere")
+        if kind in SIZES and "mesh" not in geom.attrib:
+            return (frame @ geom_place(geom, kind, settings)[0]).rotation
+    return principal_axes(inertia.matrix_about_com)
 
 
 def _ellipsoid(link: str, geom: Element, frame: Transform, settings: MjcfSettings) -> DragBody:
