@@ -71,10 +71,9 @@ def test_torques_are_those_of_mujoco(given):
         drag = value(robot, "inverse_dynamics", q, qd, qdd)
         drag = drag - value(robot, "inverse_dynamics", q, qd, qdd, friction=False)
         assert np.abs(drag).min() > 0
-        # MuJoCo's quadrature for the mass of fluid that moves with an ellipsoid has weights of eight digits
         for algorithm in robot.algorithms("inverse_dynamics"):
             ours = value(robot, "inverse_dynamics", q, qd, qdd, algorithm)
-            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-8 * np.abs(drag).max())
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-11 * np.abs(drag).max())
         for algorithm in ("kalman", "compound_link"):
             back = value(robot, "forward_dynamics", q, qd, ours, algorithm)
             np.testing.assert_allclose(back, qdd, atol=1e-9 * np.abs(qdd).max())
