@@ -24,7 +24,7 @@ def body() -> Inertia:
 
 
 def everything() -> Model:
-    """All joint types, couplings of both kinds, springs, carried weight, limits, frames, constraints."""
+    """All joint types, couplings of both kinds, springs, carried weight, limits, frames, constraints, a fluid."""
     kinds = [
         "floating",
         "revolute",
@@ -91,6 +91,7 @@ def everything() -> Model:
         frames=frames,
         constraints=held,
         passive=("joint 4",),
+        fluid=lw.Fluid(1.3, 0.7, (0.1, 0.2, 0.3)),
     )
 
 
@@ -216,9 +217,15 @@ def test_the_parts_of_a_robot_that_writers_know():
     assert names(Limits) == {"lower", "upper", "velocity", "effort"}
     assert (names(Link), names(Frame)) == ({"name", "inertia"}, {"name", "link", "pose"})
     assert names(lw.Weld) == {"frame", "to", "pose", "name", "compliance"}
+    assert names(lw.Fluid) == {"density", "viscosity", "wind", "bodies"}
+    assert names(lw.DragBody) == {"link", "pose", "shape", "size", "coefficients"}
     assert names(lw.Point) == {"frame", "to", "position", "offset", "name", "compliance"}
     parts = {"name", "links", "joints", "gravity", "frames", "reduced", "constraints", "passive"}
-    assert set(everything()._parts()) == {*parts, "source"}  # the file that it was read from is not written
+    assert set(everything()._parts()) == {
+        *parts,
+        "fluid",
+        "source",
+    }  # the file that it was read from is not written
     assert math.isinf(Limits().lower)
 
 
