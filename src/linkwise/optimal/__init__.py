@@ -5,6 +5,7 @@ from linkwise.optimal.controller import Predictive
 from linkwise.optimal.costs import (
     Cost,
     Effort,
+    ScaledEffort,
     JointTracking,
     Own,
     Smoothness,
@@ -25,6 +26,7 @@ from linkwise.optimal.standard import reaching
 __all__ = [
     "Cost",
     "Effort",
+    "ScaledEffort",
     "JointTracking",
     "KeepOut",
     "Limit",

@@ -2,7 +2,9 @@
 
 The plan is shifted by the time since it was made, the iteration starts from the measured state, and the first torques
 are applied with the feedback gains that belong to them. A failed iteration leaves the last plan in force, with its
-gains, for at most ``oldest`` seconds; then the arm is stopped. Torques are always finite and within their limits.
+gains, for at most ``oldest`` seconds; then the arm is stopped. ``watching`` decides which readings are believed and what
+the model misses, ``guard`` keeps limits of speed and position and brakes. Torques are always finite and within their
+limits.
 """
 
 from __future__ import annotations
@@ -17,24 +19,30 @@ import numpy as np
 from linkwise.errors import ShapeError
 from linkwise.flags import flag
 from linkwise.once import once
-from linkwise.optimal import arguments
+from linkwise.optimal import arguments, watching
 from linkwise.optimal.arguments import ProblemError
+from linkwise.optimal.guard import Bounds, Guard, finite_torques
 from linkwise.optimal.iteration import REPORT
 from linkwise.optimal.problem import LOWER, UPPER, Problem
-from linkwise.optimal.standard import EFFORT, JOINTS, reaching
+from linkwise.optimal.progress import NOT_MOVING, WANDERING, Progress
+from linkwise.optimal.standard import CRUISE, EFFORT, JOINTS, TIP, reaching, target_distance, tip_distance
 from linkwise.robot import Robot
 from linkwise.simulate.arguments import whole
 
-PLANNED, KEPT, STOPPED = "planned", "kept", "stopped"
-"""Where torques come from: the newest plan, an older one, the stop."""
-STOP_RATE = 20.0
-"""[1/s] at which velocities decay in the stop."""
+PLANNED, KEPT, STOPPED, NOT_CONVERGING = "planned", "kept", "stopped", "not converging"
+"""Where torques come from: the newest plan, an older one, the stop, the stop because the target is not approached."""
 STUBBORN = 1.0
 """Regularisation at which a plan that is still refused is tried without any again, in the next sample."""
 CLOSED = 0.1
 """Sum of |gaps| below which a plan that could not be improved still belongs to the measured state."""
 PENALTY = 1e4
 """Of limits of states and tips: their multipliers stay zero in real-time iteration."""
+REASONS = {
+    watching.IMPLAUSIBLE: "readings of {joint} cannot be: they are not where the torques lead",
+    watching.STILL: "the position of {joint} does not change though the torques should move it: "
+    "its encoder is frozen, or the joint is blocked",
+}
+"""Why the sensors stop the arm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +58,8 @@ class TimedPlan:
 class Predictive:
     """A predictive controller: a function of (t, q, q̇, reference) for ``simulate``, with a memory.
 
+    ``status`` says where the torques of the last sample came from, ``reason`` why they are not those of a new plan.
+
     Args:
         problem: what is optimised; or a robot: the problem of ``standard.reaching`` with ``options``.
         iterations: of the solver in every sample.
@@ -57,6 +67,8 @@ class Predictive:
         steps: step sizes that an iteration tries.
         oldest: largest age of a plan [s]; None: half of the horizon.
         follow: whether the reference of ``simulate`` is the target of the joints.
+        position_limits: True: the robot's; False: none; or (lower, upper) [rad or m], each one number or (n,).
+        velocity_limits: True: the robot's; False: none; or one number or (n,) [rad/s or m/s].
         dtype: "float64" or "float32".
         options: of ``reaching``, for a robot: horizon, step, frequency, tip, frame, torque_limits.
     """
@@ -70,10 +82,13 @@ class Predictive:
         steps: tuple[float, ...] = (1.0, 0.5, 0.25),
         oldest: float | None = None,
         follow: bool = True,
+        position_limits: Any = True,
+        velocity_limits: Any = True,
         dtype: str = "float64",
         **options: Any,
     ):
-        self._compensates = isinstance(problem, Robot)
+        self._standard = isinstance(problem, Robot)
+        self._frequency = float(options.get("frequency", 10.0)) if self._standard else 1.0
         if isinstance(problem, Robot):
             problem = reaching(problem, **options)
         elif not isinstance(problem, Problem) or options:
@@ -92,7 +107,14 @@ class Predictive:
         if self.oldest > horizon:
             raise ProblemError(f"oldest: a plan is {horizon:g} s long, got {oldest:g}")
         self.follows = flag("follow", follow) and f"{JOINTS}.target" in problem.parameters
+        self.bounds = Bounds.of(self.robot, position_limits, velocity_limits)
+        self.tip = self._standard and f"{TIP}.position" in problem.parameters
+        self.guard = Guard(problem.dynamics, frame=options.get("frame"))
+        self._limits = self.bounds.numbers()
+        self._reach = np.minimum(target_distance(self.bounds.speed, self._frequency), 1e9)
+        self._tip_reach = tip_distance(problem, self.bounds.speed, self._frequency) if self.tip else None
         self._aimed, self._p = problem, problem.p.copy()
+        self._goals = self._targets(problem.p)
         self.reset()
 
     def __repr__(self) -> str:
@@ -100,12 +122,19 @@ class Predictive:
         return f"<Predictive of {self.robot.name}: {problem.horizon} steps of {problem.step:g} s>"
 
     def reset(self) -> None:
-        """Forget the plan: before the next motion."""
+        """Forget the plan and every fault: before the next motion."""
         self.plan: TimedPlan | None = None
-        self.status, self.failures, self.samples = PLANNED, 0, 0
+        self.status, self.reason, self.failures, self.samples = PLANNED, "", 0, 0
+        self.settled = False
         self.report = dict.fromkeys(REPORT, math.nan)
+        self.progress = Progress()
         self._mu = 0.0
-        self._resting: np.ndarray | None = None
+        n = self.robot.dof
+        self._memory = np.zeros(watching.Memory(n).size)
+        self._caused, self._free = np.zeros(n), np.zeros(n)
+        self._time: float | None = None
+        self._period = 0.0
+        self.disturbance = np.zeros(n)
 
     def aim(self, values: Mapping[str, Any]) -> None:
         """Other targets or weights from the next sample on; nothing is compiled again.
@@ -115,7 +144,9 @@ class Predictive:
         """
         self._aimed = self._aimed.with_values(values)
         self._p = self._aimed.p.copy()
+        self._goals = self._targets(self._p)
         self.follows = self.follows and f"{JOINTS}.target" not in values
+        self.progress = Progress()
 
     # -- one sample ---------------------------------------------------------------------------------------------------
 
@@ -132,39 +163,93 @@ class Predictive:
         n = self.robot.dof
         if q.shape != (n,) or qd.shape != (n,):
             raise ShapeError(f"q: predictive control is for one robot, expected shape ({n},), got {q.shape}")
-        if self.plan is not None and t < self.plan.time:
+        if self._time is not None and t < self._time:
             self.reset()
         if reference is not None and self.follows:
             self._follow(reference)
         self.samples += 1
-        known = bool(np.isfinite(q).all() and np.isfinite(qd).all())
-        made = self._improved(t, q, qd) if known else None
-        if made is not None:
-            self.plan, self.status = made, PLANNED
-        else:
+        since = 0.0 if self._time is None else t - self._time
+        self._period, self._time = since if since > 0.0 else self._period or self.problem.step, t
+        state, disturbance, fault, self._memory = self.guard.watch(
+            q, qd, self._caused, self._free, np.array([since]), self._limits["speed"], self._memory
+        )
+        code, joint, doubted, known = fault.tolist()
+        self.disturbance = disturbance
+        if known < 0.5:
+            self.status, self.reason = STOPPED, "no state has been measured yet"
             self.failures += 1
-            self.status = KEPT
-        return self._torques(t, q, qd, known)
+            return np.zeros(n)
+        stop = self._judged(t, state, code, joint)
+        made = None
+        if not stop:
+            made = self._improved(t, state, disturbance) if doubted < 0.5 else None
+            if made is not None:
+                self.plan, self.status, self.reason = made, PLANNED, ""
+            else:
+                self.failures += 1
+                self.status = KEPT
+                self.reason = "a reading was not believed" if doubted > 0.5 else "no better plan was found"
+        return self._commanded(t, state, stop)
+
+    def _judged(self, t: float, state: np.ndarray, code: float, joint: float) -> bool:
+        """Whether the arm is to be stopped, and why."""
+        if code > 0.5:
+            name = self.robot.joint_names[int(joint)] if joint >= 0.0 else "all joints"
+            self.status, self.reason = STOPPED, REASONS[code].format(joint=name)
+            return True
+        if not self._standard:
+            return False
+        n = self.robot.dof
+        speed = float(np.max(np.abs(state[n:]) / np.minimum(self._limits["speed"], watching.USUAL_SPEED)))
+        verdict = self.progress.judged(t, self._distance(state), speed)
+        self.settled = self.progress.arrived
+        if verdict == WANDERING:
+            self.status = NOT_CONVERGING
+            self.reason = f"the arm moves, and the target is not approached: {self._words()}"
+            return True
+        self._short = f"at rest, {self._words()}" if verdict == NOT_MOVING else ""
+        return False
+
+    def _words(self) -> str:
+        return f"{self.progress.distance:.3g} {'m or rad' if self.tip else 'rad or m'} are left"
+
+    def _distance(self, state: np.ndarray) -> float:
+        """How far the target is away: the largest distance of a joint, or that of the pose."""
+        if self.tip:
+            _, _, distance = self._pose_on_the_way(state)
+            return float(np.max(distance))
+        away = np.abs(self._goals[0] - state[: self.robot.nq])
+        return float(np.max(away))
+
+    def _targets(self, p: np.ndarray) -> np.ndarray:
+        """The joints' targets along the horizon, (rows, n)."""
+        name = f"{JOINTS}.target"
+        return p[:, self.problem.where(name)].copy() if name in self.problem.parameters else np.zeros((1, 0))
 
     def _follow(self, reference: Any) -> None:
-        """Targets along the horizon: the reference, extrapolated by its velocity."""
+        """Targets along the horizon: the reference, extrapolated by its velocity, at most as fast as the joints are."""
         target, velocity = (np.asarray(part, dtype=float) for part in reference[:2])
         if target.shape != (self.robot.nq,) or not (
             np.isfinite(target).all() and np.isfinite(velocity).all()
         ):
             return
+        most = CRUISE * self._limits["speed"]
+        velocity = np.clip(velocity, -most, most)
         ahead = self.problem.step * np.arange(self.problem.horizon + 1.0)[:, np.newaxis]
-        self._p[:, self.problem.where(f"{JOINTS}.target")] = target + ahead * velocity
+        goals = target + ahead * velocity
+        if goals.shape != self._goals.shape or (goals != self._goals).any():
+            self.progress = Progress()
+        self._goals = goals
+        self._p[:, self.problem.where(f"{JOINTS}.target")] = goals
         if f"{JOINTS}.velocity" in self.problem.parameters:
             self._p[:, self.problem.where(f"{JOINTS}.velocity")] = velocity
 
-    def _improved(self, t: float, q: np.ndarray, qd: np.ndarray) -> TimedPlan | None:
+    def _improved(self, t: float, x: np.ndarray, disturbance: np.ndarray) -> TimedPlan | None:
         """A new plan for a state; None where there is none that can be used."""
-        self._hold_from(q)
-        x = np.concatenate([q, qd])
+        self._set_numbers(x, disturbance)
         if self.plan is None or t - self.plan.time > self.oldest:
             states = np.tile(x, (self.problem.horizon + 1, 1))
-            torques, turns = np.tile(self._holding(q), (self.problem.horizon, 1)), self.first
+            torques, turns = np.tile(self._holding(x), (self.problem.horizon, 1)), self.first
         else:
             late = (t - self.plan.time) / self.problem.step
             states, torques = shifted(self.plan.states, late), shifted(self.plan.torques, late)
@@ -210,63 +295,88 @@ class Predictive:
 
     @once
     def _multipliers(self) -> list[np.ndarray]:
+        return [table.ravel() for table in fixed_multipliers(self.problem)]
+
+    # -- numbers of the problem ---------------------------------------------------------------------------------------
+
+    def _torque_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """(lower, upper) limits of the motors' torques, finite, (m,)."""
         problem = self.problem
-        if not problem.nm:
-            return []
-        table = np.zeros((problem.horizon + 1, problem.nm))
-        table[1:, -2], table[1:, -1] = PENALTY, 1.0 / PENALTY
-        return [table.ravel()]
+        if not problem.boxed:
+            return finite_torques(np.full(problem.nu, -np.inf)), finite_torques(np.full(problem.nu, np.inf))
+        p = self._aimed.p[0]
+        return finite_torques(p[problem.where(LOWER)]), finite_torques(p[problem.where(UPPER)])
+
+    def _set_numbers(self, x: np.ndarray, disturbance: np.ndarray) -> None:
+        """Numbers of the problem for the state that the arm is in: targets nearby, weights, limits of torques."""
+        problem, where = self.problem, self.problem.where
+        low, high = self._torque_limits()
+        goals = self._goals[0] if self._goals.size else x[: self.robot.nq]
+        near, hold, scale, least, most = self.guard.aim(
+            x, goals, disturbance, self._reach, low, high, self._limits["lowest"], self._limits["highest"],
+            np.array([self._frequency]),
+        )  # fmt: skip
+        self._held = hold
+        if problem.boxed:
+            self._p[:, where(LOWER)], self._p[:, where(UPPER)] = least, most
+        if not self._standard:
+            return
+        self._p[:, where(f"{EFFORT}.target")] = hold
+        self._p[:, where(f"{EFFORT}.scale")] = scale
+        self._p[:, where(f"{JOINTS}.target")] = near + (self._goals - self._goals[0])
+        if self.tip:
+            position, orientation, _ = self._pose_on_the_way(x)
+            self._p[:, where(f"{TIP}.position")] = position
+            self._p[:, where(f"{TIP}.orientation")] = orientation
+
+    def _pose_on_the_way(self, x: np.ndarray) -> Any:
+        p, where = self._aimed.p[0], self.problem.where
+        return self.guard.tip(
+            x, p[where(f"{TIP}.position")], p[where(f"{TIP}.orientation")], self._tip_reach
+        )
+
+    def _holding(self, x: np.ndarray) -> np.ndarray:
+        """Torques of the model that hold the arm (m,)."""
+        return self._held
 
     # -- torques ------------------------------------------------------------------------------------------------------
 
-    def _torques(self, t: float, q: np.ndarray, qd: np.ndarray, known: bool) -> np.ndarray:
+    def _commanded(self, t: float, x: np.ndarray, stop: bool) -> np.ndarray:
         plan, problem = self.plan, self.problem
-        if plan is None or t - plan.time > self.oldest:
-            self.status = STOPPED
-            return self._stopped(q, qd, known)
-        at = (t - plan.time) / problem.step
-        k = min(int(at), problem.horizon - 1)
-        u = plan.torques[k]
-        if known:
-            self._resting = None
+        if not stop and (plan is None or t - plan.time > self.oldest):
+            self.status, stop = STOPPED, True
+            self.reason = "no plan was found" if plan is None else "the plan is too old"
+        u = np.zeros(problem.nu)
+        if not stop and plan is not None:
+            at = (t - plan.time) / problem.step
+            k = min(int(at), problem.horizon - 1)
             part = min(at - k, 1.0)
             wanted = (1.0 - part) * plan.states[k] + part * plan.states[k + 1]
-            u = u + plan.gains[k] @ (np.concatenate([q, qd]) - wanted)
-        return self._within(u)
-
-    def _stopped(self, q: np.ndarray, qd: np.ndarray, known: bool) -> np.ndarray:
-        """Bring the arm to rest: gravity torques, and velocities that decay; without sensors gravity torques alone."""
-        if known:
-            self._resting = q
-            n = np.zeros(self.robot.dof)
-            torques = np.asarray(self.robot.inverse_dynamics(q, n, -STOP_RATE * qd))
-        elif self._resting is not None:
-            torques = np.asarray(self.robot.gravity_torques(self._resting))
-        elif self.plan is not None:
-            torques = np.asarray(self.robot.gravity_torques(self.plan.states[0][: self.robot.nq]))
-        else:
-            torques = np.zeros(self.robot.dof)
-        return self._within(torques[list(self.problem.dynamics.driven)])
-
-    def _holding(self, q: np.ndarray) -> np.ndarray:
-        """Torques that hold the arm (m,)."""
-        held = np.asarray(self.robot.gravity_torques(q))[list(self.problem.dynamics.driven)]
-        return self._within(held)[list(self.problem.dynamics.driven)]
-
-    def _hold_from(self, q: np.ndarray) -> None:
-        """Torques count from those that hold the arm where it is."""
-        if self._compensates:
-            self._p[:, self.problem.where(f"{EFFORT}.target")] = self._holding(q)
-
-    def _within(self, u: np.ndarray) -> np.ndarray:
-        """Torques of all joints (n,), within the limits, zero where there is no motor or no number."""
-        problem = self.problem
-        u = np.where(np.isfinite(u), u, 0.0)
-        if problem.boxed:
-            u = np.clip(u, self._p[0, problem.where(LOWER)], self._p[0, problem.where(UPPER)])
+            u = plan.torques[k] + plan.gains[k] @ (x - wanted)
+            if self.status == PLANNED and self._standard:
+                self.reason = self._short
+        low, high = self._torque_limits()
+        tau, self._caused, self._free, action = self.guard.command(
+            x, u, self.disturbance, np.array([float(stop)]), np.array([self._period]), low, high,
+            *self._limits.values(),
+        )  # fmt: skip
+        self.action = float(action[0])
         found = np.zeros(self.robot.dof)
-        found[list(problem.dynamics.driven)] = u
+        found[list(problem.dynamics.driven)] = tau
         return found
+
+
+def fixed_multipliers(problem: Problem) -> list[np.ndarray]:
+    """The table of multipliers (horizon + 1, nm) of real-time iteration, where there are limits: penalties alone.
+
+    Args:
+        problem: what is optimised.
+    """
+    if not problem.nm:
+        return []
+    table = np.zeros((problem.horizon + 1, problem.nm))
+    table[1:, -2], table[1:, -1] = PENALTY, 1.0 / PENALTY
+    return [table]
 
 
 def shifted(table: np.ndarray, steps: float) -> np.ndarray:

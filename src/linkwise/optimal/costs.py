@@ -312,6 +312,36 @@ class Effort(Cost):
 
 
 @dataclass(frozen=True, eq=False)
+class ScaledEffort(Cost):
+    """½ |S (u − target)|²: torques as what they cause, with a matrix S such as an inverse mass matrix."""
+
+    scale: Any = 1.0
+    """One number, (m,) for a diagonal matrix, or (m, m)."""
+    target: Any = 0.0
+    """Torques that cost nothing [N·m or N], one number, (m,) or (rows, m)."""
+
+    kind = "effort"
+    running_only = True
+
+    def parameters(self, robot, dynamics, rows):
+        m = dynamics.nu
+        S = np.asarray(self.scale, dtype=float)
+        if S.ndim < 2:
+            S = np.diag(np.broadcast_to(S, (m,)))
+        return {
+            "target": arguments.table(f"{self.label}: target", self.target, m, rows),
+            "scale": arguments.numbers(f"{self.label}: scale", S, (m, m)).reshape(m * m),
+        }
+
+    def terms(self, point, values):
+        dynamics, m = point.dynamics, point.dynamics.nu
+        away = [u - t for u, t in zip(point.torques, values["target"], strict=True)]
+        S = [list(values["scale"][i * m : (i + 1) * m]) for i in range(m)]
+        pad: list[Scalar] = [0.0] * dynamics.nx
+        return Terms([dense.dot(row, away) for row in S], [1.0] * m, [[*pad, *row] for row in S])
+
+
+@dataclass(frozen=True, eq=False)
 class Smoothness(Cost):
     """½ Σ wᵢ q̈ᵢ², or ½ Σ wᵢ ((u − u⁻)/h)ᵢ² with the torques u⁻ of the step before, which become part of the state."""
 

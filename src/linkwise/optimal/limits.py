@@ -76,8 +76,8 @@ class StateLimits(Limit):
         """(which list, index, limit, words, unit) of every finite limit."""
         found = []
         for which, coordinates, pair in (
-            ("position", position_coordinates(robot), self._positions(robot)),
-            ("velocity", velocity_coordinates(robot), self._velocities(robot)),
+            ("position", position_coordinates(robot), self.positions(robot)),
+            ("velocity", velocity_coordinates(robot), self.velocities(robot)),
         ):
             if pair is None:
                 continue
@@ -91,7 +91,8 @@ class StateLimits(Limit):
                         found.append((f"{which}_{side}", k, float(values[k]), words, unit))
         return found
 
-    def _positions(self, robot: Robot):
+    def positions(self, robot: Robot) -> tuple[np.ndarray, np.ndarray] | None:
+        """(lower, upper) limits of positions; None where there are none."""
         if self.position is None or self.position is False:
             return None
         if self.position is True:
@@ -101,7 +102,8 @@ class StateLimits(Limit):
             raise ProblemError(f"{self.label}: position: expected (lower, upper), got {self.position!r:.80}")
         return arguments.bounds(f"{self.label}: position", self.position[0], self.position[1], robot.nq)
 
-    def _velocities(self, robot: Robot):
+    def velocities(self, robot: Robot) -> tuple[np.ndarray, np.ndarray] | None:
+        """(lower, upper) limits of velocities; None where there are none."""
         if self.velocity is None or self.velocity is False:
             return None
         most = robot.velocity_limits if self.velocity is True else self.velocity
@@ -111,7 +113,7 @@ class StateLimits(Limit):
         return -upper, upper
 
     def check(self, dynamics: Dynamics) -> None:
-        pair = self._positions(dynamics.robot)
+        pair = self.positions(dynamics.robot)
         if pair is None:
             return
         for coordinate, low, high in zip(position_coordinates(dynamics.robot), *pair, strict=True):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def quaternion_of(rotations: np.ndarray) -> np.ndarray:
     """Quaternions (x, y, z, w) of rotation matrices (..., 3, 3)."""
     flat = rotations.reshape(-1, 3, 3)
-    found = np.array([_quaternion(R.tolist()) for R in flat], dtype=float)
+    found = np.array([quaternion_of_matrix(R.tolist()) for R in flat], dtype=float)
     found /= np.linalg.norm(found, axis=-1, keepdims=True)
     return found.reshape(*rotations.shape[:-2], 4)
 
@@ -30,7 +30,7 @@ def matrix_of_quaternion(quaternion: Sequence[Scalar]) -> Rows:
     return [[R.xx, R.xy, R.xz], [R.yx, R.yy, R.yz], [R.zx, R.zy, R.zz]]
 
 
-def _quaternion(R: Rows) -> list[Scalar]:
+def quaternion_of_matrix(R: Rows) -> list[Scalar]:
     """A quaternion (x, y, z, w) of a rotation, not of length one: of four formulas the one with the largest entry."""
     (a, b, c), (d, e, f), (g, h, i) = R
     squares = [1.0 + a - e - i, 1.0 - a + e - i, 1.0 - a - e + i, 1.0 + a + e + i]  # 4x², 4y², 4z², 4w²
@@ -48,9 +48,20 @@ def _quaternion(R: Rows) -> list[Scalar]:
     return found
 
 
+def product_of_quaternions(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    """The quaternion (x, y, z, w) of the turn b in the axes that the turn a leads to."""
+    (x, y, z, w), (p, q, r, s) = a, b
+    return [
+        w * p + x * s + y * r - z * q,
+        w * q - x * r + y * s + z * p,
+        w * r + x * q - y * p + z * s,
+        w * s - x * p - y * q - z * r,
+    ]
+
+
 def rotation_vector(R: Rows) -> list[Scalar]:
     """log R: axis times angle [rad], at most half a turn."""
-    x, y, z, w = _quaternion(R)
+    x, y, z, w = quaternion_of_matrix(R)
     flip = w < 0.0
     x, y, z, w = (where(flip, -v, v) for v in (x, y, z, w))
     square = x * x + y * y + z * z

@@ -1,9 +1,9 @@
 """The problem behind predictive control by name: reach a target and stay there, with a bandwidth in place of weights.
 
-For one joint of inertia M the cost ∫ ½ (e² + (2/ω²) ė² + (1/ω⁴) (τ/M)²) dt has the optimal feedback
-τ = −M (ω² e + 2ω ė): the critically damped law of a natural frequency ω. The terminal cost is the diagonal of its value
-function. Torques count from those that hold the arm against gravity (``effort.target``), and their limits are kept
-exactly.
+The cost ∫ ½ (|e|² + (2/ω²) |ė|² + (1/ω⁴) |M⁻¹ τ|²) dt has the optimal feedback τ = −M (ω² e + 2ω ė): every joint moves
+by the critically damped law of a natural frequency ω, whatever the coupling is. The terminal cost is the diagonal of
+its value function. Torques count from those that hold the arm against gravity (``effort.target``), and their limits
+are kept exactly. M is that of the state which the arm is in: ``Predictive`` sets ``effort.scale`` in every sample.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from linkwise.flags import flag
 from linkwise.optimal import arguments
 from linkwise.optimal.arguments import ProblemError
-from linkwise.optimal.costs import Cost, Effort, JointTracking, TipTracking
+from linkwise.optimal.costs import Cost, JointTracking, ScaledEffort, TipTracking
 from linkwise.optimal.problem import Problem
 from linkwise.robot import Robot
 
@@ -23,6 +23,10 @@ JOINTS, TIP, EFFORT = "joints", "tip", "effort"
 """Names of the costs."""
 EDGE = 0.1
 """Part of the range of a joint that counts as near its limit."""
+CRUISE = 0.85
+"""Of the speed limits, at which a target that is far away is approached."""
+UNLIMITED = 3.0
+"""[rad/s or m/s] in place of larger limits, for targets that are poses."""
 POSTURE = 1e-3
 """Weight of the joints' rest position beside that of the tip, so that redundant joints do not drift."""
 
@@ -55,7 +59,6 @@ def reaching(
     w = arguments.number("frequency", frequency, above=0.0)
     rest = rest_of(robot)
     own = POSTURE if flag("tip", tip) else 1.0
-    inertias = np.diag(np.asarray(robot.mass_matrix(rest)))
     costs: list[Cost] = [
         JointTracking(target=rest, weight=own, velocity=0.0, velocity_weight=2.0 / w**2, name=JOINTS)
     ]
@@ -77,13 +80,24 @@ def reaching(
         robot,
         horizon=horizon,
         step=step,
-        costs=[*costs, Effort(name=EFFORT)],
+        costs=[*costs, ScaledEffort(name=EFFORT)],
         terminal=terminal,
         torque_limits=torque_limits,
         **options,
     )
-    driven = inertias[list(problem.dynamics.driven)]
-    return problem.with_values({f"{EFFORT}.weight": 1.0 / (w**4 * np.maximum(driven, 1e-9) ** 2)})
+    driven = list(problem.dynamics.driven)
+    mobility = np.linalg.pinv(np.asarray(robot.mass_matrix(rest)), rcond=1e-9, hermitian=True)
+    return problem.with_values({f"{EFFORT}.scale": (mobility[np.ix_(driven, driven)] / w**2).ravel()})
+
+
+def target_distance(speed: np.ndarray, frequency: float) -> np.ndarray:
+    """Distance of a target from which the law of a natural frequency moves at ``CRUISE`` of a speed, (n,).
+
+    Args:
+        speed: limits of speed [rad/s or m/s], (n,).
+        frequency: ω [rad/s].
+    """
+    return 2.0 * CRUISE / frequency * speed
 
 
 def rest_of(robot: Robot) -> np.ndarray:
@@ -94,3 +108,16 @@ def rest_of(robot: Robot) -> np.ndarray:
     inside = (limits.lower + margin < neutral) & (neutral < limits.upper - margin)
     with np.errstate(invalid="ignore"):
         return np.where(inside, neutral, 0.5 * (limits.lower + limits.upper))
+
+
+def tip_distance(problem: Problem, speed: np.ndarray, frequency: float) -> np.ndarray:
+    """Largest distance [m] and angle [rad] of a pose that a plan sees: what the slowest joints can follow.
+
+    Args:
+        problem: with a pose as its target.
+        speed: limits of speed [rad/s or m/s], (n,).
+        frequency: ω [rad/s].
+    """
+    place = problem.p[0, problem.where(f"{TIP}.position")]
+    angle = float(target_distance(np.minimum(speed, UNLIMITED).min(initial=UNLIMITED, keepdims=True), frequency)[0])
+    return np.array([0.5 * angle * max(float(np.linalg.norm(place)), 0.1), angle])

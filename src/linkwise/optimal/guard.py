@@ -1,0 +1,442 @@
+"""What stands between a plan and the motors: limits of speed and position kept one sample ahead, and a stop law.
+
+Torques of a plan are checked with the model before they are sent. They are changed as little as accelerations need so
+that, one period later, every joint is below its speed limit and can still stop before the end of its range with half
+of the torque that it has left. Where the torque limits do not allow that, all joints are braked,
+
+    q̈ = −k q̇        with the largest k, up to ``STOP_RATE``, that the torque limits allow:
+
+every joint gets slower, whatever the coupling between them is. The disturbance that ``watching`` estimates counts as a
+part of the model. ``aimed`` is the other side: targets that the arm can follow, and weights for the state it is in.
+Everything is arithmetic over scalars: Python, the real-time loop and C packages have the same rule and the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linkwise.algorithms import coordinates, dense, joint_terms
+from linkwise.compiler.kernel import Kernel
+from linkwise.control.bounds import clipped, or_zero
+from linkwise.control.controller import traced_kernel
+from linkwise.model.coordinates import velocity_coordinates
+from linkwise.once import once
+from linkwise.optimal import watching
+from linkwise.optimal.costs import Point
+from linkwise.optimal.limits import StateLimits
+from linkwise.optimal.rotations import (
+    matrix_of_quaternion,
+    product_of_quaternions,
+    quaternion_of_matrix,
+    rotation_vector,
+)
+from linkwise.scalar import Scalar, cos, maximum, minimum, sin, sqrt, where
+
+if TYPE_CHECKING:
+    from linkwise.algorithms.dense import Rows
+    from linkwise.optimal.dynamics import Dynamics
+    from linkwise.robot import Robot
+
+AS_PLANNED, LIMITED, BRAKED = 0.0, 1.0, 2.0
+"""What was done with the torques of a plan."""
+FAR = 1e9
+"""In place of limits that are infinite."""
+SPEED_SHARE = 0.95
+"""Of the speed limit that plans may use: the rest is for what the model and the sensors miss."""
+APPROACH = 0.5
+"""Of the distance to a limit of speed that a sample may use: errors of the model below 100 % do not overshoot."""
+BRAKING_SHARE = 0.5
+"""Of the torque that is left, with which a joint must be able to stop."""
+STOP_RATE = 20.0
+"""[1/s] at which velocities decay in the stop."""
+SLACK = 0.02
+"""Of the speed limit, by which the check may be missed before all joints are braked."""
+SLOW = 0.02
+"""[rad/s or m/s] below which dry friction may hold a joint."""
+BREAKAWAY = 1.5
+"""Static friction over dry friction that a joint may have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Limits of positions [rad or m] and speeds, each (n,); infinite where there are none."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    speed: np.ndarray
+
+    @classmethod
+    def of(cls, robot: Robot, position: Any = True, velocity: Any = True) -> Bounds:
+        """Those of a robot, or others.
+
+        Args:
+            robot: the robot, of joints with one coordinate each.
+            position: True: the robot's; False: none; or (lower, upper), each one number or (n,).
+            velocity: True: the robot's; False: none; or one number or (n,).
+        """
+        limits = StateLimits(position=position, velocity=velocity)
+        n = robot.dof
+        pair = limits.positions(robot)
+        lower, upper = (np.full(n, -np.inf), np.full(n, np.inf)) if pair is None else map(np.array, pair)
+        speeds = limits.velocities(robot)
+        return cls(lower, upper, np.full(n, np.inf) if speeds is None else np.array(speeds[1]))
+
+    def numbers(self) -> dict[str, np.ndarray]:
+        """Inputs of the kernels by name; finite."""
+        return {
+            "lowest": np.maximum(self.lower, -FAR),
+            "highest": np.minimum(self.upper, FAR),
+            "speed": np.minimum(self.speed, FAR),
+        }
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """The result for one sample."""
+
+    tau: list[Scalar]
+    """Torques of the motors, finite and within their limits [N·m or N]."""
+    acceleration: list[Scalar]
+    """That they should cause, for ``watching``."""
+    free: list[Scalar]
+    """The same where dry friction holds joints at rest."""
+    action: Scalar
+    """One of the codes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """The functions for one robot, and their kernels."""
+
+    dynamics: Dynamics
+    dtype: str = "float64"
+    frame: str | None = None
+    """Whose pose is the target, where one is."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether every acceleration can be commanded: a motor for each coordinate and no constraints."""
+        return self.dynamics.nu == self.dynamics.dof and not self.dynamics.robot.constraints
+
+    @once
+    def revolute(self) -> list[bool]:
+        """Whether a coordinate is an angle."""
+        return [coordinate.revolute for coordinate in velocity_coordinates(self.dynamics.robot)]
+
+    # -- over scalars -------------------------------------------------------------------------------------------------
+
+    def model(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Rows, Any, list[Scalar]]:
+        """(M, its solver, torques without acceleration)."""
+        links, n = self.dynamics.links, self.dynamics.dof
+        still: list[Scalar] = [0.0] * n
+        M, _ = coordinates.coefficients(links, q)
+        friction = self.dynamics.friction and not joint_terms.has_load_friction(links)
+        bias = coordinates.inverse_dynamics(links, q, qd, still, friction=friction)
+        L, inverse = dense.factorised(M)
+        return M, lambda right: dense.solved(L, inverse, right), bias
+
+    def guarded(
+        self,
+        state: Sequence[Scalar],
+        torque: Sequence[Scalar],
+        disturbance: Sequence[Scalar],
+        stop: Scalar,
+        period: Scalar,
+        low: Sequence[Scalar],
+        high: Sequence[Scalar],
+        lowest: Sequence[Scalar],
+        highest: Sequence[Scalar],
+        speed: Sequence[Scalar],
+    ) -> Guarded:
+        """Torques for one sample.
+
+        Args:
+            state: positions and velocities, 2n scalars.
+            torque: of the plan, for the model without disturbance, m scalars.
+            disturbance: accelerations that the model misses.
+            stop: 1: brake, whatever the plan says.
+            period: until the next torques [s].
+            low: lower limits of the torques.
+            high: upper limits.
+            lowest: lower limits of positions.
+            highest: upper limits of positions.
+            speed: limits of speed.
+        """
+        d = self.dynamics
+        n = d.dof
+        q, v = list(state[:n]), list(state[n:])
+        M, solve, bias = self.model(q, v)
+        h = clipped(period, 1e-5, watching.LONGEST)
+        missed = [dense.dot(row, disturbance) for row in M]
+        # limits of the torques of the model without disturbance, of all coordinates
+        least: list[Scalar] = [0.0] * n
+        most: list[Scalar] = [0.0] * n
+        for k, a, b in zip(d.driven, low, high, strict=True):
+            least[k], most[k] = a + missed[k], b + missed[k]
+        wanted = self._within(d.torques([or_zero(t) for t in torque]), least, most)
+        braking = self._braking(M, bias, v, least, most, h)
+        if not self.whole:
+            found = [where(stop > 0.5, b, w) for b, w in zip(braking, wanted, strict=True)]
+            action: Scalar = where(stop > 0.5, BRAKED, AS_PLANNED)
+        else:
+            free = solve([t - b for t, b in zip(wanted, bias, strict=True)])
+            reserve = [
+                maximum(0.0 * b, minimum(t - b, b - s)) for s, t, b in zip(least, most, bias, strict=True)
+            ]
+            ahead = [
+                self._speeds(q[i], v[i], BRAKING_SHARE * reserve[i] / M[i][i], h, lowest[i], highest[i], speed[i])
+                for i in range(n)
+            ]
+            rate = APPROACH / h
+            slowest = [rate * (a - x) for (a, _), x in zip(ahead, v, strict=True)]
+            fastest = [rate * (b - x) for (_, b), x in zip(ahead, v, strict=True)]
+            changed = [clipped(a, s, f) for a, s, f in zip(free, slowest, fastest, strict=True)]
+            some: Scalar = 0.0 * h
+            for a, c in zip(free, changed, strict=True):
+                some = where(abs(a - c) > 0.0, 1.0, some)
+            nearest = [dense.dot(row, changed) + b for row, b in zip(M, bias, strict=True)]
+            limited = [where(some > 0.5, a, b) for a, b in zip(nearest, wanted, strict=True)]
+            limited = self._within(limited, least, most)
+            tried = solve([t - b for t, b in zip(limited, bias, strict=True)])
+            brake: Scalar = where(stop > 0.5, 1.0, 0.0)
+            for i in range(n):
+                after = v[i] + h * tried[i]
+                slack = SLACK * clipped(speed[i], 0.0, watching.USUAL_SPEED)
+                top, bottom = maximum(ahead[i][1], v[i]) + slack, minimum(ahead[i][0], v[i]) - slack
+                brake = where((after <= top) & (after >= bottom), brake, 1.0)
+            found = [where(brake > 0.5, b, t) for b, t in zip(braking, limited, strict=True)]
+            action = where(brake > 0.5, BRAKED, where(some > 0.5, LIMITED, AS_PLANNED))
+        tau = [
+            or_zero(clipped(found[k] - missed[k], a, b)) for k, a, b in zip(d.driven, low, high, strict=True)
+        ]
+        if d.robot.constraints or joint_terms.has_load_friction(d.links):
+            caused = [or_zero(a) for a in d.acceleration(q, v, found)]
+            return Guarded(tau, caused, caused, action)
+        net = [t - b for t, b in zip(found, bias, strict=True)]
+        caused, held = ([or_zero(a) for a in solve(left)] for left in (net, self._held(net, v)))
+        return Guarded(tau, caused, held, action)
+
+    def _held(self, net: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+        """Torques that are left where dry friction may hold a joint."""
+        links = self.dynamics.links
+        if not joint_terms.has_dry_friction(links):
+            return list(net)
+        limits = coordinates.dry_friction_limits(links, [1.0] * len(v), [0.0] * len(v))
+        found: list[Scalar] = []
+        for t, speed, pair in zip(net, v, limits, strict=True):
+            most = BREAKAWAY * maximum(*pair)
+            left = where(t > most, t - most, where(t < -most, t + most, 0.0 * t))
+            found.append(where(abs(speed) < SLOW, left, t))
+        return found
+
+    @staticmethod
+    def _within(
+        torques: Sequence[Scalar], least: Sequence[Scalar], most: Sequence[Scalar]
+    ) -> list[Scalar]:
+        return [clipped(t, a, b) for t, a, b in zip(torques, least, most, strict=True)]
+
+    def _braking(
+        self,
+        M: Rows,
+        bias: Sequence[Scalar],
+        v: Sequence[Scalar],
+        least: Sequence[Scalar],
+        most: Sequence[Scalar],
+        h: Scalar,
+    ) -> list[Scalar]:
+        """Torques of q̈ = −k q̇, with the largest k that the limits allow."""
+        momentum = [dense.dot(row, v) for row in M]
+        k = minimum(STOP_RATE + 0.0 * h, APPROACH / h)
+        for i in self.dynamics.driven:
+            p, size = momentum[i], abs(momentum[i])
+            left = where(p > 0.0, bias[i] - least[i], most[i] - bias[i])
+            left = where(left > 0.0, left, 0.0)
+            # left < k·size: the limit decides
+            k = where(left < k * size, left / where(size > 0.0, size, 1.0), k)
+        return self._within([b - k * p for b, p in zip(bias, momentum, strict=True)], least, most)
+
+    def _speeds(
+        self, q: Scalar, v: Scalar, brake: Scalar, h: Scalar, lowest: Scalar, highest: Scalar, speed: Scalar
+    ) -> tuple[Scalar, Scalar]:
+        """Least and largest speed one period later from which a joint can stop within its range."""
+        share = SPEED_SHARE * speed
+
+        def towards(distance: Scalar) -> Scalar:
+            left = where(distance > 0.0, distance, 0.0 * distance)
+            step = brake * h
+            # d = v h + v²/2b, so that the period until the brakes act counts
+            return minimum(share, sqrt(2.0 * brake * left + step * step) - step)
+
+        return -towards(q - lowest), towards(highest - q)
+
+    def aimed(
+        self,
+        state: Sequence[Scalar],
+        target: Sequence[Scalar],
+        disturbance: Sequence[Scalar],
+        reach: Sequence[Scalar],
+        low: Sequence[Scalar],
+        high: Sequence[Scalar],
+        lowest: Sequence[Scalar],
+        highest: Sequence[Scalar],
+        frequency: Scalar,
+    ) -> dict[str, list[Scalar]]:
+        """Numbers of the standard problem for the state that the arm is in.
+
+        The joints' target is taken into their range, and at most ``reach`` away from where they are. Torques count
+        from those that hold the arm, as accelerations: their scale is M⁻¹/ω². Limits of torques leave room for the
+        disturbance.
+
+        Args:
+            state: positions and velocities, 2n scalars.
+            target: of the joints, n scalars.
+            disturbance: accelerations that the model misses.
+            reach: largest distance of the target that a plan sees, n scalars.
+            low: lower limits of the torques.
+            high: upper limits.
+            lowest: lower limits of positions.
+            highest: upper limits of positions.
+            frequency: ω [rad/s].
+        """
+        d = self.dynamics
+        n = d.dof
+        q, still = list(state[:n]), [0.0] * n
+        M, solve, hold = self.model(q, still)
+        missed = [dense.dot(row, disturbance) for row in M]
+        near = [
+            clipped(clipped(t, a, b), x - r, x + r)
+            for t, a, b, x, r in zip(target, lowest, highest, q, reach, strict=True)
+        ]
+        scale = 1.0 / (frequency * frequency)
+        units = [[1.0 if i == k else 0.0 for i in range(n)] for k in d.driven]
+        columns = [solve(unit) for unit in units]
+        least = [a + missed[k] for k, a in zip(d.driven, low, strict=True)]
+        most = [b + missed[k] for k, b in zip(d.driven, high, strict=True)]
+        return {
+            "near": near,
+            "hold": [clipped(hold[k], a, b) for k, a, b in zip(d.driven, least, most, strict=True)],
+            "scale": [scale * column[k] for k in d.driven for column in columns],
+            "least": least,
+            "most": most,
+        }
+
+    # -- kernels ------------------------------------------------------------------------------------------------------
+
+    def _key(self, name: str) -> bytes:
+        d = self.dynamics
+        return repr((name, d.robot.content(), d.friction, d.driven)).encode()
+
+    @once
+    def watch(self) -> Kernel:
+        """(q, qd, acceleration, free, period, speed, memory) -> ``watching.Watched``."""
+        n, size = self.dynamics.dof, watching.Memory(self.dynamics.dof).size
+        sizes = {"q": n, "qd": n, "acceleration": n, "free": n, "period": 1, "speed": n, "memory": size}
+        shapes = {"state": (2 * n,), "disturbance": (n,), "fault": (4,), "next_memory": (size,)}
+
+        def function(q, qd, acceleration, free, period, speed, memory):
+            found = watching.watched(
+                q, qd, acceleration, free, period[0], speed, self.revolute, memory
+            )
+            return {
+                "state": found.state,
+                "disturbance": found.disturbance,
+                "fault": [found.fault, found.joint, found.doubted, found.known],
+                "next_memory": found.memory,
+            }
+
+        return traced_kernel("watch", function, sizes, shapes, self.dtype, self._key("watch"))
+
+    @once
+    def command(self) -> Kernel:
+        """(state, torque, …) -> ``Guarded``."""
+        n, m = self.dynamics.dof, self.dynamics.nu
+        sizes = {"state": 2 * n, "torque": m, "disturbance": n, "stop": 1, "period": 1, "low": m, "high": m}
+        sizes |= {"lowest": n, "highest": n, "speed": n}
+        shapes = {"tau": (m,), "acceleration": (n,), "free": (n,), "action": (1,)}
+
+        def function(state, torque, disturbance, stop, period, low, high, lowest, highest, speed):
+            found = self.guarded(
+                state, torque, disturbance, stop[0], period[0], low, high, lowest, highest, speed
+            )
+            return {
+                "tau": found.tau,
+                "acceleration": found.acceleration,
+                "free": found.free,
+                "action": [found.action],
+            }
+
+        return traced_kernel("guard", function, sizes, shapes, self.dtype, self._key("guard"))
+
+    @once
+    def aim(self) -> Kernel:
+        """(state, target, …) -> near, hold, scale, least, most of ``aimed``."""
+        n, m = self.dynamics.dof, self.dynamics.nu
+        sizes = {"state": 2 * n, "target": n, "disturbance": n, "reach": n, "low": m, "high": m, "lowest": n}
+        sizes |= {"highest": n, "frequency": 1}
+        shapes = {"near": (n,), "hold": (m,), "scale": (m * m,), "least": (m,), "most": (m,)}
+
+        def function(state, target, disturbance, reach, low, high, lowest, highest, frequency):
+            return self.aimed(
+                state, target, disturbance, reach, low, high, lowest, highest, frequency[0]
+            )
+
+        return traced_kernel("aim", function, sizes, shapes, self.dtype, self._key("aim"))
+
+
+    @once
+    def tip(self) -> Kernel:
+        """(state, position, orientation, reach [m, rad]) -> a pose on the way to a target that may be far away."""
+        n = self.dynamics.dof
+        sizes = {"state": 2 * n, "position": 3, "orientation": 4, "reach": 2}
+        shapes = {"near_position": (3,), "near_orientation": (4,), "distance": (2,)}
+
+        def function(state, position, orientation, reach):
+            return pose_on_the_way(self.dynamics, self.frame, state[:n], position, orientation, reach)
+
+        return traced_kernel("aim_tip", function, sizes, shapes, self.dtype, self._key(f"tip {self.frame}"))
+
+
+def pose_on_the_way(
+    dynamics: Dynamics,
+    frame: str | None,
+    q: Sequence[Scalar],
+    position: Sequence[Scalar],
+    orientation: Sequence[Scalar],
+    reach: Sequence[Scalar],
+) -> dict[str, list[Scalar]]:
+    """The pose on the straight line from a frame to its target that is at most a distance and an angle away.
+
+    Args:
+        dynamics: of the robot.
+        frame: the frame; None: the only leaf.
+        q: positions of the joints.
+        position: of the target [m], 3 scalars.
+        orientation: of the target, a quaternion (x, y, z, w).
+        reach: largest distance [m] and angle [rad].
+    """
+    T = Point(dynamics, [*q, *[0.0] * dynamics.dof], None, {}).of_frame("pose", frame)
+    R = [row[:3] for row in T[:3]]
+    away = [a - T[k][3] for k, a in enumerate(position)]
+    distance = sqrt(dense.dot(away, away))
+    part = where(distance > reach[0], reach[0] / where(distance > reach[0], distance, 1.0), 1.0)
+    turn = rotation_vector(dense.product(dense.transposed(R), matrix_of_quaternion(orientation)))
+    angle = sqrt(dense.dot(turn, turn))
+    far = angle > reach[1]
+    half = 0.5 * where(far, reach[1], 0.0)
+    axis = [x / where(far, angle, 1.0) for x in turn]
+    step = [sin(half) * x for x in axis]
+    turned = product_of_quaternions(quaternion_of_matrix(R), [*step, cos(half)])
+    return {
+        "near_position": [T[k][3] + part * a for k, a in enumerate(away)],
+        "near_orientation": [where(far, a, b) for a, b in zip(turned, orientation, strict=True)],
+        "distance": [distance, angle],
+    }
+
+
+def finite_torques(limits: np.ndarray) -> np.ndarray:
+    """Torque limits with numbers in place of infinities."""
+    return np.clip(limits, -FAR, FAR)

@@ -1,0 +1,204 @@
+"""Which measured states predictive control believes, and what its model misses. Arithmetic over any scalar.
+
+Every sample is compared with the state that the last torques should have led to. A reading that no working sensor gives
+(it is not a number, or further from the prediction than the arm can be) is replaced by the prediction; several of them
+in a row are a fault. So is a position that stays the same, bit by bit, while torques should have moved the joint: a
+frozen encoder, or a joint that is blocked. A fault stays until the memory is set to zeros; the joints in question then
+go on as predicted, so that the arm can be braked.
+
+Where readings are believed, the difference between measured and predicted velocities is integrated to a constant
+acceleration that the model misses (a payload, other masses, friction): a disturbance observer of one time constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from linkwise.control.bounds import all_finite, clipped
+from linkwise.scalar import Condition, Scalar, where
+
+NO_FAULT, IMPLAUSIBLE, STILL = 0.0, 1.0, 2.0
+"""Codes: none; readings that cannot be; a position that does not change though the joint should move."""
+PATIENCE = 4.0
+"""Implausible samples in a row that are a fault."""
+TIME_CONSTANT = 0.2
+"""[s] of the disturbance observer."""
+LONGEST = 0.1
+"""[s] between two samples after which nothing is predicted: the next one is believed."""
+USUAL_SPEED = 10.0
+"""[rad/s or m/s] in place of limits that are larger or not known."""
+SPEED_GATE, POSITION_GATE = 0.3, (0.01, 0.005)
+"""Largest difference between measured and predicted velocities, by the speed limit; and of positions [rad], [m] beyond
+what that makes in a sample."""
+STILL_SPEED, STILL_MOTION = 0.25, (0.05, 0.02)
+"""Predicted speed, by its limit, or motion [rad], [m] of a joint whose position does not change: a fault."""
+FADING = 0.3
+"""[s] over which the predicted motion of a joint whose position does not change is forgotten."""
+PARTS = ("position", "velocity", "disturbance", "still_speed", "still_motion", "raw", "lost")
+SINGLES = ("bad", "fault", "joint", "known")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is kept from sample to sample: n numbers of each of ``PARTS``, one of each of ``SINGLES``."""
+
+    dof: int
+
+    @property
+    def size(self) -> int:
+        """Numbers in all; zeros before the first sample."""
+        return len(PARTS) * self.dof + len(SINGLES)
+
+    def split(self, memory: Sequence[Any]) -> dict[str, Any]:
+        """Lists and single numbers by name."""
+        n = self.dof
+        found: dict[str, Any] = {name: list(memory[k * n : (k + 1) * n]) for k, name in enumerate(PARTS)}
+        return found | dict(zip(SINGLES, memory[len(PARTS) * n :], strict=True))
+
+    def joined(self, parts: dict[str, Any]) -> list[Any]:
+        """The memory of these parts."""
+        return [v for name in PARTS for v in parts[name]] + [parts[name] for name in SINGLES]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The result for one sample."""
+
+    state: list[Scalar]
+    """Positions and velocities to control with: measured, or predicted where a reading is not believed."""
+    disturbance: list[Scalar]
+    """Accelerations that the model misses [rad/s² or m/s²]."""
+    fault: Scalar
+    """One of the codes."""
+    joint: Scalar
+    """The number of the joint in question; −1 without a fault."""
+    doubted: Scalar
+    """1 where some reading of this sample was not believed."""
+    known: Scalar
+    """1 from the first sample of numbers on."""
+    memory: list[Scalar]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One joint in one sample."""
+
+    position: Scalar
+    velocity: Scalar
+    disturbance: Scalar
+    still_speed: Scalar
+    still_motion: Scalar
+    doubted: Condition
+    frozen: Condition
+
+
+def watched(
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    acceleration: Sequence[Scalar],
+    free: Sequence[Scalar],
+    period: Scalar,
+    speed: Sequence[Scalar],
+    revolute: Sequence[bool],
+    memory: Sequence[Scalar],
+) -> Watched:
+    """The rule for one sample.
+
+    Args:
+        q: measured positions, n scalars.
+        qd: measured velocities.
+        acceleration: that the torques of the last sample should cause.
+        free: the same, where dry friction holds joints at rest.
+        period: since the last sample [s].
+        speed: limits of speed.
+        revolute: whether a joint turns.
+        memory: of the last sample; zeros at first.
+    """
+    layout = Memory(len(q))
+    old = layout.split(memory)
+    good = all_finite([*q, *qd])
+    had_one = old["known"] > 0.5
+    fresh = (old["known"] <= 0.5) | (period > LONGEST)
+    h = clipped(period, 0.0, LONGEST)
+    readings = [
+        _reading(
+            *(q[i], qd[i], acceleration[i], free[i], h, clipped(speed[i], 0.0, USUAL_SPEED), revolute[i]),
+            {name: old[name][i] for name in PARTS},
+            good,
+            fresh,
+            had_one,
+        )
+        for i in range(len(q))
+    ]
+    doubted: Scalar = 0.0 * h
+    frozen: Scalar = 0.0 * h
+    culprit: Scalar = 0.0 * h - 1.0
+    for i, reading in enumerate(readings):
+        doubted = where(reading.doubted, 1.0, doubted)
+        frozen = where(reading.frozen, 1.0, frozen)
+        culprit = where((culprit < -0.5) & (reading.doubted | reading.frozen), float(i), culprit)
+    bad = where(doubted > 0.5, old["bad"] + 1.0, 0.0)
+    fault = where(frozen > 0.5, STILL, where(bad >= PATIENCE, IMPLAUSIBLE, NO_FAULT))
+    before = old["fault"] > 0.5
+    begins = (fault > 0.5) & (old["fault"] <= 0.5)
+    fault = where(before, old["fault"], fault)
+    joint = where(before, old["joint"], where(fault > 0.5, culprit, -1.0))
+    known = where(good, 1.0, old["known"])
+    parts: dict[str, Any] = {
+        "position": [reading.position for reading in readings],
+        "velocity": [reading.velocity for reading in readings],
+        "disturbance": [reading.disturbance for reading in readings],
+        "still_speed": [reading.still_speed for reading in readings],
+        "still_motion": [reading.still_motion for reading in readings],
+        "raw": [where(good, x, last) for x, last in zip(q, old["raw"], strict=True)],
+        "lost": [
+            where(begins & (reading.doubted | reading.frozen), 1.0, last)
+            for reading, last in zip(readings, old["lost"], strict=True)
+        ],
+        "bad": bad,
+        "fault": fault,
+        "joint": joint,
+        "known": known,
+    }
+    state = [*parts["position"], *parts["velocity"]]
+    return Watched(state, parts["disturbance"], fault, joint, doubted, known, layout.joined(parts))
+
+
+def _reading(
+    q: Scalar, qd: Scalar, acceleration: Scalar, free: Scalar, h: Scalar, speed: Scalar, revolute: bool,
+    old: dict[str, Scalar], good: Condition, fresh: Condition, had_one: Condition,
+) -> _Reading:  # fmt: skip
+    before: Any = old["velocity"]
+    v = before + h * acceleration
+    x = old["position"] + 0.5 * h * (before + v)
+    gate = SPEED_GATE * speed
+    fast_enough = abs(qd - v) <= gate
+    plausible = fast_enough & (abs(q - x) <= h * gate + POSITION_GATE[not revolute])
+    lost = old["lost"] > 0.5
+    believed = good & (fresh | plausible) & (old["lost"] <= 0.5)
+    # a position that does not change, bit by bit, while torques, or a tachometer, say that the joint moves
+    same = (abs(q - old["raw"]) <= 0.0) & had_one
+    fade = 1.0 - (1.0 / FADING) * h
+    free_speed = fade * old["still_speed"] + h * free
+    measured_faster = good & (abs(qd) > abs(free_speed))
+    along = where(measured_faster, qd, free_speed)
+    free_motion = fade * old["still_motion"] + h * along
+    moving = (abs(free_speed) > STILL_SPEED * speed) | (abs(free_motion) > STILL_MOTION[not revolute])
+    frozen = same & moving & (old["lost"] <= 0.5)
+    position = where(frozen, q + free_motion, where(believed, q, x))
+    # a tachometer may still work where an encoder does not; a speed of exactly zero may come from the encoder
+    tachometer = good & lost & fast_enough & (abs(qd) > 0.0)
+    velocity = where(frozen, along, where(believed | tachometer, qd, v))
+    missed = old["disturbance"] + (1.0 / TIME_CONSTANT) * (qd - v)
+    learnt = where(fresh, 0.0, where(believed | tachometer, 1.0, 0.0)) > 0.5
+    return _Reading(
+        position,
+        velocity,
+        where(learnt, missed, old["disturbance"]),
+        where(same, free_speed, velocity),
+        where(same, free_motion, 0.0),
+        where(believed, 0.0, where(lost, 0.0, 1.0)) > 0.5,
+        frozen,
+    )
