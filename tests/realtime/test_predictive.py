@@ -45,11 +45,11 @@ def test_it_reaches_targets_that_change_on_the_way(robot):
 
 def test_the_first_torques_are_those_of_the_python_controller(robot):
     """The same iterations from the same start: u + K (x − x_plan) at the time of the first cycle."""
-    controller = made(robot, first_iterations=5)
+    controller = made(robot, first_iterations=20)
     controller.aim({"joints.target": TARGET})
     report = controller.run(0.01)
     python = lw.optimal.Predictive(
-        robot, horizon=10, step=0.02, frequency=12.0, torque_limits=LIMITS, first=5, steps=(1.0, 0.5, 0.25)
+        robot, horizon=10, step=0.02, frequency=12.0, torque_limits=LIMITS, first=20, steps=(1.0, 0.5, 0.25)
     )
     python.aim({"joints.target": TARGET})
     python(0.0, np.zeros(2), np.zeros(2))
@@ -103,8 +103,29 @@ def test_bad_settings_are_refused(robot, options, words):
 
 
 def test_problems_that_do_not_fit_are_refused(robot):
-    problem = lw.optimal.reaching(
-        robot, horizon=2, state_limits=True, limits=[lw.optimal.TipLimits(lower=[-9, -9, -9])]
-    )
-    with pytest.raises(SettingsError, match="no limits of states"):
+    problem = lw.optimal.Problem(robot, horizon=2, costs=[lw.optimal.Smoothness(of="torque")])
+    with pytest.raises(SettingsError, match="differences of torques"):
         PredictiveController(problem)
+
+
+def test_speed_limits_are_kept_whatever_the_target_is(robot):
+    """Limits of the plan (penalties) and of the guard; the target is far outside of the range of speeds."""
+    described = {"horizon": 6, "step": 0.02, "frequency": 12.0, "torque_limits": LIMITS}
+    described["limits"] = [lw.optimal.StateLimits(position=False, velocity=0.8)]
+    limits = {"effort": LIMITS, "speed": 1.0}
+    controller = PredictiveController(
+        robot, described=described, limits=limits, stop_time=0.02, deadlines=0, period=4e-3
+    )
+    controller.aim({"joints.target": [30.0, -30.0]})
+    report = controller.run(0.6)
+    assert report.finished, report.reason
+    assert 0.5 < np.abs(report.qd).max() <= 1.0
+
+
+def test_a_frozen_encoder_stops_the_arm(robot):
+    plant = SimulatedPlant(robot, fault=Fault("freeze", 100, 0))
+    controller = made(robot, plant=plant)
+    controller.aim({"joints.target": [2.0, -1.0]})
+    report = controller.run(1.0)
+    assert "did not change" in report.reason
+    assert report.cycle < 200

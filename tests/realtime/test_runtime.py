@@ -125,7 +125,7 @@ FAULTS = {
     "jump": (Fault("jump", 100, 0, 10.0), "the sensor of joint1 jumped by 10"),
     "freeze": (
         Fault("freeze", 100, 1),
-        "the sensor of joint2 did not change while its reference moved by 0.02",
+        "the sensor of joint2 did not change while it should have moved by 0.02",
     ),
     "push": (Fault("push", 100, 0, 300.0), "joint1 was 0.5"),
 }

@@ -1,4 +1,5 @@
-"""Predictive control for C packages: one iteration of the solver, the shift of a plan, torques with feedback gains."""
+"""Predictive control for C packages: one iteration of the solver, the shift of a plan, torques with feedback gains, and
+the functions of ``optimal.guard`` that watch readings, keep limits and set the numbers of the problem."""
 
 from __future__ import annotations
 
@@ -11,9 +12,11 @@ from linkwise.compiler.room import in_one_room
 from linkwise.control.bounds import all_finite, clipped, or_zero
 from linkwise.control.controller import traced_kernel
 from linkwise.embedded.entry import Entry, Options
+from linkwise.optimal import watching
+from linkwise.optimal.guard import Bounds, Guard, finite_torques
 from linkwise.optimal.iteration import REPORT, iteration
 from linkwise.optimal.problem import Problem
-from linkwise.optimal.standard import EFFORT, JOINTS, TIP, reaching
+from linkwise.optimal.standard import EFFORT, JOINTS, TIP, reaching, target_distance, tip_distance
 from linkwise.robot import Robot
 from linkwise.scalar import where
 
@@ -48,8 +51,9 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
     summary = (
         f"predictive control of {robot.name}, {N} steps of {problem.step:g} s: {options.iterations} iteration(s) of "
         f"the solver from a measured state (q, qd) and the plan of the last call, shifted. The target ({target}), "
-        f"weights and torque limits are numbers of parameters, {problem.np} for each of {N + 1} stages. Use the plan "
-        "if its numbers are finite and 'sound' in the report is 1, else keep the last one"
+        f"weights and torque limits are numbers of parameters, {problem.np} for each of {N + 1} stages; mpc_aim gives "
+        "those for the state that the arm is in. Use the plan if its numbers are finite and 'sound' in the report is 1, "
+        "else keep the last one"
     )
     words = {
         "start": "measured state: positions, velocities",
@@ -79,7 +83,109 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
         ),
         _shift(robot, problem, options, x, u),
         _torques(robot, problem, options, x, u),
+        *_guarding(robot, problem, options),
     ]
+
+
+def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
+    """What stands between sensors, plan and motors."""
+    guard = Guard(problem.dynamics, options.dtype, options.frame)
+    bounds = Bounds.of(robot)
+    limits = bounds.numbers()
+    reach = {"reach": np.minimum(target_distance(bounds.speed, options.frequency), 1e9)}
+    torques = {"low": finite_torques(problem.torque_lower), "high": finite_torques(problem.torque_upper)}
+    n = robot.dof
+    words = {
+        "acceleration": "that the last torques should cause, from mpc_guard; zeros at first",
+        "unheld": "the same where dry friction holds joints at rest, from mpc_guard; zeros at first",
+        "period": "since the last sample, and until the next one [s]",
+        "speed": "limits of speed [rad/s or m/s]",
+        "believed": "positions and velocities that are believed",
+        "disturbance": "accelerations that the model misses [rad/s^2 or m/s^2]",
+        "verdict": "code (0: no fault, 1: readings that cannot be, 2: a joint that stands still though it should "
+        "move), its joint or -1, whether a reading was not believed, whether there has been a state",
+        "torque": "of the plan [N*m or N]",
+        "stop": "1: brake, whatever the plan says",
+        "low": "lower limits of the torques [N*m or N]",
+        "high": "upper limits of the torques [N*m or N]",
+        "lowest": "lower limits of positions [rad or m]",
+        "highest": "upper limits of positions [rad or m]",
+        "action": "0: torques of the plan, 1: changed to keep limits, 2: braked",
+        "target": "of the joints [rad or m]",
+        "reach": "largest distance of a target that a plan sees",
+        "frequency": "natural frequency of the motion [rad/s]",
+        "aimed_at": "for joints.target of the parameters",
+        "hold": "for effort.target",
+        "scale": "for effort.scale, row by row",
+        "least": "for torque.lower",
+        "most": "for torque.upper",
+        "position": "of the target [m]",
+        "orientation": "of the target, quaternion x y z w",
+        "near_position": "for tip.position of the parameters",
+        "near_orientation": "for tip.orientation",
+        "distance": "of the target [m], [rad]",
+    }
+
+    def made(name: str, kernel: Kernel, summary: str, tables: dict[str, np.ndarray]) -> Entry:
+        def states(count: int) -> dict[str, np.ndarray]:
+            return _states(robot, kernel, {**limits, **torques, **reach, **tables}, count)
+
+        own = {key: values for key, values in tables.items() if key in dict(kernel.inputs)}
+        return Entry(name, summary, kernel, options.dtype, tables=own, states=states, words=words)
+
+    found = [
+        made(
+            "mpc_watch",
+            guard.watch,
+            f"which readings of {robot.name} are believed: a measured state beside what the last torques should have led "
+            "to. Call it first in every sample; on a fault give stop = 1 to mpc_guard",
+            {"memory": np.zeros(watching.Memory(n).size), "speed": limits["speed"]},
+        ),
+        made(
+            "mpc_guard",
+            guard.command,
+            f"torques of {robot.name} that keep the limits of speed and position one sample ahead, braking torques where "
+            "those of the plan cannot be made to",
+            {**limits, **torques},
+        ),
+        made(
+            "mpc_aim",
+            guard.aim,
+            f"numbers of the parameters for the state that {robot.name} is in: a target nearby, weights, torque limits "
+            "with room for the disturbance; for every row",
+            reach,
+        ),
+    ]
+    if options.frame is not None:
+        found.append(
+            made(
+                "mpc_aim_tip",
+                guard.tip,
+                f"a pose of {options.frame} on the way to a target that may be far away; for every row",
+                {"reach": tip_distance(problem, bounds.speed, options.frequency)},
+            )
+        )
+    return found
+
+
+def _states(
+    robot: Robot, kernel: Kernel, known: dict[str, np.ndarray], count: int
+) -> dict[str, np.ndarray]:
+    """Inputs of a check: random states near rest, the limits of the robot."""
+    rng = np.random.default_rng(13)
+    usual = {"period": 1e-3, "frequency": 10.0, "stop": 0.0}
+    found: dict[str, np.ndarray] = {}
+    for name, size in dict(kernel.inputs).items():
+        if name in known:
+            found[name] = np.tile(known[name], (count, 1))
+        elif name in usual:
+            found[name] = np.full((count, size), usual[name])
+        else:
+            found[name] = rng.uniform(-0.5, 0.5, (count, size))
+    if "memory" in found:  # some samples follow others
+        found["memory"] = rng.uniform(-0.01, 0.01, found["memory"].shape) * (np.arange(count) % 2)[:, np.newaxis]
+        found["memory"][:, -1] = np.arange(count) % 2
+    return found
 
 
 def _in_one_room(kernel: Kernel) -> Kernel:

@@ -25,7 +25,7 @@ from linkwise.optimal.guard import Bounds, Guard, finite_torques
 from linkwise.optimal.iteration import REPORT
 from linkwise.optimal.problem import LOWER, UPPER, Problem
 from linkwise.optimal.progress import NOT_MOVING, WANDERING, Progress
-from linkwise.optimal.standard import CRUISE, EFFORT, JOINTS, TIP, reaching, target_distance, tip_distance
+from linkwise.optimal.standard import CRUISE, EFFORT, FREQUENCY, JOINTS, TIP, reaching, target_distance, tip_distance
 from linkwise.robot import Robot
 from linkwise.simulate.arguments import whole
 
@@ -88,7 +88,7 @@ class Predictive:
         **options: Any,
     ):
         self._standard = isinstance(problem, Robot)
-        self._frequency = float(options.get("frequency", 10.0)) if self._standard else 1.0
+        self._frequency = float(options.get("frequency", FREQUENCY)) if self._standard else 1.0
         if isinstance(problem, Robot):
             problem = reaching(problem, **options)
         elif not isinstance(problem, Problem) or options:

@@ -47,12 +47,15 @@ FAR = 1e9
 """In place of limits that are infinite."""
 SPEED_SHARE = 0.95
 """Of the speed limit that plans may use: the rest is for what the model and the sensors miss."""
-APPROACH = 0.5
-"""Of the distance to a limit of speed that a sample may use: errors of the model below 100 % do not overshoot."""
+APPROACH = 0.3
+"""Of the distance to a limit of speed that a sample may use: models of half the inertia, and a sample of delay, do not
+overshoot."""
 BRAKING_SHARE = 0.5
 """Of the torque that is left, with which a joint must be able to stop."""
 STOP_RATE = 20.0
 """[1/s] at which velocities decay in the stop."""
+SHORTEST = 5e-3
+"""[s] ahead that are checked at least: a sample that comes late does no harm."""
 SLACK = 0.02
 """Of the speed limit, by which the check may be missed before all joints are braked."""
 SLOW = 0.02
@@ -170,7 +173,7 @@ class Guard:
         n = d.dof
         q, v = list(state[:n]), list(state[n:])
         M, solve, bias = self.model(q, v)
-        h = clipped(period, 1e-5, watching.LONGEST)
+        h = clipped(period, SHORTEST, watching.LONGEST)
         missed = [dense.dot(row, disturbance) for row in M]
         # limits of the torques of the model without disturbance, of all coordinates
         least: list[Scalar] = [0.0] * n
@@ -317,7 +320,7 @@ class Guard:
         least = [a + missed[k] for k, a in zip(d.driven, low, strict=True)]
         most = [b + missed[k] for k, b in zip(d.driven, high, strict=True)]
         return {
-            "near": near,
+            "aimed_at": near,
             "hold": [clipped(hold[k], a, b) for k, a, b in zip(d.driven, least, most, strict=True)],
             "scale": [scale * column[k] for k in d.driven for column in columns],
             "least": least,
@@ -332,19 +335,19 @@ class Guard:
 
     @once
     def watch(self) -> Kernel:
-        """(q, qd, acceleration, free, period, speed, memory) -> ``watching.Watched``."""
+        """(q, qd, acceleration, unheld, period, speed, memory) -> ``watching.Watched``."""
         n, size = self.dynamics.dof, watching.Memory(self.dynamics.dof).size
-        sizes = {"q": n, "qd": n, "acceleration": n, "free": n, "period": 1, "speed": n, "memory": size}
-        shapes = {"state": (2 * n,), "disturbance": (n,), "fault": (4,), "next_memory": (size,)}
+        sizes = {"q": n, "qd": n, "acceleration": n, "unheld": n, "period": 1, "speed": n, "memory": size}
+        shapes = {"believed": (2 * n,), "disturbance": (n,), "verdict": (4,), "next_memory": (size,)}
 
-        def function(q, qd, acceleration, free, period, speed, memory):
+        def function(q, qd, acceleration, unheld, period, speed, memory):
             found = watching.watched(
-                q, qd, acceleration, free, period[0], speed, self.revolute, memory
+                q, qd, acceleration, unheld, period[0], speed, self.revolute, memory
             )
             return {
-                "state": found.state,
+                "believed": found.state,
                 "disturbance": found.disturbance,
-                "fault": [found.fault, found.joint, found.doubted, found.known],
+                "verdict": [found.fault, found.joint, found.doubted, found.known],
                 "next_memory": found.memory,
             }
 
@@ -352,20 +355,20 @@ class Guard:
 
     @once
     def command(self) -> Kernel:
-        """(state, torque, …) -> ``Guarded``."""
+        """(believed, torque, …) -> ``Guarded``."""
         n, m = self.dynamics.dof, self.dynamics.nu
-        sizes = {"state": 2 * n, "torque": m, "disturbance": n, "stop": 1, "period": 1, "low": m, "high": m}
+        sizes = {"believed": 2 * n, "torque": m, "disturbance": n, "stop": 1, "period": 1, "low": m, "high": m}
         sizes |= {"lowest": n, "highest": n, "speed": n}
-        shapes = {"tau": (m,), "acceleration": (n,), "free": (n,), "action": (1,)}
+        shapes = {"tau": (m,), "acceleration": (n,), "unheld": (n,), "action": (1,)}
 
-        def function(state, torque, disturbance, stop, period, low, high, lowest, highest, speed):
+        def function(believed, torque, disturbance, stop, period, low, high, lowest, highest, speed):
             found = self.guarded(
-                state, torque, disturbance, stop[0], period[0], low, high, lowest, highest, speed
+                believed, torque, disturbance, stop[0], period[0], low, high, lowest, highest, speed
             )
             return {
                 "tau": found.tau,
                 "acceleration": found.acceleration,
-                "free": found.free,
+                "unheld": found.free,
                 "action": [found.action],
             }
 
@@ -373,15 +376,15 @@ class Guard:
 
     @once
     def aim(self) -> Kernel:
-        """(state, target, …) -> near, hold, scale, least, most of ``aimed``."""
+        """(believed, target, …) -> near, hold, scale, least, most of ``aimed``."""
         n, m = self.dynamics.dof, self.dynamics.nu
-        sizes = {"state": 2 * n, "target": n, "disturbance": n, "reach": n, "low": m, "high": m, "lowest": n}
+        sizes = {"believed": 2 * n, "target": n, "disturbance": n, "reach": n, "low": m, "high": m, "lowest": n}
         sizes |= {"highest": n, "frequency": 1}
-        shapes = {"near": (n,), "hold": (m,), "scale": (m * m,), "least": (m,), "most": (m,)}
+        shapes = {"aimed_at": (n,), "hold": (m,), "scale": (m * m,), "least": (m,), "most": (m,)}
 
-        def function(state, target, disturbance, reach, low, high, lowest, highest, frequency):
+        def function(believed, target, disturbance, reach, low, high, lowest, highest, frequency):
             return self.aimed(
-                state, target, disturbance, reach, low, high, lowest, highest, frequency[0]
+                believed, target, disturbance, reach, low, high, lowest, highest, frequency[0]
             )
 
         return traced_kernel("aim", function, sizes, shapes, self.dtype, self._key("aim"))
@@ -389,13 +392,13 @@ class Guard:
 
     @once
     def tip(self) -> Kernel:
-        """(state, position, orientation, reach [m, rad]) -> a pose on the way to a target that may be far away."""
+        """(believed, position, orientation, reach [m, rad]) -> a pose on the way to a target that may be far away."""
         n = self.dynamics.dof
-        sizes = {"state": 2 * n, "position": 3, "orientation": 4, "reach": 2}
+        sizes = {"believed": 2 * n, "position": 3, "orientation": 4, "reach": 2}
         shapes = {"near_position": (3,), "near_orientation": (4,), "distance": (2,)}
 
-        def function(state, position, orientation, reach):
-            return pose_on_the_way(self.dynamics, self.frame, state[:n], position, orientation, reach)
+        def function(believed, position, orientation, reach):
+            return pose_on_the_way(self.dynamics, self.frame, believed[:n], position, orientation, reach)
 
         return traced_kernel("aim_tip", function, sizes, shapes, self.dtype, self._key(f"tip {self.frame}"))
 

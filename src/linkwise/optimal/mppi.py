@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,9 @@ class SampledPlan:
     u: np.ndarray
     """[N·m or N], shape (knots, m): each is held for ``hold`` steps. Always finite and within the limits."""
     cost: float
-    """Of the motion with the plan before this call; NaN where that motion diverges."""
+    """Of the motion with these torques; NaN where it diverges."""
+    cost_before: float
+    """The same of the plan before this call."""
     least: float
     """The smallest cost of all samples; infinite where none is finite."""
     effective: float
@@ -140,10 +142,12 @@ class Mppi:
         u = self.limited(u, p)
         turns = arguments.whole("iterations", iterations, 1)
         number = arguments.whole("draw", draw, 0) * turns
-        found = self._improved(x, u, p, number, threads)
+        made = self._improved(x, u, p, number, threads)
+        before = made.cost_before
         for turn in range(1, turns):
-            found = self._improved(x, found.u, p, number + turn, threads)
-        return found
+            made = self._improved(x, made.u, p, number + turn, threads)
+        cost = float(_numbers(self.costs(x, made.u, p, number, threads, samples=1))[0])
+        return replace(made, cost=cost, cost_before=before)
 
     def limited(self, u: Any, p: np.ndarray | None = None) -> np.ndarray:
         """A plan within the torque limits, shape (knots, m).
@@ -188,12 +192,21 @@ class Mppi:
         weight, squares = _numbers(sums)[0, -2:]
         return SampledPlan(
             u,
+            math.nan,
             float(_numbers(costs)[0]),
             float(_numbers(least)[0]),
             float(weight * weight / squares) if squares > 0.0 else 0.0,
         )
 
-    def costs(self, x: Any, plan: np.ndarray, p: np.ndarray, number: int, threads: int | None = None) -> Any:
+    def costs(
+        self,
+        x: Any,
+        plan: np.ndarray,
+        p: np.ndarray,
+        number: int,
+        threads: int | None = None,
+        samples: int | None = None,
+    ) -> Any:
         """Costs of all samples, shape (samples,); NaN for motions that diverge.
 
         Args:
@@ -202,15 +215,18 @@ class Mppi:
             p: table of run-time parameters.
             number: of the improvement, which decides the random torques.
             threads: number of threads.
+            samples: of the first ones alone; the first one follows the plan without noise.
         """
         options: dict[str, Any] = {"dtype": self.dtype, "threads": threads}
+        count = self.samples if samples is None else samples
         numbers = np.repeat(self._numbers_of(number), self.hold, axis=0)
         stages = np.concatenate([np.repeat(plan, self.hold, axis=0), p[:-1], numbers], axis=1)
-        fixed = {key: self._constants(x)[key] for key in ("noise", "stream", "spread")}
+        constants = self._constants(x)
+        fixed = {"noise": constants["noise"]} | {key: constants[key][:count] for key in ("stream", "spread")}
         given = {"x": x, "cost": [0.0], "stage": stages.ravel(), **fixed}
         final, _ = self.kernels.rollout(given, steps=self.problem.horizon, **options)
         last = _beside(p[-1].astype(self.dtype), final["x"])
-        return self.kernels.ending(final["x"], final["cost"], last, threads=threads).reshape(self.samples)
+        return self.kernels.ending(final["x"], final["cost"], last, threads=threads).reshape(count)
 
     def sums(
         self, costs: Any, plan: np.ndarray, p: np.ndarray, number: int, threads: int | None = None

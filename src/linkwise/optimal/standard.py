@@ -21,6 +21,8 @@ from linkwise.robot import Robot
 
 JOINTS, TIP, EFFORT = "joints", "tip", "effort"
 """Names of the costs."""
+FREQUENCY = 10.0
+"""[rad/s], by default."""
 EDGE = 0.1
 """Part of the range of a joint that counts as near its limit."""
 CRUISE = 0.85
@@ -36,7 +38,7 @@ def reaching(
     *,
     horizon: int = 20,
     step: float = 0.02,
-    frequency: float = 10.0,
+    frequency: float = FREQUENCY,
     frame: str | None = None,
     tip: bool = False,
     torque_limits: Any = True,

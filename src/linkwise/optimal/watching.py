@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.control.bounds import all_finite, clipped
+from linkwise.control.bounds import all_finite, clipped, or_zero
 from linkwise.scalar import Condition, Scalar, where
 
 NO_FAULT, IMPLAUSIBLE, STILL = 0.0, 1.0, 2.0
@@ -117,14 +117,15 @@ def watched(
         memory: of the last sample; zeros at first.
     """
     layout = Memory(len(q))
-    old = layout.split(memory)
+    sound = all_finite(memory)
+    old = layout.split([where(sound, value, 0.0) for value in memory])
     good = all_finite([*q, *qd])
     had_one = old["known"] > 0.5
     fresh = (old["known"] <= 0.5) | (period > LONGEST)
-    h = clipped(period, 0.0, LONGEST)
+    h = clipped(or_zero(period), 0.0, LONGEST)
     readings = [
         _reading(
-            *(q[i], qd[i], acceleration[i], free[i], h, clipped(speed[i], 0.0, USUAL_SPEED), revolute[i]),
+            *(q[i], qd[i], or_zero(acceleration[i]), or_zero(free[i]), h, clipped(speed[i], 0.0, USUAL_SPEED), revolute[i]),
             {name: old[name][i] for name in PARTS},
             good,
             fresh,

@@ -7,6 +7,7 @@ enum owner { CONTROLLING, BY_TASK, BY_WATCHDOG, OVER };
 typedef struct {
     double stamp; /* when its first state was measured */
     double xs[(HORIZON + 1) * 2 * N], us[HORIZON * N], gains[HORIZON * N * 2 * N];
+    double low[N], high[N]; /* limits of torques */
 } plan;
 
 typedef struct {
@@ -20,6 +21,11 @@ typedef struct {
     plan start;
     double parameters[PARAMETERS];
     double mu, xs[(HORIZON + 1) * 2 * N], us[HORIZON * N], report[PLAN_REPORT], room[PLAN_ROOM];
+    double working[PARAMETERS]; /* the parameters for the state that the arm is in */
+
+    /* used by the synchronous task alone */
+    double memory[WATCH_MEMORY], state[2 * N], disturbance[N], caused[N], free[N];
+    int64_t watched_cycle; /* of the last sample */
 } planning;
 #endif
 

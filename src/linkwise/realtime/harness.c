@@ -113,9 +113,9 @@ static void hand_over(run_state *r, const row *measured, const double *reference
     publish(&r->for_velocity, stamp);
     publish(&r->for_watchdog, stamp);
 #ifdef HORIZON
-    double *d = to_write(&r->for_plan);
-    memcpy(d, measured->q, sizeof measured->q);
-    memcpy(d + N, measured->qd, sizeof measured->qd);
+    double *d = to_write(&r->for_plan); /* the state that is believed, and what the model misses */
+    memcpy(d, r->planning.state, 2 * N * sizeof(double));
+    memcpy(d + 2 * N, r->planning.disturbance, N * sizeof(double));
     publish(&r->for_plan, stamp);
 #endif
 }
@@ -187,6 +187,10 @@ static void *synchronous_task(void *given)
             found.reason = REFERENCE_NAN;
         else
             found = sense(r, cycle, reference, out);
+#ifdef HORIZON
+        if (found.reason == FINISHED)
+            found = watched(r, cycle, out);
+#endif
         if (found.reason == FINISHED) {
             hand_over(r, out, reference);
             found = command(r, reference, out);
@@ -304,6 +308,10 @@ static fault prepare(run_state *r)
         found = first_plan(r, begin.q, begin.qd);
     if (found.reason != FINISHED)
         return found;
+#endif
+#ifdef HORIZON
+    memcpy(r->planning.state, begin.q, sizeof begin.q);
+    memcpy(r->planning.state + N, begin.qd, sizeof begin.qd);
 #endif
     hand_over(r, &begin, reference);
     double *out = to_write(&r->inertia);

@@ -6,6 +6,12 @@
  *   void iteration(const double start[], const double parameters[], const double states[], const double torques[],
  *                  const double regularisation[], double new_states[], double new_torques[], double gains[],
  *                  double report[], double room[]);
+ * with MULTIPLIERS, a table of them and a comma, after the parameters where there are limits of states. The functions of
+ * linkwise.optimal.guard are those of the Python controller:
+ *   watch    which readings are believed, and what the model misses
+ *   guard    torques that keep the limits of speed and position one sample ahead
+ *   aim      targets nearby, weights and limits of torques for the state that the arm is in; aim_tip for poses
+ *
  * A plan is used only if all its numbers are finite, the iteration was sound, and it took a step or has nearly no gaps.
  * A late or failed iteration leaves the last one in force, for at most ``oldest_plan``; then the loop stops as after
  * every other fault.
@@ -68,34 +74,103 @@ static void shifted(const double *table, int rows, int width, double steps, doub
     }
 }
 
-/* Torques count from those that hold the arm where it is. */
-static void hold_from(const settings *set, const double *q, double *parameters)
+/* Limits of torques, of all stages alike: those of the parameters, at most the effort limits. */
+static void torque_limits(const settings *set, const double *parameters, double *low, double *high)
 {
-#ifdef EFFORT_AT
-    double D[N * N], gravity[N];
-    inertia(q, D, gravity);
-    for (int k = 0; k <= HORIZON; ++k)
-        for (int i = 0; i < N; ++i)
-            parameters[k * ROW + EFFORT_AT + i] = bounded(gravity[i], set->effort[i]);
+    for (int i = 0; i < N; ++i) {
+        double effort = fmin(set->effort[i], FAR);
+#ifdef LOWER_AT
+        low[i] = fmax(parameters[LOWER_AT + i], -effort);
+        high[i] = fmin(parameters[UPPER_AT + i], effort);
 #else
-    (void)set, (void)q, (void)parameters;
+        (void)parameters;
+        low[i] = -effort;
+        high[i] = effort;
+#endif
+    }
+}
+
+/* Limits of positions and speeds, finite. */
+static void state_limits(const settings *set, double *lowest, double *highest, double *speed)
+{
+    for (int i = 0; i < N; ++i) {
+        lowest[i] = fmax(set->lower[i], -FAR);
+        highest[i] = fmin(set->upper[i], FAR);
+        speed[i] = fmin(set->speed[i], FAR);
+    }
+}
+
+/* Numbers of the problem for the state that the arm is in, as the Python controller sets them. */
+static void set_numbers(run_state *r, const double *state, const double *disturbance, const double *given)
+{
+    planning *p = &r->planning;
+    double low[N], high[N], lowest[N], highest[N], speed[N], near[N], hold[N], scale[N * N], least[N], most[N];
+    double frequency = FREQUENCY;
+    torque_limits(r->set, given, low, high);
+    state_limits(r->set, lowest, highest, speed);
+    memcpy(p->working, given, sizeof p->working);
+#ifdef TARGET_AT
+    const double *target = given + TARGET_AT;
+#else
+    const double *target = state;
+#endif
+    aim(state, target, disturbance, target_reach, low, high, lowest, highest, &frequency, near, hold, scale, least, most);
+    for (int k = 0; k <= HORIZON; ++k) {
+        double *row_of = p->working + k * ROW;
+#ifdef LOWER_AT
+        memcpy(row_of + LOWER_AT, least, sizeof least);
+        memcpy(row_of + UPPER_AT, most, sizeof most);
+#endif
+#ifdef EFFORT_AT
+        memcpy(row_of + EFFORT_AT, hold, sizeof hold);
+        memcpy(row_of + SCALE_AT, scale, sizeof scale);
+        for (int i = 0; i < N; ++i)
+            row_of[TARGET_AT + i] = near[i] + (given[k * ROW + TARGET_AT + i] - given[TARGET_AT + i]);
+#endif
+    }
+#ifdef TIP_AT
+    double place[3], turn[4], distance[2];
+    aim_tip(state, given + TIP_AT, given + TURN_AT, tip_reach, place, turn, distance);
+    for (int k = 0; k <= HORIZON; ++k) {
+        memcpy(p->working + k * ROW + TIP_AT, place, sizeof place);
+        memcpy(p->working + k * ROW + TURN_AT, turn, sizeof turn);
+    }
 #endif
 }
 
-/* Improves a plan for a state that was measured at ``stamp``. Returns whether the new one can be used. Where no step was
+/* Which readings are believed. A fault ends the loop; the stop begins at the state that is believed. */
+static fault watched(run_state *r, int64_t cycle, row *out)
+{
+    planning *p = &r->planning;
+    double lowest[N], highest[N], speed[N], verdict[4], next[WATCH_MEMORY];
+    double elapsed = r->set->period * (double)(cycle - p->watched_cycle);
+    state_limits(r->set, lowest, highest, speed);
+    watch(out->q, out->qd, p->caused, p->free, &elapsed, speed, p->memory, p->state, p->disturbance, verdict, next);
+    memcpy(p->memory, next, sizeof next);
+    p->watched_cycle = cycle;
+    if (verdict[0] <= 0.5 && verdict[3] > 0.5)
+        return no_fault;
+    memcpy(r->q, p->state, sizeof r->q);
+    memcpy(r->qd, p->state + N, sizeof r->qd);
+    int joint = (int)verdict[1];
+    return (fault){verdict[0] > 1.5 ? FROZEN : JUMP, joint, joint >= 0 ? fabs(out->q[joint] - p->state[joint]) : 0.0};
+}
+
+/* Improves a plan for a state, with what the model misses after it, that was measured at ``stamp``. Returns whether the new one can be used. Where no step was
  * taken the gains belong to the states of the shifted plan. */
-static int improve(run_state *r, const double *state, double *parameters, const plan *from, double stamp, plan *to)
+static int improve(run_state *r, const double *state, const double *parameters, const plan *from, double stamp, plan *to)
 {
     planning *p = &r->planning;
     double steps = fmax(0.0, (stamp - from->stamp) / STEP);
-    hold_from(r->set, state, parameters);
+    set_numbers(r, state, state + STATE, parameters);
     shifted(from->xs, HORIZON + 1, STATE, steps, p->xs);
     shifted(from->us, HORIZON, N, steps, p->us);
-    iteration(state, parameters, p->xs, p->us, &p->mu, to->xs, to->us, to->gains, p->report, p->room);
+    iteration(state, p->working, MULTIPLIERS p->xs, p->us, &p->mu, to->xs, to->us, to->gains, p->report, p->room);
     int stepped = p->report[REPORT_STEP] > 0.0;
     if (!stepped)
         memcpy(to->xs, p->xs, sizeof to->xs);
     to->stamp = stamp;
+    torque_limits(r->set, parameters, to->low, to->high);
     int usable = (stepped || p->report[REPORT_GAP] <= CLOSED) && p->report[REPORT_SOUND] > 0.5 &&
                  isfinite(p->report[REPORT_MU]) && all_finite(to->xs, (HORIZON + 1) * STATE) &&
                  all_finite(to->us, HORIZON * N) && all_finite(to->gains, HORIZON * N * STATE);
@@ -146,7 +221,7 @@ static fault first_plan(run_state *r, const double *q, const double *qd)
 {
     planning *p = &r->planning;
     const settings *set = r->set;
-    double state[STATE], D[N * N], gravity[N];
+    double state[STATE + N] = {0}, D[N * N], gravity[N];
     plan *from = &p->start, *to;
     open_plans(&p->channel);
     memcpy(p->parameters, set->parameters, sizeof p->parameters);
@@ -156,7 +231,7 @@ static fault first_plan(run_state *r, const double *q, const double *qd)
     memcpy(state + N, qd, N * sizeof(double));
     inertia(q, D, gravity);
     for (int k = 0; k <= HORIZON; ++k)
-        memcpy(from->xs + k * STATE, state, sizeof state);
+        memcpy(from->xs + k * STATE, state, STATE * sizeof(double));
     for (int k = 0; k < HORIZON; ++k)
         for (int i = 0; i < N; ++i)
             from->us[k * N + i] = bounded(gravity[i], set->effort[i]);
@@ -175,7 +250,7 @@ static fault first_plan(run_state *r, const double *q, const double *qd)
     return no_fault;
 }
 
-/* Torques of the newest plan: u + K (x - x_plan) at the time since its state was measured. */
+/* Torques of the newest plan: u + K (x - x_plan) at the time since its state was measured, as the guard lets them pass. */
 static fault planned(run_state *r, row *out, double *tau)
 {
     const plan *p = newest_plan(&r->planning.channel);
@@ -187,13 +262,19 @@ static fault planned(run_state *r, row *out, double *tau)
     int k = (int)at;
     double part = at - (double)k;
     const double *before = p->xs + k * STATE, *after = before + STATE, *gains = p->gains + k * N * STATE;
-    double error[STATE];
+    planning *own = &r->planning;
+    double error[STATE], wanted[N], lowest[N], highest[N], speed[N], stop = 0.0, action, period = r->set->period;
     for (int i = 0; i < STATE; ++i)
-        error[i] = (i < N ? out->q[i] : out->qd[i - N]) - ((1.0 - part) * before[i] + part * after[i]);
+        error[i] = own->state[i] - ((1.0 - part) * before[i] + part * after[i]);
     for (int i = 0; i < N; ++i) {
-        tau[i] = p->us[k * N + i];
+        wanted[i] = p->us[k * N + i];
         for (int j = 0; j < STATE; ++j)
-            tau[i] += gains[i * STATE + j] * error[j];
+            wanted[i] += gains[i * STATE + j] * error[j];
+        if (!isfinite(wanted[i]))
+            return (fault){TORQUE_NAN, i, wanted[i]};
     }
+    state_limits(r->set, lowest, highest, speed);
+    guard(own->state, wanted, own->disturbance, &stop, &period, p->low, p->high, lowest, highest, speed, tau, own->caused,
+          own->free, &action);
     return no_fault;
 }

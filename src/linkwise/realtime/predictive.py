@@ -13,11 +13,13 @@ import numpy as np
 from linkwise.compiler.emit import c
 from linkwise.compiler.room import in_one_room
 from linkwise.control import Gains
-from linkwise.flags import flag
-from linkwise.optimal.controller import CLOSED, STUBBORN
+from linkwise.optimal import watching
+from linkwise.optimal.controller import CLOSED, STUBBORN, fixed_multipliers
+from linkwise.optimal.guard import FAR, Guard
+from linkwise.optimal.costs import TipTracking
 from linkwise.optimal.iteration import REPORT, IterationLoops
-from linkwise.optimal.problem import Problem
-from linkwise.optimal.standard import EFFORT, reaching, rest_of
+from linkwise.optimal.problem import LOWER, UPPER, Problem
+from linkwise.optimal.standard import EFFORT, FREQUENCY, JOINTS, TIP, reaching, rest_of, target_distance, tip_distance
 from linkwise.realtime.limits import SettingsError, positive_time, whole
 from linkwise.realtime.program import C_FILES, TwoRatePrograms, file_text, static_function
 from linkwise.realtime.report import Report
@@ -62,7 +64,8 @@ class PredictivePrograms(TwoRatePrograms):
         period: of the synchronous task [s].
         steps: step sizes that an iteration tries.
         iterations: of the solver for a plan.
-        compensates: whether torques count from those that hold the arm.
+        frequency: of the standard problem [rad/s]; None: another problem, whose targets and weights stay as they are.
+        speed: limits of speed [rad/s or m/s], (n,); None: those of the robot.
     """
 
     def __init__(
@@ -73,18 +76,23 @@ class PredictivePrograms(TwoRatePrograms):
         *,
         steps: Sequence[float] = (1.0, 0.5, 0.25),
         iterations: int = 1,
-        compensates: bool = False,
+        frequency: float | None = None,
+        speed: np.ndarray | None = None,
     ):
         super().__init__(problem.robot, plant, period)
         self.problem, self.steps, self.iterations = problem, tuple(steps), iterations
-        self.compensates = flag("compensates", compensates)
+        self.frequency = frequency
+        self.speed = problem.robot.velocity_limits if speed is None else speed
+        tips = [cost.frame for cost in problem.costs if isinstance(cost, TipTracking)]
+        self.guard = Guard(problem.dynamics, frame=tips[0] if tips else None)
+        self.has_tip = frequency is not None and bool(tips)
 
     def source(self) -> str:
         """The whole C file."""
         problem = self.problem
         loops = in_one_room(IterationLoops(problem, self.iterations, self.steps, "float64").nest())
         (room,) = (array for array in loops.arrays if array.kind == "scratch")
-        numbers = {
+        numbers: dict[str, Any] = {
             "JOINTS": self.dof,
             "HORIZON": problem.horizon,
             "STEP": repr(problem.step),
@@ -99,23 +107,49 @@ class PredictivePrograms(TwoRatePrograms):
             "STUBBORN": STUBBORN,
             "REPORT_SOUND": REPORT.index("sound"),
         }
-        if self.compensates:
-            numbers["EFFORT_AT"] = problem.where(f"{EFFORT}.target").start
+        numbers |= {"WATCH_MEMORY": watching.Memory(self.dof).size, "FAR": FAR}
+        numbers["FREQUENCY"] = 1.0 if self.frequency is None else float(self.frequency)
+        places = {"LOWER_AT": LOWER, "UPPER_AT": UPPER} if problem.boxed else {}
+        tables = {"target_reach": np.full(self.dof, FAR)}
+        kernels = [self.guard.watch, self.guard.command, self.guard.aim]
+        if self.frequency is not None:
+            places |= {"EFFORT_AT": f"{EFFORT}.target", "SCALE_AT": f"{EFFORT}.scale"}
+            places["TARGET_AT"] = f"{JOINTS}.target"
+            tables["target_reach"] = np.minimum(target_distance(self.speed, self.frequency), FAR)
+        if self.has_tip and self.frequency is not None:
+            places |= {"TIP_AT": f"{TIP}.position", "TURN_AT": f"{TIP}.orientation"}
+            tables["tip_reach"] = tip_distance(problem, self.speed, self.frequency)
+            kernels.append(self.guard.tip)
+        numbers |= {name: problem.where(parameter).start for name, parameter in places.items()}
+        for table in fixed_multipliers(problem):
+            tables["multipliers"] = table.ravel()
+        numbers["MULTIPLIERS"] = "multipliers," if "multipliers" in tables else ""
         parts = ["/* Generated for " + self.model.name.replace("*/", "") + ". */", "#define _GNU_SOURCE"]
         parts += [f"#define {name} {value}" for name, value in numbers.items()]
         parts.append("#include <stdint.h>")
         parts += [static_function(c.source(each), each.name) for each in self.tasks()]
+        for kernel in kernels:
+            program: Any = kernel.program("float64")
+            parts.append(static_function(c.source(program), program.name))
         parts.append(static_function(c.source(loops, function_name="iteration"), "iteration"))
+        parts += [_c_table(name, values) for name, values in tables.items()]
         names: list[str] = [*C_FILES]
         names.insert(names.index("harness.c"), "predictive.c")
         return "\n".join([*parts, *map(file_text, names)])
+
+
+def _c_table(name: str, values: np.ndarray) -> str:
+    """A constant array in C."""
+    numbers = ", ".join(repr(float(value)) for value in values)
+    return f"static const double {name}[{len(values)}] = {{{numbers}}};"
 
 
 class PredictiveController(TwoRateController):
     """Predictive control in C: a plan every ``plan_period`` in the background, torques with feedback every ``period``.
 
     A late or failed iteration leaves the last plan in force, with its gains; a plan older than ``oldest_plan``, like
-    every other fault, leads into the stop sequence of the two-rate runtime.
+    every other fault, leads into the stop sequence of the two-rate runtime. As in ``optimal.Predictive``, limits of speed
+    and position are kept, readings that cannot be stop the loop, and what the model misses is estimated.
 
     Args:
         problem: what is optimised, for joints with one coordinate and a motor each; or a robot: the problem of
@@ -152,13 +186,13 @@ class PredictiveController(TwoRateController):
         described: Mapping[str, Any] | None = None,
         **options: Any,
     ):
-        compensates = isinstance(problem, Robot)
+        given = dict(described or {})
+        frequency = float(given.get("frequency", FREQUENCY)) if isinstance(problem, Robot) else None
         if isinstance(problem, Robot):
-            problem = reaching(problem, **dict(described or {}))
-        if problem.dynamics.remembers or problem.nm or problem.nu != problem.robot.dof:
+            problem = reaching(problem, **given)
+        if problem.dynamics.remembers or problem.nu != problem.robot.dof:
             raise SettingsError(
-                "problem: the real-time loop takes a motor for each joint, no limits of states and no costs of "
-                "differences of torques"
+                "problem: the real-time loop takes a motor for each joint and no costs of differences of torques"
             )
         limits = {"following": np.inf, **dict(options.pop("limits", None) or {})}
         super().__init__(
@@ -181,7 +215,8 @@ class PredictiveController(TwoRateController):
             self.period,
             steps=steps,
             iterations=max(1, whole("iterations", iterations, 1000)),
-            compensates=compensates,
+            frequency=frequency,
+            speed=self.limits["speed"],
         )
         self._aimed = problem
         self._parameters = np.ascontiguousarray(problem.p, dtype=float).copy()

@@ -29,7 +29,7 @@ REASONS = {
     10: "the coefficients were {value:.3g} s old",
     11: "the watchdog found no cycle finished for {value:.3g} s",
     12: "the sensor of {joint} jumped by {value:.6g}, more than its speed limit allows",
-    13: "the sensor of {joint} did not change while its reference moved by {value:.3g}",
+    13: "the sensor of {joint} did not change while it should have moved by {value:.3g}",
     14: "{joint} was {value:.3g} away from its reference, more than its following limit",
     15: "refused to start: {setting} is invalid ({value:g})",
     NO_THREAD: "a thread could not be started: {error}",
