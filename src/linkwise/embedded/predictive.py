@@ -89,7 +89,7 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
 
 def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
     """What stands between sensors, plan and motors."""
-    guard = Guard(problem.dynamics, options.dtype, options.frame)
+    guard = Guard(problem.dynamics, robot, options.dtype, options.frame)
     bounds = Bounds.of(robot)
     limits = bounds.numbers()
     reach = {"reach": np.minimum(target_distance(bounds.speed, options.frequency), 1e9)}
@@ -97,7 +97,6 @@ def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
     n = robot.dof
     words = {
         "acceleration": "that the last torques should cause, from mpc_guard; zeros at first",
-        "unheld": "the same where dry friction holds joints at rest, from mpc_guard; zeros at first",
         "period": "since the last sample, and until the next one [s]",
         "speed": "limits of speed [rad/s or m/s]",
         "believed": "positions and velocities that are believed",

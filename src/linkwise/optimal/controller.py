@@ -40,7 +40,7 @@ PENALTY = 1e4
 REASONS = {
     watching.IMPLAUSIBLE: "readings of {joint} cannot be: they are not where the torques lead",
     watching.STILL: "the position of {joint} does not change though the torques should move it: "
-    "its encoder is frozen, or the joint is blocked",
+    "its encoder is frozen, or the joint is blocked, or has more friction than the model",
 }
 """Why the sensors stop the arm."""
 
@@ -109,7 +109,7 @@ class Predictive:
         self.follows = flag("follow", follow) and f"{JOINTS}.target" in problem.parameters
         self.bounds = Bounds.of(self.robot, position_limits, velocity_limits)
         self.tip = self._standard and f"{TIP}.position" in problem.parameters
-        self.guard = Guard(problem.dynamics, frame=options.get("frame"))
+        self.guard = Guard(problem.dynamics, self.robot, frame=options.get("frame"))
         self._limits = self.bounds.numbers()
         self._reach = np.minimum(target_distance(self.bounds.speed, self._frequency), 1e9)
         self._tip_reach = tip_distance(problem, self.bounds.speed, self._frequency) if self.tip else None
@@ -131,7 +131,7 @@ class Predictive:
         self._mu = 0.0
         n = self.robot.dof
         self._memory = np.zeros(watching.Memory(n).size)
-        self._caused, self._free = np.zeros(n), np.zeros(n)
+        self._caused = np.zeros(n)
         self._time: float | None = None
         self._period = 0.0
         self.disturbance = np.zeros(n)
@@ -171,7 +171,7 @@ class Predictive:
         since = 0.0 if self._time is None else t - self._time
         self._period, self._time = since if since > 0.0 else self._period or self.problem.step, t
         state, disturbance, fault, self._memory = self.guard.watch(
-            q, qd, self._caused, self._free, np.array([since]), self._limits["speed"], self._memory
+            q, qd, self._caused, np.array([since]), self._limits["speed"], self._memory
         )
         code, joint, doubted, known = fault.tolist()
         self.disturbance = disturbance
@@ -356,7 +356,7 @@ class Predictive:
             if self.status == PLANNED and self._standard:
                 self.reason = self._short
         low, high = self._torque_limits()
-        tau, self._caused, self._free, action = self.guard.command(
+        tau, self._caused, action = self.guard.command(
             x, u, self.disturbance, np.array([float(stop)]), np.array([self._period]), low, high,
             *self._limits.values(),
         )  # fmt: skip

@@ -23,6 +23,7 @@ from linkwise.algorithms import coordinates, dense, joint_terms
 from linkwise.compiler.kernel import Kernel
 from linkwise.control.bounds import clipped, or_zero
 from linkwise.control.controller import traced_kernel
+from linkwise.functions import mechanism_of
 from linkwise.model.coordinates import velocity_coordinates
 from linkwise.once import once
 from linkwise.optimal import watching
@@ -35,9 +36,11 @@ from linkwise.optimal.rotations import (
     rotation_vector,
 )
 from linkwise.scalar import Scalar, cos, maximum, minimum, sin, sqrt, where
+from linkwise.simulate.friction import dry_friction
 
 if TYPE_CHECKING:
     from linkwise.algorithms.dense import Rows
+    from linkwise.model.mechanism import Mechanism
     from linkwise.optimal.dynamics import Dynamics
     from linkwise.robot import Robot
 
@@ -58,10 +61,10 @@ SHORTEST = 5e-3
 """[s] ahead that are checked at least: a sample that comes late does no harm."""
 SLACK = 0.02
 """Of the speed limit, by which the check may be missed before all joints are braked."""
-SLOW = 0.02
-"""[rad/s or m/s] below which dry friction may hold a joint."""
-BREAKAWAY = 1.5
-"""Static friction over dry friction that a joint may have."""
+REVERSAL = 0.02
+"""[rad/s or m/s] over which the compensation of dry friction changes its direction."""
+INTENDED = 0.05
+"""[s] of acceleration that say where a joint at rest is meant to go."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +108,6 @@ class Guarded:
     """Torques of the motors, finite and within their limits [N·m or N]."""
     acceleration: list[Scalar]
     """That they should cause, for ``watching``."""
-    free: list[Scalar]
-    """The same where dry friction holds joints at rest."""
     action: Scalar
     """One of the codes."""
 
@@ -116,6 +117,8 @@ class Guard:
     """The functions for one robot, and their kernels."""
 
     dynamics: Dynamics
+    robot: Robot
+    """With its own friction, which plans smooth."""
     dtype: str = "float64"
     frame: str | None = None
     """Whose pose is the target, where one is."""
@@ -124,6 +127,11 @@ class Guard:
     def whole(self) -> bool:
         """Whether every acceleration can be commanded: a motor for each coordinate and no constraints."""
         return self.dynamics.nu == self.dynamics.dof and not self.dynamics.robot.constraints
+
+    @once
+    def links(self) -> Mechanism:
+        """Those of the robot with its own friction."""
+        return mechanism_of(self.robot, base_parameters=True)
 
     @once
     def revolute(self) -> list[bool]:
@@ -181,60 +189,44 @@ class Guard:
         for k, a, b in zip(d.driven, low, high, strict=True):
             least[k], most[k] = a + missed[k], b + missed[k]
         wanted = self._within(d.torques([or_zero(t) for t in torque]), least, most)
-        braking = self._braking(M, bias, v, least, most, h)
         if not self.whole:
-            found = [where(stop > 0.5, b, w) for b, w in zip(braking, wanted, strict=True)]
+            braking = self._braking(M, bias, v, least, most, h)
+            sent = [where(stop > 0.5, b, w) for b, w in zip(braking, wanted, strict=True)]
+            caused = d.acceleration(q, v, sent)
             action: Scalar = where(stop > 0.5, BRAKED, AS_PLANNED)
         else:
-            free = solve([t - b for t, b in zip(wanted, bias, strict=True)])
+            planned = solve([t - b for t, b in zip(wanted, bias, strict=True)])
+            rubbing = Rubbing(self, M, solve, q, v, bias, h)
             reserve = [
                 maximum(0.0 * b, minimum(t - b, b - s)) for s, t, b in zip(least, most, bias, strict=True)
             ]
             ahead = [
-                self._speeds(q[i], v[i], BRAKING_SHARE * reserve[i] / M[i][i], h, lowest[i], highest[i], speed[i])
+                self._speeds(q[i], BRAKING_SHARE * reserve[i] / M[i][i], h, lowest[i], highest[i], speed[i])
                 for i in range(n)
             ]
             rate = APPROACH / h
             slowest = [rate * (a - x) for (a, _), x in zip(ahead, v, strict=True)]
             fastest = [rate * (b - x) for (_, b), x in zip(ahead, v, strict=True)]
-            changed = [clipped(a, s, f) for a, s, f in zip(free, slowest, fastest, strict=True)]
+            changed = [clipped(a, s, f) for a, s, f in zip(planned, slowest, fastest, strict=True)]
             some: Scalar = 0.0 * h
-            for a, c in zip(free, changed, strict=True):
+            for a, c in zip(planned, changed, strict=True):
                 some = where(abs(a - c) > 0.0, 1.0, some)
-            nearest = [dense.dot(row, changed) + b for row, b in zip(M, bias, strict=True)]
-            limited = [where(some > 0.5, a, b) for a, b in zip(nearest, wanted, strict=True)]
-            limited = self._within(limited, least, most)
-            tried = solve([t - b for t, b in zip(limited, bias, strict=True)])
+            limited = self._within(rubbing.torques(changed, wanted, some), least, most)
+            tried = rubbing.accelerations(limited)
             brake: Scalar = where(stop > 0.5, 1.0, 0.0)
             for i in range(n):
                 after = v[i] + h * tried[i]
                 slack = SLACK * clipped(speed[i], 0.0, watching.USUAL_SPEED)
                 top, bottom = maximum(ahead[i][1], v[i]) + slack, minimum(ahead[i][0], v[i]) - slack
                 brake = where((after <= top) & (after >= bottom), brake, 1.0)
-            found = [where(brake > 0.5, b, t) for b, t in zip(braking, limited, strict=True)]
+            braking = self._braking(M, rubbing.bias, v, least, most, h)
+            sent = [where(brake > 0.5, b, t) for b, t in zip(braking, limited, strict=True)]
             action = where(brake > 0.5, BRAKED, where(some > 0.5, LIMITED, AS_PLANNED))
+            caused = rubbing.accelerations(sent)
         tau = [
-            or_zero(clipped(found[k] - missed[k], a, b)) for k, a, b in zip(d.driven, low, high, strict=True)
+            or_zero(clipped(sent[k] - missed[k], a, b)) for k, a, b in zip(d.driven, low, high, strict=True)
         ]
-        if d.robot.constraints or joint_terms.has_load_friction(d.links):
-            caused = [or_zero(a) for a in d.acceleration(q, v, found)]
-            return Guarded(tau, caused, caused, action)
-        net = [t - b for t, b in zip(found, bias, strict=True)]
-        caused, held = ([or_zero(a) for a in solve(left)] for left in (net, self._held(net, v)))
-        return Guarded(tau, caused, held, action)
-
-    def _held(self, net: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-        """Torques that are left where dry friction may hold a joint."""
-        links = self.dynamics.links
-        if not joint_terms.has_dry_friction(links):
-            return list(net)
-        limits = coordinates.dry_friction_limits(links, [1.0] * len(v), [0.0] * len(v))
-        found: list[Scalar] = []
-        for t, speed, pair in zip(net, v, limits, strict=True):
-            most = BREAKAWAY * maximum(*pair)
-            left = where(t > most, t - most, where(t < -most, t + most, 0.0 * t))
-            found.append(where(abs(speed) < SLOW, left, t))
-        return found
+        return Guarded(tau, [or_zero(a) for a in caused], action)
 
     @staticmethod
     def _within(
@@ -263,7 +255,7 @@ class Guard:
         return self._within([b - k * p for b, p in zip(bias, momentum, strict=True)], least, most)
 
     def _speeds(
-        self, q: Scalar, v: Scalar, brake: Scalar, h: Scalar, lowest: Scalar, highest: Scalar, speed: Scalar
+        self, q: Scalar, brake: Scalar, h: Scalar, lowest: Scalar, highest: Scalar, speed: Scalar
     ) -> tuple[Scalar, Scalar]:
         """Least and largest speed one period later from which a joint can stop within its range."""
         share = SPEED_SHARE * speed
@@ -331,18 +323,18 @@ class Guard:
 
     def _key(self, name: str) -> bytes:
         d = self.dynamics
-        return repr((name, d.robot.content(), d.friction, d.driven)).encode()
+        return repr((name, self.robot.content(), d.robot.content(), d.friction, d.driven)).encode()
 
     @once
     def watch(self) -> Kernel:
-        """(q, qd, acceleration, unheld, period, speed, memory) -> ``watching.Watched``."""
+        """(q, qd, acceleration, period, speed, memory) -> ``watching.Watched``."""
         n, size = self.dynamics.dof, watching.Memory(self.dynamics.dof).size
-        sizes = {"q": n, "qd": n, "acceleration": n, "unheld": n, "period": 1, "speed": n, "memory": size}
+        sizes = {"q": n, "qd": n, "acceleration": n, "period": 1, "speed": n, "memory": size}
         shapes = {"believed": (2 * n,), "disturbance": (n,), "verdict": (4,), "next_memory": (size,)}
 
-        def function(q, qd, acceleration, unheld, period, speed, memory):
+        def function(q, qd, acceleration, period, speed, memory):
             found = watching.watched(
-                q, qd, acceleration, unheld, period[0], speed, self.revolute, memory
+                q, qd, acceleration, period[0], speed, self.revolute, memory
             )
             return {
                 "believed": found.state,
@@ -359,7 +351,7 @@ class Guard:
         n, m = self.dynamics.dof, self.dynamics.nu
         sizes = {"believed": 2 * n, "torque": m, "disturbance": n, "stop": 1, "period": 1, "low": m, "high": m}
         sizes |= {"lowest": n, "highest": n, "speed": n}
-        shapes = {"tau": (m,), "acceleration": (n,), "unheld": (n,), "action": (1,)}
+        shapes = {"tau": (m,), "acceleration": (n,), "action": (1,)}
 
         def function(believed, torque, disturbance, stop, period, low, high, lowest, highest, speed):
             found = self.guarded(
@@ -368,7 +360,6 @@ class Guard:
             return {
                 "tau": found.tau,
                 "acceleration": found.acceleration,
-                "unheld": found.free,
                 "action": [found.action],
             }
 
@@ -401,6 +392,71 @@ class Guard:
             return pose_on_the_way(self.dynamics, self.frame, believed[:n], position, orientation, reach)
 
         return traced_kernel("aim_tip", function, sizes, shapes, self.dtype, self._key(f"tip {self.frame}"))
+
+
+@dataclass(frozen=True, eq=False)
+class Rubbing:
+    """Dry friction of one state: plans have a smooth law in its place, which does not hold joints at rest."""
+
+    guard: Guard
+    M: Rows
+    solve: Any
+    q: Sequence[Scalar]
+    v: Sequence[Scalar]
+    smooth_bias: list[Scalar]
+    """Torques without acceleration by the model of the plan."""
+    h: Scalar
+
+    @property
+    def dry(self) -> bool:
+        """Whether there is dry friction that the rule of ``simulate`` is for."""
+        links = self.guard.links
+        return (
+            self.guard.dynamics.friction
+            and joint_terms.has_dry_friction(links)
+            and not joint_terms.has_load_friction(links)
+            and not links.coupled
+        )
+
+    @once
+    def bias(self) -> list[Scalar]:
+        """Torques without acceleration and without dry friction."""
+        if not self.dry:
+            return self.smooth_bias
+        links, still = self.guard.links, [0.0] * len(self.v)
+        own = coordinates.inverse_dynamics(links, self.q, self.v, still, friction=False)
+        return [a + b for a, b in zip(own, coordinates.smooth_friction(links, self.q, self.v), strict=True)]
+
+    def torques(
+        self, accelerations: Sequence[Scalar], wanted: Sequence[Scalar], some: Scalar
+    ) -> list[Scalar]:
+        """Torques for accelerations, with what overcomes dry friction; without it those of the plan where none changed."""
+        if not self.dry:
+            nearest = [dense.dot(row, accelerations) + b for row, b in zip(self.M, self.bias, strict=True)]
+            return [where(some > 0.5, a, b) for a, b in zip(nearest, wanted, strict=True)]
+        links, n = self.guard.links, len(self.v)
+        limits = coordinates.dry_friction_limits(links, [1.0] * n, [0.0] * n)
+        found: list[Scalar] = []
+        for row, b, v, a, (forward, backward) in zip(
+            self.M, self.bias, self.v, accelerations, limits, strict=True
+        ):
+            part = clipped((1.0 / REVERSAL) * (v + INTENDED * a), -1.0, 1.0)
+            found.append(dense.dot(row, accelerations) + b + part * where(part > 0.0, forward, backward))
+        return found
+
+    def accelerations(self, torques: Sequence[Scalar]) -> list[Scalar]:
+        """What torques cause, on average over the period."""
+        free = self.solve([t - b for t, b in zip(torques, self.bias, strict=True)])
+        if not self.dry:
+            return free
+        links, h = self.guard.links, self.h
+        speeds = [v + h * a for v, a in zip(self.v, free, strict=True)]
+        friction = dry_friction(links, self.M, self.v, speeds, h, 1.0)
+        slowed = self.solve([a + b for a, b in zip(friction.torques, friction.gradual, strict=True)])
+        return [
+            where(slides > 0.5, a + b, -v / h)
+            for slides, a, b, v in zip(friction.sliding, free, slowed, self.v, strict=True)
+        ]
 
 
 def pose_on_the_way(

@@ -32,9 +32,10 @@ USUAL_SPEED = 10.0
 SPEED_GATE, POSITION_GATE = 0.3, (0.01, 0.005)
 """Largest difference between measured and predicted velocities, by the speed limit; and of positions [rad], [m] beyond
 what that makes in a sample."""
-STILL_SPEED, STILL_MOTION = 0.25, (0.05, 0.02)
-"""Predicted speed, by its limit, or motion [rad], [m] of a joint whose position does not change: a fault."""
-FADING = 0.3
+STILL_MOTION, STILL_SPEED, STILL_START = (0.05, 0.02), 0.25, 0.1
+"""Predicted motion [rad], [m] of a joint whose position does not change that is a fault; or a tenth of it at a quarter of
+the speed limit."""
+FADING = 1.0
 """[s] over which the predicted motion of a joint whose position does not change is forgotten."""
 PARTS = ("position", "velocity", "disturbance", "still_speed", "still_motion", "raw", "lost")
 SINGLES = ("bad", "fault", "joint", "known")
@@ -98,7 +99,6 @@ def watched(
     q: Sequence[Scalar],
     qd: Sequence[Scalar],
     acceleration: Sequence[Scalar],
-    free: Sequence[Scalar],
     period: Scalar,
     speed: Sequence[Scalar],
     revolute: Sequence[bool],
@@ -110,7 +110,6 @@ def watched(
         q: measured positions, n scalars.
         qd: measured velocities.
         acceleration: that the torques of the last sample should cause.
-        free: the same, where dry friction holds joints at rest.
         period: since the last sample [s].
         speed: limits of speed.
         revolute: whether a joint turns.
@@ -125,7 +124,7 @@ def watched(
     h = clipped(or_zero(period), 0.0, LONGEST)
     readings = [
         _reading(
-            *(q[i], qd[i], or_zero(acceleration[i]), or_zero(free[i]), h, clipped(speed[i], 0.0, USUAL_SPEED), revolute[i]),
+            *(q[i], qd[i], or_zero(acceleration[i]), h, clipped(speed[i], 0.0, USUAL_SPEED), revolute[i]),
             {name: old[name][i] for name in PARTS},
             good,
             fresh,
@@ -168,7 +167,7 @@ def watched(
 
 
 def _reading(
-    q: Scalar, qd: Scalar, acceleration: Scalar, free: Scalar, h: Scalar, speed: Scalar, revolute: bool,
+    q: Scalar, qd: Scalar, acceleration: Scalar, h: Scalar, speed: Scalar, revolute: bool,
     old: dict[str, Scalar], good: Condition, fresh: Condition, had_one: Condition,
 ) -> _Reading:  # fmt: skip
     before: Any = old["velocity"]
@@ -182,18 +181,21 @@ def _reading(
     # a position that does not change, bit by bit, while torques, or a tachometer, say that the joint moves
     same = (abs(q - old["raw"]) <= 0.0) & had_one
     fade = 1.0 - (1.0 / FADING) * h
-    free_speed = fade * old["still_speed"] + h * free
+    free_speed = fade * old["still_speed"] + h * acceleration
     measured_faster = good & (abs(qd) > abs(free_speed))
     along = where(measured_faster, qd, free_speed)
     free_motion = fade * old["still_motion"] + h * along
-    moving = (abs(free_speed) > STILL_SPEED * speed) | (abs(free_motion) > STILL_MOTION[not revolute])
+    most = STILL_MOTION[not revolute]
+    fast = (abs(free_speed) > STILL_SPEED * speed) & (abs(free_motion) > STILL_START * most)
+    moving = fast | (abs(free_motion) > most)
     frozen = same & moving & (old["lost"] <= 0.5)
     position = where(frozen, q + free_motion, where(believed, q, x))
     # a tachometer may still work where an encoder does not; a speed of exactly zero may come from the encoder
     tachometer = good & lost & fast_enough & (abs(qd) > 0.0)
     velocity = where(frozen, along, where(believed | tachometer, qd, v))
     missed = old["disturbance"] + (1.0 / TIME_CONSTANT) * (qd - v)
-    learnt = where(fresh, 0.0, where(believed | tachometer, 1.0, 0.0)) > 0.5
+    # nothing is learnt from a position that does not change: it would hide that it should
+    learnt = where(fresh | same, 0.0, where(believed | tachometer, 1.0, 0.0)) > 0.5
     return _Reading(
         position,
         velocity,

@@ -84,7 +84,7 @@ class PredictivePrograms(TwoRatePrograms):
         self.frequency = frequency
         self.speed = problem.robot.velocity_limits if speed is None else speed
         tips = [cost.frame for cost in problem.costs if isinstance(cost, TipTracking)]
-        self.guard = Guard(problem.dynamics, frame=tips[0] if tips else None)
+        self.guard = Guard(problem.dynamics, problem.robot, frame=tips[0] if tips else None)
         self.has_tip = frequency is not None and bool(tips)
 
     def source(self) -> str:
