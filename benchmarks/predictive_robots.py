@@ -124,7 +124,9 @@ def start_and_target(subject: Subject, kind: str, rng: np.random.Generator):
     if kind == "joints near":
         return q, {"joints.target": np.clip(q + rng.choice([-0.4, 0.4], robot.dof), low, high)}
     if kind == "joints far":
-        return q, {"joints.target": q + rng.choice([-1.0, 1.0], robot.dof) * rng.uniform(3.0, 30.0, robot.dof)}
+        return q, {
+            "joints.target": q + rng.choice([-1.0, 1.0], robot.dof) * rng.uniform(3.0, 30.0, robot.dof)
+        }
     frame = robot.leaf_names[0]
     other = np.clip(q + rng.uniform(-0.5, 0.5, robot.dof), low, high)
     pose = np.asarray(robot.pose(other, frame))
@@ -179,7 +181,8 @@ def simulated(subject: Subject, run: Run, rng: np.random.Generator) -> None:
             run.reason = law.reason
             break
     else:
-        run.outcome, run.reason = "under way", law.reason
+        run.outcome = "at rest elsewhere" if law.reason.startswith("at rest") else "under way"
+        run.reason = law.reason
     run.duration, run.error = t, law.progress.distance
 
 
@@ -194,7 +197,9 @@ def drawn(names: list[str], index: int, seed: int) -> tuple[Run, np.random.Gener
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--robots", help="names, by default all; files are found in LINKWISE_DATA")
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--first", type=int, default=0, help="number of the first run")
@@ -217,7 +222,9 @@ def main() -> None:
         if options.verbose:
             print(f"{index:4d} {run}", flush=True)
     table(runs)
-    print(f"{len(runs)} runs on {len({run.robot for run in runs})} robots in {time.perf_counter() - begin:.0f} s")
+    print(
+        f"{len(runs)} runs on {len({run.robot for run in runs})} robots in {time.perf_counter() - begin:.0f} s"
+    )
     wrong = [run for run in runs if run.speed > ALLOWED or not explained(run)]
     for run in wrong:
         print(f"wrong: {run}")
@@ -240,7 +247,9 @@ def table(runs: list[Run]) -> None:
         fastest = max(run.speed for run in own)
         errors = [run.error for run in own if run.outcome == "settled"]
         counts = ", ".join(f"{count} {word}" for word, count in Counter(run.outcome for run in own).items())
-        print(f"{name:15s} {len(own):4d}  {fastest:6.3f}   {max(errors, default=np.nan):8.4f}            {counts}")
+        print(
+            f"{name:15s} {len(own):4d}  {fastest:6.3f}   {max(errors, default=np.nan):8.4f}            {counts}"
+        )
         worst = max(worst, (name, fastest), key=lambda pair: pair[1])
     print(f"worst: {worst[0]}, {worst[1]:.3f} of its speed limit")
     clean = [run for run in runs if run.fault == "none" and run.kind in ("joints near", "pose near")]

@@ -167,9 +167,7 @@ def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
     return found
 
 
-def _states(
-    robot: Robot, kernel: Kernel, known: dict[str, np.ndarray], count: int
-) -> dict[str, np.ndarray]:
+def _states(robot: Robot, kernel: Kernel, known: dict[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
     """Inputs of a check: random states near rest, the limits of the robot."""
     rng = np.random.default_rng(13)
     usual = {"period": 1e-3, "frequency": 10.0, "stop": 0.0}
@@ -182,7 +180,9 @@ def _states(
         else:
             found[name] = rng.uniform(-0.5, 0.5, (count, size))
     if "memory" in found:  # some samples follow others
-        found["memory"] = rng.uniform(-0.01, 0.01, found["memory"].shape) * (np.arange(count) % 2)[:, np.newaxis]
+        found["memory"] = (
+            rng.uniform(-0.01, 0.01, found["memory"].shape) * (np.arange(count) % 2)[:, np.newaxis]
+        )
         found["memory"][:, -1] = np.arange(count) % 2
     return found
 

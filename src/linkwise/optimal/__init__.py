@@ -5,9 +5,9 @@ from linkwise.optimal.controller import Predictive
 from linkwise.optimal.costs import (
     Cost,
     Effort,
-    ScaledEffort,
     JointTracking,
     Own,
+    ScaledEffort,
     Smoothness,
     SphereAvoidance,
     TipTracking,
@@ -26,7 +26,6 @@ from linkwise.optimal.standard import reaching
 __all__ = [
     "Cost",
     "Effort",
-    "ScaledEffort",
     "JointTracking",
     "KeepOut",
     "Limit",
@@ -37,6 +36,7 @@ __all__ = [
     "Problem",
     "ProblemError",
     "SampledPlan",
+    "ScaledEffort",
     "Smoothness",
     "Solution",
     "Solutions",

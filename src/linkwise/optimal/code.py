@@ -239,7 +239,7 @@ class Code:
 def code_of(problem: Problem) -> Code:
     """The kernels of a problem, shared by all problems of the same structure."""
     known = vars(problem.robot).setdefault("_optimal", {})
-    key = problem.key() or problem.structure
+    key = problem.key() or (problem.structure, problem.barrier)
     if key not in known:
         known[key] = Code(problem)
     return known[key]

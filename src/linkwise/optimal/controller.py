@@ -25,7 +25,16 @@ from linkwise.optimal.guard import Bounds, Guard, finite_torques
 from linkwise.optimal.iteration import REPORT
 from linkwise.optimal.problem import LOWER, UPPER, Problem
 from linkwise.optimal.progress import NOT_MOVING, WANDERING, Progress
-from linkwise.optimal.standard import CRUISE, EFFORT, FREQUENCY, JOINTS, TIP, reaching, target_distance, tip_distance
+from linkwise.optimal.standard import (
+    CRUISE,
+    EFFORT,
+    FREQUENCY,
+    JOINTS,
+    TIP,
+    reaching,
+    target_distance,
+    tip_distance,
+)
 from linkwise.robot import Robot
 from linkwise.simulate.arguments import whole
 
@@ -207,7 +216,7 @@ class Predictive:
             self.status = NOT_CONVERGING
             self.reason = f"the arm moves, and the target is not approached: {self._words()}"
             return True
-        self._short = f"at rest, {self._words()}" if verdict == NOT_MOVING else ""
+        self._short = f"at rest, {self._words()}" if verdict == NOT_MOVING else self._outside()
         return False
 
     def _words(self) -> str:
@@ -218,8 +227,17 @@ class Predictive:
         if self.tip:
             _, _, distance = self._pose_on_the_way(state)
             return float(np.max(distance))
-        away = np.abs(self._goals[0] - state[: self.robot.nq])
-        return float(np.max(away))
+        reachable = np.clip(self._goals[0], self._limits["lowest"], self._limits["highest"])
+        return float(np.max(np.abs(reachable - state[: self.robot.nq])))
+
+    def _outside(self) -> str:
+        """By how much the joints' target is outside of their range, in words."""
+        goal = self._goals[0]
+        beyond = np.maximum(goal - self._limits["highest"], self._limits["lowest"] - goal)
+        if self.tip or not (beyond > 0.0).any():
+            return ""
+        k = int(np.argmax(beyond))
+        return f"the target of {self.robot.joint_names[k]} is {beyond[k]:.3g} outside of its range"
 
     def _targets(self, p: np.ndarray) -> np.ndarray:
         """The joints' targets along the horizon, (rows, n)."""
@@ -331,9 +349,7 @@ class Predictive:
 
     def _pose_on_the_way(self, x: np.ndarray) -> Any:
         p, where = self._aimed.p[0], self.problem.where
-        return self.guard.tip(
-            x, p[where(f"{TIP}.position")], p[where(f"{TIP}.orientation")], self._tip_reach
-        )
+        return self.guard.tip(x, p[where(f"{TIP}.position")], p[where(f"{TIP}.orientation")], self._tip_reach)
 
     def _holding(self, x: np.ndarray) -> np.ndarray:
         """Torques of the model that hold the arm (m,)."""

@@ -229,9 +229,7 @@ class Guard:
         return Guarded(tau, [or_zero(a) for a in caused], action)
 
     @staticmethod
-    def _within(
-        torques: Sequence[Scalar], least: Sequence[Scalar], most: Sequence[Scalar]
-    ) -> list[Scalar]:
+    def _within(torques: Sequence[Scalar], least: Sequence[Scalar], most: Sequence[Scalar]) -> list[Scalar]:
         return [clipped(t, a, b) for t, a, b in zip(torques, least, most, strict=True)]
 
     def _braking(
@@ -333,9 +331,7 @@ class Guard:
         shapes = {"believed": (2 * n,), "disturbance": (n,), "verdict": (4,), "next_memory": (size,)}
 
         def function(q, qd, acceleration, period, speed, memory):
-            found = watching.watched(
-                q, qd, acceleration, period[0], speed, self.revolute, memory
-            )
+            found = watching.watched(q, qd, acceleration, period[0], speed, self.revolute, memory)
             return {
                 "believed": found.state,
                 "disturbance": found.disturbance,
@@ -349,7 +345,15 @@ class Guard:
     def command(self) -> Kernel:
         """(believed, torque, …) -> ``Guarded``."""
         n, m = self.dynamics.dof, self.dynamics.nu
-        sizes = {"believed": 2 * n, "torque": m, "disturbance": n, "stop": 1, "period": 1, "low": m, "high": m}
+        sizes = {
+            "believed": 2 * n,
+            "torque": m,
+            "disturbance": n,
+            "stop": 1,
+            "period": 1,
+            "low": m,
+            "high": m,
+        }
         sizes |= {"lowest": n, "highest": n, "speed": n}
         shapes = {"tau": (m,), "acceleration": (n,), "action": (1,)}
 
@@ -369,17 +373,22 @@ class Guard:
     def aim(self) -> Kernel:
         """(believed, target, …) -> near, hold, scale, least, most of ``aimed``."""
         n, m = self.dynamics.dof, self.dynamics.nu
-        sizes = {"believed": 2 * n, "target": n, "disturbance": n, "reach": n, "low": m, "high": m, "lowest": n}
+        sizes = {
+            "believed": 2 * n,
+            "target": n,
+            "disturbance": n,
+            "reach": n,
+            "low": m,
+            "high": m,
+            "lowest": n,
+        }
         sizes |= {"highest": n, "frequency": 1}
         shapes = {"aimed_at": (n,), "hold": (m,), "scale": (m * m,), "least": (m,), "most": (m,)}
 
         def function(believed, target, disturbance, reach, low, high, lowest, highest, frequency):
-            return self.aimed(
-                believed, target, disturbance, reach, low, high, lowest, highest, frequency[0]
-            )
+            return self.aimed(believed, target, disturbance, reach, low, high, lowest, highest, frequency[0])
 
         return traced_kernel("aim", function, sizes, shapes, self.dtype, self._key("aim"))
-
 
     @once
     def tip(self) -> Kernel:

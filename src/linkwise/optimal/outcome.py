@@ -11,21 +11,23 @@ from linkwise.optimal.costs import JointTracking, TipTracking
 from linkwise.optimal.result import Missed, Solution, Violated
 
 if TYPE_CHECKING:
+    from linkwise.optimal.descent import Iterate
     from linkwise.optimal.problem import Problem
-    from linkwise.optimal.solver import Iterate
 
 NEAR = {"m": 1e-3, "rad": 1e-3, "rad or m": 1e-3}  # a target that is missed by less counts as met
 
 
-def solution(problem: Problem, at: Iterate, m: np.ndarray, limit_tolerance: float) -> Solution:
-    """The result with everything that is to be said about it."""
+def solution(
+    problem: Problem, at: Iterate, m: np.ndarray, limit_tolerance: float, added: float | None = None
+) -> Solution:
+    """The result with everything that is to be said about it; ``added`` is what limits add to the cost of ``at``."""
     d = problem.dynamics
     violations = tuple(violated(problem, at.xs, limit_tolerance))
     missed = tuple(missed_targets(problem, at.xs))
     converged = at.stationary and not violations
     message = _words(at, converged, violations)
     gains = np.zeros((problem.horizon, problem.nu, problem.nx)) if at.gains is None else at.gains
-    cost = at.cost - penalties(problem, at.xs, m)
+    cost = at.cost - (penalties(problem, at.xs, m) if added is None else added)
     return Solution(
         problem,
         at.xs[:, : d.nq].copy(),

@@ -27,7 +27,7 @@ from linkwise.optimal.arguments import ProblemError
 from linkwise.optimal.costs import Cost, Own, Point, Terms
 from linkwise.optimal.dynamics import SEMI_IMPLICIT, Dynamics, Linearised, smoothed
 from linkwise.optimal.limits import Limit, StateLimits
-from linkwise.optimal.quadratic import Quadratic, exact, least_squares, penalised
+from linkwise.optimal.quadratic import Quadratic, exact, least_squares, penalised, walled
 from linkwise.robot import Robot
 from linkwise.scalar import Scalar, where
 from linkwise.simulate.arguments import whole
@@ -122,6 +122,8 @@ class Problem(Summarised):
         if robot.constraints and stabilization is None:
             self._check_constraints()
         self._slots, self.p = self._arranged()
+        self.barrier = False
+        """Whether limits are barriers, for ``solve``."""
         self.structure = object()
         """Shared by copies with other values: they use the same code."""
 
@@ -357,7 +359,19 @@ class Problem(Summarised):
             p: run-time parameters of the stage.
             m: multipliers, penalty μ and 1/μ.
         """
+        if self.barrier:
+            total: Scalar = 0.0
+            for c in self.stage_limits(x, p):
+                total = total + walled(c, *m[-2:])[0]
+            return total
         return penalised(self.stage_limits(x, p), m)
+
+    def with_barrier(self) -> Problem:
+        """The same problem with barriers in place of the augmented Lagrangian of its limits; m ends with their height
+        and edge, see ``quadratic.walled``."""
+        made = copy.copy(self)
+        made.barrier = True
+        return made
 
     # -- parts
 
@@ -380,7 +394,7 @@ class Problem(Summarised):
                 total = total.plus(least_squares(point, terms, scale))
         if self.limit_words:
             limits = self._limits(point)
-            total = total.plus(least_squares(point, Terms(limits, []), 1.0, m))
+            total = total.plus(least_squares(point, Terms(limits, []), 1.0, m, self.barrier))
         return total
 
     def _check_terms(self) -> None:
@@ -480,7 +494,7 @@ class Problem(Summarised):
         parts = (
             d.robot.content(), d.step, d.integrator, d.friction, d.driven, d.remembers, d.stabilization,
             [cost.key() for cost in self.costs], [cost.key() for cost in self.terminal],
-            [limit.key(self.robot) for limit in self.limits], self.parameters, self.boxed,
+            [limit.key(self.robot) for limit in self.limits], self.parameters, self.boxed, self.barrier,
         )  # fmt: skip
         return hashlib.sha256(repr(parts).encode()).digest()
 

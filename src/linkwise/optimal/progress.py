@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 APPROACHING, NOT_MOVING, WANDERING = "approaching", "not moving", "wandering"
 PATIENCE = 2.0
 """[s] without getting nearer after which there is no progress."""
-NEARER = 0.99
-"""Part of the smallest distance so far below which there is progress."""
+NEARER, NEARER_BY = 0.95, 0.1
+"""There is progress below this part of the smallest distance so far, or by so much [rad or m]."""
 NEAR = 0.02
 """Distance [rad or m] at which the target counts as reached."""
 RESTING = 0.02
@@ -36,8 +36,9 @@ class Progress:
             speed: the largest one of a joint, by its limit.
         """
         self.distance, self.arrived = distance, distance <= NEAR and speed <= RESTING
-        if distance < NEARER * self._smallest or self._since == -math.inf:
-            self._smallest, self._since = min(distance, self._smallest), t
+        least = self._smallest
+        if distance < NEARER * least or distance < least - NEARER_BY or self._since == -math.inf:
+            self._smallest, self._since = min(distance, least), t
         if distance <= NEAR or t - self._since <= PATIENCE:
             return APPROACHING
         return NOT_MOVING if speed <= RESTING else WANDERING

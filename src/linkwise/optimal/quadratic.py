@@ -37,7 +37,11 @@ class Quadratic:
 
 
 def least_squares(
-    point: Point, terms: Terms, scale: float, multipliers: Sequence[Scalar] | None = None
+    point: Point,
+    terms: Terms,
+    scale: float,
+    multipliers: Sequence[Scalar] | None = None,
+    barrier: bool = False,
 ) -> Quadratic:
     """½ scale Σ w r² with the Hessian of Gauss and Newton; with multipliers the penalties of limits r ≤ 0."""
     slopes = _slopes(point, terms.residuals) if terms.slopes is None else _cut(point, terms.slopes)
@@ -47,6 +51,13 @@ def least_squares(
         for w, r in zip(weights, terms.residuals, strict=True):
             value = _sum(value, 0.5 * (w * (r * r)))
         pulls = [w * r for w, r in zip(weights, terms.residuals, strict=True)]
+    elif barrier:
+        value, pulls, weights = 0.0, [], []
+        for c in terms.residuals:
+            wall = walled(c, *multipliers[-2:])
+            value = _sum(value, wall[0])
+            pulls.append(wall[1])
+            weights.append(wall[2])
     else:
         mu = multipliers[-2]
         value = penalised(terms.residuals, multipliers)
@@ -81,6 +92,28 @@ def penalised(limits: Sequence[Scalar], multipliers: Sequence[Scalar]) -> Scalar
         inside = -0.5 * inverse * (multiplier * multiplier)
         total = _sum(total, where(force > 0.0, c * (multiplier + 0.5 * mu * c), inside))
     return total
+
+
+def walled(c: Scalar, height: Scalar, edge: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Value, slope and curvature of the barrier t/(−c) of a limit c ≤ 0, continued by a parabola from −c = ``edge`` on.
+
+    Args:
+        c: the limit's function.
+        height: t; 0 where the limit does not count.
+        edge: distance from the limit at which the parabola begins, above 0.
+    """
+    distance: Any = -c
+    inside = distance > edge
+    at = where(inside, distance, edge)
+    inverse = 1.0 / at
+    slope = height * inverse * inverse
+    curvature = 2.0 * slope * inverse
+    beyond = at - distance
+    return (
+        height * inverse + beyond * (slope + 0.5 * curvature * beyond),
+        slope + curvature * beyond,
+        curvature,
+    )
 
 
 def exact(point: Point, value: Scalar, scale: float) -> Quadratic:

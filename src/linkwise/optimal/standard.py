@@ -121,5 +121,7 @@ def tip_distance(problem: Problem, speed: np.ndarray, frequency: float) -> np.nd
         frequency: ω [rad/s].
     """
     place = problem.p[0, problem.where(f"{TIP}.position")]
-    angle = float(target_distance(np.minimum(speed, UNLIMITED).min(initial=UNLIMITED, keepdims=True), frequency)[0])
+    angle = float(
+        target_distance(np.minimum(speed, UNLIMITED).min(initial=UNLIMITED, keepdims=True), frequency)[0]
+    )
     return np.array([0.5 * angle * max(float(np.linalg.norm(place)), 0.1), angle])

@@ -15,11 +15,20 @@ from linkwise.compiler.room import in_one_room
 from linkwise.control import Gains
 from linkwise.optimal import watching
 from linkwise.optimal.controller import CLOSED, STUBBORN, fixed_multipliers
-from linkwise.optimal.guard import FAR, Guard
 from linkwise.optimal.costs import TipTracking
+from linkwise.optimal.guard import FAR, Guard
 from linkwise.optimal.iteration import REPORT, IterationLoops
 from linkwise.optimal.problem import LOWER, UPPER, Problem
-from linkwise.optimal.standard import EFFORT, FREQUENCY, JOINTS, TIP, reaching, rest_of, target_distance, tip_distance
+from linkwise.optimal.standard import (
+    EFFORT,
+    FREQUENCY,
+    JOINTS,
+    TIP,
+    reaching,
+    rest_of,
+    target_distance,
+    tip_distance,
+)
 from linkwise.realtime.limits import SettingsError, positive_time, whole
 from linkwise.realtime.program import C_FILES, TwoRatePrograms, file_text, static_function
 from linkwise.realtime.report import Report
