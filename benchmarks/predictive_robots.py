@@ -49,7 +49,7 @@ GRIPPERS = ("finger", "gripper", "jaw")
 """Parts of names of joints that are locked."""
 USUAL_SPEED = 3.0  # [rad/s or m/s] for robots without limits
 PERIOD, STEPS = 4e-3, 4
-LONGEST, BRAKES = 20.0, 0.15  # [s]: of a run, and from a stop until brakes hold the arm
+LONGEST, BRAKES = 40.0, 0.15  # [s]: of a run, and from a stop until brakes hold the arm
 ALLOWED = 1.05  # of the speed limits
 MASSES = (0.7, 1.0, 1.3)
 KINDS = ("joints near", "joints far", "pose near", "pose far")
@@ -125,7 +125,7 @@ def start_and_target(subject: Subject, kind: str, rng: np.random.Generator):
         return q, {"joints.target": np.clip(q + rng.choice([-0.4, 0.4], robot.dof), low, high)}
     if kind == "joints far":
         return q, {
-            "joints.target": q + rng.choice([-1.0, 1.0], robot.dof) * rng.uniform(3.0, 30.0, robot.dof)
+            "joints.target": q + rng.choice([-1.0, 1.0], robot.dof) * rng.uniform(3.0, 10.0, robot.dof)
         }
     frame = robot.leaf_names[0]
     other = np.clip(q + rng.uniform(-0.5, 0.5, robot.dof), low, high)

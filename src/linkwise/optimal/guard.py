@@ -48,7 +48,7 @@ AS_PLANNED, LIMITED, BRAKED = 0.0, 1.0, 2.0
 """What was done with the torques of a plan."""
 FAR = 1e9
 """In place of limits that are infinite."""
-SPEED_SHARE = 0.95
+SPEED_SHARE = 0.9
 """Of the speed limit that plans may use: the rest is for what the model and the sensors miss."""
 APPROACH = 0.3
 """Of the distance to a limit of speed that a sample may use: models of half the inertia, and a sample of delay, do not

@@ -23,7 +23,7 @@ NO_FAULT, IMPLAUSIBLE, STILL = 0.0, 1.0, 2.0
 """Codes: none; readings that cannot be; a position that does not change though the joint should move."""
 PATIENCE = 4.0
 """Implausible samples in a row that are a fault."""
-TIME_CONSTANT = 0.2
+TIME_CONSTANT = 0.03
 """[s] of the disturbance observer."""
 LONGEST = 0.1
 """[s] between two samples after which nothing is predicted: the next one is believed."""
@@ -193,7 +193,7 @@ def _reading(
     # a tachometer may still work where an encoder does not; a speed of exactly zero may come from the encoder
     tachometer = good & lost & fast_enough & (abs(qd) > 0.0)
     velocity = where(frozen, along, where(believed | tachometer, qd, v))
-    missed = old["disturbance"] + (1.0 / TIME_CONSTANT) * (qd - v)
+    missed = old["disturbance"] + (qd - v) / (TIME_CONSTANT + h)
     # nothing is learnt from a position that does not change: it would hide that it should
     learnt = where(fresh | same, 0.0, where(believed | tachometer, 1.0, 0.0)) > 0.5
     return _Reading(
