@@ -138,6 +138,13 @@ class Guard:
         """Whether a coordinate is an angle."""
         return [coordinate.revolute for coordinate in velocity_coordinates(self.dynamics.robot)]
 
+    @once
+    def rubbing(self) -> list[bool]:
+        """Whether a coordinate has dry friction."""
+        n = self.dynamics.dof
+        limits = coordinates.dry_friction_limits(self.links, [1.0] * n, [0.0] * n)
+        return [max(map(float, pair)) > 0.0 for pair in limits]  # type: ignore[arg-type]
+
     # -- over scalars -------------------------------------------------------------------------------------------------
 
     def model(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Rows, Any, list[Scalar]]:
@@ -331,7 +338,7 @@ class Guard:
         shapes = {"believed": (2 * n,), "disturbance": (n,), "verdict": (4,), "next_memory": (size,)}
 
         def function(q, qd, acceleration, period, speed, memory):
-            found = watching.watched(q, qd, acceleration, period[0], speed, self.revolute, memory)
+            found = watching.watched(q, qd, acceleration, period[0], speed, self.revolute, self.rubbing, memory)
             return {
                 "believed": found.state,
                 "disturbance": found.disturbance,

@@ -25,6 +25,10 @@ PATIENCE = 4.0
 """Implausible samples in a row that are a fault."""
 TIME_CONSTANT = 0.03
 """[s] of the disturbance observer."""
+LARGEST, UNREST = 40.0, 4.0
+"""[rad/s² or m/s²], disturbances: a larger one is none of masses or friction, but comes from readings that cannot be. The
+second: a change of their sum while the position of a joint without dry friction does not change at all is a fault,
+because the motion of a joint whose encoder is frozen disturbs the others."""
 LONGEST = 0.1
 """[s] between two samples after which nothing is predicted: the next one is believed."""
 USUAL_SPEED = 10.0
@@ -37,7 +41,7 @@ STILL_MOTION, STILL_SPEED, STILL_START = (0.05, 0.02), 0.25, 0.1
 the speed limit."""
 FADING = 1.0
 """[s] over which the predicted motion of a joint whose position does not change is forgotten."""
-PARTS = ("position", "velocity", "disturbance", "still_speed", "still_motion", "raw", "lost")
+PARTS = ("position", "velocity", "disturbance", "before", "still_speed", "still_motion", "raw", "lost")
 SINGLES = ("bad", "fault", "joint", "known")
 
 
@@ -89,6 +93,7 @@ class _Reading:
     position: Scalar
     velocity: Scalar
     disturbance: Scalar
+    before: Scalar
     still_speed: Scalar
     still_motion: Scalar
     doubted: Condition
@@ -102,6 +107,7 @@ def watched(
     period: Scalar,
     speed: Sequence[Scalar],
     revolute: Sequence[bool],
+    rubbing: Sequence[bool],
     memory: Sequence[Scalar],
 ) -> Watched:
     """The rule for one sample.
@@ -113,6 +119,7 @@ def watched(
         period: since the last sample [s].
         speed: limits of speed.
         revolute: whether a joint turns.
+        rubbing: whether a joint has dry friction, which may hold it.
         memory: of the last sample; zeros at first.
     """
     layout = Memory(len(q))
@@ -122,6 +129,15 @@ def watched(
     had_one = old["known"] > 0.5
     fresh = (old["known"] <= 0.5) | (period > LONGEST)
     h = clipped(or_zero(period), 0.0, LONGEST)
+    suspected: Scalar = 0.0 * h  # a joint that should have moved a little: nothing is learnt until that is clear
+    unrest: Scalar = 0.0 * h
+    for value in old["disturbance"]:
+        unrest = unrest + value
+    for i, turns in enumerate(revolute):
+        still = abs(q[i] - old["raw"][i]) <= 0.0
+        suspected = where(
+            still & (abs(old["still_motion"][i]) > STILL_START * STILL_MOTION[not turns]), 1.0, suspected
+        )
     readings = [
         _reading(
             *(q[i], qd[i], or_zero(acceleration[i]), h, clipped(speed[i], 0.0, USUAL_SPEED), revolute[i]),
@@ -129,6 +145,9 @@ def watched(
             good,
             fresh,
             had_one,
+            suspected,
+            rubbing[i],
+            unrest,
         )
         for i in range(len(q))
     ]
@@ -150,6 +169,7 @@ def watched(
         "position": [reading.position for reading in readings],
         "velocity": [reading.velocity for reading in readings],
         "disturbance": [reading.disturbance for reading in readings],
+        "before": [reading.before for reading in readings],
         "still_speed": [reading.still_speed for reading in readings],
         "still_motion": [reading.still_motion for reading in readings],
         "raw": [where(good, x, last) for x, last in zip(q, old["raw"], strict=True)],
@@ -168,7 +188,8 @@ def watched(
 
 def _reading(
     q: Scalar, qd: Scalar, acceleration: Scalar, h: Scalar, speed: Scalar, revolute: bool,
-    old: dict[str, Scalar], good: Condition, fresh: Condition, had_one: Condition,
+    old: dict[str, Scalar], good: Condition, fresh: Condition, had_one: Condition, suspected: Scalar,
+    rubs: bool, unrest: Scalar,
 ) -> _Reading:  # fmt: skip
     before: Any = old["velocity"]
     v = before + h * acceleration
@@ -188,20 +209,25 @@ def _reading(
     most = STILL_MOTION[not revolute]
     fast = (abs(free_speed) > STILL_SPEED * speed) & (abs(free_motion) > STILL_START * most)
     moving = fast | (abs(free_motion) > most)
+    if not rubs:
+        moving = moving | (abs(unrest - old["before"]) > UNREST)
     frozen = same & moving & (old["lost"] <= 0.5)
     position = where(frozen, q + free_motion, where(believed, q, x))
     # a tachometer may still work where an encoder does not; a speed of exactly zero may come from the encoder
     tachometer = good & lost & fast_enough & (abs(qd) > 0.0)
     velocity = where(frozen, along, where(believed | tachometer, qd, v))
     missed = old["disturbance"] + (qd - v) / (TIME_CONSTANT + h)
+    strained = abs(missed) > LARGEST
+    missed = clipped(missed, -LARGEST, LARGEST)
     # nothing is learnt from a position that does not change: it would hide that it should
-    learnt = where(fresh | same, 0.0, where(believed | tachometer, 1.0, 0.0)) > 0.5
+    learnt = where(fresh | same | (suspected > 0.5), 0.0, where(believed | tachometer, 1.0, 0.0)) > 0.5
     return _Reading(
         position,
         velocity,
         where(learnt, missed, old["disturbance"]),
+        where(same, old["before"], unrest),
         where(same, free_speed, velocity),
         where(same, free_motion, 0.0),
-        where(believed, 0.0, where(lost, 0.0, 1.0)) > 0.5,
+        where(believed, where(learnt & strained, 1.0, 0.0), where(lost, 0.0, 1.0)) > 0.5,
         frozen,
     )

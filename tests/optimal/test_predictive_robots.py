@@ -1,0 +1,153 @@
+"""Predictive control by one call on robots that were not chosen: steps, limits, loads, sensors that fail."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import linkwise as lw
+from linkwise.optimal import Predictive, reaching
+from linkwise.simulate.loop import step_kernel
+
+PERIOD = 4e-3
+SMALL = {"horizon": 8, "step": 0.03}  # quick to compile
+ARMS = ("iiwa14", "puma260", "stanford", "two_link", "ur10e")
+
+
+def moved(law, plant, q, seconds, seen=lambda t, q, qd: (q, qd)):
+    """(t, q, qd) of every sample."""
+    step, qd, rows = step_kernel(plant), np.zeros(plant.dof), []
+    for k in range(int(seconds / PERIOD)):
+        rows.append((k * PERIOD, q, qd))
+        tau = law(k * PERIOD, *seen(k * PERIOD, q, qd))
+        for _ in range(2):
+            q, qd = step(q, qd, tau, np.array([0.5 * PERIOD]))
+    return rows
+
+
+def test_steps_are_reached_wherever_an_arm_stands():
+    """Upright at zero too, where an inertia is a hundredth of its median: at most 2 % of a step is left."""
+    for name in ARMS:
+        robot = lw.load(name)
+        law = Predictive(robot, **SMALL)
+        start = np.clip(np.zeros(robot.dof), robot.limits.lower + 0.5, robot.limits.upper - 0.5)
+        for sign in (1.0, -1.0):
+            law.reset()
+            target = start + sign * 0.4 * np.where(np.arange(robot.dof) % 2, 1.0, -1.0)
+            law.aim({"joints.target": target})
+            _, q, qd = moved(law, robot, start, 1.6)[-1]
+            assert np.abs(q - target).max() < 0.02 * 0.4, (name, q - target)
+            assert law.settled
+            assert law.failures == 0
+
+
+def test_far_poses_do_not_make_an_arm_run_away():
+    """Twice as far as the arm reaches: speeds stay below their limits, and the controller says how it ends."""
+    robot = lw.load("ur10e")
+    law = Predictive(robot, tip=True, **SMALL)
+    start = np.array([0.2, -1.2, 1.4, -0.6, 1.2, 0.3])
+    pose = np.asarray(robot.pose(start)).copy()
+    for direction in ([2.6, 0.0, 0.5], [-0.5, -2.0, 1.8]):
+        law.reset()
+        pose[:3, 3] = direction
+        law.aim({"tip.target": pose})
+        rows = moved(law, robot, start, 2.5)
+        fastest = max(np.max(np.abs(qd) / robot.velocity_limits) for _, _, qd in rows)
+        assert fastest <= 1.0
+        assert law.status in ("planned", "not converging")
+
+
+def test_a_payload_leaves_no_offset():
+    """20 % heavier links, of which the model knows nothing."""
+    robot = lw.load("ur10e")
+    values = dict(zip(robot.parameter_labels, robot.parameters.tolist(), strict=True))
+    tens = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+    heavy = robot.with_parameters({k: 1.2 * v for k, v in values.items() if k.rpartition(".")[2] in tens})
+    law = Predictive(robot, **SMALL)
+    start = np.array([0.0, -0.8, 1.0, 0.2, 0.5, 0.0])
+    law.aim({"joints.target": start + 0.3})
+    _, q, qd = moved(law, heavy, start, 2.0)[-1]
+    assert np.abs(q - start - 0.3).max() < 2e-3
+    assert np.abs(qd).max() < 1e-2
+
+
+@pytest.mark.parametrize("kind", ["frozen", "frozen with its speed", "jump", "nan"])
+def test_sensors_that_fail_stop_the_arm(kind):
+    """The joint is not swept through its range: it stops, below its speed limit, and the joint is named."""
+    robot = lw.load("ur10e")
+    law = Predictive(robot, **SMALL)
+    start, joint, fails = np.array([0.0, -0.8, 1.0, 0.2, 0.5, 0.0]), 2, 0.2
+    law.aim({"joints.target": start + 0.8})
+    kept = []
+
+    def seen(t, q, qd):
+        q, qd = q.copy(), qd.copy()
+        if t >= fails:
+            kept.append(q[joint])
+            q[joint] = {"nan": np.nan, "jump": q[joint] + 0.3}.get(kind, kept[0])
+            qd[joint] = 0.0 if kind == "frozen" else qd[joint]
+        return q, qd
+
+    rows = moved(law, robot, start, 0.6, seen)
+    assert law.status == "stopped"
+    assert "elbow_joint" in law.reason or kind == "nan"
+    assert max(np.max(np.abs(qd) / robot.velocity_limits) for _, _, qd in rows) <= 1.0
+    at_fault = next(q for t, q, _ in rows if t >= fails)
+    assert np.abs(rows[-1][1] - at_fault).max() < 0.4
+
+
+def test_one_bad_sample_is_bridged():
+    robot = lw.load("two_link")
+    law = Predictive(robot, **SMALL)
+    law.aim({"joints.target": [0.5, -0.4]})
+
+    def seen(t, q, qd):
+        return (q + [0.4, 0.0], qd) if round(t / PERIOD) in (40, 90) else (q, qd)
+
+    _, q, _ = moved(law, robot, np.zeros(2), 1.6, seen)[-1]
+    assert law.status == "planned"
+    assert law.failures == 2
+    np.testing.assert_allclose(q, [0.5, -0.4], atol=0.01)
+
+
+def test_a_target_that_cannot_be_approached_is_said():
+    robot = lw.load("two_link")
+    law = Predictive(robot, velocity_limits=2.0, position_limits=(-0.3, 0.3), **SMALL)
+    law.aim({"joints.target": [9.0, 0.0]})
+    rows = moved(law, robot, np.zeros(2), 2.0)
+    assert max(q.max() for _, q, _ in rows) < 0.31
+    assert "outside of its range" in law.reason
+    weak = Predictive(robot, velocity_limits=2.0, torque_limits=[16.0, 3.0], **SMALL)
+    weak.aim({"joints.target": [1.2, 0.0]})
+    moved(weak, robot, np.array([-1.5, 0.0]), 6.0)
+    assert weak.status == "not converging" or weak.reason.startswith("at rest") or weak.settled
+
+
+def test_the_weights_are_those_of_the_state():
+    """The first torques of a step are M ω² e, whatever M is there."""
+    robot = lw.load("iiwa14")
+    for q in (np.zeros(7), np.array([0.3, 0.9, -0.2, -1.2, 0.4, 0.8, 0.0])):
+        law = Predictive(robot, velocity_limits=False, horizon=20, step=0.02)
+        away = 0.01 * np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
+        law.aim({"joints.target": q + away})
+        tau = law(0.0, q, np.zeros(7)) - robot.gravity_torques(q)
+        asked = np.linalg.solve(np.asarray(robot.mass_matrix(q)), tau)
+        np.testing.assert_allclose(asked, 100.0 * away, rtol=0.35)
+    assert "effort.scale" in reaching(robot, horizon=2).parameters
+
+
+def test_the_benchmark_in_small(monkeypatch, capsys):
+    """Its own checks: speeds below 1.05 times their limits, every run ends with a word."""
+    path = Path(__file__).parents[2] / "benchmarks" / "predictive_robots.py"
+    spec = importlib.util.spec_from_file_location("predictive_robots", path)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "predictive_robots", script)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(sys, "argv", ["predictive_robots.py", "--robots", "two_link", "--runs", "8"])
+    with pytest.raises(SystemExit) as ended:
+        script.main()
+    assert not ended.value.code, capsys.readouterr().out
