@@ -1,4 +1,4 @@
-"""Predictive control by one call on many robots: whether it reaches targets, keeps speed limits, and says why it does not.
+"""Predictive control by one call on many robots: it reaches targets, keeps speed limits, or says why it does not.
 
     python benchmarks/predictive_robots.py [--runs 60] [--robots NAMES] [--seed 0] [--verbose]
 

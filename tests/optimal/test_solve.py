@@ -285,3 +285,46 @@ def test_few_iterations_say_so(arm):
     found = optimal.solve(reach(arm, torque_limits=[30.0, 8.0]), iterations=1)
     assert not found.converged
     assert "1 iterations were not enough" in found.message
+
+
+def test_speed_limits_of_a_seven_joint_arm_end_soon():
+    """Many limits at once, with torque limits: motions to joint positions and poses, within a bounded number of iterations."""
+    robot = lw.load("iiwa14")
+    effort = np.array([320.0, 320.0, 176.0, 176.0, 110.0, 40.0, 40.0])
+    for k in range(3):
+        rng = np.random.default_rng(k)
+        start = rng.uniform(-1, 1, 7)
+        end = np.clip(start + rng.choice([-1, 1], 7) * rng.uniform(0.5, 1.2, 7), -2, 2)
+        problem = lw.optimal.Problem(
+            robot,
+            horizon=100,
+            step=0.01,
+            start=(start, np.zeros(7)),
+            costs=[lw.optimal.Effort(1e-4)],
+            terminal=[lw.optimal.JointTracking(end, 1e4, velocity=0.0, velocity_weight=1e3)],
+            limits=[lw.optimal.StateLimits(position=False, velocity=1.3)],
+            torque_limits=effort,
+        )
+        found = lw.optimal.solve(problem)
+        assert found.converged, found.message
+        assert found.iterations <= 150
+        assert np.abs(found.qd[1:]).max() <= 1.3 + 1e-6
+        assert (np.abs(found.tau) <= effort).all()
+
+
+def test_limits_that_cannot_be_kept_are_said_within_bounds():
+    """A start far above the speed limit with weak motors: no motion keeps it."""
+    robot = lw.load("two_link")
+    problem = lw.optimal.Problem(
+        robot,
+        horizon=20,
+        step=0.02,
+        start=([0.0, 0.0], [5.0, 0.0]),
+        costs=[lw.optimal.Effort(1e-3)],
+        limits=[lw.optimal.StateLimits(position=False, velocity=0.5)],
+        torque_limits=[5.0, 2.0],
+    )
+    found = lw.optimal.solve(problem)
+    assert not found.converged
+    assert found.iterations <= 200
+    assert "velocity limit" in found.message

@@ -284,8 +284,6 @@ def test_a_joint_that_breaks_away_moves_as_the_law_says():
     load = control.ConstantTorque(slider, [2.0])
     ends = []
     for step in (4e-3, 2e-3, 1e-3):
-        found = simulate(
-            Plant(slider, breakaway=1.5), load, duration=0.4, step=step, q=[0.0], qd=[0.0]
-        )
+        found = simulate(Plant(slider, breakaway=1.5), load, duration=0.4, step=step, q=[0.0], qd=[0.0])
         ends.append(float(found.final_q[0]) - 0.5 * (2.0 - 1.0) / inertia * 0.4**2)
     assert np.abs(ends).max() < 1e-9

@@ -52,8 +52,8 @@ def predictive_entries(robot: Robot, options: Options) -> list[Entry]:
         f"predictive control of {robot.name}, {N} steps of {problem.step:g} s: {options.iterations} iteration(s) of "
         f"the solver from a measured state (q, qd) and the plan of the last call, shifted. The target ({target}), "
         f"weights and torque limits are numbers of parameters, {problem.np} for each of {N + 1} stages; mpc_aim gives "
-        "those for the state that the arm is in. Use the plan if its numbers are finite and 'sound' in the report is 1, "
-        "else keep the last one"
+        "those for the state that the arm is in. Use the plan if its numbers are finite and 'sound' in the report is "
+        "1, else keep the last one"
     )
     words = {
         "start": "measured state: positions, velocities",
@@ -136,15 +136,15 @@ def _guarding(robot: Robot, problem: Problem, options: Options) -> list[Entry]:
         made(
             "mpc_watch",
             guard.watch,
-            f"which readings of {robot.name} are believed: a measured state beside what the last torques should have led "
-            "to. Call it first in every sample; on a fault give stop = 1 to mpc_guard",
+            f"which readings of {robot.name} are believed: a measured state beside what the last torques should have "
+            "led to. Call it first in every sample; on a fault give stop = 1 to mpc_guard",
             {"memory": np.zeros(watching.Memory(n).size), "speed": limits["speed"]},
         ),
         made(
             "mpc_guard",
             guard.command,
-            f"torques of {robot.name} that keep the limits of speed and position one sample ahead, braking torques where "
-            "those of the plan cannot be made to",
+            f"torques of {robot.name} that keep the limits of speed and position one sample ahead, braking torques "
+            "where those of the plan cannot be made to",
             {**limits, **torques},
         ),
         made(

@@ -2,9 +2,9 @@
 
 The plan is shifted by the time since it was made, the iteration starts from the measured state, and the first torques
 are applied with the feedback gains that belong to them. A failed iteration leaves the last plan in force, with its
-gains, for at most ``oldest`` seconds; then the arm is stopped. ``watching`` decides which readings are believed and what
-the model misses, ``guard`` keeps limits of speed and position and brakes. Torques are always finite and within their
-limits.
+gains, for at most ``oldest`` seconds; then the arm is stopped. ``watching`` decides which readings are believed and
+what the model misses, ``guard`` keeps limits of speed and position and brakes. Torques are always finite and within
+their limits.
 """
 
 from __future__ import annotations

@@ -338,7 +338,9 @@ class Guard:
         shapes = {"believed": (2 * n,), "disturbance": (n,), "verdict": (4,), "next_memory": (size,)}
 
         def function(q, qd, acceleration, period, speed, memory):
-            found = watching.watched(q, qd, acceleration, period[0], speed, self.revolute, self.rubbing, memory)
+            found = watching.watched(
+                q, qd, acceleration, period[0], speed, self.revolute, self.rubbing, memory
+            )
             return {
                 "believed": found.state,
                 "disturbance": found.disturbance,
@@ -446,7 +448,7 @@ class Rubbing:
     def torques(
         self, accelerations: Sequence[Scalar], wanted: Sequence[Scalar], some: Scalar
     ) -> list[Scalar]:
-        """Torques for accelerations, with what overcomes dry friction; without it those of the plan where none changed."""
+        """Torques for accelerations, with what overcomes dry friction; without it those of the plan where none differs."""
         if not self.dry:
             nearest = [dense.dot(row, accelerations) + b for row, b in zip(self.M, self.bias, strict=True)]
             return [where(some > 0.5, a, b) for a, b in zip(nearest, wanted, strict=True)]

@@ -1,4 +1,4 @@
-"""Whether a controller gets nearer to its target: it arrives, it rests elsewhere, or it moves without getting nearer."""
+"""Whether a controller gets nearer to its target: it arrives, rests elsewhere, or moves without getting nearer."""
 
 from __future__ import annotations
 

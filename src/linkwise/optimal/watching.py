@@ -37,8 +37,8 @@ SPEED_GATE, POSITION_GATE = 0.3, (0.01, 0.005)
 """Largest difference between measured and predicted velocities, by the speed limit; and of positions [rad], [m] beyond
 what that makes in a sample."""
 STILL_MOTION, STILL_SPEED, STILL_START = (0.05, 0.02), 0.25, 0.1
-"""Predicted motion [rad], [m] of a joint whose position does not change that is a fault; or a tenth of it at a quarter of
-the speed limit."""
+"""Predicted motion [rad], [m] of a joint whose position does not change that is a fault; or a tenth of it at a quarter
+of the speed limit."""
 FADING = 1.0
 """[s] over which the predicted motion of a joint whose position does not change is forgotten."""
 PARTS = ("position", "velocity", "disturbance", "before", "still_speed", "still_motion", "raw", "lost")
@@ -129,7 +129,9 @@ def watched(
     had_one = old["known"] > 0.5
     fresh = (old["known"] <= 0.5) | (period > LONGEST)
     h = clipped(or_zero(period), 0.0, LONGEST)
-    suspected: Scalar = 0.0 * h  # a joint that should have moved a little: nothing is learnt until that is clear
+    suspected: Scalar = (
+        0.0 * h
+    )  # a joint that should have moved a little: nothing is learnt until that is clear
     unrest: Scalar = 0.0 * h
     for value in old["disturbance"]:
         unrest = unrest + value

@@ -157,8 +157,8 @@ class PredictiveController(TwoRateController):
     """Predictive control in C: a plan every ``plan_period`` in the background, torques with feedback every ``period``.
 
     A late or failed iteration leaves the last plan in force, with its gains; a plan older than ``oldest_plan``, like
-    every other fault, leads into the stop sequence of the two-rate runtime. As in ``optimal.Predictive``, limits of speed
-    and position are kept, readings that cannot be stop the loop, and what the model misses is estimated.
+    every other fault, leads into the stop sequence of the two-rate runtime. As in ``optimal.Predictive``, limits of
+    speed and position are kept, readings that cannot be stop the loop, and what the model misses is estimated.
 
     Args:
         problem: what is optimised, for joints with one coordinate and a motor each; or a robot: the problem of

@@ -253,9 +253,7 @@ def _corrected(limit, direction: Scalar, new: Scalar, impulse: Scalar) -> Scalar
     if limit is None or limit.speed is not None:
         return direction
     most = limit.breakaway
-    freed = where(
-        impulse < -most * limit.forward, 1.0, where(impulse > most * limit.backward, -1.0, 0.0)
-    )
+    freed = where(impulse < -most * limit.forward, 1.0, where(impulse > most * limit.backward, -1.0, 0.0))
     kept = where(direction * new < 0.0, 0.0, direction)
     return where(direction * direction <= 0.0, freed, kept)
 
