@@ -5,7 +5,7 @@
 Every run draws a robot, a target (joints or a pose, within reach or far outside), masses of 70, 100 or 130 % of those
 of the model, sensor noise, a delay of up to one period (4 ms), and perhaps an encoder that freezes or jumps. The
 controller is ``optimal.Predictive(robot)`` with defaults; robots without speed limits get 3 rad/s. A run ends when the
-arm rests, or 0.15 s after a stop, when the brakes hold the arm.
+arm rests, or 0.1 s after a stop, when the brakes hold the arm.
 
 The script fails where a joint of the simulated robot is faster than 1.05 times its limit, or where a run neither
 settles, nor stops, nor says why. ``--runs 500`` is the figure of the documentation.
@@ -49,7 +49,7 @@ GRIPPERS = ("finger", "gripper", "jaw")
 """Parts of names of joints that are locked."""
 USUAL_SPEED = 3.0  # [rad/s or m/s] for robots without limits
 PERIOD, STEPS = 4e-3, 4
-LONGEST, BRAKES = 40.0, 0.15  # [s]: of a run, and from a stop until brakes hold the arm
+LONGEST, BRAKES = 40.0, 0.1  # [s]: of a run, and from a stop until brakes hold the arm
 ALLOWED = 1.05  # of the speed limits
 MASSES = (0.7, 1.0, 1.3)
 KINDS = ("joints near", "joints far", "pose near", "pose far")

@@ -20,6 +20,7 @@ NOT_OPTIONS = {
     "realtime.Report": {"braked"},  # a result
     "optimal.Solution": {"converged"},
     "optimal.Problem": {"torque_limits"},  # True, or numbers
+    "optimal.Predictive": {"position_limits", "velocity_limits"},  # True, or numbers
     "optimal.StateLimits": {"position", "velocity"},
     "optimal.reaching": {"torque_limits"},
 }

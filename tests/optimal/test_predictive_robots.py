@@ -33,7 +33,7 @@ def test_steps_are_reached_wherever_an_arm_stands():
             law.reset()
             target = start + sign * 0.4 * np.where(np.arange(robot.dof) % 2, 1.0, -1.0)
             law.aim({"joints.target": target})
-            _, q, qd = moved(law, robot, start, 1.6)[-1]
+            _, q, _ = moved(law, robot, start, 1.6)[-1]
             assert np.abs(q - target).max() < 0.02 * 0.4, (name, q - target)
             assert law.settled
             assert law.failures == 0

@@ -288,7 +288,7 @@ def test_few_iterations_say_so(arm):
 
 
 def test_speed_limits_of_a_seven_joint_arm_end_soon():
-    """Many limits at once, with torque limits: motions to joint positions and poses, within a bounded number of iterations."""
+    """Many limits of speeds and torques at once: converged within a bounded number of iterations."""
     robot = lw.load("iiwa14")
     effort = np.array([320.0, 320.0, 176.0, 176.0, 110.0, 40.0, 40.0])
     for k in range(3):

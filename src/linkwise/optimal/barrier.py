@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -67,15 +67,16 @@ def solution(
     linearised(code, walls, at, table)
     scale = abs(at.cost) + 1e-12
     at.history.clear()
-    height, last, held_back = FIRST * scale, False, np.inf
+    height, last, added = FIRST * scale, False, 0.0
+    slope = np.zeros_like(m[1:, :-2])
     for stage in range(STAGES):
         table[1:, -2], table[1:, -1] = height, EDGE * min(1.0, np.sqrt(height / scale))
         at.mu, at.stationary = 0.0, False
         enough = max(tolerance, ROUGHLY if height > FINE * scale else FINELY)
         minimised(code, walls, at, table, most, enough)
         c = np.asarray(code.limits(at.xs, problem.p))[1:]
-        value, slope, _ = walled(c, height, float(table[1, -1]))  # type: ignore[arg-type]
-        added, slope = float(np.sum(value)), np.asarray(slope)
+        wall: Any = walled(c, height, float(table[1, -1]))  # type: ignore[arg-type]
+        added, slope = float(np.sum(wall[0])), np.asarray(wall[1])
         held_back = float(np.sum(slope * np.abs(c)))
         last = held_back <= HELD_BACK * abs(at.cost - added)
         if last or at.iterations >= most or (not at.stationary and at.why):

@@ -26,9 +26,9 @@ PATIENCE = 4.0
 TIME_CONSTANT = 0.03
 """[s] of the disturbance observer."""
 LARGEST, UNREST = 40.0, 4.0
-"""[rad/s² or m/s²], disturbances: a larger one is none of masses or friction, but comes from readings that cannot be. The
-second: a change of their sum while the position of a joint without dry friction does not change at all is a fault,
-because the motion of a joint whose encoder is frozen disturbs the others."""
+"""[rad/s² or m/s²], disturbances: a larger one is none of masses or friction, but comes from readings that cannot be.
+The second: a change of their sum while the position of a joint without dry friction does not change at all is a
+fault, because the motion of a joint whose encoder is frozen disturbs the others."""
 LONGEST = 0.1
 """[s] between two samples after which nothing is predicted: the next one is believed."""
 USUAL_SPEED = 10.0
