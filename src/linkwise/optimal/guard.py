@@ -448,7 +448,7 @@ class Rubbing:
     def torques(
         self, accelerations: Sequence[Scalar], wanted: Sequence[Scalar], some: Scalar
     ) -> list[Scalar]:
-        """Torques for accelerations, with what overcomes dry friction; without friction the plan's where none differs."""
+        """Torques for accelerations, with what overcomes dry friction; else the plan's where none differs."""
         if not self.dry:
             nearest = [dense.dot(row, accelerations) + b for row, b in zip(self.M, self.bias, strict=True)]
             return [where(some > 0.5, a, b) for a, b in zip(nearest, wanted, strict=True)]
