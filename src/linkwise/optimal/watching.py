@@ -25,6 +25,8 @@ PATIENCE = 4.0
 """Implausible samples in a row that are a fault."""
 TIME_CONSTANT = 0.03
 """[s] of the disturbance observer."""
+LESSON = 2.0
+"""[rad/s² or m/s²] that one sample may add to a disturbance: one bad reading does little harm."""
 LARGEST, UNREST = 40.0, 4.0
 """[rad/s² or m/s²], disturbances: a larger one is none of masses or friction, but comes from readings that cannot be.
 The second: a change of their sum while the position of a joint without dry friction does not change at all is a
@@ -218,7 +220,7 @@ def _reading(
     # a tachometer may still work where an encoder does not; a speed of exactly zero may come from the encoder
     tachometer = good & lost & fast_enough & (abs(qd) > 0.0)
     velocity = where(frozen, along, where(believed | tachometer, qd, v))
-    missed = old["disturbance"] + (qd - v) / (TIME_CONSTANT + h)
+    missed = old["disturbance"] + clipped((qd - v) / (TIME_CONSTANT + h), -LESSON, LESSON)
     strained = abs(missed) > LARGEST
     missed = clipped(missed, -LARGEST, LARGEST)
     # nothing is learnt from a position that does not change: it would hide that it should
