@@ -107,11 +107,11 @@ def cubics(c: np.ndarray, t: np.ndarray) -> Moment:
 def spline_nodes(splines: Splines, cells: int, grid: np.ndarray | None = None) -> np.ndarray:
     """Grid points of splines, (paths, cells + 1): as many in every piece, all way-points among them.
 
-    ``grid`` gives them as fractions of the whole instead.
+    ``grid`` gives them as fractions of the whole instead; way-points are added.
     """
     count, m = splines.knots.shape
     if grid is not None:
-        return splines.knots[:, -1:] * grid
+        return _with_knots(splines.knots, splines.knots[:, -1:] * grid)
     each = max(-(-cells // (m - 1)), 4)
     inside = np.arange(each) / each
     nodes = splines.knots[:, :-1, np.newaxis] + np.diff(splines.knots)[..., np.newaxis] * inside
@@ -122,6 +122,24 @@ def spline_nodes(splines: Splines, cells: int, grid: np.ndarray | None = None) -
     end = last[:, np.newaxis] - (last - before)[:, np.newaxis] * graded[::-1]
     flat = nodes.reshape(count, -1)
     return np.concatenate([flat[:, :1], start, flat[:, 1:], end, last[:, np.newaxis]], axis=1)
+
+
+def _with_knots(knots: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """Grid points (paths, points) and all inner knots (paths, m), each once.
+
+    Points that are next to a knot move onto it. Paths with fewer points than others get more of them.
+    """
+    rows = []
+    for own, points in zip(knots, nodes, strict=True):
+        apart = np.abs(points[:, np.newaxis] - own).min(axis=1) > 1e-9 * own[-1]
+        rows.append(np.sort(np.concatenate([points[apart], own])))
+    most = max(len(row) for row in rows)
+    for k, row in enumerate(rows):
+        while len(row) < most:
+            longest = int(np.argmax(np.diff(row)))
+            row = np.insert(row, longest + 1, 0.5 * (row[longest] + row[longest + 1]))
+        rows[k] = row
+    return np.array(rows)
 
 
 class PathCells(Cells):

@@ -177,11 +177,15 @@ def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOp
     for attempt in range(ATTEMPTS):
         cells = _turning(limits, cells)
         moment = Moment(*(array[np.newaxis] for array in cells.samples()))
-        problem = Problem(limits, moment, cells.lengths[np.newaxis], cells.stops[np.newaxis], speeds, 1)
         last = attempt == ATTEMPTS - 1
+        problem = Problem(limits, moment, cells.lengths[np.newaxis], cells.stops[np.newaxis], speeds, 1)
         if last or attempt >= REFINED - 1:
             problem.slower = MUCH_SLOWER
+        problem.plan_faster(min(SLOWER * 4.0**attempt, MUCH_SLOWER))
         problem.solve()
+        if problem.failed[0] and problem.faster.any():
+            problem.plan_faster(0.0)
+            problem.solve()
         if problem.failed[0]:
             raise explained(problem, cells, 0)
         if not problem.kept[0]:
@@ -237,8 +241,16 @@ class Problem:
         self.most = strips.most()
         self.margin = np.broadcast_to(KEPT * strips.scale, strips.a[:, :, 0].shape)
         self.slower = SLOWER
+        self.faster = np.zeros(len(lengths))
         self.x = self.least = self.greatest = np.zeros(0)
         self.failed = self.kept = np.zeros(0, dtype=bool)
+
+    def plan_faster(self, part: float) -> None:
+        """Motions that start or end with a given speed are planned with higher ones, whose squares are slower by ``part``
+        afterwards: then they, too, can become slower as a whole."""
+        self.ends = self.ends * (1 - self.faster)[:, np.newaxis]
+        self.faster = np.where(self.ends.any(axis=1), part, 0.0)
+        self.ends = self.ends / (1 - self.faster)[:, np.newaxis]
 
     def solve(self, rounds: int = ROUNDS) -> None:
         """Passes with larger and larger margins until no limit is exceeded inside of a cell.
@@ -280,14 +292,19 @@ class Problem:
         A slower motion needs torques between those of the faster one and those that hold still. The ``first`` pass has
         no margins, so what it found to be exceeded counts.
         """
+        given = self.ends.any(axis=1)
         if first and not self.strips.limits.rubs:
             excess = found.excess.max(axis=1)
-            slower = 1 - 1.1 * excess * ~self.ends.any(axis=1)
+            slower = 1 - np.where(given, self.faster, 1.1 * excess)
             return excess <= self._allowed_excess, found.x * slower[:, np.newaxis]
-        slower, good, excess = found.x, np.ones(len(found.x), dtype=bool), np.zeros(0)
+        slower, good, excess = (
+            found.x * (1 - self.faster)[:, np.newaxis],
+            np.ones(len(found.x), dtype=bool),
+            np.zeros(0),
+        )
         for _ in range(4 if self.slower == SLOWER else 40):  # friction changes with the speed
             excess = self.strips.excess(slower).max(axis=1)
-            good &= excess <= np.where(self.ends.any(axis=1), 0.0, self.slower)
+            good &= excess <= np.where(given, 0.0, self.slower)
             if not excess[good].any():
                 return good, slower
             slower = slower * (1 - 1.1 * excess - 1e-7 * (excess > 0))[:, np.newaxis]
@@ -295,8 +312,8 @@ class Problem:
 
     @property
     def _allowed_excess(self) -> np.ndarray:
-        """How much slower paths may become as a whole: within margins where speeds at the ends are given."""
-        return np.where(self.ends.any(axis=1), 0.4 * KEPT, self.slower)
+        """How much slower paths may become as a whole: by what was planned where speeds at the ends are given."""
+        return np.where(self.ends.any(axis=1), np.maximum(self.faster / 1.1, 0.4 * KEPT), self.slower)
 
     def _keep_margins(self, x: np.ndarray, paths: np.ndarray, most: np.ndarray) -> None:
         """Larger margins where limits of these paths do not hold inside of cells."""
@@ -440,10 +457,12 @@ def _block(
 ) -> list[Any]:
     """Paths with as many cells each, as ``TimeOptimalMotions`` takes them; those that need a finer grid one by one."""
     problem = Problem(limits, moment, lengths, stops, speeds, threads)
+    problem.plan_faster(SLOWER)
     problem.solve(1)
     if (left := ~(problem.kept | problem.failed)).any():
         some = Moment(*(part[left] for part in moment))
         more = Problem(limits, some, lengths[left], stops[left], speeds, threads)
+        more.plan_faster(SLOWER)
         more.solve()
         for name in ("x", "kept", "failed", "least", "greatest"):
             getattr(problem, name)[left] = getattr(more, name)
@@ -453,7 +472,7 @@ def _block(
     durations = grid_times(problem.x, lengths)[:, -1]
     found: list[Any] = []
     for k, cells in enumerate(made):
-        if problem.failed[k]:
+        if problem.failed[k] and not problem.faster[k]:
             found.append(explained(problem, cells(), k))
         elif problem.kept[k]:
             found.append((float(durations[k]), partial(_motion, limits, cells, problem.x[k])))

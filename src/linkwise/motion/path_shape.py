@@ -22,6 +22,10 @@ ASIDE = 1e-9  # of the parameter's range: how far beside a corner its sides are 
 BESIDE = 1e-3  # of the distance to the next corner: the same where the tangent vanishes
 FEWEST = 6  # cells between two corners
 HIGHEST_ORDER = 6
+DENSE = 8001  # points at which functions of users are evaluated: they may change quickly anywhere
+SEEN = 0.05  # of second derivatives: what nine points of a cell may miss
+EVEN = 2.0  # the most by which P and w may differ inside of a cell
+HALVINGS = 10  # of cells in which there is more
 FLOOR = 0.5  # of the mean speed: w is at least that far from points of rest
 FITTED = np.array(
     [0.2, 0.4, 0.6, 0.8]
@@ -84,9 +88,7 @@ def path_cells(path: JointPath, count: int, grid: np.ndarray | None = None) -> P
     hard[0] = hard[-1] = True
     matched = jumps & ~stops
     matched[0] = matched[-1] = False
-    breaks = hard | (len(points) <= count // FEWEST)  # third derivatives may jump, too
     floor = _Floor(points[hard], orders[hard], matched[hard], s, speed)
-    points, orders, stops = points[breaks], orders[breaks], stops[breaks]
     return _gridded(path, points, orders, stops, floor, s, speed, count, grid)
 
 
@@ -195,9 +197,10 @@ def _gridded(path, points, orders, stops, floor, s, speed, count, grid) -> PathC
     length = np.concatenate([[0.0], np.cumsum(0.5 * (speed[1:] + speed[:-1]) * np.diff(s))])
     at_points = np.interp(points, s, sigma)
     nodes, kept = [], []
+    fewest = min(max(count // (len(points) - 1), 1), FEWEST)  # paths of many pieces get a cell for each
     for k in range(len(points) - 1):
         share = (at_points[k + 1] - at_points[k]) / sigma[-1]
-        cells = max(int(np.ceil(count * share)), FEWEST)
+        cells = max(int(np.ceil(count * share)), fewest)
         fractions = np.arange(1, cells) / cells
         if k == 0 or stops[k]:
             fractions = np.concatenate([np.array(GRADED) / cells, fractions])
@@ -212,7 +215,7 @@ def _gridded(path, points, orders, stops, floor, s, speed, count, grid) -> PathC
         inside = np.unique(
             inside[(inside > points[k] + 1e-6 * width) & (inside < points[k + 1] - 1e-6 * width)]
         )
-        if len(inside) < 2:
+        if len(inside) < 2 and (orders[k, 1] or orders[k + 1, 0] or fewest > 2):
             inside = points[k] + width * np.array([1 / 3, 2 / 3])
         kept.append(len(nodes))
         nodes += [points[k], *inside]
@@ -226,8 +229,52 @@ def _gridded(path, points, orders, stops, floor, s, speed, count, grid) -> PathC
         np.zeros((size, 2), dtype=int),
     )
     breaks[at], stop[at], order[at] = True, stops, orders
-    nodes, kinds = np.array(nodes), Kinds(breaks, stop, order)
-    return PathCells(path, nodes, kinds, _weights(path, nodes, kinds, floor), (s, length))
+    return _fitted(path, np.array(nodes), Kinds(breaks, stop, order), floor, (s, length))
+
+
+def _fitted(path, nodes, kinds, floor, distance) -> PathCells:
+    """Cells with these nodes, and more where the path changes too quickly for its parameter."""
+    dense = np.linspace(path.begin, path.end, DENSE if path.dense else 0)
+    bend = np.abs(path.at(dense).qdd) if path.dense else np.zeros((0, path.dof))
+    for _ in range(HALVINGS):
+        weights = _weights(path, nodes, kinds, floor)
+        uneven = _uneven(path, nodes, kinds, floor, weights)
+        if path.dense:
+            uneven |= _hidden(path, nodes, dense, bend)
+        if not uneven.any():
+            break
+        cell = np.flatnonzero(uneven)
+        nodes = np.insert(nodes, cell + 1, 0.5 * (nodes[cell] + nodes[cell + 1]))
+        kinds = kinds.with_plain(cell + 1)
+    else:
+        weights = _weights(path, nodes, kinds, floor)
+    return PathCells(path, nodes, kinds, weights, distance)
+
+
+def _uneven(path, nodes, kinds, floor, weights) -> np.ndarray:
+    """Cells in which P is far from w, so that σ goes on much faster or slower than the path."""
+    share = np.linspace(0, 1, 6)[1:-1]
+    eta = np.where(kinds.mirrored[:, np.newaxis], 1 - share, share)
+    span = np.diff(nodes)[:, np.newaxis]
+    w = span * _rate(path, floor, nodes[:-1, np.newaxis] + span * share, 1)[0]
+    value = np.zeros_like(eta)
+    for coefficient in weights.T[::-1]:
+        value = value * eta + coefficient[:, np.newaxis]
+    return ((value > EVEN * w) | (w > EVEN * value)).any(axis=1)
+
+
+def _hidden(path, nodes, dense, bend) -> np.ndarray:
+    """Cells of which nine points do not see second derivatives ``bend`` at points ``dense``, and their neighbours."""
+    place = np.clip(np.searchsorted(nodes, dense, side="right") - 1, 0, len(nodes) - 2)
+    most = np.zeros((len(nodes) - 1, path.dof))
+    np.maximum.at(most, place, bend)
+    points = nodes[:-1, np.newaxis] + np.diff(nodes)[:, np.newaxis] * np.linspace(0, 1, 9)
+    seen = np.abs(path.at(points).qdd).max(axis=1)
+    hidden = (most > (1 + SEEN) * seen + SEEN * bend.max(axis=0)).any(axis=1)
+    found = hidden.copy()
+    found[1:] |= hidden[:-1]
+    found[:-1] |= hidden[1:]
+    return found
 
 
 def _weights(path: JointPath, nodes: np.ndarray, kinds: Kinds, floor: _Floor) -> np.ndarray:

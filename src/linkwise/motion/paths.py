@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,13 @@ from linkwise.errors import LinkwiseError, ShapeError
 from linkwise.motion import arguments
 from linkwise.motion.cartesian import CartesianMove
 from linkwise.motion.polynomial import PiecewisePolynomial, ramp
-from linkwise.motion.trajectory import Moment, Trajectory
+from linkwise.motion.splines import through_samples
+from linkwise.motion.trajectory import Moment, Samples, Trajectory
 from linkwise.robot import Robot
 from linkwise.user import kernel
 
-STENCIL = 2e-3  # distance between the five points from which derivatives of a function of numbers are taken
+CALLED = 501  # values of a function that cannot be traced
+JUMPS = 1e-3  # of its range: how far it may be from the curve through them
 SAME = 1e-12  # [rad or m]: nearer way-points are one
 
 
@@ -28,6 +30,7 @@ class JointPath(ABC):
     dof: int
     begin: float
     end: float
+    dense = False  # whether derivatives may change quickly between points that ``corners`` does not name
 
     @abstractmethod
     def at(self, s: np.ndarray) -> Moment:
@@ -70,52 +73,69 @@ def _evenly(move: CartesianMove) -> CartesianMove:
 
 
 class FunctionPath(JointPath):
-    """A function of one number from 0 to 1 that gives the positions of all joints.
+    """A function of one number from 0 to 1 that gives the positions of all joints, with exact derivatives.
 
-    It is traced as functions of ``linkwise.kernel`` are, so its derivatives are exact. One that cannot be traced is
-    called with numbers; derivatives are then those of the polynomial through five neighbouring values.
+    Args:
+        kernels: the function as ``linkwise.kernel`` traces it, and its first and second derivatives.
+        dof: number of joints.
     """
 
-    def __init__(self, function: Callable[[Any], Any], dof: int):
-        self.function, self.dof = function, dof
+    dense = True
+
+    def __init__(self, kernels: Sequence[Any], dof: int):
+        self.kernels, self.dof = kernels, dof
         self.begin, self.end = 0.0, 1.0
-        self._kernels = None
-        try:
-            traced = kernel(s=1)(lambda s: {"q": np.asarray(function(s[0]), dtype=object)})
-            first = traced.jacobian("s")
-            self._kernels = traced, first, first.jacobian("s")
-        except LinkwiseError:
-            pass
-        middle = self.at(np.array([0.5])).q
-        if middle.shape != (1, dof):
-            raise ShapeError(f"path: the function gives {middle.shape[1:]}, expected {dof} positions")
-        if not np.isfinite(middle).all():
-            raise ValueError("path: the function gives positions that are not finite numbers at s = 0.5")
 
     def at(self, s: np.ndarray) -> Moment:
-        if self._kernels is not None:
-            values = [made(s[..., np.newaxis]) for made in self._kernels]
-            return Moment(*(value.reshape(*s.shape, -1) for value in values))
-        centre = np.clip(s, 2 * STENCIL, 1 - 2 * STENCIL)
-        nodes = centre[..., np.newaxis] + STENCIL * np.arange(-2, 3)
-        values = self._called(nodes)
-        away = ((s - centre) / STENCIL)[..., np.newaxis]
-        weights = _fitted(values)
-        first = weights[1] + away * (2 * weights[2] + away * (3 * weights[3] + away * 4 * weights[4]))
-        second = 2 * weights[2] + away * (6 * weights[3] + away * 12 * weights[4])
-        return Moment(self._called(s), first / STENCIL, second / STENCIL**2)
+        values = [made(s[..., np.newaxis]) for made in self.kernels]
+        return Moment(*(value.reshape(*s.shape, -1) for value in values))
 
-    def _called(self, s: np.ndarray) -> np.ndarray:
-        flat = [arguments.positions("path", self.function(float(value))) for value in s.ravel()]
-        return np.array(flat).reshape(*s.shape, -1)
+
+def function_path(function: Callable[[Any], Any], dof: int) -> JointPath:
+    """The path of a function of one number from 0 to 1 that gives the positions of all joints.
+
+    It is traced as functions of ``linkwise.kernel`` are. One that cannot be traced is called with 501 numbers; the path
+    then goes through these positions, with the derivatives of polynomials through five neighbours.
+    """
+    try:
+        traced = kernel(s=1)(lambda s: {"q": np.asarray(function(s[0]), dtype=object)})
+        first = traced.jacobian("s")
+        found: JointPath = FunctionPath((traced, first, first.jacobian("s")), dof)
+    except LinkwiseError:
+        found = TrajectoryPath(_through_values(function))
+    middle = found.at(np.array([0.5])).q
+    if middle.shape != (1, dof):
+        raise ShapeError(f"path: the function gives {middle.shape[1:]}, expected {dof} positions")
+    if not np.isfinite(middle).all():
+        raise ValueError("path: the function gives positions that are not finite numbers at s = 0.5")
+    return found
+
+
+def _through_values(function: Callable[[Any], Any]) -> PiecewisePolynomial:
+    """Quintic pieces through values of a function that cannot be traced."""
+    s = np.linspace(0.0, 1.0, CALLED)
+    values = np.array([arguments.positions("path", function(float(one))) for one in s])
+    centre = np.clip(np.arange(CALLED), 2, CALLED - 3)
+    powers = np.einsum("pk,mkn->pmn", _TO_POWERS, values[centre[:, np.newaxis] + np.arange(-2, 3)])
+    away = (np.arange(CALLED) - centre)[:, np.newaxis]
+    first = powers[1] + away * (2 * powers[2] + away * (3 * powers[3] + away * 4 * powers[4]))
+    second = 2 * powers[2] + away * (6 * powers[3] + away * 12 * powers[4])
+    h = s[1]
+    pieces = through_samples(Samples(s, values, first / h, second / h**2))
+    between = 0.5 * (s[1:] + s[:-1])
+    off = np.abs(
+        pieces.at(between).q - [arguments.positions("path", function(float(one))) for one in between]
+    )
+    worst = np.unravel_index(np.argmax(off), off.shape)
+    if not off[worst] <= JUMPS * np.ptp(values, axis=0).max():
+        raise ValueError(
+            f"path: the function jumps or changes too quickly near s = {between[worst[0]]:.4g}: joint {worst[1] + 1} is "
+            f"{off[worst]:.3g} away from a smooth curve through {CALLED} of its positions"
+        )
+    return pieces
 
 
 _TO_POWERS = np.linalg.inv(np.vander(np.arange(-2.0, 3.0), increasing=True))
-
-
-def _fitted(values: np.ndarray) -> list[np.ndarray]:
-    """The coefficients of the polynomials through five values each, (..., 5, n), lowest power first."""
-    return [np.einsum("k,...kn->...n", row, values) for row in _TO_POWERS]
 
 
 class Splines:
@@ -177,7 +197,7 @@ def joint_path(robot: Robot, path: Any, name: str = "path") -> JointPath:
     elif isinstance(path, Trajectory):
         found = TrajectoryPath(path)
     elif callable(path):
-        found = FunctionPath(path, robot.dof)
+        found = function_path(path, robot.dof)
     else:
         raise TypeError(
             f"{name}: expected way-points (m, {robot.dof}), a motion or a function of a number from 0 to 1, "

@@ -20,6 +20,7 @@ from linkwise.motion.trajectory import Moment
 POINTS = (9, 33, 129, 513)  # in a cell, evenly in time: more where the bound is beyond a limit
 SETTLED = 0.2  # relative difference of bound and largest value from which more points tell nothing new
 SPREAD = 0.8  # of the range of values in a cell: at most so far is the bound from the largest value
+ROUGH = 0.02  # of a limit: points that are so far from a cubic through their neighbours are too few
 SLOWINGS = 4  # attempts at a slower motion
 
 Evaluate = Callable[[np.ndarray, np.ndarray], Moment]
@@ -184,7 +185,18 @@ def _bound(over: np.ndarray) -> np.ndarray:
         top = np.where((bend < 0) & (np.abs(slope) < -bend), here - 0.5 * slope * slope / bend, here)
     top = np.maximum(top, np.maximum(before, after))
     off = PARABOLA * np.abs(np.diff(bend, axis=1))
-    return np.maximum((top[:, 1:] + off).max(axis=1), (top[:, :-1] + off).max(axis=1))
+    found = np.maximum((top[:, 1:] + off).max(axis=1), (top[:, :-1] + off).max(axis=1))
+    odd = np.abs(over[:, 1::2] - _between(over[:, ::2]))  # what every second point would not have told
+    rough = np.where(odd > ROUGH, top[:, ::2] + odd, -np.inf)
+    return np.maximum(found, rough.max(axis=1))
+
+
+def _between(values: np.ndarray) -> np.ndarray:
+    """Values in the middle between points of (rows, points), by cubics through four of them."""
+    inner = 0.5625 * (values[:, 1:-2] + values[:, 2:-1]) - 0.0625 * (values[:, :-3] + values[:, 3:])
+    ends = np.array([0.3125, 0.9375, -0.3125, 0.0625])
+    first, last = values[:, :4] @ ends, values[:, -4:] @ ends[::-1]
+    return np.concatenate([first[:, np.newaxis], inner, last[:, np.newaxis]], axis=1)
 
 
 def _part(limits: Limits, q: np.ndarray, row: np.ndarray, value: np.ndarray, over: np.ndarray) -> np.ndarray:
