@@ -58,6 +58,10 @@ class Cells(ABC):
         """The same path with some cells divided in two."""
         return self.divided(which, np.full(len(which), 0.5))
 
+    def beside_rest(self, cell: int) -> float | None:
+        """ρ next to an end of a cell at which the tangent vanishes: the nearest point with its own derivatives."""
+        return None
+
     @property
     def fractions(self) -> np.ndarray:
         """σ at the grid points, as fractions of the whole."""
@@ -230,6 +234,12 @@ class PathCells(Cells):
             bend[moved] = 0.0
         sign = np.where(mirrored, -1.0, 1.0)[..., np.newaxis]
         return Moment(q, tangent * sign, bend)
+
+    def beside_rest(self, cell: int) -> float | None:
+        if not self.order[cell]:
+            return None
+        way = float(np.polynomial.polynomial.polyval(self.near[cell], self.way[cell]) * self.near[cell])
+        return 1 - way if self.mirrored[cell] else way
 
     def _distance_at(self, cell: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """σ from the beginning of η on."""

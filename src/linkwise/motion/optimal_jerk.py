@@ -22,14 +22,14 @@ from linkwise.motion.cells import SAMPLES, Cells
 from linkwise.motion.optimal_motion import InfeasiblePathError, TimeOptimal
 from linkwise.motion.path_limits import CREEP, Limits, Strips
 from linkwise.motion.trajectory import Moment
+from linkwise.motion.verified import exceeded, limit_rows, slower_part, value_rows
 
 SHRINK = 0.2  # of the weight of the barrier, from one round to the next
 ROUNDS = 13
 STEPS = 8  # of Newton's method in a round
 KEPT = 1e-5  # of every limit: a margin
-CHECKED = np.linspace(0.0, 1.0, 41)  # of the time of a cell: where the result is checked
-NEAR, FINE = 0.05, 501  # cells that come so near to a limit are checked at so many times
-SPARE = 3e-4  # of squares of speeds: how much slower than limits allow at the points that are checked
+ASIDE = 1e-6  # of an interval between points at which jerk jumps: where its ends are evaluated
+SPARE = 3e-6  # of squares of speeds: how much slower motions become than limits need
 REPAIRS = 60
 GAUSS, WEIGHTS = (
     0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(5), (1.0, 0.0), strict=True)
@@ -277,7 +277,7 @@ class JerkLimited(TimeOptimal):
         self._slow_down()
 
     def _slow_down(self) -> None:
-        """Times of the grid points, after stretches became slower as a whole until limits hold on a fine grid."""
+        """Times of the grid points, after stretches became slower as a whole until limits hold between samples."""
         for _ in range(REPAIRS):
             times = [np.zeros(1)]
             for c in self.laws:
@@ -285,54 +285,62 @@ class JerkLimited(TimeOptimal):
                 times.append(times[-1][-1] + np.cumsum((WEIGHTS / np.sqrt(inside)).sum(axis=1) / self.count))
             self.grid = np.concatenate(times)
             self.end = float(self.grid[-1])
-            cells = self._worst(np.arange(len(self.grid) - 1), CHECKED)
-            near = np.flatnonzero(cells > 1 - NEAR)
-            cells[near] = np.maximum(cells[near], self._worst(near, np.linspace(0.0, 1.0, FINE)))
-            worst = cells.reshape(len(self.laws), -1).max(axis=1)
-            for k, smooth in enumerate(self.stretches):  # third derivatives jump at grid points of the path
-                worst[k] = max(worst[k], self._excess(self._passed(k, smooth)).max())
-            if (worst <= 1 - SPARE).all():
+            factors = self._too_fast()
+            if not (factors > 1).any():
                 return
             self.laws = [
-                c / (x + 1.5 * SPARE) if x > 1 - SPARE else c for c, x in zip(self.laws, worst, strict=True)
+                c / (1 + 1.02 * (factor - 1) + SPARE) if factor > 1 else c
+                for c, factor in zip(self.laws, factors, strict=True)
             ]
         raise InfeasiblePathError(
             f"the limits of {self.robot.name} were not kept along the path; is its curvature not continuous?"
         )
 
-    def _worst(self, cells: np.ndarray, parts: np.ndarray) -> np.ndarray:
-        """The largest excess in cells of the time law, at these parts of their times."""
-        span = np.diff(self.grid)[cells, np.newaxis]
-        return self._excess(self.grid[cells, np.newaxis] + span * (parts * (1 - 2e-9) + 1e-9)).max(
-            axis=1, initial=0.0
-        )
+    def _too_fast(self) -> np.ndarray:
+        """About the factors by which squares of speeds are too large, (stretches,); 1 where all limits are kept.
 
-    def _passed(self, k: int, smooth: Smooth) -> np.ndarray:
-        """Times shortly before and after a stretch passes grid points of its path."""
-        table = np.linspace(0, 1, 40 * self.count + 1)
-        xi = np.interp(
-            smooth.ends[1:-1] / smooth.ends[-1], table**3 * (10 - 15 * table + 6 * table**2), table
+        Jerk is smooth between grid points of the time law and of the path: each interval between them is a cell of
+        ``verified.exceeded``.
+        """
+        ends = np.concatenate([self.grid, *(self._passed(k) for k in range(len(self.stretches)))])
+        ends = np.unique(np.clip(ends, 0.0, self.end))
+        long = np.diff(ends) > 1e-9 * self.end / self.count
+        first, span = ends[:-1][long], np.diff(ends)[long]
+        joints = np.flatnonzero(np.isfinite(self.jerk_limits))
+        low, high, scale = limit_rows(self.limits)
+        low, high, scale = (
+            np.concatenate([part, side * self.jerk_limits[joints]])
+            for part, side in ((low, -1.0), (high, 1.0), (scale, 1.0))
         )
+        q = np.zeros((0, 0, 0))
+
+        def values_at(cell: np.ndarray, points: int) -> np.ndarray:
+            nonlocal q
+            inside = np.linspace(ASIDE, 1 - ASIDE, points)
+            q, qd, qdd, jerk = self._derivatives(first[cell, np.newaxis] + span[cell, np.newaxis] * inside)
+            return np.concatenate(
+                [value_rows(self.limits, Moment(q, qd, qdd), 1), jerk[..., joints]], axis=-1
+            )
+
+        factors, begins = np.ones(len(self.stretches)), self.grid[:: self.count][:-1]
+        for peaks in exceeded(values_at, low, high, scale, len(first)):
+            jerks = peaks.row >= len(low) - joints.size
+            row = np.where(jerks, 0, peaks.row)
+            part = slower_part(self.limits, q[peaks.local, peaks.place], row, peaks.value, peaks.over)
+            needed = np.where(jerks, (1 + peaks.over) ** (2 / 3), 1 / np.maximum(1 - part, 0.05))
+            stretch = np.searchsorted(begins, first[peaks.cell], side="right") - 1
+            np.maximum.at(factors, stretch, needed)
+        return factors
+
+    def _passed(self, k: int) -> np.ndarray:
+        """Times at which stretch ``k`` passes grid points of its path: third derivatives jump there."""
+        ends = self.stretches[k].ends
+        xi = _smooth_inverse(ends[1:-1] / ends[-1])
         cell = np.minimum((xi * self.count).astype(int), self.count - 1)
         rho = xi * self.count - cell
         c = self.laws[k]
         spent = _spent(c[cell], c[cell + 1], c[cell + 2], rho) / self.count
-        t = self.grid[k * self.count + cell] + spent
-        return np.concatenate([t - 1e-4 * self.end / self.count, t + 1e-4 * self.end / self.count])
-
-    def _excess(self, t: np.ndarray) -> np.ndarray:
-        """About the factor by which squares of speeds are too large, (...): 1 where a limit is just used up."""
-        usage = self.usage(t)
-        holding = self.robot.gravity_torques(self.at(t).q)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            tau = usage.pop("torque")
-            slack = 1 - np.maximum(holding / self.limits.torque[1], holding / self.limits.torque[0])
-            torque = np.where(tau > 1, 1 + (tau - 1) / np.maximum(slack, 0.05), tau)
-        powers = {"velocity": 2.0, "tip speed": 2.0, "acceleration": 1.0, "jerk": 2 / 3}
-        parts = [torque.max(axis=-1)]
-        for name, values in usage.items():
-            parts.append((values if values.shape == t.shape else values.max(axis=-1)) ** powers[name])
-        return np.max(parts, axis=0)
+        return self.grid[k * self.count + cell] + spent
 
     def _inside(self, t: np.ndarray) -> Moment:
         return Moment(*self._derivatives(t)[:3])
@@ -374,6 +382,19 @@ class JerkLimited(TimeOptimal):
     def usage(self, t) -> dict[str, np.ndarray]:
         """As that of ``TimeOptimal``, with "jerk", (..., n)."""
         return super().usage(t) | {"jerk": np.abs(self.jerk(t)) / self.jerk_limits}
+
+
+def _smooth_inverse(value: np.ndarray) -> np.ndarray:
+    """ξ at which ξ³ (10 − 15 ξ + 6 ξ²) has these values between 0 and 1, by Newton's method between bounds."""
+    low, high = np.zeros_like(value), np.ones_like(value)
+    xi = np.full_like(value, 0.5)
+    for _ in range(60):
+        off = xi**3 * (10 - 15 * xi + 6 * xi * xi) - value
+        low, high = np.where(off < 0, xi, low), np.where(off > 0, xi, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            following = xi - off / (30 * (xi * (1 - xi)) ** 2)
+        xi = np.where((following > low) & (following < high), following, 0.5 * (low + high))
+    return xi
 
 
 def _quadratic(first, middle, last, rho):

@@ -198,6 +198,7 @@ def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOp
             limits, _evaluation(cells), problem.x, cells.lengths[np.newaxis], most, 1
         )
         if kept[0]:
+            _check_ends(limits, cells, x[0], speeds)
             return TimeOptimal(limits, cells, x[0])
         if not last:
             cells = cells.halved(np.flatnonzero(found.part > 0))
@@ -207,6 +208,24 @@ def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOp
         f"the limits of {limits.robot.name} were not kept along the path with {len(cells.lengths)} cells; "
         "is a derivative of the path not continuous?"
     )
+
+
+def _check_ends(limits: Limits, cells: Cells, x: np.ndarray, speeds: tuple[float, float]) -> None:
+    """Refuse speeds at ends at which the path's own motion comes to rest along a bend: curvature has no bound there."""
+    for name, speed, cell in (
+        ("start_speed", speeds[0], 0),
+        ("end_speed", speeds[1], len(cells.lengths) - 1),
+    ):
+        rho = cells.beside_rest(cell) if speed else None
+        if rho is None:
+            continue
+        over = verified.over_at(limits, _evaluation(cells), x, cells.lengths, cell, rho)
+        if over > 0:
+            raise InfeasiblePathError(
+                f"{name}: the motion that gives the path rests there, and the curvature of its path has no bound; next to it "
+                f"a limit is exceeded by {over:.2g} of its size",
+                float(name == "end_speed"),
+            )
 
 
 def _evaluation(cells: Cells) -> verified.Evaluate:
@@ -246,8 +265,8 @@ class Problem:
         self.failed = self.kept = np.zeros(0, dtype=bool)
 
     def plan_faster(self, part: float) -> None:
-        """Motions that start or end with a given speed are planned with higher ones, whose squares are slower by ``part``
-        afterwards: then they, too, can become slower as a whole."""
+        """Plan motions with given speeds at their ends for higher ones: afterwards squares of speeds are smaller by
+        ``part``, so that these motions, too, can become slower as a whole."""
         self.ends = self.ends * (1 - self.faster)[:, np.newaxis]
         self.faster = np.where(self.ends.any(axis=1), part, 0.0)
         self.ends = self.ends / (1 - self.faster)[:, np.newaxis]
@@ -474,14 +493,17 @@ def _block(
     for k, cells in enumerate(made):
         if problem.failed[k] and not problem.faster[k]:
             found.append(explained(problem, cells(), k))
-        elif problem.kept[k]:
-            found.append((float(durations[k]), partial(_motion, limits, cells, problem.x[k])))
-        else:
-            try:
+            continue
+        try:
+            if problem.kept[k]:
+                if any(speeds):
+                    _check_ends(limits, cells(), problem.x[k], speeds)
+                found.append((float(durations[k]), partial(_motion, limits, cells, problem.x[k])))
+            else:
                 single = _single(limits, cells(), speeds)
                 found.append((single.duration, partial(_same, single)))
-            except InfeasiblePathError as error:
-                found.append(error)
+        except InfeasiblePathError as error:
+            found.append(error)
     return found
 
 

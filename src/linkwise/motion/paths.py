@@ -129,8 +129,8 @@ def _through_values(function: Callable[[Any], Any]) -> PiecewisePolynomial:
     worst = np.unravel_index(np.argmax(off), off.shape)
     if not off[worst] <= JUMPS * np.ptp(values, axis=0).max():
         raise ValueError(
-            f"path: the function jumps or changes too quickly near s = {between[worst[0]]:.4g}: joint {worst[1] + 1} is "
-            f"{off[worst]:.3g} away from a smooth curve through {CALLED} of its positions"
+            f"path: the function jumps or changes too quickly near s = {between[worst[0]]:.4g}: joint {worst[1] + 1} "
+            f"is {off[worst]:.3g} away from a smooth curve through {CALLED} of its positions"
         )
     return pieces
 

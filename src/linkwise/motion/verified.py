@@ -8,7 +8,7 @@ points, up to 513.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -47,13 +47,55 @@ def excess(
     only: np.ndarray | None = None,
 ) -> Excess:
     """How far limits are exceeded; ``x`` at both ends of all cells, (cells, 2); ``only`` in these cells."""
-    count = len(lengths)
-    found = Excess(np.zeros(count), np.full(count, -1), np.zeros(count))
+    rho, q = np.zeros((0, 0)), np.zeros((0, 0, 0))
+
+    def values_at(cell: np.ndarray, points: int) -> np.ndarray:
+        nonlocal rho, q
+        rho = _evenly(x[cell], points)
+        moment = _moving(at(cell, rho), x[cell], lengths[cell], rho)
+        q = moment.q
+        return value_rows(limits, moment, threads)
+
+    found = Excess(np.zeros(len(lengths)), np.full(len(lengths), -1), np.zeros(len(lengths)))
+    low, high, scale = limit_rows(limits)
+    for peaks in exceeded(values_at, low, high, scale, len(lengths), only):
+        k, place = peaks.local, peaks.place
+        found.part[peaks.cell] = slower_part(limits, q[k, place], peaks.row, peaks.value, peaks.over)
+        found.row[peaks.cell], found.rho[peaks.cell] = peaks.row, rho[k, place]
+    return found
+
+
+class Peaks(NamedTuple):
+    """Cells in which a limit is exceeded, (some,) each."""
+
+    cell: np.ndarray
+    local: np.ndarray
+    """Where they are among the cells whose values were asked for last."""
+    row: np.ndarray
+    """The limit that is exceeded most."""
+    place: np.ndarray
+    """The point with the largest value."""
+    value: np.ndarray
+    """The value there."""
+    over: np.ndarray
+    """A bound of how far the limit is exceeded, relative to its size."""
+
+
+def exceeded(
+    values_at: Callable[[np.ndarray, int], np.ndarray],
+    low: np.ndarray,
+    high: np.ndarray,
+    scale: np.ndarray,
+    count: int,
+    only: np.ndarray | None = None,
+) -> Iterator[Peaks]:
+    """Cells in which rows of values go beyond their limits, with more and more points where that is not certain.
+
+    ``values_at(cells, points)`` gives values at evenly spaced points of cells, (cells, points, rows).
+    """
     left = np.arange(count) if only is None else only
     for points in POINTS:
-        rho = _evenly(x[left], points)
-        moment = _moving(at(left, rho), x[left], lengths[left], rho)
-        values, low, high, scale = _values(limits, moment, threads)
+        values = values_at(left, points)
         greatest, least = values.max(axis=1), values.min(axis=1)
         spread = SPREAD * (greatest - least)
         over, bound = np.full(len(left), -np.inf), np.zeros(len(left))
@@ -75,14 +117,10 @@ def excess(
             sure |= beyond & (over > 0)
         if sure.any():
             k = np.flatnonzero(sure)
-            found.part[left[k]] = _part(
-                limits, moment.q[k, place[k]], row[k], values[k, place[k], row[k]], bound[k]
-            )
-            found.row[left[k]], found.rho[left[k]] = row[k], rho[k, place[k]]
+            yield Peaks(left[k], k, row[k], place[k], values[k, place[k], row[k]], bound[k])
         left = left[beyond & ~sure]
         if not left.size:
             break
-    return found
 
 
 def slower(
@@ -120,6 +158,15 @@ def slower(
     return x, found.part.reshape(paths, cells).max(axis=1) <= 0, found
 
 
+def over_at(limits: Limits, at: Evaluate, x: np.ndarray, lengths: np.ndarray, cell: int, rho: float) -> float:
+    """How far the worst limit is exceeded at one point of a cell, relative to it; ``x`` at the grid points."""
+    one = np.array([cell])
+    both = np.array([[x[cell], x[cell + 1]]])
+    moment = _moving(at(one, np.array([[rho]])), both, lengths[one], np.array([[rho]]))
+    values, (low, high, scale) = value_rows(limits, moment, 1), limit_rows(limits)
+    return float((np.maximum(values - high, low - values) / scale).max())
+
+
 def _both(x: np.ndarray) -> np.ndarray:
     """x at both ends of all cells, (paths · cells, 2)."""
     return np.stack([x[:, :-1].ravel(), x[:, 1:].ravel()], axis=1)
@@ -155,14 +202,21 @@ def _with_speeds(limits: Limits) -> np.ndarray:
     return np.flatnonzero(np.isfinite(limits.velocity) & (limits.velocity > 1e-100))
 
 
-def _values(
-    limits: Limits, moment: Moment, threads: int | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Values of all rows, (cells, points, rows), their lowest and highest limits, and the sizes of these."""
+def limit_rows(limits: Limits) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lowest and highest limits of all rows, and their sizes."""
+    most = [limits.acceleration[limits.accelerations], limits.velocity[_with_speeds(limits)]]
+    if np.isfinite(limits.tip_speed):
+        most.append(np.array([limits.tip_speed]))
+    wide, joints = np.concatenate(most), limits.torques
+    low, high = (np.concatenate([limits.torque[k][joints], (2 * k - 1) * wide]) for k in (0, 1))
+    return low, high, np.concatenate([limits.torque_scale, wide])
+
+
+def value_rows(limits: Limits, moment: Moment, threads: int | None) -> np.ndarray:
+    """Values of all rows, (cells, points, rows)."""
     q, qd, qdd = moment
     speeds, accelerations = _with_speeds(limits), limits.accelerations
     rows = [qdd[..., accelerations], qd if speeds.size == q.shape[-1] else qd[..., speeds]]
-    most = [limits.acceleration[accelerations], limits.velocity[speeds]]
     if (joints := limits.torques).size:
         flat = [part.reshape(-1, q.shape[-1]) for part in moment]
         tau = limits.robot.inverse_dynamics(*flat, friction=limits.friction, threads=threads).reshape(q.shape)
@@ -170,11 +224,7 @@ def _values(
     if np.isfinite(limits.tip_speed):
         jacobian = limits.robot.jacobian(q, limits.frame, threads=threads)[..., 3:, :]
         rows.append(np.linalg.norm(np.einsum("...ij,...j->...i", jacobian, qd), axis=-1)[..., np.newaxis])
-        most.append(np.array([limits.tip_speed]))
-    wide = np.concatenate(most)
-    low = np.concatenate([limits.torque[0][joints], -wide])
-    high = np.concatenate([limits.torque[1][joints], wide])
-    return np.concatenate(rows, axis=-1), low, high, np.concatenate([limits.torque_scale, wide])
+    return np.concatenate(rows, axis=-1)
 
 
 def _bound(over: np.ndarray) -> np.ndarray:
@@ -199,7 +249,9 @@ def _between(values: np.ndarray) -> np.ndarray:
     return np.concatenate([first[:, np.newaxis], inner, last[:, np.newaxis]], axis=1)
 
 
-def _part(limits: Limits, q: np.ndarray, row: np.ndarray, value: np.ndarray, over: np.ndarray) -> np.ndarray:
+def slower_part(
+    limits: Limits, q: np.ndarray, row: np.ndarray, value: np.ndarray, over: np.ndarray
+) -> np.ndarray:
     """The part by which x and u must be smaller where values of rows are beyond their limits by ``over``."""
     torques = limits.torques
     found = over / (1 + over)  # accelerations are proportional to x and u
