@@ -120,13 +120,18 @@ class Judge:
         self.pool = self.pin.ModelPool(self.model, 1)
         self.armature = np.array([joint.rotor_inertia for joint in robot.coordinate_joints])
         ways = middle(robot) + np.random.default_rng(0).uniform(-0.8, 0.8, (500, robot.dof))
+        self.velocity = np.minimum(np.where(robot.velocity_limits > 0, robot.velocity_limits, 3.0), 5.0)
         hold = np.abs(robot.gravity_torques(ways)).max(axis=0)
+        slow = 0.3 * self.velocity * np.sign(ways - middle(robot))
+        for speed in (slow, -slow):  # friction of both directions
+            rubbing = robot.inverse_dynamics(ways, speed, 0 * ways)
+            rubbing -= robot.inverse_dynamics(ways, speed, 0 * ways, friction=False)
+            hold = np.maximum(hold, np.abs(robot.gravity_torques(ways) + rubbing).max(axis=0))
         inertia = robot.mass_matrix(ways).diagonal(axis1=-2, axis2=-1).max(axis=0)
         weakest = 1.5 * hold + 5.0 * inertia + 0.5  # limits of files may be too low to hold the robot
         self.torque = np.where(
             np.isfinite(robot.effort_limits), np.maximum(robot.effort_limits, weakest), weakest
         )
-        self.velocity = np.minimum(np.where(robot.velocity_limits > 0, robot.velocity_limits, 3.0), 5.0)
 
     def torques(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
         """Pinocchio's, and friction as the difference that it makes in Linkwise."""

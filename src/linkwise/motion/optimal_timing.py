@@ -197,11 +197,18 @@ def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOp
         x, kept, found = verified.slower(
             limits, _evaluation(cells), problem.x, cells.lengths[np.newaxis], most, 1
         )
-        if kept[0]:
+        still = (x[0, :-1] == 0) & (x[0, 1:] == 0)  # such cells are never left
+        if kept[0] and not still.any():
             _check_ends(limits, cells, x[0], speeds)
             return TimeOptimal(limits, cells, x[0])
         if not last:
-            cells = cells.halved(np.flatnonzero(found.part > 0))
+            cells = cells.halved(np.flatnonzero((found.part > 0) | still))
+        elif kept[0]:
+            fraction = float(cells.fractions[int(np.argmax(still))])
+            raise InfeasiblePathError(
+                f"no motion was found that passes {fraction:.1%} of the path with a speed above zero",
+                fraction,
+            )
     if found is not None:
         raise not_kept(limits, cells, x[0], found)
     raise InfeasiblePathError(
@@ -222,8 +229,8 @@ def _check_ends(limits: Limits, cells: Cells, x: np.ndarray, speeds: tuple[float
         over = verified.over_at(limits, _evaluation(cells), x, cells.lengths, cell, rho)
         if over > 0:
             raise InfeasiblePathError(
-                f"{name}: the motion that gives the path rests there, and the curvature of its path has no bound; next to it "
-                f"a limit is exceeded by {over:.2g} of its size",
+                f"{name}: the motion that gives the path rests there, and the curvature of its path has no bound; next "
+                f"to it a limit is exceeded by {over:.2g} of its size",
                 float(name == "end_speed"),
             )
 
@@ -379,7 +386,12 @@ def _divided(cells: Cells, cell: np.ndarray, joint: np.ndarray) -> Cells:
         low, f = np.where(other, high, low), np.where(other, g, 0.5 * f)
         high, g = middle, np.where(value == 0, 1e-300, value)
     inner = (high > NARROW) & (high < 1 - NARROW)
-    return cells.divided_at(cell[inner], high[inner])
+    cell, high = cell[inner], high[inner]
+    order = np.lexsort((high, cell))  # joints may turn back together
+    cell, high = cell[order], high[order]
+    apart = np.ones(cell.size, dtype=bool)
+    apart[1:] = (np.diff(cell) > 0) | (np.diff(high) > NARROW)
+    return cells.divided_at(cell[apart], high[apart])
 
 
 # -- many paths -------------------------------------------------------------------------------------------------------
@@ -487,8 +499,8 @@ def _block(
             getattr(problem, name)[left] = getattr(more, name)
     most = np.where(problem.ends.any(axis=1), 0.0, SLOWER)
     problem.x, sound, _ = verified.slower(limits, at, problem.x, lengths, most, threads)
-    problem.kept &= sound
     durations = grid_times(problem.x, lengths)[:, -1]
+    problem.kept &= sound & np.isfinite(durations)
     found: list[Any] = []
     for k, cells in enumerate(made):
         if problem.failed[k] and not problem.faster[k]:
