@@ -58,9 +58,18 @@ class Cells(ABC):
         """The same path with some cells divided in two."""
         return self.divided(which, np.full(len(which), 0.5))
 
-    def beside_rest(self, cell: int) -> float | None:
-        """ρ next to an end of a cell at which the tangent vanishes: the nearest point with its own derivatives."""
-        return None
+    @property
+    def resting(self) -> np.ndarray:
+        """Cells at one of whose ends the tangent vanishes."""
+        return np.zeros(0, dtype=int)
+
+    def beside_rest(self, cell: np.ndarray, points: int) -> np.ndarray:
+        """ρ of points of such cells, (cells, points), closer and closer to the end at which the tangent vanishes."""
+        return np.zeros((len(cell), points))
+
+    def with_stops(self, nodes: np.ndarray) -> Cells:
+        """The same path that rests at these grid points, too."""
+        return self
 
     @property
     def fractions(self) -> np.ndarray:
@@ -223,7 +232,10 @@ class PathCells(Cells):
         weight, rise = (part[..., np.newaxis] for part in self._weight_at(cell, aside))
         mirrored, span = self.mirrored[cell], self.span[cell]
         s = self.nodes[cell] + span * np.where(mirrored, 1 - aside, aside)
-        q, first, second = self.path.at(np.clip(s, self.low[cell], self.high[cell]))
+        inside = np.clip(s, self.low[cell], self.high[cell])
+        q, first, second = self.path.at(inside)
+        if (s != inside).any():
+            q = q + first * (s - inside)[..., np.newaxis]
         span = np.where(mirrored, -span, span)[..., np.newaxis]  # ds/dη
         tangent = first * (span / weight)
         bend = (second * (span * span) - first * (span * rise / weight)) / (weight * weight)
@@ -235,11 +247,22 @@ class PathCells(Cells):
         sign = np.where(mirrored, -1.0, 1.0)[..., np.newaxis]
         return Moment(q, tangent * sign, bend)
 
-    def beside_rest(self, cell: int) -> float | None:
-        if not self.order[cell]:
-            return None
-        way = float(np.polynomial.polynomial.polyval(self.near[cell], self.way[cell]) * self.near[cell])
-        return 1 - way if self.mirrored[cell] else way
+    @property
+    def resting(self) -> np.ndarray:
+        return np.flatnonzero(self.order)
+
+    def beside_rest(self, cell: np.ndarray, points: int) -> np.ndarray:
+        eta = self.near[cell, np.newaxis] ** np.linspace(0.0, 1.0, points)
+        way = np.zeros_like(eta)
+        for coefficient in self.way[cell].T[::-1]:
+            way = (way + coefficient[:, np.newaxis]) * eta
+        return np.where(self.mirrored[cell, np.newaxis], 1 - way, way)
+
+    def with_stops(self, nodes: np.ndarray) -> PathCells:
+        stops = self.kinds.stops.copy()
+        stops[nodes] = True
+        kinds = Kinds(self.kinds.breaks, stops, self.kinds.orders)
+        return PathCells(self.path, self.nodes, kinds, self.weight, self.distance)
 
     def _distance_at(self, cell: np.ndarray, eta: np.ndarray) -> np.ndarray:
         """σ from the beginning of η on."""

@@ -323,7 +323,7 @@ class JerkLimited(TimeOptimal):
             )
 
         factors, begins = np.ones(len(self.stretches)), self.grid[:: self.count][:-1]
-        for peaks in exceeded(values_at, low, high, scale, len(first)):
+        for peaks in exceeded(values_at, low, high, scale, np.arange(len(first))):
             jerks = peaks.row >= len(low) - joints.size
             row = np.where(jerks, 0, peaks.row)
             part = slower_part(self.limits, q[peaks.local, peaks.place], row, peaks.value, peaks.over)

@@ -194,14 +194,17 @@ def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOp
             cells = cells.halved(np.arange(len(cells.lengths)))
             continue
         most = np.zeros(1) if any(speeds) else np.full(1, MUCH_SLOWER if last else SLOWER)
-        x, kept, found = verified.slower(
-            limits, _evaluation(cells), problem.x, cells.lengths[np.newaxis], most, 1
-        )
+        x, kept, found = verified.slower(limits, _along(cells), problem.x, cells.lengths[np.newaxis], most, 1)
         still = (x[0, :-1] == 0) & (x[0, 1:] == 0)  # such cells are never left
         if kept[0] and not still.any():
-            _check_ends(limits, cells, x[0], speeds)
             return TimeOptimal(limits, cells, x[0])
-        if not last:
+        passed = _passed_too_fast(cells, x[0], found)
+        if passed.size and not last:
+            ends = np.isin(passed, (0, len(cells.lengths)))
+            if ends.any():
+                raise _bent_end(passed[ends][0] == 0)
+            cells = cells.with_stops(passed)
+        elif not last:
             cells = cells.halved(np.flatnonzero((found.part > 0) | still))
         elif kept[0]:
             fraction = float(cells.fractions[int(np.argmax(still))])
@@ -217,31 +220,30 @@ def _single(limits: Limits, cells: Cells, speeds: tuple[float, float]) -> TimeOp
     )
 
 
-def _check_ends(limits: Limits, cells: Cells, x: np.ndarray, speeds: tuple[float, float]) -> None:
-    """Refuse speeds at ends at which the path's own motion comes to rest along a bend: curvature has no bound there."""
-    for name, speed, cell in (
-        ("start_speed", speeds[0], 0),
-        ("end_speed", speeds[1], len(cells.lengths) - 1),
-    ):
-        rho = cells.beside_rest(cell) if speed else None
-        if rho is None:
-            continue
-        over = verified.over_at(limits, _evaluation(cells), x, cells.lengths, cell, rho)
-        if over > 0:
-            raise InfeasiblePathError(
-                f"{name}: the motion that gives the path rests there, and the curvature of its path has no bound; next "
-                f"to it a limit is exceeded by {over:.2g} of its size",
-                float(name == "end_speed"),
-            )
+def _bent_end(first: bool) -> InfeasiblePathError:
+    """A speed is given at an end at which the path's own motion comes to rest along a bend."""
+    name = "start_speed" if first else "end_speed"
+    return InfeasiblePathError(
+        f"{name}: the motion that gives the path rests there, and the curvature of its path has no bound: a limit is "
+        "exceeded next to it at any speed",
+        0.0 if first else 1.0,
+    )
 
 
-def _evaluation(cells: Cells) -> verified.Evaluate:
-    """The path in cells at fractions of their lengths."""
-
+def _along(cells: Cells) -> verified.Along:
     def at(cell: np.ndarray, rho: np.ndarray) -> Moment:
         return cells.at(np.broadcast_to(cell[:, np.newaxis], rho.shape), rho)
 
-    return at
+    return verified.Along(at, cells.resting, cells.beside_rest)
+
+
+def _passed_too_fast(cells: Cells, x: np.ndarray, found: verified.Excess) -> np.ndarray:
+    """Grid points without a tangent that are passed while a limit is exceeded next to them."""
+    beyond = cells.resting[found.part[cells.resting] > 0]
+    last = x[beyond + 1] > 0
+    first = x[beyond] > 0
+    rest_last = found.rho[beyond] > 0.5
+    return np.where(rest_last, beyond + 1, beyond)[np.where(rest_last, last, first)]
 
 
 class Problem:
@@ -437,7 +439,8 @@ def _many_splines(
             inside = start[cell, np.newaxis] + span[cell, np.newaxis] * rho
             return cubics(table[cell][:, np.newaxis], inside[..., np.newaxis])
 
-        found += _block(limits, moment, lengths, stops, made, at, speeds, threads)
+        along = verified.Along(at, np.zeros(0, dtype=int), lambda cell, points: np.zeros((len(cell), points)))
+        found += _block(limits, moment, lengths, stops, made, along, speeds, threads)
     return TimeOptimalMotions(found)
 
 
@@ -461,10 +464,16 @@ def _many(
 
         def at(cell: np.ndarray, rho: np.ndarray, some=some) -> Moment:
             path, own = np.divmod(cell, size)
-            parts = [_evaluation(some[k])(own[path == k], rho[path == k]) for k in np.unique(path)]
+            parts = [_along(some[k]).at(own[path == k], rho[path == k]) for k in np.unique(path)]
             return Moment(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
-        found += _block(limits, moment, lengths, stops, same, at, speeds, threads)
+        def beside_rest(cell: np.ndarray, points: int, some=some) -> np.ndarray:
+            path, own = np.divmod(cell, size)
+            return np.concatenate([some[k].beside_rest(own[path == k], points) for k in np.unique(path)])
+
+        resting = np.concatenate([k * size + cells.resting for k, cells in enumerate(some)])
+        along = verified.Along(at, resting, beside_rest)
+        found += _block(limits, moment, lengths, stops, same, along, speeds, threads)
     return TimeOptimalMotions(found)
 
 
@@ -482,7 +491,7 @@ def _block(
     lengths: np.ndarray,
     stops: np.ndarray,
     made: Sequence[Callable[[], Cells]],
-    at: verified.Evaluate,
+    along: verified.Along,
     speeds: tuple[float, float],
     threads: int | None,
 ) -> list[Any]:
@@ -498,7 +507,7 @@ def _block(
         for name in ("x", "kept", "failed", "least", "greatest"):
             getattr(problem, name)[left] = getattr(more, name)
     most = np.where(problem.ends.any(axis=1), 0.0, SLOWER)
-    problem.x, sound, _ = verified.slower(limits, at, problem.x, lengths, most, threads)
+    problem.x, sound, _ = verified.slower(limits, along, problem.x, lengths, most, threads)
     durations = grid_times(problem.x, lengths)[:, -1]
     problem.kept &= sound & np.isfinite(durations)
     found: list[Any] = []
@@ -508,8 +517,6 @@ def _block(
             continue
         try:
             if problem.kept[k]:
-                if any(speeds):
-                    _check_ends(limits, cells(), problem.x[k], speeds)
                 found.append((float(durations[k]), partial(_motion, limits, cells, problem.x[k])))
             else:
                 single = _single(limits, cells(), speeds)

@@ -9,6 +9,7 @@ points, up to 513.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +24,16 @@ SPREAD = 0.8  # of the range of values in a cell: at most so far is the bound fr
 ROUGH = 0.02  # of a limit: points that are so far from a cubic through their neighbours are too few
 SLOWINGS = 4  # attempts at a slower motion
 
-Evaluate = Callable[[np.ndarray, np.ndarray], Moment]
-"""The path in cells (cells,) at fractions ρ (cells, points): (cells, points, n) each."""
+
+class Along(NamedTuple):
+    """Cells of one or of many paths."""
+
+    at: Callable[[np.ndarray, np.ndarray], Moment]
+    """The path in cells (cells,) at fractions ρ (cells, points): (cells, points, n) each."""
+    resting: np.ndarray
+    """Cells at one of whose ends the tangent vanishes."""
+    beside_rest: Callable[[np.ndarray, int], np.ndarray]
+    """ρ of points of such cells, closer and closer to that end: (cells, points)."""
 
 
 class Excess(NamedTuple):
@@ -40,28 +49,33 @@ class Excess(NamedTuple):
 
 def excess(
     limits: Limits,
-    at: Evaluate,
+    along: Along,
     x: np.ndarray,
     lengths: np.ndarray,
     threads: int | None,
     only: np.ndarray | None = None,
 ) -> Excess:
     """How far limits are exceeded; ``x`` at both ends of all cells, (cells, 2); ``only`` in these cells."""
+    found = Excess(np.zeros(len(lengths)), np.full(len(lengths), -1), np.zeros(len(lengths)))
     rho, q = np.zeros((0, 0)), np.zeros((0, 0, 0))
+    low, high, scale = limit_rows(limits)
+    every = np.arange(len(lengths)) if only is None else only
 
-    def values_at(cell: np.ndarray, points: int) -> np.ndarray:
+    def values_at(cell: np.ndarray, points: int, *, beside: bool) -> np.ndarray:
         nonlocal rho, q
-        rho = _evenly(x[cell], points)
-        moment = _moving(at(cell, rho), x[cell], lengths[cell], rho)
+        rho = along.beside_rest(cell, points) if beside else _evenly(x[cell], points)
+        moment = _moving(along.at(cell, rho), x[cell], lengths[cell], rho)
         q = moment.q
         return value_rows(limits, moment, threads)
 
-    found = Excess(np.zeros(len(lengths)), np.full(len(lengths), -1), np.zeros(len(lengths)))
-    low, high, scale = limit_rows(limits)
-    for peaks in exceeded(values_at, low, high, scale, len(lengths), only):
-        k, place = peaks.local, peaks.place
-        found.part[peaks.cell] = slower_part(limits, q[k, place], peaks.row, peaks.value, peaks.over)
-        found.row[peaks.cell], found.rho[peaks.cell] = peaks.row, rho[k, place]
+    for beside, chosen in ((False, every), (True, np.intersect1d(every, along.resting))):
+        for peaks in exceeded(partial(values_at, beside=beside), low, high, scale, chosen):
+            k, place = peaks.local, peaks.place
+            part = slower_part(limits, q[k, place], peaks.row, peaks.value, peaks.over)
+            worse = part > found.part[peaks.cell]
+            cell, k, place = peaks.cell[worse], k[worse], place[worse]
+            found.part[cell], found.row[cell] = part[worse], peaks.row[worse]
+            found.rho[cell] = rho[k, place]
     return found
 
 
@@ -86,15 +100,14 @@ def exceeded(
     low: np.ndarray,
     high: np.ndarray,
     scale: np.ndarray,
-    count: int,
-    only: np.ndarray | None = None,
+    left: np.ndarray,
 ) -> Iterator[Peaks]:
-    """Cells in which rows of values go beyond their limits, with more and more points where that is not certain.
+    """Of the cells ``left`` those in which rows of values go beyond their limits.
 
-    ``values_at(cells, points)`` gives values at evenly spaced points of cells, (cells, points, rows).
+    More and more points are taken where that is not certain. ``values_at(cells, points)`` gives values at points of
+    cells, (cells, points, rows).
     """
-    left = np.arange(count) if only is None else only
-    for points in POINTS:
+    for points in POINTS if left.size else ():
         values = values_at(left, points)
         greatest, least = values.max(axis=1), values.min(axis=1)
         spread = SPREAD * (greatest - least)
@@ -125,7 +138,7 @@ def exceeded(
 
 def slower(
     limits: Limits,
-    at: Evaluate,
+    along: Along,
     x: np.ndarray,
     lengths: np.ndarray,
     most: np.ndarray,
@@ -140,7 +153,7 @@ def slower(
     paths, cells = lengths.shape
     flat, only = lengths.ravel(), None
     x, total = x.copy(), np.zeros(paths)
-    found = excess(limits, at, _both(x), flat, threads)
+    found = excess(limits, along, _both(x), flat, threads)
     for _ in range(SLOWINGS):
         part = found.part.reshape(paths, cells).max(axis=1)
         open_ = (part > 0) & (total + 1.1 * part <= most)
@@ -152,19 +165,10 @@ def slower(
         if not limits.rubs:
             chosen &= found.part > 0
         only = np.flatnonzero(chosen)
-        again = excess(limits, at, _both(x), flat, threads, only)
+        again = excess(limits, along, _both(x), flat, threads, only)
         for old, new in zip(found, again, strict=True):
             old[only] = new[only]
     return x, found.part.reshape(paths, cells).max(axis=1) <= 0, found
-
-
-def over_at(limits: Limits, at: Evaluate, x: np.ndarray, lengths: np.ndarray, cell: int, rho: float) -> float:
-    """How far the worst limit is exceeded at one point of a cell, relative to it; ``x`` at the grid points."""
-    one = np.array([cell])
-    both = np.array([[x[cell], x[cell + 1]]])
-    moment = _moving(at(one, np.array([[rho]])), both, lengths[one], np.array([[rho]]))
-    values, (low, high, scale) = value_rows(limits, moment, 1), limit_rows(limits)
-    return float((np.maximum(values - high, low - values) / scale).max())
 
 
 def _both(x: np.ndarray) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Paths of ``motion_limits.py``."""
