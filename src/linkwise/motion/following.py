@@ -67,6 +67,11 @@ class Branch:
             self.s, self.at_grid = self.grid, q
         self._connect(q)
 
+    @property
+    def redundant(self) -> bool:
+        """Whether the arm has more joints than the path needs."""
+        return self.free.shape[-2] > 0
+
     def _flow(self, q: np.ndarray) -> np.ndarray | None:
         """Positions at all grid points by the method of Runge and Kutta, then corrected together.
 

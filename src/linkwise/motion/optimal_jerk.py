@@ -32,7 +32,7 @@ ASIDE = 1e-6  # of an interval between points at which jerk jumps: where its end
 SPARE = 3e-6  # of squares of speeds: how much slower motions become than limits need
 REPAIRS = 60
 GAUSS, WEIGHTS = (
-    0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(5), (1.0, 0.0), strict=True)
+    0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(12), (1.0, 0.0), strict=True)
 )
 
 
@@ -302,8 +302,7 @@ class JerkLimited(TimeOptimal):
         Jerk is smooth between grid points of the time law and of the path: each interval between them is a cell of
         ``verified.exceeded``.
         """
-        ends = np.concatenate([self.grid, *(self._passed(k) for k in range(len(self.stretches)))])
-        ends = np.unique(np.clip(ends, 0.0, self.end))
+        ends = self.corners()
         long = np.diff(ends) > 1e-9 * self.end / self.count
         first, span = ends[:-1][long], np.diff(ends)[long]
         joints = np.flatnonzero(np.isfinite(self.jerk_limits))
@@ -331,6 +330,11 @@ class JerkLimited(TimeOptimal):
             stretch = np.searchsorted(begins, first[peaks.cell], side="right") - 1
             np.maximum.at(factors, stretch, needed)
         return factors
+
+    def corners(self) -> np.ndarray:
+        """The times of grid points of the time law and of the path: jerk jumps there."""
+        passed = [self._passed(k) for k in range(len(self.stretches))]
+        return np.unique(np.clip(np.concatenate([self.grid, *passed]), 0.0, self.end))
 
     def _passed(self, k: int) -> np.ndarray:
         """Times at which stretch ``k`` passes grid points of its path: third derivatives jump there."""

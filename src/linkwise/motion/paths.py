@@ -60,6 +60,8 @@ class TrajectoryPath(JointPath):
 
     def corners(self) -> np.ndarray:
         inside = self.trajectory.corners()
+        if isinstance(self.trajectory, CartesianMove) and self.trajectory.branch.redundant:
+            inside = self.trajectory.branch.s  # where third derivatives jump
         inside = inside[(inside > self.begin) & (inside < self.end)]
         return np.concatenate([[self.begin], inside, [self.end]])
 
