@@ -235,7 +235,8 @@ class PathCells(Cells):
         inside = np.clip(s, self.low[cell], self.high[cell])
         q, first, second = self.path.at(inside)
         if (s != inside).any():
-            q = q + first * (s - inside)[..., np.newaxis]
+            beyond = (s - inside)[..., np.newaxis]
+            q, first = q + first * beyond, first + second * beyond
         span = np.where(mirrored, -span, span)[..., np.newaxis]  # ds/dη
         tangent = first * (span / weight)
         bend = (second * (span * span) - first * (span * rise / weight)) / (weight * weight)

@@ -31,9 +31,6 @@ KEPT = 1e-5  # of every limit: a margin
 ASIDE = 1e-6  # of an interval between points at which jerk jumps: where its ends are evaluated
 SPARE = 3e-6  # of squares of speeds: how much slower motions become than limits need
 REPAIRS = 60
-GAUSS, WEIGHTS = (
-    0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(12), (1.0, 0.0), strict=True)
-)
 
 
 class Smooth:
@@ -281,8 +278,7 @@ class JerkLimited(TimeOptimal):
         for _ in range(REPAIRS):
             times = [np.zeros(1)]
             for c in self.laws:
-                inside = _Law(self.count, GAUSS).of(c)[0]
-                times.append(times[-1][-1] + np.cumsum((WEIGHTS / np.sqrt(inside)).sum(axis=1) / self.count))
+                times.append(times[-1][-1] + np.cumsum(_spent(c[:-2], c[1:-1], c[2:], 1.0)) / self.count)
             self.grid = np.concatenate(times)
             self.end = float(self.grid[-1])
             factors = self._too_fast()
@@ -407,11 +403,15 @@ def _quadratic(first, middle, last, rho):
 
 
 def _spent(first, middle, last, rho):
-    """∫ dρ/√y from 0 to ρ."""
-    points = zip(GAUSS, WEIGHTS, strict=True)
-    return rho * sum(
-        weight / np.sqrt(_quadratic(first, middle, last, rho * point)) for point, weight in points
+    """∫ dρ/√y from 0 to ρ: y is a quadratic, so (2/√A) artanh(√A ρ/(√y(0) + √y(ρ))) with its leading coefficient A."""
+    chord = rho / (
+        np.sqrt(_quadratic(first, middle, last, 0.0)) + np.sqrt(_quadratic(first, middle, last, rho))
     )
+    leading = 0.5 * first - middle + 0.5 * last
+    z = np.sqrt(np.abs(leading)) * chord
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(leading > 0, np.arctanh(np.minimum(z, 1 - 1e-16)), np.arctan(z)) / z
+    return 2 * chord * np.where(z > 1e-8, ratio, 1.0)
 
 
 def _bends(cells: Cells) -> np.ndarray:

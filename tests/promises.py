@@ -1,0 +1,112 @@
+"""Sentences of the documentation that promise something, and the tests that try to break them.
+
+``promises.toml`` has a row for every sentence of README.md and docs/ with one of ``WORDS``: the tests of a promise, or
+the reason why it is none. ``python tests/promises.py`` prints rows for sentences that have none yet, and
+``python tests/promises.py --write`` writes docs/promises.md.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+TABLE = ROOT / "tests" / "promises.toml"
+PAGE = ROOT / "docs" / "promises.md"
+WORDS = re.compile(
+    r"\b(keeps|always|never|same bits|bit for bit|at any|at all times|every|guarantee[sd]?|exactly|cannot|no \w+ is)\b",
+    re.I,
+)
+# written by programs and compared with their output by tests, or this list itself
+GENERATED = ("docs/records.md", "docs/processors.md", "docs/refuted.md", "docs/promises.md")
+LENGTH = 90  # of the text by which a sentence is known
+
+HEAD = """# What these pages promise
+
+Every sentence of the README and of these pages with one of the words *keeps, always, never, same bits, bit for bit, at any, at all times,
+every, guarantees, exactly, cannot, no … is* that promises something, and the tests that try to break it. Written by `python
+tests/promises.py --write` from `tests/promises.toml`, which also lists the sentences with such words that promise nothing; a new
+sentence without a row fails `tests/test_promises.py`.
+"""
+
+
+class Sentence(NamedTuple):
+    page: str
+    text: str
+
+    @property
+    def start(self) -> str:
+        """The text by which the table knows it."""
+        return self.text if len(self.text) <= LENGTH else self.text[:LENGTH].rsplit(" ", 1)[0]
+
+
+def sentences(page: Path) -> list[str]:
+    """The sentences of a page without its code blocks; cells of tables and items of lists count as sentences."""
+    text = re.sub(r"```.*?```", "\n\n", page.read_text(encoding="utf-8"), flags=re.S)
+    found = []
+    for paragraph in re.split(r"\n\s*\n|\n(?=\s*[-*|#] ?)|\n(?=\s*\d+\. )", text):
+        line = " ".join(paragraph.split())
+        found += [part.strip() for part in re.split(r"(?<=[.!?:;])\s+(?=[A-Z`*\[(\"])| \| ", line)]
+    return [each for each in found if each]
+
+
+def with_words() -> list[Sentence]:
+    """All sentences that have to be in the table, each once."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    names = [(page, page.relative_to(ROOT).as_posix()) for page in pages]
+    found = [
+        Sentence(name, text)
+        for page, name in names
+        if name not in GENERATED
+        for text in sentences(page)
+        if WORDS.search(text)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def table() -> dict[str, dict[str, str | list[str]]]:
+    """Of every page: the starts of sentences, each with its tests or the reason why it promises nothing."""
+    return tomllib.loads(TABLE.read_text(encoding="utf-8"))
+
+
+def page() -> str:
+    """The text of docs/promises.md."""
+    rows = table()
+    lines = [HEAD]
+    for name in dict.fromkeys(each.page for each in with_words()):
+        promises = [(start, tests) for start, tests in rows.get(name, {}).items() if isinstance(tests, list)]
+        if not promises:
+            continue
+        lines += [f"## {name}", "", "| sentence | tests |", "|---|---|"]
+        for start, tests in promises:
+            whole = next(each.text for each in with_words() if each.page == name and each.start == start)
+            shown = start if start == whole else f"{start} …"
+            plain = re.sub(r"\[([^\]]*)\](\([^)]*\)?)?", r"\1", shown).replace("|", "").replace("`", "").replace("*", "")
+            lines.append(f"| {plain.strip(' -#')} | {', '.join(f'`{test}`' for test in tests)} |")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> None:
+    if "--write" in sys.argv:
+        PAGE.write_text(page(), encoding="utf-8")
+        return
+    rows, last = table(), ""
+    for each in with_words():
+        if each.start not in rows.get(each.page, {}):
+            if each.page != last:
+                print(f'["{each.page}"]')
+                last = each.page
+            print(f"{quoted(each.start)} = []")
+
+
+def quoted(text: str) -> str:
+    """As a key of TOML."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+if __name__ == "__main__":
+    main()
