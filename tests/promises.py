@@ -26,10 +26,10 @@ LENGTH = 90  # of the text by which a sentence is known
 
 HEAD = """# What these pages promise
 
-Every sentence of the README and of these pages with one of the words *keeps, always, never, same bits, bit for bit, at any, at all times,
-every, guarantees, exactly, cannot, no … is* that promises something, and the tests that try to break it. Written by `python
-tests/promises.py --write` from `tests/promises.toml`, which also lists the sentences with such words that promise nothing; a new
-sentence without a row fails `tests/test_promises.py`.
+Every sentence of the README and of these pages with one of the words *keeps, always, never, same bits, bit for bit, at
+any, at all times, every, guarantees, exactly, cannot, no … is* that promises something, and the tests that try to break
+it. Written by `python tests/promises.py --write` from `tests/promises.toml`, which also lists the sentences with such
+words that promise nothing; a new sentence without a row fails `tests/test_promises.py`.
 """
 
 
@@ -84,7 +84,12 @@ def page() -> str:
         for start, tests in promises:
             whole = next(each.text for each in with_words() if each.page == name and each.start == start)
             shown = start if start == whole else f"{start} …"
-            plain = re.sub(r"\[([^\]]*)\](\([^)]*\)?)?", r"\1", shown).replace("|", "").replace("`", "").replace("*", "")
+            plain = (
+                re.sub(r"\[([^\]]*)\](\([^)]*\)?)?", r"\1", shown)
+                .replace("|", "")
+                .replace("`", "")
+                .replace("*", "")
+            )
             lines.append(f"| {plain.strip(' -#')} | {', '.join(f'`{test}`' for test in tests)} |")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"

@@ -27,6 +27,17 @@ def test_every_command_shows_an_example_and_takes_json(linkwise, name):
     assert "--json" in ran.out
 
 
+def test_every_command_with_a_robot_takes_base_and_mimic(linkwise):
+    count = 0
+    for name in COMMANDS:
+        said = linkwise(name, "--help").out
+        if "ROBOT" in said.splitlines()[0] or f"linkwise {name} [OPTIONS] ROBOT" in said or "  ROBOT" in said:
+            assert "--base" in said, name
+            assert "--mimic" in said, name
+            count += 1
+    assert count >= 10
+
+
 def test_no_arguments_show_the_help(linkwise):
     ran = linkwise()
     assert ran.status == 0
