@@ -22,6 +22,7 @@ POINTS = (9, 33, 129, 513)  # in a cell, evenly in time: more where the bound is
 SETTLED = 0.2  # relative difference of bound and largest value from which more points tell nothing new
 SPREAD = 0.8  # of the range of values in a cell: at most so far is the bound from the largest value
 ROUGH = 0.02  # of a limit: points that are so far from a cubic through their neighbours are too few
+BLOCK = 2048  # cells that are evaluated together: their values fit into a cache
 SLOWINGS = 4  # attempts at a slower motion
 
 
@@ -68,7 +69,10 @@ def excess(
         q = moment.q
         return value_rows(limits, moment, threads)
 
-    for beside, chosen in ((False, every), (True, np.intersect1d(every, along.resting))):
+    blocks = [(False, every[k : k + BLOCK]) for k in range(0, len(every), BLOCK)]
+    if along.resting.size:
+        blocks.append((True, np.intersect1d(every, along.resting)))
+    for beside, chosen in blocks:
         for peaks in exceeded(partial(values_at, beside=beside), low, high, scale, chosen):
             k, place = peaks.local, peaks.place
             part = slower_part(limits, q[k, place], peaks.row, peaks.value, peaks.over)
