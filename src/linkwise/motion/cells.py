@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linkwise.motion.paths import JointPath, Splines
+from linkwise.motion.polynomial import PiecewisePolynomial
 from linkwise.motion.trajectory import Moment
 
 SAMPLES = np.array([0.0, 1 / 3, 2 / 3, 1.0])  # of ρ: where limits of a cell are evaluated
@@ -57,6 +58,11 @@ class Cells(ABC):
     def halved(self, which: np.ndarray) -> Cells:
         """The same path with some cells divided in two."""
         return self.divided(which, np.full(len(which), 0.5))
+
+    @property
+    @abstractmethod
+    def along(self) -> JointPath | PiecewisePolynomial:
+        """The path."""
 
     @property
     def resting(self) -> np.ndarray:
@@ -98,6 +104,10 @@ class SplineCells(Cells):
         piece = self.piece[cell]
         local = self.nodes[cell] + rho * self.lengths[cell] - self.knots[piece]
         return cubics(self.coefficients[piece], local[..., np.newaxis])
+
+    @property
+    def along(self) -> PiecewisePolynomial:
+        return PiecewisePolynomial(self.knots, self.coefficients)
 
     def share(self, cell: np.ndarray, rho: np.ndarray) -> np.ndarray:
         return rho
@@ -247,6 +257,10 @@ class PathCells(Cells):
             bend[moved] = 0.0
         sign = np.where(mirrored, -1.0, 1.0)[..., np.newaxis]
         return Moment(q, tangent * sign, bend)
+
+    @property
+    def along(self) -> JointPath:
+        return self.path
 
     @property
     def resting(self) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -73,6 +73,10 @@ class TimeOptimal(Trajectory):
         self.robot, self.dof = limits.robot, len(limits.velocity)
         self.grid = grid_times(x, cells.lengths)
         self.begin, self.end = 0.0, float(self.grid[-1])
+
+    @property
+    def along(self) -> Any:
+        return self.cells.along
 
     def _inside(self, t: np.ndarray) -> Moment:
         cell = np.clip(np.searchsorted(self.grid, t, side="right") - 1, 0, len(self.x) - 2)

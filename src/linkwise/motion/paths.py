@@ -194,6 +194,8 @@ def way_points(value: Any, dof: int, name: str = "path") -> np.ndarray:
 
 def joint_path(robot: Robot, path: Any, name: str = "path") -> JointPath:
     """What users give as a path, other than way-points."""
+    while isinstance(path, Trajectory) and path.along is not path:
+        path = path.along
     if isinstance(path, JointPath):
         found = path
     elif isinstance(path, Trajectory):

@@ -35,6 +35,10 @@ class SlowedTrajectory(Trajectory):
         self.begin = original.begin
         self.end = original.begin + factor * original.duration
 
+    @property
+    def along(self) -> Trajectory:
+        return self.original
+
     def _inside(self, t: np.ndarray) -> Moment:
         q, qd, qdd = self.original.at(self.begin + (t - self.begin) / self.factor)
         return Moment(q, qd / self.factor, qdd / self.factor / self.factor)

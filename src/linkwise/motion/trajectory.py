@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -104,6 +104,11 @@ class Trajectory(Summarised, ABC):
     @abstractmethod
     def _inside(self, t: np.ndarray) -> Moment:
         """``at`` for times between ``begin`` and ``end``."""
+
+    @property
+    def along(self) -> Any:
+        """What this motion goes along where it is another timing of it: a motion or a path; otherwise itself."""
+        return self
 
     def corners(self) -> np.ndarray:
         """Times at which a derivative may jump, with both ends, ascending."""
