@@ -23,6 +23,7 @@ SETTLED = 0.2  # relative difference of bound and largest value from which more 
 SPREAD = 0.8  # of the range of values in a cell: at most so far is the bound from the largest value
 ROUGH = 0.02  # of a limit: points that are so far from a cubic through their neighbours are too few
 BLOCK = 2048  # cells that are evaluated together: their values fit into a cache
+UNCLEAR = 0.05  # of a limit: the same for values that are far from it
 SLOWINGS = 4  # attempts at a slower motion
 
 
@@ -128,6 +129,8 @@ def exceeded(
             cell, column = cell[order], column[order]
             bound[cell], over[cell], row[cell] = peak[order], highest[order], column
             place[cell] = some[order].argmax(axis=1)
+        odd = np.abs(values[:, 1::2] - _between(values[:, ::2])).max(axis=1)
+        unclear = (odd > UNCLEAR * scale).any(axis=1)  # wherever the limits are
         beyond = bound > 0
         sure = beyond & (bound - over <= SETTLED * over)
         if points == POINTS[-1]:
@@ -135,7 +138,7 @@ def exceeded(
         if sure.any():
             k = np.flatnonzero(sure)
             yield Peaks(left[k], k, row[k], place[k], values[k, place[k], row[k]], bound[k])
-        left = left[beyond & ~sure]
+        left = left[(beyond | unclear) & ~sure]
         if not left.size:
             break
 
@@ -250,10 +253,12 @@ def _bound(over: np.ndarray) -> np.ndarray:
 
 
 def _between(values: np.ndarray) -> np.ndarray:
-    """Values in the middle between points of (rows, points), by cubics through four of them."""
+    """Values in the middle between points, axis 1, by cubics through four of them."""
     inner = 0.5625 * (values[:, 1:-2] + values[:, 2:-1]) - 0.0625 * (values[:, :-3] + values[:, 3:])
-    ends = np.array([0.3125, 0.9375, -0.3125, 0.0625])
-    first, last = values[:, :4] @ ends, values[:, -4:] @ ends[::-1]
+    first, last = (
+        0.3125 * part[:, 0] + 0.9375 * part[:, 1] - 0.3125 * part[:, 2] + 0.0625 * part[:, 3]
+        for part in (values[:, :4], values[:, :-5:-1])
+    )
     return np.concatenate([first[:, np.newaxis], inner, last[:, np.newaxis]], axis=1)
 
 
