@@ -183,8 +183,6 @@ def _mass(method):
     return lambda setting, q: equation.mass_matrix(setting.links(), q, method)
 
 
-
-
 def _of_leaders(setting: Setting, method: Callable[..., Any], *values):
     """One quantity for each link that has coordinates of its own."""
     links = setting.links()

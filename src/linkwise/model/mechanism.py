@@ -418,7 +418,9 @@ def prepare(model: Model, *, slide: bool = True) -> Mechanism:
         )
     gravity = Vector(*clean(times(base.rotation.T, np.array(model.gravity))))
     wind = (0.0, 0.0, 0.0) if model.fluid is None else model.fluid.wind
-    return Mechanism(model.name, links, gravity, base, wind=Vector(*clean(times(base.rotation.T, np.array(wind)))))
+    return Mechanism(
+        model.name, links, gravity, base, wind=Vector(*clean(times(base.rotation.T, np.array(wind))))
+    )
 
 
 def _drag(model: Model, k: int, file_frame: Transform) -> tuple[tuple[float, ...], ...]:
