@@ -102,6 +102,7 @@ ALLOWED = {
     "explained": {"errors", "wrong_arguments"},
     "scalar": {"errors"},
     "spatial": {"errors", "scalar"},
+    "language": {"flags", "scalar"},
     "scan_order": set(),
     "forks": set(),
     "identity": {"system"},

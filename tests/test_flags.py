@@ -95,6 +95,8 @@ CALLS = {
     ("collision.Room", "links"): lambda r, **f: collision.Room(**f),
     ("identify.condition", "use_velocities"): lambda r, **f: identify.condition(_log(r), **f),
     ("identify.ClosedLoopIdentification", "converged"): None,  # a result
+    ("identify.Excited", "converged"): None,  # a result
+    ("span", "parallel"): lambda r, **f: lw.span(2, **f),
     ("identify.Stages.condition", "use_velocities"): None,  # a function that ``identify`` calls
     ("identify.friction_named", "rotor"): lambda r, **f: identify.friction_named("viscous", 2, **f),
     ("identify.read_log", "drop_bad_rows"): lambda r, **f: identify.read_log("missing.csv", r, **f),

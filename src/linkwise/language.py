@@ -25,6 +25,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from linkwise.flags import flag
 from linkwise.scalar import Scalar
 
 
@@ -50,6 +51,7 @@ def span(first: Any, stop: Any = None, step: int = 1, *, parallel: bool = False)
         step: 1 or −1.
         parallel: no turn reads what another one writes; for a single state several turns are computed side by side.
     """
+    parallel = flag("parallel", parallel)
     if stop is None:
         first, stop = 0, first
     tracer = current_tracer.get()

@@ -170,7 +170,8 @@ def test_an_accepted_change_is_recorded(folder):
     assert data.shape == (30000,)
     again = command(folder, "study.study", "--resume")  # the new code is the study's own now
     assert again.communicate(timeout=120)[1] == ""
-    facts = json.loads(command(folder, "--status", "study.study", "--json").communicate(timeout=120)[0])
+    line = [sys.executable, "-m", "linkwise", "study", "--status", "study.study", "--json"]
+    facts = json.loads(subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=120).stdout)
     assert facts["accepted_changes"] == [record]
 
 

@@ -143,6 +143,8 @@ def _mass(links: Mechanism) -> Scalar:
 
 
 def _check_mass(links: Mechanism) -> None:
+    if not len(links):
+        raise ModelError(f"no joint of {links.name} moves, so there is nothing to compute")
     if is_zero(_mass(links)):
         raise ModelError(
             f"{links.name}: its moving links have no mass, so there is no centre of mass; give them mass"

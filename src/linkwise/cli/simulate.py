@@ -169,6 +169,10 @@ def command(
     table |= numbered("qr", found.reference[0])
     if found.divergence is None:
         finite(table)
+    else:  # what was computed before it; the warning says when that was
+        sound = np.isfinite(np.column_stack(list(table.values()))).all(axis=1)
+        rows = len(sound) if sound.all() else int(np.argmin(sound))
+        table = {name: column[:rows] for name, column in table.items()}
     if out is not None:
         write_table(out, table)
     if report is not None or figures is not None:
@@ -186,7 +190,7 @@ def command(
             }
         )
         return
-    written = {f"{len(found.t)} rows": out, "report": report, "figures": figures}
+    written = {f"{len(table['t'])} rows": out, "report": report, "figures": figures}
     if not any(written.values()):
         write_table(None, table)
         return
