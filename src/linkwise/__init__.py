@@ -23,6 +23,7 @@ from linkwise.guesses import answer_for as _answer_for
 from linkwise.loading import general_chain, load, planar_chain, random_robot, robots, save
 from linkwise.model import Frame, Inertia, Joint, Limits, Link, Mimic, Transform
 from linkwise.model.constraints import Coupling, Point, Weld
+from linkwise.model.contacts import Contact, Ground, Stop
 from linkwise.model.elastic import Elastic
 from linkwise.model.motors import Motor
 from linkwise.robot import Robot
@@ -60,12 +61,14 @@ def __getattr__(name: str):
 __all__ = [
     "ArgumentError",
     "ConstraintError",
+    "Contact",
     "ConvergenceError",
     "Coupling",
     "DtypeError",
     "Elastic",
     "ExportWarning",
     "Frame",
+    "Ground",
     "Inertia",
     "Joint",
     "Limits",
@@ -81,6 +84,7 @@ __all__ = [
     "ShapeError",
     "SingularError",
     "SlowWarning",
+    "Stop",
     "TraceError",
     "Transform",
     "UnknownNameError",

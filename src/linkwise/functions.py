@@ -13,12 +13,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linkwise.errors import UnknownNameError, suggest
 from linkwise.model import Model, Transform
+from linkwise.model.contacts import candidate_count, contact_rows
 
 if TYPE_CHECKING:
     from linkwise.model.mechanism import Mechanism
 
 POSITIONS = ("q", "other")  # inputs with the position numbers of every joint
 COORDINATES = (*POSITIONS, "qd", "qdd", "tau", "start", "step")  # inputs with one quantity per joint
+
+CONTACT_FUNCTIONS = ("contact_step", "contact_forces", "contact_residual", "contact_gaps")
+CONTACT_INPUTS = (
+    "time_step",
+    "contact_friction",
+    "ground_height",
+    "start_impulse",
+)  # may be inputs of a step
+DEFAULT_STEP = 0.002  # [s]
 
 ITERATED = "iterated_forward_dynamics"
 """The function that ``forward_dynamics`` takes for conjugate gradients."""
@@ -42,6 +52,9 @@ class Setting:
     stabilization: float | None = None  # rate at which constraint errors decay [1/s]
     slide: bool = True  # whether origins slide along joint axes, see ``prepare``
     parameters: tuple[str, ...] = ()  # parameters that stay inputs: "payload" or labels
+    step: float = DEFAULT_STEP  # of steps with contact [s], where it is no input
+    contact_inputs: tuple[str, ...] = ()  # those of ``CONTACT_INPUTS`` that are inputs
+    accuracy: float | None = None  # of contacts: largest residual; None is the default of ``contact.effort``
     stand_in: Mechanism | None = None  # takes the place of the links while loops or parameters are traced
 
     def options(self) -> tuple[Any, ...]:
@@ -56,6 +69,7 @@ class Setting:
             self.slide,
             self.parameters,
             self.stabilization,
+            (self.step, self.contact_inputs, self.accuracy),
         )
 
     def links(self) -> Mechanism:
@@ -146,7 +160,8 @@ class Function:
         """A rough estimate of the operations, to decide what is compiled as straight-line code."""
         links, pairs, dense = _extent(model)
         a, b, c, d = self.cost
-        return a * links + b * pairs + c * dense + d * links * pairs
+        rows = contact_rows(model) if self.name in CONTACT_FUNCTIONS[:3] else 0
+        return a * links + b * pairs + c * dense + d * links * pairs + rows * rows * (14 + rows)
 
     @property
     def default(self) -> str:
@@ -172,6 +187,10 @@ class Function:
             sizes["wrench"] = 6
         if setting.start:
             sizes["start"] = n
+        if setting.contact_inputs:
+            per_candidate = {"contact_friction": 1, "ground_height": 1, "start_impulse": 3}
+            count = candidate_count(setting.model)
+            sizes |= {name: count * per_candidate.get(name, 0) or 1 for name in setting.contact_inputs}
         if setting.parameters:
             from linkwise.parameters import parameter_sizes
 
@@ -191,17 +210,11 @@ def labels_of(model: Model, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _vector(name: str) -> Callable[[Model], Shapes]:
-    def shapes(model: Model) -> Shapes:
-        return {name: (model.dof,)}
-
-    return shapes
+    return lambda model: {name: (model.dof,)}
 
 
 def _square(name: str) -> Callable[[Model], Shapes]:
-    def shapes(model: Model) -> Shapes:
-        return {name: (model.dof, model.dof)}
-
-    return shapes
+    return lambda model: {name: (model.dof, model.dof)}
 
 
 _OTHER_NAMES = {  # names that other libraries and textbooks have for algorithms
@@ -221,6 +234,22 @@ def _usual(name: Any, valid: Iterable[str]) -> str:
             return f"{name} is {ours!r} here; valid: {', '.join(names)}"
     return suggest(name, names)
 
+
+_CONTACT_SHAPES: dict[str, tuple[Callable[[Model], Shapes], str]] = {
+    "contact_step": (
+        lambda model: {"q": (model.nq,), "qd": (model.dof,), "impulse": (candidate_count(model), 3)},
+        "positions and velocities after a step in time with contact, and its impulses",
+    ),
+    "contact_forces": (
+        lambda model: {"forces": (candidate_count(model), 3)},
+        "forces of contacts, mean over a step",
+    ),
+    "contact_residual": (
+        lambda model: {"residual": ()},
+        "how far a step is from the laws of contact, relative to velocities without contact",
+    ),
+    "contact_gaps": (lambda model: {"gaps": (candidate_count(model),)}, "distances of contacts"),
+}
 
 FUNCTIONS: dict[str, Function] = {
     function.name: function
@@ -536,6 +565,16 @@ FUNCTIONS: dict[str, Function] = {
             Cost(pair=40, dense=40),
             reduces=False,
             regroups=True,
+        ),
+        *(
+            Function(
+                name,
+                ("q",) if name == "contact_gaps" else ("q", "qd", "tau"),
+                *(shapes, ("compound_link",), summary, Cost(900)),
+                reduces=False,
+                regroups=True,
+            )
+            for name, (shapes, summary) in _CONTACT_SHAPES.items()
         ),
         Function(
             "regressor",

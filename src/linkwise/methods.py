@@ -32,13 +32,13 @@ from linkwise.compiler.layout import (
 from linkwise.described import described
 from linkwise.errors import LinkwiseError
 from linkwise.explained import explained
-from linkwise.functions import FUNCTIONS, ITERATED, Setting, labels_of
+from linkwise.functions import CONTACT_INPUTS, FUNCTIONS, ITERATED, Setting, labels_of
 
 if TYPE_CHECKING:
     from linkwise.compiler.kernel import Kernel
     from linkwise.robot import Robot
 
-OPTIONAL_INPUTS = ("wrench", "start")
+OPTIONAL_INPUTS = ("wrench", "start", *CONTACT_INPUTS)
 MOST_METHODS = 64
 MOST_KNOWN = 256  # calls with different options that a robot remembers
 SLOT = "_known_calls"

@@ -66,6 +66,10 @@ def stiffness() -> float:
     return _precision.get().stiffness
 
 
+def softening() -> float:
+    return _precision.get().softening
+
+
 @dataclass(frozen=True)
 class Held:
     """A constraint on prepared links: (link, pose in its file frame) of both sides, −1 is the world; 6 or 3 rows.

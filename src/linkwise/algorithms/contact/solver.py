@@ -1,0 +1,367 @@
+"""Impulses of contacts, stops and dry friction: a solver of fixed length without branches.
+
+Unknown are impulses p; the velocities of their rows after the step are w = G p + c. The laws, row by row:
+
+    contact (two tangents t, one normal n)    0 ≤ p_n ⊥ w_n ≥ 0                            Signorini
+                                              |p_t| ≤ μ p_n, p_t = −μ p_n w_t/|w_t|        Coulomb (w_t ≠ 0)
+    joint                                     lower ≤ w ≤ upper, friction between its limits
+
+With z = p − w/G_kk (own scales ρ = 1/G_kk) a contact is solved where p is the nearest point of its cone section to z
+(P. Alart and A. Curnier, "A mixed formulation for frictional contact problems prone to Newton like solution methods",
+1991):
+
+    p_n = max(z_n, 0),        p_t = κ z_t,   κ = min(1, μ max(z_n, 0)/|z_t|)                                       (1)
+
+Two methods are combined. *Sweeps* (block Gauss–Seidel) solve one row after the other: a contact takes the impulse that
+stops it if that is inside the cone, or else the nearest one of (1). They find in a few sweeps which contacts are open,
+stick and slide. *Newton's steps* on (1) then solve all rows at once: with the direction d = z_t/|z_t| of sliding, P the
+projection across it, and p⁺ the impulses after the step,
+
+    open     p⁺ = 0
+    closed   G_n p⁺ + c_n = 0                                                                                      (2)
+    sticks   G_t p⁺ + c_t = 0                                                                                      (3)
+    slides   p_t⁺ = μ p_n⁺ d + κ P (p_t⁺ − ρ (G_t p⁺ + c_t))                                                       (4)
+
+(3) is (4) with κ = 1, d = 0 and P = 1, and an open contact is (4) with κ = 0, d = 0: there is nothing to select but
+κ and d. A step counts only where it makes the residual of (1) smaller. Where it does, the error is squared in each
+step: friction that can hold leaves velocities of round-off, not of a small number.
+
+Redundant contacts make G singular. Then p is not unique, w is; a proximal term ε (p⁺ − p) in (2)–(4) keeps the step
+finite and vanishes where the steps converge.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from linkwise.algorithms import dense
+from linkwise.algorithms.constraints import softening
+from linkwise.scalar import Condition, Scalar, all_of, maximum, minimum, sqrt, stage, where
+
+Rows = list[list[Scalar]]
+TINY = 1e-30
+"""[(N·s)²] keeps the direction of a vanishing impulse finite."""
+
+
+@dataclass(frozen=True)
+class JointRow:
+    """Bounds of a joint's velocity after the step (stops) and of the impulse of its dry friction; None: there is none.
+
+    ``compliance``: friction that changes its direction gradually is −w/compliance inside its limits.
+    """
+
+    lower: Scalar | None = None
+    upper: Scalar | None = None
+    forward: Scalar | None = None
+    backward: Scalar | None = None
+    compliance: Scalar = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """w = G p + c, three rows for every contact (tangents before the normal), then one for every joint row."""
+
+    G: Rows
+    c: Sequence[Scalar]
+    friction: Sequence[Scalar]
+    """μ of every contact."""
+    joints: Sequence[JointRow] = ()
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is computed: sweeps, Newton's steps, and sweeps after each of them."""
+
+    sweeps: int = 4
+    newton_steps: int = 3
+    sweeps_between: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Scales:
+    """What is computed once: ε, inverses of the diagonal blocks, and for every row G_kk and ρ = 1/G_kk."""
+
+    proximal: Scalar
+    blocks: list[Rows]
+    stiff: list[Scalar]
+    soft: list[Scalar]
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """An iterate p: w, the choices (κ, d) of every contact and (κ, value, R) of every joint row, residuals and Σ r²."""
+
+    p: list[Scalar]
+    w: list[Scalar]
+    pressed: list[Scalar]
+    """1 for closed contacts, 0 for open ones."""
+    held: list[Scalar]
+    """κ."""
+    directions: list[tuple[Scalar, Scalar]]
+    joints: list[tuple[Scalar, Scalar, Scalar]]
+    residuals: list[Scalar]
+    merit: Scalar
+
+    def unless(self, condition: Condition, other: _Point) -> _Point:
+        """The other one where the condition holds."""
+        return _Point(
+            _if(condition, other.p, self.p),
+            _if(condition, other.w, self.w),
+            _if(condition, other.pressed, self.pressed),
+            _if(condition, other.held, self.held),
+            [(*_if(condition, b, a),) for a, b in zip(self.directions, other.directions, strict=True)],
+            [(*_if(condition, b, a),) for a, b in zip(self.joints, other.joints, strict=True)],
+            _if(condition, other.residuals, self.residuals),
+            where(condition, other.merit, self.merit),
+        )
+
+
+def solve(
+    problem: Problem, effort: Effort, start: Sequence[Scalar] | None = None
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(p, residuals of (1) as velocities): after a fixed number of sweeps and Newton's steps."""
+    scales = _scales(problem)
+    p: list[Scalar] = [0.0] * len(problem.c) if start is None else list(start)
+    with stage("contact sweeps"):
+        for _ in range(effort.sweeps):
+            p = _swept(problem, scales, p)
+    at = _evaluated(problem, scales, p)
+    for _ in range(effort.newton_steps):
+        with stage("contact Newton steps"):
+            new = _evaluated(problem, scales, _projected(problem, _newton(problem, scales, at)))
+            at = at.unless(new.merit < at.merit, new)
+        if effort.sweeps_between:
+            with stage("contact sweeps"):
+                p = at.p
+                for _ in range(effort.sweeps_between):
+                    p = _swept(problem, scales, p)
+            at = _evaluated(problem, scales, p)
+    return at.p, at.residuals
+
+
+# -- scales -----------------------------------------------------------------------------------------------------------
+
+
+def _scales(problem: Problem) -> _Scales:
+    G, contacts = problem.G, len(problem.friction)
+    with stage("contact scales"):
+        mean = (1.0 / len(G)) * sum((G[k][k] for k in range(1, len(G))), start=G[0][0])
+        proximal = softening() * mean
+        blocks: list[Rows] = []
+        stiff: list[Scalar] = []
+        for k in range(contacts):
+            own = [row[3 * k : 3 * k + 3] for row in G[3 * k : 3 * k + 3]]
+            blocks.append(_inverse(_raised(own, proximal)))
+            across = 0.5 * (own[0][0] + own[1][1])
+            stiff += [across, across, own[2][2]]
+        stiff += [G[k][k] for k in range(3 * contacts, len(G))]
+        return _Scales(proximal, blocks, stiff, [_inverse_above(x, proximal) for x in stiff])
+
+
+def _inverse_above(x: Scalar, floor: Scalar) -> Scalar:
+    """1/x; 0 where x is not above the floor: what nothing moves has no scale, and its impulse stays zero."""
+    moves = x > floor
+    return where(moves, 1.0 / where(moves, x, 1.0), 0.0)
+
+
+def _inverse(S: Rows) -> Rows:
+    """The inverse of a symmetric 3×3 matrix by its cofactors."""
+    (a, b, c), (_, d, e), (_, _, f) = S
+    A, B, C = d * f - e * e, c * e - b * f, b * e - c * d
+    D, E, F = a * f - c * c, b * c - a * e, a * d - b * b
+    inverse = 1.0 / (a * A + b * B + c * C)
+    A, B, C, D, E, F = (inverse * x for x in (A, B, C, D, E, F))
+    return [[A, B, C], [B, D, E], [C, E, F]]
+
+
+# -- sweeps -----------------------------------------------------------------------------------------------------------
+
+
+def _swept(problem: Problem, scales: _Scales, p: Sequence[Scalar]) -> list[Scalar]:
+    """One Gauss–Seidel sweep over all contacts and joint rows."""
+    G, c, p = problem.G, problem.c, list(p)
+    for k, friction in enumerate(problem.friction):
+        x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
+        w = [c[i] + dense.dot(G[i], p) for i in (x, y, z)]
+        stopped = [p[x + i] - dense.dot(scales.blocks[k][i], w) for i in range(3)]
+        normal = maximum(p[z] - scales.soft[z] * w[2], 0.0)
+        change = normal - p[z]
+        across = [p[i] - scales.soft[i] * (w[i - x] + G[i][z] * change) for i in (x, y)]
+        across = _on_disk(across, friction * normal)
+        sticks = _is_in_cone(stopped, friction)
+        p[x], p[y], p[z] = _if(sticks, stopped, [*across, normal])
+    for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
+        p[k] = _of_joint(row, p[k], c[k] + dense.dot(G[k], p), scales.stiff[k], scales.soft[k])
+    return p
+
+
+def _is_in_cone(p: Sequence[Scalar], friction: Scalar) -> Condition:
+    limit = friction * p[2]
+    return all_of(p[2] >= 0.0, p[0] * p[0] + p[1] * p[1] <= limit * limit)
+
+
+def _on_disk(t: Sequence[Scalar], limit: Scalar) -> list[Scalar]:
+    """The nearest point to t of the disk of this radius."""
+    part = minimum(1.0, limit / sqrt(t[0] * t[0] + t[1] * t[1] + TINY))
+    return [part * t[0], part * t[1]]
+
+
+def _of_joint(row: JointRow, p: Scalar, w: Scalar, stiff: Scalar, soft: Scalar) -> Scalar:
+    """The impulse of a joint row where those of all other rows stay: friction, then what the stops still need.
+
+    Both are subgradients of convex functions of the one velocity w, so the stops clip what friction has left of it.
+    """
+    free = w - stiff * p
+    rubbed: Scalar = 0.0
+    if row.forward is not None and row.backward is not None:
+        inverse = soft if row.compliance == 0.0 else 1.0 / (stiff + row.compliance)
+        rubbed = minimum(maximum(-free * inverse, -row.forward), row.backward)
+    left = free + stiff * rubbed
+    stopped = left
+    if row.lower is not None:
+        stopped = maximum(stopped, row.lower)
+    if row.upper is not None:
+        stopped = minimum(stopped, row.upper)
+    return rubbed + soft * (stopped - left)
+
+
+# -- Newton's steps ---------------------------------------------------------------------------------------------------
+
+
+def _evaluated(problem: Problem, scales: _Scales, p: list[Scalar]) -> _Point:
+    """What (1) says about these impulses: its choices and its residuals r [m/s or rad/s].
+
+    p − κ z with z = p − ρ w, divided by ρ, is (1 − κ) p/ρ + κ w: no division.
+    """
+    G, c, stiff, soft = problem.G, problem.c, scales.stiff, scales.soft
+    with stage("contact residuals"):
+        w = [c[i] + dense.dot(G[i], p) for i in range(len(c))]
+        pressed: list[Scalar] = []
+        held: list[Scalar] = []
+        directions: list[tuple[Scalar, Scalar]] = []
+        residuals: list[Scalar] = []
+        for k, friction in enumerate(problem.friction):
+            x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
+            normal = maximum(p[z] - soft[z] * w[z], 0.0)
+            across = [p[i] - soft[i] * w[i] for i in (x, y)]
+            limit = friction * normal
+            square = across[0] * across[0] + across[1] * across[1]
+            slides = square > limit * limit
+            inverse = 1.0 / sqrt(square + TINY)
+            closed = where(normal > 0.0, 1.0, 0.0)
+            kappa = where(slides, limit * inverse, closed)
+            pressed.append(closed)
+            held.append(kappa)
+            going = where(slides, closed * inverse, 0.0)
+            directions.append((going * across[0], going * across[1]))
+            open_part = (1.0 - kappa) * stiff[x]
+            residuals += [open_part * p[i] + kappa * w[i] for i in (x, y)]
+            residuals.append(where(normal > 0.0, w[z], stiff[z] * p[z]))
+        joints: list[tuple[Scalar, Scalar, Scalar]] = []
+        for k, row in enumerate(problem.joints, start=3 * len(problem.friction)):
+            choice, residual = _joint_choice(row, p[k], w[k], stiff[k], soft[k])
+            joints.append(choice)
+            residuals.append(residual)
+        merit = dense.dot(residuals, residuals)
+        return _Point(p, w, pressed, held, directions, joints, residuals, merit)
+
+
+def _joint_choice(
+    row: JointRow, p: Scalar, w: Scalar, stiff: Scalar, soft: Scalar
+) -> tuple[tuple[Scalar, Scalar, Scalar], Scalar]:
+    """((κ, value, R), residual): w + R p is ``value`` where κ = 1, the impulse is where κ = 0."""
+    residual = stiff * (p - _of_joint(row, p, w, stiff, soft))
+    left = w - stiff * p
+    kappa: Scalar = 0.0
+    value: Scalar = 0.0
+    yielding: Scalar = row.compliance
+    if row.forward is not None and row.backward is not None:
+        inverse = soft if row.compliance == 0.0 else 1.0 / (stiff + row.compliance)
+        tried = -left * inverse
+        rubbed = minimum(maximum(tried, -row.forward), row.backward)
+        sticks = all_of(tried > -row.forward, tried < row.backward)
+        left = left + stiff * rubbed
+        kappa, value = where(sticks, 1.0, 0.0), where(sticks, 0.0, rubbed)
+    for bound, below in ((row.lower, True), (row.upper, False)):
+        if bound is not None:
+            stops = left < bound if below else left > bound
+            kappa, value = where(stops, 1.0, kappa), where(stops, bound, value)
+            yielding = yielding if row.compliance == 0.0 else where(stops, 0.0, yielding)
+    return (kappa, value, yielding), residual
+
+
+def _newton(problem: Problem, scales: _Scales, at: _Point) -> list[Scalar]:
+    """p⁺ of (2)–(4): a linear system with as many rows as there are impulses."""
+    G, soft, size = problem.G, scales.soft, len(problem.c)
+    # proximal: G p⁺ + c + ε (p⁺ − p)
+    c = [x - scales.proximal * p for x, p in zip(problem.c, at.p, strict=True)]
+    near = _raised(G, scales.proximal)
+    A: Rows = []
+    right: list[Scalar] = []
+    for k, friction in enumerate(problem.friction):
+        x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
+        kappa, (u, v) = at.held[k], at.directions[k]
+        weight = kappa * soft[x]
+        across = [weight * (1.0 - u * u), -(weight * u) * v, weight * (1.0 - v * v)]
+        first = [across[0] * near[x][j] + across[1] * near[y][j] for j in range(size)]
+        second = [across[1] * near[x][j] + across[2] * near[y][j] for j in range(size)]
+        first[x], first[y] = first[x] + (1.0 - kappa * (1.0 - u * u)), first[y] + kappa * (u * v)
+        second[x], second[y] = second[x] + kappa * (u * v), second[y] + (1.0 - kappa * (1.0 - v * v))
+        first[z], second[z] = first[z] - friction * u, second[z] - friction * v
+        right += [-(across[0] * c[x] + across[1] * c[y]), -(across[1] * c[x] + across[2] * c[y])]
+        weight = at.pressed[k] * soft[z]
+        third = [weight * g for g in near[z]]
+        third[z] = third[z] + (1.0 - at.pressed[k])
+        right.append(-weight * c[z])
+        A += [first, second, third]
+    for k, (kappa, value, yielding) in enumerate(at.joints, start=3 * len(problem.friction)):
+        weight = kappa * soft[k]
+        row = [weight * g for g in near[k]]
+        row[k] = row[k] + (1.0 - kappa) + weight * yielding
+        A.append(row)
+        right.append(weight * (value - c[k]) + (1.0 - kappa) * value)
+    return _eliminated(A, right)
+
+
+def _eliminated(A: Rows, right: Sequence[Scalar]) -> list[Scalar]:
+    """x with A x = right by Gaussian elimination without pivoting: the diagonal is positive in (2)–(4)."""
+    A, x, n = [list(row) for row in A], list(right), len(A)
+    inverses: list[Scalar] = []
+    for k in range(n):
+        inverses.append(1.0 / A[k][k])
+        for i in range(k + 1, n):
+            factor = A[i][k] * inverses[k]
+            for j in range(k + 1, n):
+                A[i][j] = A[i][j] - factor * A[k][j]
+            x[i] = x[i] - factor * x[k]
+    for k in reversed(range(n)):
+        for j in range(k + 1, n):
+            x[k] = x[k] - A[k][j] * x[j]
+        x[k] = inverses[k] * x[k]
+    return x
+
+
+def _projected(problem: Problem, p: list[Scalar]) -> list[Scalar]:
+    """The nearest impulses whose contacts do not pull and keep their cones."""
+    p = list(p)
+    for k, friction in enumerate(problem.friction):
+        x, y, z = 3 * k, 3 * k + 1, 3 * k + 2
+        p[z] = maximum(p[z], 0.0)
+        p[x], p[y] = _on_disk((p[x], p[y]), friction * p[z])
+    return p
+
+
+def _raised(S: Rows, more: Scalar) -> Rows:
+    """S with more on its diagonal."""
+    return [[x + more if i == j else x for j, x in enumerate(row)] for i, row in enumerate(S)]
+
+
+def _if(condition: Condition, first: Sequence[Scalar], second: Sequence[Scalar]) -> list[Scalar]:
+    return [where(condition, a, b) for a, b in zip(first, second, strict=True)]
+
+
+def largest(values: Sequence[Scalar]) -> Scalar:
+    """The largest magnitude."""
+    return functools.reduce(maximum, (maximum(x, -x) for x in values))
